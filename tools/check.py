@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Runs every check of the project one after the other and ends with a table and one closing line.
+
+    python tools/check.py              # all steps (what `make test` runs)
+    python tools/check.py ruff lit     # only these
+    python tools/check.py --list
+
+A failing step does not stop the ones after it, so one run shows everything that is wrong. The exit status is 0 when
+all steps passed and 1 otherwise. Steps run with the interpreter that runs this file, and with its `bin` folder first
+on PATH.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+CXX_SUFFIXES = {".c", ".cc", ".cpp", ".h", ".hpp"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One check: its name, what it looks at, and the function that gives its command line."""
+
+    name: str
+    about: str
+    command: Callable[[], list[str]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a step ended: its name, the exit status and the seconds it took."""
+
+    name: str
+    status: int
+    seconds: float
+
+
+def cxx_sources() -> list[str]:
+    """The C and C++ files of the project (tracked or not, but not ignored), relative to the root."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "mlc", "test", "tools", "examples", "bench"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    names = listed.stdout.splitlines()
+    if listed.returncode != 0:  # a source archive, not a clone
+        names = [str(p.relative_to(ROOT)) for p in ROOT.glob("mlc/**/*")]
+    return sorted(n for n in names if Path(n).suffix in CXX_SUFFIXES and (ROOT / n).exists())
+
+
+def python_tool(module: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", module, *arguments]
+
+
+def script(name: str, *arguments: str) -> list[str]:
+    return [sys.executable, str(ROOT / "tools" / name), *arguments]
+
+
+def lit_command() -> list[str]:
+    return [str(BIN / "lit"), "--order=smart", "-j2", "-v", "test/lit"]
+
+
+def pytest_command() -> list[str]:
+    # The `pytest` executable, not `python -m pytest`: the latter puts the source folder on sys.path and would test an
+    # uninstalled tree.
+    return [str(BIN / "pytest"), "-q", "-n", "2", "--dist", "loadfile"]
+
+
+def steps() -> list[Step]:
+    """Every check, cheapest first."""
+    return [
+        Step("ruff", "Python style and common mistakes", lambda: python_tool("ruff", "check", ".")),
+        Step("mypy", "Python types", lambda: python_tool("mypy")),
+        Step(
+            "clang-format",
+            "layout of C and C++ files",
+            lambda: [str(BIN / "clang-format"), "--dry-run", "-Werror", *cxx_sources()],
+        ),
+        Step("house", "file sizes, paths, one-way imports, a test per pass", lambda: script("house_rules.py")),
+        Step("pass docs", "docs/passes.md is current", lambda: script("gen_pass_reference.py", "--check")),
+        Step("operator docs", "docs/operators.md is current", lambda: script("gen_op_table.py", "--check")),
+        Step("lit", "IR tests", lit_command),
+        Step("pytest", "numerics, API, command lines, runtime", pytest_command),
+    ]
+
+
+def run_step(step: Step) -> Outcome:
+    print(f"\n==> {step.name}: {step.about}", flush=True)
+    env = dict(os.environ, PATH=f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}")
+    command = step.command()
+    start = time.monotonic()
+    if shutil.which(command[0], path=env["PATH"]) is None:
+        print(f"{command[0]} is not installed; run `make dev` (it installs the development tools)")
+        return Outcome(step.name, 127, 0.0)
+    status = subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
+    return Outcome(step.name, status, time.monotonic() - start)
+
+
+def report(outcomes: list[Outcome]) -> int:
+    print("\nChecks")
+    for outcome in outcomes:
+        verdict = "passed" if outcome.status == 0 else f"FAILED (exit status {outcome.status})"
+        print(f"  {outcome.name:<14} {outcome.seconds:7.1f} s   {verdict}")
+    failed = sum(outcome.status != 0 for outcome in outcomes)
+    print(f"\nchecks: {len(outcomes) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+def main() -> int:
+    known = steps()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="STEP", help="steps to run (default: all)")
+    parser.add_argument("--list", action="store_true", help="list the steps and stop")
+    options = parser.parse_args()
+    if options.list:
+        for step in known:
+            print(f"{step.name:<14} {step.about}")
+        return 0
+    unknown = sorted(set(options.names) - {step.name for step in known})
+    if unknown:
+        parser.error(f"no step named {', '.join(unknown)}; --list shows them")
+    chosen = [step for step in known if not options.names or step.name in options.names]
+    return report([run_step(step) for step in chosen])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

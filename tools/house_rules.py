@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Checks the rules of the house that no linter knows.
+
+* No source file above 600 lines, no Python function above 60.
+* No absolute path of somebody's machine in a tracked file.
+* Data walks one way (frontends, passes, kernels, codegen, runtime): a later folder never imports an earlier one, and
+  what a deployed machine loads (`mlc/runtime`, `mlc/interp`, `mlc/weights`) never imports MLIR.
+* Every pass file has a lit test of the same stem.
+
+Prints one line a finding, `file:line: message`, and exits 1 when there are any.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MAX_FILE_LINES = 600
+MAX_FUNCTION_LINES = 60
+SOURCE_SUFFIXES = {".py", ".c", ".cpp", ".h", ".td"}
+MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:home|root|Users|w[o]rk)/\w")
+
+# folder -> packages that it must not import
+FORBIDDEN = {
+    "mlc/passes": ("mlc.frontends", "mlc.codegen", "mlc.cli", "mlc.pipelines", "mlc.driver"),
+    "mlc/kernels": ("mlc.frontends", "mlc.codegen", "mlc.cli", "mlc.pipelines", "mlc.driver"),
+    "mlc/codegen": ("mlc.frontends", "mlc.passes", "mlc.kernels", "mlc.cli", "mlc.pipelines", "mlc.driver"),
+    "mlc/frontends": ("mlc.passes", "mlc.kernels", "mlc.codegen", "mlc.cli", "mlc.pipelines", "mlc.driver"),
+    "mlc/interp": ("mlir", "mlc.frontends", "mlc.passes", "mlc.kernels", "mlc.codegen", "mlc.dialects", "mlc.cli"),
+    "mlc/weights": ("mlir", "mlc.frontends", "mlc.passes", "mlc.kernels", "mlc.codegen", "mlc.dialects", "mlc.cli"),
+    "mlc/runtime": (
+        "mlir", "onnx", "mlc.frontends", "mlc.passes", "mlc.kernels", "mlc.codegen", "mlc.dialects", "mlc.pipelines",
+        "mlc.targets", "mlc.tuning", "mlc.interp", "mlc.cli", "mlc.driver", "mlc.compiler_setup",
+    ),
+}  # fmt: skip
+
+
+def project_files() -> list[Path]:
+    """The files of the project: tracked, or new and not ignored."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return [Path(name) for name in sorted(set(listed.stdout.splitlines())) if (ROOT / name).is_file()]
+
+
+def check_length(path: Path, text: str) -> Iterator[str]:
+    lines = text.count("\n")
+    if lines > MAX_FILE_LINES:
+        yield f"{path}:1: {lines} lines, at most {MAX_FILE_LINES}; split it by responsibility"
+
+
+def check_machine_paths(path: Path, text: str) -> Iterator[str]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := MACHINE_PATHS.search(line):
+            yield f"{path}:{number}: a path of one machine ({match.group()}…)"
+
+
+def check_functions(path: Path, tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            if length > MAX_FUNCTION_LINES:
+                yield f"{path}:{node.lineno}: {node.name} has {length} lines, at most {MAX_FUNCTION_LINES}"
+
+
+def imported_modules(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield node.lineno, node.module
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def check_imports(path: Path, tree: ast.Module) -> Iterator[str]:
+    for folder, forbidden in FORBIDDEN.items():
+        if not path.as_posix().startswith(folder + "/"):
+            continue
+        reported: set[int] = set()
+        for line, module in imported_modules(tree):
+            hit = next((bad for bad in forbidden if module == bad or module.startswith(bad + ".")), None)
+            if hit and line not in reported:
+                reported.add(line)
+                yield f"{path}:{line}: {folder} imports {module}; data walks frontends, passes, kernels, codegen, runtime"
+
+
+def check_pass_tests(files: list[Path]) -> Iterator[str]:
+    tests = {path.stem for path in files if path.as_posix().startswith("test/lit/")}
+    for path in files:
+        parts = path.parts
+        if parts[:2] != ("mlc", "passes") or path.suffix not in {".py", ".cpp"} or path.name.startswith("_"):
+            continue
+        if registers_pass(path) and path.stem not in tests:
+            yield f"{path}:1: no lit test of this pass (test/lit/passes/…/{path.stem}.mlir)"
+
+
+def registers_pass(path: Path) -> bool:
+    """Whether the file defines the pass that its stem names."""
+    name = "mlc-" + path.stem.replace("_", "-")
+    return f'"{name}"' in (ROOT / path).read_text(encoding="utf-8")
+
+
+def findings() -> Iterator[str]:
+    files = project_files()
+    for path in files:
+        if path.suffix not in SOURCE_SUFFIXES | {".md", ".toml", ".txt", ".mlir", ".cfg"} and path.name != "Makefile":
+            continue
+        text = (ROOT / path).read_text(encoding="utf-8")
+        yield from check_machine_paths(path, text)
+        if path.suffix in SOURCE_SUFFIXES:
+            yield from check_length(path, text)
+        if path.suffix == ".py":
+            tree = ast.parse(text, filename=str(path))
+            yield from check_functions(path, tree)
+            yield from check_imports(path, tree)
+    yield from check_pass_tests(files)
+
+
+def main() -> int:
+    found = list(findings())
+    print("\n".join(found) if found else "house rules: nothing to report")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
