@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Prints what `[build-system] requires` of pyproject.toml lists, one requirement a line.
 
-A development environment holds the build tools itself (`pip install --no-build-isolation`), so that CMake's build
-folder stays valid between two builds and only what changed is compiled.
+A development environment holds the build tools itself (`pip install --no-build-isolation`), so that CMake's
+build folder stays valid between two builds and only what changed is compiled.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@
     python tools/check.py ruff lit     # only these
     python tools/check.py --list
 
-A failing step does not stop the ones after it, so one run shows everything that is wrong. The exit status is 0 when
-all steps passed and 1 otherwise. Steps run with the interpreter that runs this file, and with its `bin` folder first
-on PATH.
+A failing step does not stop the ones after it, so one run shows everything that is wrong. The exit status is
+0 when all steps passed and 1 otherwise. Steps run with the interpreter that runs this file, and with its `bin`
+folder first on PATH.
 """
 
 from __future__ import annotations
@@ -47,13 +47,8 @@ class Outcome:
 
 def cxx_sources() -> list[str]:
     """The C and C++ files of the project (tracked or not, but not ignored), relative to the root."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "mlc", "test", "tools", "examples", "bench"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     names = listed.stdout.splitlines()
     if listed.returncode != 0:  # a source archive, not a clone
         names = [str(p.relative_to(ROOT)) for p in ROOT.glob("mlc/**/*")]
@@ -73,8 +68,7 @@ def lit_command() -> list[str]:
 
 
 def pytest_command() -> list[str]:
-    # The `pytest` executable, not `python -m pytest`: the latter puts the source folder on sys.path and would test an
-    # uninstalled tree.
+    # Not `python -m pytest`: that puts the source folder on sys.path and would test an uninstalled tree.
     return [str(BIN / "pytest"), "-q", "-n", "2", "--dist", "loadfile"]
 
 
@@ -88,7 +82,7 @@ def steps() -> list[Step]:
             "layout of C and C++ files",
             lambda: [str(BIN / "clang-format"), "--dry-run", "-Werror", *cxx_sources()],
         ),
-        Step("house", "file sizes, paths, one-way imports, a test per pass", lambda: script("house_rules.py")),
+        Step("house rules", "sizes, paths, one-way imports, a test a pass", lambda: script("house_rules.py")),
         Step("pass docs", "docs/passes.md is current", lambda: script("gen_pass_reference.py", "--check")),
         Step("operator docs", "docs/operators.md is current", lambda: script("gen_op_table.py", "--check")),
         Step("lit", "IR tests", lit_command),
@@ -120,7 +114,8 @@ def report(outcomes: list[Outcome]) -> int:
 
 def main() -> int:
     known = steps()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("names", nargs="*", metavar="STEP", help="steps to run (default: all)")
     parser.add_argument("--list", action="store_true", help="list the steps and stop")
     options = parser.parse_args()
