@@ -6,7 +6,7 @@
     python tools/check.py --list
 
 A failing step does not stop the ones after it, so one run shows everything that is wrong. The exit status is
-0 when all steps passed and 1 otherwise. Steps run with the interpreter that runs this file, and with its `bin`
+0 when all steps passed and 1 otherwise. Steps run with the interpreter that runs this file, with its `bin`
 folder first on PATH.
 """
 
