@@ -82,9 +82,17 @@ def steps() -> list[Step]:
             "layout of C and C++ files",
             lambda: [str(BIN / "clang-format"), "--dry-run", "-Werror", *cxx_sources()],
         ),
-        Step("house rules", "sizes, paths, one-way imports, a test a pass", lambda: script("house_rules.py")),
-        Step("pass docs", "docs/passes.md is current", lambda: script("gen_pass_reference.py", "--check")),
-        Step("operator docs", "docs/operators.md is current", lambda: script("gen_op_table.py", "--check")),
+        Step(
+            "house rules",
+            "sizes, paths, one-way imports, a test a pass",
+            lambda: script("house_rules.py"),
+        ),
+        Step(
+            "pass docs", "docs/passes.md is current", lambda: script("gen_pass_reference.py", "--check")
+        ),
+        Step(
+            "operator docs", "docs/operators.md is current", lambda: script("gen_op_table.py", "--check")
+        ),
         Step("lit", "IR tests", lit_command),
         Step("pytest", "numerics, API, command lines, runtime", pytest_command),
     ]

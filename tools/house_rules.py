@@ -95,7 +95,11 @@ def check_pass_tests(files: list[Path]) -> Iterator[str]:
     tests = {path.stem for path in files if path.as_posix().startswith("test/lit/")}
     for path in files:
         parts = path.parts
-        if parts[:2] != ("mlc", "passes") or path.suffix not in {".py", ".cpp"} or path.name.startswith("_"):
+        if (
+            parts[:2] != ("mlc", "passes")
+            or path.suffix not in {".py", ".cpp"}
+            or path.name.startswith("_")
+        ):
             continue
         if registers_pass(path) and path.stem not in tests:
             yield f"{path}:1: no lit test of this pass (test/lit/passes/…/{path.stem}.mlir)"
