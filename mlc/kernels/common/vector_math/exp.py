@@ -1,0 +1,94 @@
+"""exp, exp2, expm1 and the logistic sigmoid.
+
+x = n ln(2) + r with |r| <= ln(2)/2, so e^x = 2^n e^r, and e^r is a polynomial. The integer n is obtained by adding
+1.5 * 2^23: the sum's low bits are n in two's complement, its value minus the constant is n as a float, and a NaN passes
+without an undefined conversion. 2^n is applied as two factors, so that overflow and gradual underflow round once.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from . import coefficients as k
+from .emitter import Emitter
+
+#: 1.5 * 2^23: floats in [2^23, 2^24) are integers.
+ROUND = 12582912.0
+#: Twice the exponent bias: with it in the constant, halves of the low bits are biased exponents at once.
+ROUND_BIASED = ROUND + 254.0
+#: With the plain bias in the constant, the low bits are the exponent field of 2^n.
+ROUND_EXPONENT = ROUND + 127.0
+#: e^x is 0 below and infinite above; inside, n stays in [-152, 129].
+EXP_LOW, EXP_HIGH = -105.0, 89.0
+
+
+def scale_factors(e: Emitter, biased: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Splits 2^n into two normal factors; `biased` is a float whose low bits are n + 254, |n| < 254."""
+    whole = e.bits(biased)
+    half = e.shl(e.sar(whole, 1), 23)
+    return e.float(half), e.float(e.isub(e.shl(whole, 23), half))
+
+
+def scale(e: Emitter, biased: ir.Value) -> ir.Value:
+    """Returns 2^n for |n| < 127; `biased` is a float whose low bits are n + 127."""
+    return e.float(e.shl(e.bits(biased), 23))
+
+
+def reduce_exp(e: Emitter, x: ir.Value, round_constant: float) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """Returns (x / ln 2 rounded + round_constant, n, r) with x = n ln 2 + r."""
+    biased = e.fma(x, k.LOG2_E[0], round_constant)
+    n = e.sub(biased, round_constant)
+    r = e.fma(n, -k.LN2[1], e.fma(n, -k.LN2[0], x))
+    return biased, n, r
+
+
+def exp_parts(e: Emitter, x: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Returns (p, biased): e^x = p * 2^n, p in [0.7, 1.42], x within EXP_LOW .. EXP_HIGH or their negatives."""
+    biased, _, r = reduce_exp(e, x, ROUND_BIASED)
+    return e.horner(r, (1.0, 1.0, *k.EXP)), biased
+
+
+def exp(e: Emitter, x: ir.Value) -> ir.Value:
+    """e^x."""
+    p, biased = exp_parts(e, e.at_most(e.at_least(x, EXP_LOW), EXP_HIGH))
+    first, second = scale_factors(e, biased)
+    return e.mul(e.mul(p, first), second)
+
+
+def exp2_parts(e: Emitter, x: ir.Value, round_constant: float) -> tuple[ir.Value, ir.Value]:
+    """Returns (p, x rounded + round_constant): 2^x = p * 2^n, p in [0.7, 1.42]."""
+    biased = e.add(x, round_constant)
+    r = e.sub(x, e.sub(biased, round_constant))
+    return e.horner(r, (1.0, *k.EXP2)), biased
+
+
+def exp2(e: Emitter, x: ir.Value) -> ir.Value:
+    """2^x."""
+    p, biased = exp2_parts(e, e.at_most(e.at_least(x, -152.0), 129.0), ROUND_BIASED)
+    first, second = scale_factors(e, biased)
+    return e.mul(e.mul(p, first), second)
+
+
+def expm1(e: Emitter, x: ir.Value) -> ir.Value:
+    """e^x - 1.
+
+    2^n (e^r - 1) + (2^n - 1) with the two halves of the factor kept apart, so that n = 128 does not overflow early.
+    """
+    clamped = e.at_most(e.at_least(x, -20.0), EXP_HIGH)
+    biased, _, r = reduce_exp(e, clamped, ROUND_BIASED)
+    first, second = scale_factors(e, biased)
+    square = e.mul(r, e.horner(r, k.EXPM1))
+    # With s = first * second: s (r + r square) + (s - 1), divided by `second` until the last step.
+    inverse = e.float(e.isub(254 << 23, e.bits(second)))
+    linear = e.fma(first, r, e.sub(first, inverse))
+    total = e.fma(e.mul(first, r), square, linear)
+    return e.copysign(e.mul(total, second), x)
+
+
+def sigmoid(e: Emitter, x: ir.Value) -> ir.Value:
+    """1 / (1 + e^-x), as 2^-b / (2^-b + p 2^a) with e^-x = p 2^(a + b), so that large -x underflows gradually."""
+    negated = e.neg(e.at_most(e.at_least(x, EXP_LOW), EXP_HIGH))
+    p, biased = exp_parts(e, negated)
+    first, second = scale_factors(e, biased)
+    inverse = e.float(e.isub(254 << 23, e.bits(second)))
+    return e.div(inverse, e.fma(p, first, inverse))

@@ -1,0 +1,314 @@
+"""Fits the minimax polynomials of `mlc/kernels/common/vector_math` and writes its `coefficients.py`.
+
+    python tools/fit_minimax.py            # rewrite coefficients.py
+    python tools/fit_minimax.py --check    # exit status 1 when coefficients.py is out of date
+    python tools/fit_minimax.py --report   # print the approximation error of each polynomial
+
+A fit is a linear minimax problem: find the coefficients of given powers of x which minimise
+max |(sum c_j x^p_j - target(x)) * weight(x)| on an interval. It is solved in float64 by the multi-point Remez
+exchange on a dense Chebyshev grid. The coefficients are then rounded to float32 one at a time, most important
+(lowest power) first, and the remaining ones are fitted again to absorb the rounding error.
+
+Source of the method: Brisebarre, Muller and Tisserand, "Computing machine-efficient polynomial approximations",
+ACM TOMS 32(2), 2006; the exchange is Cheney, "Introduction to Approximation Theory", section 3.8. NumPy only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, getcontext
+from pathlib import Path
+
+import numpy as np
+
+Array = np.ndarray
+OUTPUT = Path(__file__).resolve().parent.parent / "mlc/kernels/common/vector_math/coefficients.py"
+GRID = 3000
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One polynomial: sum c_j x^powers[j] approximates `target` on `domain`, errors scaled by `weight`."""
+
+    name: str
+    doc: str
+    domain: tuple[float, float]
+    powers: Sequence[int]
+    target: Callable[[Array], Array]
+    weight: Callable[[Array], Array]
+
+
+def chebyshev_grid(low: float, high: float) -> Array:
+    """Returns GRID Chebyshev nodes (never an end point, never 0 for a symmetric interval), ascending."""
+    angles = (np.arange(GRID) + 0.5) * math.pi / GRID
+    return (low + high) / 2 - (high - low) / 2 * np.cos(angles)
+
+
+def exchange(error: Array, count: int) -> Array:
+    """Picks `count` alternating extrema of `error`, the largest window of neighbours when there are more."""
+    runs = np.flatnonzero(np.diff(np.signbit(error))) + 1
+    peaks = np.array(
+        [run[np.argmax(np.abs(error[run]))] for run in np.split(np.arange(error.size), runs)]
+    )
+    while peaks.size > count:
+        ends = np.abs(error[peaks[[0, -1]]])
+        peaks = peaks[1:] if ends[0] < ends[1] else peaks[:-1]
+    return peaks
+
+
+def remez(basis: Array, target: Array) -> Array:
+    """Minimises max |basis @ c - target| over the rows (already weighted grid points). Returns c."""
+    points, count = basis.shape
+    scale = np.abs(basis).max(axis=0)
+    scaled = basis / scale
+    rows = np.unique(np.linspace(0, points - 1, count + 1).round().astype(int))
+    best, best_error = np.linalg.lstsq(scaled, target, rcond=None)[0], math.inf
+    signs = (-1.0) ** np.arange(count + 1)
+    for _ in range(60):
+        system = np.column_stack([scaled[rows], signs])
+        solution = np.linalg.solve(system, target[rows])
+        error = scaled @ solution[:-1] - target
+        worst = np.abs(error).max()
+        if worst < best_error:
+            best, best_error = solution[:-1], worst
+        if worst <= abs(solution[-1]) * (1 + 1e-6):
+            break
+        fresh = exchange(error, count + 1)
+        if fresh.size < count + 1 or np.array_equal(fresh, rows):
+            break
+        rows = fresh
+    return best / scale
+
+
+def fit(spec: Fit) -> tuple[list[float], float]:
+    """Returns the float32 coefficients of `spec` and the weighted maximum error they leave."""
+    x = chebyshev_grid(*spec.domain)
+    weight = spec.weight(x)
+    columns = [x**power * weight for power in spec.powers]
+    rest = spec.target(x) * weight
+    rounded: list[float] = []
+    for index in range(len(columns)):
+        free = np.column_stack(columns[index:])
+        coefficient = float(np.float32(remez(free, rest)[0]))
+        rounded.append(coefficient)
+        rest = rest - coefficient * columns[index]
+    return rounded, float(np.abs(rest).max())
+
+
+def vectorised(function: Callable[[float], float]) -> Callable[[Array], Array]:
+    """Lifts a scalar function of the standard library to arrays."""
+    return lambda x: np.array([function(float(v)) for v in np.ravel(x)]).reshape(np.shape(x))
+
+
+LN2 = math.log(2)
+HALF_LN2 = 0.34664
+LOG_DOMAIN = (math.sqrt(0.5) - 1, math.sqrt(2) - 1)
+ERF_SPLIT = 0.925
+TANH_SPLIT = 0.625
+
+
+def log_fit(name: str, base: float, doc: str) -> Fit:
+    """The fit of log_base(1 + f) - f / ln(base), relative to the logarithm."""
+    scale = 1 / math.log(base)
+    return Fit(
+        name,
+        doc,
+        LOG_DOMAIN,
+        range(2, 11),
+        lambda f: (np.log1p(f) - f) * scale,
+        lambda f: 1 / np.abs(np.log1p(f) * scale),
+    )
+
+
+def fits() -> list[Fit]:
+    """All polynomials, in the order of the generated file."""
+    erf, erfc = vectorised(math.erf), vectorised(math.erfc)
+    return [
+        Fit(
+            "EXP",
+            "e^r = 1 + r + sum c_j r^(j+2), |r| <= ln(2)/2",
+            (-HALF_LN2, HALF_LN2),
+            range(2, 7),
+            lambda r: np.expm1(r) - r,
+            lambda r: np.exp(-r),
+        ),
+        Fit(
+            "EXP2",
+            "2^r = 1 + sum c_j r^(j+1), |r| <= 1/2",
+            (-0.5, 0.5),
+            range(1, 7),
+            lambda r: np.expm1(r * LN2),
+            lambda r: np.exp2(-r),
+        ),
+        Fit(
+            "EXPM1",
+            "e^r - 1 = r + sum c_j r^(j+2), |r| <= ln(2)/2",
+            (-HALF_LN2, HALF_LN2),
+            range(2, 8),
+            lambda r: np.expm1(r) - r,
+            lambda r: 1 / np.abs(np.expm1(r)),
+        ),
+        log_fit("LOG", math.e, "ln(1+f) = f + sum c_j f^(j+2), 1+f in [sqrt(1/2), sqrt(2)]"),
+        log_fit("LOG2", 2.0, "log2(1+f) = f/ln(2) + sum c_j f^(j+2), 1+f in [sqrt(1/2), sqrt(2)]"),
+        log_fit("LOG10", 10.0, "log10(1+f) = f/ln(10) + sum c_j f^(j+2), 1+f in [sqrt(1/2), sqrt(2)]"),
+        Fit(
+            "SIN",
+            "sin(r) = r + sum c_j r^(2j+3), |r| <= 0.79",
+            (0.0, 0.79),
+            (3, 5, 7, 9),
+            lambda r: np.sin(r) - r,
+            lambda r: 1 / np.sin(r),
+        ),
+        Fit(
+            "COS",
+            "cos(r) = 1 - r^2/2 + sum c_j r^(2j+4), |r| <= 0.79",
+            (0.0, 0.79),
+            (4, 6, 8),
+            lambda r: (np.cos(r) - 1) + r * r / 2,
+            lambda r: 1 / np.cos(r),
+        ),
+        Fit(
+            "TANH",
+            f"tanh(x) = x + sum c_j x^(2j+3), |x| <= {TANH_SPLIT}",
+            (0.0, TANH_SPLIT),
+            (3, 5, 7, 9, 11),
+            lambda x: np.tanh(x) - x,
+            lambda x: 1 / np.tanh(x),
+        ),
+        Fit(
+            "ERF_SMALL",
+            f"erf(x) = x + sum c_j x^(2j+1), |x| <= {ERF_SPLIT}",
+            (0.0, ERF_SPLIT),
+            range(1, 14, 2),
+            lambda x: erf(x) - x,
+            lambda x: 1 / erf(x),
+        ),
+        Fit(
+            "ERF_LARGE",
+            f"log2(1 - erf(t)) = sum c_j t^j, {ERF_SPLIT} <= t <= 4",
+            (ERF_SPLIT, 4.0),
+            range(0, 8),
+            lambda t: np.log2(erfc(t)),
+            lambda t: erfc(t) / erf(t),
+        ),
+    ]
+
+
+def pi_decimal() -> Decimal:
+    """Returns pi to the precision of the decimal context (Machin's formula)."""
+
+    def arctan_inverse(n: int) -> Decimal:
+        total, term, k = Decimal(0), Decimal(1) / n, 0
+        while abs(term) > Decimal(10) ** -(getcontext().prec + 2):
+            total += term / (2 * k + 1) * (-1) ** k
+            term, k = term / (n * n), k + 1
+        return total
+
+    return 4 * (4 * arctan_inverse(5) - arctan_inverse(239))
+
+
+def split(value: Decimal, parts: int, first_bits: int = 24) -> list[float]:
+    """Splits `value` into float32 parts that add up to it; the first keeps only `first_bits` significant bits."""
+    result: list[float] = []
+    for index in range(parts):
+        part = float(np.float32(float(value)))
+        if index == 0 and first_bits < 24:
+            mantissa, exponent = math.frexp(part)
+            part = math.ldexp(round(math.ldexp(mantissa, first_bits)), exponent - first_bits)
+        result.append(part)
+        value -= Decimal(part)
+    return result
+
+
+def constants() -> dict[str, tuple[str, list[float]]]:
+    """Constants split into float32 parts, with their descriptions."""
+    getcontext().prec = 90
+    ln2, ln10, pi = Decimal(2).ln(), Decimal(10).ln(), pi_decimal()
+    return {
+        "LN2": (
+            "ln(2); the first part has 15 bits, so that n * LN2[0] is exact for |n| < 512",
+            split(ln2, 2, 15),
+        ),
+        "LOG2_E": ("1/ln(2)", split(1 / ln2, 2)),
+        "LOG10_E": ("1/ln(10)", split(1 / ln10, 2)),
+        "LOG10_2": ("log10(2); the first part has 15 bits", split(ln2 / ln10, 2, 15)),
+        "HALF_PI": ("pi/2", split(pi / 2, 3)),
+        "TWO_OVER_PI": ("2/pi", split(2 / pi, 1)),
+    }
+
+
+def two_over_pi_words(count: int) -> list[int]:
+    """The first `count` 32-bit words of the binary fraction of 2/pi."""
+    getcontext().prec = 90
+    return [int(2 / pi_decimal() * 2 ** (32 * (i + 1))) & 0xFFFFFFFF for i in range(count)]
+
+
+def render() -> str:
+    """Returns the text of coefficients.py."""
+    lines = [
+        '"""Minimax coefficients and split constants. Generated by tools/fit_minimax.py; do not edit."""',
+        "",
+        "from __future__ import annotations",
+        "",
+    ]
+
+    def emit(name: str, doc: str, values: Sequence[float]) -> None:
+        lines.extend([f"#: {doc}.", f"{name} = ("])
+        lines.extend(f"    {np.format_float_scientific(np.float32(v), unique=True)}," for v in values)
+        lines.extend([")", ""])
+
+    for spec in fits():
+        values, error = fit(spec)
+        emit(spec.name, f"{spec.doc}; error 2^{math.log2(error):.1f}", values)
+    for name, (doc, values) in constants().items():
+        emit(name, doc, values)
+    lines.extend(["#: The first 192 bits of the binary fraction of 2/pi.", "TWO_OVER_PI_WORDS = ("])
+    lines.extend(f"    0x{word:08X}," for word in two_over_pi_words(6))
+    lines.extend(
+        [
+            ")",
+            "",
+            "#: Where tanh and erf change from one formula to the other.",
+            f"TANH_SPLIT = {TANH_SPLIT}",
+            f"ERF_SPLIT = {ERF_SPLIT}",
+            "",
+        ]
+    )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Command line entry point."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="compare with the checked-in file, write nothing"
+    )
+    parser.add_argument(
+        "--report", action="store_true", help="print the error of each fit, write nothing"
+    )
+    options = parser.parse_args()
+    if options.report:
+        for spec in fits():
+            print(f"{spec.name:12} 2^{math.log2(fit(spec)[1]):7.2f}  {spec.doc}")
+        return 0
+    text = render()
+    if options.check:
+        same = OUTPUT.read_text() == text
+        print(
+            "coefficients.py is up to date"
+            if same
+            else "coefficients.py differs: run tools/fit_minimax.py"
+        )
+        return 0 if same else 1
+    OUTPUT.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
