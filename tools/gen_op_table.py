@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""Writes docs/operators.md: every operation of the dialect, and which part of the compiler handles it.
+
+    python tools/gen_op_table.py            # write the page
+    python tools/gen_op_table.py --check    # exit 1 when the page on disk is not what would be written
+
+Reads sources only and imports nothing of mlc: operations and their kinds from the ODS files
+(`mlc/dialects/*.td`), the tier (primitive or composite) from the tables of docs/ir.md, and the handlers
+from the operation names that stand in the Python files of each part. An operation that is missing in
+one of the first two is an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pages import ROOT, write_or_check
+
+PAGE = ROOT / "docs" / "operators.md"
+DEFINITION = re.compile(r"^def \w+ : Mlc_\w*Op<\"(\w+)\"", re.M)
+KIND = re.compile(r"Mlc_Kind<\[([^\]]*)\]>:\$(\w+)")
+SUMMARY = re.compile(r"let summary = \"([^\"]*)\"")
+VARIANTS = ("kind", "predicate")
+
+# The host program's own operations: not part of the tensor language, so neither primitive nor composite.
+HOST_FILE = "kernel"
+
+PARTS = {
+    "importers": ("mlc/frontends",),
+    "decomposition": ("mlc/passes/decompose",),
+    "lowering": ("mlc/passes/lower", "mlc/passes/bufferize", "mlc/kernels"),
+    "interpreter": ("mlc/interp",),
+}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation as ODS defines it; `kinds` is empty when it has one meaning only."""
+
+    name: str
+    family: str
+    summary: str
+    kinds: tuple[str, ...]
+
+
+def operations() -> list[Operation]:
+    """Every operation of the dialect, by family and in the order of its file."""
+    found = []
+    for path in sorted((ROOT / "mlc" / "dialects").glob("*.td")):
+        text = path.read_text(encoding="utf-8")
+        starts = [match.start() for match in DEFINITION.finditer(text)]
+        for start, end in zip(starts, [*starts[1:], len(text)], strict=False):
+            block = text[start:end]
+            name = DEFINITION.match(block)
+            summary = SUMMARY.search(block)
+            if name is None:
+                continue
+            kinds = next((words(m.group(1)) for m in KIND.finditer(block) if m.group(2) in VARIANTS), ())
+            found.append(Operation(name.group(1), path.stem, summary.group(1) if summary else "", kinds))
+    return found
+
+
+def words(listed: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"\"(\w+)\"", listed))
+
+
+def contract_tiers() -> dict[str, str]:
+    """Operation name -> `primitive` or `composite`, from the tables of docs/ir.md."""
+    text = (ROOT / "docs" / "ir.md").read_text(encoding="utf-8")
+    tiers = {}
+    for heading, tier in (("## 2.", "primitive"), ("## 3.", "composite")):
+        section = text.split(heading, 1)[1].split("\n## ", 1)[0]
+        for row in section.splitlines():
+            cells = row.split("|")
+            if len(cells) > 3:
+                tiers.update(dict.fromkeys(re.findall(r"`(\w+)`", cells[2]), tier))
+    return tiers
+
+
+def mentioned(path: Path) -> set[str]:
+    """Operation names in a Python file: `"mlc.name"` anywhere, or the first argument of a builder call."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and node.value.startswith("mlc.")
+        ):
+            names.add(node.value.removeprefix("mlc."))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+            first = node.args[0]
+            if (
+                node.func.attr == "op"
+                and isinstance(first, ast.Constant)
+                and isinstance(first.value, str)
+            ):
+                names.add(first.value)
+    return names
+
+
+def handlers() -> dict[str, dict[str, list[str]]]:
+    """Part -> operation name -> the files (stem only) that handle it."""
+    table: dict[str, dict[str, list[str]]] = {}
+    for part, folders in PARTS.items():
+        row = table.setdefault(part, {})
+        for folder in folders:
+            for path in sorted((ROOT / folder).rglob("*.py")):
+                for name in mentioned(path):
+                    stems = row.setdefault(name, [])
+                    if path.stem not in stems:
+                        stems.append(path.stem)
+    return table
+
+
+def counts(found: list[Operation], tiers: dict[str, str]) -> Iterator[str]:
+    yield "| tier | operations | (operation, kind) pairs |"
+    yield "|---|---|---|"
+    for tier in ("primitive", "composite"):
+        chosen = [op for op in found if tiers.get(op.name) == tier]
+        pairs = sum(max(1, len(op.kinds)) for op in chosen)
+        yield f"| {tier} | {len(chosen)} | {pairs} |"
+
+
+def rows(found: list[Operation]) -> Iterator[str]:
+    table = handlers()
+    yield "| family | operation | kinds | " + " | ".join(PARTS) + " |"
+    yield "|---|---|---|" + "---|" * len(PARTS)
+    family = ""
+    for op in found:
+        cells = [", ".join(sorted(table[part].get(op.name, []))) or "–" for part in PARTS]
+        shown = op.family if op.family != family else ""
+        family = op.family
+        kinds = str(len(op.kinds)) if op.kinds else ""
+        yield f"| {shown} | `{op.name}` | {kinds} | " + " | ".join(cells) + " |"
+
+
+def problems(found: list[Operation], tiers: dict[str, str]) -> list[str]:
+    """Operations that only one of the contract and the ODS files knows."""
+    defined = {op.name for op in found if op.family != HOST_FILE}
+    missing = [
+        f"docs/ir.md describes mlc.{name}, no .td file defines it" for name in set(tiers) - defined
+    ]
+    extra = [
+        f"docs/ir.md does not describe mlc.{name}, which ODS defines" for name in defined - set(tiers)
+    ]
+    return sorted(missing) + sorted(extra)
+
+
+def page(found: list[Operation], tiers: dict[str, str]) -> str:
+    tensor = [op for op in found if op.family != HOST_FILE]
+    lines = [
+        "# Operations",
+        "",
+        "Generated by `tools/gen_op_table.py`; do not edit. What the operations mean is in [ir.md](ir.md).",
+        "A cell names the files (without `.py`) of that part of the compiler which handle the operation.",
+        "",
+        *counts(tensor, tiers),
+        "",
+    ]
+    for tier, about in (
+        ("primitive", "A back end implements these."),
+        ("composite", "Each decomposes into other operations unless the target claims it."),
+    ):
+        chosen = [op for op in tensor if tiers.get(op.name) == tier]
+        lines += [f"## {tier.capitalize()} operations", "", about, "", *rows(chosen), ""]
+    host = [op for op in found if op.family == HOST_FILE]
+    names = ", ".join(f"`{op.name}`" for op in host)
+    lines += [
+        "## Host operations",
+        "",
+        f"{names}: kernel calls and memory, from the phase `kernels` on.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--check", action="store_true", help="compare with the page on disk, write nothing"
+    )
+    options = parser.parse_args()
+    found, tiers = operations(), contract_tiers()
+    if wrong := problems(found, tiers):
+        print("\n".join(wrong))
+        return 1
+    return write_or_check(PAGE, page(found, tiers), options.check, "tools/gen_op_table.py")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
