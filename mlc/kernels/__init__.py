@@ -1,0 +1,1 @@
+"""Kernel templates: Python that emits the memref function of a kernel for one target."""

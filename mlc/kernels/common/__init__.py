@@ -1,0 +1,1 @@
+"""What the templates of all targets share: index algebra, on-demand evaluation, vector math."""

@@ -1,0 +1,184 @@
+"""What a kernel computes, as far as templates and schedules need to know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlc.kernels.common.evaluate import is_reduction, operand_map
+from mlc.kernels.common.frame import KernelSource, defining_op
+
+Exprs = list[ir.AffineExpr | None]
+
+
+def reachable(values: Sequence[ir.Value]) -> Iterator[ir.Operation]:
+    """The operations that `values` are computed by, each once, users before producers' producers."""
+    seen: set[ir.Operation] = set()
+    stack = [op for op in (defining_op(v) for v in values) if op is not None]
+    while stack:
+        op = stack.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        yield op
+        inputs = list(op.operands)
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in block.operations:
+                    inputs.extend(inner.operation.operands)
+        stack.extend(d for d in (defining_op(v) for v in inputs) if d is not None and d.block == op.block)
+
+
+def is_contraction(op: ir.Operation) -> bool:
+    """Is `op` a multiply-accumulate generic (docs/ir.md, linalg form)?"""
+    return op.name == "linalg.generic" and "mlc.contraction" in op.attributes
+
+
+def root_operation(source: KernelSource) -> ir.Operation:
+    """The operation that gives a kernel its template: a contraction, else an opaque operation, else the first result's."""
+    ops = list(reachable(source.results))
+    for op in ops:
+        if is_contraction(op):
+            return op
+    for op in ops:
+        if op.name.startswith("mlc.") and op.name != "mlc.constant":
+            return op
+    for op in ops:
+        if op.name == "linalg.generic" and is_reduction(op):
+            return op
+    return ops[0] if ops else source.func.operation
+
+
+@dataclass(frozen=True)
+class Demand:
+    """A reduction and the coordinates, as expressions over the domain, at which a kernel needs its result."""
+
+    value: ir.Value
+    exprs: tuple[ir.AffineExpr, ...]
+
+    def depends_on(self, dims: Sequence[int]) -> bool:
+        """Does any coordinate depend on one of the domain dimensions `dims`?"""
+        return any(_mentions(e, d) for e in self.exprs for d in dims)
+
+
+def _mentions(expr: ir.AffineExpr, dim: int) -> bool:
+    expr = expr.maybe_downcast() if type(expr) is ir.AffineExpr else expr
+    if isinstance(expr, ir.AffineDimExpr):
+        return expr.position == dim
+    if isinstance(expr, ir.AffineBinaryExpr):
+        return _mentions(expr.lhs, dim) or _mentions(expr.rhs, dim)
+    return False
+
+
+def mentions(expr: ir.AffineExpr, dim: int) -> bool:
+    """Does `expr` depend on dimension `dim`?"""
+    return _mentions(expr, dim)
+
+
+def reduction_demands(roots: Sequence[ir.Value]) -> list[Demand]:
+    """Reductions below `roots` (not the roots themselves), producers before consumers.
+
+    Only those reached through generics and casts, whose coordinates are expressions over the domain of the roots.
+    """
+    found: list[Demand] = []
+    seen: set[tuple[int, str]] = set()
+
+    def visit(value: ir.Value, exprs: Exprs, is_root: bool) -> None:
+        op = defining_op(value)
+        if op is None or op.name not in ("linalg.generic", "tensor.cast"):
+            return
+        if op.name == "tensor.cast":
+            visit(op.operands[0], exprs, is_root)
+            return
+        key = (hash(value), str(exprs))
+        if key in seen:
+            return
+        seen.add(key)
+        rank = len(op.attributes["iterator_types"])
+        dims: Exprs = [None] * rank
+        out_map = operand_map(op, len(op.operands) - len(op.results) + ir.OpResult(value).result_number)
+        for expr, at in zip(out_map.results, exprs, strict=True):
+            if isinstance(expr, ir.AffineDimExpr):
+                dims[expr.position] = at
+        for i in range(len(op.operands) - len(op.results)):
+            visit(op.operands[i], [_substitute(e, dims) for e in operand_map(op, i).results], False)
+        if is_reduction(op) and not is_root and all(e is not None for e in exprs):
+            found.append(Demand(value, tuple(e for e in exprs if e is not None)))
+
+    for root in roots:
+        rank = root.type.rank
+        visit(root, [ir.AffineExpr.get_dim(i) for i in range(rank)], True)
+    return found
+
+
+def _substitute(expr: ir.AffineExpr, dims: Exprs) -> ir.AffineExpr | None:
+    """`expr` with its dimensions replaced; None when it needs one that is unknown."""
+    expr = expr.maybe_downcast() if type(expr) is ir.AffineExpr else expr
+    if isinstance(expr, ir.AffineConstantExpr):
+        return expr
+    if isinstance(expr, ir.AffineDimExpr):
+        return dims[expr.position]
+    known: list[ir.AffineExpr] = [d if d is not None else ir.AffineExpr.get_constant(0) for d in dims]
+    if any(d is None and _mentions(expr, i) for i, d in enumerate(dims)):
+        return None
+    return expr.compose(ir.AffineMap.get(len(known), 0, known))
+
+
+def can_flatten(roots: Sequence[ir.Value], first: int, last: int) -> bool:
+    """May domain dimensions `first..last` be walked as one linear dimension?
+
+    True when every operand that is reached has either all of them, adjacent and in order, or none, so that the linear
+    coordinate in place of the last and zeros in place of the others addresses the same element.
+    """
+    if first == last:
+        return True
+    group = list(range(first, last + 1))
+    stack = [(r, 0) for r in roots]
+    seen: set[ir.Value] = set()
+    while stack:
+        value, shift = stack.pop()
+        op = defining_op(value)
+        if op is None or value in seen:
+            continue
+        seen.add(value)
+        if op.name in ("tensor.empty", "linalg.fill", "arith.constant", "mlc.constant"):
+            continue
+        if op.name == "tensor.cast":
+            stack.append((op.operands[0], shift))
+            continue
+        if op.name != "linalg.generic" or is_reduction(op) and not is_contraction(op) or _reads_indices(op):
+            return False
+        inner = _group_operands(op, [d - shift for d in group])
+        if inner is None:
+            return False
+        for operand, offset in inner:
+            stack.append((operand, shift + offset))
+    return True
+
+
+def _group_operands(op: ir.Operation, group: list[int]) -> list[tuple[ir.Value, int]] | None:
+    """Operands that hold the whole group, with the shift of its position; None when one holds a part of it."""
+    results = []
+    out_map = operand_map(op, len(op.operands) - 1)
+    if not all(isinstance(e, ir.AffineDimExpr) for e in out_map.results):
+        return None
+    order = [e.position for e in out_map.results]
+    members = [order[d] for d in group]
+    for i in range(len(op.operands) - len(op.results)):
+        exprs = list(operand_map(op, i).results)
+        touching = [p for p, e in enumerate(exprs) if any(_mentions(e, m) for m in members)]
+        if not touching:
+            continue
+        plain = [e.position if isinstance(e, ir.AffineDimExpr) else -1 for e in exprs]
+        if [plain[p] for p in touching] != members or touching != list(range(touching[0], touching[-1] + 1)):
+            return None
+        results.append((op.operands[i], group[0] - touching[0]))
+    return results
+
+
+def _reads_indices(op: ir.Operation) -> bool:
+    """Does the body use coordinates, or load at computed addresses?"""
+    names = {inner.operation.name for inner in op.regions[0].blocks[0].operations}
+    return bool(names & {"linalg.index", "tensor.extract", "scf.if"})

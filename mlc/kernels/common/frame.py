@@ -1,0 +1,284 @@
+"""The memref function of a kernel while it is being emitted.
+
+A kernel arrives as a function on tensors (`docs/ir.md` §5) and leaves as a memref function with a grid function
+(§6). `Frame` creates both signatures, maps the tensors of the old function to flat buffers of the new one, and
+answers what an extent is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from mlir import ir
+from mlir.dialects import arith, func, memref, scf
+
+from mlc.kernels.common.index import Constants, IndexMath, Scalar
+
+
+def storage_type(element: ir.Type) -> ir.Type:
+    """The type of an element in memory: a bool takes one byte."""
+    if isinstance(element, ir.IntegerType) and element.width == 1:
+        return ir.IntegerType.get_signless(8)
+    return element
+
+
+def defining_op(value: ir.Value) -> ir.Operation | None:
+    """The operation that defines `value`, or None for a block argument."""
+    owner = value.owner
+    return None if isinstance(owner, ir.Block) else owner.operation
+
+
+@dataclass
+class Buffer:
+    """A contiguous row-major tensor in memory: `memory` is its flat memref, extents and strides are in elements."""
+
+    memory: ir.Value
+    element: ir.Type
+    shape: list[Scalar]
+    strides: list[Scalar] = field(default_factory=list)
+
+
+@dataclass
+class KernelSource:
+    """The tensor-level function of a kernel module and its parts."""
+
+    module: ir.Operation
+    func: func.FuncOp
+
+    @property
+    def block(self) -> ir.Block:
+        return self.func.regions[0].blocks[0]
+
+    @property
+    def results(self) -> list[ir.Value]:
+        """Returned tensors, one per destination."""
+        return list(self.block.operations[len(self.block.operations) - 1].operands)
+
+    @property
+    def tensors(self) -> list[ir.Value]:
+        """Tensor arguments: inputs, then destinations."""
+        return [a for a in self.block.arguments if isinstance(a.type, ir.RankedTensorType)]
+
+    @property
+    def destinations(self) -> list[ir.Value]:
+        """The trailing arguments that the results are written to."""
+        count = len(self.results)
+        return list(self.block.arguments)[-count:] if count else []
+
+    @property
+    def scalars(self) -> list[ir.Value]:
+        """Index arguments."""
+        return [a for a in self.block.arguments if isinstance(a.type, ir.IndexType)]
+
+
+def kernel_source(module: ir.Operation) -> KernelSource:
+    """The parts of `module`, a kernel module that has not been expanded."""
+    for op in module.regions[0].blocks[0].operations:
+        if isinstance(op, func.FuncOp):
+            return KernelSource(module, op)
+    raise ValueError("kernel module without a function")
+
+
+class Frame:
+    """Signature, buffers, constants and extents of one function under construction.
+
+    With `grid=True` the function is the grid function: sizes only, no memory.
+    """
+
+    def __init__(self, source: KernelSource, *, grid: bool = False, vector_lanes: int = 1) -> None:
+        self.source = source
+        self.grid = grid
+        self.vector_lanes = vector_lanes  # lanes that reductions along a contiguous dimension use
+        self.name = source.func.name.value + ("_grid" if grid else "")
+        self.buffers: dict[ir.Value, Buffer] = {}
+        self._scalars: dict[ir.Value, Scalar] = {}
+        self._declare()
+
+    def _declare(self) -> None:
+        source, index = self.source, ir.IndexType.get()
+        tensors = source.tensors
+        types: list[ir.Type] = []
+        if not self.grid:
+            types += [ir.MemRefType.get([], storage_type(t.type.element_type)) for t in tensors]
+        dynamic = [(t, i) for t in tensors for i in range(t.type.rank) if t.type.is_dynamic_dim(i)]
+        types += [index] * (len(dynamic) + len(source.scalars))
+        if not self.grid:
+            types += [ir.MemRefType.get([2], ir.IntegerType.get_signless(64)), index, index]
+        with ir.InsertionPoint(source.func):
+            results = [index] if self.grid else []
+            self.func = func.FuncOp(f"{self.name}__new", ir.FunctionType.get(types, results))
+        if not self.grid:
+            alias = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
+            attrs = [alias] * len(tensors) + [ir.DictAttr.get({})] * (len(types) - len(tensors))
+            self.func.arg_attrs = ir.ArrayAttr.get(attrs)
+        self.entry = self.func.add_entry_block()
+        self.constants = Constants(self.entry)
+        self.math = IndexMath(self.constants)
+        with ir.InsertionPoint(self.entry):
+            self._marker = arith.ConstantOp(index, 0).operation  # prologue ops go in front of it
+        args = list(self.entry.arguments)
+        memory = [] if self.grid else args[: len(tensors)]
+        rest = args[len(memory) :]
+        extents = {(t, i): rest[n] for n, (t, i) in enumerate(dynamic)}
+        for n, scalar in enumerate(source.scalars):
+            self._scalars[scalar] = rest[len(dynamic) + n]
+        if not self.grid:
+            self.error, self.begin, self.end = rest[-3:]
+        with self.prologue():
+            for n, tensor in enumerate(tensors):
+                self.buffers[tensor] = self._buffer(tensor, memory[n] if memory else None, extents)
+
+    def prologue(self) -> ir.InsertionPoint:
+        """Where values that every part of the function may use are computed."""
+        return ir.InsertionPoint(self._marker)
+
+    def body(self) -> ir.InsertionPoint:
+        """The end of the function."""
+        return ir.InsertionPoint(self.entry)
+
+    def _buffer(
+        self, tensor: ir.Value, memory: ir.Value | None, extents: dict[tuple[ir.Value, int], ir.Value]
+    ) -> Buffer:
+        type_ = tensor.type
+        shape: list[Scalar] = [
+            extents[tensor, i] if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)
+        ]
+        buffer = Buffer(memory, type_.element_type, shape)  # type: ignore[arg-type]
+        if memory is not None:
+            buffer.memory = self._flat(memory, self.math.product(shape), type_.element_type)
+            buffer.strides = self.row_major(shape)
+        return buffer
+
+    def _flat(self, memory: ir.Value, size: Scalar, element: ir.Type) -> ir.Value:
+        dynamic = ir.ShapedType.get_dynamic_size()
+        static = size if isinstance(size, int) else dynamic
+        type_ = ir.MemRefType.get([static], storage_type(element))
+        sizes = [] if isinstance(size, int) else [size]
+        return memref.ReinterpretCastOp(type_, memory, [], sizes, [], [0], [static], [1]).result
+
+    def row_major(self, shape: Sequence[Scalar]) -> list[Scalar]:
+        """Strides, in elements, of a contiguous tensor."""
+        strides: list[Scalar] = [1]
+        for extent in reversed(list(shape)[1:]):
+            strides.append(self.math.mul(strides[-1], extent))
+        return strides[::-1] if shape else []
+
+    def finish(self) -> None:
+        """Put the function in the place of its source; the source's name is free afterwards."""
+        self.func.attributes["sym_name"] = ir.StringAttr.get(self.name)
+
+    # -- sizes ------------------------------------------------------------------------------------------------------
+
+    def extent(self, tensor: ir.Value, dim: int) -> Scalar:
+        """Extent of dimension `dim` of a tensor of the source function."""
+        if not tensor.type.is_dynamic_dim(dim):
+            return tensor.type.get_dim_size(dim)
+        if tensor in self.buffers:
+            return self.buffers[tensor].shape[dim]
+        op = defining_op(tensor)
+        assert op is not None
+        name = op.name
+        if name == "tensor.empty":
+            position = sum(tensor.type.is_dynamic_dim(i) for i in range(dim))
+            return self.scalar(op.operands[position])
+        if name == "tensor.cast":
+            return self.extent(op.operands[0], dim)
+        if name == "tensor.expand_shape":
+            position = sum(tensor.type.is_dynamic_dim(i) for i in range(dim))
+            return self.scalar(op.operands[1 + position])
+        if name == "tensor.collapse_shape":
+            group = [a.value for a in op.attributes["reassociation"][dim]]
+            with self.prologue():
+                return self.math.product([self.extent(op.operands[0], i) for i in group])
+        if name == "tensor.extract_slice":
+            return self._slice_size(op, dim)
+        if name.startswith("linalg."):
+            outs = op.operands[len(op.operands) - len(op.results) + ir.OpResult(tensor).result_number]
+            return self.extent(outs, dim)
+        if name.startswith("mlc."):
+            return self._destination_extent(tensor, dim)
+        raise ValueError(f"kernel {self.name}: no extent for dimension {dim} of the result of {name}")
+
+    def _destination_extent(self, tensor: ir.Value, dim: int) -> Scalar:
+        """An opaque root has its result's shape in its destination."""
+        for result, destination in zip(self.source.results, self.source.destinations, strict=True):
+            if result == tensor:
+                return self.extent(destination, dim)
+        raise ValueError(f"kernel {self.name}: an opaque operation is not a root")
+
+    def _slice_size(self, op: ir.Operation, dim: int) -> Scalar:
+        rank_in = op.operands[0].type.rank
+        if rank_in != op.results[0].type.rank:
+            raise ValueError("rank-reducing slices do not occur in kernels")
+        return self.mixed(op, "sizes")[dim]
+
+    def mixed(self, op: ir.Operation, what: str) -> list[Scalar]:
+        """Offsets, sizes or strides of a slice operation: static entries as ints."""
+        names = ["offsets", "sizes", "strides"]
+        first = 2 if op.name == "tensor.insert_slice" else 1
+        segments = list(op.attributes["operandSegmentSizes"])[first:]
+        start = first + sum(segments[: names.index(what)])
+        dynamic = iter(list(op.operands)[start : start + segments[names.index(what)]])
+        static = op.attributes[f"static_{what}"]
+        marker = ir.ShapedType.get_dynamic_size()
+        return [self.scalar(next(dynamic)) if s == marker else s for s in static]
+
+    def scalar(self, value: ir.Value) -> Scalar:
+        """The new function's version of an index value of the source function."""
+        if value in self._scalars:
+            return self._scalars[value]
+        op = defining_op(value)
+        if op is None:
+            raise ValueError(f"kernel {self.name}: an index value of a nested block is no size")
+        result: Scalar
+        if op.name == "arith.constant":
+            result = ir.IntegerAttr(op.attributes["value"]).value
+        elif op.name == "tensor.dim":
+            which = self.scalar(op.operands[1])
+            assert isinstance(which, int)
+            result = self.extent(op.operands[0], which)
+        else:
+            with self.prologue():
+                result = self._clone_scalar(op)
+        self._scalars[value] = result
+        return result
+
+    def _clone_scalar(self, op: ir.Operation) -> Scalar:
+        fold = {"arith.addi": self.math.add, "arith.subi": self.math.sub, "arith.muli": self.math.mul}
+        args = [self.scalar(v) for v in op.operands]
+        if op.name in fold:
+            return fold[op.name](*args)
+        if not op.name.startswith("arith."):
+            raise ValueError(f"kernel {self.name}: a size may not come from {op.name}")
+        operands = [self.constants.index(a) if isinstance(a, int) else a for a in args]
+        attributes = {n: op.attributes[n] for n in op.attributes}
+        return ir.Operation.create(op.name, [r.type for r in op.results], operands, attributes).results[0]
+
+
+def for_loop(
+    frame: Frame,
+    low: Scalar,
+    high: Scalar,
+    step: Scalar,
+    inits: Sequence[ir.Value],
+    body: Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]],
+) -> list[ir.Value]:
+    """An `scf.for` whose body is emitted by `body(variable, carried) -> next carried`; gives the final values."""
+    c = frame.constants.index
+    loop = scf.ForOp(c(low), c(high), c(step), list(inits))
+    with ir.InsertionPoint(loop.body):
+        scf.YieldOp(list(body(loop.induction_variable, list(loop.inner_iter_args))))
+    return list(loop.results)
+
+
+def if_then(condition: ir.Value, body: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
+    """An `scf.if` without results."""
+    op = scf.IfOp(condition, has_else=otherwise is not None)
+    with ir.InsertionPoint(op.then_block):
+        body()
+        scf.YieldOp([])
+    if otherwise is not None:
+        with ir.InsertionPoint(op.else_block):
+            otherwise()
+            scf.YieldOp([])

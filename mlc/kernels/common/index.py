@@ -1,0 +1,247 @@
+"""Index algebra of the emitters: extents, coordinates and affine maps over them.
+
+A coordinate is uniform over the lanes of a vector (`Idx.step == 0`), advances by a constant per lane, or is an
+arbitrary `vector<LxIndex>`. Keeping that distinction while maps are applied is what lets a load become one contiguous
+vector load, one scalar load, or a gather.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith
+
+Scalar = int | ir.Value
+"""An index known while emitting (int) or computed by the kernel (a Value of type index)."""
+
+_NO_WRAP = arith.IntegerOverflowFlags.nsw
+
+
+class Constants:
+    """Constants of the function under construction, each materialised once at its entry."""
+
+    def __init__(self, block: ir.Block) -> None:
+        self._block = block
+        self._known: dict[tuple[str, object], ir.Value] = {}
+
+    def get(self, type_: ir.Type, value: int | float) -> ir.Value:
+        """The constant `value` of scalar type `type_`."""
+        key = (str(type_), repr(value))
+        if key not in self._known:
+            with ir.InsertionPoint.at_block_begin(self._block):
+                self._known[key] = arith.constant(type_, value)
+        return self._known[key]
+
+    def index(self, value: Scalar) -> ir.Value:
+        """`value` as a Value of type index."""
+        return self.get(ir.IndexType.get(), value) if isinstance(value, int) else value
+
+
+class IndexMath:
+    """Arithmetic on `Scalar`s that folds what is known."""
+
+    def __init__(self, constants: Constants) -> None:
+        self.constants = constants
+
+    def add(self, a: Scalar, b: Scalar) -> Scalar:
+        if isinstance(a, int) and isinstance(b, int):
+            return a + b
+        if isinstance(a, int) and a == 0:
+            return b
+        if isinstance(b, int) and b == 0:
+            return a
+        c = self.constants
+        return arith.AddIOp(c.index(a), c.index(b), overflowFlags=_NO_WRAP).result
+
+    def sub(self, a: Scalar, b: Scalar) -> Scalar:
+        if isinstance(a, int) and isinstance(b, int):
+            return a - b
+        if isinstance(b, int) and b == 0:
+            return a
+        c = self.constants
+        return arith.SubIOp(c.index(a), c.index(b), overflowFlags=_NO_WRAP).result
+
+    def mul(self, a: Scalar, b: Scalar) -> Scalar:
+        if isinstance(a, int) and isinstance(b, int):
+            return a * b
+        for x, y in ((a, b), (b, a)):
+            if isinstance(x, int) and x in (0, 1):
+                return y if x else 0
+        c = self.constants
+        return arith.MulIOp(c.index(a), c.index(b), overflowFlags=_NO_WRAP).result
+
+    def div(self, a: Scalar, b: Scalar) -> Scalar:
+        """Quotient of two non-negative extents."""
+        if isinstance(b, int) and b == 1:
+            return a
+        if isinstance(a, int) and isinstance(b, int):
+            return a // b
+        c = self.constants
+        return arith.divui(c.index(a), c.index(b))
+
+    def rem(self, a: Scalar, b: Scalar) -> Scalar:
+        """Remainder of two non-negative extents."""
+        if isinstance(b, int) and b == 1:
+            return 0
+        if isinstance(a, int) and isinstance(b, int):
+            return a % b
+        c = self.constants
+        return arith.remui(c.index(a), c.index(b))
+
+    def floordiv(self, a: Scalar, b: Scalar) -> Scalar:
+        """Quotient rounded towards minus infinity."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a // b
+        c = self.constants
+        return arith.floordivsi(c.index(a), c.index(b))
+
+    def ceildiv(self, a: Scalar, b: Scalar) -> Scalar:
+        """Quotient of non-negative extents, rounded up."""
+        if isinstance(b, int) and b == 1:
+            return a
+        if isinstance(a, int) and isinstance(b, int):
+            return -(-a // b)
+        return self.div(self.add(a, self.sub(b, 1)), b)
+
+    def minimum(self, a: Scalar, b: Scalar) -> Scalar:
+        if isinstance(a, int) and isinstance(b, int):
+            return min(a, b)
+        c = self.constants
+        return arith.minsi(c.index(a), c.index(b))
+
+    def maximum(self, a: Scalar, b: Scalar) -> Scalar:
+        if isinstance(a, int) and isinstance(b, int):
+            return max(a, b)
+        c = self.constants
+        return arith.maxsi(c.index(a), c.index(b))
+
+    def product(self, extents: Sequence[Scalar]) -> Scalar:
+        """Product; the known factors are multiplied first."""
+        known = 1
+        result: Scalar = 1
+        for extent in extents:
+            if isinstance(extent, int):
+                known *= extent
+            else:
+                result = self.mul(result, extent)
+        return self.mul(result, known)
+
+    def delinearize(self, linear: Scalar, extents: Sequence[Scalar]) -> list[Scalar]:
+        """Row-major coordinates of `linear` in a box of `extents`."""
+        coords: list[Scalar] = []
+        for extent in reversed(extents[1:]):
+            coords.append(self.rem(linear, extent))
+            linear = self.div(linear, extent)
+        if extents:
+            coords.append(linear)
+        return coords[::-1]
+
+
+@dataclass(frozen=True)
+class Idx:
+    """One coordinate over the lanes of a vector: `base + lane * step`, or any `lanes` vector.
+
+    `tile = (high, size, low)` says that `base == high * size + low` with `0 <= low + lane * step < size`, so that
+    `floordiv size` and `mod size` of a blocked layout stay affine. `level` is the depth of the innermost loop whose
+    variable the coordinate depends on; addresses are summed outermost level first so that invariant parts hoist.
+    """
+
+    base: Scalar = 0
+    step: int = 0
+    lanes: ir.Value | None = None
+    tile: tuple[Scalar, int, int] | None = None
+    level: int = 0
+
+    @property
+    def uniform(self) -> bool:
+        return self.step == 0 and self.lanes is None
+
+    def key(self) -> tuple[object, ...]:
+        """Hashable identity: equal keys are equal coordinates."""
+        return (_key(self.base), self.step, None if self.lanes is None else _key(self.lanes))
+
+
+def _key(value: Scalar) -> object:
+    return value if isinstance(value, int) else ("v", hash(value))
+
+
+class IdxMath:
+    """Affine expressions over `Idx` coordinates for vectors of `lanes` lanes."""
+
+    def __init__(self, math: IndexMath, lanes: int) -> None:
+        self.math = math
+        self.lanes = lanes
+
+    def vector(self, x: Idx) -> ir.Value:
+        """`x` as a `vector<LxIndex>`."""
+        if x.lanes is not None:
+            return x.lanes
+        type_ = ir.VectorType.get([self.lanes], ir.IndexType.get())
+        from mlir.dialects import vector
+
+        base = vector.broadcast(type_, self.math.constants.index(x.base))
+        if x.step == 0:
+            return base
+        iota = ir.DenseElementsAttr.get(
+            [ir.IntegerAttr.get(ir.IndexType.get(), i * x.step) for i in range(self.lanes)], type_
+        )
+        return arith.addi(base, arith.ConstantOp(type_, iota).result)
+
+    def value(self, x: Idx) -> ir.Value:
+        """`x` as an index scalar when it is uniform, else as a vector."""
+        return self.math.constants.index(x.base) if x.uniform else self.vector(x)
+
+    def add(self, a: Idx, b: Idx) -> Idx:
+        level = max(a.level, b.level)
+        if a.lanes is None and b.lanes is None:
+            if b.key() == (0, 0, None):
+                return a
+            if a.key() == (0, 0, None):
+                return b
+            return Idx(self.math.add(a.base, b.base), a.step + b.step, level=level)
+        return Idx(lanes=arith.addi(self.vector(a), self.vector(b)), level=level)
+
+    def scale(self, a: Idx, factor: Scalar) -> Idx:
+        if isinstance(factor, int) and factor == 1:
+            return a
+        if a.lanes is None and (isinstance(factor, int) or a.step == 0):
+            step = a.step * factor if isinstance(factor, int) else 0
+            return Idx(self.math.mul(a.base, factor), step, level=a.level)
+        return Idx(lanes=arith.muli(self.vector(a), self.vector(Idx(factor))), level=a.level)
+
+    def floordiv(self, a: Idx, size: int) -> Idx:
+        if a.tile is not None and a.tile[1] == size:
+            return Idx(a.tile[0], level=a.level)
+        if a.uniform:
+            return Idx(self.math.floordiv(a.base, size), level=a.level)
+        return Idx(lanes=arith.floordivsi(self.vector(a), self.vector(Idx(size))), level=a.level)
+
+    def mod(self, a: Idx, size: int) -> Idx:
+        if a.tile is not None and a.tile[1] == size:
+            return Idx(a.tile[2], a.step, level=a.level)
+        if isinstance(a.base, int) and a.uniform:
+            return Idx(a.base % size)
+        return self.add(a, self.scale(self.floordiv(a, size), -size))
+
+    def affine(self, expr: ir.AffineExpr, dims: Sequence[Idx]) -> Idx:
+        """Value of `expr` at the coordinates `dims`; symbols do not occur in kernels."""
+        expr = expr.maybe_downcast() if type(expr) is ir.AffineExpr else expr
+        if isinstance(expr, ir.AffineDimExpr):
+            return dims[expr.position]
+        if isinstance(expr, ir.AffineConstantExpr):
+            return Idx(expr.value)
+        if isinstance(expr, ir.AffineAddExpr):
+            return self.add(self.affine(expr.lhs, dims), self.affine(expr.rhs, dims))
+        if isinstance(expr, ir.AffineMulExpr):
+            factor = expr.rhs.maybe_downcast()
+            if isinstance(factor, ir.AffineConstantExpr):
+                return self.scale(self.affine(expr.lhs, dims), factor.value)
+        if isinstance(expr, ir.AffineFloorDivExpr | ir.AffineModExpr):
+            size = expr.rhs.maybe_downcast()
+            if isinstance(size, ir.AffineConstantExpr):
+                inner = self.affine(expr.lhs, dims)
+                divide = isinstance(expr, ir.AffineFloorDivExpr)
+                return self.floordiv(inner, size.value) if divide else self.mod(inner, size.value)
+        raise ValueError(f"kernel emitter: affine expression {expr} is not supported")

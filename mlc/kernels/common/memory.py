@@ -1,0 +1,106 @@
+"""Loads and stores of one value per lane at a coordinate: contiguous, scalar, or gathered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+from mlir.dialects import arith, memref, vector
+
+from mlc.kernels.common.frame import Buffer, Frame, storage_type
+from mlc.kernels.common.index import Idx, IdxMath
+
+
+def address(buffer: Buffer, coords: Sequence[Idx], idx: IdxMath) -> Idx:
+    """Element offset of `coords`; parts that belong to outer loops are summed first so that they hoist."""
+    terms = [idx.scale(c, s) for c, s in zip(coords, buffer.strides, strict=True)]
+    total = Idx(0)
+    for term in sorted(terms, key=lambda t: t.level):
+        total = idx.add(total, term)
+    return total
+
+
+def load(frame: Frame, idx: IdxMath, buffer: Buffer, coords: Sequence[Idx], mask: ir.Value | None) -> ir.Value:
+    """Element(s) at `coords`: a scalar when the address is uniform, else a vector; lanes without mask give zero."""
+    where = address(buffer, coords, idx)
+    memory_type = storage_type(buffer.element)
+    constants = frame.constants
+    if where.uniform:
+        return _from_memory(frame, memref.load(buffer.memory, [constants.index(where.base)]), buffer.element)
+    type_ = ir.VectorType.get([idx.lanes], memory_type)
+    if where.step == 1:
+        base = [constants.index(where.base)]
+        if mask is None:
+            loaded = vector.LoadOp(type_, buffer.memory, base).result
+        else:
+            loaded = vector.MaskedLoadOp(type_, buffer.memory, base, mask, _zeros(frame, type_)).result
+    else:
+        everywhere = mask if mask is not None else full_mask(frame, idx.lanes)
+        loaded = vector.GatherOp(
+            type_, buffer.memory, [constants.index(0)], idx.vector(where), everywhere, _zeros(frame, type_)
+        ).result
+    return _from_memory(frame, loaded, buffer.element)
+
+
+def store(
+    frame: Frame,
+    idx: IdxMath,
+    buffer: Buffer,
+    coords: Sequence[Idx],
+    value: ir.Value,
+    mask: ir.Value | None,
+) -> None:
+    """Write `value` (scalar or vector, as the address demands) at `coords`."""
+    where = address(buffer, coords, idx)
+    constants = frame.constants
+    if where.uniform:
+        memref.store(_to_memory(value, buffer.element), buffer.memory, [constants.index(where.base)])
+        return
+    stored = _to_memory(splat(value, idx.lanes), buffer.element)
+    if where.step == 1:
+        base = [constants.index(where.base)]
+        if mask is None:
+            vector.StoreOp(stored, buffer.memory, base)
+        else:
+            vector.MaskedStoreOp(buffer.memory, base, mask, stored)
+        return
+    everywhere = mask if mask is not None else full_mask(frame, idx.lanes)
+    vector.ScatterOp(None, buffer.memory, [constants.index(0)], idx.vector(where), everywhere, stored)
+
+
+def splat(value: ir.Value, lanes: int) -> ir.Value:
+    """`value` as a vector of `lanes` lanes."""
+    if isinstance(value.type, ir.VectorType) or lanes == 1:
+        return value
+    return vector.broadcast(ir.VectorType.get([lanes], value.type), value)
+
+
+def full_mask(frame: Frame, lanes: int) -> ir.Value:
+    """A mask with every lane set."""
+    true = frame.constants.get(ir.IntegerType.get_signless(1), 1)
+    return vector.broadcast(ir.VectorType.get([lanes], ir.IntegerType.get_signless(1)), true)
+
+
+def _zeros(frame: Frame, type_: ir.VectorType) -> ir.Value:
+    element = type_.element_type
+    zero = 0.0 if isinstance(element, ir.FloatType) else 0
+    return vector.broadcast(type_, frame.constants.get(element, zero))
+
+
+def _from_memory(frame: Frame, value: ir.Value, element: ir.Type) -> ir.Value:
+    """A bool is a byte in memory and `i1` in registers."""
+    if storage_type(element) == element:
+        return value
+    type_ = value.type
+    if isinstance(type_, ir.VectorType):
+        return arith.cmpi(arith.CmpIPredicate.ne, value, _zeros(frame, type_))
+    return arith.cmpi(arith.CmpIPredicate.ne, value, frame.constants.get(type_, 0))
+
+
+def _to_memory(value: ir.Value, element: ir.Type) -> ir.Value:
+    memory_type = storage_type(element)
+    if memory_type == element:
+        return value
+    if isinstance(value.type, ir.VectorType):
+        memory_type = ir.VectorType.get(value.type.shape, memory_type)
+    return arith.extui(memory_type, value)

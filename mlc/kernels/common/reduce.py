@@ -1,0 +1,242 @@
+"""Reductions at a point: the loops of one `linalg.generic` with reduction iterators.
+
+Three ways, chosen by what is known: accumulators per lane when the point itself is a vector; vector accumulators along
+the innermost reduction dimension, combined at the end, when that dimension is contiguous in an input and the combiner
+is a plain associative one; a scalar loop otherwise (for example a maximum with its position).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mlir import ir
+from mlir.dialects import arith, vector
+
+from mlc.kernels.common.frame import Frame, defining_op, for_loop
+from mlc.kernels.common.index import Idx, Scalar
+
+if TYPE_CHECKING:
+    from mlc.kernels.common.evaluate import Evaluator
+
+_COMBINERS = {
+    "arith.addf": ("add", 0.0),
+    "arith.mulf": ("mul", 1.0),
+    "arith.maximumf": ("maximumf", float("-inf")),
+    "arith.minimumf": ("minimumf", float("inf")),
+    "arith.maxnumf": ("maxnumf", float("-inf")),
+    "arith.minnumf": ("minnumf", float("inf")),
+    "arith.addi": ("add", 0),
+    "arith.muli": ("mul", 1),
+    "arith.maxsi": ("maxsi", "min"),
+    "arith.minsi": ("minsi", "max"),
+    "arith.maxui": ("maxui", 0),
+    "arith.minui": ("minui", -1),
+    "arith.andi": ("and", -1),
+    "arith.ori": ("or", 0),
+}
+UNROLL = 4  # independent accumulators hide the latency of the combining instruction
+
+
+@dataclass(frozen=True)
+class Combiner:
+    """`acc' = op(acc, f(inputs))` with an associative op."""
+
+    op: str
+    kind: str
+    identity: float | int
+
+
+def combiner(generic: ir.Operation) -> Combiner | None:
+    """The combiner of a one-result reduction, or None when its body has another form."""
+    if len(generic.results) != 1:
+        return None
+    block = generic.regions[0].blocks[0]
+    accumulator = block.arguments[len(block.arguments) - 1]
+    uses = [u.owner.operation for u in accumulator.uses]
+    last = block.operations[len(block.operations) - 1].operation
+    op = defining_op(last.operands[0])
+    if op is None or op.name not in _COMBINERS or len(uses) != 1 or uses[0] != op:
+        return None
+    kind, identity = _COMBINERS[op.name]
+    if isinstance(identity, str):
+        width = ir.IntegerType(accumulator.type).width
+        identity = -(1 << (width - 1)) if identity == "min" else (1 << (width - 1)) - 1
+    return Combiner(op.name, kind, identity)
+
+
+def reduction_extents(frame: Frame, generic: ir.Operation) -> dict[int, Scalar]:
+    """Extents of the reduction dimensions, by iteration dimension."""
+    from mlc.kernels.common.evaluate import operand_map
+
+    wanted = [i for i, t in enumerate(generic.attributes["iterator_types"]) if "reduction" in str(t)]
+    extents: dict[int, Scalar] = {}
+    for operand in range(len(generic.operands)):
+        for position, expr in enumerate(operand_map(generic, operand).results):
+            if isinstance(expr, ir.AffineDimExpr) and expr.position in wanted and expr.position not in extents:
+                extents[expr.position] = frame.extent(generic.operands[operand], position)
+    missing = [d for d in wanted if d not in extents]
+    if missing:
+        raise ValueError(f"kernel {frame.name}: extents of reduction dimensions {missing} cannot be derived")
+    return {d: extents[d] for d in wanted}
+
+
+def lane_dim(generic: ir.Operation) -> int | None:
+    """The innermost reduction dimension when an input is contiguous along it, else None."""
+    from mlc.kernels.common.evaluate import operand_map
+
+    reductions = [i for i, t in enumerate(generic.attributes["iterator_types"]) if "reduction" in str(t)]
+    if not reductions:
+        return None
+    for operand in range(len(generic.operands) - len(generic.results)):
+        results = list(operand_map(generic, operand).results)
+        last = results[-1] if results else None
+        if isinstance(last, ir.AffineDimExpr) and last.position == reductions[-1]:
+            return reductions[-1]
+    return None
+
+
+def reduce_at(ev: Evaluator, generic: ir.Operation, coords: Sequence[Idx]) -> list[ir.Value]:
+    """Results of the reduction `generic` for the output element(s) `coords`."""
+    from mlc.kernels.common.evaluate import iteration_coords
+
+    rank = len(generic.attributes["iterator_types"])
+    dims = [d if d is not None else Idx(0) for d in iteration_coords(generic, 0, coords, rank)]
+    count = len(generic.operands) - len(generic.results)
+    inits = [ev.tensor(generic.operands[count + i], coords) for i in range(len(generic.results))]
+    extents = reduction_extents(ev.frame, generic)
+    along = lane_dim(generic)
+    combine = combiner(generic)
+    lanes = ev.frame.vector_lanes
+    if all(c.uniform for c in coords) and along is not None and combine is not None and lanes > 1:
+        extent = extents[along]
+        if not (isinstance(extent, int) and extent < 4):
+            return [_horizontal(ev, generic, dims, extents, along, combine, inits[0], lanes)]
+    vectors = not all(c.uniform for c in coords)
+    inner = ev.child(mask=ev.mask) if vectors else ev.child(lanes=1)
+    starts = [ev.splat(v) for v in inits] if vectors else inits
+    return _nest(inner, generic, dims, list(extents.items()), starts)
+
+
+def _nest(
+    ev: Evaluator,
+    generic: ir.Operation,
+    dims: list[Idx],
+    extents: list[tuple[int, Scalar]],
+    carried: Sequence[ir.Value],
+) -> list[ir.Value]:
+    """Loops over `extents` (outermost first) around one application of the body per lane."""
+    from mlc.kernels.common.body import inline_body
+    from mlc.kernels.common.evaluate import input_values
+
+    if not extents:
+        results = inline_body(ev, generic, input_values(ev, generic, dims, carried), dims)
+        vectors = any(isinstance(c.type, ir.VectorType) for c in carried)
+        return [ev.splat(r) for r in results] if vectors else results
+    dim, extent = extents[0]
+    if isinstance(extent, int) and extent == 1:
+        return _nest(ev, generic, _with(dims, dim, Idx(0)), extents[1:], carried)
+    depth = 1 + max(d.level for d in dims)
+
+    def body(variable: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
+        point = _with(dims, dim, Idx(variable, level=depth))
+        return _nest(ev.child(mask=ev.mask), generic, point, extents[1:], inner)
+
+    return for_loop(ev.frame, 0, extent, 1, carried, body)
+
+
+def _with(dims: Sequence[Idx], dim: int, value: Idx) -> list[Idx]:
+    return [value if i == dim else d for i, d in enumerate(dims)]
+
+
+def _horizontal(
+    ev: Evaluator,
+    generic: ir.Operation,
+    dims: list[Idx],
+    extents: dict[int, Scalar],
+    along: int,
+    combine: Combiner,
+    init: ir.Value,
+    lanes: int,
+) -> ir.Value:
+    """Vector accumulators along `along`, combined across lanes at the end."""
+    element = generic.results[0].type.element_type
+    frame = ev.frame
+    identity = vector.broadcast(
+        ir.VectorType.get([lanes], element), frame.constants.get(element, combine.identity)
+    )
+    outer = [(d, e) for d, e in extents.items() if d != along]
+
+    def nest(point: list[Idx], remaining: list[tuple[int, Scalar]], carried: list[ir.Value]) -> list[ir.Value]:
+        if not remaining:
+            return _lane_loop(ev, generic, point, along, extents[along], combine, carried, lanes)
+        dim, extent = remaining[0]
+        depth = 1 + max(d.level for d in point)
+        return for_loop(
+            frame,
+            0,
+            extent,
+            1,
+            carried,
+            lambda variable, inner: nest(_with(point, dim, Idx(variable, level=depth)), remaining[1:], inner),
+        )
+
+    length = extents[along]
+    unroll = UNROLL if not isinstance(length, int) or length >= UNROLL * lanes else 1
+    partial = nest(dims, outer, [identity] * unroll)
+    while len(partial) > 1:
+        pairs = [partial[i : i + 2] for i in range(0, len(partial), 2)]
+        partial = [p[0] if len(p) == 1 else _apply(combine, p[0], p[1]) for p in pairs]
+    kind = ir.Attribute.parse(f"#vector.kind<{combine.kind}>")
+    total = vector.ReductionOp(
+        element, kind, partial[0], fastmath=ir.Attribute.parse("#arith.fastmath<reassoc>")
+    ).result
+    return _apply(combine, init, total)
+
+
+def _apply(combine: Combiner, a: ir.Value, b: ir.Value) -> ir.Value:
+    return ir.Operation.create(combine.op, [a.type], [a, b]).results[0]
+
+
+def _lane_loop(
+    ev: Evaluator,
+    generic: ir.Operation,
+    dims: list[Idx],
+    along: int,
+    extent: Scalar,
+    combine: Combiner,
+    carried: list[ir.Value],
+    lanes: int,
+) -> list[ir.Value]:
+    """The loop over the vectorised dimension: unrolled main part, single vectors, one masked tail."""
+    from mlc.kernels.common.evaluate import lane_mask
+
+    frame, math = ev.frame, ev.frame.math
+    depth = 1 + max(d.level for d in dims)
+    unroll = len(carried)
+
+    def step(base: Scalar, accumulators: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
+        results = []
+        for u, accumulator in enumerate(accumulators):
+            point = _with(dims, along, Idx(math.add(base, u * lanes), 1, level=depth))
+            scope = ev.child(lanes=lanes, mask=mask)
+            new = _nest(scope, generic, point, [], [accumulator])[0]
+            results.append(new if mask is None else arith.select(mask, new, accumulator))
+        return results
+
+    main = math.mul(math.div(extent, lanes * unroll), lanes * unroll)
+    if not (isinstance(main, int) and main == 0):
+        carried = for_loop(frame, 0, main, lanes * unroll, carried, lambda v, c: step(v, c, None))
+    whole = math.mul(math.div(extent, lanes), lanes)
+    if not (isinstance(whole, int) and whole == main):
+        rest = for_loop(frame, main, whole, lanes, carried[:1], lambda v, c: step(v, c, None))
+        carried = [*rest, *carried[1:]]
+    tail = math.rem(extent, lanes)
+    if not (isinstance(tail, int) and tail == 0):
+        # With a run-time extent the mask may be empty: masked-out lanes keep their accumulator.
+        mask = lane_mask(frame, lanes, frame.constants.index(tail))
+        carried = [*step(whole, carried[:1], mask), *carried[1:]]
+    return carried
+
+

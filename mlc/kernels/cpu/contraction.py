@@ -1,0 +1,344 @@
+"""Register-tiled contractions: matrix products and direct convolutions.
+
+A tile of `rows` x `vectors` accumulators stays in registers over the whole reduction; the epilogue runs on it before it is
+stored. One operand is read as vectors along the output's contiguous dimension, the other as scalars that are broadcast
+by the multiply-add. The method is the micro-kernel of Goto and van de Geijn ("Anatomy of High-Performance Matrix
+Multiplication", 2008) with the panel loop outermost; a convolution over NHWC is the same with window dimensions among
+the reduction's ("Anatomy of High-Performance Deep Learning Convolutions", Georganas et al., 2018).
+
+Takes any `linalg.generic` marked `mlc.contraction` whose output map is a permutation; static and dynamic extents.
+Schedule parameters: `lanes`; `vector_dim`, `row_first`, `row_last`: output dimensions of the vectors and of the rows (a group
+that flattens); `rows`, `vectors`: the register tile; `unroll` of the innermost reduction; `block`: row tiles per work item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, func, vector
+
+from mlc.kernels.common import memory
+from mlc.kernels.common.analysis import is_contraction, mentions, reachable
+from mlc.kernels.common.body import inline_body
+from mlc.kernels.common.evaluate import Evaluator, lane_mask, operand_map
+from mlc.kernels.common.frame import Frame, KernelSource, defining_op, for_loop, if_then
+from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.reduce import reduction_extents
+
+
+@dataclass(frozen=True)
+class ContractionSchedule:
+    """Parameters of the template; see the module's description."""
+
+    lanes: int
+    vector_dim: int
+    row_first: int
+    row_last: int
+    rows: int
+    vectors: int
+    unroll: int
+    block: int
+
+    @property
+    def panel(self) -> int:
+        """Elements of the vector dimension in one register tile."""
+        return self.lanes * self.vectors
+
+    @property
+    def row_block(self) -> int:
+        """Rows of one work item."""
+        return self.rows * self.block
+
+
+def split_rows(extent: int, tile: int) -> list[tuple[int, int]]:
+    """`extent` rows as (size, count) tiles of at most `tile` rows, balanced to within one row."""
+    if extent <= 0:
+        return []
+    count = -(-extent // tile)
+    small, more = divmod(extent, count)
+    return [(size, n) for size, n in ((small + 1, more), (small, count - more)) if n]
+
+
+def find_contraction(source: KernelSource) -> ir.Operation:
+    """The contraction of the kernel."""
+    for op in reachable(source.results):
+        if is_contraction(op):
+            return op
+    raise ValueError(f"kernel {source.func.name.value}: no contraction")
+
+
+def expand(source: KernelSource, schedule: ContractionSchedule) -> list[Frame]:
+    """The memref function and the grid function of `source`."""
+    return [_Contraction(source, schedule).emit(), _emit_grid(source, schedule)]
+
+
+def _outer_dims(rank: int, s: ContractionSchedule) -> list[int]:
+    return [d for d in range(rank) if d != s.vector_dim and not s.row_first <= d <= s.row_last]
+
+
+def _items(frame: Frame, shape: list[Scalar], s: ContractionSchedule) -> list[Scalar]:
+    """Extents of the grid: panels, outer dimensions, row blocks."""
+    math = frame.math
+    rows = math.product(shape[s.row_first : s.row_last + 1])
+    outer = [shape[d] for d in _outer_dims(len(shape), s)]
+    return [math.ceildiv(shape[s.vector_dim], s.panel), *outer, math.ceildiv(rows, s.row_block)]
+
+
+def _emit_grid(source: KernelSource, schedule: ContractionSchedule) -> Frame:
+    frame = Frame(source, grid=True)
+    with frame.body():
+        shape = frame.buffers[source.destinations[0]].shape
+        func.ReturnOp([frame.constants.index(frame.math.product(_items(frame, shape, schedule)))])
+    return frame
+
+
+class _Contraction:
+    def __init__(self, source: KernelSource, schedule: ContractionSchedule) -> None:
+        self.source = source
+        self.s = schedule
+        self.frame = Frame(source, vector_lanes=schedule.lanes)
+        self.root = find_contraction(source)
+        self.shape = self.frame.buffers[source.destinations[0]].shape
+        out_map = operand_map(self.root, len(self.root.operands) - 1)
+        self.order = [ir.AffineDimExpr(e).position for e in out_map.results]
+        self.rank = len(self.root.attributes["iterator_types"])
+        with self.frame.prologue():
+            self.reductions = list(reduction_extents(self.frame, self.root).items())
+        self.fma = _is_plain_fma(self.root)
+
+    def emit(self) -> Frame:
+        frame, s = self.frame, self.s
+        with frame.body():
+            items = _items(frame, self.shape, s)
+            self.row_extent = frame.math.product(self.shape[s.row_first : s.row_last + 1])
+
+            def item(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+                panel, *outer, block = frame.math.delinearize(variable, items)
+                point = [Idx(0)] * len(self.shape)
+                for dim, coord in zip(_outer_dims(len(self.shape), s), outer, strict=True):
+                    point[dim] = Idx(coord, level=1)
+                self._panel(point, panel, block)
+                return []
+
+            for_loop(frame, frame.begin, frame.end, 1, [], item)
+            func.ReturnOp([])
+        return frame
+
+    # -- the vector dimension ---------------------------------------------------------------------------------------
+
+    def _panel(self, point: list[Idx], panel: Scalar, block: Scalar) -> None:
+        """Full panels use the whole register tile; what remains uses fewer vectors, the last one masked."""
+        s, math, c = self.s, self.frame.math, self.frame.constants
+        extent = self.shape[s.vector_dim]
+        columns = [self._column(panel, j * s.lanes) for j in range(s.vectors)]
+        if isinstance(extent, int):
+            full, rest = divmod(extent, s.panel)
+            if not rest:
+                self._rows(point, columns, None, block)
+                return
+            used = -(-rest // s.lanes)
+            mask = lane_mask(self.frame, s.lanes, c.index(rest % s.lanes)) if rest % s.lanes else None
+
+            def partial() -> None:
+                self._rows(point, columns[:used], mask, block)
+
+            if not full:
+                partial()
+                return
+            is_full = arith.cmpi(arith.CmpIPredicate.ult, c.index(panel), c.index(full))
+            if_then(is_full, lambda: self._rows(point, columns, None, block), partial)
+            return
+        base = math.mul(panel, s.panel)
+        is_full = arith.cmpi(arith.CmpIPredicate.sle, c.index(math.add(base, s.panel)), c.index(extent))
+
+        def singles() -> None:
+            def one(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+                mask = lane_mask(self.frame, s.lanes, c.index(math.sub(extent, variable)))
+                self._rows(point, [Idx(variable, 1, level=2)], mask, block)
+                return []
+
+            for_loop(self.frame, base, extent, s.lanes, [], one)
+
+        if_then(is_full, lambda: self._rows(point, columns, None, block), singles)
+
+    def _column(self, panel: Scalar, low: int) -> Idx:
+        math = self.frame.math
+        base = math.add(math.mul(panel, self.s.panel), low)
+        return Idx(base, 1, tile=(panel, self.s.panel, low), level=1)
+
+    # -- rows -------------------------------------------------------------------------------------------------------
+
+    def _rows(self, point: list[Idx], columns: list[Idx], mask: ir.Value | None, block: Scalar) -> None:
+        """The register tiles of one block of rows."""
+        s, math, c = self.s, self.frame.math, self.frame.constants
+        tile = self._tile_emitter(point, columns, mask)
+        extent = self.row_extent
+        start = math.mul(block, s.row_block)
+        if isinstance(extent, int):
+            full, rest = divmod(extent, s.row_block)
+            if not full or (full == 1 and not rest):
+                self._static_rows(tile, 0, split_rows(extent, s.rows))
+                return
+            if not rest:
+                self._static_rows(tile, start, [(s.rows, s.block)])
+                return
+            is_full = arith.cmpi(arith.CmpIPredicate.ult, c.index(block), c.index(full))
+            if_then(
+                is_full,
+                lambda: self._static_rows(tile, start, [(s.rows, s.block)]),
+                lambda: self._static_rows(tile, full * s.row_block, split_rows(rest, s.rows)),
+            )
+            return
+        end = math.minimum(math.add(start, s.row_block), extent)
+        length = math.sub(end, start)
+        whole = math.mul(math.div(length, s.rows), s.rows)
+        self._tile_loop(tile, start, math.add(start, whole), s.rows)
+        position, left, size = math.add(start, whole), math.sub(length, whole), 1 << (s.rows.bit_length() - 1)
+        while size:
+            if size < s.rows:
+                count = math.rem(math.div(left, size), 2)
+                upto = math.add(position, math.mul(count, size))
+                self._tile_loop(tile, position, upto, size)
+                position = upto
+            size //= 2
+
+    def _static_rows(
+        self, tile: Callable[[Scalar, int], None], start: Scalar, tiles: Sequence[tuple[int, int]]
+    ) -> None:
+        math, position = self.frame.math, start
+        for size, count in tiles:
+            end = math.add(position, size * count)
+            if count == 1:
+                tile(position, size)
+            else:
+                self._tile_loop(tile, position, end, size)
+            position = end
+
+    def _tile_loop(self, tile: Callable[[Scalar, int], None], low: Scalar, high: Scalar, size: int) -> None:
+        def body(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            tile(variable, size)
+            return []
+
+        for_loop(self.frame, low, high, size, [], body)
+
+    # -- one register tile ------------------------------------------------------------------------------------------
+
+    def _tile_emitter(
+        self, point: list[Idx], columns: list[Idx], mask: ir.Value | None
+    ) -> Callable[[Scalar, int], None]:
+        def tile(row: Scalar, size: int) -> None:
+            rows = [Idx(self.frame.math.add(row, r), level=2) for r in range(size)]
+            ev = Evaluator(self.frame, self.s.lanes)
+            points = {(r, j): self._point(point, rows[r], columns[j]) for r in range(size) for j in range(len(columns))}
+            masks = [mask if j == len(columns) - 1 else None for j in range(len(columns))]
+            init = self.root.operands[len(self.root.operands) - 1]
+            start = [
+                ev.child(mask=masks[j]).splat(ev.child(mask=masks[j]).tensor(init, points[r, j])) for r, j in points
+            ]
+            sums = self._reduce(ev, [points[k] for k in points], list(points), masks, self.reductions, {}, start)
+            self._epilogue(ev, points, masks, dict(zip(points, sums, strict=True)))
+
+        return tile
+
+    def _point(self, point: list[Idx], row: Idx, column: Idx) -> list[Idx]:
+        result = list(point)
+        result[self.s.row_last] = row
+        result[self.s.vector_dim] = column
+        return result
+
+    def _reduce(
+        self,
+        ev: Evaluator,
+        points: list[list[Idx]],
+        names: list[tuple[int, int]],
+        masks: list[ir.Value | None],
+        loops: list[tuple[int, Scalar]],
+        position: dict[int, Idx],
+        carried: Sequence[ir.Value],
+    ) -> list[ir.Value]:
+        """Loops over the reduction dimensions around one multiply-add per accumulator."""
+        if not loops:
+            return self._multiply_add(ev, points, names, masks, position, carried)
+        dim, extent = loops[0]
+        if isinstance(extent, int) and extent == 1:
+            return self._reduce(ev, points, names, masks, loops[1:], {**position, dim: Idx(0)}, carried)
+        innermost = all(isinstance(e, int) and e == 1 for _, e in loops[1:])
+        unroll = self.s.unroll if innermost and isinstance(extent, int) and extent % self.s.unroll == 0 else 1
+        level = 3 + len(position)
+
+        def body(variable: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
+            for u in range(unroll):
+                at = Idx(self.frame.math.add(variable, u), level=level)
+                inner = self._reduce(ev.child(), points, names, masks, loops[1:], {**position, dim: at}, inner)
+            return inner
+
+        return for_loop(self.frame, 0, extent, unroll, carried, body)
+
+    def _multiply_add(
+        self,
+        ev: Evaluator,
+        points: list[list[Idx]],
+        names: list[tuple[int, int]],
+        masks: list[ir.Value | None],
+        position: dict[int, Idx],
+        carried: Sequence[ir.Value],
+    ) -> list[ir.Value]:
+        loaded: dict[tuple[int, int, int], ir.Value] = {}
+        results = []
+        for (r, j), point, accumulator in zip(names, points, carried, strict=True):
+            dims = [position.get(d, Idx(0)) for d in range(self.rank)]
+            for axis, dim in enumerate(self.order):
+                dims[dim] = point[axis]
+            scope = ev.child(mask=masks[j])
+            args = [self._operand(scope, i, r, j, dims, loaded) for i in range(2)]
+            if self.fma:
+                results.append(vector.FMAOp(scope.splat(args[0]), scope.splat(args[1]), accumulator).result)
+            else:
+                results.append(scope.splat(inline_body(scope, self.root, [*args, accumulator], dims)[0]))
+        return results
+
+    def _operand(
+        self, ev: Evaluator, i: int, r: int, j: int, dims: list[Idx], loaded: dict[tuple[int, int, int], ir.Value]
+    ) -> ir.Value:
+        """Input `i`, loaded once for all accumulators that share it."""
+        exprs = operand_map(self.root, i).results
+        rows = any(mentions(e, self.order[self.s.row_last]) for e in exprs)
+        columns = any(mentions(e, self.order[self.s.vector_dim]) for e in exprs)
+        key = (i, r if rows else -1, j if columns else -1)
+        if key not in loaded:
+            value = ev.tensor(self.root.operands[i], [ev.idx.affine(e, dims) for e in exprs])
+            loaded[key] = ev.splat(value) if self.fma else value
+        return loaded[key]
+
+    def _epilogue(
+        self,
+        ev: Evaluator,
+        points: dict[tuple[int, int], list[Idx]],
+        masks: list[ir.Value | None],
+        sums: dict[tuple[int, int], ir.Value],
+    ) -> None:
+        """Evaluate the returned values with the accumulators in place of the contraction, and store them."""
+        result = self.root.results[0]
+        for name, point in points.items():
+            total = sums[name]
+            scope = Evaluator(
+                self.frame, self.s.lanes, masks[name[1]], parent=None, overrides={result: lambda _, t=total: t}
+            )
+            for value, destination in zip(self.source.results, self.source.destinations, strict=True):
+                stored = scope.tensor(value, point)
+                memory.store(
+                    self.frame, scope.idx, self.frame.buffers[destination], point, stored, scope.mask
+                )
+
+
+def _is_plain_fma(generic: ir.Operation) -> bool:
+    """Is the body `acc + a * b` on f32 or f64 without casts?"""
+    block = generic.regions[0].blocks[0]
+    ops = [o.operation for o in block.operations]
+    if [o.name for o in ops] != ["arith.mulf", "arith.addf", "linalg.yield"]:
+        return False
+    if not isinstance(block.arguments[2].type, ir.F32Type | ir.F64Type):
+        return False
+    return {defining_op(v) for v in ops[1].operands} >= {ops[0]}

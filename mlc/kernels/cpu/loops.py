@@ -1,0 +1,167 @@
+"""The generic CPU template: parallel loops over the results' domain around on-demand evaluation.
+
+It takes any kernel whose roots are evaluable at a coordinate: elementwise chains, reductions, windows, gathers, and
+rows with inner reductions (softmax, layer norm: the inner reductions are evaluated once per row, before the loop that
+reads them). The innermost dimension, or a group of trailing dimensions that flatten, is vectorised with a masked tail.
+
+Schedule parameters (`docs/ir.md` §5): `lanes`; `first`, `last`: the domain dimensions of the vector loop, walked as one
+(`first > last`: no vector loop, reductions run along lanes instead); `grid`: how many outer dimensions are work items;
+`block`: elements of the vector loop per work item, 0 for all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import func
+
+from mlc.kernels.common import memory
+from mlc.kernels.common.analysis import reduction_demands
+from mlc.kernels.common.evaluate import Evaluator, lane_mask
+from mlc.kernels.common.frame import Frame, KernelSource, for_loop
+from mlc.kernels.common.index import Idx, Scalar
+
+
+@dataclass(frozen=True)
+class LoopSchedule:
+    """Parameters of the template; see the module's description."""
+
+    lanes: int
+    first: int
+    last: int
+    grid: int
+    block: int
+
+
+def expand(source: KernelSource, schedule: LoopSchedule) -> list[Frame]:
+    """The memref function and the grid function of `source`."""
+    return [_Loops(source, schedule).emit(), _emit_grid(source, schedule)]
+
+
+def _inner_extent(frame: Frame, shape: list[Scalar], s: LoopSchedule) -> Scalar:
+    return frame.math.product(shape[s.first : s.last + 1])
+
+
+def _items(frame: Frame, shape: list[Scalar], s: LoopSchedule) -> list[Scalar]:
+    """Extents of the grid: outer dimensions, then blocks of the vector loop."""
+    extents = list(shape[: s.grid])
+    if s.block:
+        extents.append(frame.math.ceildiv(_inner_extent(frame, shape, s), s.block))
+    return extents
+
+
+def _emit_grid(source: KernelSource, schedule: LoopSchedule) -> Frame:
+    frame = Frame(source, grid=True)
+    with frame.body():
+        shape = frame.buffers[source.destinations[0]].shape
+        items = frame.math.product(_items(frame, shape, schedule))
+        func.ReturnOp([frame.constants.index(items)])
+    return frame
+
+
+class _Loops:
+    def __init__(self, source: KernelSource, schedule: LoopSchedule) -> None:
+        self.source = source
+        self.s = schedule
+        self.frame = Frame(source, vector_lanes=schedule.lanes)
+        self.shape = self.frame.buffers[source.destinations[0]].shape
+        self.demands = reduction_demands(source.results)
+
+    def emit(self) -> Frame:
+        frame, s = self.frame, self.s
+        with frame.body():
+            items = _items(frame, self.shape, s)
+            self.inner = _inner_extent(frame, self.shape, s)
+
+            def item(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+                coords = frame.math.delinearize(variable, items) if items else []
+                dims = [Idx(c, level=1) for c in coords[: s.grid]]
+                block = coords[s.grid] if s.block else None
+                self._outer(dims, block)
+                return []
+
+            for_loop(frame, frame.begin, frame.end, 1, [], item)
+            func.ReturnOp([])
+        return frame
+
+    def _outer(self, dims: list[Idx], block: Scalar | None) -> None:
+        """Loops over the outer dimensions that are not work items."""
+        outer = min(self.s.first, len(self.shape))
+        if len(dims) < outer:
+            extent = self.shape[len(dims)]
+            if isinstance(extent, int) and extent == 1:
+                self._outer([*dims, Idx(0)], block)
+                return
+            level = len(dims) + 2
+
+            def body(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+                self._outer([*dims, Idx(variable, level=level)], block)
+                return []
+
+            for_loop(self.frame, 0, extent, 1, [], body)
+            return
+        ev = Evaluator(self.frame, self.s.lanes)
+        moving = range(self.s.first, self.s.last + 1)
+        for demand in self.demands:
+            if not demand.depends_on(moving):
+                everything = dims + [Idx(0)] * (len(self.shape) - len(dims))
+                ev.tensor(demand.value, [ev.idx.affine(e, everything) for e in demand.exprs])
+        self._vector_loop(ev, dims, block)
+
+    def _vector_loop(self, ev: Evaluator, dims: list[Idx], block: Scalar | None) -> None:
+        s, math = self.s, self.frame.math
+        if s.first > s.last:
+            self._store(ev.child(lanes=1), dims)
+            return
+        low: Scalar = 0 if block is None else math.mul(block, s.block)
+        high = self.inner if block is None else math.minimum(math.add(low, s.block), self.inner)
+        level = len(dims) + 2
+        if s.lanes == 1:
+
+            def scalar(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+                self._store(ev.child(lanes=1), self._point(dims, Idx(variable, level=level)))
+                return []
+
+            for_loop(self.frame, low, high, 1, [], scalar)
+            return
+        length = math.sub(high, low)
+        whole = math.mul(math.div(length, s.lanes), s.lanes)
+        if block is not None and isinstance(self.inner, int) and self.inner % s.lanes == 0:
+            whole = length  # blocks are multiples of the lanes, so no block has a tail
+
+        def vectors(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            self._store(ev.child(), self._point(dims, Idx(variable, 1, level=level)))
+            return []
+
+        if not (isinstance(whole, int) and whole == 0):
+            for_loop(self.frame, low, math.add(low, whole), s.lanes, [], vectors)
+        self._tail(ev, dims, math.add(low, whole), math.sub(length, whole), level)
+
+    def _tail(self, ev: Evaluator, dims: list[Idx], base: Scalar, count: Scalar, level: int) -> None:
+        if count is base or (isinstance(count, int) and count == 0) or self._no_tail():
+            return
+
+        def partial(_: ir.Value, __: list[ir.Value]) -> list[ir.Value]:
+            mask = lane_mask(self.frame, self.s.lanes, self.frame.constants.index(count))
+            self._store(ev.child(mask=mask), self._point(dims, Idx(base, 1, level=level)))
+            return []
+
+        if isinstance(count, int):
+            for_loop(self.frame, 0, 1, 1, [], partial)
+        else:  # at most once, and not at all when nothing is left
+            for_loop(self.frame, 0, self.frame.math.minimum(count, 1), 1, [], partial)
+
+    def _no_tail(self) -> bool:
+        return isinstance(self.inner, int) and self.inner % self.s.lanes == 0
+
+    def _point(self, dims: list[Idx], inner: Idx) -> list[Idx]:
+        """Domain coordinates: the flattened group is zeros and the linear coordinate last."""
+        s = self.s
+        group = [Idx(0)] * (s.last - s.first) + [inner]
+        return dims + group + [Idx(0)] * (len(self.shape) - s.last - 1)
+
+    def _store(self, ev: Evaluator, point: list[Idx]) -> None:
+        for value, destination in zip(self.source.results, self.source.destinations, strict=True):
+            result = ev.tensor(value, point)
+            memory.store(self.frame, ev.idx, self.frame.buffers[destination], point, result, ev.mask)
