@@ -1,0 +1,148 @@
+"""The composite `recurrent`: RNN, GRU and LSTM with ONNX's weight order, gate equations and defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlc.interp.activation import activate
+from mlc.interp.dtypes import widen
+from mlc.interp.registry import Call, InterpError, evaluates
+
+_GATES = {"rnn": 1, "gru": 3, "lstm": 4}
+_DEFAULT_ACTIVATIONS = {"rnn": ["tanh"], "gru": ["sigmoid", "tanh"], "lstm": ["sigmoid", "tanh", "tanh"]}
+_KIND_OF = {
+    "relu": "relu",
+    "tanh": "tanh",
+    "sigmoid": "sigmoid",
+    "affine": "affine",
+    "leakyrelu": "leaky_relu",
+    "thresholdedrelu": "thresholded_relu",
+    "scaledtanh": "scaled_tanh",
+    "hardsigmoid": "hard_sigmoid",
+    "elu": "elu",
+    "softsign": "softsign",
+    "softplus": "softplus",
+}
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """The weights and functions of one direction."""
+
+    weights: np.ndarray  # [gates * hidden, in]
+    recurrence: np.ndarray  # [gates * hidden, hidden]
+    bias: np.ndarray  # [2, gates * hidden]
+    peepholes: np.ndarray  # [3, hidden]: input, output, forget
+    functions: list[Callable[[np.ndarray], np.ndarray]]
+    clip: float | None
+    linear_before_reset: bool
+
+    def clipped(self, x: np.ndarray) -> np.ndarray:
+        return x if self.clip is None else np.clip(x, -x.dtype.type(self.clip), x.dtype.type(self.clip))
+
+
+def _rnn(cell: _Cell, x: np.ndarray, h: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    total = x @ cell.weights.T + h @ cell.recurrence.T + cell.bias.sum(0)
+    return cell.functions[0](cell.clipped(total)), c
+
+
+def _gru(cell: _Cell, x: np.ndarray, h: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    hidden = h.shape[-1]
+    first, second = cell.functions
+    from_x = x @ cell.weights.T + cell.bias[0]
+    gates = from_x[:, : 2 * hidden] + h @ cell.recurrence[: 2 * hidden].T + cell.bias[1, : 2 * hidden]
+    update, reset = np.split(first(cell.clipped(gates)), 2, axis=-1)
+    recurrence, bias = cell.recurrence[2 * hidden :].T, cell.bias[1, 2 * hidden :]
+    from_h = reset * (h @ recurrence + bias) if cell.linear_before_reset else (reset * h) @ recurrence + bias
+    new = second(cell.clipped(from_x[:, 2 * hidden :] + from_h))
+    return (1 - update) * new + update * h, c
+
+
+def _lstm(cell: _Cell, x: np.ndarray, h: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    first, second, third = cell.functions
+    total = x @ cell.weights.T + h @ cell.recurrence.T + cell.bias.sum(0)
+    gate_i, gate_o, gate_f, gate_c = np.split(total, 4, axis=-1)
+    peep_i, peep_o, peep_f = cell.peepholes
+    enter = first(cell.clipped(gate_i + peep_i * c))
+    forget = first(cell.clipped(gate_f + peep_f * c))
+    state = forget * c + enter * second(cell.clipped(gate_c))
+    leave = first(cell.clipped(gate_o + peep_o * state))
+    return leave * third(state), state
+
+
+_STEP = {"rnn": _rnn, "gru": _gru, "lstm": _lstm}
+
+
+def _function(name: str) -> Callable[[np.ndarray], np.ndarray]:
+    """An activation from its ONNX name, optionally with parameters: `"LeakyRelu"`, `"Elu:0.5"`,
+    `"Affine:2.0:1.0"`.
+    """
+    kind, *parameters = name.split(":")
+    key = kind.lower().replace("_", "")
+    if key not in _KIND_OF:
+        raise InterpError(f"mlc.recurrent: unknown activation '{name}'")
+    values = [float(p) for p in parameters] + [None] * (2 - len(parameters))
+    return lambda x: activate(_KIND_OF[key], x, values[0], values[1])
+
+
+def _run(
+    step: Callable[..., tuple[np.ndarray, np.ndarray]],
+    cell: _Cell,
+    x: np.ndarray,
+    state: tuple[np.ndarray, np.ndarray],
+    lengths: np.ndarray | None,
+    backward: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """One direction over `x [seq, batch, in]`: all outputs (zero beyond each length), last h and last c."""
+    h, c = state
+    outputs = np.zeros((x.shape[0], *h.shape), x.dtype)
+    for t in range(x.shape[0])[:: -1 if backward else 1]:
+        new_h, new_c = step(cell, x[t], h, c)
+        active = np.ones((h.shape[0], 1), bool) if lengths is None else (t < lengths)[:, None]
+        h, c = np.where(active, new_h, h), np.where(active, new_c, c)
+        outputs[t] = np.where(active, new_h, 0)
+    return outputs, h, c
+
+
+@evaluates("mlc.recurrent", "input weights recurrence bias? lengths? initial_h? initial_c? peepholes?")
+def recurrent(
+    call: Call,
+    x: np.ndarray,
+    weights: np.ndarray,
+    recurrence: np.ndarray,
+    bias: np.ndarray | None,
+    lengths: np.ndarray | None,
+    initial_h: np.ndarray | None,
+    initial_c: np.ndarray | None,
+    peepholes: np.ndarray | None,
+) -> list[np.ndarray]:
+    """`y [seq, dirs, batch, hidden]`, `y_h`, `y_c [dirs, batch, hidden]` of `x [seq, batch, in]`."""
+    kind, direction = call.need("kind"), call.attr("direction", "forward")
+    value = widen(x)
+    directions, hidden, batch = recurrence.shape[0], recurrence.shape[2], x.shape[1]
+    gates = _GATES[kind]
+    names = list(call.attr("activations", [])) or _DEFAULT_ACTIVATIONS[kind] * directions
+    per_direction = len(names) // directions
+    zero_state = np.zeros((directions, batch, hidden), value.dtype)
+    state_h = zero_state if initial_h is None else widen(initial_h)
+    state_c = zero_state if initial_c is None else widen(initial_c)
+    parts = []
+    for d in range(directions):
+        cell = _Cell(
+            widen(weights[d]),
+            widen(recurrence[d]),
+            np.zeros((2, gates * hidden), value.dtype) if bias is None else widen(bias[d]).reshape(2, -1),
+            np.zeros((3, hidden), value.dtype)
+            if peepholes is None
+            else widen(peepholes[d]).reshape(3, hidden),
+            [_function(name) for name in names[d * per_direction : (d + 1) * per_direction]],
+            call.attr("clip"),
+            bool(call.attr("linear_before_reset", False)),
+        )
+        backward = direction == "reverse" or d == 1
+        parts.append(_run(_STEP[kind], cell, value, (state_h[d], state_c[d]), lengths, backward))
+    y, y_h, y_c = (np.stack([part[i] for part in parts], axis=1 if i == 0 else 0) for i in range(3))
+    return [y, y_h, y_c if kind == "lstm" else y_h]
