@@ -8,7 +8,7 @@ the reduction's ("Anatomy of High-Performance Deep Learning Convolutions", Georg
 
 Takes any `linalg.generic` marked `mlc.contraction` whose output map is a permutation; static and dynamic extents.
 Schedule parameters: `lanes`; `vector_dim`, `row_first`, `row_last`: output dimensions of the vectors and of the rows (a group
-that flattens); `rows`, `vectors`: the register tile; `unroll` of the innermost reduction; `block`: row tiles per work item.
+that flattens; −1 and −2 for none); `rows`, `vectors`: the register tile; `unroll` of the innermost reduction; `block`: row tiles per work item.
 """
 
 from __future__ import annotations
@@ -244,7 +244,8 @@ class _Contraction:
 
     def _point(self, point: list[Idx], row: Idx, column: Idx) -> list[Idx]:
         result = list(point)
-        result[self.s.row_last] = row
+        if self.s.row_last >= 0:
+            result[self.s.row_last] = row
         result[self.s.vector_dim] = column
         return result
 
@@ -304,7 +305,7 @@ class _Contraction:
     ) -> ir.Value:
         """Input `i`, loaded once for all accumulators that share it."""
         exprs = operand_map(self.root, i).results
-        rows = any(mentions(e, self.order[self.s.row_last]) for e in exprs)
+        rows = self.s.row_last >= 0 and any(mentions(e, self.order[self.s.row_last]) for e in exprs)
         columns = any(mentions(e, self.order[self.s.vector_dim]) for e in exprs)
         key = (i, r if rows else -1, j if columns else -1)
         if key not in loaded:

@@ -1,0 +1,101 @@
+"""Give every kernel its template and parameters: the attribute `mlc.schedule`.
+
+```mlir
+module @k0 attributes {mlc.kernel} …  →  module @k0 attributes {mlc.kernel, mlc.schedule = [{template = "contraction", rows = 6, …}]} …
+```
+The attribute is an ordered list of alternatives; today it has one, unguarded entry. What expands a kernel obeys it, so
+that editing the attribute (or tuning it) changes the code and nothing else.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlc.kernels.common.frame import defining_op, kernel_source
+from mlc.passes.base import Pass
+from mlc.passes.schedule.cost import VectorUnit, choose
+
+VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast")
+
+
+class AssignSchedules(Pass):
+    """Give every kernel its template and parameters."""
+
+    name = "mlc-assign-schedules"
+    anchor = "builtin.module"
+    vector_bits: int = 512
+    vector_registers: int = 32
+
+    def run(self, module: ir.Operation) -> None:
+        unit = VectorUnit(self.vector_bits, self.vector_registers)
+        launches = collect_launches(module)
+        for view in module.regions[0].blocks[0].operations:
+            op = view.operation
+            if "mlc.kernel" not in op.attributes or "mlc.schedule" in op.attributes:
+                continue
+            name = ir.StringAttr(op.attributes["sym_name"]).value
+            constants = constant_inputs(launches.get(name, []))
+            with op.context, op.location:
+                schedule = choose(kernel_source(op), unit, constants)
+                op.attributes["mlc.schedule"] = ir.ArrayAttr.get([schedule_attribute(schedule)])
+
+
+def schedule_attribute(schedule: dict[str, int | str]) -> ir.DictAttr:
+    """A schedule as an attribute: strings and i64 integers."""
+    i64 = ir.IntegerType.get_signless(64)
+    return ir.DictAttr.get(
+        {
+            name: ir.StringAttr.get(value) if isinstance(value, str) else ir.IntegerAttr.get(i64, value)
+            for name, value in schedule.items()
+        }
+    )
+
+
+def read_schedule(kernel: ir.Operation) -> dict[str, int | str]:
+    """The schedule that applies to a kernel module.
+
+    Raises ValueError when the kernel has none.
+    """
+    if "mlc.schedule" not in kernel.attributes:
+        raise ValueError(f"kernel {kernel.attributes['sym_name']} has no mlc.schedule; run mlc-assign-schedules first")
+    entry = ir.DictAttr(ir.ArrayAttr(kernel.attributes["mlc.schedule"])[0])
+    schedule: dict[str, int | str] = {}
+    for i in range(len(entry)):
+        named = entry[i]
+        schedule[named.name] = named.attr.value
+    return schedule
+
+
+def collect_launches(module: ir.Operation) -> dict[str, list[ir.Operation]]:
+    """The `mlc.launch` operations of a module, by kernel name."""
+    found: dict[str, list[ir.Operation]] = {}
+
+    def visit(op: ir.Operation) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                for view in block.operations:
+                    inner = view.operation
+                    if inner.name == "mlc.launch":
+                        found.setdefault(ir.FlatSymbolRefAttr(inner.attributes["kernel"]).value, []).append(inner)
+                    elif "mlc.kernel" not in inner.attributes:
+                        visit(inner)
+
+    visit(module)
+    return found
+
+
+def weight_source(value: ir.Value) -> ir.Value | None:
+    """The `mlc.weight` result that `value` is a view of, or None."""
+    op = defining_op(value)
+    while op is not None and op.name in VIEWS:
+        value = op.operands[0]
+        op = defining_op(value)
+    return value if op is not None and op.name == "mlc.weight" else None
+
+
+def constant_inputs(launches: list[ir.Operation]) -> set[int]:
+    """Numbers of the inputs that are weights in every launch of a kernel."""
+    if not launches:
+        return set()
+    numbers = range(len(launches[0].operands))
+    return {i for i in numbers if all(weight_source(launch.operands[i]) is not None for launch in launches)}

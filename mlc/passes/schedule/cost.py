@@ -1,0 +1,268 @@
+"""Choosing templates and parameters for CPU kernels from shapes and the target's vector registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlc.kernels.common.analysis import can_flatten, is_contraction, mentions, reachable, root_operation
+from mlc.kernels.common.evaluate import is_reduction, operand_map
+from mlc.kernels.common.frame import KernelSource, defining_op
+from mlc.kernels.common.reduce import combiner, lane_dim
+
+Extent = int | None  # None: known at run time only
+
+ITEMS_WANTED = 64  # work items that keep a pool busy without making each too small
+BLOCK = 4096  # elements of a vector loop per work item
+
+
+@dataclass(frozen=True)
+class VectorUnit:
+    """What the target offers to the register allocator of the templates."""
+
+    bits: int
+    registers: int
+
+    def lanes(self, element: ir.Type) -> int:
+        """Lanes for computing on `element`: 32-bit lanes, 64-bit ones for f64."""
+        return self.bits // (64 if isinstance(element, ir.F64Type) else 32)
+
+
+def _shape(type_: ir.RankedTensorType) -> list[Extent]:
+    return [None if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)]
+
+
+def _known(extents: Sequence[Extent]) -> int | None:
+    total = 1
+    for extent in extents:
+        if extent is None:
+            return None
+        total *= extent
+    return total
+
+
+def choose(source: KernelSource, unit: VectorUnit, constant_inputs: set[int]) -> dict[str, int | str]:
+    """The schedule of a kernel: `template` and its integer parameters.
+
+    `constant_inputs` are numbers of the inputs that every caller passes a weight to; a contraction may ask for such an
+    operand in packed panels (`packed_operand`, `panel`).
+    """
+    root = root_operation(source)
+    if root.name.startswith("mlc.") and root.name != "mlc.constant":
+        return {"template": root.name.removeprefix("mlc.")}
+    if is_contraction(root):
+        schedule = _contraction(source, root, unit, constant_inputs)
+        if schedule is not None:
+            return schedule
+    return _loops(source, unit)
+
+
+# -- loops --------------------------------------------------------------------------------------------------------------
+
+
+def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
+    results = source.results
+    shape = _shape(results[0].type)
+    rank = len(shape)
+    lanes = min(unit.lanes(r.type.element_type) for r in results)
+    first, last = rank, rank - 1
+    if not _horizontal(results):
+        moving = [i for i, e in enumerate(shape) if e != 1]
+        last = moving[-1] if moving else rank - 1
+        first = last
+        while first > 0 and can_flatten(results, first - 1, last):
+            first -= 1
+        first = max(first, 0)
+        if rank == 0:
+            first, last = 0, -1
+        elif _known(shape[first : last + 1]) == 1 or not _vectorizable(source):
+            lanes = 1
+    inner = _known(shape[first : last + 1])
+    block = BLOCK if first <= last and (inner is None or inner > 2 * BLOCK) else 0
+    return {
+        "template": "loops",
+        "lanes": lanes,
+        "first": first,
+        "last": last,
+        "grid": _grid_rank(shape[:first]),
+        "block": block,
+    }
+
+
+def _grid_rank(outer: Sequence[Extent]) -> int:
+    """The fewest outer dimensions that give enough work items; all of them when extents are unknown."""
+    total = 1
+    for i, extent in enumerate(outer):
+        if total >= ITEMS_WANTED:
+            return i
+        if extent is None:
+            return len(outer)
+        total *= extent
+    return len(outer)
+
+
+def _horizontal(results: Sequence[ir.Value]) -> bool:
+    """Do the roots reduce along their inputs' contiguous dimension with a plain combiner?"""
+    for value in results:
+        op = _reduction_below(value)
+        if op is None or lane_dim(op) is None or combiner(op) is None:
+            return False
+    return True
+
+
+def _reduction_below(value: ir.Value) -> ir.Operation | None:
+    """The reduction whose results `value` is an elementwise function of, over the same domain."""
+    op = defining_op(value)
+    while op is not None and op.name == "linalg.generic":
+        if is_reduction(op):
+            return op
+        below = [
+            d
+            for i in range(len(op.operands) - len(op.results))
+            if (d := defining_op(op.operands[i])) is not None
+            and d.name == "linalg.generic"
+            and operand_map(op, i) == operand_map(op, len(op.operands) - 1)
+        ]
+        reductions = [r for d in below for r in [_reduction_below(d.results[0])] if r is not None]
+        return reductions[0] if reductions else None
+    return None
+
+
+def _vectorizable(source: KernelSource) -> bool:
+    """Position-carrying reductions along a contiguous dimension run as scalar loops."""
+    for op in reachable(source.results):
+        if op.name == "linalg.generic" and is_reduction(op) and len(op.results) > 1 and lane_dim(op) is not None:
+            return False
+    return True
+
+
+# -- contractions -------------------------------------------------------------------------------------------------------
+
+
+def _contraction(
+    source: KernelSource, root: ir.Operation, unit: VectorUnit, constant_inputs: set[int]
+) -> dict[str, int | str] | None:
+    shape = _shape(root.results[0].type)
+    out_map = operand_map(root, 2)
+    if not shape or not all(isinstance(e, ir.AffineDimExpr) for e in out_map.results):
+        return None
+    order = [ir.AffineDimExpr(e).position for e in out_map.results]
+    moving = [i for i, e in enumerate(shape) if e != 1]
+    axis = moving[-1] if moving else len(shape) - 1
+    best: tuple[int, int, bool] | None = None
+    for operand in range(2):
+        packed = _packable(source, root, operand, order[axis], constant_inputs, shape[axis])
+        if not packed and not _unit_stride(root, operand, order[axis]):
+            continue
+        rows = [i for i in moving if i != axis and not _touches(root, operand, order[i])]
+        candidate = (rows[-1] if rows else -1, operand, packed)
+        if best is None or _row_size(shape, candidate[0]) > _row_size(shape, best[0]):
+            best = candidate
+    if best is None:
+        return None
+    row, operand, packed = best
+    first = row
+    while row >= 0 and first > 0 and first - 1 != axis and _rows_flatten(source, root, operand, order, first - 1, row):
+        first -= 1
+    if row < 0:
+        first, row = -1, -2
+    rows, vectors = _register_tile(shape[axis], unit, root.results[0].type.element_type)
+    schedule: dict[str, int | str] = {
+        "template": "contraction",
+        "lanes": unit.lanes(root.results[0].type.element_type),
+        "vector_dim": axis,
+        "row_first": first,
+        "row_last": row,
+        "rows": rows,
+        "vectors": vectors,
+        "unroll": _unroll(root),
+    }
+    panel = int(schedule["lanes"]) * vectors
+    schedule["block"] = _row_block(shape, axis, first, row, rows, panel)
+    if packed:
+        schedule["packed_operand"] = operand
+        schedule["panel"] = panel
+    return schedule
+
+
+def _row_size(shape: Sequence[Extent], axis: int) -> int:
+    if axis < 0:
+        return 0
+    extent = shape[axis]
+    return 1 << 30 if extent is None else extent
+
+
+def _touches(root: ir.Operation, operand: int, dim: int) -> bool:
+    return any(mentions(e, dim) for e in operand_map(root, operand).results)
+
+
+def _unit_stride(root: ir.Operation, operand: int, dim: int) -> bool:
+    exprs = list(operand_map(root, operand).results)
+    last = exprs[-1] if exprs else None
+    inner = isinstance(last, ir.AffineDimExpr) and last.position == dim
+    return inner and not any(mentions(e, dim) for e in exprs[:-1])
+
+
+def _packable(
+    source: KernelSource, root: ir.Operation, operand: int, dim: int, constant_inputs: set[int], extent: Extent
+) -> bool:
+    """Is the operand a weight that holds the vector dimension, read through a plain permutation?"""
+    value = root.operands[operand]
+    if defining_op(value) is not None or extent is None or extent == 1:
+        return False
+    number = [a for a in source.block.arguments].index(value)
+    exprs = list(operand_map(root, operand).results)
+    plain = [e.position for e in exprs if isinstance(e, ir.AffineDimExpr)]
+    return number in constant_inputs and len(plain) == len(exprs) and dim in plain
+
+
+def _rows_flatten(
+    source: KernelSource, root: ir.Operation, operand: int, order: Sequence[int], first: int, last: int
+) -> bool:
+    if any(_touches(root, operand, order[i]) for i in range(first, last + 1)):
+        return False
+    return can_flatten(source.results, first, last)
+
+
+def _register_tile(extent: Extent, unit: VectorUnit, element: ir.Type) -> tuple[int, int]:
+    """Rows and vectors of the accumulator tile: about three quarters of the registers, wide before tall."""
+    lanes = unit.lanes(element)
+    if unit.registers < 32:
+        return (4, 3) if extent is None or extent > 2 * lanes else (6, 2) if extent > lanes else (8, 1)
+    if extent is None or extent > 3 * lanes:
+        if extent is not None and extent % (4 * lanes) and extent % (3 * lanes) == 0:
+            return 8, 3
+        return 6, 4
+    return (8, 3) if extent > 2 * lanes else (8, 2) if extent > lanes else (8, 1)
+
+
+def _unroll(root: ir.Operation) -> int:
+    """Unrolling of the innermost reduction dimension: a divisor of its extent."""
+    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
+    innermost = max(i for i, r in enumerate(kinds) if r)
+    for operand in range(2):
+        for position, expr in enumerate(operand_map(root, operand).results):
+            if isinstance(expr, ir.AffineDimExpr) and expr.position == innermost:
+                type_ = root.operands[operand].type
+                if type_.is_dynamic_dim(position):
+                    return 1
+                return next(u for u in (4, 3, 2, 1) if type_.get_dim_size(position) % u == 0)
+    return 1
+
+
+def _row_block(shape: Sequence[Extent], axis: int, first: int, last: int, rows: int, panel: int) -> int:
+    """Row tiles per work item: as many as leave enough items."""
+    extent = _known(shape[first : last + 1]) if first >= 0 else 1
+    others = [e for i, e in enumerate(shape) if i != axis and not first <= i <= last]
+    columns = shape[axis]
+    outer = _known([e if e is not None else 1 for e in others])
+    assert outer is not None
+    if extent is None:
+        return 8
+    panels = 1 if columns is None else -(-columns // panel)
+    for block in (64, 32, 16, 8, 4, 2):
+        if panels * outer * -(-extent // (rows * block)) >= ITEMS_WANTED // 4:
+            return block
+    return 1

@@ -1,0 +1,131 @@
+"""Store contraction weights as the panels that their kernels read.
+
+```mlir
+%w = mlc.weight "w" : tensor<768x3072xf32>          %w = mlc.weight "w" …  %p = mlc.transpose (mlc.reshape %w …) : tensor<48x768x64xf32>
+mlc.launch @k0(%x, %w)                         →    mlc.launch @k0(%x, %p)
+```
+Obeys `packed_operand` and `panel` of the kernel's schedule. The kernel's indexing map becomes
+`(n floordiv 64, k, n mod 64)`; a vector dimension that is not a multiple of the panel is padded with zeros. The packing
+itself is `mlc` operations on the weight, which `mlc-hoist-weights` turns into a recipe of the store.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlc.dialects import mlc as m
+from mlc.kernels.common.analysis import root_operation
+from mlc.kernels.common.evaluate import operand_map
+from mlc.kernels.common.frame import kernel_source
+from mlc.passes.base import Pass
+from mlc.passes.schedule.assign_schedules import collect_launches, read_schedule
+
+
+class PackWeights(Pass):
+    """Store contraction weights as the panels that their kernels read."""
+
+    name = "mlc-pack-weights"
+    anchor = "builtin.module"
+    dialects = ("mlc",)
+
+    def run(self, module: ir.Operation) -> None:
+        launches = collect_launches(module)
+        for view in module.regions[0].blocks[0].operations:
+            op = view.operation
+            if "mlc.kernel" not in op.attributes:
+                continue
+            schedule = read_schedule(op)
+            if "packed_operand" in schedule and "mlc.packed" not in op.attributes:
+                name = ir.StringAttr(op.attributes["sym_name"]).value
+                _pack(op, schedule, launches[name])
+                op.attributes["mlc.packed"] = ir.UnitAttr.get()
+
+
+def _pack(kernel: ir.Operation, schedule: dict[str, int | str], launches: list[ir.Operation]) -> None:
+    source = kernel_source(kernel)
+    root = root_operation(source)
+    operand, panel = int(schedule["packed_operand"]), int(schedule["panel"])
+    argument = root.operands[operand]
+    number = list(source.block.arguments).index(argument)
+    dims = [ir.AffineDimExpr(e).position for e in operand_map(root, operand).results]
+    out = [ir.AffineDimExpr(e).position for e in operand_map(root, 2).results]
+    columns = out[int(schedule["vector_dim"])]
+    order = _panel_order(root, dims, columns)
+    plan = _Packing(dims, columns, order, panel, list(argument.type.shape))
+    new_type = ir.RankedTensorType.get(plan.packed_shape, argument.type.element_type)
+    _retype(source.func.operation, argument, number, new_type)
+    maps = list(root.attributes["indexing_maps"])
+    maps[operand] = ir.AffineMapAttr.get(plan.indexing_map(len(root.attributes["iterator_types"])))
+    root.attributes["indexing_maps"] = ir.ArrayAttr.get(maps)
+    for launch in launches:
+        with ir.InsertionPoint(launch), launch.location:
+            launch.operands[number] = plan.emit(launch.operands[number])
+
+
+def _panel_order(root: ir.Operation, dims: list[int], columns: int) -> tuple[list[int], list[int]]:
+    """Operand dimensions outside the panel (batch, groups) and inside it (reduction dimensions, in loop order)."""
+    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
+    outside = sorted(d for d in dims if not kinds[d] and d != columns)
+    return outside, sorted(d for d in dims if kinds[d])
+
+
+def _retype(function: ir.Operation, argument: ir.Value, number: int, new_type: ir.Type) -> None:
+    argument.set_type(new_type)
+    old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    inputs = list(old.inputs)
+    inputs[number] = new_type
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, list(old.results)))
+
+
+class _Packing:
+    """Shape arithmetic of one packed operand: [outside…, panels, reduction…, panel]."""
+
+    def __init__(
+        self, dims: list[int], columns: int, order: tuple[list[int], list[int]], panel: int, shape: list[int]
+    ) -> None:
+        self.dims, self.columns, self.panel, self.shape = dims, columns, panel, shape
+        self.outside, self.inside = order
+        self.axis = dims.index(columns)
+        self.extent = dict(zip(dims, shape, strict=True))
+        self.panels = -(-self.extent[columns] // panel)
+
+    @property
+    def packed_shape(self) -> list[int]:
+        e = self.extent
+        return [e[d] for d in self.outside] + [self.panels] + [e[d] for d in self.inside] + [self.panel]
+
+    def indexing_map(self, rank: int) -> ir.AffineMap:
+        dim = ir.AffineExpr.get_dim
+        column, size = dim(self.columns), ir.AffineExpr.get_constant(self.panel)
+        exprs = [dim(d) for d in self.outside] + [ir.AffineExpr.get_floor_div(column, size)]
+        exprs += [dim(d) for d in self.inside] + [ir.AffineExpr.get_mod(column, size)]
+        return ir.AffineMap.get(rank, 0, exprs)
+
+    def emit(self, weight: ir.Value) -> ir.Value:
+        """The packed weight as `mlc` operations on `weight`."""
+        element, rank = weight.type.element_type, len(self.shape)
+        padded = list(self.shape)
+        padded[self.axis] = self.panels * self.panel
+        if padded != self.shape:
+            zero = 0.0 if isinstance(element, ir.FloatType) else 0
+            splat = ir.DenseElementsAttr.get_splat(
+                ir.RankedTensorType.get([], element),
+                ir.FloatAttr.get(element, zero) if isinstance(zero, float) else ir.IntegerAttr.get(element, zero),
+            )
+            value = m.constant(splat)
+            high = [p - s for p, s in zip(padded, self.shape, strict=True)]
+            weight = m.PadOp(
+                weight, [], [], [0] * rank, high, "constant", value=value,
+                results=[ir.RankedTensorType.get(padded, element)],
+            ).result  # fmt: skip
+        split = padded[: self.axis] + [self.panels, self.panel] + padded[self.axis + 1 :]
+        weight = m.ReshapeOp(weight, [], split, results=[ir.RankedTensorType.get(split, element)]).result
+        position = {d: i + (i > self.axis) for i, d in enumerate(self.dims)}
+        permutation = [position[d] for d in self.outside] + [self.axis]
+        permutation += [position[d] for d in self.inside] + [self.axis + 1]
+        if permutation == list(range(rank + 1)):
+            return weight
+        type_ = ir.RankedTensorType.get([split[p] for p in permutation], element)
+        return m.TransposeOp(weight, permutation, results=[type_]).result
+
+

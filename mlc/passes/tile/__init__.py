@@ -1,0 +1,1 @@
+"""Phase `tile`: templates expand kernels into memref functions."""

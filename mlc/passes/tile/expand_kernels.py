@@ -1,0 +1,65 @@
+"""Expand every kernel by the template that its schedule names.
+
+```mlir
+module @k0 { func.func @k0(%a0: tensor<…>, %o0: tensor<…>) -> tensor<…> { linalg… } }
+  →  module @k0 { func.func @k0(%a0: memref<f32>, %o0: memref<f32>, …, %begin, %end)   func.func @k0_grid(…) -> index }
+```
+Obeys `mlc.schedule`; see `docs/ir.md` §6 for the form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+from mlir import ir
+
+from mlc.kernels.common.frame import Frame, KernelSource, kernel_source
+from mlc.kernels.cpu import contraction, loops, nonzero
+from mlc.passes.base import Pass
+from mlc.passes.schedule.assign_schedules import read_schedule
+
+Template = tuple[type, Callable[[KernelSource, Any], list[Frame]]]
+
+TEMPLATES: dict[str, Template] = {
+    "loops": (loops.LoopSchedule, loops.expand),
+    "contraction": (contraction.ContractionSchedule, contraction.expand),
+    "nonzero": (nonzero.NonzeroSchedule, nonzero.expand),
+}
+
+
+class ExpandKernels(Pass):
+    """Expand every kernel by the template that its schedule names."""
+
+    name = "mlc-expand-kernels"
+    anchor = "builtin.module"
+    dialects = ("func", "memref", "vector", "scf", "arith", "math", "cf")
+
+    def run(self, module: ir.Operation) -> None:
+        for view in list(module.regions[0].blocks[0].operations):
+            op = view.operation
+            if "mlc.kernel" in op.attributes and "mlc.schedule" in op.attributes:
+                expand_kernel(op)
+
+
+def expand_kernel(kernel: ir.Operation) -> None:
+    """Replace the tensor function of a kernel module by its memref and grid functions.
+
+    Raises ValueError when the schedule names an unknown template or lacks a parameter.
+    """
+    schedule = read_schedule(kernel)
+    name = str(schedule.pop("template"))
+    if name not in TEMPLATES:
+        raise ValueError(f"kernel {kernel.attributes['sym_name']}: no template '{name}'; there are {sorted(TEMPLATES)}")
+    schedule_type, expand = TEMPLATES[name]
+    known = {f.name for f in fields(schedule_type)}
+    missing = known - set(schedule)
+    if missing:
+        raise ValueError(f"kernel {kernel.attributes['sym_name']}: schedule lacks {sorted(missing)}")
+    source = kernel_source(kernel)
+    with kernel.location:
+        frames = expand(source, schedule_type(**{k: v for k, v in schedule.items() if k in known}))
+    source.func.operation.erase()
+    for frame in frames:
+        frame.finish()
