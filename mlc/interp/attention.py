@@ -12,16 +12,12 @@ from mlc.interp.dtypes import widen
 from mlc.interp.registry import Call, InterpError, evaluates
 
 
-def _bias(
-    mask: np.ndarray | None, causal: bool, queries: int, keys: int, dtype: np.dtype
-) -> np.ndarray | None:
+def _bias(mask: np.ndarray | None, causal: bool, queries: int, keys: int, dtype: np.dtype) -> np.ndarray | None:
     """The sum of the additive masks, broadcastable to the scores; None when nothing is masked."""
     minus_inf = dtype.type(-np.inf)
     bias = None
     if mask is not None:
-        bias = (
-            np.where(mask, dtype.type(0), minus_inf) if mask.dtype.kind == "b" else widen(mask).astype(dtype)
-        )
+        bias = np.where(mask, dtype.type(0), minus_inf) if mask.dtype.kind == "b" else widen(mask).astype(dtype)
     if causal:
         allowed = np.arange(keys)[None, :] <= np.arange(queries)[:, None]
         triangle = np.where(allowed, dtype.type(0), minus_inf)
@@ -46,18 +42,14 @@ def _softmax(scores: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
 
 
 @evaluates("mlc.attention", "query key value mask?")
-def attention(
-    call: Call, query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray | None
-) -> np.ndarray:
+def attention(call: Call, query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
     """softmax(softcap(query key^T * scale) + mask) value on `[batch, heads, seq, dim]`; key heads may divide
     query heads.
     """
     q, k, v = widen(query), widen(key), widen(value)
     if q.shape[1] != k.shape[1]:
         if k.shape[1] == 0 or q.shape[1] % k.shape[1]:
-            raise InterpError(
-                f"mlc.attention: {q.shape[1]} query heads are no multiple of {k.shape[1]} key heads"
-            )
+            raise InterpError(f"mlc.attention: {q.shape[1]} query heads are no multiple of {k.shape[1]} key heads")
         k, v = (np.repeat(a, q.shape[1] // k.shape[1], axis=1) for a in (k, v))
     scale = call.attr("scale")
     scale = 1.0 / math.sqrt(q.shape[-1]) if scale is None else float(scale)

@@ -197,18 +197,14 @@ def _shift(left: bool) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         if left:
             return np.where(amount >= bits, lhs.dtype.type(0), np.left_shift(lhs, safe))
         beyond = (
-            np.where(lhs < 0, lhs.dtype.type(-1), lhs.dtype.type(0))
-            if lhs.dtype.kind == "i"
-            else lhs.dtype.type(0)
+            np.where(lhs < 0, lhs.dtype.type(-1), lhs.dtype.type(0)) if lhs.dtype.kind == "i" else lhs.dtype.type(0)
         )
         return np.where(amount >= bits, beyond, np.right_shift(lhs, safe))
 
     return shift
 
 
-def _logical(
-    on_bool: Callable[..., np.ndarray], on_int: Callable[..., np.ndarray]
-) -> Callable[..., np.ndarray]:
+def _logical(on_bool: Callable[..., np.ndarray], on_int: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     return lambda lhs, rhs: on_bool(lhs, rhs) if lhs.dtype.kind == "b" else on_int(lhs, rhs)
 
 
@@ -286,9 +282,9 @@ def to_int(x: np.ndarray, dtype: np.dtype, saturate: bool) -> np.ndarray:
         top = np.uint64(high)
         return np.where(whole >= high, top, exact).astype(np.int64 if low < 0 else np.uint64).astype(dtype)
     if dtype == np.dtype(np.uint64):
-        return np.where(whole >= 2.0**63, whole, 0).astype(np.uint64) + np.where(
-            whole < 2.0**63, whole, 0
-        ).astype(np.int64).astype(np.uint64)
+        return np.where(whole >= 2.0**63, whole, 0).astype(np.uint64) + np.where(whole < 2.0**63, whole, 0).astype(
+            np.int64
+        ).astype(np.uint64)
     return wrap_int(whole.astype(np.int64), dtype)
 
 

@@ -48,9 +48,7 @@ def nd_index(x: np.ndarray, indices: np.ndarray, batch_dims: int, op: str) -> tu
         np.arange(n).reshape([-1 if i == axis else 1 for i in range(len(lead))])
         for axis, n in enumerate(lead[:batch_dims])
     ]
-    coordinates = [
-        normal_indices(indices[..., i], x.shape[batch_dims + i], op) for i in range(indices.shape[-1])
-    ]
+    coordinates = [normal_indices(indices[..., i], x.shape[batch_dims + i], op) for i in range(indices.shape[-1])]
     return tuple(np.broadcast_to(part, lead) for part in [*batch, *coordinates])
 
 
@@ -86,9 +84,7 @@ def stable_order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
 def sort(call: Call, x: np.ndarray) -> list[np.ndarray]:
     """Sorted values along `axis` and the positions that they came from."""
     axis = int(call.need("axis"))
-    order = stable_order(
-        widen(unsigned_view(x) if call.unsigned else x), axis, bool(call.attr("descending", False))
-    )
+    order = stable_order(widen(unsigned_view(x) if call.unsigned else x), axis, bool(call.attr("descending", False)))
     return [np.take_along_axis(x, order, axis), order.astype(np.int64)]
 
 
@@ -112,9 +108,7 @@ def topk(call: Call, x: np.ndarray, k: int) -> list[np.ndarray]:
 def unique(call: Call, x: np.ndarray) -> list[np.ndarray]:
     """Distinct values, first positions, the number of each element's value, and counts, of a 1-d array."""
     key = widen(unsigned_view(x) if call.unsigned else x)
-    values, first, inverse, counts = np.unique(
-        key, return_index=True, return_inverse=True, return_counts=True
-    )
+    values, first, inverse, counts = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
     if not call.attr("sorted", True):
         order = np.argsort(first, kind="stable")
         rank = np.empty_like(order)

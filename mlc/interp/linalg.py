@@ -32,6 +32,4 @@ def matmul(call: Call, lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 def einsum(call: Call, inputs: list[np.ndarray]) -> np.ndarray:
     """`equation` over the inputs, in NumPy's notation (with `...`)."""
     operands = [contraction_operand(x, call.dtype()) for x in inputs]
-    return np.asarray(
-        np.einsum(call.need("equation").replace(" ", ""), *operands, optimize=len(operands) > 1)
-    )
+    return np.asarray(np.einsum(call.need("equation").replace(" ", ""), *operands, optimize=len(operands) > 1))

@@ -67,9 +67,7 @@ def pool(call: Call, x: np.ndarray) -> np.ndarray:
         raise InterpError(f"mlc.pool: unknown kind '{kind}'")
     if kind == "avg":
         extra = call.ints("ceil_extra", [0] * len(extents))
-        count = _counted(window, extents, bool(call.attr("count_include_pad", False)), extra).astype(
-            value.dtype
-        )
+        count = _counted(window, extents, bool(call.attr("count_include_pad", False)), extra).astype(value.dtype)
         result = divide(result, np.maximum(count, 1)) if is_int(value.dtype) else result / count
     return from_channels_first(result, layout)
 

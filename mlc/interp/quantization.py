@@ -22,17 +22,13 @@ def spread(parameter: np.ndarray, shape: tuple[int, ...], axis: int, block_size:
     return parameter.reshape([-1 if i == axis else 1 for i in range(len(shape))])
 
 
-def _parameters(
-    call: Call, x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
+def _parameters(call: Call, x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     axis, block_size = int(call.attr("axis", 0)), int(call.attr("block_size", 0))
     spread_scale = spread(widen(scale), x.shape, axis, block_size)
     if zero is None:
         return spread_scale, np.zeros((), np.int64)
     offset = prepare(zero, call.unsigned)
-    return spread_scale, spread(
-        offset.astype(np.int64) if is_int(offset.dtype) else offset, x.shape, axis, block_size
-    )
+    return spread_scale, spread(offset.astype(np.int64) if is_int(offset.dtype) else offset, x.shape, axis, block_size)
 
 
 @evaluates("mlc.quantize", "input scale zero_point?")

@@ -48,9 +48,7 @@ def _unit(high: np.ndarray, low: np.ndarray, double: bool, above_zero: bool) -> 
     """Words as numbers in [0, 1), or in (0, 1] when `above_zero`."""
     whole = ((high << _32) | low) >> np.uint64(11) if double else high >> np.uint64(8)
     shifted = whole + np.uint64(1) if above_zero else whole
-    return shifted.astype(np.float64 if double else np.float32) * (
-        2.0**-53 if double else np.float32(2.0**-24)
-    )
+    return shifted.astype(np.float64 if double else np.float32) * (2.0**-53 if double else np.float32(2.0**-24))
 
 
 @evaluates("mlc.random", "seed sizes*")

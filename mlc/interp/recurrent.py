@@ -135,9 +135,7 @@ def recurrent(
             widen(weights[d]),
             widen(recurrence[d]),
             np.zeros((2, gates * hidden), value.dtype) if bias is None else widen(bias[d]).reshape(2, -1),
-            np.zeros((3, hidden), value.dtype)
-            if peepholes is None
-            else widen(peepholes[d]).reshape(3, hidden),
+            np.zeros((3, hidden), value.dtype) if peepholes is None else widen(peepholes[d]).reshape(3, hidden),
             [_function(name) for name in names[d * per_direction : (d + 1) * per_direction]],
             call.attr("clip"),
             bool(call.attr("linear_before_reset", False)),

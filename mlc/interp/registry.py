@@ -171,9 +171,7 @@ def _check_result(op: str, number: int, value: Any, expected: ResultType) -> Any
     return value if value.dtype == dtype else narrow(value, dtype)
 
 
-def evaluate(
-    op: str, inputs: Sequence[Any], attrs: Mapping[str, Any], results: Sequence[ResultType]
-) -> list[Any]:
+def evaluate(op: str, inputs: Sequence[Any], attrs: Mapping[str, Any], results: Sequence[ResultType]) -> list[Any]:
     """Evaluates one operation.
 
     `op` is the full name (`"mlc.unary"`); `inputs` are the operands in order: arrays, ints for `index`

@@ -41,9 +41,7 @@ def scatter_elements(call: Call, x: np.ndarray, indices: np.ndarray, updates: np
     """
     axis = int(call.attr("axis", 0))
     at = normal_indices(indices, x.shape[axis], call.op)
-    index = [
-        np.arange(n).reshape([-1 if i == j else 1 for j in range(at.ndim)]) for i, n in enumerate(at.shape)
-    ]
+    index = [np.arange(n).reshape([-1 if i == j else 1 for j in range(at.ndim)]) for i, n in enumerate(at.shape)]
     index[axis] = at
     full = tuple(np.broadcast_to(part, at.shape) for part in index)
     return _update(x, full, updates, call.attr("reduction", "none"))

@@ -33,9 +33,7 @@ def sequence_at(call: Call, sequence: tuple[Any, ...], position: np.ndarray) -> 
 
 
 @evaluates("mlc.sequence_insert", "sequence element position?")
-def sequence_insert(
-    call: Call, sequence: tuple[Any, ...], element: Any, position: np.ndarray | None
-) -> list[Any]:
+def sequence_insert(call: Call, sequence: tuple[Any, ...], element: Any, position: np.ndarray | None) -> list[Any]:
     """The sequence with `element` inserted before a position, or at the end."""
     at = _position(position, len(sequence), len(sequence))
     return [(*sequence[:at], element, *sequence[at:])]

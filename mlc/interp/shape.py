@@ -62,8 +62,7 @@ def slice_(call: Call, x: np.ndarray, offsets: list[int], sizes: list[int], stri
         last = offset + (size - 1) * stride
         if size > 0 and not (0 <= offset < x.shape[axis] and 0 <= last < x.shape[axis]):
             raise InterpError(
-                f"mlc.slice: elements {offset} to {last} of dimension {axis}, "
-                f"which has {x.shape[axis]} elements"
+                f"mlc.slice: elements {offset} to {last} of dimension {axis}, which has {x.shape[axis]} elements"
             )
         end = last + (1 if stride > 0 else -1)
         index.append(slice(0, 0) if size <= 0 else slice(offset, None if end < 0 else end, stride))
@@ -122,7 +121,5 @@ def iota(call: Call, sizes: list[int]) -> np.ndarray:
     shape, axis = call.mixed("sizes", sizes), int(call.need("axis"))
     steps = np.arange(shape[axis], dtype=np.int64)
     dtype = call.dtype()
-    steps = (
-        wrap_int(steps, dtype) if unsigned_view(np.zeros(0, dtype)).dtype != dtype else steps.astype(dtype)
-    )
+    steps = wrap_int(steps, dtype) if unsigned_view(np.zeros(0, dtype)).dtype != dtype else steps.astype(dtype)
     return np.broadcast_to(steps.reshape([-1 if i == axis else 1 for i in range(len(shape))]), shape)

@@ -33,9 +33,7 @@ def _overlaps(boxes: np.ndarray, one: int, others: list[int], threshold: float) 
     return bool(np.any((shared > 0) & (area > 0) & (own > 0) & (union > 0) & (shared > threshold * union)))
 
 
-def _select(
-    boxes: np.ndarray, scores: np.ndarray, limit: int, iou: float, minimum: float | None
-) -> list[int]:
+def _select(boxes: np.ndarray, scores: np.ndarray, limit: int, iou: float, minimum: float | None) -> list[int]:
     """Boxes kept for one batch and class, best score first."""
     order = np.argsort(-scores, kind="stable")
     kept: list[int] = []

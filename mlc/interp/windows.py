@@ -22,8 +22,7 @@ def output_extents(
     return [
         max(
             0,
-            (extents[i] + padding[i] + padding[rank + i] - (dilations[i] * (kernel[i] - 1) + 1)) // strides[i]
-            + 1,
+            (extents[i] + padding[i] + padding[rank + i] - (dilations[i] * (kernel[i] - 1) + 1)) // strides[i] + 1,
         )
         for i in range(rank)
     ]
@@ -59,7 +58,5 @@ def taps(
         index: list[slice] = [slice(None)] * padded.ndim
         for i, at in enumerate(position):
             start = at * dilations[i]
-            index[first + i] = slice(
-                start, start + (out[i] - 1) * strides[i] + 1 if out[i] else start, strides[i]
-            )
+            index[first + i] = slice(start, start + (out[i] - 1) * strides[i] + 1 if out[i] else start, strides[i])
         yield position, padded[tuple(index)]

@@ -168,9 +168,7 @@ def test_random_distributions(dtype: str) -> None:
     attrs = {"kind": "uniform", "static_sizes": [20000]}
     (u,) = interp("mlc.random", [np.int64(7)], attrs, results=[ResultType((20000,), dtype)])
     assert u.min() >= 0 and u.max() <= 1 and abs(u.mean(dtype=np.float64) - 0.5) < 0.01
-    (n,) = interp(
-        "mlc.random", [np.int64(7)], {**attrs, "kind": "normal"}, results=[ResultType((20000,), dtype)]
-    )
+    (n,) = interp("mlc.random", [np.int64(7)], {**attrs, "kind": "normal"}, results=[ResultType((20000,), dtype)])
     assert abs(n.mean(dtype=np.float64)) < 0.03 and abs(n.std(dtype=np.float64) - 1) < 0.02
     (again,) = interp(
         "mlc.random", [np.int64(7)], {**attrs, "static_sizes": [100]}, results=[ResultType((100,), dtype)]

@@ -11,9 +11,7 @@ from onnx_oracle import check, interp, onnx_run
 
 from mlc.interp import InterpError, ResultType, evaluate, evaluates, supported_ops
 
-EDGE = np.array(
-    [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1e-30, 88.9, -100.0, np.inf, -np.inf, np.nan], np.float32
-)
+EDGE = np.array([0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1e-30, 88.9, -100.0, np.inf, -np.inf, np.nan], np.float32)
 
 
 @pytest.mark.parametrize(
@@ -132,9 +130,7 @@ def test_compare_and_select() -> None:
     for name, function in {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "ge": np.greater_equal}.items():
         check("mlc.compare", [x, y], {"predicate": name}, function(x, y))
     check("mlc.select", [np.array([True, False]), y, x], {}, np.where([True, False], y, x))
-    check(
-        "mlc.compare", [np.int8([-1]), np.int8([1])], {"predicate": "gt", "unsigned": True}, np.array([True])
-    )
+    check("mlc.compare", [np.int8([-1]), np.int8([1])], {"predicate": "gt", "unsigned": True}, np.array([True]))
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,7 @@ RNG = np.random.default_rng(2)
 X = RNG.standard_normal((3, 4, 5)).astype(np.float32)
 
 
-@pytest.mark.parametrize(
-    ("kind", "function"), [("sum", np.sum), ("prod", np.prod), ("max", np.max), ("min", np.min)]
-)
+@pytest.mark.parametrize(("kind", "function"), [("sum", np.sum), ("prod", np.prod), ("max", np.max), ("min", np.min)])
 @pytest.mark.parametrize("axes", [[0], [1, 2], [0, 1, 2], []])
 @pytest.mark.parametrize("keepdims", [False, True])
 def test_reduce(kind: str, function: np.ufunc, axes: list[int], keepdims: bool) -> None:
@@ -26,9 +24,7 @@ def test_reduce_empty_extent_gives_the_identity() -> None:
     for kind, want in {"sum": 0, "prod": 1, "max": -np.inf, "min": np.inf}.items():
         check("mlc.reduce", [empty], {"kind": kind, "axes": [1]}, np.full(2, want, np.float32))
     for kind, low in {"max": -128, "min": 127}.items():
-        check(
-            "mlc.reduce", [np.zeros((2, 0), np.int8)], {"kind": kind, "axes": [1]}, np.full(2, low, np.int8)
-        )
+        check("mlc.reduce", [np.zeros((2, 0), np.int8)], {"kind": kind, "axes": [1]}, np.full(2, low, np.int8))
 
 
 def test_reduce_half_accumulates_in_float32() -> None:
@@ -114,9 +110,7 @@ def test_matmul_integers_and_halves() -> None:
     check("mlc.matmul", [h, h.T], {}, np.array([[4096]], ml_dtypes.bfloat16))
 
 
-@pytest.mark.parametrize(
-    "equation", ["bij,bjk->bik", "...ij,...jk->...k", "ii", "ij->ji", "b i j , b j k -> i k"]
-)
+@pytest.mark.parametrize("equation", ["bij,bjk->bik", "...ij,...jk->...k", "ii", "ij->ji", "b i j , b j k -> i k"])
 def test_einsum(equation: str) -> None:
     square = RNG.standard_normal((4, 4)).astype(np.float32)
     batched = [

@@ -130,9 +130,7 @@ def test_topk(largest: bool) -> None:
     values, at = onnx_run("TopK", [x, np.int64([2])], outputs=2, axis=1, largest=int(largest), sorted=1)
     check("mlc.topk", [x, 2], {"axis": 1, "largest": largest, "sorted": True}, [values, at])
     with pytest.raises(InterpError, match="k = 5 of 4"):
-        interp(
-            "mlc.topk", [x, 5], {"axis": 1}, results=[ResultType((2, 5), "f32"), ResultType((2, 5), "i64")]
-        )
+        interp("mlc.topk", [x, 5], {"axis": 1}, results=[ResultType((2, 5), "f32"), ResultType((2, 5), "i64")])
 
 
 def test_sort_is_stable_and_puts_nan_highest() -> None:

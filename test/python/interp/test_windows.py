@@ -36,9 +36,7 @@ def test_conv(
 ) -> None:
     data, weights, bias = rand(*x), rand(*w), rand(w[0])
     attrs = {"strides": strides, "padding": padding, "dilations": dilations, "groups": groups}
-    (want,) = onnx_run(
-        "Conv", [data, weights, bias], strides=strides, pads=padding, dilations=dilations, group=groups
-    )
+    (want,) = onnx_run("Conv", [data, weights, bias], strides=strides, pads=padding, dilations=dilations, group=groups)
     check("mlc.conv", [data, weights, bias], attrs, want, rtol=1e-4, atol=1e-5)
     last = np.moveaxis(data, 1, -1), np.moveaxis(weights, (0, 1), (-1, -2)), bias
     check("mlc.conv", last, {**attrs, "layout": "nhwc"}, np.moveaxis(want, 1, -1), rtol=1e-4, atol=1e-5)

@@ -1,0 +1,117 @@
+"""The weight image: all weights that the compiled code reads, at aligned offsets in one block of bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from mlc.weights.safetensors import Tensor, atomic_file, byte_chunks, header_bytes
+from mlc.weights.store import Store, WeightError
+
+ALIGNMENT = 64
+_ZEROS = bytes(1 << 16)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """One weight of the image: `size` bytes at `offset`."""
+
+    name: str
+    offset: int
+    size: int
+
+
+class WeightImage:
+    """A layout of weights of a store, written out piece by piece: one weight is in memory at a time.
+
+    `placements` are in ascending order and do not overlap; `size` may exceed the last one's end.
+    """
+
+    def __init__(self, store: Store, placements: Iterable[Placement], size: int | None = None) -> None:
+        self.store = store
+        self.placements = list(placements)
+        end = 0
+        for place in self.placements:
+            if place.offset < end:
+                raise WeightError(f"weight '{place.name}' overlaps the one before it in the weight image")
+            if store.info(place.name).nbytes != place.size:
+                have = store.info(place.name).nbytes
+                raise WeightError(f"weight '{place.name}' has {have} bytes, the weight image has room for {place.size}")
+            end = place.offset + place.size
+        self.size = _aligned(end) if size is None else size
+        if self.size < end:
+            raise WeightError(f"the weight image of {self.size} bytes is too small for {end} bytes of weights")
+
+    @staticmethod
+    def of(store: Store, names: Iterable[str]) -> WeightImage:
+        """The weights `names`, each once, in that order, at multiples of 64 bytes."""
+        placements, offset = [], 0
+        for name in dict.fromkeys(names):
+            size = store.info(name).nbytes
+            placements.append(Placement(name, offset, size))
+            offset = _aligned(offset + size)
+        return WeightImage(store, placements)
+
+    def offsets(self) -> dict[str, int]:
+        """Offset of each weight."""
+        return {place.name: place.offset for place in self.placements}
+
+    def chunks(self) -> Iterator[bytes | memoryview]:
+        """All bytes of the image in order, gaps as zeros."""
+        at = 0
+        for place in self.placements:
+            yield from _zeros(place.offset - at)
+            yield from byte_chunks(self.store.get(place.name))
+            at = place.offset + place.size
+        yield from _zeros(self.size - at)
+
+    def hash(self) -> bytes:
+        """BLAKE2b-256 of the image (evaluates every weight; `write_to` gives it for nothing)."""
+        digest = hashlib.blake2b(digest_size=32)
+        for chunk in self.chunks():
+            digest.update(chunk)
+        return digest.digest()
+
+    def write_to(self, file: BinaryIO) -> bytes:
+        """Writes the image at the file's position. Returns its BLAKE2b-256."""
+        digest = hashlib.blake2b(digest_size=32)
+        for chunk in self.chunks():
+            digest.update(chunk)
+            file.write(chunk)
+        return digest.digest()
+
+    def write_safetensors(self, path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> bytes:
+        """Writes the image as a `.safetensors` file whose data part is the image, and returns its
+        BLAKE2b-256.
+
+        The data begin at a multiple of 4096 bytes. Gaps become tensors of bytes, as the format allows no
+        holes.
+        """
+        tensors: list[Tensor] = []
+        end = 0
+        for place in self.placements:
+            tensors += _gap(len(tensors), end, place.offset)
+            info = self.store.info(place.name)
+            end = place.offset + place.size
+            tensors.append(Tensor(place.name, info.dtype, info.shape, place.offset, end))
+        tensors += _gap(len(tensors), end, self.size)
+        with atomic_file(path) as file:
+            file.write(header_bytes(tensors, metadata or {}))
+            return self.write_to(file)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _zeros(count: int) -> Iterator[bytes]:
+    while count > 0:
+        yield _ZEROS[: min(count, len(_ZEROS))]
+        count -= len(_ZEROS)
+
+
+def _gap(number: int, begin: int, end: int) -> list[Tensor]:
+    return [Tensor(f"__gap.{number}", "i8", (end - begin,), begin, end)] if end > begin else []

@@ -1,0 +1,128 @@
+"""Recipes: weights computed from other weights by a list of `mlc` operations, evaluated by `mlc.interp`.
+
+The JSON form, which is what files and metadata hold:
+```json
+{"steps": [{"op": "mlc.transpose", "inputs": [{"weight": "w"}], "attrs": {"permutation": [1, 0]},
+            "results": [["f32", [64, 32]]]}],
+ "result": [0, 0]}
+```
+An input is a weight, the result of an earlier step (`{"step": 0, "result": 0}`), a number for an `index`
+operand
+(`{"index": 3}`) or null for an absent optional operand. A dense attribute is `{"dtype", "shape", "data"}` with its
+bytes in hexadecimal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlc.interp import ResultType, evaluate, mlir_dtype
+
+Input = dict[str, Any] | None
+"""One operand of a step, as in the JSON form."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation: its full name, operands, attributes as plain Python values, and result types."""
+
+    op: str
+    inputs: tuple[Input, ...]
+    attrs: Mapping[str, Any]
+    results: tuple[ResultType, ...]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Steps in order; the weight is `result` = (step, result number)."""
+
+    steps: tuple[Step, ...]
+    result: tuple[int, int] = (-1, 0)
+
+    @property
+    def type(self) -> ResultType:
+        """Shape and dtype of the weight."""
+        return self.steps[self.result[0]].results[self.result[1]]
+
+    def inputs(self) -> list[str]:
+        """Names of the weights that it reads, in order of first use."""
+        names = (i["weight"] for step in self.steps for i in step.inputs if i is not None and "weight" in i)
+        return list(dict.fromkeys(names))
+
+    def evaluate(self, weight: Callable[[str], np.ndarray]) -> np.ndarray:
+        """The array, with `weight(name)` giving the inputs; intermediate results live until their last
+        use.
+        """
+        last_use: dict[int, int] = {self.result[0] % len(self.steps): len(self.steps)}
+        for number, step in enumerate(self.steps):
+            for source in step.inputs:
+                if source is not None and "step" in source:
+                    last_use[source["step"]] = max(number, last_use.get(source["step"], 0))
+        values: dict[int, list[np.ndarray]] = {}
+        for number, step in enumerate(self.steps):
+            operands = [_operand(source, values, weight) for source in step.inputs]
+            values[number] = evaluate(step.op, operands, step.attrs, step.results)
+            for done in [n for n in values if last_use.get(n, -1) <= number]:
+                del values[done]
+        return values[self.result[0] % len(self.steps)][self.result[1]]
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON form."""
+        steps = [
+            {
+                "op": step.op,
+                "inputs": list(step.inputs),
+                "attrs": {name: _plain(value) for name, value in sorted(step.attrs.items())},
+                "results": [[r.dtype, list(r.shape)] for r in step.results],
+            }
+            for step in self.steps
+        ]
+        return {"steps": steps, "result": [self.result[0] % len(self.steps), self.result[1]]}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Recipe:
+        """The recipe of a JSON form. Raises `KeyError` or `TypeError` when that is malformed."""
+        steps = tuple(
+            Step(
+                entry["op"],
+                tuple(entry["inputs"]),
+                dict(entry["attrs"]),
+                tuple(ResultType(shape, dtype) for dtype, shape in entry["results"]),
+            )
+            for entry in data["steps"]
+        )
+        number, result = data["result"]
+        return Recipe(steps, (int(number), int(result)))
+
+    def digest(self) -> str:
+        """Hash of the recipe's text, 64 hexadecimal digits; equal recipes have equal ones."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.blake2b(text.encode(), digest_size=32).hexdigest()
+
+
+def _operand(source: Input, values: Mapping[int, list[np.ndarray]], weight: Callable[[str], np.ndarray]) -> Any:
+    if source is None:
+        return None
+    if "weight" in source:
+        return weight(source["weight"])
+    if "index" in source:
+        return int(source["index"])
+    return values[source["step"]][source.get("result", 0)]
+
+
+def _plain(value: Any) -> Any:
+    """An attribute value as JSON: arrays as their bytes, NumPy scalars as numbers."""
+    if isinstance(value, np.ndarray):
+        data = np.ascontiguousarray(value)
+        return {"dtype": mlir_dtype(value.dtype), "shape": list(value.shape), "data": data.tobytes().hex()}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return value
