@@ -1,0 +1,108 @@
+"""A bounded, content-addressed cache of compiled objects on disk, safe for concurrent writers.
+
+The folder is `MLC_CACHE_DIR`, or `mlc` under the user's cache folder. Every file is written beside its
+final name and renamed, so a reader sees a whole object or none; the least recently used files go when the
+folder outgrows its limit. A folder that cannot be written only costs the reuse, never the compilation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+DEFAULT_LIMIT = 2 << 30
+
+
+def default_folder() -> Path:
+    """The cache folder that this process uses unless told otherwise."""
+    chosen = os.environ.get("MLC_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "mlc"
+
+
+class ObjectCache:
+    """Objects by content hash: `get(key) -> bytes | None`, `put(key, data)`, `trim()`."""
+
+    def __init__(self, folder: Path | None = None, limit: int | None = None) -> None:
+        self.folder = folder if folder is not None else default_folder()
+        self.limit = limit if limit is not None else int(os.environ.get("MLC_CACHE_LIMIT", DEFAULT_LIMIT))
+        self.hits = 0
+        self.misses = 0
+        self._written = 0
+
+    @staticmethod
+    def key(*parts: str) -> str:
+        """The content hash of `parts`; the boundaries between parts count."""
+        digest = hashlib.blake2b(digest_size=32)
+        for part in parts:
+            data = part.encode()
+            digest.update(len(data).to_bytes(8, "little"))
+            digest.update(data)
+        return digest.hexdigest()
+
+    def _path(self, key: str) -> Path:
+        return self.folder / "objects" / key[:2] / f"{key[2:]}.o"
+
+    def get(self, key: str) -> bytes | None:
+        """The object stored under `key`, or None; a hit makes it the most recently used one."""
+        path = self._path(key)
+        try:
+            data = path.read_bytes()
+            os.utime(path)
+        except OSError:
+            self.misses += 1
+            return None
+        self.hits += 1
+        return data
+
+    def put(self, key: str, data: bytes) -> None:
+        """Stores `data` under `key`; an unwritable folder is ignored."""
+        path = self._path(key)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+        except OSError:
+            return
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            os.replace(temporary, path)
+            self._written += len(data)
+        except OSError:
+            Path(temporary).unlink(missing_ok=True)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+    def trim(self) -> None:
+        """Removes the least recently used objects until the folder is within its limit; called once a
+        compilation.
+        """
+        if not self._written:
+            return
+        from filelock import FileLock, Timeout
+
+        try:
+            with FileLock(self.folder / "lock", timeout=5):
+                self._evict()
+        except (OSError, Timeout):
+            return
+
+    def _evict(self) -> None:
+        entries: list[tuple[float, int, Path]] = []
+        for path in (self.folder / "objects").glob("*/*.o"):
+            try:
+                status = path.stat()
+            except OSError:
+                continue
+            entries.append((status.st_mtime, status.st_size, path))
+        total = sum(size for _, size, _ in entries)
+        for _, size, path in sorted(entries):
+            if total <= self.limit:
+                return
+            path.unlink(missing_ok=True)
+            total -= size

@@ -1,0 +1,266 @@
+"""Machine code: every module of the program, on its own, from memref or LLVM dialect text to an ELF object.
+
+A kernel module (docs/ir.md, section 6) gets the two functions of the artefact's ABI around its own ones,
+goes through the upstream conversions to the LLVM dialect and through LLVM. Each module is parsed into a
+context of its own on a worker thread; passes and LLVM run without the GIL. Objects depend on the module's
+text, the target and the compiler's version alone, which is also the key under which they are cached.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Any
+
+from .cache import ObjectCache
+
+# Reassociation only inside vector reductions; everything else keeps IEEE semantics (FMA contraction is LLVM's setting).
+KERNEL_TO_LLVM = [
+    "convert-linalg-to-loops",
+    "convert-vector-to-scf{full-unroll=true}",
+    "expand-strided-metadata",
+    "lower-affine",
+    "convert-scf-to-cf",
+    "canonicalize",
+    "cse",
+    "convert-vector-to-llvm{reassociate-fp-reductions=true}",
+    "convert-math-to-llvm{approximate-log1p=false}",
+    "convert-math-to-libm",
+    "expand-strided-metadata",
+    "lower-affine",
+    "finalize-memref-to-llvm{use-generic-functions=false}",
+    "convert-arith-to-llvm",
+    "convert-index-to-llvm",
+    "convert-ub-to-llvm",
+    "convert-func-to-llvm{use-bare-ptr-memref-call-conv=true}",
+    "convert-cf-to-llvm",
+    "reconcile-unrealized-casts",
+    "canonicalize",
+    "cse",
+]
+# Bump when the code generated from the same text changes.
+FORMAT = "1"
+
+
+@dataclass(frozen=True)
+class Target:
+    """What LLVM generates code for. `cpu` and `features` are LLVM's names; `native` has been resolved
+    before.
+    """
+
+    triple: str
+    cpu: str
+    features: str
+    opt_level: int = 3
+
+    def text(self) -> str:
+        """Everything that may change an object, as one string."""
+        return f"{self.triple}|{self.cpu}|{self.features}|O{self.opt_level}"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One module to compile: its symbol, its text, and whether it is a kernel (memrefs) or the host (LLVM
+    dialect).
+    """
+
+    name: str
+    text: str
+    is_kernel: bool = True
+
+
+@dataclass(frozen=True)
+class CompiledUnit:
+    """An object, and whether it came out of the cache."""
+
+    name: str
+    data: bytes
+    cached: bool
+
+
+class CodegenError(Exception):
+    """A module that passed every verifier could not be turned into machine code: a bug of the compiler."""
+
+    def __init__(self, unit: Unit, message: str) -> None:
+        super().__init__(f"code generation of '{unit.name}' failed: {message}")
+        self.unit = unit
+
+
+def pipeline_text(passes: Sequence[str]) -> str:
+    """`passes` as the text of one pass pipeline on modules."""
+    return f"builtin.module({','.join(passes)})"
+
+
+def _wrapper_text(name: str, num_tensors: int, num_indices: int) -> str:
+    """The exported functions of kernel `name`: unpack the argument array and call the kernel's own
+    functions.
+    """
+
+    def unpack(first: int, count: int, kind: str) -> list[str]:
+        lines = []
+        for i in range(first, first + count):
+            lines.append(f"%p{i} = llvm.getelementptr inbounds %args[{i}] : (!llvm.ptr) -> !llvm.ptr, i64")
+            lines.append(f"%v{i} = llvm.load %p{i} : !llvm.ptr -> {kind}")
+        return lines
+
+    tensors = unpack(0, num_tensors, "!llvm.ptr")
+    indices = unpack(num_tensors, num_indices, "i64")
+    values = [f"%v{i}" for i in range(num_tensors + num_indices)]
+    types = ["!llvm.ptr"] * num_tensors + ["i64"] * num_indices
+    operands = ", ".join([*values, "%error", "%begin", "%end"])
+    signature = ", ".join([*types, "!llvm.ptr", "i64", "i64"])
+    return "\n".join(
+        [
+            f"llvm.func hidden @{name}(%args: !llvm.ptr, %error: !llvm.ptr, %begin: i64, %end: i64) {{",
+            *tensors,
+            *indices,
+            f"llvm.call @{name}.body({operands}) : ({signature}) -> ()",
+            "llvm.return",
+            "}",
+            f"llvm.func hidden @{name}_grid(%args: !llvm.ptr) -> i64 {{",
+            *indices,
+            f"%n = llvm.call @{name}_grid.body({', '.join(values[num_tensors:])})"
+            f" : ({', '.join(types[num_tensors:])}) -> i64",
+            "llvm.return %n : i64",
+            "}",
+        ]
+    )
+
+
+def _signature(module: Any, name: str) -> tuple[int, int]:
+    """How many tensors and how many index values the kernel function `name` takes; ValueError when it
+    breaks the contract.
+    """
+    import mlir.ir as ir
+
+    functions = {}
+    for operation in module.body.operations:
+        if operation.operation.name == "func.func":
+            functions[ir.StringAttr(operation.attributes["sym_name"]).value] = operation
+    for wanted in (name, f"{name}_grid"):
+        if wanted not in functions:
+            raise ValueError(f"module @{name} has no function @{wanted}")
+    inputs = list(functions[name].type.inputs)
+    tail = ["memref<2xi64>", "index", "index"]
+    if [str(t) for t in inputs[-3:]] != tail:
+        raise ValueError(f"@{name} must end with the arguments ({', '.join(tail)})")
+    kinds = [isinstance(t, ir.MemRefType) for t in inputs[:-3]]
+    num_tensors = sum(kinds)
+    if not all(kinds[:num_tensors]) or any(kinds[num_tensors:]):
+        raise ValueError(f"@{name} must take its tensors before its index values")
+    num_indices = len(kinds) - num_tensors
+    if len(functions[f"{name}_grid"].type.inputs) != num_indices:
+        raise ValueError(f"@{name}_grid must take the {num_indices} index values of @{name}")
+    return num_tensors, num_indices
+
+
+def _lower_kernel(module: Any, name: str) -> None:
+    """Kernel functions -> LLVM dialect with the ABI's entry points; nothing but those two is visible
+    outside the object.
+    """
+    import mlir.ir as ir
+    from mlir.passmanager import PassManager
+
+    from mlc import _native
+
+    num_tensors, num_indices = _signature(module, name)
+    passed, messages = _native.run_pipeline(
+        PassManager.parse(pipeline_text(KERNEL_TO_LLVM)), module.operation
+    )
+    if not passed:
+        raise ValueError("\n".join(messages) or "a conversion failed without a message")
+    internal = ir.Attribute.parse("#llvm.linkage<internal>")
+    for operation in module.body.operations:
+        attributes = operation.attributes
+        if operation.operation.name == "llvm.mlir.global":
+            attributes["linkage"] = internal
+        elif operation.operation.name == "llvm.func" and len(operation.regions[0].blocks):
+            symbol = ir.StringAttr(attributes["sym_name"]).value
+            attributes["linkage"] = internal
+            if symbol in (name, f"{name}_grid"):
+                attributes["sym_name"] = ir.StringAttr.get(f"{symbol}.body")
+                attributes["always_inline"] = ir.UnitAttr.get()
+    wrapper = _wrapper_text(name, num_tensors, num_indices)
+    types = ["!llvm.ptr"] * num_tensors + ["i64"] * num_indices
+    declared = f"llvm.func @{name}.body({', '.join([*types, '!llvm.ptr, i64, i64'])})\n"
+    declared += f"llvm.func @{name}_grid.body({', '.join(types[num_tensors:])}) -> i64\n"
+    parsed = ir.Module.parse(declared + wrapper)
+    for operation in list(parsed.body.operations)[2:]:
+        module.body.append(operation)
+
+
+def compile_unit(unit: Unit, target: Target) -> bytes:
+    """The ELF object of `unit`. Raises CodegenError, with the unit, when any step fails."""
+    import mlir.ir as ir
+
+    from mlc import _native
+
+    context = ir.Context()
+    context.enable_multithreading(False)
+    with context, ir.Location.unknown():
+        try:
+            module = ir.Module.parse(unit.text)
+            if unit.is_kernel:
+                _lower_kernel(module, unit.name)
+            data: bytes = _native.emit(
+                module.operation,
+                cpu=target.cpu,
+                features=target.features,
+                opt_level=target.opt_level,
+                triple=target.triple,
+            )
+        except (ValueError, RuntimeError, ir.MLIRError) as error:
+            raise CodegenError(unit, str(error)) from error
+    return data
+
+
+def compile_units(
+    units: Sequence[Unit],
+    target: Target,
+    *,
+    version: str,
+    jobs: int | None = None,
+    cache: ObjectCache | None = None,
+    progress: Callable[[CompiledUnit], None] | None = None,
+) -> list[CompiledUnit]:
+    """Compiles `units` on `jobs` threads (default: the processors of this process), in the order of
+    `units`.
+
+    `version` names the compiler in the cache key. Raises the CodegenError of the first failing unit in that
+    order.
+    """
+
+    def one(unit: Unit) -> CompiledUnit:
+        key = ObjectCache.key(
+            FORMAT,
+            version,
+            target.text(),
+            ",".join(KERNEL_TO_LLVM),
+            unit.name,
+            str(unit.is_kernel),
+            unit.text,
+        )
+        data = cache.get(key) if cache is not None else None
+        if data is not None:
+            return CompiledUnit(unit.name, data, cached=True)
+        data = compile_unit(unit, target)
+        if cache is not None:
+            cache.put(key, data)
+        return CompiledUnit(unit.name, data, cached=False)
+
+    workers = max(1, min(jobs or len(os.sched_getaffinity(0)), len(units)))
+    with ThreadPoolExecutor(workers, thread_name_prefix="mlc-codegen") as pool:
+        futures = [pool.submit(one, unit) for unit in units]
+        try:
+            for future in as_completed(futures):
+                compiled = future.result()
+                if progress is not None:
+                    progress(compiled)
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+    if cache is not None:
+        cache.trim()
+    return [future.result() for future in futures]

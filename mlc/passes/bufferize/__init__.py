@@ -1,0 +1,1 @@
+"""Phase `buffers`: the host function on memrefs, and where its memory lies."""

@@ -1,0 +1,93 @@
+"""The signature of an entry as attributes that outlive the tensors: names, dtypes, shapes and dimension
+names.
+
+```mlir
+mlc.entries = [{name = "forward",
+                inputs = [{name = "x", dtype = "float32", shape = array<i64: -1, 32>, dims = ["batch", ""]}],
+                outputs = [{name = "y", dtype = "float32", shape = array<i64: -1, 64>, dims = ["batch", ""]}]}]
+```
+"""
+
+from __future__ import annotations
+
+import mlir.ir as ir
+
+from mlc.passes.bufferize.sizes import SizeAnalysis
+
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
+_DTYPES = {"i1": "bool", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
+
+
+def _attributes(function: ir.Operation, which: str, index: int) -> dict[str, ir.Attribute]:
+    if which not in function.attributes:
+        return {}
+    entry = ir.DictAttr(ir.ArrayAttr(function.attributes[which])[index])
+    return {named.name: named.attr for named in entry}
+
+
+def _text(attributes: dict[str, ir.Attribute], key: str, default: str) -> str:
+    return ir.StringAttr(attributes[key]).value if key in attributes else default
+
+
+def _dims(attributes: dict[str, ir.Attribute], rank: int) -> list[str]:
+    if "mlc.dims" not in attributes:
+        return [""] * rank
+    return [ir.StringAttr(a).value for a in ir.ArrayAttr(attributes["mlc.dims"])]
+
+
+def argument_dim_names(function: ir.Operation) -> dict[tuple[int, int], str]:
+    """The named dynamic dimensions of the arguments: {(argument, axis): name}."""
+    names: dict[tuple[int, int], str] = {}
+    for number, argument in enumerate(function.regions[0].blocks[0].arguments):
+        if not isinstance(argument.type, ir.ShapedType):
+            continue
+        for axis, name in enumerate(_dims(_attributes(function, "arg_attrs", number), argument.type.rank)):
+            if name and argument.type.is_dynamic_dim(axis):
+                names[number, axis] = name
+    return names
+
+
+def _value(name: str, dtype: str, tensor: ir.Type, dims: list[str]) -> ir.Attribute:
+    shape = [-1 if extent == _DYNAMIC else extent for extent in tensor.shape]
+    return ir.DictAttr.get(
+        {
+            "name": ir.StringAttr.get(name),
+            "dtype": ir.StringAttr.get(dtype),
+            "shape": ir.DenseI64ArrayAttr.get(shape),
+            "dims": ir.ArrayAttr.get([ir.StringAttr.get(d) for d in dims]),
+        }
+    )
+
+
+def _default_dtype(element: ir.Type) -> str:
+    text = str(element)
+    return _DTYPES.get(text, f"int{text[1:]}" if text.startswith("i") else text)
+
+
+def entry_signature(function: ir.Operation) -> ir.Attribute:
+    """The signature of `function`, whose arguments and results are still tensors."""
+    entry = function.regions[0].blocks[0]
+    names = argument_dim_names(function)
+    sizes = SizeAnalysis(names)
+    by_size = {}
+    for (argument, axis), name in names.items():
+        by_size.setdefault(sizes.dim(entry.arguments[argument], axis), name)
+    inputs = []
+    for number, argument in enumerate(entry.arguments):
+        attributes = _attributes(function, "arg_attrs", number)
+        dtype = _text(attributes, "mlc.dtype", _default_dtype(argument.type.element_type))
+        name = _text(attributes, "mlc.name", f"input{number}")
+        inputs.append(_value(name, dtype, argument.type, _dims(attributes, argument.type.rank)))
+    outputs = []
+    for number, value in enumerate(entry.operations[len(entry.operations) - 1].operands):
+        attributes = _attributes(function, "res_attrs", number)
+        dtype = _text(attributes, "mlc.dtype", _default_dtype(value.type.element_type))
+        dims = [by_size.get(sizes.dim(value, axis), "") for axis in range(value.type.rank)]
+        outputs.append(_value(_text(attributes, "mlc.name", f"output{number}"), dtype, value.type, dims))
+    return ir.DictAttr.get(
+        {
+            "name": ir.StringAttr(function.attributes["sym_name"]),
+            "inputs": ir.ArrayAttr.get(inputs),
+            "outputs": ir.ArrayAttr.get(outputs),
+        }
+    )

@@ -1,0 +1,1 @@
+"""Phase `llvm`: the host function as calls of the runtime."""

@@ -1,0 +1,293 @@
+"""One host function, from control flow graph and memrefs to calls of the runtime."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import mlir.ir as ir
+from mlir.dialects import arith, cf, llvm, memref
+
+from mlc.passes.host.nodes import Table, node_name
+from mlc.passes.host.runtime_calls import (
+    Runtime,
+    descriptor,
+    element_pointer,
+    i64_constant,
+    i64_type,
+    pointer_type,
+)
+
+
+def entry_symbol(name: str) -> str:
+    """The C symbol of entry `name`."""
+    return "mlc_entry_" + re.sub(r"\W", "_", name, flags=re.ASCII)
+
+
+class EntryLowering:
+    """Lowers one function in place."""
+
+    def __init__(
+        self, function: ir.Operation, runtime: Runtime, kernels: dict[str, int], nodes: Table, messages: Table
+    ) -> None:
+        self.function = function
+        self.runtime = runtime
+        self.kernels = kernels
+        self.nodes = nodes
+        self.messages = messages
+        self.entry: ir.Block = function.regions[0].blocks[0]
+        self._polled = False
+        self._weights: ir.Value | None = None
+
+    def lower(self) -> None:
+        """The whole function."""
+        blocks = list(self.function.regions[0].blocks)
+        words = _largest_call(blocks)
+        with ir.InsertionPoint.at_block_begin(self.entry), self.function.location:
+            self._signature()
+            self.array = self._stack(words) if words else None
+            if _uses_weights(blocks):
+                self._weights = self.runtime.call("mlc_rt_weights", [self.rt], pointer_type())
+            self._inputs()
+        i64 = i64_type()
+        self.fail = blocks[-1].create_after(i64, arg_locs=[self.function.location])
+        with ir.InsertionPoint(self.fail), self.function.location:
+            self.runtime.call("mlc_rt_failed", [self.rt, self.fail.arguments[0]], None)
+            self._leave(1)
+        for block in blocks:
+            self._block(block)
+
+    # --- The signature ------------------------------------------------------------------------------------
+
+    def _signature(self) -> None:
+        pointer, i32 = pointer_type(), ir.IntegerType.get_signless(32)
+        self._old = list(self.entry.arguments)
+        self.rt = self.entry.add_argument(pointer, self.function.location)
+        self._args = self.entry.add_argument(pointer, self.function.location)
+        self.function.attributes["function_type"] = ir.TypeAttr.get(
+            ir.FunctionType.get([pointer, pointer], [i32])
+        )
+        name = ir.StringAttr(self.function.attributes["sym_name"]).value
+        self.function.attributes["sym_name"] = ir.StringAttr.get(entry_symbol(name))
+        for attribute in ("arg_attrs", "res_attrs"):
+            if attribute in self.function.attributes:
+                del self.function.attributes[attribute]
+
+    def _inputs(self) -> None:
+        """The inputs as memrefs: data pointers come first in the array, then all dynamic extents."""
+        index = ir.IndexType.get()
+        position = len(self._old)
+        for number, argument in enumerate(self._old):
+            address = element_pointer(self._args, i64_type(), number)
+            data = llvm.LoadOp(pointer_type(), address).result
+            extents = []
+            for axis in range(argument.type.rank):
+                if argument.type.is_dynamic_dim(axis):
+                    extent = llvm.LoadOp(i64_type(), element_pointer(self._args, i64_type(), position)).result
+                    extents.append(arith.index_cast(index, extent))
+                    position += 1
+            argument.replace_all_uses_with(descriptor(data, extents, argument.type))
+        for _ in self._old:
+            self.entry.erase_argument(0)
+
+    def _stack(self, words: int) -> ir.Value:
+        return llvm.AllocaOp(pointer_type(), i64_constant(words), ir.TypeAttr.get(i64_type())).result
+
+    # --- Blocks -------------------------------------------------------------------------------------------
+
+    def _block(self, block: ir.Block) -> None:
+        """Lowers the operations of `block`, which falls into a chain of blocks, one more for each that may
+        fail.
+        """
+        self._polled = False
+        self._current = block
+        for operation in list(block.operations):
+            op = operation.operation
+            if self._current != block:
+                self._current.append(op)
+            handler = _HANDLERS.get(op.name)
+            if handler is not None:
+                with ir.InsertionPoint(op), op.location:
+                    handler(self, op)
+
+    def _stop_if(self, failed: ir.Value, node: int) -> None:
+        """Leaves the function when `failed`; what follows goes into a new block."""
+        following = self._current.create_after()
+        cf.CondBranchOp(failed, [], [i64_constant(node)], following, self.fail)
+        self._current = following
+
+    def _stop_if_null(self, pointer: ir.Value) -> None:
+        null = llvm.ZeroOp(pointer_type()).result
+        self._stop_if(llvm.ICmpOp(ir.IntegerAttr.get(i64_type(), 0), pointer, null).result, -1)
+
+    def _leave(self, code: int) -> None:
+        value = arith.constant(ir.IntegerType.get_signless(32), code)
+        ir.Operation.create("func.return", [], [value])
+
+    def _node(self, op: ir.Operation) -> int:
+        return self.nodes.number(node_name(op.location))
+
+    # --- Operands -----------------------------------------------------------------------------------------
+
+    def _address(self, value: ir.Value) -> ir.Value:
+        """The address of the first element of a memref, as `i64`."""
+        base = memref.extract_aligned_pointer_as_index(value)
+        offset = value.type.get_strides_and_offset()[1]
+        if offset:
+            element = _element_bytes(value.type.element_type)
+            if offset == ir.ShapedType.get_dynamic_stride_or_offset():
+                elements = _metadata_offset(value)
+            else:
+                elements = arith.constant(ir.IndexType.get(), offset)
+            base = arith.addi(base, arith.muli(elements, arith.constant(ir.IndexType.get(), element)))
+        return arith.index_cast(i64_type(), base)
+
+    def _extents(self, value: ir.Value) -> list[ir.Value]:
+        index = ir.IndexType.get()
+        dynamic = [i for i in range(value.type.rank) if value.type.is_dynamic_dim(i)]
+        return [memref.dim(value, arith.constant(index, i)) for i in dynamic]
+
+    def _store_words(self, words: list[ir.Value]) -> None:
+        for number, word in enumerate(words):
+            llvm.StoreOp(word, element_pointer(self.array, i64_type(), number))
+
+    # --- Operations ---------------------------------------------------------------------------------------
+
+    def launch(self, op: ir.Operation) -> None:
+        """`mlc.launch`."""
+        values = list(op.operands)
+        memrefs = [v for v in values if isinstance(v.type, ir.MemRefType)]
+        words = [self._address(v) for v in memrefs]
+        sizes = [extent for v in memrefs for extent in self._extents(v)]
+        sizes += [v for v in values if not isinstance(v.type, ir.MemRefType)]
+        words += [arith.index_cast(i64_type(), size) for size in sizes]
+        self._store_words(words)
+        name = ir.FlatSymbolRefAttr(op.attributes["kernel"]).value
+        if name not in self.kernels:
+            raise ValueError(f"no module for kernel @{name} (at {op.location})")
+        kernel, grid = self.runtime.kernel(name)
+        number = i64_constant(self.kernels[name])
+        array = self.array if self.array is not None else llvm.ZeroOp(pointer_type()).result
+        failed = self.runtime.status("mlc_rt_launch", [self.rt, kernel, grid, array, number])
+        self._stop_if(failed, self._node(op))
+        self._polled = False
+        op.erase()
+
+    def check(self, op: ir.Operation) -> None:
+        """`mlc.check`."""
+        i64 = i64_type()
+        holds = arith.extui(i64, op.operands[0])
+        value = arith.index_cast(i64, op.operands[1])
+        node = self._node(op)
+        message = self.messages.number(ir.StringAttr(op.attributes["message"]).value)
+        operands = [self.rt, holds, i64_constant(node), i64_constant(message), value]
+        self._stop_if(self.runtime.status("mlc_rt_check", operands), -1)
+        op.erase()
+
+    def buffer(self, op: ir.Operation) -> None:
+        """`mlc.buffer`."""
+        target = op.results[0].type
+        where = ir.StringAttr(op.attributes["where"]).value
+        if where == "weights":
+            offset = ir.IntegerAttr(op.attributes["static_offset"]).value
+            pointer = element_pointer(self._weights, ir.IntegerType.get_signless(8), i64_constant(offset))
+        elif where == "output":
+            number = ir.IntegerAttr(op.attributes["number"]).value
+            words = self._shape_words(target, list(op.operands))
+            self._store_words(words)
+            array = self.array if words else llvm.ZeroOp(pointer_type()).result
+            operands = [self.rt, i64_constant(number), i64_constant(target.rank), array]
+            pointer = self.runtime.call("mlc_rt_output", operands, pointer_type())
+            self._stop_if_null(pointer)
+        else:
+            size = i64_constant(_element_bytes(target.element_type))
+            for word in self._shape_words(target, list(op.operands)):
+                size = arith.muli(size, word)
+            pointer = self.runtime.call(f"mlc_rt_{where}", [self.rt, size], pointer_type())
+            self._stop_if_null(pointer)
+        with (
+            ir.InsertionPoint(op) if self._current == op.block else ir.InsertionPoint(self._current),
+            op.location,
+        ):
+            op.results[0].replace_all_uses_with(descriptor(pointer, list(op.operands), target))
+        op.erase()
+
+    def _shape_words(self, target: ir.MemRefType, extents: list[ir.Value]) -> list[ir.Value]:
+        remaining = iter(extents)
+        words = []
+        for axis in range(target.rank):
+            if target.is_dynamic_dim(axis):
+                words.append(arith.index_cast(i64_type(), next(remaining)))
+            else:
+                words.append(i64_constant(target.get_dim_size(axis)))
+        return words
+
+    def copy(self, op: ir.Operation) -> None:
+        """`memref.copy` of contiguous buffers."""
+        source, target = op.operands
+        size = i64_constant(_element_bytes(source.type.element_type))
+        for axis in range(source.type.rank):
+            extent = memref.dim(source, arith.constant(ir.IndexType.get(), axis))
+            size = arith.muli(size, arith.index_cast(i64_type(), extent))
+        pointers = [llvm.IntToPtrOp(pointer_type(), self._address(v)).result for v in (target, source)]
+        volatile = ir.BoolAttr.get(False)
+        llvm.MemcpyOp(pointers[0], pointers[1], size, volatile)
+        op.erase()
+
+    def load(self, op: ir.Operation) -> None:
+        """`memref.load`: nothing that a failed kernel has left is ever read."""
+        if not self._polled:
+            self._stop_if(self.runtime.status("mlc_rt_poll", [self.rt]), -1)
+            self._current.append(op)
+            self._polled = True
+
+    def leave(self, op: ir.Operation) -> None:
+        """`func.return`."""
+        self._leave(0)
+        op.erase()
+
+
+def _metadata_offset(value: ir.Value) -> ir.Value:
+    index = ir.IndexType.get()
+    base = ir.MemRefType.get([], value.type.element_type)
+    results = [base, index, *[index] * (2 * value.type.rank)]
+    return ir.Operation.create("memref.extract_strided_metadata", results, [value]).results[1]
+
+
+def _element_bytes(element: ir.Type) -> int:
+    if isinstance(element, ir.ComplexType):
+        return 2 * _element_bytes(ir.ComplexType(element).element_type)
+    return 8 if isinstance(element, ir.IndexType) else -(-element.width // 8)
+
+
+def _largest_call(blocks: list[ir.Block]) -> int:
+    """How many words the argument array needs."""
+    words = 0
+    for block in blocks:
+        for operation in block.operations:
+            op = operation.operation
+            if op.name == "mlc.launch":
+                ranks = [v.type.rank for v in op.operands if isinstance(v.type, ir.MemRefType)]
+                words = max(words, len(op.operands) + sum(ranks))
+            elif op.name == "mlc.buffer":
+                words = max(words, op.results[0].type.rank)
+    return words
+
+
+def _uses_weights(blocks: list[ir.Block]) -> bool:
+    return any(
+        op.operation.name == "mlc.buffer"
+        and ir.StringAttr(op.operation.attributes["where"]).value == "weights"
+        for block in blocks
+        for op in block.operations
+    )
+
+
+_HANDLERS: dict[str, Callable[[EntryLowering, ir.Operation], None]] = {
+    "mlc.launch": EntryLowering.launch,
+    "mlc.check": EntryLowering.check,
+    "mlc.buffer": EntryLowering.buffer,
+    "memref.copy": EntryLowering.copy,
+    "memref.load": EntryLowering.load,
+    "func.return": EntryLowering.leave,
+}

@@ -1,0 +1,49 @@
+"""`mlc-isolate-host`: moves the host functions and their constants into a module of their own."""
+
+from __future__ import annotations
+
+import mlir.ir as ir
+
+from mlc.passes.base import Pass
+
+HOST = "mlc_host"
+
+
+def host_module(program: ir.Operation) -> ir.Operation | None:
+    """The module that holds the host functions of `program`, once it has been isolated."""
+    for child in program.regions[0].blocks[0].operations:
+        if child.operation.name == "builtin.module" and "mlc.host" in child.operation.attributes:
+            return child.operation
+    return None
+
+
+def kernel_modules(program: ir.Operation) -> list[tuple[str, ir.Operation]]:
+    """The kernel modules of `program` and their names, in order; the position is the kernel's number."""
+    found = []
+    for child in program.regions[0].blocks[0].operations:
+        if child.operation.name == "builtin.module" and "mlc.kernel" in child.operation.attributes:
+            found.append((ir.StringAttr(child.operation.attributes["sym_name"]).value, child.operation))
+    return found
+
+
+class IsolateHost(Pass):
+    """Move the host functions into a module of their own.
+
+    From here on the host is compiled like a kernel: one module, one object.
+
+    ```mlir
+    func.func @forward(…) { … }
+    // becomes
+    module @mlc_host attributes {mlc.host} { func.func @forward(…) { … } }
+    ```
+    """
+
+    def run(self, op: ir.Operation) -> None:
+        body = op.regions[0].blocks[0]
+        moved = [c for c in body.operations if c.operation.name in ("func.func", "memref.global")]
+        attributes = {"sym_name": ir.StringAttr.get(HOST), "mlc.host": ir.UnitAttr.get()}
+        ip = ir.InsertionPoint.at_block_begin(body)
+        module = ir.Operation.create("builtin.module", attributes=attributes, regions=1, loc=op.location, ip=ip)
+        block = module.regions[0].blocks.append()
+        for child in moved:
+            block.append(child)
