@@ -1,0 +1,1 @@
+"""Lowering of the primitive operations to linalg, tensor, arith, math and scf."""

@@ -1,0 +1,107 @@
+"""`conv`: explicit padding, one contraction over channels and window taps, then bias as an elementwise operation."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlc.passes.adaptor import Size, element, shape_of
+from mlc.passes.lower.to_linalg import lowers, scalar
+from mlc.passes.lower.to_linalg.builder import Source, dim, dims, pointwise
+from mlc.passes.lower.to_linalg.context import Lowering
+from mlc.passes.lower.to_linalg.linalg import contraction
+from mlc.passes.lower.to_linalg.sizes import divide, sizes_of
+from mlc.passes.lower.to_linalg.views import collapse
+from mlc.passes.lower.to_linalg.windows import Layout, padded, window
+
+
+@lowers("mlc.conv")
+def conv(op: Lowering) -> ir.Value:
+    """Ungrouped, depthwise (one channel a group and one filter a channel) and grouped convolutions."""
+    value, filter_ = op.operand(0), op.operand(1)
+    layout = Layout(value.type.rank, op.text("layout", "nchw") == "nhwc")
+    groups = op.int("groups", 1)
+    value = padded(value, layout.spatial, op.ints("padding"), 0)
+    sizes = op.sizes()
+    result = op.types[0].element_type
+    outputs = sizes[layout.channel]
+    depthwise = groups > 1 and groups == outputs and shape_of(value)[layout.channel] == groups
+    build = _depthwise if depthwise else _plain if groups == 1 else _grouped
+    convolved = build(op, layout, value, filter_, sizes, result)
+    bias = op.trailing(2)
+    return convolved if bias is None else _add_bias(convolved, bias, layout.channel)
+
+
+def _add_bias(value: ir.Value, bias: ir.Value, channel: int) -> ir.Value:
+    rank, result = value.type.rank, element(value)
+    return pointwise(
+        sizes_of(value),
+        result,
+        [Source(value, dims(rank)), Source(bias, [dim(channel)])],
+        lambda args: scalar.narrow(scalar.add(scalar.widen(args[0]), scalar.widen(args[1])), result),
+    )
+
+
+def _windows(op: Lowering, positions: list[int], first_tap: int) -> list[ir.AffineExpr]:
+    strides, dilations = op.ints("strides"), op.ints("dilations")
+    return [window(p, first_tap + i, strides[i], dilations[i]) for i, p in enumerate(positions)]
+
+
+def _activation(layout: Layout, spatial: list[ir.AffineExpr], channel: list[ir.AffineExpr]) -> list[ir.AffineExpr]:
+    """Exprs of an activation tensor from those of its parts."""
+    return [dim(0), *spatial, *channel] if layout.channels_last else [dim(0), *channel, *spatial]
+
+
+def _plain(
+    op: Lowering, layout: Layout, value: ir.Value, filter_: ir.Value, sizes: list[Size], result: ir.Type
+) -> ir.Value:
+    """Iteration space: the result's dimensions, then taps and input channels (innermost when channels are last)."""
+    rank, spatial = layout.rank, len(layout.spatial)
+    first_tap = rank if layout.channels_last else rank + 1
+    channel = dim(rank + spatial if layout.channels_last else rank)
+    taps = [dim(first_tap + i) for i in range(spatial)]
+    source = _activation(layout, _windows(op, layout.spatial, first_tap), [channel])
+    out = dim(layout.channel)
+    weights = [*taps, channel, out] if layout.channels_last else [out, channel, *taps]
+    iterators = "p" * rank + "r" * (spatial + 1)
+    return contraction(sizes, dims(rank), iterators, Source(value, source), Source(filter_, weights), result)
+
+
+def _depthwise(
+    op: Lowering, layout: Layout, value: ir.Value, filter_: ir.Value, sizes: list[Size], result: ir.Type
+) -> ir.Value:
+    """Only the taps are summed; the filter's unit dimension is dropped by a view."""
+    rank, spatial = layout.rank, len(layout.spatial)
+    taps = [dim(rank + i) for i in range(spatial)]
+    channel = dim(layout.channel)
+    source = _activation(layout, _windows(op, layout.spatial, rank), [channel])
+    if layout.channels_last:
+        groups = [[i] for i in range(spatial - 1)] + [[spatial - 1, spatial], [spatial + 1]]
+    else:
+        groups = [[0, 1]] + [[i + 2] for i in range(spatial)]
+    weights = [*taps, channel] if layout.channels_last else [channel, *taps]
+    filter_ = collapse(filter_, groups)
+    iterators = "p" * rank + "r" * spatial
+    return contraction(sizes, dims(rank), iterators, Source(value, source), Source(filter_, weights), result)
+
+
+def _grouped(
+    op: Lowering, layout: Layout, value: ir.Value, filter_: ir.Value, sizes: list[Size], result: ir.Type
+) -> ir.Value:
+    """The result has its channels split into (group, channel of the group) until a view joins them."""
+    groups, spatial = op.int("groups", 1), len(layout.spatial)
+    rank, at = layout.rank + 1, layout.channel
+    inputs = shape_of(filter_)[-2] if layout.channels_last else shape_of(filter_)[1]
+    outputs = divide(sizes[at], groups)
+    assert isinstance(outputs, int), "the filter's extents are static"
+    first_tap = rank if layout.channels_last else rank + 1
+    channel = dim(rank + spatial if layout.channels_last else rank)
+    taps = [dim(first_tap + i) for i in range(spatial)]
+    positions = [p if p < at else p + 1 for p in layout.spatial]
+    group, out = dim(at), dim(at + 1)
+    source = _activation(layout, _windows(op, positions, first_tap), [group * inputs + channel])
+    joined = group * outputs + out
+    weights = [*taps, channel, joined] if layout.channels_last else [joined, channel, *taps]
+    split = [*sizes[:at], groups, outputs, *sizes[at + 1 :]]
+    iterators = "p" * rank + "r" * (spatial + 1)
+    value = contraction(split, dims(rank), iterators, Source(value, source), Source(filter_, weights), result)
+    return collapse(value, [[i] for i in range(at)] + [[at, at + 1]] + [[i] for i in range(at + 2, rank)])

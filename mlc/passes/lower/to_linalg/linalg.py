@@ -1,0 +1,79 @@
+"""`matmul`: a contraction whose index maps carry transposition and batch broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+
+from mlc.passes.adaptor import Size, element
+from mlc.passes.lower.to_linalg import lowers, scalar
+from mlc.passes.lower.to_linalg.builder import Source, dim, dims, elementwise, filled, generic, pointwise
+from mlc.passes.lower.to_linalg.context import Lowering
+from mlc.passes.lower.to_linalg.sizes import extent
+
+
+def accumulator_type(element_type: ir.Type) -> ir.Type:
+    """Narrow floats accumulate in `f32`, `i8` in `i32`."""
+    if isinstance(element_type, ir.IntegerType) and element_type.width < 32:
+        return ir.IntegerType.get_signless(32)
+    return scalar.compute_type(element_type)
+
+
+def multiply_add(args: list[ir.Value]) -> ir.Value:
+    """The body of a contraction: `acc + lhs * rhs` after widening."""
+    lhs, rhs, acc = args
+    lhs, rhs = scalar.convert(lhs, acc.type), scalar.convert(rhs, acc.type)
+    return scalar.add(acc, scalar.mul(lhs, rhs))
+
+
+def contraction(
+    sizes: Sequence[Size],
+    out_exprs: Sequence[ir.AffineExpr],
+    iterators: str,
+    lhs: Source,
+    rhs: Source,
+    result: ir.Type,
+) -> ir.Value:
+    """A contraction marked `mlc.contraction` and the narrowing of its accumulator to `result`."""
+    accumulator = accumulator_type(element(lhs.value))
+    value = generic(
+        [filled(sizes, accumulator, 0)],
+        [list(out_exprs)],
+        iterators,
+        [lhs, rhs],
+        multiply_add,
+        {"mlc.contraction": ir.UnitAttr.get()},
+    )[0]
+    if accumulator == result:
+        return value
+    return elementwise(value, result, lambda x: scalar.convert(x, result))
+
+
+@lowers("mlc.matmul")
+def matmul(op: Lowering) -> ir.Value:
+    """Iteration space: batch dimensions, M, N, K."""
+    rank = op.types[0].rank
+    sizes = op.sizes()
+    batch = op.broadcast([0, 1], rank, keep=2)
+    m, n, k = dim(rank - 2), dim(rank - 1), dim(rank)
+    lhs = _source(batch[0], [k, m] if op.flag("transpose_lhs") else [m, k], sizes[:-2])
+    rhs = _source(batch[1], [n, k] if op.flag("transpose_rhs") else [k, n], sizes[:-2])
+    return contraction(sizes, dims(rank), "p" * rank + "r", lhs, rhs, op.types[0].element_type)
+
+
+def _source(source: Source, tail: list[ir.AffineExpr], batch: Sequence[Size]) -> Source:
+    """An operand with its batch dimensions mapped; one that may broadcast at run time is broadcast first, so that the
+    body of the contraction stays a plain multiply-add."""
+    if not source.dynamic:
+        return Source(source.value, source.exprs[:-2] + tail)
+    rank = source.value.type.rank
+    matrix = [extent(source.value, rank - 2), extent(source.value, rank - 1)]
+    full = len(batch) + 2
+    exprs = source.exprs[:-2] + [dim(full - 2), dim(full - 1)]
+    value = pointwise([*batch, *matrix], element(source.value), [Source(source.value, exprs, source.dynamic)], _same)
+    return Source(value, dims(full - 2) + tail)
+
+
+def _same(args: list[ir.Value]) -> ir.Value:
+    return args[0]

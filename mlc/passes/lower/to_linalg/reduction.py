@@ -1,0 +1,95 @@
+"""`reduce` and `arg_reduce`: a filled output and a `linalg.generic` with reduction iterators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mlir import ir
+from mlir.dialects import arith, linalg
+
+from mlc.passes.adaptor import element
+from mlc.passes.lower.to_linalg import lowers, scalar
+from mlc.passes.lower.to_linalg.builder import dim, elementwise, filled, generic, identity
+from mlc.passes.lower.to_linalg.context import Lowering
+from mlc.passes.lower.to_linalg.sizes import sizes_of
+from mlc.passes.lower.to_linalg.views import insert_unit_dims
+
+
+def combiner(kind: str, unsigned: bool) -> Callable[[ir.Value, ir.Value], ir.Value]:
+    """The associative function of a reduction `kind`."""
+    return {
+        "sum": scalar.add,
+        "prod": scalar.mul,
+        "max": lambda a, b: scalar.maximum(a, b, unsigned),
+        "min": lambda a, b: scalar.minimum(a, b, unsigned),
+        "and": arith.andi,
+        "or": arith.ori,
+    }[kind]
+
+
+def start_value(kind: str, type_: ir.Type, unsigned: bool) -> float | int:
+    """The identity of a reduction `kind`."""
+    if kind in ("max", "min"):
+        return scalar.lowest(type_, unsigned) if kind == "max" else scalar.highest(type_, unsigned)
+    return {"sum": 0, "prod": 1, "and": -1, "or": 0}[kind]
+
+
+def reduce_axes(value: ir.Value, axes: Sequence[int], kind: str, unsigned: bool = False) -> ir.Value:
+    """`value` reduced over `axes`, which disappear; narrow floats accumulate (and stay) in `f32`."""
+    rank = value.type.rank
+    accumulator = scalar.compute_type(element(value))
+    kept = [i for i in range(rank) if i not in axes]
+    sizes = sizes_of(value)
+    out = filled([sizes[i] for i in kept], accumulator, start_value(kind, accumulator, unsigned))
+    combine = combiner(kind, unsigned)
+    iterators = "".join("r" if i in axes else "p" for i in range(rank))
+    return generic(
+        [out],
+        [[dim(i) for i in kept]],
+        iterators,
+        [identity(value)],
+        lambda args: combine(args[1], scalar.widen(args[0])),
+    )[0]
+
+
+@lowers("mlc.reduce")
+def reduce(op: Lowering) -> ir.Value:
+    """Reduction over `axes`; kept unit dimensions are a view."""
+    axes, value = op.ints("axes"), op.operand(0)
+    result = op.types[0].element_type
+    if axes:
+        value = reduce_axes(value, axes, op.text(), op.flag("unsigned"))
+    if element(value) != result:
+        value = elementwise(value, result, lambda x: scalar.narrow(x, result))
+    return insert_unit_dims(value, axes) if op.flag("keepdims") else value
+
+
+@lowers("mlc.arg_reduce")
+def arg_reduce(op: Lowering) -> ir.Value:
+    """Extreme value and its position in one generic with two results; a NaN is the extreme value."""
+    value, axis = op.operand(0), op.int("axis")
+    rank, unsigned = value.type.rank, op.flag("unsigned")
+    element_type, i64 = element(value), ir.IntegerType.get_signless(64)
+    kind, last = op.text(), op.flag("select_last")
+    compute = scalar.compute_type(element_type)
+    kept = [i for i in range(rank) if i != axis]
+    sizes = [s for i, s in enumerate(sizes_of(value)) if i != axis]
+    start = scalar.lowest(compute, unsigned) if kind == "max" else scalar.highest(compute, unsigned)
+    predicate = {"max": "gt", "min": "lt"}[kind] if not last else {"max": "ge", "min": "le"}[kind]
+
+    def body(args: list[ir.Value]) -> list[ir.Value]:
+        x, best, where = args
+        x = scalar.widen(x)
+        better = scalar.compare(predicate, x, best, unsigned)
+        if scalar.is_float(compute):
+            nan, best_nan = scalar.is_nan(x), scalar.is_nan(best)
+            not_nan = arith.xori(best_nan, scalar.constant(best_nan.type, 1))
+            better = arith.ori(arith.andi(better, not_nan), nan if last else arith.andi(nan, not_nan))
+        position = arith.index_cast(i64, linalg.IndexOp(axis).result)
+        return [arith.select(better, x, best), arith.select(better, position, where)]
+
+    outs = [filled(sizes, compute, start), filled(sizes, i64, 0)]
+    out_map = [dim(i) for i in kept]
+    iterators = "".join("r" if i == axis else "p" for i in range(rank))
+    result = generic(outs, [out_map, out_map], iterators, [identity(value)], body)[1]
+    return insert_unit_dims(result, [axis]) if op.flag("keepdims") else result
