@@ -89,7 +89,10 @@ def lane_dim(generic: ir.Operation) -> int | None:
     reductions = [i for i, t in enumerate(generic.attributes["iterator_types"]) if "reduction" in str(t)]
     if not reductions:
         return None
+    arguments = generic.regions[0].blocks[0].arguments
     for operand in range(len(generic.operands) - len(generic.results)):
+        if not any(True for _ in arguments[operand].uses):
+            continue  # it only gives the extents of a window
         results = list(operand_map(generic, operand).results)
         last = results[-1] if results else None
         if isinstance(last, ir.AffineDimExpr) and last.position == reductions[-1]:

@@ -20,11 +20,10 @@ from mlc.passes.fuse.plan_fusion import _blocks
 class CountNonzero(Pass):
     """Count before mlc.nonzero, so that its destination can be allocated."""
 
-    name = "mlc-count-nonzero"
-    anchor = "builtin.module"
     dialects = ("linalg", "tensor", "arith", "func", "mlc")
 
-    def run(self, module: ir.Operation) -> None:
+    def run(self, root: ir.OpView) -> None:
+        module = root.operation
         self.module_block = module.regions[0].blocks[0]
         number = 0
         for block in _blocks(module):
@@ -43,8 +42,7 @@ class CountNonzero(Pass):
             [type_.get_dim_size(0), count] if type_.is_dynamic_dim(1) else list(type_.shape), type_.element_type
         ).result
         _kernel(self.module_block, name, source.type, type_)
-        launch = m.LaunchOp([type_], ir.FlatSymbolRefAttr.get(name), [source], [destination])
-        result.replace_all_uses_with(launch.operation.results[0])
+        result.replace_all_uses_with(m.launch(name, [source], [destination])[0])
         op.erase()
 
 
@@ -81,4 +79,4 @@ def _kernel(block: ir.Block, name: str, source: ir.Type, result: ir.Type) -> Non
         function = func.FuncOp(name, ir.FunctionType.get([source, result], [result]))
     entry = function.add_entry_block()
     with ir.InsertionPoint(entry):
-        func.ReturnOp([m.NonzeroOp(entry.arguments[0], results=[result]).result])
+        func.ReturnOp([m.nonzero(entry.arguments[0], results=[result])])

@@ -16,11 +16,10 @@ from mlc.passes.base import Pass
 class DedupeKernels(Pass):
     """Keep one of each set of identical kernels."""
 
-    name = "mlc-dedupe-kernels"
-    anchor = "builtin.module"
-    statistics = (("removed", "kernels that were copies of another"),)
+    statistics = {"removed": "kernels that were copies of another"}
 
-    def run(self, module: ir.Operation) -> None:
+    def run(self, root: ir.OpView) -> None:
+        module = root.operation
         first: dict[str, str] = {}
         renamed: dict[str, str] = {}
         for view in list(module.regions[0].blocks[0].operations):

@@ -8,7 +8,6 @@ from mlir import ir
 
 from mlc.kernels.common.analysis import is_contraction
 from mlc.kernels.common.evaluate import is_reduction, operand_map
-from mlc.kernels.common.frame import defining_op
 
 OPAQUE = {
     "mlc.sort", "mlc.topk", "mlc.scan", "mlc.nonzero", "mlc.unique", "mlc.nms", "mlc.scatter_elements",
@@ -78,56 +77,62 @@ def has_identity_output(op: ir.Operation) -> bool:
 
 
 class BlockGraph:
-    """Clusters over the operations of a block, with users, producers and reachability between clusters."""
+    """Clusters over the operations of a block, with users, producers and reachability between clusters.
+
+    Operations are named by their position in `ops` at the time the graph was made: an `ir.Operation`'s hash changes
+    when its operands do.
+    """
 
     def __init__(self, block: ir.Block) -> None:
         self.ops = [o.operation for o in block.operations]
-        self.order = {op: i for i, op in enumerate(self.ops)}
-        self.producers: dict[ir.Operation, list[ir.Operation]] = {}
-        self.users: dict[ir.Operation, list[ir.Operation]] = {op: [] for op in self.ops}
-        for op in self.ops:
-            inputs = []
-            for value in captured(op):
-                producer = defining_op(value)
-                if producer is not None and producer in self.order:
-                    inputs.append(producer)
-            self.producers[op] = list(dict.fromkeys(inputs))
-            for producer in self.producers[op]:
-                self.users[producer].append(op)
-        self.cluster: dict[ir.Operation, int] = {}
-        self.members: dict[int, list[ir.Operation]] = {}
+        self._defined = {r: n for n, op in enumerate(self.ops) for r in op.results}
+        self.producers: list[list[int]] = []
+        self.users: list[list[int]] = [[] for _ in self.ops]
+        for n, op in enumerate(self.ops):
+            inputs = [p for v in captured(op) if (p := self._defined.get(v)) is not None]
+            self.producers.append(list(dict.fromkeys(inputs)))
+            for producer in self.producers[n]:
+                self.users[producer].append(n)
+        self.cluster: dict[int, int] = {}
+        self.members: dict[int, list[int]] = {}
         self.kinds: dict[int, str] = {}
+        self.inlined: set[int] = set()  # operations whose results are not over their kernel's domain
         self._next = 0
 
-    def is_leaf(self, op: ir.Operation) -> bool:
-        """Is `op` cloned into its users' kernels?"""
+    def producer(self, value: ir.Value) -> int | None:
+        """The operation of the block that defines `value`."""
+        return self._defined.get(value)
+
+    def is_leaf(self, n: int) -> bool:
+        """Is operation `n` cloned into its users' kernels?"""
+        op = self.ops[n]
         return op.name in LEAVES and (op.name in ("tensor.empty", "linalg.fill") or is_splat(op))
 
-    def new_cluster(self, ops: Iterable[ir.Operation], kind: str) -> int:
+    def new_cluster(self, ops: Iterable[int], kind: str) -> int:
         """A cluster of `ops`; `kind` is `contraction`, `reduction`, `rows`, `elementwise` or `opaque`."""
         number = self._next
         self._next += 1
         self.members[number] = []
         self.kinds[number] = kind
-        for op in ops:
-            self.add(op, number)
+        for n in ops:
+            self.add(n, number)
         return number
 
-    def add(self, op: ir.Operation, number: int) -> None:
-        self.cluster[op] = number
-        self.members[number].append(op)
+    def add(self, n: int, number: int) -> None:
+        self.cluster[n] = number
+        self.members[number].append(n)
 
     def merge(self, source: int, target: int) -> None:
         """Move all operations of cluster `source` to `target`."""
-        for op in self.members.pop(source):
-            self.add(op, target)
+        for n in self.members.pop(source):
+            self.add(n, target)
         del self.kinds[source]
 
-    def _node(self, op: ir.Operation) -> list[ir.Operation]:
-        number = self.cluster.get(op)
-        return [op] if number is None else self.members[number]
+    def _node(self, n: int) -> list[int]:
+        number = self.cluster.get(n)
+        return [n] if number is None else self.members[number]
 
-    def reaches(self, sources: Iterable[ir.Operation], targets: Iterable[ir.Operation]) -> bool:
+    def reaches(self, sources: Iterable[int], targets: Iterable[int]) -> bool:
         """Is there a path from one of `sources` to one of `targets` through at least one operation outside `sources`?
 
         Clusters are walked as units, so that joining what this function separates can never make a cycle.
@@ -136,25 +141,26 @@ class BlockGraph:
         wanted = {member for t in targets for member in self._node(t)} - inside
         if not wanted:
             return False
+        last = max(wanted)
         stack = [u for s in inside for u in self.users[s] if u not in inside]
-        seen: set[ir.Operation] = set()
+        seen: set[int] = set()
         while stack:
-            op = stack.pop()
-            if op in seen:
+            n = stack.pop()
+            if n in seen:
                 continue
-            for member in self._node(op):
+            for member in self._node(n):
                 seen.add(member)
                 if member in wanted:
                     return True
-                stack.extend(u for u in self.users[member] if u not in seen)
+                stack.extend(u for u in self.users[member] if u not in seen and (u <= last or u in self.cluster))
         return False
 
-    def external_producers(self, ops: Iterable[ir.Operation]) -> list[ir.Operation]:
+    def external_producers(self, ops: Iterable[int]) -> list[int]:
         """Operations outside `ops` that feed them, leaves left out."""
         inside = set(ops)
-        return [p for op in inside for p in self.producers[op] if p not in inside and not self.is_leaf(p)]
+        return [p for n in sorted(inside) for p in self.producers[n] if p not in inside and not self.is_leaf(p)]
 
-    def legal(self, ops: Iterable[ir.Operation]) -> bool:
+    def legal(self, ops: Iterable[int]) -> bool:
         """May `ops` be one kernel: does no path leave and come back?"""
         group = list(ops)
         return not self.reaches(group, self.external_producers(group))

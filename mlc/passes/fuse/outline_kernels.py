@@ -28,11 +28,10 @@ from mlc.passes.fuse.plan_fusion import _blocks
 class OutlineKernels(Pass):
     """Move every cluster into a kernel module of its own and call it."""
 
-    name = "mlc-outline-kernels"
-    anchor = "builtin.module"
     dialects = ("func", "tensor", "mlc")
 
-    def run(self, module: ir.Operation) -> None:
+    def run(self, root: ir.OpView) -> None:
+        module = root.operation
         self.module_block = module.regions[0].blocks[0]
         taken = {
             ir.StringAttr(op.attributes["sym_name"]).value
@@ -45,46 +44,43 @@ class OutlineKernels(Pass):
 
     def _block(self, block: ir.Block) -> None:
         graph = BlockGraph(block)
-        for op in graph.ops:
+        for n, op in enumerate(graph.ops):
             if "mlc.cluster" in op.attributes:
                 number = ir.IntegerAttr(op.attributes["mlc.cluster"]).value
                 if number not in graph.members:
                     graph.members[number], graph.kinds[number] = [], ""
-                graph.add(op, number)
+                graph.add(n, number)
         if not graph.members:
             return
         terminator = graph.ops[-1]
-        for node in _topological(graph):
-            if isinstance(node, int):
+        for is_cluster, node in _topological(graph):
+            if is_cluster:
                 with ir.InsertionPoint(terminator):
-                    self._outline(graph, graph.members[node])
-            elif node != terminator:
-                node.move_before(terminator)
+                    self._outline(graph, sorted(graph.members[node]))
+            elif node != len(graph.ops) - 1:
+                graph.ops[node].move_before(terminator)
         for op in reversed([o.operation for o in block.operations]):
             unused = not any(True for r in op.results for _ in r.uses)
             if op.name in ("tensor.empty", "linalg.fill") and unused:
                 op.erase()
 
-    def _outline(self, graph: BlockGraph, ops: list[ir.Operation]) -> None:
-        ops = sorted(ops, key=lambda o: graph.order[o])
-        inside = set(ops)
-        outputs = [r for op in ops for r in op.results if _used_outside(r, inside)]
+    def _outline(self, graph: BlockGraph, numbers: list[int]) -> None:
+        inside = set(numbers)
+        ops = [graph.ops[n] for n in numbers]
+        outputs = [r for n in numbers if _escapes(graph, n, inside) for r in _escaping(graph, n, inside)]
+        if outputs and ops[0].name in OPAQUE:
+            outputs = list(ops[0].results)  # their templates use every destination
         if not outputs:  # dead code: nothing reads it
             for op in reversed(ops):
                 op.erase()
             return
-        inputs = _inputs(graph, ops)
-        location = _root(ops).location
-        with location:
+        inputs = _inputs(graph, numbers)
+        with _root(ops).location:
             destinations = [_destination(r) for r in outputs]
             name = next(self.names)
             self._kernel(name, graph, ops, inputs, outputs)
-            launch = m.LaunchOp(
-                [r.type for r in outputs], ir.FlatSymbolRefAttr.get(name), inputs, destinations, loc=location
-            )
-        if _root(ops).name.startswith("mlc.scatter"):
-            launch.operation.attributes["mlc.root"] = ir.StringAttr.get(_root(ops).name)
-        for old, new in zip(outputs, launch.operation.results, strict=True):
+            results = m.launch(name, inputs, destinations)
+        for old, new in zip(outputs, results, strict=True):
             old.replace_all_uses_with(new)
         for op in reversed(ops):
             op.erase()
@@ -115,40 +111,41 @@ class OutlineKernels(Pass):
             func.ReturnOp([mapping[v] for v in outputs])
 
 
-def _topological(graph: BlockGraph) -> list[ir.Operation | int]:
-    """Operations and cluster numbers in an order that respects all uses and keeps program order where it can."""
+def _topological(graph: BlockGraph) -> list[tuple[bool, int]]:
+    """(is a cluster, its number or the operation's) in an order that respects all uses and keeps program order where
+    it can."""
 
-    def node(op: ir.Operation) -> ir.Operation | int:
-        return graph.cluster.get(op, op)
+    def node(n: int) -> tuple[bool, int]:
+        cluster = graph.cluster.get(n)
+        return (False, n) if cluster is None else (True, cluster)
 
-    def rank(n: ir.Operation | int) -> int:
-        return max(graph.order[o] for o in graph.members[n]) if isinstance(n, int) else graph.order[n]
+    def rank(key: tuple[bool, int]) -> int:
+        return max(graph.members[key[1]]) if key[0] else key[1]
 
-    waiting: dict[ir.Operation | int, set[ir.Operation | int]] = {}
-    users: dict[ir.Operation | int, set[ir.Operation | int]] = {}
-    effect: ir.Operation | None = None
-    for op in graph.ops:
-        me = node(op)
-        producers = {node(p) for p in graph.producers[op]} - {me}
-        if isinstance(me, ir.Operation) and _has_effect(op):
+    waiting: dict[tuple[bool, int], set[tuple[bool, int]]] = {}
+    users: dict[tuple[bool, int], list[tuple[bool, int]]] = {}
+    effect: tuple[bool, int] | None = None
+    for n, op in enumerate(graph.ops):
+        me = node(n)
+        producers = {node(p) for p in graph.producers[n]} - {me}
+        if not me[0] and _has_effect(op):
             if effect is not None:
                 producers.add(effect)
             effect = me
         waiting.setdefault(me, set()).update(producers)
         for producer in producers:
-            users.setdefault(producer, set()).add(me)
-    ready = [(rank(n), i, n) for i, n in enumerate(waiting) if not waiting[n]]
+            users.setdefault(producer, []).append(me)
+    ready = [(rank(n), n) for n in waiting if not waiting[n]]
     heapq.heapify(ready)
-    count = len(ready)
-    result: list[ir.Operation | int] = []
+    result: list[tuple[bool, int]] = []
     while ready:
-        _, _, current = heapq.heappop(ready)
+        _, current = heapq.heappop(ready)
         result.append(current)
         for user in users.get(current, ()):
-            waiting[user].discard(current)
-            if not waiting[user]:
-                count += 1
-                heapq.heappush(ready, (rank(user), count + len(waiting), user))
+            if current in waiting[user]:
+                waiting[user].discard(current)
+                if not waiting[user]:
+                    heapq.heappush(ready, (rank(user), user))
     if len(result) != len(waiting):
         raise ValueError("the clusters depend on each other in a circle")
     return result
@@ -159,34 +156,33 @@ def _has_effect(op: ir.Operation) -> bool:
     return op.name in ("mlc.check", "mlc.extern", "cf.assert", "func.call") or op.name.startswith("scf.")
 
 
-def _used_outside(value: ir.Value, inside: set[ir.Operation]) -> bool:
-    for use in value.uses:
-        owner: ir.Operation | None = use.owner.operation
-        while owner is not None and owner not in inside:
-            parent = owner.parent
-            owner = None if parent is None else parent.operation
-        if owner is None:
-            return True
-    return False
+def _escapes(graph: BlockGraph, n: int, inside: set[int]) -> bool:
+    return any(u not in inside for u in graph.users[n])
 
 
-def _inputs(graph: BlockGraph, ops: list[ir.Operation]) -> list[ir.Value]:
+def _escaping(graph: BlockGraph, n: int, inside: set[int]) -> list[ir.Value]:
+    """Results of operation `n` that an operation outside the cluster uses."""
+    outside = {v for u in graph.users[n] if u not in inside for v in captured(graph.ops[u])}
+    return [r for r in graph.ops[n].results if r in outside]
+
+
+def _inputs(graph: BlockGraph, numbers: list[int]) -> list[ir.Value]:
     """Values that the cluster takes from outside, tensors first; leaves are looked through."""
-    inside = set(ops)
+    inside = set(numbers)
     seen: dict[ir.Value, None] = {}
 
     def visit(op: ir.Operation) -> None:
         for value in captured(op):
-            producer = defining_op(value)
+            producer = graph.producer(value)
             if producer is not None and producer in inside:
                 continue
             if producer is not None and graph.is_leaf(producer):
-                visit(producer)
+                visit(graph.ops[producer])
             else:
                 seen[value] = None
 
-    for op in ops:
-        visit(op)
+    for n in numbers:
+        visit(graph.ops[n])
     tensors = [v for v in seen if isinstance(v.type, ir.RankedTensorType)]
     scalars = [v for v in seen if not isinstance(v.type, ir.RankedTensorType)]
     for value in scalars:
@@ -208,14 +204,13 @@ def _clone(
 ) -> None:
     """Clone `op` at the insertion point with its operands mapped; results in `targets` are written there."""
     for value in captured(op):
-        producer = defining_op(value)
+        producer = graph.producer(value)
         if value not in mapping and producer is not None and graph.is_leaf(producer):
-            _clone(producer, mapping, {}, graph)
+            _clone(graph.ops[producer], mapping, {}, graph)
     clone = op.clone()
     _remap(clone, mapping)
-    for name in ("mlc.cluster", "mlc.inlined"):
-        if name in clone.attributes:
-            del clone.attributes[name]
+    if "mlc.cluster" in clone.attributes:
+        del clone.attributes["mlc.cluster"]
     for number, (old, new) in enumerate(zip(op.results, clone.results, strict=True)):
         mapping[old] = new
         if old in targets and op.name.startswith("linalg."):

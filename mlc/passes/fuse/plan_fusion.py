@@ -16,7 +16,6 @@ from __future__ import annotations
 from mlir import ir
 
 from mlc.kernels.common.evaluate import is_reduction, operand_map
-from mlc.kernels.common.frame import defining_op
 from mlc.passes.base import Pass
 from mlc.passes.fuse.graph import (
     OPAQUE,
@@ -34,18 +33,16 @@ _PREFERENCE = {"contraction": 0, "rows": 1, "reduction": 2, "elementwise": 3}
 class PlanFusion(Pass):
     """Decide which operations become one kernel."""
 
-    name = "mlc-plan-fusion"
-    anchor = "builtin.module"
-
-    def run(self, module: ir.Operation) -> None:
+    def run(self, root: ir.OpView) -> None:
+        module = root.operation
         i64 = ir.IntegerType.get_signless(64)
         first = 0
         for block in _blocks(module):
             graph = BlockGraph(block)
             plan(graph)
             numbers = {c: first + i for i, c in enumerate(sorted(graph.members))}
-            for op, cluster in graph.cluster.items():
-                op.attributes["mlc.cluster"] = ir.IntegerAttr.get(i64, numbers[cluster])
+            for n, cluster in graph.cluster.items():
+                graph.ops[n].attributes["mlc.cluster"] = ir.IntegerAttr.get(i64, numbers[cluster])
             first += len(numbers)
 
 
@@ -67,46 +64,47 @@ def _blocks(op: ir.Operation) -> list[ir.Block]:
 def plan(graph: BlockGraph) -> None:
     """Put every tensor operation of the block into a cluster."""
     find_rows(graph)
-    for op in graph.ops:
-        if op in graph.cluster:
+    for n, op in enumerate(graph.ops):
+        if n in graph.cluster:
             continue
         if op.name in OPAQUE:
-            graph.new_cluster([op], "opaque")
+            graph.new_cluster([n], "opaque")
         elif is_contraction(op):
-            graph.new_cluster([op], "contraction")
+            graph.new_cluster([n], "contraction")
         elif op.name == "linalg.generic" and is_reduction(op):
-            cluster = graph.new_cluster([op], "reduction")
-            _inline_producers(graph, op, cluster)
+            cluster = graph.new_cluster([n], "reduction")
+            _inline_producers(graph, n, cluster)
         elif is_elementwise(op):
-            _place_elementwise(graph, op)
-        elif op.name == "linalg.fill" and any(_needs_memory(graph, op, u) for u in graph.users[op]):
-            graph.new_cluster([op], "elementwise")
+            _place_elementwise(graph, n)
+        elif op.name == "linalg.fill" and any(_needs_memory(graph, u) for u in graph.users[n]):
+            graph.new_cluster([n], "elementwise")
 
 
-def _needs_memory(graph: BlockGraph, fill: ir.Operation, user: ir.Operation) -> bool:
+def _needs_memory(graph: BlockGraph, user: int) -> bool:
     """Does `user` want the filled tensor itself?"""
-    return user not in graph.cluster and user.name != "linalg.generic"
+    return user not in graph.cluster and graph.ops[user].name != "linalg.generic"
 
 
-def _place_elementwise(graph: BlockGraph, op: ir.Operation) -> None:
+def _place_elementwise(graph: BlockGraph, n: int) -> None:
     """Join the best producer's cluster, or start a new one; then inline single-use producers."""
     joined = None
-    if has_identity_output(op):
-        for cluster in sorted(_same_point_clusters(graph, op), key=lambda c: _PREFERENCE[graph.kinds[c]]):
-            if graph.legal([*graph.members[cluster], op]):
-                graph.add(op, cluster)
+    if has_identity_output(graph.ops[n]):
+        for cluster in sorted(_same_point_clusters(graph, n), key=lambda c: _PREFERENCE[graph.kinds[c]]):
+            if graph.legal([*graph.members[cluster], n]):
+                graph.add(n, cluster)
                 joined = cluster
                 break
     if joined is None:
-        joined = graph.new_cluster([op], "elementwise")
-    _inline_producers(graph, op, joined)
+        joined = graph.new_cluster([n], "elementwise")
+    _inline_producers(graph, n, joined)
 
 
-def _same_point_clusters(graph: BlockGraph, op: ir.Operation) -> list[int]:
-    """Clusters with a result that `op` reads at its own iteration point."""
-    found = []
+def _same_point_clusters(graph: BlockGraph, n: int) -> list[int]:
+    """Clusters with a result that operation `n` reads at its own iteration point."""
+    found: list[int] = []
+    op = graph.ops[n]
     for i, value in enumerate(list(op.operands)[: len(op.operands) - len(op.results)]):
-        producer = defining_op(value)
+        producer = graph.producer(value)
         if producer is None or producer not in graph.cluster or not is_identity(op, i):
             continue
         cluster = graph.cluster[producer]
@@ -115,36 +113,34 @@ def _same_point_clusters(graph: BlockGraph, op: ir.Operation) -> list[int]:
     return found
 
 
-def _is_domain_level(graph: BlockGraph, op: ir.Operation) -> bool:
+def _is_domain_level(graph: BlockGraph, n: int) -> bool:
     """Is the result over the domain of its kernel, rather than an inlined producer's with another shape or order?"""
-    return "mlc.inlined" not in op.attributes and not (
-        graph.kinds[graph.cluster[op]] == "rows" and (is_reduction(op) or not _escapes(graph, op))
-    )
+    if n in graph.inlined:
+        return False
+    return graph.kinds[graph.cluster[n]] != "rows" or _escapes(graph, n)
 
 
-def _escapes(graph: BlockGraph, op: ir.Operation) -> bool:
-    cluster = graph.cluster[op]
-    return any(graph.cluster.get(u) != cluster for u in graph.users[op])
+def _escapes(graph: BlockGraph, n: int) -> bool:
+    return any(graph.cluster.get(u) != graph.cluster[n] for u in graph.users[n])
 
 
-def _inline_producers(graph: BlockGraph, op: ir.Operation, cluster: int) -> None:
-    """Merge elementwise clusters whose only consumer is `op` and that cost nothing to evaluate where `op` reads them."""
-    if graph.kinds[cluster] == "contraction" and is_contraction(op):
-        return
+def _inline_producers(graph: BlockGraph, n: int, cluster: int) -> None:
+    """Merge elementwise clusters whose only consumer is operation `n` and that it reads element by element."""
+    op = graph.ops[n]
     for i, value in enumerate(list(op.operands)[: len(op.operands) - len(op.results)]):
-        producer = defining_op(value)
+        producer = graph.producer(value)
         if producer is None or producer not in graph.cluster:
             continue
         other = graph.cluster[producer]
         if other == cluster or graph.kinds[other] != "elementwise" or not _reads_each_once(op, i):
             continue
-        if any(u != op and u not in graph.members[other] for m in graph.members[other] for u in graph.users[m]):
+        members = graph.members[other]
+        if any(u != n and u not in members for m in members for u in graph.users[m]):
             continue
-        if not graph.legal([*graph.members[other], *graph.members[cluster]]):
+        if not graph.legal([*members, *graph.members[cluster]]):
             continue
         if not is_identity(op, i) or is_reduction(op):
-            for member in graph.members[other]:
-                member.attributes["mlc.inlined"] = ir.UnitAttr.get()
+            graph.inlined.update(members)
         graph.merge(other, cluster)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from mlir import ir
 
 from mlc.kernels.common.evaluate import is_reduction, operand_map
-from mlc.kernels.common.frame import defining_op
 from mlc.passes.fuse.graph import BlockGraph, captured, has_identity_output, is_contraction, is_elementwise, is_identity
 
 
@@ -49,33 +48,32 @@ def _is_unit_view(op: ir.Operation) -> bool:
 class _Rows:
     """The closure of one reduction: values per row, and values over the full domain."""
 
-    def __init__(self, graph: BlockGraph, seed: ir.Operation, rank: int) -> None:
+    def __init__(self, graph: BlockGraph, seed: int, rank: int) -> None:
+        op = graph.ops[seed]
         self.graph = graph
         self.rank = rank
-        self.kinds = [str(t) for t in seed.attributes["iterator_types"]]
-        self.row_values: set[ir.Value] = set(seed.results)
-        self.full_values: set[ir.Value] = {seed.operands[0]}
+        self.kinds = [str(t) for t in op.attributes["iterator_types"]]
+        self.row_values: set[ir.Value] = set(op.results)
+        self.full_values: set[ir.Value] = {op.operands[0]}
+        self.mine: set[ir.Value] = set(op.results)
         self.ops = [seed]
 
     def grow(self) -> None:
         """Add the operations after the seed that stay within the rows."""
-        start = self.graph.order[self.ops[0]]
-        for op in self.graph.ops[start + 1 :]:
-            if op in self.graph.cluster or not any(v in self._mine() for v in op.operands):
+        for n in range(self.ops[0] + 1, len(self.graph.ops)):
+            op = self.graph.ops[n]
+            if n in self.graph.cluster or not any(v in self.mine for v in op.operands):
                 continue
-            if _is_unit_view(op) and op.operands[0] in self.row_values:
-                self._take(op, row=True)
-            elif self._is_reduction(op) or self._is_row_op(op):
-                self._take(op, row=True)
+            if _is_unit_view(op) and op.operands[0] in self.row_values or self._is_reduction(op) or self._is_row_op(op):
+                self._take(n, row=True)
             elif self._is_full_op(op):
-                self._take(op, row=False)
+                self._take(n, row=False)
 
-    def _mine(self) -> set[ir.Value]:
-        return {r for op in self.ops for r in op.results}
-
-    def _take(self, op: ir.Operation, row: bool) -> None:
-        self.ops.append(op)
-        (self.row_values if row else self.full_values).update(op.results)
+    def _take(self, n: int, row: bool) -> None:
+        self.ops.append(n)
+        results = self.graph.ops[n].results
+        self.mine.update(results)
+        (self.row_values if row else self.full_values).update(results)
 
     def _is_reduction(self, op: ir.Operation) -> bool:
         if _row_rank(op) != self.rank or [str(t) for t in op.attributes["iterator_types"]] != self.kinds:
@@ -85,49 +83,47 @@ class _Rows:
     def _is_row_op(self, op: ir.Operation) -> bool:
         if not is_elementwise(op) or op.name != "linalg.generic" or not has_identity_output(op):
             return False
-        inputs = list(op.operands)[: len(op.operands) - len(op.results)]
-        mine = [v in self.row_values for v in inputs]
-        return any(mine) and not any(v in self.full_values for v in inputs) and self._same_rows(op, inputs)
-
-    def _same_rows(self, op: ir.Operation, inputs: list[ir.Value]) -> bool:
+        inputs = _inputs(op)
+        if any(v in self.full_values for v in inputs) or not self._operands_fit(op):
+            return False
         return any(v in self.row_values and is_identity(op, i) for i, v in enumerate(inputs))
 
     def _is_full_op(self, op: ir.Operation) -> bool:
         if not is_elementwise(op) or op.name != "linalg.generic" or not has_identity_output(op):
             return False
-        inputs = list(op.operands)[: len(op.operands) - len(op.results)]
-        anchored = any(v in self.full_values and is_identity(op, i) for i, v in enumerate(inputs))
+        anchored = any(v in self.full_values and is_identity(op, i) for i, v in enumerate(_inputs(op)))
         return anchored and self._operands_fit(op)
 
     def _operands_fit(self, op: ir.Operation) -> bool:
         """Row values are read along their row, values of the full domain at the same point."""
-        inputs = list(op.operands)[: len(op.operands) - len(op.results)]
-        mine = self._mine()
-        for i, value in enumerate(inputs):
+        for i, value in enumerate(_inputs(op)):
             if value in self.row_values and not _is_prefix(op, i, self.rank):
                 return False
-            if value in self.full_values and value in mine and not is_identity(op, i):
+            if value in self.full_values and value in self.mine and not is_identity(op, i):
                 return False
-        regional = [v for v in captured(op) if v not in inputs]
-        return not any(v in mine for v in regional if v not in list(op.operands))
+        operands = list(op.operands)
+        return not any(v in self.mine for v in captured(op) if v not in operands)
 
     def accept(self) -> bool:
         """Are the escaping values all over the full domain, and is the set one legal kernel?"""
         inside = set(self.ops)
-        escaping = [op for op in self.ops if any(u not in inside for u in self.graph.users[op])]
-        if not escaping or any(r in self.row_values for op in escaping for r in op.results):
+        escaping = [n for n in self.ops if any(u not in inside for u in self.graph.users[n])]
+        if not escaping or any(r in self.row_values for n in escaping for r in self.graph.ops[n].results):
             return False
         return self.graph.legal(self.ops)
 
 
+def _inputs(op: ir.Operation) -> list[ir.Value]:
+    return list(op.operands)[: len(op.operands) - len(op.results)]
+
+
 def find_rows(graph: BlockGraph) -> None:
     """Make a cluster of every row pattern of the block."""
-    for op in graph.ops:
-        rank = None if op in graph.cluster else _row_rank(op)
-        producer = defining_op(op.operands[0]) if rank is not None else None
-        if rank is None or (producer is not None and producer in graph.cluster and not graph.legal([op])):
+    for n, op in enumerate(graph.ops):
+        rank = None if n in graph.cluster else _row_rank(op)
+        if rank is None:
             continue
-        rows = _Rows(graph, op, rank)
+        rows = _Rows(graph, n, rank)
         rows.grow()
         if len(rows.ops) > 1 and rows.accept():
             graph.new_cluster(rows.ops, "rows")

@@ -21,12 +21,11 @@ VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast")
 class AssignSchedules(Pass):
     """Give every kernel its template and parameters."""
 
-    name = "mlc-assign-schedules"
-    anchor = "builtin.module"
     vector_bits: int = 512
     vector_registers: int = 32
 
-    def run(self, module: ir.Operation) -> None:
+    def run(self, root: ir.OpView) -> None:
+        module = root.operation
         unit = VectorUnit(self.vector_bits, self.vector_registers)
         launches = collect_launches(module)
         for view in module.regions[0].blocks[0].operations:

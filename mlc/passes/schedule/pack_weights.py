@@ -24,11 +24,10 @@ from mlc.passes.schedule.assign_schedules import collect_launches, read_schedule
 class PackWeights(Pass):
     """Store contraction weights as the panels that their kernels read."""
 
-    name = "mlc-pack-weights"
-    anchor = "builtin.module"
     dialects = ("mlc",)
 
-    def run(self, module: ir.Operation) -> None:
+    def run(self, root: ir.OpView) -> None:
+        module = root.operation
         launches = collect_launches(module)
         for view in module.regions[0].blocks[0].operations:
             op = view.operation
@@ -107,25 +106,16 @@ class _Packing:
         padded = list(self.shape)
         padded[self.axis] = self.panels * self.panel
         if padded != self.shape:
-            zero = 0.0 if isinstance(element, ir.FloatType) else 0
-            splat = ir.DenseElementsAttr.get_splat(
-                ir.RankedTensorType.get([], element),
-                ir.FloatAttr.get(element, zero) if isinstance(zero, float) else ir.IntegerAttr.get(element, zero),
-            )
-            value = m.constant(splat)
+            is_float = isinstance(element, ir.FloatType)
+            attribute = ir.FloatAttr.get(element, 0.0) if is_float else ir.IntegerAttr.get(element, 0)
+            value = m.constant(ir.DenseElementsAttr.get_splat(ir.RankedTensorType.get([], element), attribute))
             high = [p - s for p, s in zip(padded, self.shape, strict=True)]
-            weight = m.PadOp(
-                weight, [], [], [0] * rank, high, "constant", value=value,
-                results=[ir.RankedTensorType.get(padded, element)],
-            ).result  # fmt: skip
+            weight = m.pad(weight, [0] * rank, high, value=value)
         split = padded[: self.axis] + [self.panels, self.panel] + padded[self.axis + 1 :]
-        weight = m.ReshapeOp(weight, [], split, results=[ir.RankedTensorType.get(split, element)]).result
+        weight = m.reshape(weight, split)
         position = {d: i + (i > self.axis) for i, d in enumerate(self.dims)}
         permutation = [position[d] for d in self.outside] + [self.axis]
         permutation += [position[d] for d in self.inside] + [self.axis + 1]
         if permutation == list(range(rank + 1)):
             return weight
-        type_ = ir.RankedTensorType.get([split[p] for p in permutation], element)
-        return m.TransposeOp(weight, permutation, results=[type_]).result
-
-
+        return m.transpose(weight, permutation)

@@ -16,7 +16,7 @@ from typing import Any
 from mlir import ir
 
 from mlc.kernels.common.frame import Frame, KernelSource, kernel_source
-from mlc.kernels.cpu import contraction, loops, nonzero
+from mlc.kernels.cpu import contraction, loops, nonzero, scan, scatter, select
 from mlc.passes.base import Pass
 from mlc.passes.schedule.assign_schedules import read_schedule
 
@@ -26,17 +26,21 @@ TEMPLATES: dict[str, Template] = {
     "loops": (loops.LoopSchedule, loops.expand),
     "contraction": (contraction.ContractionSchedule, contraction.expand),
     "nonzero": (nonzero.NonzeroSchedule, nonzero.expand),
+    "scan": (scan.ScanSchedule, scan.expand),
+    "scatter_elements": (scatter.ScatterSchedule, scatter.expand),
+    "scatter_nd": (scatter.ScatterSchedule, scatter.expand),
+    "sort": (select.SelectSchedule, select.expand),
+    "topk": (select.SelectSchedule, select.expand),
 }
 
 
 class ExpandKernels(Pass):
     """Expand every kernel by the template that its schedule names."""
 
-    name = "mlc-expand-kernels"
-    anchor = "builtin.module"
     dialects = ("func", "memref", "vector", "scf", "arith", "math", "cf")
 
-    def run(self, module: ir.Operation) -> None:
+    def run(self, root: ir.OpView) -> None:
+        module = root.operation
         for view in list(module.regions[0].blocks[0].operations):
             op = view.operation
             if "mlc.kernel" in op.attributes and "mlc.schedule" in op.attributes:

@@ -1,0 +1,177 @@
+"""`mlc.topk` and `mlc.sort`: the best k elements of every line, in order.
+
+One work item per line. The destination itself is a binary heap of the best k seen so far with the worst on top (Williams,
+"Algorithm 232: Heapsort", 1964), which is then sorted in place: n log k comparisons, no scratch memory. Elements are ordered by
+value, then by position, which makes the order total and the result stable; a NaN ranks as the largest value. ONNX operator
+TopK; NumPy `argsort(kind="stable")`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, scf
+
+from mlc.kernels.common import memory
+from mlc.kernels.common.evaluate import Evaluator
+from mlc.kernels.common.frame import Frame, KernelSource, defining_op, for_loop, if_then
+from mlc.kernels.common.index import Idx, IdxMath, Scalar
+from mlc.kernels.cpu.items import emit_items
+
+Entry = tuple[ir.Value, ir.Value]  # value, position (i64)
+
+
+@dataclass(frozen=True)
+class SelectSchedule:
+    """No parameters."""
+
+
+def expand(source: KernelSource, schedule: SelectSchedule) -> list[Frame]:
+    """The memref function and the grid function of `source`."""
+    op = defining_op(source.results[0])
+    assert op is not None
+    tensor = op.operands[0]
+    axis = ir.IntegerAttr(op.attributes["axis"]).value
+    flag = "largest" if op.name == "mlc.topk" else "descending"
+    largest = ir.BoolAttr(op.attributes[flag]).value
+    by_result = dict(zip(source.results, source.destinations, strict=True))
+    values, positions = (by_result.get(r) for r in op.results)
+    if values is None or positions is None:
+        raise ValueError(f"kernel {source.func.name.value}: both results of {op.name} need a destination")
+
+    def items(frame: Frame) -> list[Scalar]:
+        return [frame.extent(tensor, i) for i in range(tensor.type.rank) if i != axis]
+
+    def body(frame: Frame, coords: list[Scalar]) -> None:
+        _Line(frame, tensor, values, positions, axis, coords, largest).run()
+
+    return emit_items(source, items, body)
+
+
+class _Line:
+    """One line of the input and its heap in the destinations."""
+
+    def __init__(
+        self,
+        frame: Frame,
+        tensor: ir.Value,
+        values: ir.Value,
+        positions: ir.Value,
+        axis: int,
+        coords: list[Scalar],
+        largest: bool,
+    ) -> None:
+        self.frame, self.tensor, self.axis, self.coords, self.largest = frame, tensor, axis, coords, largest
+        self.values, self.positions = frame.buffers[values], frame.buffers[positions]
+        self.extent = frame.extent(tensor, axis)
+        self.size = frame.extent(values, axis)
+        self.idx = IdxMath(frame.math, 1)
+
+    def run(self) -> None:
+        frame, math = self.frame, self.frame.math
+        for_loop(frame, 0, self.size, 1, [], lambda v, _: self._fill(v))
+        half = math.div(self.size, 2)
+        for_loop(frame, 0, half, 1, [], lambda v, _: self._heapify(math.sub(math.sub(half, 1), v)))
+        for_loop(frame, self.size, self.extent, 1, [], lambda v, _: self._offer(v))
+        for_loop(frame, 1, self.size, 1, [], lambda v, _: self._sort_step(math.sub(self.size, v)))
+
+    def _input(self, at: Scalar) -> Entry:
+        point = [Idx(c) for c in [*self.coords[: self.axis], at, *self.coords[self.axis :]]]
+        value = Evaluator(self.frame, 1).tensor(self.tensor, point)
+        i64 = ir.IntegerType.get_signless(64)
+        return value, arith.index_cast(i64, self.frame.constants.index(at))
+
+    def _point(self, at: Scalar) -> list[Idx]:
+        return [Idx(c) for c in [*self.coords[: self.axis], at, *self.coords[self.axis :]]]
+
+    def _get(self, at: Scalar) -> Entry:
+        point = self._point(at)
+        return (
+            memory.load(self.frame, self.idx, self.values, point, None),
+            memory.load(self.frame, self.idx, self.positions, point, None),
+        )
+
+    def _put(self, at: Scalar, entry: Entry) -> None:
+        point = self._point(at)
+        memory.store(self.frame, self.idx, self.values, point, entry[0], None)
+        memory.store(self.frame, self.idx, self.positions, point, entry[1], None)
+
+    def _worse(self, a: Entry, b: Entry) -> ir.Value:
+        """Does `a` rank after `b`?"""
+        before, equal = self._compare(b[0], a[0])
+        later = arith.cmpi(arith.CmpIPredicate.sgt, a[1], b[1])
+        return arith.ori(before, arith.andi(equal, later))
+
+    def _compare(self, a: ir.Value, b: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """(`a` ranks before `b` by value alone, they are equal in rank)."""
+        if not isinstance(a.type, ir.FloatType):
+            predicate = arith.CmpIPredicate.sgt if self.largest else arith.CmpIPredicate.slt
+            return arith.cmpi(predicate, a, b), arith.cmpi(arith.CmpIPredicate.eq, a, b)
+        p = arith.CmpFPredicate
+        nan_a, nan_b = arith.cmpf(p.UNO, a, a), arith.cmpf(p.UNO, b, b)
+        true = self.frame.constants.get(ir.IntegerType.get_signless(1), 1)
+        first, second = (nan_a, nan_b) if self.largest else (nan_b, nan_a)
+        ordered = arith.cmpf(p.OGT if self.largest else p.OLT, a, b)
+        before = arith.ori(ordered, arith.andi(first, arith.xori(second, true)))
+        return before, arith.ori(arith.cmpf(p.OEQ, a, b), arith.andi(nan_a, nan_b))
+
+    def _fill(self, at: ir.Value) -> list[ir.Value]:
+        self._put(at, self._input(at))
+        return []
+
+    def _heapify(self, at: Scalar) -> list[ir.Value]:
+        self._sift(at, self.size, self._get(at))
+        return []
+
+    def _offer(self, at: ir.Value) -> list[ir.Value]:
+        """Replace the worst entry when the new one is better."""
+
+        def nonempty() -> None:
+            entry = self._input(at)
+            if_then(self._worse(self._get(0), entry), lambda: self._sift(0, self.size, entry))
+
+        c = self.frame.constants
+        if_then(arith.cmpi(arith.CmpIPredicate.ugt, c.index(self.size), c.index(0)), nonempty)
+        return []
+
+    def _sort_step(self, last: Scalar) -> list[ir.Value]:
+        """Move the worst entry behind the shrinking heap."""
+        worst, moved = self._get(0), self._get(last)
+        self._put(last, worst)
+        self._sift(0, last, moved)
+        return []
+
+    def _sift(self, start: Scalar, size: Scalar, entry: Entry) -> None:
+        """Let `entry` sink from `start` until both children rank before it."""
+        math, c = self.frame.math, self.frame.constants
+        index, i1 = ir.IndexType.get(), ir.IntegerType.get_signless(1)
+        loop = scf.WhileOp([index], [c.index(start)])
+        before = loop.regions[0].blocks.append(index)
+        with ir.InsertionPoint(before):
+            position = before.arguments[0]
+            left = math.add(math.mul(position, 2), 1)
+            in_heap = arith.cmpi(arith.CmpIPredicate.ult, c.index(left), c.index(size))
+            branch = scf.IfOp(in_heap, [i1, index], has_else=True)
+            with ir.InsertionPoint(branch.then_block):
+                child = self._worse_child(left, size)
+                child_entry = self._get(child)
+                sinks = self._worse(child_entry, entry)
+                if_then(sinks, lambda: self._put(position, child_entry))
+                scf.YieldOp([sinks, arith.select(sinks, child, position)])
+            with ir.InsertionPoint(branch.else_block):
+                scf.YieldOp([c.get(i1, 0), position])
+            scf.ConditionOp(branch.results[0], [branch.results[1]])
+        after = loop.regions[1].blocks.append(index)
+        with ir.InsertionPoint(after):
+            scf.YieldOp([after.arguments[0]])
+        self._put(loop.results[0], entry)
+
+    def _worse_child(self, left: Scalar, size: Scalar) -> ir.Value:
+        """The child that ranks last; the right one may not exist."""
+        math, c = self.frame.math, self.frame.constants
+        right = math.add(left, 1)
+        exists = arith.cmpi(arith.CmpIPredicate.ult, c.index(right), c.index(size))
+        safe = arith.select(exists, c.index(right), c.index(left))
+        use_right = arith.andi(exists, self._worse(self._get(safe), self._get(left)))
+        return arith.select(use_right, c.index(right), c.index(left))
