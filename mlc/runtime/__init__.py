@@ -1,0 +1,1 @@
+"""Loading and running compiled models. Needs NumPy only, never the compiler."""

@@ -1,0 +1,147 @@
+// The contract between generated code and the runtime that is linked into the
+// same library (docs/abi.md). Plain C: the tests write programs by hand.
+// Everything here is hidden; the public side is mlc.h.
+#ifndef MLC_RUNTIME_PROGRAM_H
+#define MLC_RUNTIME_PROGRAM_H
+
+#include "mlc.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(hidden)
+
+typedef struct mlc_context mlc_rt;
+
+// --- What the generated objects define
+// -------------------------------------------------------------------------------
+
+typedef struct mlc_rt_dim {
+  const char *name;
+  int64_t lowest, highest; // highest -1: no bound
+  int64_t multiple;
+} mlc_rt_dim;
+
+typedef struct mlc_rt_value_desc {
+  const char *name;
+  int32_t dtype;       // mlc_dtype
+  int32_t rank;        // -1: any
+  const int64_t *dims; // -1: dynamic
+  const int32_t
+      *dim_ids; // index into dim_ranges or -1; equal ids have equal extents
+  int32_t kind; // mlc_kind, inner kinds in the next nibbles; 0 means MLC_TENSOR
+  int32_t reserved;
+} mlc_rt_value_desc;
+
+// args: one word per input (the data pointer of a tensor, an mlc_value pointer
+// of anything else), then all dynamic dims of the tensor inputs, in order.
+// Returns nonzero when the run has failed.
+typedef int32_t (*mlc_rt_run_fn)(mlc_rt *rt, const int64_t *args);
+
+typedef struct mlc_rt_entry {
+  const char *name;
+  mlc_rt_run_fn run;
+  int32_t num_inputs, num_outputs;
+  const mlc_rt_value_desc *inputs, *outputs;
+} mlc_rt_entry;
+
+typedef struct mlc_rt_program {
+  uint32_t struct_size, abi_version;
+  const char *metadata; // JSON, NUL-terminated
+  const char
+      *cpu_features; // "+avx2,+fma,...": checked when an instance is created
+  const char *const *nodes; // node id -> source node name
+  int64_t num_nodes;
+  const mlc_rt_dim *dim_ranges;
+  int64_t num_dims;
+  const char *weights; // the embedded image, or NULL
+  int64_t weights_size;
+  const char *weights_file; // external: file name beside the artefact, or NULL
+  uint8_t weights_hash[32]; // tree hash of the image, see weights.cpp
+  const mlc_rt_entry *entries;
+  int64_t num_entries;
+  const char *const *messages; // texts of mlc_rt_check
+  int64_t num_messages;
+} mlc_rt_program;
+
+extern const mlc_rt_program mlc_program;
+
+// --- What the runtime gives to generated code
+// ------------------------------------------------------------------------
+
+typedef void (*mlc_rt_kernel_fn)(int64_t *args, int64_t *error, int64_t begin,
+                                 int64_t end);
+typedef int64_t (*mlc_rt_grid_fn)(int64_t *args);
+
+// Codes of the error word: error[0] = (node id + 1) * 16 + code, or the code
+// alone, which mlc_rt_failed completes; error[1] = the offending value.
+enum {
+  MLC_RT_INDEX = 1,
+  MLC_RT_DIVISION = 2,
+  MLC_RT_SHAPE = 3,
+  MLC_RT_OTHER = 4
+};
+
+// 64-byte aligned; reused between runs. NULL: out of memory, the host function
+// returns 1.
+void *mlc_rt_arena(mlc_rt *rt, int64_t bytes);
+// The caller's buffer (its shape is checked) or a new one for result `index`.
+// NULL: failed.
+void *mlc_rt_output(mlc_rt *rt, int64_t index, int64_t rank,
+                    const int64_t *dims);
+// A buffer of data-dependent size, 64-byte aligned, freed at the end of the
+// run. NULL: out of memory.
+void *mlc_rt_pool(mlc_rt *rt, int64_t bytes);
+const void *mlc_rt_weights(mlc_rt *rt);
+// Runs the items [0, grid(args)) on the pool. Nonzero: a kernel has set the
+// error word, stop.
+int32_t mlc_rt_launch(mlc_rt *rt, mlc_rt_kernel_fn kernel, mlc_rt_grid_fn grid,
+                      int64_t *args, int64_t kernel_id);
+// ok == 0: records messages[message] with the node and the value, returns
+// nonzero.
+int32_t mlc_rt_check(mlc_rt *rt, int64_t ok, int64_t node, int64_t message,
+                     int64_t value);
+// Nonzero when the error word is set.
+int32_t mlc_rt_poll(mlc_rt *rt);
+// Called before the host function gives up after a launch. Kernels are shared
+// between nodes and may set a bare code (less than 16): the launch knows whose
+// it is. A negative node changes nothing.
+void mlc_rt_failed(mlc_rt *rt, int64_t node);
+
+// --- Sequences, optionals and strings
+// --------------------------------------------------------------------------------
+// Handles are pointers to immutable values that live until the end of the run.
+// Functions that make one return NULL when memory runs out or an index is out
+// of range (recorded; the host function returns 1).
+
+const mlc_value *mlc_rt_tensor(mlc_rt *rt, int64_t dtype, int64_t rank,
+                               const int64_t *dims, const void *data);
+const mlc_value *mlc_rt_sequence(mlc_rt *rt, int64_t count,
+                                 const mlc_value *const *items);
+const mlc_value *mlc_rt_sequence_at(mlc_rt *rt, const mlc_value *sequence,
+                                    int64_t index, int64_t node);
+// index == count appends; negative indices count from the end.
+const mlc_value *mlc_rt_sequence_insert(mlc_rt *rt, const mlc_value *sequence,
+                                        const mlc_value *item, int64_t index,
+                                        int64_t node);
+const mlc_value *mlc_rt_sequence_erase(mlc_rt *rt, const mlc_value *sequence,
+                                       int64_t index, int64_t node);
+int64_t mlc_rt_length(const mlc_value *sequence_or_optional);
+const mlc_value *mlc_rt_optional(mlc_rt *rt,
+                                 const mlc_value *item); // NULL item: empty
+const mlc_value *mlc_rt_optional_get(mlc_rt *rt, const mlc_value *optional,
+                                     int64_t node);
+const void *mlc_rt_data(const mlc_value *tensor);
+int64_t mlc_rt_rank(const mlc_value *tensor);
+int64_t mlc_rt_dim_of(const mlc_value *tensor, int64_t axis);
+// A copy of `size` bytes that lives until the end of the run, for elements of
+// string tensors.
+const char *mlc_rt_text(mlc_rt *rt, const char *data, int64_t size);
+// Makes `value` result `index`. Nonzero: failed.
+int32_t mlc_rt_output_value(mlc_rt *rt, int64_t index, const mlc_value *value);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif

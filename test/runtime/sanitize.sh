@@ -1,0 +1,21 @@
+#!/bin/sh
+# Builds the runtime and its C tests with sanitizers and runs them: memory errors and leaks, undefined behaviour, data
+# races. Usage: test/runtime/sanitize.sh [build folder]
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+build=${1:-$(mktemp -d)}
+[ $# -gt 0 ] || trap 'rm -rf "$build"' EXIT
+
+for kind in address,undefined thread; do
+  folder=$build/$(echo $kind | tr , -)
+  cmake -S "$root/mlc/runtime" -B "$folder" -DMLC_RT_TESTS=ON -DMLC_RT_SANITIZE=$kind -DCMAKE_BUILD_TYPE=Release > "$folder.log" 2>&1 &&
+    cmake --build "$folder" --parallel 2 >> "$folder.log" 2>&1 || { cat "$folder.log" >&2; exit 1; }
+  echo "== $kind"
+  "$folder/test/test_run"
+  # A child of a threaded process must not create threads under ThreadSanitizer: a limit of the tool.
+  if [ $kind = thread ]; then
+    "$folder/test/test_threads" --no-fork
+  else
+    "$folder/test/test_threads"
+  fi
+done
