@@ -9,8 +9,9 @@ max |(sum c_j x^p_j - target(x)) * weight(x)| on an interval. It is solved in fl
 exchange on a dense Chebyshev grid. The coefficients are then rounded to float32 one at a time, most important
 (lowest power) first, and the remaining ones are fitted again to absorb the rounding error.
 
-Source of the method: Brisebarre, Muller and Tisserand, "Computing machine-efficient polynomial approximations",
-ACM TOMS 32(2), 2006; the exchange is Cheney, "Introduction to Approximation Theory", section 3.8. NumPy only.
+Source of the method: Brisebarre, Muller and Tisserand, "Computing machine-efficient polynomial
+approximations", ACM TOMS 32(2), 2006; the exchange is Cheney, "Introduction to Approximation Theory", section
+3.8. NumPy only.
 """
 
 from __future__ import annotations
@@ -51,9 +52,7 @@ def chebyshev_grid(low: float, high: float) -> Array:
 def exchange(error: Array, count: int) -> Array:
     """Picks `count` alternating extrema of `error`, the largest window of neighbours when there are more."""
     runs = np.flatnonzero(np.diff(np.signbit(error))) + 1
-    peaks = np.array(
-        [run[np.argmax(np.abs(error[run]))] for run in np.split(np.arange(error.size), runs)]
-    )
+    peaks = np.array([run[np.argmax(np.abs(error[run]))] for run in np.split(np.arange(error.size), runs)])
     while peaks.size > count:
         ends = np.abs(error[peaks[[0, -1]]])
         peaks = peaks[1:] if ends[0] < ends[1] else peaks[:-1]
@@ -109,6 +108,9 @@ HALF_LN2 = 0.34664
 LOG_DOMAIN = (math.sqrt(0.5) - 1, math.sqrt(2) - 1)
 ERF_SPLIT = 0.925
 TANH_SPLIT = 0.625
+ASIN_SPLIT = 0.5625
+ASINH_SPLIT = 1.25
+ODD = "x + sum c_j x^(2j+3)"
 
 
 def log_fit(name: str, base: float, doc: str) -> Fit:
@@ -124,14 +126,22 @@ def log_fit(name: str, base: float, doc: str) -> Fit:
     )
 
 
-def fits() -> list[Fit]:
-    """All polynomials, in the order of the generated file."""
-    erf, erfc = vectorised(math.erf), vectorised(math.erfc)
+def odd_fit(
+    name: str, function: Callable[[Array], Array], formula: str, high: float, powers: Sequence[int]
+) -> Fit:
+    """The fit of an odd function as x + sum c_j x^powers[j] on [0, high], relative to the function."""
+    doc = f"{name.split('_')[0].lower()}(x) = {formula}, |x| <= {high}"
+    return Fit(name, doc, (0.0, high), powers, lambda x: function(x) - x, lambda x: 1 / function(x))
+
+
+def exponential_fits() -> list[Fit]:
+    """exp, exp2, expm1."""
+    domain = (-HALF_LN2, HALF_LN2)
     return [
         Fit(
             "EXP",
             "e^r = 1 + r + sum c_j r^(j+2), |r| <= ln(2)/2",
-            (-HALF_LN2, HALF_LN2),
+            domain,
             range(2, 7),
             lambda r: np.expm1(r) - r,
             lambda r: np.exp(-r),
@@ -147,22 +157,28 @@ def fits() -> list[Fit]:
         Fit(
             "EXPM1",
             "e^r - 1 = r + sum c_j r^(j+2), |r| <= ln(2)/2",
-            (-HALF_LN2, HALF_LN2),
+            domain,
             range(2, 8),
             lambda r: np.expm1(r) - r,
             lambda r: 1 / np.abs(np.expm1(r)),
         ),
+    ]
+
+
+def logarithm_fits() -> list[Fit]:
+    """log, log2, log10, and atanh for powf."""
+    return [
         log_fit("LOG", math.e, "ln(1+f) = f + sum c_j f^(j+2), 1+f in [sqrt(1/2), sqrt(2)]"),
         log_fit("LOG2", 2.0, "log2(1+f) = f/ln(2) + sum c_j f^(j+2), 1+f in [sqrt(1/2), sqrt(2)]"),
         log_fit("LOG10", 10.0, "log10(1+f) = f/ln(10) + sum c_j f^(j+2), 1+f in [sqrt(1/2), sqrt(2)]"),
-        Fit(
-            "SIN",
-            "sin(r) = r + sum c_j r^(2j+3), |r| <= 0.79",
-            (0.0, 0.79),
-            (3, 5, 7, 9),
-            lambda r: np.sin(r) - r,
-            lambda r: 1 / np.sin(r),
-        ),
+        odd_fit("ATANH_THIRD", np.arctanh, ODD, 0.1716, (3, 5, 7, 9)),
+    ]
+
+
+def trigonometric_fits() -> list[Fit]:
+    """sin, cos, tan and their inverses."""
+    return [
+        odd_fit("SIN", np.sin, ODD, 0.79, (3, 5, 7, 9)),
         Fit(
             "COS",
             "cos(r) = 1 - r^2/2 + sum c_j r^(2j+4), |r| <= 0.79",
@@ -171,22 +187,21 @@ def fits() -> list[Fit]:
             lambda r: (np.cos(r) - 1) + r * r / 2,
             lambda r: 1 / np.cos(r),
         ),
-        Fit(
-            "TANH",
-            f"tanh(x) = x + sum c_j x^(2j+3), |x| <= {TANH_SPLIT}",
-            (0.0, TANH_SPLIT),
-            (3, 5, 7, 9, 11),
-            lambda x: np.tanh(x) - x,
-            lambda x: 1 / np.tanh(x),
-        ),
-        Fit(
-            "ERF_SMALL",
-            f"erf(x) = x + sum c_j x^(2j+1), |x| <= {ERF_SPLIT}",
-            (0.0, ERF_SPLIT),
-            range(1, 14, 2),
-            lambda x: erf(x) - x,
-            lambda x: 1 / erf(x),
-        ),
+        odd_fit("TAN", np.tan, ODD, 0.79, range(3, 16, 2)),
+        odd_fit("ATAN", np.arctan, ODD, 1.0, range(3, 20, 2)),
+        odd_fit("ASIN", np.arcsin, ODD, ASIN_SPLIT, range(3, 14, 2)),
+    ]
+
+
+def hyperbolic_fits() -> list[Fit]:
+    """The branches near zero of the hyperbolic functions and their inverses, and erf."""
+    erf, erfc = vectorised(math.erf), vectorised(math.erfc)
+    return [
+        odd_fit("TANH", np.tanh, ODD, TANH_SPLIT, (3, 5, 7, 9, 11)),
+        odd_fit("SINH", np.sinh, ODD, 1.0, (3, 5, 7, 9)),
+        odd_fit("ASINH", np.arcsinh, ODD, ASINH_SPLIT, range(3, 20, 2)),
+        odd_fit("ATANH", np.arctanh, ODD, 0.5, range(3, 14, 2)),
+        odd_fit("ERF_SMALL", erf, "x + sum c_j x^(2j+1)", ERF_SPLIT, range(1, 14, 2)),
         Fit(
             "ERF_LARGE",
             f"log2(1 - erf(t)) = sum c_j t^j, {ERF_SPLIT} <= t <= 4",
@@ -196,6 +211,11 @@ def fits() -> list[Fit]:
             lambda t: erfc(t) / erf(t),
         ),
     ]
+
+
+def fits() -> list[Fit]:
+    """All polynomials, in the order of the generated file."""
+    return [*exponential_fits(), *logarithm_fits(), *trigonometric_fits(), *hyperbolic_fits()]
 
 
 def pi_decimal() -> Decimal:
@@ -212,7 +232,7 @@ def pi_decimal() -> Decimal:
 
 
 def split(value: Decimal, parts: int, first_bits: int = 24) -> list[float]:
-    """Splits `value` into float32 parts that add up to it; the first keeps only `first_bits` significant bits."""
+    """Splits `value` into float32 parts that add up to it; the first keeps `first_bits` significant bits."""
     result: list[float] = []
     for index in range(parts):
         part = float(np.float32(float(value)))
@@ -258,7 +278,9 @@ def render() -> str:
 
     def emit(name: str, doc: str, values: Sequence[float]) -> None:
         lines.extend([f"#: {doc}.", f"{name} = ("])
-        lines.extend(f"    {np.format_float_scientific(np.float32(v), unique=True)}," for v in values)
+        lines.extend(
+            f"    {np.format_float_scientific(np.float32(v), unique=True, trim='0')}," for v in values
+        )
         lines.extend([")", ""])
 
     for spec in fits():
@@ -272,9 +294,11 @@ def render() -> str:
         [
             ")",
             "",
-            "#: Where tanh and erf change from one formula to the other.",
+            "#: Where functions change from one formula to the other.",
             f"TANH_SPLIT = {TANH_SPLIT}",
             f"ERF_SPLIT = {ERF_SPLIT}",
+            f"ASIN_SPLIT = {ASIN_SPLIT}",
+            f"ASINH_SPLIT = {ASINH_SPLIT}",
             "",
         ]
     )
@@ -289,9 +313,7 @@ def main() -> int:
     parser.add_argument(
         "--check", action="store_true", help="compare with the checked-in file, write nothing"
     )
-    parser.add_argument(
-        "--report", action="store_true", help="print the error of each fit, write nothing"
-    )
+    parser.add_argument("--report", action="store_true", help="print the error of each fit, write nothing")
     options = parser.parse_args()
     if options.report:
         for spec in fits():
@@ -301,9 +323,7 @@ def main() -> int:
     if options.check:
         same = OUTPUT.read_text() == text
         print(
-            "coefficients.py is up to date"
-            if same
-            else "coefficients.py differs: run tools/fit_minimax.py"
+            "coefficients.py is up to date" if same else "coefficients.py differs: run tools/fit_minimax.py"
         )
         return 0 if same else 1
     OUTPUT.write_text(text)

@@ -1,8 +1,9 @@
 """A thin builder of elementwise arithmetic on one f32 scalar or vector type.
 
-All helpers insert at the current MLIR insertion point and location. No fast-math flag is ever set. The consumers are
-compiled with FMA contraction (`a * b + c` may become one rounding), so an expansion whose accuracy needs a product to
-be rounded on its own must not feed that product to an addition: it uses `fma` for the error term instead.
+All helpers insert at the current MLIR insertion point and location. No fast-math flag is ever set. The
+consumers are compiled with FMA contraction (`a * b + c` may become one rounding), so an expansion whose
+accuracy needs a product to be rounded on its own must not feed that product to an addition: it uses `fma` for
+the error term instead.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def same_shape(type_: ir.Type, element: ir.Type) -> ir.Type:
 
 
 class Emitter:
-    """Emits operations on values of `type_` (f32 or a vector of f32) and the i32/i1 types of the same shape."""
+    """Emits operations on values of `type_` (f32 or a vector of it) and i32/i1 values of the same shape."""
 
     def __init__(self, type_: ir.Type) -> None:
         self.type = type_
@@ -96,6 +97,10 @@ class Emitter:
         """Returns |a|."""
         return math.AbsFOp(a).result
 
+    def trunc(self, a: ir.Value) -> ir.Value:
+        """Returns a rounded towards zero."""
+        return math.TruncOp(a).result
+
     def copysign(self, magnitude: float | ir.Value, sign: ir.Value) -> ir.Value:
         """Returns `magnitude` with the sign bit of `sign`."""
         return math.CopySignOp(self.f(magnitude), sign).result
@@ -107,7 +112,8 @@ class Emitter:
             result = self.fma(result, x, coefficient)
         return result
 
-    # Comparison and selection. `lower`/`upper` keep a NaN in `a`: x86 minps/maxps return their second operand then.
+    # Comparison and selection. `at_least` and `at_most` are single instructions on x86, where minps and maxps
+    # return their second operand when one is NaN.
 
     def compare(self, predicate: str, a: float | ir.Value, b: float | ir.Value) -> ir.Value:
         """Returns the i1 result of an `arith.cmpf` predicate such as "olt"."""
@@ -133,6 +139,21 @@ class Emitter:
         """Returns min(a, high), and NaN when a is NaN."""
         return self.select(self.compare("olt", high, a), high, a)
 
+    @staticmethod
+    def both(a: ir.Value, b: ir.Value) -> ir.Value:
+        """Returns the conjunction of two conditions."""
+        return arith.AndIOp(a, b).result
+
+    @staticmethod
+    def either(a: ir.Value, b: ir.Value) -> ir.Value:
+        """Returns the disjunction of two conditions."""
+        return arith.OrIOp(a, b).result
+
+    @staticmethod
+    def differ(a: ir.Value, b: ir.Value) -> ir.Value:
+        """Returns the exclusive disjunction of two conditions."""
+        return arith.XOrIOp(a, b).result
+
     # Bit patterns.
 
     def bits(self, a: ir.Value) -> ir.Value:
@@ -146,6 +167,10 @@ class Emitter:
     def to_float(self, a: ir.Value) -> ir.Value:
         """Converts a signed i32 to f32."""
         return arith.SIToFPOp(self.type, a).result
+
+    def to_int(self, a: ir.Value) -> ir.Value:
+        """Converts f32 to a signed i32, towards zero; the value must be in range in every lane."""
+        return arith.FPToSIOp(self.int_type, a).result
 
     def iadd(self, a: int | ir.Value, b: int | ir.Value) -> ir.Value:
         """Returns a + b (wraps)."""
@@ -180,5 +205,5 @@ class Emitter:
         return arith.ShRSIOp(a, self.i(count)).result
 
     def flip_sign(self, a: ir.Value, mask: ir.Value) -> ir.Value:
-        """Returns a with its sign bit flipped where the top bit of the i32 `mask` is set (other bits ignored)."""
+        """Returns a with its sign bit flipped where the top bit of the i32 `mask` is set."""
         return self.float(self.ixor(self.bits(a), self.iand(mask, SIGN_BIT)))

@@ -1,8 +1,9 @@
 """exp, exp2, expm1 and the logistic sigmoid.
 
-x = n ln(2) + r with |r| <= ln(2)/2, so e^x = 2^n e^r, and e^r is a polynomial. The integer n is obtained by adding
-1.5 * 2^23: the sum's low bits are n in two's complement, its value minus the constant is n as a float, and a NaN passes
-without an undefined conversion. 2^n is applied as two factors, so that overflow and gradual underflow round once.
+x = n ln(2) + r with |r| <= ln(2)/2, so e^x = 2^n e^r, and e^r is a polynomial. The integer n is obtained by
+adding 1.5 * 2^23: the sum's low bits are n in two's complement, its value minus the constant is n as a float,
+and a NaN passes without an undefined conversion. 2^n is applied as two factors, so that overflow and gradual
+underflow round once.
 """
 
 from __future__ import annotations
@@ -42,17 +43,16 @@ def reduce_exp(e: Emitter, x: ir.Value, round_constant: float) -> tuple[ir.Value
     return biased, n, r
 
 
-def exp_parts(e: Emitter, x: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Returns (p, biased): e^x = p * 2^n, p in [0.7, 1.42], x within EXP_LOW .. EXP_HIGH or their negatives."""
-    biased, _, r = reduce_exp(e, x, ROUND_BIASED)
-    return e.horner(r, (1.0, 1.0, *k.EXP)), biased
+def exp_below(e: Emitter, x: ir.Value) -> ir.Value:
+    """e^x for x <= EXP_HIGH."""
+    biased, _, r = reduce_exp(e, e.at_least(x, EXP_LOW), ROUND_BIASED)
+    first, second = scale_factors(e, biased)
+    return e.mul(e.mul(e.horner(r, (1.0, 1.0, *k.EXP)), first), second)
 
 
 def exp(e: Emitter, x: ir.Value) -> ir.Value:
     """e^x."""
-    p, biased = exp_parts(e, e.at_most(e.at_least(x, EXP_LOW), EXP_HIGH))
-    first, second = scale_factors(e, biased)
-    return e.mul(e.mul(p, first), second)
+    return exp_below(e, e.at_most(x, EXP_HIGH))
 
 
 def exp2_parts(e: Emitter, x: ir.Value, round_constant: float) -> tuple[ir.Value, ir.Value]:
@@ -72,7 +72,7 @@ def exp2(e: Emitter, x: ir.Value) -> ir.Value:
 def expm1(e: Emitter, x: ir.Value) -> ir.Value:
     """e^x - 1.
 
-    2^n (e^r - 1) + (2^n - 1) with the two halves of the factor kept apart, so that n = 128 does not overflow early.
+    2^n (e^r - 1) + (2^n - 1) with the two halves of the factor kept apart, so that n = 128 does not overflow.
     """
     clamped = e.at_most(e.at_least(x, -20.0), EXP_HIGH)
     biased, _, r = reduce_exp(e, clamped, ROUND_BIASED)
@@ -86,9 +86,11 @@ def expm1(e: Emitter, x: ir.Value) -> ir.Value:
 
 
 def sigmoid(e: Emitter, x: ir.Value) -> ir.Value:
-    """1 / (1 + e^-x), as 2^-b / (2^-b + p 2^a) with e^-x = p 2^(a + b), so that large -x underflows gradually."""
-    negated = e.neg(e.at_most(e.at_least(x, EXP_LOW), EXP_HIGH))
-    p, biased = exp_parts(e, negated)
-    first, second = scale_factors(e, biased)
-    inverse = e.float(e.isub(254 << 23, e.bits(second)))
-    return e.div(inverse, e.fma(p, first, inverse))
+    """1 / (1 + e^-x), as m - m q with t = e^-|x|, q = t / (1 + t), m = 1 for x >= 0 and t below.
+
+    The rounding error of q is scaled by m, and the result underflows gradually.
+    """
+    power = exp_below(e, e.neg(e.abs(x)))
+    quotient = e.div(power, e.add(power, 1.0))
+    scale = e.select(e.compare("olt", x, 0.0), power, 1.0)
+    return e.fma(e.neg(scale), quotient, scale)

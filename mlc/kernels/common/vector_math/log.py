@@ -1,6 +1,7 @@
 """log, log2, log10 and log1p.
 
-x = 2^n (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), taken from the bit pattern; log(1 + f) is f plus a polynomial.
+x = 2^n (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), taken from the bit pattern; log(1 + f) is f plus a
+polynomial.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def natural(e: Emitter, n: ir.Value, f: ir.Value) -> ir.Value:
     return e.fma(n, k.LN2[0], e.add(f, small))
 
 
-def scaled(e: Emitter, x: ir.Value, unit: Sequence[float] | None, slope: Sequence[float], poly: Sequence[float]) -> ir.Value:
+def scaled(
+    e: Emitter, x: ir.Value, unit: Sequence[float] | None, slope: Sequence[float], poly: Sequence[float]
+) -> ir.Value:
     """log_b(x) = n unit + f slope + f^2 poly(f), `unit` None meaning 1."""
     n, f = normalise(e, x)
     small = e.fma(f, slope[1], e.mul(e.mul(f, f), e.horner(f, poly)))
@@ -71,16 +74,23 @@ def log10(e: Emitter, x: ir.Value) -> ir.Value:
     return scaled(e, x, k.LOG10_2, k.LOG10_E, k.LOG10)
 
 
-def log1p(e: Emitter, x: ir.Value) -> ir.Value:
-    """ln(1 + x): the rounding error of 1 + x (two-sum) is scaled along and added to f."""
+def log1p_parts(e: Emitter, x: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Returns (n as f32, f) with 1 + x = 2^n (1 + f), x > -1.
+
+    The rounding error of the sum 1 + x (Knuth's two-sum) is scaled along and added to f.
+    """
     total = e.add(x, 1.0)
     part = e.sub(total, 1.0)
     error = e.add(e.sub(1.0, e.sub(total, part)), e.sub(x, part))
     exponent, mantissa = split_exponent(e, total)
     # 2^-n, or 0 when n is so large that the error does not matter.
     scale = e.float(e.imax(e.isub(0x3F800000, e.shl(exponent, 23)), 0))
-    f = e.fma(error, scale, e.sub(mantissa, 1.0))
-    result = natural(e, e.to_float(exponent), f)
+    return e.to_float(exponent), e.fma(error, scale, e.sub(mantissa, 1.0))
+
+
+def log1p(e: Emitter, x: ir.Value) -> ir.Value:
+    """ln(1 + x)."""
+    n, f = log1p_parts(e, x)
     outside = e.select(e.compare("oeq", x, -1.0), -INF, NAN)
-    result = e.select(e.compare("oeq", x, INF), INF, result)
+    result = e.select(e.compare("oeq", x, INF), INF, natural(e, n, f))
     return e.copysign(e.select(e.compare("ogt", x, -1.0), result, outside), x)

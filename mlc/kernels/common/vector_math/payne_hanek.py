@@ -1,8 +1,9 @@
 """Exact reduction of large arguments modulo pi/2 (Payne and Hanek).
 
-x = M 2^(e-23) with a 24-bit integer M. Of the binary expansion of 2/pi only a 96-bit window matters for x * 2/pi
-modulo 4: bits of larger weight give multiples of 4, bits of smaller weight less than 2^-70. The product of M and the
-window modulo 2^96 is therefore x * 2/pi modulo 4 in units of 2^-94; its top 64 bits give the quadrant and the fraction.
+x = M 2^(e-23) with a 24-bit integer M. Of the binary expansion of 2/pi only a 96-bit window matters for x *
+2/pi modulo 4: bits of larger weight give multiples of 4, bits of smaller weight less than 2^-70. The product
+of M and the window modulo 2^96 is therefore x * 2/pi modulo 4 in units of 2^-94; its top 64 bits give the
+quadrant and the fraction.
 
 Source: M. Payne and R. Hanek, "Radian reduction for trigonometric functions", ACM SIGNUM 18(1), 1983.
 """
@@ -63,10 +64,10 @@ def _windows(e: Emitter, wide: _Wide, position: ir.Value) -> list[ir.Value]:
     return result
 
 
-def reduce(e: Emitter, x: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Returns (n as i32, r) with x = n pi/2 + r modulo 2 pi, |r| <= pi/4, r rounded once to f32.
+def reduce(e: Emitter, x: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """Returns (n as i32, r, low) with x = n pi/2 + r + low modulo 2 pi, |r| <= pi/4, r rounded once to f32.
 
-    `x` is non-negative and at least 2^16 in the lanes that count; other lanes give garbage, inf and NaN included.
+    `x` is finite and at least 2^16 in the lanes that count; all others give garbage.
     """
     wide = _Wide(e)
     bits = e.bits(x)
@@ -81,7 +82,9 @@ def reduce(e: Emitter, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     quadrant = arith.ShRUIOp(arith.AddIOp(total, wide.i(1 << 61)).result, wide.i(62)).result
     fraction = arith.SubIOp(total, arith.ShLIOp(quadrant, wide.i(62)).result).result
     angle = arith.MulFOp(arith.SIToFPOp(wide.float_type, fraction).result, wide.f(_UNIT)).result
-    return wide.truncate(quadrant), arith.TruncFOp(e.type, angle).result
+    r = arith.TruncFOp(e.type, angle).result
+    low = arith.SubFOp(angle, arith.ExtFOp(wide.float_type, r).result).result
+    return wide.truncate(quadrant), r, arith.TruncFOp(e.type, low).result
 
 
 def any_lane(condition: ir.Value) -> ir.Value:
