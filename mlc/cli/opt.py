@@ -1,0 +1,23 @@
+"""`mlc-opt`: mlir-opt with the mlc dialect and every pass of mlc, C++ or Python."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the driver on `argv` (default: the process's arguments) and exits with its code.
+
+    The driver registers its command-line options with LLVM, so it runs once in a process.
+    """
+    import mlc.compiler_setup  # noqa: F401
+    from mlc import _native
+
+    code = _native.opt_main(["mlc-opt", *(sys.argv[1:] if argv is None else argv)])
+    sys.stdout.flush()
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+#include "dialect.h"
+
+using namespace mlir;
+using namespace mlc;
+
+static Type i64(DimEnv &env) { return IntegerType::get(env.getContext(), 64); }
+
+LogicalResult GatherOp::inferDims(Adaptor adaptor, DimEnv &env) {
+  const Dims &in = env.shape(adaptor.getInput());
+  if (failed(env.expectAxis(adaptor.getAxisAttr(), in.size())))
+    return failure();
+  size_t axis = adaptor.getAxisAttr().getInt();
+  Dims out(in.begin(), in.begin() + axis);
+  out.append(env.shape(adaptor.getIndices()));
+  out.append(in.begin() + axis + 1, in.end());
+  env.addResult(out, elementTypeOf(adaptor.getInput()));
+  return success();
+}
+
+LogicalResult GatherElementsOp::inferDims(Adaptor adaptor, DimEnv &env) {
+  const Dims &in = env.shape(adaptor.getInput()), &indices = env.shape(adaptor.getIndices());
+  if (in.size() != indices.size())
+    return env.error("needs input and indices of one rank, not " + shapeText(in) + " and " + shapeText(indices));
+  if (failed(env.expectAxis(adaptor.getAxisAttr(), in.size())))
+    return failure();
+  return env.same(adaptor.getIndices(), elementTypeOf(adaptor.getInput()));
+}
+
+LogicalResult GatherNdOp::inferDims(Adaptor adaptor, DimEnv &env) {
+  const Dims &in = env.shape(adaptor.getInput()), &indices = env.shape(adaptor.getIndices());
+  std::string shapes = " of input " + shapeText(in) + " and indices " + shapeText(indices);
+  int64_t batch = number(adaptor.getBatchDimsAttr(), 0);
+  if (indices.empty() || batch < 0 || batch >= static_cast<int64_t>(indices.size()) ||
+      batch > static_cast<int64_t>(in.size()))
+    return env.error("batch_dims " + Twine(batch) + " does not fit the shapes" + shapes);
+  std::optional<int64_t> depth = indices.back().getConstant();
+  if (!depth)
+    return env.error("the last extent of indices must be static" + shapes);
+  if (batch + *depth > static_cast<int64_t>(in.size()))
+    return env.error("coordinates are longer than the rank" + shapes);
+  Dims out(indices.begin(), indices.end() - 1);
+  out.append(in.begin() + batch + *depth, in.end());
+  env.addResult(out, elementTypeOf(adaptor.getInput()));
+  return success();
+}
+
+LogicalResult ScatterElementsOp::inferDims(Adaptor adaptor, DimEnv &env) {
+  const Dims &in = env.shape(adaptor.getInput()), &indices = env.shape(adaptor.getIndices()),
+             &updates = env.shape(adaptor.getUpdates());
+  std::string shapes = shapeText(in) + ", " + shapeText(indices) + " and " + shapeText(updates);
+  if (in.size() != indices.size() || in.size() != updates.size())
+    return env.error("needs input, indices and updates of one rank, not " + shapes);
+  for (auto [index, update] : llvm::zip(indices, updates))
+    if (failed(env.expectEqual(index, update, "extents of indices and updates in " + shapes)))
+      return failure();
+  if (failed(env.expectAxis(adaptor.getAxisAttr(), in.size())))
+    return failure();
+  return env.same(adaptor.getInput());
+}
+
+LogicalResult ScatterNdOp::inferDims(Adaptor adaptor, DimEnv &env) {
+  const Dims &in = env.shape(adaptor.getInput()), &indices = env.shape(adaptor.getIndices()),
+             &updates = env.shape(adaptor.getUpdates());
+  std::string shapes =
+      " of input " + shapeText(in) + ", indices " + shapeText(indices) + " and updates " + shapeText(updates);
+  std::optional<int64_t> depth = indices.empty() ? std::nullopt : indices.back().getConstant();
+  if (!depth)
+    return env.error("the last extent of indices must be static" + shapes);
+  if (*depth > static_cast<int64_t>(in.size()))
+    return env.error("coordinates are longer than the rank" + shapes);
+  Dims expected(indices.begin(), indices.end() - 1);
+  expected.append(in.begin() + *depth, in.end());
+  if (expected.size() != updates.size())
+    return env.error("updates must have the shape " + shapeText(expected) + shapes);
+  for (auto [left, right] : llvm::zip(expected, updates))
+    if (failed(env.expectEqual(left, right, "extents of updates" + shapes)))
+      return failure();
+  return env.same(adaptor.getInput());
+}
+
+LogicalResult NonzeroOp::inferDims(Adaptor adaptor, DimEnv &env) {
+  env.addResult({env.constant(env.shape(adaptor.getInput()).size()), Dim()}, i64(env));
+  return success();
+}
+
+LogicalResult TopkOp::inferDims(Adaptor adaptor, DimEnv &env) {
+  Dims out = env.shape(adaptor.getInput());
+  if (failed(env.expectAxis(adaptor.getAxisAttr(), out.size())))
+    return failure();
+  Dim &dim = out[adaptor.getAxisAttr().getInt()];
+  std::optional<int64_t> extent = dim.getConstant(), k = env.index(adaptor.getK()).getConstant();
+  if (extent && k && *k > *extent)
+    return env.error("k = " + Twine(*k) + " is more than the extent " + Twine(*extent) + " of the axis in " +
+                     shapeText(out));
+  dim = env.index(adaptor.getK());
+  env.addResult(out, elementTypeOf(adaptor.getInput()));
+  env.addResult(out, i64(env));
+  return success();
+}
+
+LogicalResult SortOp::inferDims(Adaptor adaptor, DimEnv &env) {
+  if (failed(env.expectAxis(adaptor.getAxisAttr(), env.shape(adaptor.getInput()).size())))
+    return failure();
+  env.addResult(env.shape(adaptor.getInput()), elementTypeOf(adaptor.getInput()));
+  env.addResult(env.shape(adaptor.getInput()), i64(env));
+  return success();
+}
+
+LogicalResult UniqueOp::inferDims(Adaptor adaptor, DimEnv &env) {
+  if (failed(env.expectRank(adaptor.getInput(), 1, "input")))
+    return failure();
+  env.addResult({Dim()}, elementTypeOf(adaptor.getInput()));
+  env.addResult({Dim()}, i64(env));
+  env.addResult(env.shape(adaptor.getInput()), i64(env));
+  env.addResult({Dim()}, i64(env));
+  return success();
+}
+
+LogicalResult OneHotOp::inferDims(Adaptor adaptor, DimEnv &env) {
+  Dims out = env.shape(adaptor.getIndices());
+  if (failed(env.expectAxis(adaptor.getAxisAttr(), out.size() + 1)))
+    return failure();
+  const Dims &values = env.shape(adaptor.getValues());
+  if (values.size() != 1 || (values[0].getConstant() && *values[0].getConstant() != 2))
+    return env.error("values must have the shape 2, not " + shapeText(values));
+  out.insert(out.begin() + adaptor.getAxisAttr().getInt(), env.index(adaptor.getDepth()));
+  env.addResult(out, elementTypeOf(adaptor.getValues()));
+  return success();
+}
+
+LogicalResult TriluOp::inferDims(Adaptor adaptor, DimEnv &env) {
+  const Dims &in = env.shape(adaptor.getInput());
+  if (in.size() < 2)
+    return env.error("needs an input of rank 2 or more, not " + shapeText(in));
+  return env.same(adaptor.getInput());
+}

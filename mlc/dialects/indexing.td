@@ -1,0 +1,105 @@
+// Data-dependent movement: gathers, scatters, sorting, compaction.
+#ifndef MLC_DIALECTS_INDEXING_TD
+#define MLC_DIALECTS_INDEXING_TD
+
+include "base.td"
+
+def Mlc_GatherOp : Mlc_InferOp<"gather"> {
+  let summary = "`numpy.take` along an axis";
+  let description = "Negative indices count from the end; an index out of range is a run-time error.";
+  let arguments = (ins Mlc_Tensor:$input, Mlc_IndexTensor:$indices, I64Attr:$axis);
+  let results = (outs Mlc_Tensor:$result);
+  let assemblyFormat = "$input `,` $indices attr-dict `:` type($input) `,` type($indices) `->` type($result)";
+}
+
+def Mlc_GatherElementsOp : Mlc_InferOp<"gather_elements"> {
+  let summary = "`numpy.take_along_axis`; the result has the shape of the indices";
+  let arguments = (ins Mlc_Tensor:$input, Mlc_IndexTensor:$indices, I64Attr:$axis);
+  let results = (outs Mlc_Tensor:$result);
+  let assemblyFormat = "$input `,` $indices attr-dict `:` type($input) `,` type($indices) `->` type($result)";
+}
+
+def Mlc_GatherNdOp : Mlc_InferOp<"gather_nd"> {
+  let summary = "slices addressed by the coordinate vectors in the last dimension of `indices`";
+  let description = [{
+    With b batch dimensions and `indices [B..., I..., k]`, `input [B..., D...]` gives `[B..., I..., D[k:]...]`.
+    k must be static.
+  }];
+  let arguments = (ins Mlc_Tensor:$input, Mlc_IndexTensor:$indices, DefaultValuedAttr<I64Attr, "0">:$batch_dims);
+  let results = (outs Mlc_Tensor:$result);
+  let assemblyFormat = "$input `,` $indices attr-dict `:` type($input) `,` type($indices) `->` type($result)";
+}
+
+def Mlc_ScatterElementsOp : Mlc_InferOp<"scatter_elements"> {
+  let summary = "a copy of the input with single elements along an axis updated";
+  let arguments = (ins Mlc_Tensor:$input, Mlc_IndexTensor:$indices, Mlc_Tensor:$updates, I64Attr:$axis,
+                       DefaultValuedAttr<Mlc_Kind<["none", "add", "mul", "max", "min"]>, "\"none\"">:$reduction);
+  let results = (outs Mlc_Tensor:$result);
+  let assemblyFormat = [{
+    $input `,` $indices `,` $updates attr-dict `:` type($input) `,` type($indices) `,` type($updates) `->` type($result)
+  }];
+}
+
+def Mlc_ScatterNdOp : Mlc_InferOp<"scatter_nd"> {
+  let summary = "a copy of the input with the slices addressed by coordinate vectors updated";
+  let arguments = (ins Mlc_Tensor:$input, Mlc_IndexTensor:$indices, Mlc_Tensor:$updates,
+                       DefaultValuedAttr<Mlc_Kind<["none", "add", "mul", "max", "min"]>, "\"none\"">:$reduction);
+  let results = (outs Mlc_Tensor:$result);
+  let assemblyFormat = [{
+    $input `,` $indices `,` $updates attr-dict `:` type($input) `,` type($indices) `,` type($updates) `->` type($result)
+  }];
+}
+
+def Mlc_NonzeroOp : Mlc_InferOp<"nonzero"> {
+  let summary = "coordinates of the nonzero elements, `[rank, count]`, in row-major order";
+  let arguments = (ins Mlc_Tensor:$input);
+  let results = (outs Mlc_I64Tensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+}
+
+def Mlc_TopkOp : Mlc_InferOp<"topk"> {
+  let summary = "the k largest or smallest elements along an axis and their positions; ties: lower position first";
+  let arguments = (ins Mlc_Tensor:$input, Index:$k, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "true">:$largest,
+                       DefaultValuedAttr<BoolAttr, "true">:$sorted, UnitAttr:$is_unsigned);
+  let results = (outs Mlc_Tensor:$values, Mlc_I64Tensor:$indices);
+  let assemblyFormat = "$input `,` $k attr-dict `:` type($input) `->` type($values) `,` type($indices)";
+}
+
+def Mlc_SortOp : Mlc_InferOp<"sort"> {
+  let summary = "stable sort along an axis and the positions that the elements came from";
+  let arguments = (ins Mlc_Tensor:$input, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$descending,
+                       UnitAttr:$is_unsigned);
+  let results = (outs Mlc_Tensor:$values, Mlc_I64Tensor:$indices);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($values) `,` type($indices)";
+}
+
+def Mlc_UniqueOp : Mlc_InferOp<"unique"> {
+  let summary = "distinct elements of a 1-d tensor";
+  let description = [{
+    Results: the values (ascending when `sorted`, else by first occurrence), the position of each first occurrence,
+    for each input element the number of its value, and how often each value occurs.
+  }];
+  let arguments = (ins Mlc_Tensor:$input, DefaultValuedAttr<BoolAttr, "true">:$sorted, UnitAttr:$is_unsigned);
+  let results = (outs Mlc_Tensor:$values, Mlc_I64Tensor:$first, Mlc_I64Tensor:$inverse, Mlc_I64Tensor:$counts);
+  let assemblyFormat = [{
+    $input attr-dict `:` type($input) `->` type($values) `,` type($first) `,` type($inverse) `,` type($counts)
+  }];
+}
+
+def Mlc_OneHotOp : Mlc_InferOp<"one_hot"> {
+  let summary = "`values[1]` where the coordinate along a new axis equals the index, else `values[0]`";
+  let arguments = (ins Mlc_Tensor:$indices, Index:$depth, Mlc_Tensor:$values, I64Attr:$axis);
+  let results = (outs Mlc_Tensor:$result);
+  let assemblyFormat = [{
+    $indices `,` $depth `,` $values attr-dict `:` type($indices) `,` type($values) `->` type($result)
+  }];
+}
+
+def Mlc_TriluOp : Mlc_InferOp<"trilu"> {
+  let summary = "the upper or lower triangle of the last two dimensions, zero elsewhere; k shifts the diagonal";
+  let arguments = (ins Mlc_Tensor:$input, Index:$k, DefaultValuedAttr<BoolAttr, "true">:$upper);
+  let results = (outs Mlc_Tensor:$result);
+  let assemblyFormat = "$input `,` $k attr-dict `:` custom<UnaryType>(type($input), type($result))";
+}
+
+#endif // MLC_DIALECTS_INDEXING_TD

@@ -1,0 +1,26 @@
+// Contractions.
+#ifndef MLC_DIALECTS_LINALG_TD
+#define MLC_DIALECTS_LINALG_TD
+
+include "base.td"
+
+def Mlc_MatmulOp : Mlc_InferOp<"matmul"> {
+  let summary = "matrix product over the last two dimensions; leading dimensions broadcast";
+  let description = [{
+    `lhs [..., M, K]`, `rhs [..., K, N]` -> `[..., M, N]`; `transpose_lhs` and `transpose_rhs` swap the last two
+    dimensions of an operand. `i8` operands give `i32`, accumulated in `i32`.
+  }];
+  let arguments = (ins Mlc_Tensor:$lhs, Mlc_Tensor:$rhs, UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
+  let results = (outs Mlc_Tensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)";
+  let hasCanonicalizer = 1;
+}
+
+def Mlc_EinsumOp : Mlc_InferOp<"einsum"> {
+  let summary = "Einstein summation with the equation of `numpy.einsum`";
+  let arguments = (ins Variadic<Mlc_Tensor>:$inputs, StrAttr:$equation);
+  let results = (outs Mlc_Tensor:$result);
+  let assemblyFormat = "$equation `(` $inputs `)` attr-dict `:` type($inputs) `->` type($result)";
+}
+
+#endif // MLC_DIALECTS_LINALG_TD

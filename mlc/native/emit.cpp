@@ -1,0 +1,216 @@
+// From a module of the LLVM dialect to machine code, in process.
+#include "capi.h"
+
+#include "mlir/CAPI/IR.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Target/LLVMIR/Dialect/All.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/SmallVectorMemoryBuffer.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/SubtargetFeature.h"
+#include <cstring>
+#include <mutex>
+
+using namespace llvm;
+
+static char *duplicate(StringRef text, size_t *length = nullptr) {
+  char *copy = static_cast<char *>(malloc(text.size() + 1));
+  memcpy(copy, text.data(), text.size());
+  copy[text.size()] = 0;
+  if (length)
+    *length = text.size();
+  return copy;
+}
+
+static std::string hostFeatures() {
+  SubtargetFeatures features; // a string with a trailing comma would be an assertion failure in LLVM
+  for (const auto &feature : sys::getHostCPUFeatures())
+    features.AddFeature(feature.first(), feature.second);
+  return features.getString();
+}
+
+char *mlcHostInfo() {
+  std::string text = sys::getProcessTriple() + "\n" + sys::getHostCPUName().str();
+  SmallVector<StringRef> features;
+  std::string all = hostFeatures();
+  StringRef(all).split(features, ',', -1, false);
+  llvm::sort(features);
+  for (StringRef feature : features)
+    text += "\n" + feature.str();
+  return duplicate(text);
+}
+
+namespace {
+
+class Emitter {
+public:
+  Emitter(StringRef triple, StringRef cpu, StringRef features, int optLevel)
+      : triple(Triple::normalize(triple.empty() ? StringRef(sys::getProcessTriple()) : triple)), cpu(cpu),
+        features(features), optLevel(optLevel) {
+    if (cpu == "native") {
+      this->cpu = sys::getHostCPUName().str();
+      if (features.empty())
+        this->features = hostFeatures();
+    }
+  }
+
+  Expected<std::string> run(mlir::Operation *op, MlcEmitKind kind) {
+    if (Error error = createMachine())
+      return std::move(error);
+    LLVMContext context;
+    std::string problems;
+    context.setDiagnosticHandlerCallBack(collect, &problems);
+    std::unique_ptr<Module> module = mlir::translateModuleToLLVMIR(op, context, "mlc");
+    if (!module)
+      return createStringError("translation to LLVM IR failed: is the module all LLVM dialect?");
+    prepare(*module);
+    if (verifyModule(*module, nullptr))
+      return createStringError("translation to LLVM IR made an invalid module");
+    optimize(*module);
+    Expected<std::string> code = kind == MlcEmitLLVMIR ? print(*module) : generate(*module, kind);
+    if (code && !problems.empty())
+      return createStringError(problems);
+    return code;
+  }
+
+private:
+  /// Errors of the back end (an asm constraint, a register class, …) end up here instead of ending the process.
+  static void collect(const DiagnosticInfo *info, void *user) {
+    if (info->getSeverity() != DS_Error)
+      return;
+    raw_string_ostream stream(*static_cast<std::string *>(user));
+    DiagnosticPrinterRawOStream printer(stream);
+    info->print(printer);
+    stream << "\n";
+  }
+
+  /// LLVM ignores unknown CPUs and features with a warning, or aborts: look them up first.
+  Error check(const Target &target) {
+    std::unique_ptr<MCSubtargetInfo> info(target.createMCSubtargetInfo(triple, "", ""));
+    if (!info)
+      return createStringError("no code generator for '" + triple.str() + "'");
+    if (!cpu.empty() && !info->isCPUStringValid(cpu))
+      return createStringError("'" + cpu + "' is no CPU of '" + triple.str() + "'");
+    SmallVector<StringRef> entries;
+    StringRef(features).split(entries, ',');
+    if (features.empty())
+      return Error::success();
+    for (StringRef entry : entries) {
+      StringRef name = entry.drop_front(entry.empty() ? 0 : 1);
+      bool hasSign = entry.starts_with("+") || entry.starts_with("-");
+      bool isKnown = any_of(info->getAllProcessorFeatures(),
+                            [&](const SubtargetFeatureKV &known) { return name == known.Key; });
+      if (!hasSign || !isKnown)
+        return createStringError("'" + entry.str() + "' is no feature of '" + triple.str() +
+                                 "' (features are a list like +avx2,-fma)");
+    }
+    return Error::success();
+  }
+
+  Error createMachine() {
+    std::string message;
+    const Target *target = TargetRegistry::lookupTarget(triple, message);
+    if (!target)
+      return createStringError(message);
+    if (Error error = check(*target))
+      return error;
+    TargetOptions options;
+    options.AllowFPOpFusion = FPOpFusion::Fast; // multiply-add contraction needs no fast-math flags on each operation
+    auto level = CodeGenOpt::getLevel(optLevel).value_or(CodeGenOptLevel::Default);
+    machine.reset(target->createTargetMachine(triple, cpu, features, options, Reloc::PIC_, std::nullopt, level));
+    if (!machine)
+      return createStringError("no code generator for '" + triple.str() + "'");
+    return Error::success();
+  }
+
+  void prepare(Module &module) {
+    module.setDataLayout(machine->createDataLayout());
+    module.setTargetTriple(triple);
+    for (Function &function : module) {
+      if (function.isDeclaration() || function.hasFnAttribute("target-cpu"))
+        continue;
+      function.addFnAttr("target-cpu", cpu);
+      if (!features.empty())
+        function.addFnAttr("target-features", features);
+    }
+  }
+
+  void optimize(Module &module) {
+    PipelineTuningOptions tuning;
+    tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopUnrolling = optLevel >= 2;
+    PassBuilder builder(machine.get(), tuning);
+    LoopAnalysisManager loops;
+    FunctionAnalysisManager functions;
+    CGSCCAnalysisManager components;
+    ModuleAnalysisManager modules;
+    builder.registerModuleAnalyses(modules);
+    builder.registerCGSCCAnalyses(components);
+    builder.registerFunctionAnalyses(functions);
+    builder.registerLoopAnalyses(loops);
+    builder.crossRegisterProxies(loops, functions, components, modules);
+    static const OptimizationLevel levels[] = {OptimizationLevel::O0, OptimizationLevel::O1, OptimizationLevel::O2,
+                                               OptimizationLevel::O3};
+    OptimizationLevel level = levels[std::clamp(optLevel, 0, 3)];
+    ModulePassManager passes =
+        optLevel == 0 ? builder.buildO0DefaultPipeline(level) : builder.buildPerModuleDefaultPipeline(level);
+    passes.run(module, modules);
+  }
+
+  static std::string print(Module &module) {
+    std::string text;
+    raw_string_ostream stream(text);
+    module.print(stream, nullptr);
+    return text;
+  }
+
+  Expected<std::string> generate(Module &module, MlcEmitKind kind) {
+    SmallVector<char, 0> code;
+    raw_svector_ostream stream(code);
+    legacy::PassManager passes;
+    auto type = kind == MlcEmitObject ? CodeGenFileType::ObjectFile : CodeGenFileType::AssemblyFile;
+    if (machine->addPassesToEmitFile(passes, stream, nullptr, type))
+      return createStringError("'" + triple.str() + "' cannot be emitted as " +
+                               (kind == MlcEmitObject ? "an object file" : "assembly"));
+    passes.run(module);
+    return std::string(code.data(), code.size());
+  }
+
+  Triple triple;
+  std::string cpu, features;
+  int optLevel;
+  std::unique_ptr<TargetMachine> machine;
+};
+
+} // namespace
+
+char *mlcEmit(MlirOperation module, const char *triple, const char *cpu, const char *features, int optLevel,
+              MlcEmitKind kind, size_t *length, char **error) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    InitializeAllTargetInfos();
+    InitializeAllTargets();
+    InitializeAllTargetMCs();
+    InitializeAllAsmPrinters();
+    InitializeAllAsmParsers();
+  });
+  mlir::Operation *op = unwrap(module);
+  mlir::DialectRegistry registry;
+  mlir::registerAllToLLVMIRTranslations(registry);
+  op->getContext()->appendDialectRegistry(registry);
+  Expected<std::string> code = Emitter(triple, cpu, features, optLevel).run(op, kind);
+  if (code)
+    return duplicate(*code, length);
+  *error = duplicate(toString(code.takeError()));
+  return nullptr;
+}
