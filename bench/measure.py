@@ -109,5 +109,5 @@ def compile_model(model: Path, library: Path) -> float:
     import mlc
 
     start = time.perf_counter()
-    mlc.compile(model, library)
+    mlc.compile(model, output=library)
     return time.perf_counter() - start

@@ -58,7 +58,7 @@ def output_of(*command: str) -> str:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plain_c")
     write_model(folder / "model.onnx")
-    mlc.compile(folder / "model.onnx", folder / "model.so")
+    mlc.compile(folder / "model.onnx", output=folder / "model.so")
     build(folder)
     return folder
 
