@@ -1,0 +1,1 @@
+"""Importers: a source model becomes one module in the `mlc` dialect plus a weight store."""

@@ -1,0 +1,102 @@
+"""Elementwise operations: arithmetic, comparison, selection, casts and activations."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlc.frontends.common import known, types
+from mlc.frontends.common.builder import Builder, Tensor, unit
+from mlc.frontends.report import NodeError
+
+_SIGN_MATTERS = ("div", "mod", "fmod", "pow", "max", "min", "shr")
+
+
+def unary(b: Builder, kind: str, x: Tensor, **attributes: object) -> Tensor:
+    """`mlc.unary`; same shape and dtype, but `i1` for `isnan` and `isinf`."""
+    is_unsigned = x.unsigned and kind not in ("isnan", "isinf")
+    folded = known.unary(kind, x.known)
+    sign = unit(is_unsigned and kind in ("abs", "sign"))
+    return b.op("unary", [x], kind=kind, unsigned=is_unsigned, known=folded, is_unsigned=sign, **attributes)
+
+
+def binary(b: Builder, kind: str, lhs: Tensor, rhs: Tensor) -> Tensor:
+    """`mlc.binary` with NumPy broadcasting; the dtype of `lhs`."""
+    if kind != "pow" and lhs.dtype != rhs.dtype:
+        raise NodeError(f"the operands have different types, {lhs.dtype} and {rhs.dtype}", "insert a Cast")
+    folded = known.binary(b, kind, lhs.known, rhs.known)
+    sign = unit(lhs.unsigned and kind in _SIGN_MATTERS)
+    return b.op("binary", [lhs, rhs], kind=kind, unsigned=lhs.unsigned, known=folded, is_unsigned=sign)
+
+
+def compare(b: Builder, predicate: str, lhs: Tensor, rhs: Tensor) -> Tensor:
+    """`mlc.compare` with NumPy broadcasting; `i1`."""
+    if lhs.dtype != rhs.dtype:
+        raise NodeError(f"the operands have different types, {lhs.dtype} and {rhs.dtype}", "insert a Cast")
+    folded = known.compare(predicate, lhs.known, rhs.known)
+    sign = unit(lhs.unsigned and predicate not in ("eq", "ne"))
+    return b.op("compare", [lhs, rhs], predicate=predicate, known=folded, is_unsigned=sign)
+
+
+def select(b: Builder, condition: Tensor, on_true: Tensor, on_false: Tensor) -> Tensor:
+    """`mlc.select` with NumPy broadcasting; the dtype of the choices."""
+    folded = known.select(condition.known, on_true.known, on_false.known)
+    return b.op("select", [condition, on_true, on_false], unsigned=on_true.unsigned, known=folded)
+
+
+def cast(b: Builder, x: Tensor, dtype: str, saturate: bool = False) -> Tensor:
+    """`x` converted to `dtype`; nothing is built when it has it already."""
+    if x.dtype == dtype:
+        return x
+    target = types.element_type(dtype)
+    to_unsigned = types.is_unsigned(dtype)
+    folded = known.cast(x.known, dtype)
+    if target == x.element:
+        # Only the sign changes: the same bits.
+        return Tensor(x.value, to_unsigned, folded)
+    result = ir.RankedTensorType.get(x.type.shape, target)
+    return b.op(
+        "cast",
+        [x],
+        [result],
+        unsigned=to_unsigned,
+        known=folded,
+        unsigned_in=unit(x.unsigned),
+        unsigned_out=unit(to_unsigned),
+        saturate=unit(saturate),
+    )
+
+
+def bitcast(b: Builder, x: Tensor, dtype: str) -> Tensor:
+    """The bits of `x` as the equally wide `dtype`."""
+    result = ir.RankedTensorType.get(x.type.shape, types.element_type(dtype))
+    return b.op("bitcast", [x], [result], unsigned=types.is_unsigned(dtype))
+
+
+def activation(b: Builder, kind: str, x: Tensor, alpha: float | None = None, beta: float | None = None) -> Tensor:
+    """`mlc.activation` of a float tensor."""
+    return b.op("activation", [x], kind=kind, alpha=alpha, beta=beta)
+
+
+def relu(b: Builder, x: Tensor) -> Tensor:
+    """max(x, 0), for integers too."""
+    return activation(b, "relu", x) if x.is_float else binary(b, "max", x, b.like(0, x))
+
+
+def clamp(b: Builder, x: Tensor, low: Tensor | None, high: Tensor | None) -> Tensor:
+    """`mlc.clamp` with scalar bounds of the dtype of `x`, either of which may be missing."""
+    if low is None and high is None:
+        return x
+    return b.op("clamp", [x, low, high], unsigned=x.unsigned, is_unsigned=unit(x.unsigned))
+
+
+def fold(b: Builder, kind: str, operands: list[Tensor]) -> Tensor:
+    """`binary` over a list, from the left."""
+    result = operands[0]
+    for operand in operands[1:]:
+        result = binary(b, kind, result, operand)
+    return result
+
+
+def scaled(b: Builder, x: Tensor, factor: float) -> Tensor:
+    """`x` times a constant; `x` itself for 1."""
+    return x if factor == 1 else binary(b, "mul", x, b.like(factor, x))

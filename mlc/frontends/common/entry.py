@@ -1,0 +1,121 @@
+"""Entries: the public function of a module, its arguments with their names, dtypes and dimensions, and its results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from mlir import ir
+
+from mlc.frontends.common import types
+from mlc.frontends.common.builder import DYNAMIC, Tensor
+
+_ANONYMOUS = ("", "?", "-1", "*", "None", "unk")
+
+
+class DimRange(NamedTuple):
+    """The extents that a named dimension may have: `low` to `high` (`None`: no limit), in steps of `multiple`."""
+
+    low: int = 1
+    high: int | None = None
+    multiple: int = 1
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One input: its name, dtype, and extents, each an integer, a dimension's name, or "" for an anonymous one.
+
+    `other` is the type of an input that is a sequence or an optional.
+    """
+
+    name: str
+    dtype: str
+    shape: list[int | str]
+    other: ir.Type | None = None
+
+    @property
+    def type(self) -> ir.Type:
+        """The MLIR type."""
+        if self.other is not None:
+            return self.other
+        extents = [extent if isinstance(extent, int) else DYNAMIC for extent in self.shape]
+        return ir.RankedTensorType.get(extents, types.element_type(self.dtype))
+
+    @property
+    def attributes(self) -> ir.DictAttr:
+        """The `mlc.*` argument attributes."""
+        attributes: dict[str, ir.Attribute] = {
+            "mlc.name": ir.StringAttr.get(self.name),
+            "mlc.dtype": ir.StringAttr.get(self.dtype),
+        }
+        if any(isinstance(extent, str) for extent in self.shape):
+            names = [extent if isinstance(extent, str) else "" for extent in self.shape]
+            attributes["mlc.dims"] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names])
+        return ir.DictAttr.get(attributes)
+
+
+def resolve(shape: Sequence[int | str | None], dims: Mapping[str, DimRange]) -> list[int | str]:
+    """Extents with anonymous names dropped, and dimensions whose range is one extent made static."""
+    result: list[int | str] = []
+    for extent in shape:
+        if isinstance(extent, int):
+            result.append(extent)
+            continue
+        name = extent or ""
+        bounds = dims.get(name)
+        if bounds is not None and bounds.low == bounds.high:
+            result.append(bounds.low)
+        else:
+            result.append("" if name in _ANONYMOUS else name)
+    return result
+
+
+class Entry:
+    """Builds one public function; the body goes to `block`."""
+
+    def __init__(self, module: ir.Module, name: str, arguments: Sequence[Argument]) -> None:
+        self.arguments = list(arguments)
+        self.types = [argument.type for argument in arguments]
+        kind = ir.FunctionType.get(self.types, [])
+        attributes = {
+            "sym_name": ir.StringAttr.get(name),
+            "function_type": ir.TypeAttr.get(kind),
+            "arg_attrs": ir.ArrayAttr.get([argument.attributes for argument in arguments]),
+        }
+        with ir.InsertionPoint(module.body):
+            self.function = ir.Operation.create("func.func", attributes=attributes, regions=1)
+        self.block = self.function.regions[0].blocks.append(*self.types)
+
+    def inputs(self) -> dict[str, Tensor]:
+        """The arguments by name."""
+        pairs = zip(self.arguments, self.block.arguments, strict=True)
+        return {argument.name: Tensor(ir.Value(value), types.is_unsigned(argument.dtype)) for argument, value in pairs}
+
+    def finish(self, results: Sequence[tuple[str, Tensor]]) -> None:
+        """Ends the body with a return of `results` and completes the function's type."""
+        values = [tensor.value for _, tensor in results]
+        with ir.InsertionPoint(self.block):
+            ir.Operation.create("func.return", operands=values)
+        kind = ir.FunctionType.get(self.types, [value.type for value in values])
+        self.function.attributes["function_type"] = ir.TypeAttr.get(kind)
+        attributes = []
+        for name, tensor in results:
+            named: dict[str, ir.Attribute] = {"mlc.name": ir.StringAttr.get(name)}
+            if isinstance(tensor.value.type, ir.RankedTensorType):
+                named["mlc.dtype"] = ir.StringAttr.get(tensor.dtype)
+            attributes.append(ir.DictAttr.get(named))
+        self.function.attributes["res_attrs"] = ir.ArrayAttr.get(attributes)
+
+
+def describe_module(module: ir.Module, arguments: Sequence[Argument], dims: Mapping[str, Any], source: str) -> None:
+    """Sets the module attributes `mlc.dim_ranges` and `mlc.source`."""
+    used = {extent for argument in arguments for extent in argument.shape if isinstance(extent, str) and extent}
+    ranges = {}
+    for name in sorted(used & set(dims)):
+        bounds = dims[name]
+        limits = [bounds.low, -1 if bounds.high is None else bounds.high, bounds.multiple]
+        ranges[name] = ir.DenseI64ArrayAttr.get(limits)
+    if ranges:
+        module.operation.attributes["mlc.dim_ranges"] = ir.DictAttr.get(ranges)
+    module.operation.attributes["mlc.source"] = ir.StringAttr.get(source)

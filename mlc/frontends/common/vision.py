@@ -1,0 +1,271 @@
+"""Resampling: resize, grids, and regions of interest."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mlc.frontends.common import elementwise as ew
+from mlc.frontends.common import linalg, reduction, shape
+from mlc.frontends.common.builder import Builder, Size, Tensor, split_sizes
+from mlc.frontends.report import NodeError
+
+
+def resize(b: Builder, x: Tensor, scales: Tensor, sizes: Sequence[Size], mode: str, **options: Any) -> Tensor:
+    """`mlc.resize`; `scales` is an `f32` vector with an element a dimension."""
+    static, dynamic = split_sizes(sizes)
+    return b.op("resize", [x, scales, dynamic], static_sizes=static, mode=mode, unsigned=x.unsigned, **options)
+
+
+def resize_to(b: Builder, x: Tensor, sizes: Sequence[Size], mode: str, **options: Any) -> Tensor:
+    """Resizes to sizes; the scales are their ratios to the input's extents."""
+    parts = []
+    for axis, size in enumerate(sizes):
+        extent = x.shape[axis]
+        if isinstance(size, int) and extent is not None:
+            parts.append(b.constant(np.array([size / extent], np.float32)))
+        elif _is_extent(b, x, axis, size):
+            parts.append(b.constant(np.array([1], np.float32)))
+        else:
+            wanted = _as_float(b, size)
+            parts.append(ew.binary(b, "div", wanted, _float_extent(b, x, axis)))
+    constants = [part.constant for part in parts]
+    if all(part is not None for part in constants):
+        scales = b.constant(np.concatenate([part for part in constants if part is not None]))
+    else:
+        scales = shape.concat(b, parts, 0)
+    return resize(b, x, scales, sizes, mode, **options)
+
+
+def _is_extent(b: Builder, x: Tensor, axis: int, size: Size) -> bool:
+    return not isinstance(size, int) and shape.same_size(size, b.dim(x, axis))
+
+
+def _as_float(b: Builder, size: Size) -> Tensor:
+    """A size as an `f32` tensor `[1]`."""
+    if isinstance(size, int):
+        return b.constant(np.array([size], np.float32))
+    # The extent of a tensor made to that size: sizes become data only through shapes.
+    line = shape.iota(b, [size], 0, "int64")
+    return ew.cast(b, shape.shape_of(b, line), "float32")
+
+
+def _float_extent(b: Builder, x: Tensor, axis: int) -> Tensor:
+    return ew.cast(b, shape.slice_(b, shape.shape_of(b, x), [axis], [1], [1]), "float32")
+
+
+def resize_by(b: Builder, x: Tensor, scales: Tensor, mode: str, **options: Any) -> Tensor:
+    """Resizes by scales; an output extent is floor(extent * scale)."""
+    known = scales.constant
+    sizes: list[Size] = []
+    for axis in range(x.rank):
+        extent = x.shape[axis]
+        scale = None if known is None else float(known[axis])
+        if scale is not None and extent is not None:
+            sizes.append(int(np.floor(extent * scale)))
+        elif scale is not None and scale == int(scale):
+            sizes.append(b.arith("muli", b.dim(x, axis), int(scale)))
+        elif scale is not None and 1 / scale == int(1 / scale):
+            sizes.append(b.arith("divsi", b.dim(x, axis), int(1 / scale)))
+        else:
+            factor = shape.slice_(b, scales, [axis], [1], [1])
+            product = ew.binary(b, "mul", _float_extent(b, x, axis), factor)
+            sizes.append(b.element(ew.cast(b, ew.unary(b, "floor", product), "int64"), 0))
+    return resize(b, x, scales, sizes, mode, **options)
+
+
+def grid_sample(b: Builder, x: Tensor, grid: Tensor, mode: str, padding: str, align_corners: bool) -> Tensor:
+    """Samples `x [N, C, spatial…]` at `grid [N, out…, d]`, whose last dimension runs from the last spatial axis to the
+    first and maps [-1, 1] onto the image."""
+    rank = x.rank - 2
+    out = b.dims(grid)[1:-1]
+    points = shape.reshape(b, grid, [b.dim(grid, 0), b.product(out), rank])
+    coordinates = []
+    for axis in range(rank):
+        column = shape.reshape(b, shape.window(b, points, 2, rank - 1 - axis, 1), b.dims(points)[:2])
+        extent = ew.cast(b, shape.size_tensor(b, x, axis + 2), grid.dtype)
+        coordinates.append((_denormalized(b, column, extent, align_corners), extent))
+    total: Tensor | None = None
+    if mode == "nearest":
+        taps: list[list[Tap]] = [[(ew.unary(b, "round", place), None, extent)] for place, extent in coordinates]
+    elif mode == "linear":
+        taps = [_linear_taps(b, place, extent) for place, extent in coordinates]
+    else:
+        taps = [_cubic_taps(b, place, extent) for place, extent in coordinates]
+    for combination in itertools.product(*taps):
+        value = _sampled(b, x, [(place, extent) for place, _, extent in combination], padding, align_corners)
+        for _, weight, _ in combination:
+            if weight is not None:
+                wide = ew.cast(b, shape.unsqueeze(b, weight, [1]), x.dtype)
+                value = ew.binary(b, "mul", value, wide)
+        total = value if total is None else ew.binary(b, "add", total, value)
+    assert total is not None
+    return shape.reshape(b, total, [b.dim(x, 0), b.dim(x, 1), *out])
+
+
+Tap = tuple[Tensor, Tensor | None, Tensor]
+
+
+def _denormalized(b: Builder, place: Tensor, extent: Tensor, align_corners: bool) -> Tensor:
+    one, half = b.like(1, place), b.like(0.5, place)
+    shifted = ew.binary(b, "mul", ew.binary(b, "add", place, one), half)
+    if align_corners:
+        return ew.binary(b, "mul", shifted, ew.binary(b, "sub", extent, one))
+    return ew.binary(b, "sub", ew.binary(b, "mul", shifted, extent), half)
+
+
+def _linear_taps(b: Builder, place: Tensor, extent: Tensor) -> list[Tap]:
+    low = ew.unary(b, "floor", place)
+    part = ew.binary(b, "sub", place, low)
+    one = b.like(1, place)
+    return [(low, ew.binary(b, "sub", one, part), extent), (ew.binary(b, "add", low, one), part, extent)]
+
+
+def _cubic_taps(b: Builder, place: Tensor, extent: Tensor) -> list[Tap]:
+    """The four taps of the cubic convolution kernel with a = -0.75."""
+    low = ew.unary(b, "floor", place)
+    part = ew.binary(b, "sub", place, low)
+    taps: list[Tap] = []
+    for offset in (-1, 0, 1, 2):
+        distance = ew.unary(b, "abs", ew.binary(b, "sub", part, b.like(offset, part)))
+        taps.append((ew.binary(b, "add", low, b.like(offset, low)), _cubic(b, distance, offset in (0, 1)), extent))
+    return taps
+
+
+def _cubic(b: Builder, x: Tensor, near: bool) -> Tensor:
+    a = -0.75
+    terms = (a + 2, -(a + 3), 0.0, 1.0) if near else (a, -5 * a, 8 * a, -4 * a)
+    result = b.like(terms[0], x)
+    for term in terms[1:]:
+        result = ew.binary(b, "add", ew.binary(b, "mul", result, x), b.like(term, x))
+    return result
+
+
+def _sampled(
+    b: Builder, x: Tensor, places: Sequence[tuple[Tensor, Tensor]], padding: str, align_corners: bool
+) -> Tensor:
+    """`x` at whole coordinates `[N, P]` per axis, with the padding rule applied; `[N, C, P]`."""
+    inside: Tensor | None = None
+    flat: Tensor | None = None
+    for place, extent in places:
+        zero, one = b.like(0, place), b.like(1, place)
+        last = ew.binary(b, "sub", extent, one)
+        if padding == "reflection":
+            place = _reflected(b, place, extent, align_corners)
+        elif padding == "zeros":
+            within = ew.binary(b, "and", ew.compare(b, "ge", place, zero), ew.compare(b, "le", place, last))
+            inside = within if inside is None else ew.binary(b, "and", inside, within)
+        clamped = ew.binary(b, "min", ew.binary(b, "max", place, zero), last)
+        index = ew.cast(b, clamped, "int64")
+        scaled = None if flat is None else ew.binary(b, "mul", flat, ew.cast(b, extent, "int64"))
+        flat = index if scaled is None else ew.binary(b, "add", scaled, index)
+    assert flat is not None
+    image = shape.reshape(b, x, [b.dim(x, 0), b.dim(x, 1), b.product(b.dims(x)[2:])])
+    wide = shape.unsqueeze(b, flat, [1])
+    spread = shape.broadcast(b, wide, [b.dim(x, 0), b.dim(x, 1), b.dim(flat, 1)])
+    value = b.op("gather_elements", [image, spread], axis=2)
+    if inside is None:
+        return value
+    return ew.select(b, shape.unsqueeze(b, inside, [1]), value, b.like(0, x))
+
+
+def _reflected(b: Builder, place: Tensor, extent: Tensor, align_corners: bool) -> Tensor:
+    """Coordinates folded back into the image at its borders (of pixels, or of their centres)."""
+    one, two = b.like(1, place), b.like(2, place)
+    low = b.like(0 if align_corners else -0.5, place)
+    span = ew.binary(b, "sub", extent, one) if align_corners else extent
+    span = ew.binary(b, "max", span, b.like(1e-6 if align_corners else 1, place))
+    period = ew.binary(b, "mul", span, two)
+    offset = ew.binary(b, "mod", ew.binary(b, "sub", place, low), period)
+    mirrored = ew.binary(b, "sub", period, offset)
+    folded = ew.binary(b, "add", ew.binary(b, "min", offset, mirrored), low)
+    return ew.unary(b, "round", folded)
+
+
+def roi_align(
+    b: Builder,
+    x: Tensor,
+    rois: Tensor,
+    batch: Tensor,
+    grid: tuple[int, int],
+    ratio: int,
+    scale: float,
+    half_pixel: bool,
+) -> Tensor:
+    """Means of `ratio`² bilinear samples in each cell; two interpolation matrices a region: rows, then columns."""
+    image = b.op("gather", [x, batch], axis=0)
+    rows = _interpolation(b, x, rois, 2, 1, grid[0], ratio, scale, half_pixel)
+    columns = _interpolation(b, x, rois, 3, 0, grid[1], ratio, scale, half_pixel)
+    by_row = linalg.matmul(b, shape.unsqueeze(b, rows, [1]), image)
+    return linalg.matmul(b, by_row, shape.unsqueeze(b, columns, [1]), transpose_rhs=True)
+
+
+def _interpolation(
+    b: Builder, x: Tensor, rois: Tensor, axis: int, corner: int, cells: int, ratio: int, scale: float, half: bool
+) -> Tensor:
+    """`[regions, cells, extent]`: the weight of each pixel line in each cell's mean."""
+    regions = b.dim(rois, 0)
+    offset = b.like(0.5 if half else 0.0, rois)
+    low, high = (
+        ew.binary(b, "sub", ew.scaled(b, shape.window(b, rois, 1, place, 1), scale), offset)
+        for place in (corner, corner + 2)
+    )
+    length = ew.binary(b, "sub", high, low)
+    if not half:
+        length = ew.binary(b, "max", length, b.like(1, rois))
+    steps = (np.arange(cells * ratio) + 0.5) / (cells * ratio)
+    line = b.constant(steps.reshape(1, -1).astype(np.float64), rois.dtype)
+    place = ew.binary(b, "add", low, ew.binary(b, "mul", length, line))
+    extent = ew.cast(b, shape.size_tensor(b, x, axis), rois.dtype)
+    one, zero = b.like(1, rois), b.like(0, rois)
+    valid = ew.binary(b, "and", ew.compare(b, "ge", place, b.like(-1, rois)), ew.compare(b, "le", place, extent))
+    clamped = ew.binary(b, "min", ew.binary(b, "max", place, zero), ew.binary(b, "sub", extent, one))
+    pixels = ew.cast(b, shape.iota(b, [1, 1, b.dim(x, axis)], 2, "int64"), rois.dtype)
+    distance = ew.unary(b, "abs", ew.binary(b, "sub", shape.unsqueeze(b, clamped, [2]), pixels))
+    weight = ew.binary(b, "max", ew.binary(b, "sub", one, distance), zero)
+    weight = ew.select(b, shape.unsqueeze(b, valid, [2]), weight, zero)
+    parts = shape.reshape(b, weight, [regions, cells, ratio, b.dim(x, axis)])
+    return ew.cast(b, reduction.statistic(b, "mean", parts, [2], False), x.dtype)
+
+
+def affine_grid(b: Builder, theta: Tensor, sizes: Sequence[Size], align_corners: bool) -> Tensor:
+    """`[N, out…, d]` sampling positions of `theta [N, d, d + 1]` for an output of `sizes` (`[N, C, out…]`)."""
+    spatial = list(sizes[2:])
+    rank = len(spatial)
+    lines = []
+    for axis in range(rank - 1, -1, -1):
+        size = spatial[axis]
+        if not isinstance(size, int):
+            raise NodeError("the grid's size is known only at run time", "make the size constant")
+        steps = (
+            np.arange(size) * (2 / max(size - 1, 1)) - 1 if align_corners else (np.arange(size) + 0.5) * 2 / size - 1
+        )
+        extents = [1] * rank + [1]
+        extents[axis] = size
+        lines.append(np.broadcast_to(steps.reshape(extents), [*spatial, 1]))
+    lines.append(np.ones([*spatial, 1]))
+    points = np.concatenate(lines, -1).reshape(-1, rank + 1)
+    product = linalg.matmul(b, b.constant(points, theta.dtype), theta, transpose_rhs=True)
+    return shape.reshape(b, product, [b.dim(theta, 0), *spatial, rank])
+
+
+def block_places(
+    image: Sequence[int], block: Sequence[int], strides: Sequence[int], dilations: Sequence[int], pads: Sequence[int]
+) -> tuple[np.ndarray, list[int]]:
+    """For each element of each sliding block its flat position in the padded image `[block, positions]`, and the
+    padded extents."""
+    rank = len(image)
+    padded = [size + pads[axis] + pads[axis + rank] for axis, size in enumerate(image)]
+    flat = np.zeros([1] * (2 * rank), np.int64)
+    for axis in range(rank):
+        span = (block[axis] - 1) * dilations[axis] + 1
+        starts = np.arange((padded[axis] - span) // strides[axis] + 1) * strides[axis]
+        taps = np.arange(block[axis]) * dilations[axis]
+        line = taps[:, None] + starts[None, :]
+        extents = [1] * (2 * rank)
+        extents[axis], extents[axis + rank] = line.shape
+        flat = flat * padded[axis] + line.reshape(extents)
+    return flat.reshape(int(np.prod(block)), -1), padded

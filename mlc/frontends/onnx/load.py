@@ -1,0 +1,192 @@
+"""Reads an ONNX model from a file, bytes or a proto, and checks what can be checked without importing it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import external_data_helper, numpy_helper
+
+from mlc.frontends.report import ModelError, Problem
+
+Source: TypeAlias = Path | str | bytes | onnx.ModelProto
+OLDEST_OPSET = 7
+_SIZE_LIMIT = 2**31 - 1
+
+
+@dataclass
+class Model:
+    """A model that parsed: its proto, where it came from, and a content hash."""
+
+    proto: onnx.ModelProto
+    title: str
+    folder: Path | None
+    digest: str
+
+
+def load(source: Source) -> Model:
+    """The model of `source`; raises `ModelError` for a file that is missing, truncated or no ONNX model."""
+    if isinstance(source, onnx.ModelProto):
+        proto, title, folder = source, source.graph.name or "model", None
+    elif isinstance(source, bytes):
+        proto, title, folder = _parse(source, "model"), "model", None
+    else:
+        path = Path(source)
+        title, folder = str(source), path.parent
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise ModelError(title, [Problem(f"cannot be read: {error.strerror or error}")]) from error
+        proto = _parse(data, title)
+    digest = hashlib.sha256(proto.SerializeToString(deterministic=True)).hexdigest()
+    model = Model(proto, title, folder, digest)
+    return _upgraded(model)
+
+
+def _parse(data: bytes, title: str) -> onnx.ModelProto:
+    hint = "give a file that onnx.checker accepts"
+    if not data:
+        raise ModelError(title, [Problem("the file is empty", hint)])
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except DecodeError as error:
+        reason = "not an ONNX model, or truncated: the protobuf message does not parse"
+        raise ModelError(title, [Problem(reason, hint)]) from error
+    if not proto.ir_version or not proto.HasField("graph") or not proto.opset_import:
+        reason = "not an ONNX model: it parses, but has no ir_version, opset_import or graph"
+        raise ModelError(title, [Problem(reason, hint)])
+    return proto
+
+
+def opset(proto: onnx.ModelProto, domain: str = "") -> int:
+    """The version of an operator set that the model imports; 0 when it does not."""
+    for entry in proto.opset_import:
+        if (entry.domain or "") in (domain, "ai.onnx" if domain == "" else domain):
+            return entry.version
+    return 0
+
+
+def _upgraded(model: Model) -> Model:
+    """Models older than opset 7 (whose broadcasting was explicit) go through the version converter."""
+    version = opset(model.proto)
+    if not 0 < version < OLDEST_OPSET:
+        return model
+    try:
+        model.proto = onnx.version_converter.convert_version(model.proto, OLDEST_OPSET)
+    except Exception as error:  # the converter raises whatever its C++ threw
+        reason = f"opset {version} cannot be converted to opset {OLDEST_OPSET}: {_one_line(error)}"
+        raise ModelError(model.title, [Problem(reason, "export the model with a newer opset")]) from error
+    return model
+
+
+def check(model: Model) -> list[Problem]:
+    """What `onnx.checker` says about the model, as at most one problem."""
+    if model.proto.ByteSize() > _SIZE_LIMIT or has_external_data(model.proto):
+        return []
+    try:
+        onnx.checker.check_model(model.proto)
+    except onnx.checker.ValidationError as error:
+        return [Problem(f"onnx.checker: {_one_line(error)}")]
+    return []
+
+
+def _one_line(error: BaseException) -> str:
+    text = str(error).split("==> Context:")[0]
+    return " ".join(text.split())
+
+
+def tensors_of(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """All initializers and tensor attributes of a graph and of the graphs nested in it."""
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+            for nested in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+                yield from tensors_of(nested)
+
+
+def has_external_data(proto: onnx.ModelProto) -> bool:
+    """Whether any tensor lives outside the model file."""
+    return any(external_data_helper.uses_external_data(tensor) for tensor in tensors_of(proto.graph))
+
+
+def external_problems(model: Model) -> list[Problem]:
+    """Everything wrong with the model's external data files: missing, too short, or outside the model's folder."""
+    problems = []
+    for tensor in tensors_of(model.proto.graph):
+        if external_data_helper.uses_external_data(tensor):
+            reason = _external_problem(model, tensor)
+            if reason:
+                problems.append(Problem(f'tensor "{tensor.name}": {reason[0]}', reason[1]))
+    return problems
+
+
+def _external_problem(model: Model, tensor: onnx.TensorProto) -> tuple[str, str] | None:
+    info = external_data_helper.ExternalDataInfo(tensor)
+    if model.folder is None:
+        return "has external data, but the model was not given as a file", "give the path of the model"
+    path = external_path(model.folder, info.location)
+    if path is None:
+        reason = f'its external data "{info.location}" lies outside the model\'s folder'
+        return reason, "keep the data beside the model"
+    if not path.is_file():
+        return f'its external data file "{info.location}" is missing', "put it beside the model"
+    end = (info.offset or 0) + tensor_bytes(tensor)
+    if path.stat().st_size < end:
+        reason = f'its external data file "{info.location}" has {path.stat().st_size} bytes, but needs {end}'
+        return reason, "the file is truncated: copy it again"
+    return None
+
+
+def external_path(folder: Path, location: str) -> Path | None:
+    """The file of an external tensor, or nothing when it is not inside `folder`."""
+    root = folder.resolve()
+    path = (root / location).resolve()
+    return path if path.is_relative_to(root) and not Path(location).is_absolute() else None
+
+
+def tensor_bytes(tensor: onnx.TensorProto) -> int:
+    """The size of a tensor's raw data."""
+    dtype = numpy_dtype(tensor.data_type)
+    count = int(np.prod(tensor.dims, dtype=np.int64))
+    bits = {"int4": 4, "uint4": 4, "float4_e2m1fn": 4, "int2": 2, "uint2": 2}.get(dtype.name, 8 * dtype.itemsize)
+    return (count * bits + 7) // 8
+
+
+def numpy_dtype(elem_type: int) -> np.dtype:
+    """The NumPy dtype of an ONNX element type."""
+    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
+
+
+def dtype_name(elem_type: int) -> str:
+    """The dtype name of an ONNX element type; `string` for strings."""
+    return "string" if elem_type == onnx.TensorProto.STRING else numpy_dtype(elem_type).name
+
+
+def array_of(model: Model, tensor: onnx.TensorProto) -> np.ndarray | Callable[[], np.ndarray]:
+    """The elements of a tensor: an array, or for external data a function that maps the file when called."""
+    if not external_data_helper.uses_external_data(tensor):
+        return numpy_helper.to_array(tensor)
+    folder = model.folder
+    assert folder is not None
+
+    def mapped() -> np.ndarray:
+        info = external_data_helper.ExternalDataInfo(tensor)
+        path = external_path(folder, info.location)
+        assert path is not None
+        dtype = numpy_dtype(tensor.data_type)
+        if tensor_bytes(tensor) == int(np.prod(tensor.dims, dtype=np.int64)) * dtype.itemsize:
+            shape = tuple(tensor.dims)
+            return np.memmap(path, dtype, "r", info.offset or 0, shape) if 0 not in shape else np.empty(shape, dtype)
+        return numpy_helper.to_array(tensor, str(folder))
+
+    return mapped

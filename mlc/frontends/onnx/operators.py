@@ -1,0 +1,27 @@
+"""Imports every operator family, which registers their importers."""
+
+from __future__ import annotations
+
+import importlib
+
+FAMILIES = (
+    "attention",
+    "control_flow",
+    "conv",
+    "elementwise",
+    "indexing",
+    "linalg",
+    "normalization",
+    "pool",
+    "quantization",
+    "random",
+    "recurrent",
+    "reduction",
+    "sequence",
+    "shape",
+    "signal",
+    "vision",
+)
+
+for _family in FAMILIES:
+    importlib.import_module(f"mlc.frontends.onnx.{_family}")

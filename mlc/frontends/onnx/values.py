@@ -1,0 +1,89 @@
+"""ONNX value types as arguments and MLIR types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import onnx
+from mlir import ir
+
+from mlc.frontends.common import types
+from mlc.frontends.common.builder import DYNAMIC
+from mlc.frontends.common.entry import Argument, DimRange, resolve
+from mlc.frontends.onnx import load
+from mlc.frontends.report import NodeError
+
+
+def input_argument(
+    value: onnx.ValueInfoProto, override: Sequence[int | str] | None, dims: Mapping[str, DimRange]
+) -> Argument:
+    """The argument of a graph input; `override` replaces its shape. `NodeError` without a usable type."""
+    kind = value.type.WhichOneof("value")
+    if kind in ("sequence_type", "optional_type"):
+        return Argument(value.name, kind.removesuffix("_type"), [], value_type(value.type))
+    if kind != "tensor_type":
+        raise NodeError(f"its type is {kind or 'missing'}", "only tensors, sequences and optionals are supported")
+    dtype = elem_dtype(value.type.tensor_type.elem_type)
+    shape = declared_shape(value.type.tensor_type)
+    if override is not None:
+        if shape is not None and len(shape) != len(override):
+            raise NodeError(f"it has rank {len(shape)}, but the given shape {list(override)} has {len(override)}")
+        _check_override(shape, override)
+        shape = list(override)
+    if shape is None:
+        raise NodeError("its rank is unknown", "give its shape")
+    return Argument(value.name, dtype, resolve(shape, dims))
+
+
+def _check_override(shape: list[int | str] | None, override: Sequence[int | str]) -> None:
+    for have, want in zip(shape or [], override, strict=False):
+        if isinstance(have, int) and have != want:
+            raise NodeError(f"the model fixes the shape {shape}, and {list(override)} was given")
+
+
+def elem_dtype(elem_type: int) -> str:
+    """The dtype name of an ONNX element type; `NodeError` for one without an MLIR type."""
+    try:
+        dtype = load.dtype_name(elem_type)
+        types.element_type(dtype)
+    except KeyError:
+        name = onnx.TensorProto.DataType.Name(elem_type)
+        raise NodeError(f"the element type {name} is not supported", "cast it outside the model") from None
+    return dtype
+
+
+def declared_shape(tensor: onnx.TypeProto.Tensor) -> list[int | str] | None:
+    """The extents of a tensor type, names for symbolic ones, `None` when the rank is unknown."""
+    if not tensor.HasField("shape"):
+        return None
+    shape: list[int | str] = []
+    for dim in tensor.shape.dim:
+        known = dim.HasField("dim_value") and dim.dim_value >= 0
+        shape.append(int(dim.dim_value) if known else dim.dim_param)
+    return shape
+
+
+def value_type(proto: onnx.TypeProto) -> ir.Type:
+    """The MLIR type of an ONNX type; unknown extents are dynamic."""
+    kind = proto.WhichOneof("value")
+    if kind == "sequence_type":
+        return sequence_of(value_type(proto.sequence_type.elem_type))
+    if kind == "optional_type":
+        return optional_of(value_type(proto.optional_type.elem_type))
+    if kind != "tensor_type":
+        raise NodeError(f"the type {kind or 'missing'} is not supported")
+    shape = declared_shape(proto.tensor_type)
+    if shape is None:
+        raise NodeError("a tensor of unknown rank", "give its shape in the model")
+    extents = [extent if isinstance(extent, int) else DYNAMIC for extent in shape]
+    return ir.RankedTensorType.get(extents, types.element_type(elem_dtype(proto.tensor_type.elem_type)))
+
+
+def sequence_of(element: ir.Type) -> ir.Type:
+    """`!mlc.seq<element>`."""
+    return ir.Type.parse(f"!mlc.seq<{element}>")
+
+
+def optional_of(element: ir.Type) -> ir.Type:
+    """`!mlc.optional<element>`."""
+    return ir.Type.parse(f"!mlc.optional<{element}>")
