@@ -8,7 +8,7 @@ from collections.abc import Callable
 import mlir.ir as ir
 from mlir.dialects import arith, cf, llvm, memref
 
-from mlc.passes.host.nodes import Table, node_name
+from mlc.passes.host.nodes import Tables, node_name
 from mlc.passes.host.runtime_calls import (
     Runtime,
     descriptor,
@@ -27,14 +27,10 @@ def entry_symbol(name: str) -> str:
 class EntryLowering:
     """Lowers one function in place."""
 
-    def __init__(
-        self, function: ir.Operation, runtime: Runtime, kernels: dict[str, int], nodes: Table, messages: Table
-    ) -> None:
+    def __init__(self, function: ir.Operation, runtime: Runtime, tables: Tables) -> None:
         self.function = function
         self.runtime = runtime
-        self.kernels = kernels
-        self.nodes = nodes
-        self.messages = messages
+        self.tables = tables
         self.entry: ir.Block = function.regions[0].blocks[0]
         self._polled = False
         self._weights: ir.Value | None = None
@@ -64,9 +60,7 @@ class EntryLowering:
         self._old = list(self.entry.arguments)
         self.rt = self.entry.add_argument(pointer, self.function.location)
         self._args = self.entry.add_argument(pointer, self.function.location)
-        self.function.attributes["function_type"] = ir.TypeAttr.get(
-            ir.FunctionType.get([pointer, pointer], [i32])
-        )
+        self.function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([pointer, pointer], [i32]))
         name = ir.StringAttr(self.function.attributes["sym_name"]).value
         self.function.attributes["sym_name"] = ir.StringAttr.get(entry_symbol(name))
         for attribute in ("arg_attrs", "res_attrs"):
@@ -125,7 +119,7 @@ class EntryLowering:
         ir.Operation.create("func.return", [], [value])
 
     def _node(self, op: ir.Operation) -> int:
-        return self.nodes.number(node_name(op.location))
+        return self.tables.nodes.number(node_name(op.location))
 
     # --- Operands -----------------------------------------------------------------------------------------
 
@@ -163,13 +157,13 @@ class EntryLowering:
         words += [arith.index_cast(i64_type(), size) for size in sizes]
         self._store_words(words)
         name = ir.FlatSymbolRefAttr(op.attributes["kernel"]).value
-        if name not in self.kernels:
+        if name not in self.tables.kernels:
             raise ValueError(f"no module for kernel @{name} (at {op.location})")
         kernel, grid = self.runtime.kernel(name)
-        number = i64_constant(self.kernels[name])
+        number, node = self.tables.launch(name, op.location)
         array = self.array if self.array is not None else llvm.ZeroOp(pointer_type()).result
-        failed = self.runtime.status("mlc_rt_launch", [self.rt, kernel, grid, array, number])
-        self._stop_if(failed, self._node(op))
+        failed = self.runtime.status("mlc_rt_launch", [self.rt, kernel, grid, array, i64_constant(number)])
+        self._stop_if(failed, node)
         self._polled = False
         op.erase()
 
@@ -179,7 +173,7 @@ class EntryLowering:
         holds = arith.extui(i64, op.operands[0])
         value = arith.index_cast(i64, op.operands[1])
         node = self._node(op)
-        message = self.messages.number(ir.StringAttr(op.attributes["message"]).value)
+        message = self.tables.messages.number(ir.StringAttr(op.attributes["message"]).value)
         operands = [self.rt, holds, i64_constant(node), i64_constant(message), value]
         self._stop_if(self.runtime.status("mlc_rt_check", operands), -1)
         op.erase()
@@ -276,8 +270,7 @@ def _largest_call(blocks: list[ir.Block]) -> int:
 
 def _uses_weights(blocks: list[ir.Block]) -> bool:
     return any(
-        op.operation.name == "mlc.buffer"
-        and ir.StringAttr(op.operation.attributes["where"]).value == "weights"
+        op.operation.name == "mlc.buffer" and ir.StringAttr(op.operation.attributes["where"]).value == "weights"
         for block in blocks
         for op in block.operations
     )

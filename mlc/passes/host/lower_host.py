@@ -7,7 +7,7 @@ import mlir.ir as ir
 from mlc.passes.base import Pass
 from mlc.passes.host.entry import EntryLowering
 from mlc.passes.host.isolate_host import host_module, kernel_modules
-from mlc.passes.host.nodes import Table
+from mlc.passes.host.nodes import Tables
 from mlc.passes.host.runtime_calls import Runtime
 
 
@@ -27,8 +27,9 @@ class LowerHost(Pass):
     cf.cond_br %failed, ^fail, ^next
     ```
 
-    The tables that numbers refer to are module attributes: `mlc.nodes` (source node names) and
-    `mlc.messages`.
+    The tables that numbers refer to are module attributes: `mlc.nodes` (source node names), `mlc.messages`
+    and `mlc.kernels` (name, template and nodes of every kernel). `mlc.memory` has the arena's size for
+    every entry.
     """
 
     dialects = ("llvm", "cf", "arith", "memref", "func")
@@ -38,14 +39,37 @@ class LowerHost(Pass):
         if host is None:
             raise ValueError("no host module; run mlc-isolate-host before")
         kernels = {name: number for number, (name, _) in enumerate(kernel_modules(op))}
-        nodes, messages = Table(), Table()
+        tables = Tables(kernels)
         runtime = Runtime(host.regions[0].blocks[0])
-        functions = [
-            c.operation for c in host.regions[0].blocks[0].operations if c.operation.name == "func.func"
-        ]
+        functions = [c.operation for c in host.regions[0].blocks[0].operations if c.operation.name == "func.func"]
+        memory: dict[str, ir.Attribute] = {}
         for function in functions:
-            if len(function.regions[0].blocks):
-                EntryLowering(function, runtime, kernels, nodes, messages).lower()
+            name = ir.StringAttr(function.attributes["sym_name"]).value
+            for attribute in ("mlc.arena", "mlc.arena_formula"):
+                if attribute in function.attributes:
+                    memory[name] = function.attributes[attribute]
+                    del function.attributes[attribute]
+            EntryLowering(function, runtime, tables).lower()
         runtime.declare()
-        op.attributes["mlc.nodes"] = nodes.attribute()
-        op.attributes["mlc.messages"] = messages.attribute()
+        op.attributes["mlc.nodes"] = tables.nodes.attribute()
+        op.attributes["mlc.messages"] = tables.messages.attribute()
+        op.attributes["mlc.kernels"] = _kernel_table(op, tables)
+        op.attributes["mlc.memory"] = ir.DictAttr.get(memory)
+
+
+def _kernel_table(program: ir.Operation, tables: Tables) -> ir.Attribute:
+    rows = []
+    for name, module in kernel_modules(program):
+        template = ""
+        if "mlc.schedule" in module.attributes:
+            schedule = ir.DictAttr(ir.ArrayAttr(module.attributes["mlc.schedule"])[0])
+            if "template" in schedule:
+                template = ir.StringAttr(schedule["template"]).value
+        nodes = [ir.StringAttr.get(node) for node in tables.launched.get(name, {})]
+        row = {
+            "name": ir.StringAttr.get(name),
+            "template": ir.StringAttr.get(template),
+            "nodes": ir.ArrayAttr.get(nodes),
+        }
+        rows.append(ir.DictAttr.get(row))
+    return ir.ArrayAttr.get(rows)

@@ -1,0 +1,288 @@
+"""One compilation: the module and its weights on their way through the phases, and the artefact at the end."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mlir import ir
+
+import mlc.compiler_setup  # noqa: F401
+from mlc import __version__, _native
+from mlc.codegen.cache import ObjectCache
+from mlc.codegen.object import CodegenError, CompiledUnit, Target, Unit, compile_units
+from mlc.driver import PHASES, InternalError, Options, Progress, UsageError
+from mlc.packaging import build_program, weight_image
+from mlc.passes.base import PipelineError, run_pipeline
+from mlc.pipelines import cpu as cpu_pipeline
+from mlc.targets.cpu import CpuTarget, resolve
+from mlc.weights import Store, registry
+
+# One compilation at a time may use the store of a model: passes find it by its key.
+_LOCKS: dict[str, threading.Lock] = {}
+
+
+class Compilation:
+    """Runs once: `run` takes a source to a file."""
+
+    def __init__(self, options: Options, progress: Progress | None = None) -> None:
+        self.options = options
+        self._progress = progress
+        self.context = ir.Context()
+        self.module: ir.Module
+        self.store: Store
+        self.target: CpuTarget
+
+    def run(self, source: Any, output: Path) -> Path:
+        """Compiles `source` and writes `output`; nothing is left there when it fails. Returns the path
+        written.
+        """
+        with self.context, ir.Location.unknown():
+            done = self._begin(source)
+            lock = _LOCKS.setdefault(self.store.key, threading.Lock())
+            with lock:
+                registry.register(self.store)
+                try:
+                    return self._phases(done, output)
+                finally:
+                    registry.release(self.store.key)
+
+    # --- The source -------------------------------------------------------------------------------------------
+
+    def _begin(self, source: Any) -> str | None:
+        """Makes the module and the store; returns the phase that the module has completed, if any."""
+        if isinstance(source, (str, Path)) and Path(source).suffix == ".mlir":
+            done: str | None = self._read(Path(source))
+        elif self.options.from_phase is not None:
+            raise UsageError(
+                f"from phase '{self.options.from_phase}' needs an .mlir file that an earlier compilation wrote"
+            )
+        else:
+            with self._stage("import"):
+                self._import(source)
+            done = None
+        self._resolve_target()
+        attributes = self.module.operation.attributes
+        if not self.store.key:
+            self.store.key = _text(attributes, "mlc.source") or hashlib.sha256(_asm(self.module).encode()).hexdigest()
+        attributes["mlc.store"] = ir.StringAttr.get(self.store.key)
+        return done
+
+    def _import(self, source: Any) -> None:
+        from mlc.frontends.common.entry import DimRange
+        from mlc.frontends.onnx import import_model
+
+        self.store = Store()
+        self.module = import_model(
+            source,
+            self.context,
+            store=self.store,
+            input_shapes=self.options.inputs,
+            dims={name: DimRange(*limits) for name, limits in self.options.dims.items()},
+            outputs=self.options.outputs,
+        )
+
+    def _read(self, path: Path) -> str:
+        """The module of an `.mlir` file and its store; the phase it has completed is what it says, or what it
+        is told.
+        """
+        try:
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"cannot read '{path}': {error.strerror}") from error
+        try:
+            self.module = ir.Module.parse(text)
+        except ir.MLIRError as error:
+            raise UsageError(f"'{path}' is no valid IR: {error}") from error
+        for name in ("inputs", "dims", "outputs"):
+            if getattr(self.options, name):
+                raise UsageError(f"'{name}' is decided when a model is imported; '{path}' has been")
+        weights = path.with_suffix(".weights")
+        self.store = Store.load(weights) if weights.exists() else Store()
+        said = _text(self.module.operation.attributes, "mlc.phase")
+        wanted = self.options.from_phase
+        if said and wanted and said != wanted:
+            raise UsageError(f"'{path}' has completed phase '{said}', not '{wanted}'")
+        done = said or wanted
+        if not done:
+            raise UsageError(f"'{path}' does not say which phase it has completed; say it with --from")
+        if done not in PHASES:
+            raise UsageError(f"'{path}' names an unknown phase '{done}'")
+        return done
+
+    def _resolve_target(self) -> None:
+        """The CPU is chosen once; a module that has been through a phase remembers it."""
+        attributes = self.module.operation.attributes
+        if "mlc.target" in attributes:
+            kept = {named.name: named.attr for named in ir.DictAttr(attributes["mlc.target"])}
+            names = [ir.StringAttr(kept[k]).value for k in ("triple", "cpu", "features", "required")]
+            self.target = CpuTarget(*names)
+            self.opt_level = ir.IntegerAttr(kept["opt_level"]).value
+            if self.options.cpu is not None and resolve(self.options.cpu, _native.host_info()) != self.target:
+                raise UsageError(f"the IR was made for CPU '{self.target.cpu}', not for '{self.options.cpu}'")
+            return
+        try:
+            self.target = resolve(self.options.cpu or "native", _native.host_info())
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+        self.opt_level = 3 if self.options.opt_level is None else self.options.opt_level
+        values: dict[str, ir.Attribute] = {
+            name: ir.StringAttr.get(getattr(self.target, name)) for name in ("triple", "cpu", "features", "required")
+        }
+        values["opt_level"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.opt_level)
+        attributes["mlc.target"] = ir.DictAttr.get(values)
+
+    # --- Phases -----------------------------------------------------------------------------------------------
+
+    def _phases(self, done: str | None, output: Path) -> Path:
+        phases = cpu_pipeline.phases(self.target)
+        first = 0 if done is None else PHASES.index(done) + 1
+        for number, (name, passes) in enumerate(phases):
+            if number < first:
+                continue
+            if passes:
+                with self._stage(name):
+                    self._run_passes(name, passes)
+            self.module.operation.attributes["mlc.phase"] = ir.StringAttr.get(name)
+            self._dump(number, name)
+            if self.options.verify_each:
+                self._verify(name)
+            if self.options.emit == name:
+                return self._write_stage(output)
+        return self._artefact(output)
+
+    def _run_passes(self, phase: str, passes: list[str]) -> None:
+        before = self.module.operation.clone(ip=False)
+        try:
+            run_pipeline(self.module.operation, passes)
+        except PipelineError as error:
+            command = f"// mlc-opt --pass-pipeline='builtin.module({','.join(passes)})'\n"
+            text = command + before.get_asm(enable_debug_info=True)
+            raise self._bug(phase, str(error), text) from error
+        finally:
+            before.erase()
+
+    def _bug(self, stage: str, message: str, text: str) -> InternalError:
+        """The error to raise, with a file that shows the bug where the caller wants one."""
+        path = self.options.reproducer
+        if path is None:
+            return InternalError(stage, message, None)
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError:
+            return InternalError(stage, message, None)
+        return InternalError(stage, message, path)
+
+    def _verify(self, phase: str) -> None:
+        from mlc.passes.verify import verify_phase
+
+        try:
+            verify_phase(self.module, phase)
+        except ValueError as error:
+            raise self._bug(phase, str(error), _asm(self.module)) from error
+
+    def _dump(self, number: int, phase: str) -> None:
+        if self.options.dump_ir is not None:
+            self.options.dump_ir.mkdir(parents=True, exist_ok=True)
+            path = self.options.dump_ir / f"{number:02}-{phase}.mlir"
+            path.write_text(f"{self.module}\n", encoding="utf-8")
+
+    def _write_stage(self, output: Path) -> Path:
+        """The module with its locations, and the store beside it."""
+        if output.suffix != ".mlir":
+            raise UsageError(f"'{output}': IR is written to a file that ends in .mlir")
+        self.store.save(output.with_suffix(".weights"))
+        output.write_text(_asm(self.module), encoding="utf-8")
+        return output
+
+    # --- Code generation --------------------------------------------------------------------------------------
+
+    def _units(self) -> list[Unit]:
+        """The modules to compile, in order. Locations are no part of their text: they do not change the
+        code.
+        """
+        units = []
+        for child in self.module.body.operations:
+            if child.operation.name == "builtin.module":
+                name = ir.StringAttr(child.operation.attributes["sym_name"]).value
+                units.append(Unit(name, child.operation.get_asm(), "mlc.kernel" in child.operation.attributes))
+        return units
+
+    def _compile(self) -> list[CompiledUnit]:
+        units = self._units()
+        target = Target(self.target.triple, self.target.cpu, self.target.features, self.opt_level)
+        cache = ObjectCache() if self.options.cache else None
+        began, done = time.perf_counter(), 0
+        self._report("object", 0, len(units), 0.0)
+
+        def count(_: CompiledUnit) -> None:
+            nonlocal done
+            done += 1
+            self._report("object", done, len(units), time.perf_counter() - began)
+
+        version = f"{__version__}-{_native_version()}"
+        try:
+            return compile_units(units, target, version=version, jobs=self.options.jobs, cache=cache, progress=count)
+        except CodegenError as error:
+            raise self._bug("object", str(error), error.unit.text) from error
+
+    def _artefact(self, output: Path) -> Path:
+        from mlc.codegen.link import LinkError, link_library
+        from mlc.codegen.program import emit_program
+
+        compiled = self._compile()
+        stem = output.stem if self.options.weights == "external" else None
+        with self._stage("library"), weight_image(self.module, self.store, output, stem) as image:
+            program = build_program(self.module, self.target, image)
+            objects = [unit.data for unit in compiled] + [emit_program(program, self.target.triple)]
+            if self.options.emit == "object":
+                return self._write_objects(output, compiled, objects[-1])
+            if not output.parent.is_dir():
+                raise LinkError(f"the folder '{output.parent}' does not exist")
+            link_library(objects, output, image.embedded)
+            image.publish()
+        return output
+
+    def _write_objects(self, folder: Path, compiled: list[CompiledUnit], program: bytes) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        for unit in compiled:
+            (folder / f"{unit.name}.o").write_bytes(unit.data)
+        (folder / "program.o").write_bytes(program)
+        return folder
+
+    # --- Progress ---------------------------------------------------------------------------------------------
+
+    def _report(self, stage: str, done: int, total: int, seconds: float) -> None:
+        if self._progress is not None:
+            self._progress(stage, done, total, seconds)
+
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        began = time.perf_counter()
+        self._report(name, 0, 1, 0.0)
+        yield
+        self._report(name, 1, 1, time.perf_counter() - began)
+
+
+def _asm(module: ir.Module) -> str:
+    """The module with its locations: what a later compilation goes on from."""
+    return module.operation.get_asm(enable_debug_info=True) + "\n"
+
+
+def _text(attributes: Any, name: str) -> str:
+    return ir.StringAttr(attributes[name]).value if name in attributes else ""
+
+
+def _native_version() -> str:
+    """A hash of the native module: code generation may differ between builds of one version."""
+    digest = hashlib.blake2b(digest_size=8)
+    with io.FileIO(_native.__file__) as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()

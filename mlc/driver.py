@@ -1,0 +1,156 @@
+"""Drives a compilation: a model through the phases of `mlc/pipelines` and code generation into one shared
+library.
+
+All state is in the module and the weight store that it names, so a compilation may stop after any phase
+(`emit`) and go on from the two files that were written, `x.mlir` and `x.weights`, to the same bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlc.runtime.loader import Model
+
+PHASES = ("import", "simplify", "decompose", "layout", "linalg", "kernels", "schedule", "tile", "buffers", "llvm")
+STAGES = (*PHASES, "object", "library")
+SUFFIXES = {"object": ".objects", "library": ".so"}
+
+# (stage, steps done, steps in all, seconds since the stage began); called at the beginning and the end of a stage.
+Progress = Callable[[str, int, int, float], None]
+
+
+class UsageError(ValueError):
+    """The options do not make sense, alone or together."""
+
+
+class InternalError(RuntimeError):
+    """A step failed on an input that the steps before it accepted. `reproducer` is a file that shows it, if
+    one exists.
+    """
+
+    def __init__(self, stage: str, message: str, reproducer: Path | None) -> None:
+        where = f"\nreproducer: {reproducer}" if reproducer else ""
+        super().__init__(f"phase '{stage}' failed; this is a bug in mlc\n{message}{where}")
+        self.stage = stage
+        self.reproducer = reproducer
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a compilation is asked to do; see `compile` for the meaning of each."""
+
+    target: str = "cpu"
+    cpu: str | None = None  # None: what the IR says, else "native"
+    emit: str = "library"
+    from_phase: str | None = None
+    dump_ir: Path | None = None
+    inputs: Mapping[str, Sequence[int | str]] = field(default_factory=dict)
+    dims: Mapping[str, tuple[int, int | None, int]] = field(default_factory=dict)
+    outputs: tuple[str, ...] | None = None
+    precision: str = "fp32"
+    weights: str = "embed"
+    jobs: int | None = None
+    opt_level: int | None = None
+    verify_each: bool = False
+    cache: bool = True
+    reproducer: Path | None = None
+
+    def __post_init__(self) -> None:
+        self._choice("target", ("cpu",))
+        self._choice("emit", STAGES)
+        self._choice("precision", ("fp32",))
+        self._choice("weights", ("embed", "external"))
+        if self.from_phase is not None:
+            self._choice("from_phase", PHASES)
+            if STAGES.index(self.from_phase) >= STAGES.index(self.emit):
+                raise UsageError(f"nothing lies between phase '{self.from_phase}' and '{self.emit}'")
+        if self.opt_level is not None:
+            self._choice("opt_level", (0, 1, 2, 3))
+        if self.jobs is not None and self.jobs < 1:
+            raise UsageError("jobs must be at least 1")
+
+    def _choice(self, name: str, allowed: Sequence[object]) -> None:
+        value = getattr(self, name)
+        if value not in allowed:
+            listed = ", ".join(str(a) for a in allowed)
+            raise UsageError(f"{name.replace('_', ' ')} '{value}' is not one of: {listed}")
+
+
+def compile(
+    source: Any, *, output: str | os.PathLike[str] | None = None, progress: Progress | None = None, **options: Any
+) -> Model | Path:
+    """Compiles a model and loads it.
+
+    `source` is an ONNX file, the bytes of one, an `onnx.ModelProto`, or an `.mlir` file that an earlier
+    compilation has written; `output` the file to write (default: a temporary one, which the returned model
+    owns).
+
+    Options: `target` ("cpu"); `cpu` ("native" or a name, `mlc.targets.cpu`); `emit` (the phase to stop
+    after, "object" or "library"); `from_phase` (the phase that an `.mlir` source has completed; it says so
+    itself); `dump_ir` (a folder for the IR after every phase); `inputs` (`{name: shape}`, strings name
+    dynamic dimensions); `dims` (`{name: extent}` or `{name: (lowest, highest or None, multiple)}`);
+    `outputs` (names of the values to return); `precision` ("fp32"); `weights` ("embed" or "external");
+    `jobs` (threads of code generation); `opt_level` (0 to 3); `verify_each` (check the IR contract after
+    every phase); `cache` (use the cache of compiled kernels); `reproducer` (where to write the IR that
+    shows a bug).
+
+    Returns the loaded model, or the path that was written when `emit` is not "library". Raises `UsageError`
+    for options that make no sense, `mlc.frontends.report.ModelError` for a model that cannot be compiled,
+    `LinkError` when this machine cannot link, `InternalError` otherwise.
+    """
+    parsed = make_options(**options)
+    if output is None and parsed.emit != "library":
+        raise UsageError(f"emit '{parsed.emit}' needs an output file")
+    if output is None and parsed.weights == "external":
+        raise UsageError("external weights need an output file")
+    from mlc.compilation import Compilation
+
+    if output is not None:
+        path = Compilation(parsed, progress).run(source, Path(output))
+        return _load(path) if parsed.emit == "library" else path
+    with tempfile.TemporaryDirectory(prefix="mlc-") as folder:
+        # The library stays mapped after its file is gone.
+        return _load(Compilation(parsed, progress).run(source, Path(folder) / "model.so"))
+
+
+def make_options(**options: Any) -> Options:
+    """The options, with convenient spellings normalised. Raises UsageError."""
+    known = {f.name for f in fields(Options)}
+    unknown = sorted(set(options) - known)
+    if unknown:
+        raise UsageError(f"unknown option '{unknown[0]}'; known are {', '.join(sorted(known))}")
+    values = dict(options)
+    for name in ("inputs", "dims"):
+        if values.get(name) is None:
+            values.pop(name, None)
+    if "dims" in values:
+        values["dims"] = {name: _range(name, extent) for name, extent in values["dims"].items()}
+    if values.get("outputs") is not None:
+        values["outputs"] = tuple(values["outputs"])
+    for name in ("dump_ir", "reproducer"):
+        if values.get(name) is not None:
+            values[name] = Path(values[name])
+    return Options(**values)
+
+
+def _range(name: str, extent: Any) -> tuple[int, int | None, int]:
+    """A range of extents from an integer, a pair or a triple."""
+    if isinstance(extent, int):
+        extent = (extent, extent, 1)
+    parts = tuple(extent)
+    low, high, multiple = (*parts, 1) if len(parts) == 2 else parts
+    if low < 0 or multiple < 1 or (high is not None and high < low):
+        raise UsageError(f"dimension '{name}': {low}..{high} in steps of {multiple} is no range")
+    return low, high, multiple
+
+
+def _load(path: Path) -> Model:
+    from mlc.runtime.loader import load
+
+    return load(path)

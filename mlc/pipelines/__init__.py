@@ -1,0 +1,1 @@
+"""The whole compiler, as lists of passes: one module a target."""

@@ -1,0 +1,44 @@
+"""The compiler for CPUs: its phases in order, and the passes of each.
+
+A phase ends where its last pass ends; `docs/ir.md` says what the IR may contain there. `import` is done by a front end
+and has only clean-up here. After `tile` nothing touches a kernel until code generation turns each one, on its own, into
+an object: clean-up passes of the later phases are anchored at the host's functions.
+"""
+
+from __future__ import annotations
+
+from mlc.targets.cpu import CpuTarget
+
+Phase = tuple[str, list[str]]
+
+
+def phases(target: CpuTarget) -> list[Phase]:
+    """All phases with their passes for `target`."""
+    return [
+        ("import", []),
+        ("simplify", ["canonicalize", "cse"]),
+        ("decompose", ["canonicalize", "cse"]),
+        ("layout", []),
+        ("linalg", ["mlc-lower-to-linalg", "canonicalize", "cse"]),
+        ("kernels", ["mlc-count-nonzero", "mlc-plan-fusion", "mlc-outline-kernels", "mlc-dedupe-kernels"]),
+        (
+            "schedule",
+            [
+                f"mlc-assign-schedules{{vector-bits={target.vector_bits} vector-registers={target.vector_registers}}}",
+                "mlc-pack-weights",
+            ],
+        ),
+        ("tile", ["mlc-expand-kernels"]),
+        (
+            "buffers",
+            [
+                "mlc-place-weights",
+                "mlc-bufferize-host",
+                "func.func(canonicalize,cse)",
+                "mlc-plan-arena",
+                "mlc-materialize-buffers",
+                "func.func(canonicalize,cse)",
+            ],
+        ),
+        ("llvm", ["mlc-isolate-host", "mlc-host-to-cfg", "mlc-lower-host", "mlc-convert-host"]),
+    ]

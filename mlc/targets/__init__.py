@@ -1,0 +1,1 @@
+"""What the chips that mlc generates code for have."""

@@ -1,0 +1,75 @@
+"""CPU targets: what LLVM is told, what the artefact checks before it runs, and what schedules are made for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_V1 = ("cmov", "cx8", "fxsr", "mmx", "sse", "sse2")
+_V2 = (*_V1, "crc32", "cx16", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2")
+_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
+_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+_VNNI = (*_V4, "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512bitalg", "avx512vnni", "avx512vpopcntdq")
+# The levels of the x86-64 psABI, and the vector extensions of common CPUs on top of them. Code for a named CPU uses
+# these features and no others, so the run-time check is exact.
+NAMED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "x86-64": ("x86-64", _V1),
+    "x86-64-v2": ("x86-64-v2", _V2),
+    "x86-64-v3": ("x86-64-v3", _V3),
+    "x86-64-v4": ("x86-64-v4", _V4),
+    "haswell": ("x86-64-v3", _V3),
+    "znver3": ("x86-64-v3", _V3),
+    "skylake-avx512": ("x86-64-v4", _V4),
+    "cascadelake": ("x86-64-v4", (*_V4, "avx512vnni")),
+    "icelake-server": ("x86-64-v4", _VNNI),
+    "sapphirerapids": ("x86-64-v4", (*_VNNI, "avx512bf16", "avx512fp16")),
+    "znver4": ("x86-64-v4", (*_VNNI, "avx512bf16")),
+    "znver5": ("x86-64-v4", (*_VNNI, "avx512bf16")),
+}
+# What generated code may contain; the rest of what a host has (virtualisation, random numbers) need not be checked.
+_CODE = {*_VNNI, "avx512bf16", "avx512fp16", "avxvnni", "avxifma", "avxvnniint8", "avxneconvert", "gfni"}
+
+
+@dataclass(frozen=True)
+class CpuTarget:
+    """A CPU to generate code for.
+
+    `cpu` and `features` are what LLVM gets; `required` is what the artefact checks (`+avx2,+fma,…`).
+    """
+
+    triple: str
+    cpu: str
+    features: str
+    required: str
+
+    @property
+    def vector_bits(self) -> int:
+        """The width of a vector register."""
+        names = set(self.required.split(","))
+        return 512 if "+avx512f" in names else 256 if "+avx" in names else 128
+
+    @property
+    def vector_registers(self) -> int:
+        """How many vector registers there are."""
+        return 32 if self.vector_bits == 512 else 16
+
+
+def known_names() -> list[str]:
+    """What `resolve` accepts."""
+    return ["native", *NAMED]
+
+
+def resolve(cpu: str, host: dict[str, object]) -> CpuTarget:
+    """The target `cpu` names; `host` is what `mlc._native.host_info` says of this machine.
+
+    Raises ValueError for an unknown name.
+    """
+    triple = str(host["triple"])
+    if cpu == "native":
+        features = [str(f) for f in host["features"]]  # type: ignore[attr-defined]
+        required = [f for f in features if f[0] == "+" and f[1:] in _CODE]
+        return CpuTarget(triple, str(host["cpu"]), ",".join(features), ",".join(required))
+    if cpu not in NAMED:
+        raise ValueError(f"unknown CPU '{cpu}'; known are {', '.join(known_names())}")
+    level, names = NAMED[cpu]
+    listed = ",".join(f"+{name}" for name in names)
+    return CpuTarget(triple, level, listed, listed)
