@@ -170,6 +170,25 @@ def check_lowering(text: str, *inputs: np.ndarray, tolerance: float = 1e-5) -> s
     return lowered
 
 
+def check_decomposition(text: str, *inputs: np.ndarray, tolerance: float = 1e-5) -> str:
+    """Decomposes every composite of the function in `text`; the result, interpreted as well as lowered and run, has to
+    agree with the interpreter's composites. Gives the decomposed IR."""
+    from mlc.passes.decompose.decompose import decompose_region
+    from mlc.passes.lower.lower_to_linalg import lower_function
+
+    with context(), ir.Location.name("node"):
+        module = ir.Module.parse(text)
+        expected = interpret(module, inputs)
+        decompose_region(module.operation)
+        assert module.operation.verify()
+        decomposed = str(module)
+        compare(interpret(module, inputs), expected, tolerance)
+        lower_function(entry(module))
+        assert module.operation.verify()
+        compare(execute(module, inputs), expected, tolerance)
+    return decomposed
+
+
 def compare(got: Sequence[np.ndarray], expected: Sequence[Any], tolerance: float = 1e-5) -> None:
     """Equal shapes and close values; integers and bools exactly."""
     assert len(got) == len(expected)

@@ -77,6 +77,8 @@ def peel(source: Source) -> Source:
 
 
 def _peeled(op: ir.Operation, exprs: list[ir.AffineExpr], shape: list[int], expand: bool) -> list[ir.AffineExpr] | None:
+    if not exprs and not expand:
+        return [const(0)] * len(shape)
     result: list[ir.AffineExpr] = []
     for number, group in enumerate(op.attributes["reassociation"]):
         positions = [a.value for a in group]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from mlir import ir
 from mlir.dialects import arith
 
 from mlc import _native
+from mlc.dims import DimAnalysis
 from mlc.passes.adaptor import DYNAMIC, OpAdaptor, Size, shape_of
 from mlc.passes.lower.to_linalg import scalar
 from mlc.passes.lower.to_linalg.builder import Source, const, dim
 from mlc.passes.lower.to_linalg.sizes import extent, simplified
 
-Extents = list[ir.AffineExpr | None]
+Extents: TypeAlias = "list[ir.AffineExpr]"
 
 
 class DimFacts:
@@ -23,26 +25,25 @@ class DimFacts:
     """
 
     def __init__(self, function: ir.Operation) -> None:
-        from mlc.dims import DimAnalysis
-
         analysis = DimAnalysis(function)
-        self._facts: dict[ir.Operation, tuple[list[Extents], list[Extents]]] = {}
+        self.symbols = analysis.symbols
+        self._facts: dict[ir.Value, tuple[list[Extents], list[Extents]]] = {}
 
         def extents(values: Sequence[ir.Value]) -> list[Extents]:
             return [list(analysis.dims(v)) if isinstance(v.type, ir.RankedTensorType) else [] for v in values]
 
         def visit(op: ir.Operation) -> ir.WalkResult:
-            if op.name.startswith("mlc."):
-                self._facts[op] = (extents(op.operands), extents(op.results))
+            if op.name.startswith("mlc.") and len(op.results):
+                self._facts[op.results[0]] = (extents(op.operands), extents(op.results))
             return ir.WalkResult.ADVANCE
 
         function.walk(visit)
 
     def operand(self, op: ir.Operation, number: int) -> Extents:
-        return self._facts[op][0][number]
+        return self._facts[op.results[0]][0][number]
 
     def result(self, op: ir.Operation, number: int) -> Extents:
-        return self._facts[op][1][number]
+        return self._facts[op.results[0]][1][number]
 
 
 class Lowering(OpAdaptor):
@@ -67,8 +68,7 @@ class Lowering(OpAdaptor):
         sizes = [shape_of(self.operand(n))[i] for n, i in (a, b)]
         if DYNAMIC not in sizes:
             return sizes[0] == sizes[1]
-        left, right = self.facts.operand(self.op, a[0])[a[1]], self.facts.operand(self.op, b[0])[b[1]]
-        return left is not None and left == right
+        return self.facts.operand(self.op, a[0])[a[1]] == self.facts.operand(self.op, b[0])[b[1]]
 
     def broadcast(self, numbers: Sequence[int], rank: int, keep: int = 0) -> list[Source]:
         """Operands `numbers` read at the result's coordinates, NumPy-broadcast in all but the last `keep` dimensions
@@ -99,7 +99,8 @@ class Lowering(OpAdaptor):
                 others.append((other, where, shape_of(self.operand(other))[where]))
         if size == 1:
             return "same" if all(s == 1 for _, _, s in others) else "zero"
-        if size != DYNAMIC or all(s == 1 for _, _, s in others):
+        lowest, _ = self.facts.symbols.range(self.facts.operand(self.op, number)[position])
+        if size != DYNAMIC or all(s == 1 for _, _, s in others) or (lowest is not None and lowest > 1):
             return "same"
         equal = all(s == 1 or self.same_extent((number, position), (o, w)) for o, w, s in others)
         return "same" if equal else "dynamic"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 from mlir import ir
 from mlir.dialects import arith, linalg, scf, tensor
@@ -71,7 +70,7 @@ def _matched(op: Lowering, value: ir.Value, sizes: list[Size]) -> tuple[Groups, 
     outputs: Groups = []
     start_in = start_out = 0
     while start_in < len(left) or start_out < len(right):
-        end_in, end_out = _next_cut(left, right, start_in, start_out)
+        end_in, end_out = _next_cut(op, left, right, start_in, start_out)
         inputs.append(list(range(start_in, end_in)))
         outputs.append(list(range(start_out, end_out)))
         start_in, start_out = end_in, end_out
@@ -91,64 +90,33 @@ def _without_empty(inputs: Groups, outputs: Groups) -> tuple[Groups, Groups]:
     return [m[0] for m in merged], [m[1] for m in merged]
 
 
-Factor: TypeAlias = "int | ir.AffineExpr | None"
-
-
-def _factors(op: Lowering, value: ir.Value, of_input: bool) -> list[Factor]:
+def _factors(op: Lowering, value: ir.Value, of_input: bool) -> Extents:
     shape = shape_of(value) if of_input else list(op.types[0].shape)
-    facts: Extents = op.facts.operand(op.op, 0) if of_input else op.facts.result(op.op, 0)
-    return [s if s != DYNAMIC else f for s, f in zip(shape, facts, strict=True)]
+    facts = op.facts.operand(op.op, 0) if of_input else op.facts.result(op.op, 0)
+    constant = op.facts.symbols.constant
+    return [constant(s) if s != DYNAMIC else f for s, f in zip(shape, facts, strict=True)]
 
 
-class _Product:
-    """A product of factors: a number times a multiset of symbolic extents; comparable unless a factor is unknown."""
-
-    def __init__(self) -> None:
-        self.number = 1
-        self.symbols: list[str] = []
-
-    def times(self, factor: Factor) -> None:
-        if isinstance(factor, int):
-            self.number *= factor
-            return
-        text = str(factor) if factor is not None else f"unknown {id(self)} {len(self.symbols)}"
-        while factor is not None and isinstance(factor, ir.AffineMulExpr) and _is_constant(factor.rhs):
-            self.number *= ir.AffineConstantExpr(factor.rhs).value
-            factor = factor.lhs.maybe_downcast()
-            text = str(factor)
-        self.symbols = sorted([*self.symbols, text])
-
-    def equals(self, other: _Product) -> bool:
-        return self.number == other.number and self.symbols == other.symbols
-
-
-def _is_constant(expr: ir.AffineExpr) -> bool:
-    return isinstance(expr.maybe_downcast(), ir.AffineConstantExpr)
-
-
-def _next_cut(left: list[Factor], right: list[Factor], start_in: int, start_out: int) -> tuple[int, int]:
+def _next_cut(op: Lowering, left: Extents, right: Extents, start_in: int, start_out: int) -> tuple[int, int]:
     """The nearest pair of ends at which both products agree; the ends of both shapes where there is none."""
     if start_in == len(left) or start_out == len(right):
         return len(left), len(right)
-    products_in, products_out = _prefixes(left[start_in:]), _prefixes(right[start_out:])
-    best = (len(left), len(right))
+    products_in, products_out = _prefixes(op, left[start_in:]), _prefixes(op, right[start_out:])
+    zero = op.facts.symbols.constant(0)
     for total in range(2, len(products_in) + len(products_out) + 1):
         for i in range(1, total):
             j = total - i
-            if i > len(products_in) or j > len(products_out) or products_in[i - 1].number == 0:
+            if i > len(products_in) or j > len(products_out) or products_in[i - 1] == zero:
                 continue
-            if products_in[i - 1].equals(products_out[j - 1]):
+            if products_in[i - 1] == products_out[j - 1]:
                 return start_in + i, start_out + j
-    return best
+    return len(left), len(right)
 
 
-def _prefixes(factors: list[Factor]) -> list[_Product]:
-    products = []
-    for end in range(1, len(factors) + 1):
-        product = _Product()
-        for factor in factors[:end]:
-            product.times(factor)
-        products.append(product)
+def _prefixes(op: Lowering, factors: Extents) -> Extents:
+    products = [factors[0]]
+    for factor in factors[1:]:
+        products.append(op.facts.symbols.mul(products[-1], factor))
     return products
 
 
@@ -167,7 +135,7 @@ def broadcast(op: Lowering) -> ir.Value:
             exprs.append(const(0))
             continue
         exprs.append(dim(position))
-        if size == DYNAMIC and (facts_in[i] is None or facts_in[i] != facts_out[position]):
+        if size == DYNAMIC and facts_in[i] != facts_out[position]:
             dynamic.add(i)
     return pointwise(sizes, element(value), [Source(value, exprs, dynamic)], _first)
 
@@ -248,7 +216,7 @@ def _is_affine(op: Lowering, offsets: list[Size], strides: list[Size], sizes: li
             return False
         if offset == 0 and stride == 1 and sizes[i] != 1:
             dynamic = shape[i] == DYNAMIC
-            equal = facts_in[i] is not None and facts_in[i] == facts_out[i] if dynamic else shape[i] == sizes[i]
+            equal = facts_in[i] == facts_out[i] if dynamic else shape[i] == sizes[i]
             if not equal:
                 return False
     return True

@@ -54,7 +54,7 @@ def test_conv(case: tuple, layout: str) -> None:
         x, w, y = [2, inputs, *sizes], [outputs, inputs // groups, *taps], [2, outputs, *out]
     else:
         x, w, y = [2, *sizes, inputs], [*taps, inputs // groups, outputs], [2, *out, outputs]
-    attrs = f'{{strides = {ints(strides)}, padding = {ints(padding)}, dilations = {ints(dilations)}, '
+    attrs = f"{{strides = {ints(strides)}, padding = {ints(padding)}, dilations = {ints(dilations)}, "
     attrs += f'groups = {groups} : i64, layout = "{layout}"}}'
     text = f"""func.func @f(%x: {kind(x)}, %w: {kind(w)}, %b: {kind([outputs])}) -> {kind(y)} {{
       %r = mlc.conv %x, %w bias(%b : {kind([outputs])}) {attrs} : {kind(x)}, {kind(w)} -> {kind(y)}

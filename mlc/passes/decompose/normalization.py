@@ -1,0 +1,103 @@
+"""Normalizations: means and variances in two passes, narrow floats in `f32`."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlc.passes.adaptor import DYNAMIC, OpAdaptor, element
+from mlc.passes.decompose import build as b
+from mlc.passes.decompose import decomposition
+
+
+@decomposition("mlc.softmax")
+@b.widened
+def softmax(op: OpAdaptor, x: ir.Value) -> ir.Value:
+    """`exp(x - max) / sum`, or `x - max - log(sum)`."""
+    axes = [op.int("axis")]
+    shifted = b.sub(x, b.reduce("max", x, axes))
+    exponential = b.unary("exp", shifted)
+    total = b.reduce("sum", exponential, axes)
+    if op.flag("log"):
+        return b.sub(shifted, b.unary("log", total))
+    return b.div(exponential, total)
+
+
+@decomposition("mlc.batch_norm")
+@b.widened
+def batch_norm(op: OpAdaptor, x: ir.Value) -> ir.Value:
+    """`(x - mean) * (scale / sqrt(variance + epsilon)) + bias`: the factor is per channel and constant in inference."""
+    scale, bias, mean, variance = (b.cast(v, element(x)) for v in op.operands[1:])
+    rank = x.type.rank
+    factor = b.div(scale, b.unary("sqrt", b.add(variance, op.float("epsilon"))))
+    if rank < 2:
+        return b.add(b.mul(b.sub(x, mean), factor), bias)
+    centered = b.sub(x, b.channelwise(mean, rank))
+    return b.add(b.mul(centered, b.channelwise(factor, rank)), b.channelwise(bias, rank))
+
+
+def normalized(x: ir.Value, axes: list[int], epsilon: float, *, subtract_mean: bool = True) -> ir.Value:
+    """`(x - mean) / sqrt(variance + epsilon)` over `axes`."""
+    centered = b.sub(x, b.mean(x, axes)) if subtract_mean else x
+    square = b.mean(b.mul(centered, centered), axes)
+    return b.mul(centered, b.unary("rsqrt", b.add(square, epsilon)))
+
+
+@decomposition("mlc.layer_norm")
+@b.widened
+def layer_norm(op: OpAdaptor, x: ir.Value) -> ir.Value:
+    """Over the dimensions from `axis` on; scale and bias broadcast from the right."""
+    axes = list(range(op.int("axis"), x.type.rank))
+    result = normalized(x, axes, op.float("epsilon"), subtract_mean=not op.flag("rms"))
+    scale, bias = op.optional(1), op.optional(2)
+    if scale is not None:
+        result = b.mul(result, b.cast(scale, element(x)))
+    return result if bias is None else b.add(result, b.cast(bias, element(x)))
+
+
+@decomposition("mlc.group_norm")
+@b.widened
+def group_norm(op: OpAdaptor, x: ir.Value) -> ir.Value:
+    """Over each group of channels of each sample. With one channel a group no reshape is needed."""
+    groups, rank = op.int("groups"), x.type.rank
+    scale, bias = (b.channelwise(b.cast(v, element(x)), rank) for v in op.operands[1:3])
+    channels = x.type.shape[1]
+    if channels == groups:
+        result = normalized(x, list(range(2, rank)), op.float("epsilon"))
+    else:
+        if channels == DYNAMIC:
+            raise ValueError(f"{op.node}: group_norm needs a channel count that is known when compiling")
+        own = b.sizes(x)
+        split = b.reshape(x, [own[0], groups, channels // groups, *own[2:]])
+        result = normalized(split, list(range(2, rank + 1)), op.float("epsilon"))
+        result = b.reshape(result, own)
+    return b.add(b.mul(result, scale), bias)
+
+
+@decomposition("mlc.lrn")
+@b.widened
+def lrn(op: OpAdaptor, x: ir.Value) -> ir.Value:
+    """A sum of shifted slices of the channel-padded squares."""
+    size, rank = op.int("size"), x.type.rank
+    low = (size - 1) // 2
+    before, after = [0] * rank, [0] * rank
+    before[1], after[1] = low, size - 1 - low
+    square = b.pad(b.mul(x, x), before, after)
+    total = None
+    for shift in range(size):
+        part = b.slice_dim(square, 1, shift, b.size(x, 1))
+        total = part if total is None else b.add(total, part)
+    assert total is not None
+    base = b.add(b.mul(total, op.float("alpha") / size), op.float("bias"))
+    return b.div(x, b.binary("pow", base, op.float("beta")))
+
+
+@decomposition("mlc.lp_normalize")
+@b.widened
+def lp_normalize(op: OpAdaptor, x: ir.Value) -> ir.Value:
+    """`x / norm`, and 0 where the norm is 0."""
+    axes = [op.int("axis")]
+    if op.int("p") == 1:
+        norm = b.reduce("sum", b.unary("abs", x), axes)
+    else:
+        norm = b.unary("sqrt", b.reduce("sum", b.mul(x, x), axes))
+    return b.select(b.compare("eq", norm, 0), b.like(x, 0), b.div(x, norm))
