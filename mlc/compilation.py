@@ -23,6 +23,7 @@ from mlc.passes.base import PipelineError, run_pipeline
 from mlc.pipelines import cpu as cpu_pipeline
 from mlc.targets.cpu import CpuTarget, resolve
 from mlc.weights import Store, registry
+from mlc.weights.safetensors import atomic_file
 
 # One compilation at a time may use the store of a model: passes find it by its key.
 _LOCKS: dict[str, threading.Lock] = {}
@@ -43,6 +44,7 @@ class Compilation:
         """Compiles `source` and writes `output`; nothing is left there when it fails. Returns the path
         written.
         """
+        self._check_output(output)
         with self.context, ir.Location.unknown():
             done = self._begin(source)
             lock = _LOCKS.setdefault(self.store.key, threading.Lock())
@@ -52,6 +54,15 @@ class Compilation:
                     return self._phases(done, output)
                 finally:
                     registry.release(self.store.key)
+
+    def _check_output(self, output: Path) -> None:
+        """Finds out at once whether the output can be written."""
+        if self.options.emit in PHASES and output.suffix != ".mlir":
+            raise UsageError(f"'{output}': IR is written to a file that ends in .mlir")
+        if not output.parent.is_dir():
+            raise FileNotFoundError(f"the folder '{output.parent}' of the output file does not exist")
+        if output.is_dir() and self.options.emit != "object":
+            raise IsADirectoryError(f"the output '{output}' is a folder")
 
     # --- The source -------------------------------------------------------------------------------------------
 
@@ -87,6 +98,24 @@ class Compilation:
             dims={name: DimRange(*limits) for name, limits in self.options.dims.items()},
             outputs=self.options.outputs,
         )
+        self._check_dtypes()
+
+    def _check_dtypes(self) -> None:
+        """What the caller said about dtypes must be what the model says."""
+        found = {}
+        for function in self.module.body.operations:
+            for attributes in (
+                ir.ArrayAttr(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else []
+            ):
+                described = {
+                    named.name: ir.StringAttr(named.attr).value for named in attributes if named.name != "mlc.dims"
+                }
+                found[described.get("mlc.name", "")] = described.get("mlc.dtype", "")
+        for name, dtype in self.options.dtypes.items():
+            if name not in found:
+                raise UsageError(f"the model has no input '{name}'; its inputs are {', '.join(found)}")
+            if found[name] != dtype:
+                raise UsageError(f"input '{name}' is {found[name]} in the model, not {dtype}")
 
     def _read(self, path: Path) -> str:
         """The module of an `.mlir` file and its store; the phase it has completed is what it says, or what it
@@ -100,7 +129,7 @@ class Compilation:
             self.module = ir.Module.parse(text)
         except ir.MLIRError as error:
             raise UsageError(f"'{path}' is no valid IR: {error}") from error
-        for name in ("inputs", "dims", "outputs"):
+        for name in ("inputs", "dtypes", "dims", "outputs"):
             if getattr(self.options, name):
                 raise UsageError(f"'{name}' is decided when a model is imported; '{path}' has been")
         weights = path.with_suffix(".weights")
@@ -195,10 +224,9 @@ class Compilation:
 
     def _write_stage(self, output: Path) -> Path:
         """The module with its locations, and the store beside it."""
-        if output.suffix != ".mlir":
-            raise UsageError(f"'{output}': IR is written to a file that ends in .mlir")
         self.store.save(output.with_suffix(".weights"))
-        output.write_text(_asm(self.module), encoding="utf-8")
+        with atomic_file(output) as file:
+            file.write(_asm(self.module).encode())
         return output
 
     # --- Code generation --------------------------------------------------------------------------------------
@@ -233,7 +261,7 @@ class Compilation:
             raise self._bug("object", str(error), error.unit.text) from error
 
     def _artefact(self, output: Path) -> Path:
-        from mlc.codegen.link import LinkError, link_library
+        from mlc.codegen.link import link_library
         from mlc.codegen.program import emit_program
 
         compiled = self._compile()
@@ -243,8 +271,6 @@ class Compilation:
             objects = [unit.data for unit in compiled] + [emit_program(program, self.target.triple)]
             if self.options.emit == "object":
                 return self._write_objects(output, compiled, objects[-1])
-            if not output.parent.is_dir():
-                raise LinkError(f"the folder '{output.parent}' does not exist")
             link_library(objects, output, image.embedded)
             image.publish()
         return output

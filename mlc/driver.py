@@ -51,6 +51,7 @@ class Options:
     from_phase: str | None = None
     dump_ir: Path | None = None
     inputs: Mapping[str, Sequence[int | str]] = field(default_factory=dict)
+    dtypes: Mapping[str, str] = field(default_factory=dict)
     dims: Mapping[str, tuple[int, int | None, int]] = field(default_factory=dict)
     outputs: tuple[str, ...] | None = None
     precision: str = "fp32"
@@ -126,7 +127,7 @@ def make_options(**options: Any) -> Options:
     if unknown:
         raise UsageError(f"unknown option '{unknown[0]}'; known are {', '.join(sorted(known))}")
     values = dict(options)
-    for name in ("inputs", "dims"):
+    for name in ("inputs", "dtypes", "dims"):
         if values.get(name) is None:
             values.pop(name, None)
     if "dims" in values:

@@ -107,7 +107,7 @@ class EntryLowering:
     def _stop_if(self, failed: ir.Value, node: int) -> None:
         """Leaves the function when `failed`; what follows goes into a new block."""
         following = self._current.create_after()
-        cf.CondBranchOp(failed, [], [i64_constant(node)], following, self.fail)
+        cf.CondBranchOp(failed, [i64_constant(node)], [], self.fail, following)
         self._current = following
 
     def _stop_if_null(self, pointer: ir.Value) -> None:

@@ -1,0 +1,164 @@
+"""`mlc-compile`: a model into one shared library."""
+
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from mlc.cli.progress import Reporter
+
+DONE, FAULT, USAGE, BUG, INTERRUPTED = 0, 1, 2, 3, 130
+PANEL = "Stopping and going on"
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command(context_settings={"help_option_names": ["-h", "--help"]})
+def compile_command(
+    model: Annotated[
+        Path, typer.Argument(help="an .onnx file, or .mlir written by an earlier run", show_default=False)
+    ],
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="the file to write [MODEL.so]")] = None,
+    target: Annotated[str, typer.Option(help="what to compile for: cpu")] = "cpu",
+    cpu: Annotated[str | None, typer.Option(help="native, x86-64-v3, x86-64-v4 or a CPU's name [native]")] = None,
+    emit: Annotated[str, typer.Option(help="stop after this phase, or: object, library")] = "library",
+    from_phase: Annotated[str | None, typer.Option("--from", help="go on after this phase; MODEL is .mlir")] = None,
+    dump_ir: Annotated[Path | None, typer.Option(help="write the IR after every phase to this folder")] = None,
+    inputs: Annotated[list[str] | None, typer.Option("--input", help="NAME=1x3xHxW[:DTYPE], shape of an input")] = None,
+    dims: Annotated[list[str] | None, typer.Option("--dim", help="NAME=8, NAME=1..512 or NAME=1..512/8")] = None,
+    outputs: Annotated[str | None, typer.Option(help="names of the values to return, with commas")] = None,
+    precision: Annotated[str, typer.Option(help="arithmetic of contractions: fp32")] = "fp32",
+    weights: Annotated[str, typer.Option(help="embed, or external: a .safetensors file beside the library")] = "embed",
+    jobs: Annotated[int | None, typer.Option(help="threads of code generation [all cores]")] = None,
+    opt_level: Annotated[int | None, typer.Option("-O", "--opt-level", help="LLVM's, 0 to 3 [3]")] = None,
+    verify_each: Annotated[bool, typer.Option("--verify-each", help="check the IR after every phase")] = False,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="do not use the cache of compiled kernels")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="tracebacks, and a line per phase")] = False,
+) -> None:
+    """Compile MODEL into one shared library that needs nothing but libc."""
+    from mlc.cli.progress import reporter
+
+    path = output or Path(f"{model.stem}{'.so' if emit == 'library' else '.objects' if emit == 'object' else '.mlir'}")
+    report = reporter(verbose)
+    try:
+        options: dict[str, Any] = {
+            "target": target, "cpu": cpu, "emit": emit, "from_phase": from_phase, "dump_ir": dump_ir,
+            "precision": precision, "weights": weights, "jobs": jobs, "opt_level": opt_level,
+            "verify_each": verify_each, "cache": not no_cache,
+            "reproducer": path.with_name(f"{path.stem}.reproducer.mlir"),
+        }  # fmt: skip
+        options |= _signature_options(inputs or [], dims or [], outputs)
+        with report:
+            written = _run(model, path, options, report)
+        report.finish(written)
+    except KeyboardInterrupt:
+        _fail("interrupted", INTERRUPTED)
+    except Exception as error:  # every failure ends here, with one message and the right code
+        if verbose:
+            traceback.print_exc()
+        code = exit_code(error)
+        _fail(describe(error, code), code)
+
+
+def _run(model: Path, output: Path, options: dict[str, Any], report: Reporter) -> Path:
+    from mlc.compilation import Compilation
+    from mlc.driver import make_options
+
+    return Compilation(make_options(**options), report.update).run(model, output)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    print(f"mlc-compile: {message}", file=sys.stderr)
+    raise typer.Exit(code)
+
+
+def exit_code(error: BaseException) -> int:
+    """1: the input or the machine is at fault, 2: usage, 3: a bug of ours."""
+    from mlc.codegen.link import LinkError
+    from mlc.driver import InternalError, UsageError
+    from mlc.frontends.report import ModelError
+    from mlc.weights import WeightError
+    from mlc.weights.safetensors import FormatError
+
+    if isinstance(error, UsageError):
+        return USAGE
+    if isinstance(error, InternalError):
+        return BUG
+    if isinstance(error, (ModelError, LinkError, WeightError, FormatError, OSError, MemoryError)):
+        return FAULT
+    return BUG
+
+
+def describe(error: BaseException, code: int) -> str:
+    """The one message that the user gets."""
+    if code == BUG and type(error).__name__ != "InternalError":
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(where.filename).name}:{where.lineno}"
+        return f"a bug in mlc: {type(error).__name__} in {place}: {error} (-v shows the traceback)"
+    if isinstance(error, MemoryError):
+        return "out of memory"
+    return str(error)
+
+
+# --- Values of options ----------------------------------------------------------------------------------------
+
+
+def _signature_options(inputs: list[str], dims: list[str], outputs: str | None) -> dict[str, Any]:
+    parsed = [parse_input(text) for text in inputs]
+    options: dict[str, Any] = {
+        "inputs": {name: shape for name, shape, _ in parsed},
+        "dtypes": {name: dtype for name, _, dtype in parsed if dtype},
+        "dims": dict(parse_dim(text) for text in dims),
+    }
+    if outputs is not None:
+        options["outputs"] = tuple(name.strip() for name in outputs.split(",") if name.strip())
+    return options
+
+
+def parse_input(text: str) -> tuple[str, tuple[int | str, ...], str | None]:
+    """`x=1x3xHx224:float32` -> name, shape, dtype. A shape without dimensions is a scalar. Raises
+    UsageError.
+    """
+    from mlc.driver import UsageError
+
+    found = re.fullmatch(r"(.+?)=([^:=]*)(?::(\w+))?", text)
+    if not found:
+        raise UsageError(f"--input '{text}': expected NAME=SHAPE or NAME=SHAPE:DTYPE, as in image=1x3xHxW:float32")
+    name, shape, dtype = found.groups()
+    # Names of dimensions may contain an x; commas separate those.
+    parts = [p for p in (shape.split(",") if "," in shape else shape.split("x")) if p.strip()]
+    extents: list[int | str] = []
+    for part in (p.strip() for p in parts):
+        if not re.fullmatch(r"\d+|[A-Za-z_]\w*", part):
+            raise UsageError(f"--input '{text}': '{part}' is neither an extent nor the name of a dimension")
+        extents.append(int(part) if part.isdigit() else part)
+    return name, tuple(extents), dtype
+
+
+def parse_dim(text: str) -> tuple[str, tuple[int, int | None, int]]:
+    """`batch=8`, `seq=1..512`, `seq=1..`, `seq=1..512/8` -> name, (lowest, highest, multiple). Raises
+    UsageError.
+    """
+    from mlc.driver import UsageError
+
+    found = re.fullmatch(r"(.+?)=(\d+)(?:(\.\.)(\d*))?(?:/(\d+))?", text)
+    if not found:
+        raise UsageError(f"--dim '{text}': expected NAME=EXTENT, NAME=LOWEST..HIGHEST or NAME=LOWEST..HIGHEST/MULTIPLE")
+    name, low, dots, high, multiple = found.groups()
+    highest = int(low) if not dots else int(high) if high else None
+    return name, (int(low), highest, int(multiple or 1))
+
+
+def main() -> None:
+    """Runs the command with the process's arguments."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""Progress of a compilation: bars on a terminal, a line per phase elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+
+class Reporter(Protocol):
+    """Told by the driver what happens; a context manager around the compilation."""
+
+    def __enter__(self) -> Reporter: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def update(self, stage: str, done: int, total: int, seconds: float) -> None:
+        """A stage has begun (`done` 0), goes on, or ends (`done` = `total`)."""
+
+    def finish(self, path: Path) -> None:
+        """The compilation has written `path`."""
+
+
+def reporter(verbose: bool) -> Reporter:
+    """Bars on a terminal unless `verbose`, lines otherwise."""
+    return Bars() if sys.stderr.isatty() and not verbose else Lines()
+
+
+def size_text(path: Path) -> str:
+    """The size of a file for people."""
+    size = float(path.stat().st_size)
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
+
+
+class Lines:
+    """One line for each stage that ends."""
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def update(self, stage: str, done: int, total: int, seconds: float) -> None:
+        """Prints the stage when it ends."""
+        if done == total:
+            count = f", {total} modules" if total > 1 else ""
+            print(f"{stage:<10} {seconds:8.2f} s{count}", file=sys.stderr, flush=True)
+
+    def finish(self, path: Path) -> None:
+        """Prints the path and its size."""
+        size = f" ({size_text(path)})" if path.is_file() else ""
+        print(f"wrote {path}{size}", file=sys.stderr)
+
+
+class Bars(Lines):
+    """A bar for each stage, in a live display."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn("{task.description:<10}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn())
+        self._bars = Progress(*columns, console=Console(stderr=True))
+        self._tasks: dict[str, Any] = {}
+
+    def __enter__(self) -> Bars:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def update(self, stage: str, done: int, total: int, seconds: float) -> None:
+        """Moves the stage's bar."""
+        if stage not in self._tasks:
+            self._tasks[stage] = self._bars.add_task(stage, total=total)
+        self._bars.update(self._tasks[stage], completed=done, total=total)
