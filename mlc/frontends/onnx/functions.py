@@ -115,9 +115,11 @@ def _complete(function: onnx.FunctionProto, schema: defs.OpSchema, proto: onnx.N
 
 
 def type_proto(value: Tensor | None) -> onnx.TypeProto:
-    """The ONNX type of an imported value; the empty type for an absent one."""
-    if value is None or not isinstance(value.value.type, ir.RankedTensorType):
+    """The ONNX type of an imported tensor; the empty type for an absent one."""
+    if value is None:
         return onnx.TypeProto()
+    if not isinstance(value.value.type, ir.RankedTensorType):
+        raise NodeError(f"ONNX's decomposition does not apply to {value.value.type}")
     elem_type = helper.np_dtype_to_tensor_dtype(types.numpy_dtype(value.dtype))
     shape = [None if extent == DYNAMIC else extent for extent in value.type.shape]
     return helper.make_tensor_type_proto(elem_type, shape)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import external_data_helper, numpy_helper
 
 from mlc.frontends.report import ModelError, Problem

@@ -161,6 +161,22 @@ def _concat_at_run_time(g: GraphImporter, sequence: Tensor, axis: int, stack: bo
     return control_flow.for_(b, count, [part(b.constant(np.array(0, np.int64)))], step)[0]
 
 
+@onnx_op("SequenceMap")
+def map_(g: GraphImporter, node: Node) -> list[Tensor]:
+    """The body applied to each element; further inputs are sequences of the same length, or the same for all."""
+    columns = [_items(g, value) if is_sequence(value.value.type) else None for value in node.present()]
+    first = columns[0]
+    if not first or any(
+        column is None and is_sequence(value.value.type) for column, value in zip(columns, node.present(), strict=True)
+    ):
+        raise NodeError("the number of elements is known only at run time", "build the sequence inside the model")
+    rows = []
+    for place in range(len(first)):
+        pairs = zip(columns, node.present(), strict=True)
+        rows.append(g.subgraph(node.required("body"), [value if items is None else items[place] for items, value in pairs]))
+    return [make(g, list(column)) for column in zip(*rows, strict=True)]
+
+
 @onnx_op("SplitToSequence")
 def split(g: GraphImporter, node: Node) -> Tensor:
     """Parts of the given sizes; without sizes, single slices, whose dimension `keepdims` 0 drops."""
@@ -195,6 +211,11 @@ def optional(g: GraphImporter, node: Node) -> Tensor:
     if value is not None:
         return g.b.op("optional_some", [value], [optional_of(value.value.type)], unsigned=value.unsigned)
     return g.b.op("optional_none", [], [optional_of(value_type(node.required("type")))])
+
+
+def is_sequence(kind: ir.Type) -> bool:
+    """Whether a type is `!mlc.seq`."""
+    return str(kind).startswith("!mlc.seq")
 
 
 def is_optional(kind: ir.Type) -> bool:
