@@ -148,8 +148,8 @@ class Compilation:
     def _resolve_target(self) -> None:
         """The CPU is chosen once; a module that has been through a phase remembers it."""
         attributes = self.module.operation.attributes
-        if "mlc.target" in attributes:
-            kept = {named.name: named.attr for named in ir.DictAttr(attributes["mlc.target"])}
+        if "mlc.codegen" in attributes:
+            kept = {named.name: named.attr for named in ir.DictAttr(attributes["mlc.codegen"])}
             names = [ir.StringAttr(kept[k]).value for k in ("triple", "cpu", "features", "required")]
             self.target = CpuTarget(*names)
             self.opt_level = ir.IntegerAttr(kept["opt_level"]).value
@@ -165,7 +165,8 @@ class Compilation:
             name: ir.StringAttr.get(getattr(self.target, name)) for name in ("triple", "cpu", "features", "required")
         }
         values["opt_level"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.opt_level)
-        attributes["mlc.target"] = ir.DictAttr.get(values)
+        attributes["mlc.codegen"] = ir.DictAttr.get(values)
+        attributes["mlc.target"] = ir.StringAttr.get(f"{self.options.target}:{self.target.cpu}")
 
     # --- Phases -----------------------------------------------------------------------------------------------
 
@@ -193,7 +194,7 @@ class Compilation:
         except PipelineError as error:
             command = f"// mlc-opt --pass-pipeline='builtin.module({','.join(passes)})'\n"
             text = command + before.get_asm(enable_debug_info=True)
-            raise self._bug(phase, str(error), text) from error
+            raise self._bug(phase, _short(error), text) from error
         finally:
             before.erase()
 
@@ -299,6 +300,11 @@ class Compilation:
 def _asm(module: ir.Module) -> str:
     """The module with its locations: what a later compilation goes on from."""
     return module.operation.get_asm(enable_debug_info=True) + "\n"
+
+
+def _short(error: PipelineError) -> str:
+    """The diagnostics without the notes that print whole operations."""
+    return "\n".join(e.split("\n  note: ")[0] for e in error.errors) or str(error)
 
 
 def _text(attributes: Any, name: str) -> str:

@@ -17,7 +17,7 @@ def phases(target: CpuTarget) -> list[Phase]:
     return [
         ("import", []),
         ("simplify", ["canonicalize", "cse"]),
-        ("decompose", ["canonicalize", "cse"]),
+        ("decompose", ["mlc-decompose", "canonicalize", "cse"]),
         ("layout", []),
         ("linalg", ["mlc-lower-to-linalg", "canonicalize", "cse"]),
         ("kernels", ["mlc-count-nonzero", "mlc-plan-fusion", "mlc-outline-kernels", "mlc-dedupe-kernels"]),

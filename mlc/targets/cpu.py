@@ -65,8 +65,8 @@ def resolve(cpu: str, host: dict[str, object]) -> CpuTarget:
     """
     triple = str(host["triple"])
     if cpu == "native":
-        features = [str(f) for f in host["features"]]  # type: ignore[attr-defined]
-        required = [f for f in features if f[0] == "+" and f[1:] in _CODE]
+        features = [str(f) for f in host["features"] if f[1:] in _CODE]  # type: ignore[attr-defined]
+        required = [f for f in features if f[0] == "+"]
         return CpuTarget(triple, str(host["cpu"]), ",".join(features), ",".join(required))
     if cpu not in NAMED:
         raise ValueError(f"unknown CPU '{cpu}'; known are {', '.join(known_names())}")
