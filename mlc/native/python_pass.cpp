@@ -1,11 +1,29 @@
 // A pass whose body is a callback, registered under a name like any other pass.
 #include "capi.h"
 
+#include "dialect.h"
 #include "mlir/CAPI/IR.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <memory>
 #include <string>
@@ -33,11 +51,49 @@ struct Spec {
   TypeID id;
 };
 
+/// Adds the dialect called `name`, if it is one that a pass written in Python
+/// may depend on. A dialect can only be loaded before the pass manager starts
+/// its threads, and only through its type.
+void insertDialect(DialectRegistry &registry, StringRef name) {
+  using Insert = void (*)(DialectRegistry &);
+  static const llvm::StringMap<Insert> known = {
+      {"affine", [](DialectRegistry &r) { r.insert<affine::AffineDialect>(); }},
+      {"arith", [](DialectRegistry &r) { r.insert<arith::ArithDialect>(); }},
+      {"bufferization",
+       [](DialectRegistry &r) {
+         r.insert<bufferization::BufferizationDialect>();
+       }},
+      {"cf", [](DialectRegistry &r) { r.insert<cf::ControlFlowDialect>(); }},
+      {"func", [](DialectRegistry &r) { r.insert<func::FuncDialect>(); }},
+      {"gpu", [](DialectRegistry &r) { r.insert<gpu::GPUDialect>(); }},
+      {"index", [](DialectRegistry &r) { r.insert<index::IndexDialect>(); }},
+      {"linalg", [](DialectRegistry &r) { r.insert<linalg::LinalgDialect>(); }},
+      {"llvm", [](DialectRegistry &r) { r.insert<LLVM::LLVMDialect>(); }},
+      {"math", [](DialectRegistry &r) { r.insert<math::MathDialect>(); }},
+      {"memref", [](DialectRegistry &r) { r.insert<memref::MemRefDialect>(); }},
+      {"mlc", [](DialectRegistry &r) { r.insert<mlc::MlcDialect>(); }},
+      {"nvvm", [](DialectRegistry &r) { r.insert<NVVM::NVVMDialect>(); }},
+      {"scf", [](DialectRegistry &r) { r.insert<scf::SCFDialect>(); }},
+      {"tensor", [](DialectRegistry &r) { r.insert<tensor::TensorDialect>(); }},
+      {"ub", [](DialectRegistry &r) { r.insert<ub::UBDialect>(); }},
+      {"vector", [](DialectRegistry &r) { r.insert<vector::VectorDialect>(); }},
+  };
+  auto found = known.find(name);
+  if (found != known.end())
+    found->second(registry);
+}
+
 class PythonPass : public Pass {
 public:
-  explicit PythonPass(const Spec &spec) : Pass(spec.id, anchorOf(spec)), spec(spec) { declare(); }
-  /// Clones get their option values from Pass::clone and an instance of their own when they run.
-  PythonPass(const PythonPass &other) : Pass(other), spec(other.spec) { declare(); }
+  explicit PythonPass(const Spec &spec)
+      : Pass(spec.id, anchorOf(spec)), spec(spec) {
+    declare();
+  }
+  /// Clones get their option values from Pass::clone and an instance of their
+  /// own when they run.
+  PythonPass(const PythonPass &other) : Pass(other), spec(other.spec) {
+    declare();
+  }
   ~PythonPass() override {
     if (instance)
       spec.callbacks.destroy(instance);
@@ -49,20 +105,30 @@ public:
   bool canScheduleOn(RegisteredOperationName name) const override {
     return spec.anchor.empty() || name.getStringRef() == spec.anchor;
   }
-  std::unique_ptr<Pass> clonePass() const override { return std::make_unique<PythonPass>(*this); }
+  std::unique_ptr<Pass> clonePass() const override {
+    return std::make_unique<PythonPass>(*this);
+  }
 
-  /// Runs before any thread starts, so dialects may be loaded here.
+  void getDependentDialects(DialectRegistry &registry) const override {
+    for (const std::string &dialect : spec.dialects)
+      insertDialect(registry, dialect);
+  }
+
   LogicalResult initialize(MLIRContext *context) override {
     for (const std::string &dialect : spec.dialects)
-      if (!context->getOrLoadDialect(dialect))
-        return emitError(UnknownLoc::get(context), spec.argument) << ": there is no dialect '" << dialect << "'";
+      if (!context->getLoadedDialect(dialect))
+        return emitError(UnknownLoc::get(context), spec.argument)
+               << ": a pass written in Python cannot depend on the dialect '"
+               << dialect << "'";
     return success();
   }
 
   void runOnOperation() override {
     char *error = nullptr;
-    bool succeeded = (instance || createInstance(&error)) &&
-                     spec.callbacks.run(instance, wrap(getOperation()), reinterpret_cast<MlcPassRef>(this), &error);
+    bool succeeded =
+        (instance || createInstance(&error)) &&
+        spec.callbacks.run(instance, wrap(getOperation()),
+                           reinterpret_cast<MlcPassRef>(this), &error);
     if (error) {
       getOperation()->emitError() << spec.argument << ": " << error;
       free(error);
@@ -71,18 +137,20 @@ public:
       signalPassFailure();
   }
 
-  void addStatistic(intptr_t index, int64_t amount) { *statistics[index] += static_cast<unsigned>(amount); }
+  void addStatistic(intptr_t index, int64_t amount) {
+    *statistics[index] += static_cast<unsigned>(amount);
+  }
   void preserveAll() { markAllAnalysesPreserved(); }
 
 private:
-  template <typename T>
-  using Scalar = std::unique_ptr<Option<T>>;
+  template <typename T> using Scalar = std::unique_ptr<Option<T>>;
   using AnyOption =
-      std::variant<Scalar<std::string>, Scalar<int64_t>, Scalar<bool>, Scalar<double>,
-                   std::unique_ptr<ListOption<std::string>>>;
+      std::variant<Scalar<std::string>, Scalar<int64_t>, Scalar<bool>,
+                   Scalar<double>, std::unique_ptr<ListOption<std::string>>>;
 
   static std::optional<StringRef> anchorOf(const Spec &spec) {
-    return spec.anchor.empty() ? std::nullopt : std::optional<StringRef>(spec.anchor);
+    return spec.anchor.empty() ? std::nullopt
+                               : std::optional<StringRef>(spec.anchor);
   }
 
   AnyOption declare(const Spec::Option &option) {
@@ -90,21 +158,26 @@ private:
     StringRef value = option.defaultValue;
     switch (option.kind) {
     case MlcOptionString:
-      return std::make_unique<Option<std::string>>(*this, option.name, description, llvm::cl::init(value.str()));
+      return std::make_unique<Option<std::string>>(
+          *this, option.name, description, llvm::cl::init(value.str()));
     case MlcOptionInt: {
       int64_t number = 0;
       value.getAsInteger(10, number);
-      return std::make_unique<Option<int64_t>>(*this, option.name, description, llvm::cl::init(number));
+      return std::make_unique<Option<int64_t>>(*this, option.name, description,
+                                               llvm::cl::init(number));
     }
     case MlcOptionBool:
-      return std::make_unique<Option<bool>>(*this, option.name, description, llvm::cl::init(value == "true"));
+      return std::make_unique<Option<bool>>(*this, option.name, description,
+                                            llvm::cl::init(value == "true"));
     case MlcOptionFloat: {
       double number = 0;
       value.getAsDouble(number);
-      return std::make_unique<Option<double>>(*this, option.name, description, llvm::cl::init(number));
+      return std::make_unique<Option<double>>(*this, option.name, description,
+                                              llvm::cl::init(number));
     }
     case MlcOptionList:
-      return std::make_unique<ListOption<std::string>>(*this, option.name, description);
+      return std::make_unique<ListOption<std::string>>(*this, option.name,
+                                                       description);
     }
     llvm_unreachable("unknown kind of option");
   }
@@ -113,19 +186,23 @@ private:
     for (const Spec::Option &option : spec.options)
       options.push_back(declare(option));
     for (const Spec::Named &statistic : spec.statistics)
-      statistics.push_back(
-          std::make_unique<Statistic>(this, statistic.name.c_str(), statistic.description.c_str()));
+      statistics.push_back(std::make_unique<Statistic>(
+          this, statistic.name.c_str(), statistic.description.c_str()));
   }
 
   static std::string valueText(const std::string &value) { return value; }
   static std::string valueText(int64_t value) { return std::to_string(value); }
   static std::string valueText(bool value) { return value ? "true" : "false"; }
-  static std::string valueText(double value) { return llvm::formatv("{0:e17}", value).str(); }
+  static std::string valueText(double value) {
+    return llvm::formatv("{0:e17}", value).str();
+  }
 
   static std::string textOf(const AnyOption &option) {
     return std::visit(
         [](const auto &held) -> std::string {
-          if constexpr (std::is_same_v<std::decay_t<decltype(held)>, std::unique_ptr<ListOption<std::string>>>)
+          if constexpr (std::is_same_v<
+                            std::decay_t<decltype(held)>,
+                            std::unique_ptr<ListOption<std::string>>>)
             return llvm::join(held->begin(), held->end(), ",");
           else
             return valueText(held->getValue());
@@ -154,19 +231,27 @@ private:
 
 void mlcRegisterPass(const MlcPassSpec *given) {
   static TypeIDAllocator ids;
-  auto *spec = new Spec{given->argument, given->summary, given->anchor, {}, {}, {}, *given, ids.allocate()};
+  auto *spec =
+      new Spec{given->argument, given->summary, given->anchor, {}, {}, {},
+               *given,          ids.allocate()};
   for (intptr_t i = 0; i < given->numOptions; ++i) {
     const MlcPassOption &option = given->options[i];
-    spec->options.push_back({{option.name, option.description}, option.defaultValue, option.kind});
+    spec->options.push_back(
+        {{option.name, option.description}, option.defaultValue, option.kind});
   }
   for (intptr_t i = 0; i < given->numStatistics; ++i)
-    spec->statistics.push_back({given->statistics[i].name, given->statistics[i].description});
+    spec->statistics.push_back(
+        {given->statistics[i].name, given->statistics[i].description});
   spec->dialects.assign(given->dialects, given->dialects + given->numDialects);
-  registerPass([spec]() -> std::unique_ptr<Pass> { return std::make_unique<PythonPass>(*spec); });
+  registerPass([spec]() -> std::unique_ptr<Pass> {
+    return std::make_unique<PythonPass>(*spec);
+  });
 }
 
 void mlcPassAddStatistic(MlcPassRef pass, intptr_t index, int64_t amount) {
   reinterpret_cast<PythonPass *>(pass)->addStatistic(index, amount);
 }
 
-void mlcPassPreserveAll(MlcPassRef pass) { reinterpret_cast<PythonPass *>(pass)->preserveAll(); }
+void mlcPassPreserveAll(MlcPassRef pass) {
+  reinterpret_cast<PythonPass *>(pass)->preserveAll();
+}
