@@ -55,6 +55,8 @@ class OutlineKernels(Pass):
         terminator = graph.ops[-1]
         for is_cluster, node in _topological(graph):
             if is_cluster:
+                for n in sorted(graph.members[node]):
+                    graph.ops[n].move_before(terminator)
                 with ir.InsertionPoint(terminator):
                     self._outline(graph, sorted(graph.members[node]))
             elif node != len(graph.ops) - 1:

@@ -1,0 +1,66 @@
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-assign-schedules)' | FileCheck %s
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-assign-schedules{vector-bits=256 vector-registers=16})' | FileCheck %s --check-prefix=AVX2
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+func.func @main(%x: tensor<96x128xf32>) -> (tensor<96x256xf32>, tensor<96xf32>) {
+  %w = mlc.weight "w" : tensor<128x256xf32>
+  %e = tensor.empty() : tensor<96x256xf32>
+  %er = tensor.empty() : tensor<96xf32>
+  %a = mlc.launch @k0(%x, %w) outs(%e) : (tensor<96x128xf32>, tensor<128x256xf32>) outs(tensor<96x256xf32>) -> tensor<96x256xf32>
+  %b = mlc.launch @k1(%x) outs(%er) : (tensor<96x128xf32>) outs(tensor<96xf32>) -> tensor<96xf32>
+  return %a, %b : tensor<96x256xf32>, tensor<96xf32>
+}
+
+// The right operand is a weight everywhere: it is packed. Vectors run along n, rows along m.
+// CHECK: module @k0
+// CHECK-SAME: lanes = 16 : i64, packed_operand = 1 : i64, panel = 64 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 6 : i64, template = "contraction", unroll = 4 : i64, vector_dim = 1 : i64, vectors = 4 : i64
+// AVX2: module @k0
+// AVX2-SAME: lanes = 8 : i64, packed_operand = 1 : i64, panel = 24 : i64
+module @k0 attributes {mlc.kernel} {
+  func.func @k0(%a: tensor<96x128xf32>, %b: tensor<128x256xf32>, %o: tensor<96x256xf32>) -> tensor<96x256xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<96x256xf32>) -> tensor<96x256xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<96x128xf32>, tensor<128x256xf32>) outs(%f : tensor<96x256xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<96x256xf32>
+    return %m : tensor<96x256xf32>
+  }
+}
+
+// A reduction along the contiguous dimension has no vector loop over its results: it reduces across lanes.
+// CHECK: module @k1
+// CHECK-SAME: first = 1 : i64, grid = 1 : i64, lanes = 16 : i64, last = 0 : i64, template = "loops"
+module @k1 attributes {mlc.kernel} {
+  func.func @k1(%a: tensor<96x128xf32>, %o: tensor<96xf32>) -> tensor<96xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<96xf32>) -> tensor<96xf32>
+    %s = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%a : tensor<96x128xf32>) outs(%f : tensor<96xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      %r = arith.addf %y, %x : f32
+      linalg.yield %r : f32
+    } -> tensor<96xf32>
+    return %s : tensor<96xf32>
+  }
+}
+
+// An elementwise kernel over a contiguous box is one flat vector loop.
+// CHECK: module @k2
+// CHECK-SAME: first = 0 : i64, grid = 0 : i64, lanes = 16 : i64, last = 1 : i64, template = "loops"
+module @k2 attributes {mlc.kernel} {
+  func.func @k2(%a: tensor<4x6xf32>, %o: tensor<4x6xf32>) -> tensor<4x6xf32> {
+    %s = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<4x6xf32>) outs(%o : tensor<4x6xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      %r = arith.negf %x : f32
+      linalg.yield %r : f32
+    } -> tensor<4x6xf32>
+    return %s : tensor<4x6xf32>
+  }
+}

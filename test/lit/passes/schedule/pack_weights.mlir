@@ -1,0 +1,32 @@
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-pack-weights)' | FileCheck %s
+
+// CHECK: #[[PACKED:.*]] = affine_map<(d0, d1, d2) -> (d1 floordiv 64, d2, d1 mod 64)>
+// 100 columns are two panels of 64; the padding is zeros.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[W:.*]] = mlc.weight "w"
+// CHECK: %[[P:.*]] = mlc.pad constant %[[W]] low [0, 0] high [0, 28]
+// CHECK: %[[R:.*]] = mlc.reshape %[[P]] [16, 2, 64]
+// CHECK: %[[T:.*]] = mlc.transpose %[[R]] {permutation = array<i64: 1, 0, 2>} : tensor<16x2x64xf32> -> tensor<2x16x64xf32>
+// CHECK: mlc.launch @k0(%{{.*}}, %[[T]])
+// CHECK: func.func @k0(%{{.*}}: tensor<8x16xf32>, %{{.*}}: tensor<2x16x64xf32>
+// CHECK: indexing_maps = [#{{.*}}, #[[PACKED]], #{{.*}}]
+func.func @main(%x: tensor<8x16xf32>) -> tensor<8x100xf32> {
+  %w = mlc.weight "w" : tensor<16x100xf32>
+  %e = tensor.empty() : tensor<8x100xf32>
+  %a = mlc.launch @k0(%x, %w) outs(%e) : (tensor<8x16xf32>, tensor<16x100xf32>) outs(tensor<8x100xf32>) -> tensor<8x100xf32>
+  return %a : tensor<8x100xf32>
+}
+module @k0 attributes {mlc.kernel, mlc.schedule = [{block = 1 : i64, lanes = 16 : i64, packed_operand = 1 : i64, panel = 64 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 6 : i64, template = "contraction", unroll = 4 : i64, vector_dim = 1 : i64, vectors = 4 : i64}]} {
+  func.func @k0(%a: tensor<8x16xf32>, %b: tensor<16x100xf32>, %o: tensor<8x100xf32>) -> tensor<8x100xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<8x100xf32>) -> tensor<8x100xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<8x16xf32>, tensor<16x100xf32>) outs(%f : tensor<8x100xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<8x100xf32>
+    return %m : tensor<8x100xf32>
+  }
+}
