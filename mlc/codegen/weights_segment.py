@@ -134,8 +134,7 @@ class _Elf:
         if len(raw) < _FILE_HEADER.size or raw[:6] != _IDENT[:6]:
             raise WeightsError("the linker's output is not a 64-bit little-endian ELF file")
         header = _FILE_HEADER.unpack(raw)
-        program_at, section_at, num_programs, num_sections, names_index = (header[i] for i in (5, 6, 10, 12,
-        13))
+        program_at, section_at, num_programs, num_sections, names_index = (header[i] for i in (5, 6, 10, 12, 13))
 
         def table(at: int, count: int, entry: struct.Struct) -> list[list[int]]:
             file.seek(at)

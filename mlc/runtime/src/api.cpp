@@ -225,6 +225,12 @@ static int32_t contextCreate(mlc_instance *instance,
 
 } // namespace mlc
 
+// The compiler writes these tables without seeing this header
+// (mlc/codegen/program.py).
+static_assert(sizeof(mlc_rt_program) == 144 &&
+              sizeof(mlc_rt_value_desc) == 40 && sizeof(mlc_rt_entry) == 40 &&
+              sizeof(mlc_rt_dim) == 32);
+
 // No initialiser that runs: the table must be complete for the first of several
 // threads that ask.
 static constexpr mlc_model_api kApi = {

@@ -1,0 +1,32 @@
+"""The C tests of test/runtime, built as they are and with sanitizers."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .conftest import ROOT
+
+pytestmark = pytest.mark.skipif(not shutil.which("cmake") or not shutil.which("c++"), reason="needs cmake and c++")
+
+
+def test_plain(tmp_path: Path) -> None:
+    source = ROOT / "mlc/runtime"
+    for command in (
+        ["cmake", "-S", str(source), "-B", str(tmp_path), "-DMLC_RT_TESTS=ON"],
+        ["cmake", "--build", str(tmp_path), "--parallel", "2"],
+        ["ctest", "--test-dir", str(tmp_path), "--output-on-failure"],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_sanitizers() -> None:
+    """Memory errors, undefined behaviour, data races."""
+    done = subprocess.run(["sh", str(ROOT / "test/runtime/sanitize.sh")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.split() == ["==", "address,undefined", "ok", "ok", "==", "thread", "ok", "ok"]
