@@ -42,6 +42,11 @@ def erf(x: Array) -> Array:
     )
 
 
+def exp_nonpositive(x: Array) -> Array:
+    """float64 exponential of arguments up to 0, small results as 0."""
+    return np.where(x > 0, 1.0, np.where(x < -126.5 * math.log(2), 0.0, np.exp(np.minimum(x, 0.0))))
+
+
 def sigmoid(x: Array) -> Array:
     """float64 logistic function."""
     small = np.exp(-np.abs(x))
@@ -59,16 +64,21 @@ REFERENCES: dict[str, Function] = {
     "erf": erf, "powf": np.power, "cbrt": np.cbrt, "rsqrt": lambda x: 1 / np.sqrt(x),
 }  # fmt: skip
 BINARY = ("atan2", "powf")
+#: Functions of their own, which are no operations of the `math` dialect.
+HELPERS = ("sigmoid", "exp_nonpositive")
 
 
-def kernel_text(name: str, width: int) -> str:
-    """Returns a kernel module (docs/ir.md, section 6) that applies operation `name`; width 0: scalars."""
+def kernel_text(name: str, width: int, constant: float | None = None) -> str:
+    """Returns a kernel module (docs/ir.md, section 6) that applies operation `name`; width 0: scalars.
+
+    `constant` is the second operand of a binary operation, if that is to be known at compile time.
+    """
     from mlir import ir
     from mlir.dialects import arith, func, memref, scf, vector
 
     from mlc.kernels.common import vector_math
 
-    inputs = 2 if name in BINARY else 1
+    inputs = 2 if name in BINARY and constant is None else 1
     with ir.Context(), ir.Location.unknown():
         f32, index = ir.F32Type.get(), ir.IndexType.get()
         pointer, word = ir.MemRefType.get([], f32), ir.MemRefType.get([2], ir.IntegerType.get_signless(64))
@@ -96,8 +106,11 @@ def kernel_text(name: str, width: int) -> str:
                     else (lambda v: memref.LoadOp(v, at).result)
                 )
                 operands = [load(view) for view in views[:-1]]
-                if name == "sigmoid":
-                    result = vector_math.sigmoid(operands[0])
+                if constant is not None:
+                    splat = arith.ConstantOp(f32, ir.FloatAttr.get(f32, constant)).result
+                    operands.append(vector.BroadcastOp(lanes, splat).result if width else splat)
+                if name in HELPERS:
+                    result = getattr(vector_math, name)(*operands)
                 else:
                     result = vector_math.expand(f"math.{name}", operands)
                 (vector.StoreOp if width else memref.StoreOp)(result, views[-1], at)
@@ -124,11 +137,11 @@ void run(int64_t *args, int64_t n) { int64_t error[2] = {0, 0}; k(args, error, 0
 """
 
 
-def build(name: str, width: int = WIDTH) -> Function:
+def build(name: str, width: int = WIDTH, constant: float | None = None) -> Function:
     """Compiles operation `name`; the function takes and returns float32 arrays of a multiple of `width`."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
-        (path / "k.o").write_bytes(compile_object(kernel_text(name, width)))
+        (path / "k.o").write_bytes(compile_object(kernel_text(name, width, constant)))
         (path / "stub.c").write_text(STUB)
         library = path / "k.so"
         subprocess.run(

@@ -50,13 +50,19 @@ def chebyshev_grid(low: float, high: float) -> Array:
 
 
 def exchange(error: Array, count: int) -> Array:
-    """Picks `count` alternating extrema of `error`, the largest window of neighbours when there are more."""
+    """Returns `count` alternating extrema of `error` (or all, if fewer), the smallest left out."""
     runs = np.flatnonzero(np.diff(np.signbit(error))) + 1
-    peaks = np.array([run[np.argmax(np.abs(error[run]))] for run in np.split(np.arange(error.size), runs)])
-    while peaks.size > count:
-        ends = np.abs(error[peaks[[0, -1]]])
-        peaks = peaks[1:] if ends[0] < ends[1] else peaks[:-1]
-    return peaks
+    peaks = [int(run[np.argmax(np.abs(error[run]))]) for run in np.split(np.arange(error.size), runs)]
+    while len(peaks) > count:
+        size = np.abs(error[peaks])
+        least = int(np.argmin(size))
+        last = len(peaks) - 1
+        if len(peaks) == count + 1 or least in (0, last):
+            del peaks[0 if size[0] < size[last] else last]
+        else:  # its neighbours have the same sign: the larger one stays
+            neighbour = least + 1 if size[least + 1] < size[least - 1] else least - 1
+            peaks = [peak for index, peak in enumerate(peaks) if index not in (least, neighbour)]
+    return np.array(peaks)
 
 
 def remez(basis: Array, target: Array) -> Array:
@@ -91,8 +97,10 @@ def fit(spec: Fit) -> tuple[list[float], float]:
     rest = spec.target(x) * weight
     rounded: list[float] = []
     for index in range(len(columns)):
-        free = np.column_stack(columns[index:])
-        coefficient = float(np.float32(remez(free, rest)[0]))
+        # Errors alternate in sign only if the lowest term keeps its own: odd terms change theirs at 0.
+        side = np.sign(columns[index])[:, np.newaxis]
+        free = np.column_stack(columns[index:]) * side
+        coefficient = float(np.float32(remez(free, rest * side[:, 0])[0]))
         rounded.append(coefficient)
         rest = rest - coefficient * columns[index]
     return rounded, float(np.abs(rest).max())
@@ -106,7 +114,7 @@ def vectorised(function: Callable[[float], float]) -> Callable[[Array], Array]:
 LN2 = math.log(2)
 HALF_LN2 = 0.34664
 LOG_DOMAIN = (math.sqrt(0.5) - 1, math.sqrt(2) - 1)
-ERF_SPLIT = 0.925
+ERF_SPLIT = 1.0
 TANH_SPLIT = 0.625
 ASIN_SPLIT = 0.5625
 ASINH_SPLIT = 1.25
@@ -206,7 +214,7 @@ def hyperbolic_fits() -> list[Fit]:
             "ERF_LARGE",
             f"log2(1 - erf(t)) = sum c_j t^j, {ERF_SPLIT} <= t <= 4",
             (ERF_SPLIT, 4.0),
-            range(0, 8),
+            range(0, 7),
             lambda t: np.log2(erfc(t)),
             lambda t: erfc(t) / erf(t),
         ),
@@ -277,11 +285,13 @@ def render() -> str:
     ]
 
     def emit(name: str, doc: str, values: Sequence[float]) -> None:
-        lines.extend([f"#: {doc}.", f"{name} = ("])
-        lines.extend(
-            f"    {np.format_float_scientific(np.float32(v), unique=True, trim='0')}," for v in values
-        )
-        lines.extend([")", ""])
+        shortest = [np.format_float_scientific(np.float32(v), unique=True, trim="0") for v in values]
+        numbers = [number.replace("e+", "e") for number in shortest]
+        lines.append(f"#: {doc}.")
+        if len(numbers) == 1:
+            lines.extend([f"{name} = ({numbers[0]},)", ""])
+        else:
+            lines.extend([f"{name} = (", *(f"    {number}," for number in numbers), ")", ""])
 
     for spec in fits():
         values, error = fit(spec)

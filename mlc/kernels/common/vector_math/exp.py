@@ -31,7 +31,7 @@ def scale_factors(e: Emitter, biased: ir.Value) -> tuple[ir.Value, ir.Value]:
 
 
 def scale(e: Emitter, biased: ir.Value) -> ir.Value:
-    """Returns 2^n for |n| < 127; `biased` is a float whose low bits are n + 127."""
+    """Returns 2^n for -127 < n < 128, 0 for n = -127; `biased` is a float whose low bits are n + 127."""
     return e.float(e.shl(e.bits(biased), 23))
 
 
@@ -53,6 +53,15 @@ def exp_below(e: Emitter, x: ir.Value) -> ir.Value:
 def exp(e: Emitter, x: ir.Value) -> ir.Value:
     """e^x."""
     return exp_below(e, e.at_most(x, EXP_HIGH))
+
+
+def exp_nonpositive(e: Emitter, x: ir.Value) -> ir.Value:
+    """e^x for x <= 0 (up to 87), with results below 2^-126.5 as 0.
+
+    The exponent field of 2^n is 0 for n = -127, which makes the factor 0: one scaling step does.
+    """
+    biased, _, r = reduce_exp(e, e.at_least(x, -88.0), ROUND_EXPONENT)
+    return e.mul(e.horner(r, (1.0, 1.0, *k.EXP)), scale(e, biased))
 
 
 def exp2_parts(e: Emitter, x: ir.Value, round_constant: float) -> tuple[ir.Value, ir.Value]:

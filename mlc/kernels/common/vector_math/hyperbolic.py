@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from mlir import ir
@@ -25,10 +26,12 @@ def tanh(e: Emitter, x: ir.Value) -> ir.Value:
     """Hyperbolic tangent: an odd polynomial near 0, 1 - 2 / (e^2|x| + 1) elsewhere."""
     magnitude = e.abs(x)
     small = odd(e, magnitude, k.TANH)
-    # From 9.1 on tanh rounds to 1; the clamp keeps 2^n in range.
-    doubled = e.at_most(e.add(magnitude, magnitude), 20.0)
-    biased, _, r = reduce_exp(e, doubled, ROUND_EXPONENT)
-    p = e.horner(r, (1.0, 1.0, *k.EXP))
+    # From 9.1 on tanh rounds to 1; the clamp keeps 2^n in range. e^2t = 2^n e^2r with t = n ln(2)/2 + r; one
+    # part of ln(2)/2 is enough, n being small wherever e^2t counts.
+    t = e.at_most(magnitude, 10.0)
+    biased = e.fma(t, 2 * k.LOG2_E[0], ROUND_EXPONENT)
+    r = e.fma(e.sub(biased, ROUND_EXPONENT), -0.5 * math.log(2), t)
+    p = e.horner(r, tuple(c * 2.0**j for j, c in enumerate((1.0, 1.0, *k.EXP))))
     large = e.sub(1.0, e.div(2.0, e.fma(p, scale(e, biased), 1.0)))
     return e.copysign(e.select(e.compare("olt", magnitude, k.TANH_SPLIT), small, large), x)
 

@@ -67,8 +67,47 @@ def magnitude_power(e: Emitter, base: ir.Value, exponent: ir.Value) -> ir.Value:
     return e.mul(e.mul(e.horner(r, (1.0, 1.0, *k.EXP)), first), second)
 
 
+def splat_value(value: ir.Value) -> float | None:
+    """The number that every lane of `value` is known to be: a constant, or the broadcast of one."""
+    owner = value.owner
+    if not isinstance(owner, ir.Operation | ir.OpView):
+        return None
+    operation = owner.operation
+    if operation.name == "vector.broadcast":
+        return splat_value(operation.operands[0])
+    if operation.name != "arith.constant":
+        return None
+    attribute = operation.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr):
+        if not attribute.is_splat:
+            return None
+        attribute = attribute.get_splat_value()
+    return ir.FloatAttr(attribute).value
+
+
+def fixed_power(e: Emitter, x: ir.Value, exponent: float) -> ir.Value | None:
+    """x^exponent by products and square roots, for the exponents that models are full of; None for others."""
+    if exponent in (2.0, 3.0):
+        square = e.mul(x, x)
+        return square if exponent == 2.0 else e.mul(square, x)
+    if exponent == -1.0:
+        return e.div(1.0, x)
+    if exponent in (0.5, -0.5):
+        # Unlike the square root, a power of -0 is positive and that of -inf is not NaN.
+        root = e.sqrt(e.select(e.compare("oeq", x, -INF), INF, e.add(x, 0.0)))
+        return root if exponent == 0.5 else e.div(1.0, root)
+    return {0.0: e.f(1.0), 1.0: x}.get(exponent)
+
+
 def powf(e: Emitter, x: ir.Value, y: ir.Value) -> ir.Value:
     """x^y with the special cases of C99 `powf` (Annex F.9.4.4)."""
+    exponent = splat_value(y)
+    simple = None if exponent is None else fixed_power(e, x, exponent)
+    return general_power(e, x, y) if simple is None else simple
+
+
+def general_power(e: Emitter, x: ir.Value, y: ir.Value) -> ir.Value:
+    """x^y for any y."""
     base = e.abs(x)
     # A finite exponent keeps (-1)^inf = 1 out of inf * 0.
     bounded = e.at_most(e.at_least(y, -LARGEST_EXPONENT), LARGEST_EXPONENT)

@@ -20,7 +20,7 @@ pytest.importorskip("mlir.ir")
 pytest.importorskip("mlc.compiler_setup")
 
 from mlir import ir
-from mlir.dialects import func
+from mlir.dialects import arith, func
 
 from mlc.kernels.common import vector_math
 
@@ -31,9 +31,9 @@ NAN, INF = math.nan, math.inf
 #: The largest error allowed, in ulp; measured over all float32 the errors are a little below.
 LIMITS = {
     "exp": 1.0, "exp2": 1.0, "expm1": 1.5, "sigmoid": 2.0,
-    "log": 1.0, "log2": 1.0, "log10": 1.0, "log1p": 1.75,
+    "log": 1.0, "log2": 1.25, "log10": 1.0, "log1p": 1.75,
     "sin": 1.5, "cos": 1.5, "tan": 2.5, "asin": 1.5, "acos": 1.25, "atan": 1.5, "atan2": 1.75,
-    "sinh": 1.75, "cosh": 1.5, "tanh": 1.5, "asinh": 1.75, "acosh": 2.0, "atanh": 1.5,
+    "sinh": 1.75, "cosh": 1.5, "tanh": 1.5, "asinh": 1.75, "acosh": 2.25, "atanh": 1.5,
     "erf": 1.25, "powf": 1.75, "cbrt": 1.0, "rsqrt": 1.5,
 }  # fmt: skip
 UNARY = [name for name in LIMITS if name not in ("atan2", "powf")]
@@ -174,6 +174,39 @@ def test_power_special_values() -> None:
     np.testing.assert_array_equal(np.signbit(result[numbers]), np.signbit(wanted[numbers]))
 
 
+@pytest.mark.parametrize(
+    ("exponent", "limit"),
+    [
+        (0.0, 0),
+        (1.0, 0),
+        (2.0, 0.5),
+        (3.0, 1.5),
+        (-1.0, 0.5),
+        (0.5, 0.5),
+        (-0.5, 1.5),
+    ],
+)
+def test_powers_with_a_constant_exponent(exponent: float, limit: float) -> None:
+    """The products and roots agree with the power, special cases included."""
+    values = stratified(7)
+    exact = ulp.reference("powf", [values, np.full_like(values, exponent)])
+    error = ulp.ulp_error(ulp.build("powf", constant=exponent)(values), exact)
+    at = int(np.argmax(error))
+    assert error[at] <= limit, f"{values[at]!r}**{exponent}: {error[at]:.3f} ulp"
+    assert "arith.select" not in str(emitted_power(2.0))
+
+
+def test_exponential_for_softmax() -> None:
+    """Accurate for normal results, 0 for -inf and where the result would be subnormal, NaN for NaN."""
+    values = -np.abs(stratified(8))
+    result = ulp.build("exp_nonpositive")(values)
+    exact = ulp.reference("exp", [values])
+    normal = exact >= 2.0**-126
+    assert ulp.ulp_error(result[normal], exact[normal]).max() <= 1.0
+    assert (result[exact < 2.0**-127] == 0).all()
+    assert np.isnan(result[np.isnan(values)]).all()
+
+
 @pytest.mark.parametrize("name", ODD)
 def test_small_arguments_return_themselves(name: str) -> None:
     """Functions with slope 1 at 0 return a subnormal x unchanged; erf and cbrt keep at least its sign."""
@@ -208,6 +241,21 @@ def emitted(name: str, type_text: str, operands: int = 1) -> ir.Module | None:
                 return None
             func.ReturnOp([result])
         assert module.operation.verify()
+        return module
+
+
+def emitted_power(exponent: float) -> ir.Module:
+    """The expansion of x ** exponent on vectors."""
+    with ir.Context(), ir.Location.unknown():
+        module, type_ = ir.Module.create(), ir.Type.parse("vector<16xf32>")
+        with ir.InsertionPoint(module.body):
+            function = func.FuncOp("f", ([type_], [type_]))
+        with ir.InsertionPoint(function.add_entry_block()):
+            splat = ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(ir.F32Type.get(), exponent))
+            power = vector_math.expand(
+                "math.powf", [function.arguments[0], arith.ConstantOp(type_, splat).result]
+            )
+            func.ReturnOp([power])
         return module
 
 
