@@ -7,7 +7,7 @@ traps or has undefined behaviour for any lane value, so lanes that are masked ou
 infinities, signed zeros and subnormal numbers are treated as C99 Annex F says. The bits are the same on every
 machine with FMA and on every vector length.
 
-Largest error in ulp, over all 2^32 arguments (powf, atan2: over 2^29 pairs; see bench/ulp.py):
+Largest error in ulp, over all 2^32 arguments (powf, atan2: over 2^31 pairs; see bench/ulp.py):
 
     exp 0.90   exp2 0.88   expm1 1.24   log 0.89   log2 1.18   log10 0.95   log1p 1.51   sigmoid 1.65
     sin 1.50   cos 1.50    tan 2.38     asin 1.34  acos 1.07   atan 1.35    atan2 1.53   erf 1.14
