@@ -36,6 +36,7 @@ _PREDICATES = [np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.gr
 
 TO_LOOPS = (
     "builtin.module(canonicalize,cse,one-shot-bufferize{bufferize-function-boundaries=1 "
+    "allow-return-allocs-from-loops=1 "
     "function-boundary-type-conversion=identity-layout-map},convert-linalg-to-loops)"
 )
 TO_LLVM = (

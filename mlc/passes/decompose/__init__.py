@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     Rule = Callable[[OpAdaptor], "ir.Value | Sequence[ir.Value]"]
 
-FAMILIES = ("elementwise", "reduction", "normalization")
-_X = (
+FAMILIES = (
     *("elementwise", "reduction", "linalg", "conv", "pool", "normalization", "attention", "recurrent", "vision"),
     *("quantization", "indexing"),
 )

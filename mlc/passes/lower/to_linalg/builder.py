@@ -109,7 +109,7 @@ def generic(
     the extents of dimensions that no tensor has.
     """
     sources = [peel(s) for s in sources]
-    constants = [splat_attr(s.value) for s in sources]
+    constants = [_scalar_of(s.value) for s in sources]
     limits = [_limits(s) for s in sources]
     ins = [s for s, c in zip(sources, constants, strict=True) if c is None and not s.dynamic]
     values, exprs = [s.value for s in ins], [s.exprs for s in ins]
@@ -134,14 +134,28 @@ def generic(
     with ir.InsertionPoint(block):
         passed = iter(list(block.arguments)[: len(ins)])
         args = []
-        for source, attr, limit in zip(sources, constants, limits, strict=True):
-            if attr is not None:
-                args.append(scalar.constant(element(source.value), attr.value))
+        for source, make, limit in zip(sources, constants, limits, strict=True):
+            if make is not None:
+                args.append(make())
             else:
                 args.append(_extract_dynamic(source, limit) if source.dynamic else next(passed))
         result = body(args + list(block.arguments)[len(values) :])
         linalg.YieldOp([result] if isinstance(result, ir.Value) else list(result))
     return list(op.results)
+
+
+def _scalar_of(value: ir.Value) -> Callable[[], ir.Value] | None:
+    """How a body makes the element of a tensor whose elements are all one constant, or one size; None for others."""
+    attr = splat_attr(value)
+    if attr is not None:
+        return lambda: scalar.constant(element(value), attr.value)
+    op = defining_op(value)
+    if op is None or op.name != "tensor.from_elements" or len(op.operands) != 1:
+        return None
+    cast = defining_op(op.operands[0])
+    if cast is None or cast.name != "arith.index_cast" or not isinstance(cast.operands[0].type, ir.IndexType):
+        return None
+    return lambda: arith.index_cast(element(value), cast.operands[0])
 
 
 def pointwise(

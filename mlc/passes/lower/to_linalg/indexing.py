@@ -16,9 +16,11 @@ from mlc.passes.lower.to_linalg.context import Lowering
 from mlc.passes.lower.to_linalg.sizes import extent
 
 
-def _position(raw: ir.Value, extent_: ir.Value, node: str) -> ir.Value:
-    """`raw` normalised to `[0, extent)`, checked and clamped."""
+def _position(raw: ir.Value, extent_: ir.Value, node: str, in_range: bool = False) -> ir.Value:
+    """`raw` normalised to `[0, extent)`, checked and clamped; as it is when it is promised to be in range."""
     raw = scalar.to_index(raw)
+    if in_range:
+        return raw
     zero = scalar.index(0)
     lowest = arith.subi(zero, extent_)
     inside = arith.andi(arith.cmpi(scalar.I.sge, raw, lowest), arith.cmpi(scalar.I.slt, raw, extent_))
@@ -62,7 +64,7 @@ def gather(op: Lowering) -> ir.Value:
 
     def body(args: list[ir.Value]) -> ir.Value:
         coordinates = indices(rank)
-        position = _position(args[0], limit_value, node)
+        position = _position(args[0], limit_value, node, op.has("mlc.in_range"))
         return _read(value, [*coordinates[:axis], position, *coordinates[axis + count :]], nonempty)
 
     sources = [Source(positions, [dim(axis + i) for i in range(count)])]

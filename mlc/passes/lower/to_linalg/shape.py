@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mlir import ir
 from mlir.dialects import arith, linalg, scf, tensor
 
-from mlc.passes.adaptor import DYNAMIC, Size, element, shape_of
+from mlc.passes.adaptor import DYNAMIC, Size, defining_op, element, shape_of
 from mlc.passes.lower.to_linalg import lowers, scalar
 from mlc.passes.lower.to_linalg.builder import Source, const, dim, indices, pointwise, size_value
 from mlc.passes.lower.to_linalg.context import Extents, Lowering
@@ -55,11 +55,20 @@ def reshape(op: Lowering) -> ir.Value:
     result = [s if isinstance(s, int) else DYNAMIC for s in sizes]
     if shape_of(value) == result and result.count(DYNAMIC) <= 1:
         return value
+    single = _single_element(value)
+    if single is not None and len(result) == 0:
+        return tensor.FromElementsOp(op.types[0], [single]).result
     if len(sizes) == 0 or value.type.rank == 0:
         return collapse(value, []) if len(sizes) == 0 else expand(value, sizes, [])
     inputs, outputs = _matched(op, value, sizes)
     joined = collapse(value, inputs)
     return expand(joined, sizes, outputs)
+
+
+def _single_element(value: ir.Value) -> ir.Value | None:
+    """The element of a `tensor.from_elements` of one."""
+    op = defining_op(value)
+    return op.operands[0] if op is not None and op.name == "tensor.from_elements" and len(op.operands) == 1 else None
 
 
 def _matched(op: Lowering, value: ir.Value, sizes: list[Size]) -> tuple[Groups, Groups]:
@@ -183,6 +192,9 @@ def slice_(op: Lowering) -> ir.Value:
     offsets = [simplified(s) for s in op.mixed("offsets", offsets_in)]
     strides = [simplified(s) for s in op.mixed("strides", strides_in)]
     sizes, shape = op.sizes(), shape_of(value)
+    picked = _picked_elements(op, offsets, strides)
+    if picked is not None:
+        return picked
     whole = [o == 0 and s == 1 for o, s in zip(offsets, strides, strict=True)]
     if all(w and n == m and n != DYNAMIC for w, n, m in zip(whole, shape, sizes, strict=True)):
         return value
@@ -205,6 +217,17 @@ def slice_(op: Lowering) -> ir.Value:
         return tensor.extract(value, coordinates)
 
     return pointwise(sizes, element(value), [], body)
+
+
+def _picked_elements(op: Lowering, offsets: list[Size], strides: list[Size]) -> ir.Value | None:
+    """A static slice of a `tensor.from_elements` takes its operands."""
+    producer, type_ = defining_op(op.operand(0)), op.types[0]
+    if producer is None or producer.name != "tensor.from_elements" or type_.rank != 1 or not type_.has_static_shape:
+        return None
+    if not isinstance(offsets[0], int) or not isinstance(strides[0], int):
+        return None
+    picked = [producer.operands[offsets[0] + i * strides[0]] for i in range(type_.shape[0])]
+    return tensor.FromElementsOp(type_, picked).result if picked else tensor.empty([0], type_.element_type)
 
 
 def _is_affine(op: Lowering, offsets: list[Size], strides: list[Size], sizes: list[Size]) -> bool:

@@ -1,0 +1,78 @@
+"""`attention`: two batched matrix products around a softmax."""
+
+from __future__ import annotations
+
+import math
+
+from mlir import ir
+
+from mlc.passes.adaptor import DYNAMIC, OpAdaptor, element
+from mlc.passes.decompose import build as b
+from mlc.passes.decompose import decomposition
+
+
+@decomposition("mlc.attention")
+def attention(op: OpAdaptor) -> ir.Value:
+    """`softmax(softcap(q k^T * scale) + mask) v`; narrow floats compute in `f32` until the end."""
+    query, key, value = (b.cast(v, b.wide_type(element(v))) for v in op.operands[:3])
+    mask = op.trailing(3)
+    groups = _groups(op, query, key)
+    scores = _product(b.mul(query, _scale(op, query)), key, groups, transpose_rhs=True)
+    if op.has("softcap") and op.float("softcap") != 0:
+        cap = op.float("softcap")
+        scores = b.mul(b.unary("tanh", b.div(scores, cap)), cap)
+    if mask is not None:
+        scores = _masked(scores, mask)
+    if op.flag("causal"):
+        rows, columns = b.size(scores, 2), b.size(scores, 3)
+        allowed = b.compare("le", b.iota([1, columns], 1, b.i64()), b.iota([rows, 1], 0, b.i64()))
+        scores = b.select(allowed, scores, b.like(scores, float("-inf")))
+    weights = _softmax(scores, guarded=mask is not None)
+    return b.cast(_product(weights, value, groups), op.types[0].element_type)
+
+
+def _groups(op: OpAdaptor, query: ir.Value, key: ir.Value) -> int:
+    """How many query heads share a key head."""
+    heads, own = query.type.shape[1], key.type.shape[1]
+    if heads == own:
+        return 1
+    if DYNAMIC in (heads, own) or own == 0 or heads % own:
+        raise ValueError(f"{op.node}: {heads} query heads are no multiple of {own} key heads")
+    return heads // own
+
+
+def _scale(op: OpAdaptor, query: ir.Value) -> ir.Value:
+    if op.has("scale"):
+        return b.like(query, op.float("scale"))
+    width = query.type.shape[3]
+    if width != DYNAMIC:
+        return b.like(query, 1.0 / math.sqrt(width))
+    return b.unary("rsqrt", b.size_scalar(query, 3, element(query)))
+
+
+def _product(lhs: ir.Value, rhs: ir.Value, groups: int, *, transpose_rhs: bool = False) -> ir.Value:
+    """A matrix product per head; grouped heads are a batch dimension along which `rhs` broadcasts."""
+    if groups == 1:
+        return b.matmul(lhs, rhs, transpose_rhs=transpose_rhs)
+    batch, heads, rows, depth = b.sizes(lhs)
+    assert isinstance(heads, int)
+    split = b.reshape(lhs, [batch, heads // groups, groups, rows, depth])
+    product = b.matmul(split, b.expand_dims(rhs, [2]), transpose_rhs=transpose_rhs)
+    return b.reshape(product, [batch, heads, rows, b.size(product, 4)])
+
+
+def _masked(scores: ir.Value, mask: ir.Value) -> ir.Value:
+    if element(mask) == ir.IntegerType.get_signless(1):
+        return b.select(mask, scores, b.like(scores, float("-inf")))
+    return b.add(scores, b.cast(mask, element(scores)))
+
+
+def _softmax(scores: ir.Value, *, guarded: bool) -> ir.Value:
+    """Softmax over the keys; with `guarded` a row whose every key is masked gives zeros and not NaN."""
+    if not guarded:
+        return b.operation("softmax", [scores], {"axis": b.integer(3), "log": ir.BoolAttr.get(False)})[0]
+    top = b.reduce("max", scores, [3])
+    top = b.select(b.compare("eq", top, float("-inf")), b.like(top, 0), top)
+    exponential = b.unary("exp", b.sub(scores, top))
+    total = b.reduce("sum", exponential, [3])
+    return b.div(exponential, b.select(b.compare("eq", total, 0), b.like(total, 1), total))

@@ -1,0 +1,55 @@
+"""`quantize` and `dequantize`: per tensor, per axis or in blocks along an axis."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlc.passes.adaptor import OpAdaptor, element
+from mlc.passes.decompose import build as b
+from mlc.passes.decompose import decomposition
+
+
+@decomposition("mlc.quantize")
+def quantize(op: OpAdaptor) -> ir.Value:
+    """`saturate(round(x / scale) + zero_point)`; a zero point of a narrow integer type is exact in `f32`. Results of a
+    narrow float type are not rounded to integers first."""
+    x, scale, zero = op.operand(0), op.operand(1), op.trailing(2)
+    result, unsigned = op.types[0].element_type, op.flag("unsigned")
+    compute = b.wide_type(element(scale))
+    ratio = b.div(b.cast(x, compute), _spread(op, x, b.cast(scale, compute)))
+    value = ratio if b.is_float(result) else b.unary("round", ratio)
+    if zero is not None:
+        value = b.add(value, _spread(op, x, b.cast(zero, compute, unsigned_in=unsigned)))
+    return b.cast(value, result, unsigned_out=unsigned, saturate=True)
+
+
+@decomposition("mlc.dequantize")
+def dequantize(op: OpAdaptor) -> ir.Value:
+    """`(x - zero_point) * scale`; the difference is taken in `i32`, where it is exact."""
+    x, scale, zero = op.operand(0), op.operand(1), op.trailing(2)
+    result, unsigned = op.types[0].element_type, op.flag("unsigned")
+    compute = b.wide_type(result)
+    if zero is None:
+        value = b.cast(x, compute, unsigned_in=unsigned)
+    elif b.is_float(element(x)):
+        value = b.sub(b.cast(x, compute), _spread(op, x, b.cast(zero, compute)))
+    else:
+        i32 = ir.IntegerType.get_signless(32)
+        wide = i32 if element(x).width < 32 else b.i64()
+        whole = b.cast(x, wide, unsigned_in=unsigned)
+        value = b.cast(b.sub(whole, _spread(op, x, b.cast(zero, wide, unsigned_in=unsigned))), compute)
+    return b.cast(b.mul(value, _spread(op, x, b.cast(scale, compute))), result)
+
+
+def _spread(op: OpAdaptor, x: ir.Value, parameter: ir.Value) -> ir.Value:
+    """A scale or zero point shaped to broadcast to the input."""
+    rank, axis, block = x.type.rank, op.int("axis", 0), op.int("block_size", 0)
+    if parameter.type.rank == 0:
+        return parameter
+    if list(parameter.type.shape) == [1] * parameter.type.rank:
+        return b.reshape(parameter, [])
+    if not block:
+        return b.channelwise(parameter, rank, axis) if rank > 1 else parameter
+    # Every element of a block reads its block's parameter: a gather of position // block.
+    positions = b.div(b.arange(b.size(x, axis), b.i64()), block)
+    return b.gather(parameter, positions, axis, in_range=True)

@@ -1,0 +1,213 @@
+"""`recurrent`: RNN, GRU and LSTM layers as one matrix product over all inputs and a loop over the sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mlir import ir
+from mlir.dialects import arith, scf
+
+from mlc.passes.adaptor import DYNAMIC, OpAdaptor, Size, element
+from mlc.passes.decompose import build as b
+from mlc.passes.decompose import decomposition
+from mlc.passes.decompose.elementwise import activate
+from mlc.passes.decompose.indexing import index_scalar
+
+UNROLLED = 4
+"""Sequences up to this length have no loop: their steps can fuse."""
+
+_GATES = {"rnn": 1, "gru": 3, "lstm": 4}
+_DEFAULTS = {"rnn": ["tanh"], "gru": ["sigmoid", "tanh"], "lstm": ["sigmoid", "tanh", "tanh"]}
+_KIND_OF = {
+    **{name: name for name in ("relu", "tanh", "sigmoid", "affine", "elu", "softsign", "softplus")},
+    "leakyrelu": "leaky_relu",
+    "thresholdedrelu": "thresholded_relu",
+    "scaledtanh": "scaled_tanh",
+    "hardsigmoid": "hard_sigmoid",
+}
+Function = Callable[[ir.Value], ir.Value]
+Step = Callable[["Size", Sequence[ir.Value]], list[ir.Value]]
+
+
+@decomposition("mlc.recurrent")
+def recurrent(op: OpAdaptor) -> list[ir.Value]:
+    """Directions are independent; their results are concatenated. Narrow floats compute in `f32`."""
+    directions = 2 if op.text("direction", "forward") == "bidirectional" else 1
+    parts = [_Direction(op, number).run() for number in range(directions)]
+    y, y_h, y_c = (list(values) for values in zip(*parts, strict=True))
+    types = [t.element_type for t in op.types]
+    results = [
+        b.concat([b.expand_dims(v, [1]) for v in y], 1),
+        b.concat([b.expand_dims(v, [0]) for v in y_h], 0),
+        b.concat([b.expand_dims(v, [0]) for v in y_c], 0),
+    ]
+    return [b.cast(v, t) for v, t in zip(results, types, strict=True)]
+
+
+def _function(op: OpAdaptor, name: str) -> Function:
+    """An activation from its ONNX name, optionally with parameters: `LeakyRelu`, `Elu:0.5`, `Affine:2.0:1.0`."""
+    kind, *parameters = name.split(":")
+    key = kind.lower().replace("_", "")
+    if key not in _KIND_OF:
+        raise ValueError(f"{op.node}: unknown activation '{name}' of a recurrent layer")
+    values: list[float | None] = [*(float(p) for p in parameters), None, None]
+    return lambda x: activate(_KIND_OF[key], x, values[0], values[1])
+
+
+class _Direction:
+    """One direction of one layer."""
+
+    def __init__(self, op: OpAdaptor, number: int) -> None:
+        self.op, self.kind = op, op.text()
+        groups = op.segments()
+        x, weights, recurrence = (group[0] for group in groups[:3])
+        self.type = b.wide_type(element(x))
+        self.number = number
+        self.lengths = groups[4][0] if groups[4] else None
+        self.x = b.cast(x, self.type)
+        self.weights, self.recurrence = self._own(weights), self._own(recurrence)
+        hidden = self.recurrence.type.shape[1]
+        if hidden == DYNAMIC:
+            raise ValueError(f"{op.node}: a recurrent layer needs a hidden size that is known when compiling")
+        self.hidden: int = hidden
+        self.bias = self._own(groups[3][0]) if groups[3] else None
+        self.peepholes = self._own(groups[7][0]) if groups[7] else None
+        self.functions = self._functions()
+        self.backward = number == 1 or op.text("direction", "forward") == "reverse"
+        self.steps, self.batch = b.sizes(x)[:2]
+        self.initial = [self._state(groups[5]), self._state(groups[6])]
+
+    def _own(self, value: ir.Value) -> ir.Value:
+        """The part of a parameter that belongs to this direction."""
+        return b.cast(b.drop_dim(b.slice_dim(value, 0, self.number, 1), 0), self.type)
+
+    def _functions(self) -> list[Function]:
+        names = [a.value for a in self.op.op.attributes["activations"]] if self.op.has("activations") else []
+        count = len(_DEFAULTS[self.kind])
+        own = names[self.number * count : (self.number + 1) * count] or _DEFAULTS[self.kind]
+        return [_function(self.op, name) for name in own]
+
+    def _state(self, group: Sequence[ir.Value]) -> ir.Value:
+        if group:
+            return self._own(group[0])
+        return b.broadcast(b.scalar(0, self.type), [self.batch, self.hidden])
+
+    # -- the loop --------------------------------------------------------------------------------------------------
+
+    def run(self) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """`y [seq, batch, hidden]` and the last states."""
+        inputs = b.matmul(self.x, self.weights, transpose_rhs=True)
+        if self.bias is not None:
+            inputs = b.add(inputs, self._input_bias())
+        if isinstance(self.steps, int) and self.steps <= UNROLLED:
+            return self._unrolled(inputs)
+        return self._loop(inputs)
+
+    def _input_bias(self) -> ir.Value:
+        """What can be added before the loop: both biases, but for the part of a GRU's that the reset gate scales."""
+        assert self.bias is not None
+        width = _GATES[self.kind] * self.hidden
+        first, second = b.slice_dim(self.bias, 0, 0, width), b.slice_dim(self.bias, 0, width, width)
+        if self.kind == "gru" and self.op.flag("linear_before_reset"):
+            gates = b.slice_dim(second, 0, 0, 2 * self.hidden)
+            second = b.pad(gates, [0], [self.hidden])
+        return b.add(first, second)
+
+    def _unrolled(self, inputs: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+        h, c = self.initial
+        assert isinstance(self.steps, int)
+        outputs: dict[int, ir.Value] = {}
+        for number in range(self.steps):
+            at = self.steps - 1 - number if self.backward else number
+            y, h, c = self._step(inputs, at, b.scalar(at, b.i64()), h, c)
+            outputs[at] = b.expand_dims(y, [0])
+        y = b.concat([outputs[i] for i in range(self.steps)], 0) if outputs else self._no_output()
+        return y, h, c if self.kind == "lstm" else h
+
+    def _no_output(self) -> ir.Value:
+        return b.broadcast(b.scalar(0, self.type), [self.steps, self.batch, self.hidden])
+
+    def _loop(self, inputs: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+        count = b.index(self.steps)
+        one = b.index(1)
+        carried = [self._no_output(), self.initial[0]]
+        if self.kind == "lstm":
+            carried.append(self.initial[1])
+        loop = scf.ForOp(b.index(0), count, one, carried)
+        with ir.InsertionPoint(loop.body):
+            at = loop.induction_variable
+            if self.backward:
+                at = arith.subi(arith.subi(count, one), at)
+            position = index_scalar(at)
+            y, h, *rest = loop.inner_iter_args
+            new_y, new_h, new_c = self._step(inputs, at, position, h, rest[0] if rest else h)
+            here = b.compare("eq", b.iota([self.steps, 1, 1], 0, b.i64()), position)
+            y = b.select(here, b.expand_dims(new_y, [0]), y)
+            yielded = [y, new_h, *([new_c] if rest else [])]
+            for value, start in zip(yielded, carried, strict=True):
+                if value.type != start.type:
+                    value.set_type(start.type)
+            scf.YieldOp(yielded)
+        results = list(loop.results)
+        return results[0], results[1], results[-1]
+
+    def _step(
+        self, inputs: ir.Value, at: Size, position: ir.Value, h: ir.Value, c: ir.Value
+    ) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """Output and next states; entries of the batch beyond their length keep their states and put out zero."""
+        x = b.drop_dim(b.slice_dim(inputs, 0, at, 1), 0)
+        new_h, new_c = {"rnn": self._rnn, "gru": self._gru, "lstm": self._lstm}[self.kind](x, h, c)
+        if self.lengths is None:
+            return new_h, new_h, new_c
+        active = b.compare("gt", b.expand_dims(b.cast(self.lengths, b.i64()), [1]), position)
+        y = b.select(active, new_h, b.like(new_h, 0))
+        next_c = b.select(active, new_c, c) if self.kind == "lstm" else new_c
+        return y, b.select(active, new_h, h), next_c
+
+    # -- the cells -------------------------------------------------------------------------------------------------
+
+    def _clipped(self, x: ir.Value) -> ir.Value:
+        limit = self.op.float("clip") if self.op.has("clip") else 0.0
+        return b.clip(x, -limit, limit) if limit else x
+
+    def _gate(self, x: ir.Value, number: int) -> ir.Value:
+        return b.slice_dim(x, 1, number * self.hidden, self.hidden)
+
+    def _rnn(self, x: ir.Value, h: ir.Value, c: ir.Value) -> tuple[ir.Value, ir.Value]:
+        total = b.add(x, b.matmul(h, self.recurrence, transpose_rhs=True))
+        return self.functions[0](self._clipped(total)), c
+
+    def _gru(self, x: ir.Value, h: ir.Value, c: ir.Value) -> tuple[ir.Value, ir.Value]:
+        first, second = self.functions
+        hidden = self.hidden
+        gates_recurrence = b.slice_dim(self.recurrence, 0, 0, 2 * hidden)
+        own_recurrence = b.slice_dim(self.recurrence, 0, 2 * hidden, hidden)
+        gates = b.add(b.slice_dim(x, 1, 0, 2 * hidden), b.matmul(h, gates_recurrence, transpose_rhs=True))
+        gates = first(self._clipped(gates))
+        update, reset = self._gate(gates, 0), self._gate(gates, 1)
+        if self.op.flag("linear_before_reset"):
+            from_h = b.matmul(h, own_recurrence, transpose_rhs=True)
+            if self.bias is not None:
+                from_h = b.add(from_h, b.slice_dim(self.bias, 0, 5 * hidden, hidden))
+            from_h = b.mul(reset, from_h)
+        else:
+            from_h = b.matmul(b.mul(reset, h), own_recurrence, transpose_rhs=True)
+        new = second(self._clipped(b.add(self._gate(x, 2), from_h)))
+        kept = b.mul(update, h)
+        return b.add(b.mul(b.sub(b.like(update, 1), update), new), kept), c
+
+    def _lstm(self, x: ir.Value, h: ir.Value, c: ir.Value) -> tuple[ir.Value, ir.Value]:
+        first, second, third = self.functions
+        total = b.add(x, b.matmul(h, self.recurrence, transpose_rhs=True))
+        enter = first(self._clipped(self._peeped(self._gate(total, 0), 0, c)))
+        forget = first(self._clipped(self._peeped(self._gate(total, 2), 2, c)))
+        candidate = second(self._clipped(self._gate(total, 3)))
+        state = b.add(b.mul(forget, c), b.mul(enter, candidate))
+        leave = first(self._clipped(self._peeped(self._gate(total, 1), 1, state)))
+        return b.mul(leave, third(state)), state
+
+    def _peeped(self, gate: ir.Value, number: int, state: ir.Value) -> ir.Value:
+        if self.peepholes is None:
+            return gate
+        own = b.slice_dim(self.peepholes, 0, number * self.hidden, self.hidden)
+        return b.add(gate, b.mul(own, state))
