@@ -20,6 +20,7 @@ from mlc.codegen.weights_segment import FileImage
 from mlc.passes.host.entry import entry_symbol
 from mlc.runtime.image_hash import ImageHash
 from mlc.targets.cpu import CpuTarget
+from mlc.passes.simplify.weight_recipes import read_recipes
 from mlc.weights import Store, WeightImage
 from mlc.weights.image import Placement
 
@@ -72,6 +73,7 @@ def weight_image(module: ir.Module, store: Store, output: Path, stem: str | None
     if not size:
         yield Image()
         return
+    store.add_recipes(read_recipes(module))
     layout = WeightImage(store, [Placement(r["name"], r["offset"], r["size"]) for r in rows], size)
     handle, name = tempfile.mkstemp(prefix=f".{output.name}.weights.", dir=output.parent)
     os.close(handle)

@@ -26,6 +26,7 @@ def phases(target: CpuTarget) -> list[Phase]:
             [
                 f"mlc-assign-schedules{{vector-bits={target.vector_bits} vector-registers={target.vector_registers}}}",
                 "mlc-pack-weights",
+                "mlc-hoist-weights",
             ],
         ),
         ("tile", ["mlc-expand-kernels"]),
