@@ -107,9 +107,7 @@ class Constants:
 class HostFunction:
     """One host function while it is being translated."""
 
-    def __init__(
-        self, function: ir.Operation, kernels: dict[str, ir.Operation], constants: Constants
-    ) -> None:
+    def __init__(self, function: ir.Operation, kernels: dict[str, ir.Operation], constants: Constants) -> None:
         self.function = function
         self.kernels = kernels
         self.constants = constants
@@ -143,9 +141,7 @@ class HostFunction:
                 if handler is not None:
                     handler(self, op)
                 elif any(is_tensor(v) for v in [*op.operands, *op.results]):
-                    raise ValueError(
-                        f"the host function cannot hold '{op.name}' on tensors (at {op.location})"
-                    )
+                    raise ValueError(f"the host function cannot hold '{op.name}' on tensors (at {op.location})")
 
     def buffer(self, value: ir.Value) -> ir.Value:
         """The memref that holds `value`; an uninitialised tensor gets a fresh one."""
@@ -269,9 +265,7 @@ def _from_elements(host: HostFunction, op: ir.Operation) -> None:
 
 def _extract_slice(host: HostFunction, op: ir.Operation) -> None:
     source, result = op.operands[0], op.results[0]
-    static = {
-        n: list(ir.DenseI64ArrayAttr(op.attributes[f"static_{n}"])) for n in ("offsets", "sizes", "strides")
-    }
+    static = {n: list(ir.DenseI64ArrayAttr(op.attributes[f"static_{n}"])) for n in ("offsets", "sizes", "strides")}
     if source.type.rank != result.type.rank or not _is_leading_slice(source.type, static):
         raise ValueError(f"a slice in the host function must take whole leading rows (at {op.location})")
     operands = list(op.operands)[1:]
@@ -331,6 +325,8 @@ HANDLERS: dict[str, Callable[[HostFunction, ir.Operation], None]] = {
     "tensor.from_elements": _from_elements,
     "tensor.extract_slice": _extract_slice,
     "func.return": _terminator,
+    "scf.yield": lambda host, op: None,  # of the operation around it
+    "scf.condition": lambda host, op: None,
     "scf.if": lambda host, op: host.loops.branch(op),
     "scf.index_switch": lambda host, op: host.loops.branch(op),
     "scf.for": lambda host, op: host.loops.for_loop(op),

@@ -7,7 +7,7 @@ that may be it) is defined: what a loop uses and did not make lives for the whol
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import mlir.ir as ir
 
@@ -27,10 +27,10 @@ class Lifetime:
 
     alloc: ir.Operation
     order: int
+    depth: int  # how many operations are around it
     first: int = -1
     last: int = -1
     carried: bool = False  # handed from one iteration of a loop to the next
-    blocks: list[tuple[ir.Block, ...]] = field(default_factory=list)
 
     def overlaps(self, other: Lifetime) -> bool:
         """Whether both buffers are in use at some point."""
@@ -68,7 +68,7 @@ class Liveness:
             nested = (*path, here)
             if op.name == "memref.alloc":
                 number = len(self.lifetimes)
-                self.lifetimes.append(Lifetime(op, here))
+                self.lifetimes.append(Lifetime(op, here, len(path)))
                 self._depths[number] = len(path)
                 self._roots[op.results[0]] = frozenset({number})
             self._enter(op, len(path))
@@ -85,9 +85,7 @@ class Liveness:
     def _enter(self, op: ir.Operation, depth: int) -> None:
         """Region arguments are what the operation is given."""
         if op.name == "scf.for":
-            for argument, value in zip(
-                list(op.regions[0].blocks[0].arguments)[1:], list(op.operands)[3:], strict=True
-            ):
+            for argument, value in zip(list(op.regions[0].blocks[0].arguments)[1:], list(op.operands)[3:], strict=True):
                 self._define(argument, self.roots(value), depth + 1)
         elif op.name == "scf.while":
             for argument, value in zip(op.regions[0].blocks[0].arguments, op.operands, strict=True):
@@ -127,7 +125,7 @@ class Liveness:
         """
         for value, argument in zip(yielded, arguments, strict=True):
             for root in self.roots(value):
-                if self._depths[root] > depth and root not in self.roots(argument):
+                if self.lifetimes[root].depth > depth and root not in self.roots(argument):
                     self.lifetimes[root].carried = True
             self._define(argument, self.roots(value), depth)
 

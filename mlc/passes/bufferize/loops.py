@@ -43,9 +43,7 @@ class LoopBufferizer:
             op = operation.operation
             if op.name == "scf.for":
                 body = op.regions[0].blocks[0]
-                self._examine(
-                    list(op.operands)[3:], list(body.arguments)[1:], body, list(terminator_of(body).operands)
-                )
+                self._examine(list(op.operands)[3:], list(body.arguments)[1:], body, list(terminator_of(body).operands))
             elif op.name == "scf.while":
                 before, after = op.regions[0].blocks[0], op.regions[1].blocks[0]
                 condition = list(terminator_of(before).operands)[1:]

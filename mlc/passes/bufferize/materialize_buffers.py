@@ -59,7 +59,7 @@ class _Materializer:
                 else:
                     replacement = _buffer("pool", alloc.results[0].type, list(alloc.operands))
             alloc.results[0].replace_all_uses_with(replacement)
-        self._return(written)
+        self._return(written, views)
         for alloc, _ in self.allocs:
             alloc.erase()
 
@@ -145,7 +145,7 @@ class _Materializer:
         )
         return _reshaped(buffer, alloc.results[0].type, list(alloc.operands))
 
-    def _return(self, written: dict[int, ir.Value]) -> None:
+    def _return(self, written: dict[int, ir.Value], dims: dict[int, list[Size]]) -> None:
         """Copies what was not written in place, and returns nothing."""
         terminator = self.entry.operations[len(self.entry.operations) - 1].operation
         with ir.InsertionPoint(terminator), terminator.location:
@@ -153,7 +153,7 @@ class _Materializer:
                 if number in written:
                     continue
                 dynamic = [i for i in range(value.type.rank) if value.type.is_dynamic_dim(i)]
-                extents = [memref.dim(value, arith.constant(ir.IndexType.get(), i)) for i in dynamic]
+                extents = [self._extent(value, i, size) for i, size in zip(dynamic, dims[number], strict=True)]
                 target = ir.MemRefType.get(value.type.shape, value.type.element_type)
                 memref.copy(value, _buffer("output", target, extents, number=number))
             ir.Operation.create("func.return", [], [])
@@ -163,6 +163,11 @@ class _Materializer:
         if "res_attrs" in self.function.attributes:
             del self.function.attributes["res_attrs"]
 
+    def _extent(self, value: ir.Value, axis: int, size: Size) -> ir.Value:
+        if size.known_at_entry:
+            return self.emitter.emit(size)
+        return memref.dim(value, arith.constant(ir.IndexType.get(), axis))
+
 
 def _allocations(function: ir.Operation) -> list[tuple[ir.Operation, ir.DictAttr]]:
     found: list[tuple[ir.Operation, ir.DictAttr]] = []
@@ -170,9 +175,7 @@ def _allocations(function: ir.Operation) -> list[tuple[ir.Operation, ir.DictAttr
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.name == "memref.alloc":
             if "mlc.place" not in op.attributes:
-                raise ValueError(
-                    f"an allocation without a place (at {op.location}); run mlc-plan-arena before"
-                )
+                raise ValueError(f"an allocation without a place (at {op.location}); run mlc-plan-arena before")
             found.append((op, ir.DictAttr(op.attributes["mlc.place"])))
         return ir.WalkResult.ADVANCE
 
@@ -189,9 +192,7 @@ def _ancestor(op: ir.Operation, block: ir.Block) -> ir.Operation:
 
 def _buffer(where: str, target: ir.Type, sizes: list[ir.Value], **numbers: int) -> ir.Value:
     i64 = ir.IntegerType.get_signless(64)
-    attributes: dict[str, ir.Attribute] = {
-        name: ir.IntegerAttr.get(i64, value) for name, value in numbers.items()
-    }
+    attributes: dict[str, ir.Attribute] = {name: ir.IntegerAttr.get(i64, value) for name, value in numbers.items()}
     attributes["where"] = ir.StringAttr.get(where)
     attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([0, len(sizes)])
     return ir.Operation.create("mlc.buffer", [target], sizes, attributes).result
@@ -224,9 +225,7 @@ def _flattened(buffer: ir.Value) -> ir.Value:
         return buffer
     if not shape:
         one = ir.MemRefType.get([1], element)
-        return memref.ExpandShapeOp(
-            one, buffer, ir.ArrayAttr.get([]), [], ir.DenseI64ArrayAttr.get([1])
-        ).result
+        return memref.ExpandShapeOp(one, buffer, ir.ArrayAttr.get([]), [], ir.DenseI64ArrayAttr.get([1])).result
     dynamic = ir.ShapedType.get_dynamic_size()
     total = 1
     for extent in shape:

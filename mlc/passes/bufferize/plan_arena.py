@@ -143,9 +143,7 @@ class FunctionPlan:
         for lifetime, size in sorted(members, key=lambda m: (-self._estimate(m[1]), m[0].order)):
             free = [s for s in slots if not any(lifetime.overlaps(tenant) for tenant in s[0])]
             same = [s for s in free if size in s[1]]
-            wanted = min(
-                same or free, key=lambda s: self._estimate(s[1][0]) - self._estimate(size), default=None
-            )
+            wanted = min(same or free, key=lambda s: self._estimate(s[1][0]) - self._estimate(size), default=None)
             if wanted is None:
                 wanted = ([], [])
                 slots.append(wanted)

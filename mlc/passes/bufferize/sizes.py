@@ -153,13 +153,7 @@ class SizeAnalysis:
             return Size.constant(op.attributes["value"].value)
         if name in ("arith.addi", "arith.subi", "arith.muli"):
             left, right = self.value(operands[0]), self.value(operands[1])
-            return (
-                left + right
-                if name == "arith.addi"
-                else left - right
-                if name == "arith.subi"
-                else left * right
-            )
+            return left + right if name == "arith.addi" else left - right if name == "arith.subi" else left * right
         if name in _BINARY:
             return _apply(name, self.value(operands[0]), self.value(operands[1]))
         if name == "arith.index_cast":
@@ -255,9 +249,7 @@ class SizeEmitter:
         self._block = function.regions[0].blocks[0]
         self._cache: dict[object, ir.Value] = {}
         with function.location:
-            self._end = arith.ConstantOp(
-                ir.IndexType.get(), 0, ip=ir.InsertionPoint.at_block_begin(self._block)
-            )
+            self._end = arith.ConstantOp(ir.IndexType.get(), 0, ip=ir.InsertionPoint.at_block_begin(self._block))
             self._location = function.location
 
     def emit(self, size: Size) -> ir.Value:

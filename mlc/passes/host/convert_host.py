@@ -30,7 +30,7 @@ PASSES = [
 class ConvertHost(Pass):
     """Convert the host module to the LLVM dialect."""
 
-    dialects = ("llvm", "affine", "memref")
+    dialects = ("affine", "arith", "cf", "func", "index", "llvm", "math", "memref", "scf", "ub", "vector")  # of PASSES
 
     def run(self, op: ir.Operation) -> None:
         run_on_host(op, PASSES)

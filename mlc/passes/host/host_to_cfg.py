@@ -13,7 +13,7 @@ PASSES = ["convert-scf-to-cf", "canonicalize"]
 class HostToCfg(Pass):
     """Turn the structured control flow of the host into a control flow graph."""
 
-    dialects = ("cf",)
+    dialects = ("affine", "arith", "cf", "func", "index", "llvm", "math", "memref", "scf", "ub", "vector")  # of PASSES
 
     def run(self, op: ir.Operation) -> None:
         run_on_host(op, PASSES)
