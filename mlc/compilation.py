@@ -20,6 +20,7 @@ from mlc.codegen.object import CodegenError, CompiledUnit, Target, Unit, compile
 from mlc.driver import PHASES, InternalError, Options, Progress, UsageError
 from mlc.packaging import build_program, weight_image
 from mlc.passes.base import PipelineError, run_pipeline
+from mlc.passes.simplify.weight_recipes import store_of
 from mlc.pipelines import cpu as cpu_pipeline
 from mlc.targets.cpu import CpuTarget, resolve
 from mlc.weights import Store, registry
@@ -267,7 +268,7 @@ class Compilation:
 
         compiled = self._compile()
         stem = output.stem if self.options.weights == "external" else None
-        with self._stage("library"), weight_image(self.module, self.store, output, stem) as image:
+        with self._stage("library"), weight_image(self.module, store_of(self.module), output, stem) as image:
             program = build_program(self.module, self.target, image)
             objects = [unit.data for unit in compiled] + [emit_program(program, self.target.triple)]
             if self.options.emit == "object":

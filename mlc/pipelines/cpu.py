@@ -16,9 +16,9 @@ def phases(target: CpuTarget) -> list[Phase]:
     """All phases with their passes for `target`."""
     return [
         ("import", []),
-        ("simplify", ["canonicalize", "cse"]),
-        ("decompose", ["mlc-decompose", "canonicalize", "cse"]),
-        ("layout", []),
+        ("simplify", ["canonicalize", "cse", "mlc-fold-constants", "canonicalize", "cse"]),
+        ("decompose", ["mlc-decompose", "canonicalize", "mlc-fold-constants", "canonicalize", "cse"]),
+        ("layout", ["mlc-hoist-weights", "canonicalize", "cse"]),
         ("linalg", ["mlc-lower-to-linalg", "canonicalize", "cse"]),
         ("kernels", ["mlc-count-nonzero", "mlc-plan-fusion", "mlc-outline-kernels", "mlc-dedupe-kernels"]),
         (
@@ -26,6 +26,8 @@ def phases(target: CpuTarget) -> list[Phase]:
             [
                 f"mlc-assign-schedules{{vector-bits={target.vector_bits} vector-registers={target.vector_registers}}}",
                 "mlc-pack-weights",
+                "mlc-hoist-weights",
+                "func.func(canonicalize,cse)",
                 "mlc-hoist-weights",
             ],
         ),
