@@ -155,14 +155,17 @@ def _fill(ev: Evaluator, op: ir.Operation, value: ir.Value, coords: Sequence[Idx
 
 
 def scalar_operand(ev: Evaluator, value: ir.Value) -> ir.Value:
-    """A scalar (non-tensor) value of the source function in the new one: constants and index arithmetic."""
+    """A scalar (non-tensor) value of the source function in the new one: constants and arithmetic on sizes."""
     if isinstance(value.type, ir.IndexType):
         return ev.frame.constants.index(ev.frame.scalar(value))
     op = defining_op(value)
     if op is not None and op.name == "arith.constant":
         return constant_value(ev, op)
-    if op is not None and op.name == "arith.index_cast":
-        return arith.index_cast(op.results[0].type, scalar_operand(ev, op.operands[0]))
+    if op is not None and op.name.startswith("arith."):
+        with ev.frame.prologue():
+            operands = [scalar_operand(ev, v) for v in op.operands]
+            attributes = {name: op.attributes[name] for name in op.attributes}
+            return ir.Operation.create(op.name, [r.type for r in op.results], operands, attributes).results[0]
     raise ValueError(f"kernel {ev.frame.name}: scalar {value} is neither a constant nor a size")
 
 

@@ -50,6 +50,12 @@ def is_splat(op: ir.Operation) -> bool:
     return isinstance(value, ir.DenseElementsAttr) and value.is_splat
 
 
+def _is_scalar_arithmetic(op: ir.Operation) -> bool:
+    """Arithmetic with a result that is no size: kernels take sizes, and compute such values from them."""
+    plain = not any(isinstance(r.type, ir.RankedTensorType | ir.IndexType) for r in op.results)
+    return op.name.startswith("arith.") and plain
+
+
 def is_elementwise(op: ir.Operation) -> bool:
     """A generic without reductions, or a slice that is read as a copy."""
     if op.name == "tensor.extract_slice":
@@ -106,7 +112,9 @@ class BlockGraph:
     def is_leaf(self, n: int) -> bool:
         """Is operation `n` cloned into its users' kernels?"""
         op = self.ops[n]
-        return op.name in LEAVES and (op.name in ("tensor.empty", "linalg.fill") or is_splat(op))
+        if op.name in LEAVES:
+            return op.name in ("tensor.empty", "linalg.fill") or is_splat(op)
+        return _is_scalar_arithmetic(op)
 
     def new_cluster(self, ops: Iterable[int], kind: str) -> int:
         """A cluster of `ops`; `kind` is `contraction`, `reduction`, `rows`, `elementwise` or `opaque`."""

@@ -53,6 +53,7 @@ class OutlineKernels(Pass):
         if not graph.members:
             return
         terminator = graph.ops[-1]
+        # Clustered operations are erased last: new ones must not get their addresses while the graph is in use.
         for is_cluster, node in _topological(graph):
             if is_cluster:
                 for n in sorted(graph.members[node]):
@@ -61,6 +62,8 @@ class OutlineKernels(Pass):
                     self._outline(graph, sorted(graph.members[node]))
             elif node != len(graph.ops) - 1:
                 graph.ops[node].move_before(terminator)
+        for n in sorted(graph.cluster, reverse=True):
+            graph.ops[n].erase()
         for op in reversed([o.operation for o in block.operations]):
             unused = not any(True for r in op.results for _ in r.uses)
             if op.name in ("tensor.empty", "linalg.fill") and unused:
@@ -73,8 +76,6 @@ class OutlineKernels(Pass):
         if outputs and ops[0].name in OPAQUE:
             outputs = list(ops[0].results)  # their templates use every destination
         if not outputs:  # dead code: nothing reads it
-            for op in reversed(ops):
-                op.erase()
             return
         inputs = _inputs(graph, numbers)
         with _root(ops).location:
@@ -84,8 +85,6 @@ class OutlineKernels(Pass):
             results = m.launch(name, inputs, destinations)
         for old, new in zip(outputs, results, strict=True):
             old.replace_all_uses_with(new)
-        for op in reversed(ops):
-            op.erase()
 
     def _kernel(
         self,
