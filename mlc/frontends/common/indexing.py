@@ -45,13 +45,6 @@ def topk(
     return b.refined(values, extents), b.refined(Tensor(operation.results[1]), extents)
 
 
-def wrapped(b: Builder, indices: Tensor, extent: Tensor) -> Tensor:
-    """Negative indices counted from the end; `extent` is an `i64` scalar tensor."""
-    wide = ew.cast(b, indices, "int64")
-    negative = ew.compare(b, "lt", wide, b.constant(np.array(0, np.int64)))
-    return ew.select(b, negative, ew.binary(b, "add", wide, extent), wide)
-
-
 def compress(b: Builder, x: Tensor, condition: Tensor, axis: int) -> Tensor:
     """The slices of `x` along `axis` where the rank-1 condition holds (it may be shorter than the dimension)."""
     places = b.op("nonzero", [condition])

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from mlc.frontends.common import attention as common
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common import linalg, normalization, shape
+from mlc.frontends.common import linalg, normalization, reduction, shape
 from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.onnx.graph import GraphImporter
 from mlc.frontends.onnx.normalization import heads_first
 from mlc.frontends.onnx.registry import Node, onnx_op
+from mlc.frontends.onnx.values import elem_dtype
 from mlc.frontends.report import NodeError
 
 
@@ -68,30 +71,42 @@ def _low_precision_softmax(node: Node) -> bool:
 
 
 def _mask(b: Builder, node: Node, whole: Operands, past: Size) -> Tensor | None:
-    """The mask operand, padded to all keys, with the causal triangle and the lengths of the keys worked in."""
+    """The mask operand, padded to all keys, with the causal triangle, windows and the lengths of the keys worked in."""
     mask = node.optional(3)
     keys = b.dim(whole.key, 2)
     if mask is not None:
         mask = _padded(b, mask, keys)
-    if bool(node.attr("is_causal", 0)) and (node.optional(6) is not None or not (isinstance(past, int) and past == 0)):
-        # Query i sees the keys up to i plus the length of the past.
-        queries = b.dim(whole.query, 2)
-        rows = shape.iota(b, [queries, 1], 0, "int64")
-        columns = shape.iota(b, [1, keys], 1, "int64")
-        past_key, lengths = node.optional(4), node.optional(6)
-        if past_key is not None:
-            rows = ew.binary(b, "add", rows, shape.size_tensor(b, past_key, 2))
-        elif lengths is not None:
-            ends = shape.reshape(b, ew.cast(b, lengths, "int64"), [b.dim(lengths, 0), 1, 1, 1])
-            offset = ew.binary(b, "sub", ends, shape.size_tensor(b, whole.query, 2))
-            rows = ew.binary(b, "add", rows, offset)
-        mask = _both(b, mask, ew.compare(b, "le", columns, rows))
     lengths = node.optional(6)
+    shifted = lengths is not None or not (isinstance(past, int) and past == 0)
+    left, right = int(node.attr("left_window_size", -1)), int(node.attr("right_window_size", -1))
+    if node.attr("is_causal", 0) and shifted:
+        right = 0
+    if left >= 0 or right >= 0:
+        columns = shape.iota(b, [1, keys], 1, "int64")
+        rows = _positions(b, node, whole)
+        if right >= 0:
+            last = ew.binary(b, "add", rows, b.constant(np.array(right, np.int64)))
+            mask = _both(b, mask, ew.compare(b, "le", columns, last))
+        if left >= 0:
+            first = ew.binary(b, "sub", rows, b.constant(np.array(left, np.int64)))
+            mask = _both(b, mask, ew.compare(b, "ge", columns, first))
     if lengths is not None:
         places = shape.iota(b, [1, 1, 1, keys], 3, "int64")
         limits = shape.reshape(b, ew.cast(b, lengths, "int64"), [b.dim(lengths, 0), 1, 1, 1])
         mask = _both(b, mask, ew.compare(b, "lt", places, limits))
     return mask
+
+
+def _positions(b: Builder, node: Node, whole: Operands) -> Tensor:
+    """The absolute position of each query, `[queries, 1]` or `[batch, 1, queries, 1]`: those before it count too."""
+    rows = shape.iota(b, [b.dim(whole.query, 2), 1], 0, "int64")
+    past_key, lengths = node.optional(4), node.optional(6)
+    if past_key is not None:
+        return ew.binary(b, "add", rows, shape.size_tensor(b, past_key, 2))
+    if lengths is not None:
+        ends = shape.reshape(b, ew.cast(b, lengths, "int64"), [b.dim(lengths, 0), 1, 1, 1])
+        return ew.binary(b, "add", rows, ew.binary(b, "sub", ends, shape.size_tensor(b, whole.query, 2)))
+    return rows
 
 
 def _padded(b: Builder, mask: Tensor, keys: Size) -> Tensor:
@@ -133,18 +148,26 @@ def _decomposed(b: Builder, node: Node, whole: Operands, mask: Tensor | None, ca
         keep = ew.compare(b, "le", columns, rows)
         triangle = ew.select(b, keep, b.like(0.0, scores), b.like(float("-inf"), scores))
         bias = triangle if bias is None else ew.binary(b, "add", bias, triangle)
-    capped_first = node.version >= 24
-    for step in ("cap", "mask") if capped_first else ("mask", "cap"):
-        if step == "cap" and softcap:
-            squashed = ew.unary(b, "tanh", ew.scaled(b, scores, 1 / softcap))
-            scores = ew.scaled(b, squashed, softcap)
-        elif step == "mask" and bias is not None:
-            scores = ew.binary(b, "add", scores, bias)
-        stages.append(scores)
-    weights = normalization.softmax(b, scores, 3)
+    if softcap:
+        scores = ew.scaled(b, ew.unary(b, "tanh", ew.scaled(b, scores, 1 / softcap)), softcap)
+    stages.append(scores)
+    if bias is not None:
+        scores = ew.binary(b, "add", scores, bias)
+    stages.append(scores)
+    weights = _probabilities(b, node, scores)
     stages.append(weights)
     mode = int(node.attr("qk_matmul_output_mode", 0))
     return linalg.matmul(b, weights, value), stages[mode]
+
+
+def _probabilities(b: Builder, node: Node, scores: Tensor) -> Tensor:
+    """Softmax in the precision that the node asks for; a row whose every key is masked gives zeros."""
+    precision = node.attr("softmax_precision")
+    wide = ew.cast(b, scores, elem_dtype(int(precision))) if precision else scores
+    top = reduction.reduce(b, "max", wide, [3], True)
+    masked = ew.compare(b, "eq", top, b.like(float("-inf"), wide))
+    weights = ew.select(b, masked, b.like(0, wide), normalization.softmax(b, wide, 3))
+    return ew.cast(b, weights, scores.dtype)
 
 
 def _additive(b: Builder, mask: Tensor | None, scores: Tensor) -> Tensor | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from mlir import ir
 
 from mlc.frontends.common import elementwise as ew
 from mlc.frontends.common import reduction, shape
@@ -102,7 +103,19 @@ def bit_shift(g: GraphImporter, node: Node) -> Tensor:
     direction = node.required("direction")
     if direction not in kinds:
         raise NodeError(f'direction "{direction}"', "use LEFT or RIGHT")
-    return ew.binary(g.b, kinds[direction], node[0], node[1])
+    if node[0].unsigned:
+        return ew.binary(g.b, kinds[direction], node[0], node[1])
+    return _signed_shift(g.b, kinds[direction], node[0], node[1])
+
+
+def _signed_shift(b: Builder, kind: str, x: Tensor, amount: Tensor) -> Tensor:
+    """A shift by less than 0 or by the width or more leaves only copies of the sign (right) or zeros (left)."""
+    last = b.like(ir.IntegerType(x.element).width - 1, x)
+    inside = ew.binary(
+        b, "and", ew.compare(b, "ge", amount, b.like(0, amount)), ew.compare(b, "le", amount, last)
+    )
+    shifted = ew.binary(b, kind, x, ew.select(b, inside, amount, last))
+    return shifted if kind == "shr" else ew.select(b, inside, shifted, b.like(0, x))
 
 
 @onnx_op(*_COMPARE)
@@ -240,13 +253,27 @@ def dropout(g: GraphImporter, node: Node) -> list[Tensor | None]:
     x = node[0]
     mode = node.optional(2)
     if mode is not None and (mode.constant is None or bool(mode.constant.reshape(-1)[0])):
-        ratio = node.optional(1)
-        if ratio is None or ratio.constant is None or float(ratio.constant.reshape(-1)[0]) != 0.0:
-            raise NodeError("training mode is not supported", "export the model for inference")
+        return _training_dropout(g, node, mode)
     if not node.wants(1):
         return [x, None]
     ones = g.b.constant(np.array(True)) if node.version >= 10 else g.b.like(1, x)
     return [x, shape.full(g.b, g.b.dims(x), ones)]
+
+
+def _training_dropout(g: GraphImporter, node: Node, mode: Tensor) -> list[Tensor | None]:
+    """Elements dropped with the probability `ratio`, the others scaled up; everything kept where `mode` is false."""
+    from mlc.frontends.onnx.random import random, seed_of
+
+    b, x = g.b, node[0]
+    given = node.optional(1)
+    ratio = b.like(0.5, x) if given is None else ew.cast(b, shape.reshape(b, given, []), x.dtype)
+    training = shape.reshape(b, mode, [])
+    noise = random(b, "uniform", seed_of(b, node), b.dims(x), x.dtype)
+    drawn = ew.compare(b, "ge", noise, ratio)
+    mask = ew.binary(b, "or", drawn, ew.unary(b, "not", training))
+    one, zero = b.like(1, x), b.like(0, x)
+    scale = ew.select(b, training, ew.binary(b, "div", one, ew.binary(b, "sub", one, ratio)), one)
+    return [ew.select(b, mask, ew.binary(b, "mul", x, scale), zero), mask]
 
 
 @onnx_op("Hardmax")

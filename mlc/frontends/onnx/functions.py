@@ -25,10 +25,6 @@ def inline(g: GraphImporter, proto: onnx.NodeProto, node: Node, function: onnx.F
     given = {attribute.name: attribute for attribute in proto.attribute}
     defaults = {attribute.name: attribute for attribute in function.attribute_proto}
     outer = g.scope
-    for attribute in list(given.values()):
-        # An attribute that itself refers to one of the calling function.
-        if attribute.ref_attr_name and attribute.ref_attr_name in outer.attributes:
-            given[attribute.name] = outer.attributes[attribute.ref_attr_name]
     names: dict[str, Tensor | None] = dict.fromkeys(function.input)
     names.update(zip(function.input, node.inputs, strict=False))
     prefix = f"{outer.prefix}{node.name}/"

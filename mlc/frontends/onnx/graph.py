@@ -119,6 +119,7 @@ class GraphImporter:
 
     def node(self, proto: onnx.NodeProto) -> None:
         """Imports one node and defines its outputs."""
+        proto = self._bound(proto)
         name = proto.name or f"{proto.op_type}:{next((out for out in proto.output if out), '')}"
         with ir.Location.name(self.scope.prefix + name):
             try:
@@ -153,7 +154,7 @@ class GraphImporter:
 
     def _results(self, proto: onnx.NodeProto, name: str) -> Result:
         domain = _DOMAINS.get(proto.domain, proto.domain)
-        attributes = dict(self._attributes(proto))
+        attributes = {entry.name: _decoded(helper.get_attribute_value(entry)) for entry in proto.attribute}
         inputs = [self._operand(operand) for operand in proto.input]
         node = Node(proto.op_type, domain, name, self.scope.version(domain), inputs, list(proto.output), attributes)
         local = self.functions.get((proto.domain, proto.op_type))
@@ -172,16 +173,19 @@ class GraphImporter:
         except KeyError:
             raise NodeError(f'input "{name}" is not defined by any node, input or initializer') from None
 
-    def _attributes(self, proto: onnx.NodeProto) -> Iterator[tuple[str, Any]]:
+    def _bound(self, proto: onnx.NodeProto) -> onnx.NodeProto:
+        """The node with references to attributes of the function around it replaced by their values."""
+        if not any(attribute.ref_attr_name for attribute in proto.attribute):
+            return proto
+        result = onnx.NodeProto()
+        result.CopyFrom(proto)
+        del result.attribute[:]
         for attribute in proto.attribute:
-            source = attribute
-            if attribute.ref_attr_name:
-                bound = self.scope.attributes.get(attribute.ref_attr_name)
-                if bound is None:
-                    continue
-                source = bound
-            value = helper.get_attribute_value(source)
-            yield attribute.name, _decoded(value)
+            source = self.scope.attributes.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
+            if source is not None:
+                result.attribute.add().CopyFrom(source)
+                result.attribute[-1].name = attribute.name
+        return result
 
     def _define(self, proto: onnx.NodeProto, results: Result) -> None:
         values = [results] if isinstance(results, Tensor) else list(results)

@@ -94,9 +94,8 @@ def one_hot(g: GraphImporter, node: Node) -> Tensor:
     indices = ew.cast(b, node[0], "int64")
     depth_tensor = ew.cast(b, shape.reshape(b, node[1], []), "int64")
     axis = shape.normalize_axis(node.attr("axis", -1), indices.rank + 1)
-    places = common.wrapped(b, indices, depth_tensor)
     depth = b.element(depth_tensor)
-    result = b.op("one_hot", [places, b.as_index(depth), node[2]], axis=axis, unsigned=node[2].unsigned)
+    result = b.op("one_hot", [indices, b.as_index(depth), node[2]], axis=axis, unsigned=node[2].unsigned)
     extents = indices.shape
     extents.insert(axis, depth if isinstance(depth, int) else None)
     return b.refined(result, extents)

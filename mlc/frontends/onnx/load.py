@@ -32,10 +32,13 @@ class Model:
 
 def load(source: Source) -> Model:
     """The model of `source`; raises `ModelError` for a file that is missing, truncated or no ONNX model."""
+    data = b""
     if isinstance(source, onnx.ModelProto):
         proto, title, folder = source, source.graph.name or "model", None
+        data = proto.SerializeToString(deterministic=True)
     elif isinstance(source, bytes):
         proto, title, folder = _parse(source, "model"), "model", None
+        data = source
     else:
         path = Path(source)
         title, folder = str(source), path.parent
@@ -44,8 +47,7 @@ def load(source: Source) -> Model:
         except OSError as error:
             raise ModelError(title, [Problem(f"cannot be read: {error.strerror or error}")]) from error
         proto = _parse(data, title)
-    digest = hashlib.sha256(proto.SerializeToString(deterministic=True)).hexdigest()
-    model = Model(proto, title, folder, digest)
+    model = Model(proto, title, folder, hashlib.sha256(data).hexdigest())
     return _upgraded(model)
 
 

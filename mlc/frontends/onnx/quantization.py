@@ -14,7 +14,7 @@ from mlc.frontends.onnx.values import elem_dtype
 
 def _parameter(b: Builder, tensor: Tensor, x: Tensor) -> Tensor:
     """A scale or zero point; a single element counts as per-tensor."""
-    if tensor.rank == 1 and tensor.shape[0] == 1 and x.rank != 1:
+    if tensor.rank == 1 and tensor.shape[0] == 1:
         return shape.reshape(b, tensor, [])
     return tensor
 

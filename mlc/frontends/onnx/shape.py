@@ -248,7 +248,8 @@ def space_to_depth(g: GraphImporter, node: Node) -> Tensor:
     batch, channels, height, width = b.dims(x)
     rows, columns = b.arith("divsi", height, block), b.arith("divsi", width, block)
     split_ = shape.reshape(b, x, [batch, channels, rows, block, columns, block])
-    mixed = shape.transpose(b, split_, [0, 3, 5, 1, 2, 4])
+    order = [0, 3, 5, 1, 2, 4] if node.attr("mode", "DCR") == "DCR" else [0, 1, 3, 5, 2, 4]
+    mixed = shape.transpose(b, split_, order)
     return shape.reshape(b, mixed, [batch, b.arith("muli", channels, block * block), rows, columns])
 
 
