@@ -52,10 +52,9 @@ def reshape(b: Builder, x: Tensor, sizes: Sequence[Size]) -> Tensor:
 
 
 def reshape_codes(b: Builder, x: Tensor, codes: Sequence[Size], zero_copies: bool = True) -> Tensor:
-    """Reshape with the codes of ONNX and PyTorch: -1 is inferred, 0 (when `zero_copies`) keeps the input's extent.
-
-    A size that is known only at run time may not be a code.
-    """
+    """Reshape with the codes of ONNX and PyTorch: -1 is inferred, 0 (when `zero_copies`) keeps the input's extent."""
+    if any(_may_be_code(code) for code in codes):
+        return _reshape_run_time(b, x, codes, zero_copies)
     sizes: list[Size] = []
     hole = None
     for axis, code in enumerate(codes):
@@ -77,6 +76,33 @@ def reshape_codes(b: Builder, x: Tensor, codes: Sequence[Size], zero_copies: boo
     elif all(isinstance(size, int) for size in sizes) and None not in x.shape:
         _check_count(x, codes, sizes)
     return reshape(b, x, sizes)
+
+
+def _may_be_code(size: Size) -> bool:
+    """Whether a size is an element of data, which may be 0 or -1; extents and what is computed from them are not."""
+    if isinstance(size, int):
+        return False
+    owner = size.owner
+    return isinstance(owner, ir.Operation | ir.OpView) and owner.name.startswith("arith.index_cast")
+
+
+def _reshape_run_time(b: Builder, x: Tensor, codes: Sequence[Size], zero_copies: bool) -> Tensor:
+    """Reshape with codes that show only at run time."""
+    sizes: list[Size] = []
+    for axis, code in enumerate(codes):
+        if zero_copies and axis < x.rank and _may_be_code(code):
+            code = b.choose(b.compare_index("eq", code, 0), b.dim(x, axis), code)
+        elif zero_copies and isinstance(code, int) and code == 0:
+            code = b.dim(x, axis)
+        sizes.append(code)
+    holes = [b.compare_index("eq", size, -1) for size in sizes]
+    others = b.product([b.choose(hole, 1, size) for hole, size in zip(holes, sizes, strict=True)])
+    # Without a hole the quotient is unused, and a zero among the extents must not divide.
+    rest = b.arith("divsi", b.product(b.dims(x)), b.arith("maxsi", others, 1))
+    final: list[Size] = []
+    for hole, size in zip(holes, sizes, strict=True):
+        final.append(size if isinstance(size, int) and size != -1 else b.choose(hole, rest, size))
+    return reshape(b, x, final)
 
 
 def _check_count(x: Tensor, codes: Sequence[Size], sizes: Sequence[Size]) -> None:

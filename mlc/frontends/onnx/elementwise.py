@@ -111,9 +111,7 @@ def bit_shift(g: GraphImporter, node: Node) -> Tensor:
 def _signed_shift(b: Builder, kind: str, x: Tensor, amount: Tensor) -> Tensor:
     """A shift by less than 0 or by the width or more leaves only copies of the sign (right) or zeros (left)."""
     last = b.like(ir.IntegerType(x.element).width - 1, x)
-    inside = ew.binary(
-        b, "and", ew.compare(b, "ge", amount, b.like(0, amount)), ew.compare(b, "le", amount, last)
-    )
+    inside = ew.binary(b, "and", ew.compare(b, "ge", amount, b.like(0, amount)), ew.compare(b, "le", amount, last))
     shifted = ew.binary(b, kind, x, ew.select(b, inside, amount, last))
     return shifted if kind == "shr" else ew.select(b, inside, shifted, b.like(0, x))
 

@@ -173,7 +173,9 @@ def map_(g: GraphImporter, node: Node) -> list[Tensor]:
     rows = []
     for place in range(len(first)):
         pairs = zip(columns, node.present(), strict=True)
-        rows.append(g.subgraph(node.required("body"), [value if items is None else items[place] for items, value in pairs]))
+        rows.append(
+            g.subgraph(node.required("body"), [value if items is None else items[place] for items, value in pairs])
+        )
     return [make(g, list(column)) for column in zip(*rows, strict=True)]
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import onnx
 
+from mlc.frontends.common import axes as run_time
 from mlc.frontends.common import elementwise as ew
 from mlc.frontends.common import shape
 from mlc.frontends.common.builder import Size, Tensor
 from mlc.frontends.onnx.graph import GraphImporter
-from mlc.frontends.onnx.reduction import constant_axes
+from mlc.frontends.onnx.reduction import constant_axes, is_run_time
 from mlc.frontends.onnx.registry import Node, onnx_op
 from mlc.frontends.onnx.values import elem_dtype
 from mlc.frontends.report import NodeError
@@ -76,6 +77,8 @@ def flatten(g: GraphImporter, node: Node) -> Tensor:
 def squeeze(g: GraphImporter, node: Node) -> Tensor:
     """Axes come as an attribute, from opset 13 on as an input."""
     axes = node.attr("axes")
+    if is_run_time(node.optional(1)):
+        return run_time.without(g.b, node[0], g.b.elements(node[1], "axes"))
     return shape.squeeze(g.b, node[0], constant_axes(node.optional(1)) if axes is None else axes)
 
 
@@ -83,6 +86,8 @@ def squeeze(g: GraphImporter, node: Node) -> Tensor:
 def unsqueeze(g: GraphImporter, node: Node) -> Tensor:
     """Axes come as an attribute, from opset 13 on as an input."""
     axes = node.attr("axes")
+    if is_run_time(node.optional(1)):
+        return run_time.with_ones(g.b, node[0], g.b.elements(shape.reshape_codes(g.b, node[1], [-1]), "axes"))
     return shape.unsqueeze(g.b, node[0], (constant_axes(node[1]) or []) if axes is None else axes)
 
 
@@ -129,9 +134,14 @@ def slice_attributes(g: GraphImporter, node: Node) -> Tensor:
 
 @onnx_op("Slice", since=10)
 def slice_inputs(g: GraphImporter, node: Node) -> Tensor:
-    """Starts, ends, axes and steps as inputs; axes and steps must be constant."""
+    """Starts, ends, axes and steps as inputs."""
     x = node[0]
     starts, ends = g.b.elements(node[1], "starts"), g.b.elements(node[2], "ends")
+    if is_run_time(node.optional(3)) or is_run_time(node.optional(4)):
+        places, strides = node.optional(3), node.optional(4)
+        given: list[Size] = list(range(len(starts))) if places is None else g.b.elements(places, "axes")
+        by: list[Size] = [1] * len(starts) if strides is None else g.b.elements(strides, "steps")
+        return run_time.slice_axes(g.b, x, given, starts, ends, by)
     axes = constant_axes(node.optional(3))
     steps = constant_axes(node.optional(4), "steps")
     chosen = [shape.normalize_axis(axis, x.rank) for axis in (range(len(starts)) if axes is None else axes)]
@@ -170,6 +180,14 @@ def pad_inputs(g: GraphImporter, node: Node) -> Tensor:
     """Pads, value and (opset 18) axes as inputs."""
     b, x = g.b, node[0]
     pads = b.elements(node[1], "pads")
+    value = node.optional(2)
+    value = None if value is None else shape.reshape(b, value, [])
+    mode = node.attr("mode", "constant")
+    if is_run_time(node.optional(3)):
+        places = b.elements(node[3], "axes")
+        zeros: list[Size] = [0] * x.rank
+        below = run_time.placed(b, places, pads[: len(places)], zeros)
+        return shape.pad(b, x, below, run_time.placed(b, places, pads[len(places) :], zeros), mode, value)
     axes = constant_axes(node.optional(3))
     chosen = list(range(x.rank)) if axes is None else [shape.normalize_axis(axis, x.rank) for axis in axes]
     if len(pads) != 2 * len(chosen):
@@ -178,9 +196,7 @@ def pad_inputs(g: GraphImporter, node: Node) -> Tensor:
     high: list[Size] = [0] * x.rank
     for position, axis in enumerate(chosen):
         low[axis], high[axis] = pads[position], pads[position + len(chosen)]
-    value = node.optional(2)
-    value = None if value is None else shape.reshape(b, value, [])
-    return shape.pad(b, x, low, high, node.attr("mode", "constant"), value)
+    return shape.pad(b, x, low, high, mode, value)
 
 
 @onnx_op("Range")

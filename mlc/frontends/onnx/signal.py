@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from mlc.frontends.common import axes as run_time
 from mlc.frontends.common import elementwise as ew
 from mlc.frontends.common import linalg, shape
 from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.onnx.graph import GraphImporter
-from mlc.frontends.onnx.reduction import constant_axes
+from mlc.frontends.onnx.reduction import constant_axes, is_run_time
 from mlc.frontends.onnx.registry import Node, onnx_op
 from mlc.frontends.onnx.values import elem_dtype
 from mlc.frontends.report import NodeError
@@ -53,6 +54,8 @@ def dft_attribute(g: GraphImporter, node: Node) -> Tensor:
 @onnx_op("DFT", since=20)
 def dft_input(g: GraphImporter, node: Node) -> Tensor:
     """The axis as an input."""
+    if is_run_time(node.optional(2)):
+        return run_time.switch(g.b, node[2], node[0].rank - 1, lambda axis: _dft(g, node, axis))
     axes = constant_axes(node.optional(2), "axis")
     return _dft(g, node, -2 if axes is None else axes[0])
 
