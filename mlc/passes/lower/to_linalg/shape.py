@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from mlir import ir
 from mlir.dialects import arith, linalg, scf, tensor
 
+from mlc.dims import SymbolTable
 from mlc.passes.adaptor import DYNAMIC, Size, defining_op, element, shape_of
 from mlc.passes.lower.to_linalg import lowers, scalar
 from mlc.passes.lower.to_linalg.builder import Source, const, dim, indices, pointwise, size_value
@@ -60,7 +61,8 @@ def reshape(op: Lowering) -> ir.Value:
         return tensor.FromElementsOp(op.types[0], [single]).result
     if len(sizes) == 0 or value.type.rank == 0:
         return collapse(value, []) if len(sizes) == 0 else expand(value, sizes, [])
-    inputs, outputs = _matched(op, value, sizes)
+    facts = op.facts
+    inputs, outputs = matching_groups(facts.symbols, facts.operand(op.op, 0), facts.result(op.op, 0))
     joined = collapse(value, inputs)
     return expand(joined, sizes, outputs)
 
@@ -71,19 +73,18 @@ def _single_element(value: ir.Value) -> ir.Value | None:
     return op.operands[0] if op is not None and op.name == "tensor.from_elements" and len(op.operands) == 1 else None
 
 
-def _matched(op: Lowering, value: ir.Value, sizes: list[Size]) -> tuple[Groups, Groups]:
-    """Neighbouring dimensions of both shapes in groups of equal element counts; one group of all where nothing is
-    known."""
-    left, right = _factors(op, value, True), _factors(op, value, False)
-    inputs: Groups = []
-    outputs: Groups = []
+def matching_groups(symbols: SymbolTable, inputs: Extents, outputs: Extents) -> tuple[Groups, Groups]:
+    """Neighbouring dimensions of the two shapes of a reshape in groups of equal element counts; one group of all where
+    nothing is known."""
+    groups_in: Groups = []
+    groups_out: Groups = []
     start_in = start_out = 0
-    while start_in < len(left) or start_out < len(right):
-        end_in, end_out = _next_cut(op, left, right, start_in, start_out)
-        inputs.append(list(range(start_in, end_in)))
-        outputs.append(list(range(start_out, end_out)))
+    while start_in < len(inputs) or start_out < len(outputs):
+        end_in, end_out = _next_cut(symbols, inputs, outputs, start_in, start_out)
+        groups_in.append(list(range(start_in, end_in)))
+        groups_out.append(list(range(start_out, end_out)))
         start_in, start_out = end_in, end_out
-    return _without_empty(inputs, outputs)
+    return _without_empty(groups_in, groups_out)
 
 
 def _without_empty(inputs: Groups, outputs: Groups) -> tuple[Groups, Groups]:
@@ -99,19 +100,12 @@ def _without_empty(inputs: Groups, outputs: Groups) -> tuple[Groups, Groups]:
     return [m[0] for m in merged], [m[1] for m in merged]
 
 
-def _factors(op: Lowering, value: ir.Value, of_input: bool) -> Extents:
-    shape = shape_of(value) if of_input else list(op.types[0].shape)
-    facts = op.facts.operand(op.op, 0) if of_input else op.facts.result(op.op, 0)
-    constant = op.facts.symbols.constant
-    return [constant(s) if s != DYNAMIC else f for s, f in zip(shape, facts, strict=True)]
-
-
-def _next_cut(op: Lowering, left: Extents, right: Extents, start_in: int, start_out: int) -> tuple[int, int]:
+def _next_cut(symbols: SymbolTable, left: Extents, right: Extents, start_in: int, start_out: int) -> tuple[int, int]:
     """The nearest pair of ends at which both products agree; the ends of both shapes where there is none."""
     if start_in == len(left) or start_out == len(right):
         return len(left), len(right)
-    products_in, products_out = _prefixes(op, left[start_in:]), _prefixes(op, right[start_out:])
-    zero = op.facts.symbols.constant(0)
+    products_in, products_out = _prefixes(symbols, left[start_in:]), _prefixes(symbols, right[start_out:])
+    zero = symbols.constant(0)
     for total in range(2, len(products_in) + len(products_out) + 1):
         for i in range(1, total):
             j = total - i
@@ -122,10 +116,10 @@ def _next_cut(op: Lowering, left: Extents, right: Extents, start_in: int, start_
     return len(left), len(right)
 
 
-def _prefixes(op: Lowering, factors: Extents) -> Extents:
+def _prefixes(symbols: SymbolTable, factors: Extents) -> Extents:
     products = [factors[0]]
     for factor in factors[1:]:
-        products.append(op.facts.symbols.mul(products[-1], factor))
+        products.append(symbols.mul(products[-1], factor))
     return products
 
 

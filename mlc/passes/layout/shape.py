@@ -1,0 +1,129 @@
+"""Data movement: `transpose` composes, the others have their lists over dimensions reordered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+from mlir.dialects import tensor
+
+from mlc.passes.adaptor import DYNAMIC, OpAdaptor, Size, shape_of
+from mlc.passes.decompose import build as b
+from mlc.passes.layout import Moved, moves
+from mlc.passes.layout.context import Layouts, permuted, rebuilt
+from mlc.passes.layout.elementwise import chosen
+from mlc.passes.lower.to_linalg.shape import matching_groups
+
+
+@moves("transpose")
+def transpose(layouts: Layouts, op: ir.Operation) -> list[Moved | None] | None:
+    """Two transpositions are one, or none."""
+    moved = layouts.of(op.operands[0])
+    assert moved is not None
+    return [Moved(moved.inner, tuple(moved.permutation[p] for p in OpAdaptor(op).ints("permutation")))]
+
+
+@moves("concat")
+def concat(layouts: Layouts, op: ir.Operation) -> list[Moved | None] | None:
+    """Followed when at most as many inputs have to be transposed as are already moved."""
+    permutation = chosen(layouts, list(op.operands))
+    if permutation is None:
+        return None
+    operands = [layouts.inner(v, permutation) for v in op.operands]
+    axis = permutation[OpAdaptor(op).int("axis")]
+    new = rebuilt(op, operands, permutation, {"axis": b.integer(axis)})
+    return [Moved(new.results[0], permutation)]
+
+
+def _mixed_lists(
+    op: ir.Operation, names: Sequence[str], groups: Sequence[Sequence[ir.Value]], permutation: Sequence[int]
+) -> tuple[list[ir.Value], list[int], dict[str, ir.Attribute]]:
+    """Mixed lists over the dimensions, reordered: operands, how many each list has, attributes."""
+    operands: list[ir.Value] = []
+    counts: list[int] = []
+    changes: dict[str, ir.Attribute] = {}
+    for name, group in zip(names, groups, strict=True):
+        values: list[Size] = permuted(OpAdaptor(op).mixed(name, group), permutation)
+        changes[f"static_{name}"] = b.integers([v if isinstance(v, int) else DYNAMIC for v in values])
+        dynamic = [v for v in values if isinstance(v, ir.Value)]
+        operands += dynamic
+        counts.append(len(dynamic))
+    return operands, counts, changes
+
+
+@moves("slice")
+def slice_(layouts: Layouts, op: ir.Operation) -> list[Moved | None] | None:
+    """Offsets, sizes and strides are reordered."""
+    moved = layouts.of(op.operands[0])
+    assert moved is not None
+    _, *groups = OpAdaptor(op).segments()
+    names = ["offsets", "sizes", "strides"]
+    operands, counts, changes = _mixed_lists(op, names, groups, moved.permutation)
+    changes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, *counts])
+    new = rebuilt(op, [moved.inner, *operands], moved.permutation, changes)
+    return [Moved(new.results[0], moved.permutation)]
+
+
+@moves("pad")
+def pad(layouts: Layouts, op: ir.Operation) -> list[Moved | None] | None:
+    """Low and high paddings are reordered."""
+    moved = layouts.of(op.operands[0])
+    if moved is None:
+        return None
+    _, value, *groups = OpAdaptor(op).segments()
+    operands, counts, changes = _mixed_lists(op, ["low", "high"], groups, moved.permutation)
+    changes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, len(value), *counts])
+    new = rebuilt(op, [moved.inner, *value, *operands], moved.permutation, changes)
+    return [Moved(new.results[0], moved.permutation)]
+
+
+@moves("broadcast")
+def broadcast(layouts: Layouts, op: ir.Operation) -> list[Moved | None] | None:
+    """Between tensors of the same rank."""
+    moved = layouts.of(op.operands[0])
+    if moved is None or op.results[0].type.rank != len(moved.permutation):
+        return None
+    operands, _, changes = _mixed_lists(op, ["sizes"], [list(op.operands)[1:]], moved.permutation)
+    new = rebuilt(op, [moved.inner, *operands], moved.permutation, changes)
+    return [Moved(new.results[0], moved.permutation)]
+
+
+@moves("reshape")
+def reshape(layouts: Layouts, op: ir.Operation) -> list[Moved | None] | None:
+    """When every group of dimensions that is split or joined also lies together, in order, in the inner value."""
+    moved = layouts.of(op.operands[0])
+    assert moved is not None
+    facts = layouts.facts
+    groups = list(zip(*matching_groups(facts.symbols, facts.operand(op, 0), facts.result(op, 0)), strict=True))
+    sources = [[moved.permutation[i] for i in inputs] for inputs, _ in groups]
+    if any(s != list(range(s[0], s[0] + len(s))) if s else False for s in sources) or any(not s for s in sources):
+        return None
+    order = sorted(range(len(groups)), key=lambda g: sources[g][0])
+    sizes = OpAdaptor(op).mixed("sizes", list(op.operands)[1:])
+    permutation = [0] * len(sizes)
+    inner_sizes: list[Size] = []
+    for group in order:
+        for position in groups[group][1]:
+            permutation[position] = len(inner_sizes)
+            inner_sizes.append(sizes[position])
+    dynamic = [s for s in inner_sizes if isinstance(s, ir.Value)]
+    changes = {"static_sizes": b.integers([s if isinstance(s, int) else DYNAMIC for s in inner_sizes])}
+    new = rebuilt(op, [moved.inner, *dynamic], permutation, changes)
+    return [Moved(new.results[0], tuple(permutation))]
+
+
+@moves("shape_of")
+def shape_of_(layouts: Layouts, op: ir.Operation) -> list[Moved | None] | None:
+    """The extents of the inner value, reordered."""
+    moved = layouts.of(op.operands[0])
+    assert moved is not None
+    shape = b.operation("shape_of", [moved.inner])[0]
+    parts = [b.slice_(shape, [source], [1]) for source in moved.permutation]
+    return [Moved(b.concat(parts, 0), (0,))]
+
+
+def extent_of(moved: Moved, position: int) -> ir.Value:
+    """`tensor.dim` of a moved value."""
+    source = moved.permutation[position]
+    known = shape_of(moved.inner)[source]
+    return b.index(known) if known != DYNAMIC else tensor.dim(moved.inner, b.index(source))
