@@ -202,8 +202,16 @@ void *Pool::workerMain(void *argument) {
   return nullptr;
 }
 
+// Exactly one of the worker and the launching thread gets the range of launch
+// `ticket`. Who gets it may read the launch: it cannot end before its ranges
+// are done.
+bool Pool::take(Worker &worker, uint32_t ticket) {
+  uint32_t before = ticket - 1;
+  return worker.taken.compare_exchange_strong(before, ticket);
+}
+
 void Pool::work(Worker &worker) {
-  for (uint32_t seen = 0;; ++seen) {
+  for (uint32_t seen = 0;;) {
     auto called = [&] {
       return worker.ticket.load(std::memory_order_acquire) != seen;
     };
@@ -217,8 +225,11 @@ void Pool::work(Worker &worker) {
         futexWait(worker.ticket, seen);
       worker.sleeping.store(0);
     }
-    if (stopping)
+    if (stopping.load(std::memory_order_relaxed))
       return;
+    seen = worker.ticket.load(std::memory_order_acquire);
+    if (!take(worker, seen))
+      continue;
     runRange(worker.index);
     if (pending.fetch_sub(1) == 1 && callerSleeping.load())
       futexWake(pending);
@@ -253,6 +264,11 @@ void Pool::run(Body task, void *argument, int64_t items) {
       futexWake(workers[i].ticket);
   }
   runRange(0);
+  for (int64_t i = 0; i < ranges - 1; ++i)
+    if (take(workers[i], workers[i].ticket.load(std::memory_order_relaxed))) {
+      runRange(workers[i].index);
+      pending.fetch_sub(1, std::memory_order_relaxed);
+    }
   waitForWorkers();
   busy.store(0, std::memory_order_release);
 }

@@ -21,10 +21,13 @@ inline int64_t rangeBegin(int64_t count, int64_t ranges, int64_t index) {
 ///
 /// Idle workers spin for a moment, then sleep on a futex. Each worker has a
 /// mailbox of its own, so a launch that needs three threads of sixty-four
-/// touches three cache lines. One launch has the workers at a time; a launch
-/// from another context meanwhile runs on its caller alone. Workers start at
-/// the first parallel launch; a child process of fork() starts its own. A pool
-/// that could not start all its threads works with those it has.
+/// touches three cache lines. A caller that is done with its own range takes
+/// over those that no worker has begun: when the processors are busy with
+/// something else, a launch takes no longer than without threads. One launch
+/// has the workers at a time; a launch from another context meanwhile runs on
+/// its caller alone. Workers start at the first parallel launch; a child
+/// process of fork() starts its own. A pool that could not start all its
+/// threads works with those it has.
 class Pool {
 public:
   using Body = void (*)(void *data, int64_t begin, int64_t end);
@@ -47,7 +50,8 @@ public:
 
 private:
   struct alignas(64) Worker {
-    std::atomic<uint32_t> ticket{0};
+    std::atomic<uint32_t> ticket{0}; // launches that have a range for it
+    std::atomic<uint32_t> taken{0};  // how many of them someone works on
     std::atomic<uint32_t> sleeping{0};
     Pool *pool = nullptr;
     int64_t index = 0;
@@ -60,6 +64,7 @@ private:
   void start();
   void stop();
   void reset();
+  bool take(Worker &worker, uint32_t ticket);
   void runRange(int64_t index);
   void waitForWorkers();
 
@@ -67,7 +72,7 @@ private:
   Body body = nullptr;
   void *data = nullptr;
   int64_t count = 0, ranges = 0;
-  bool stopping = false;
+  std::atomic<bool> stopping{false};
 
   alignas(64) std::atomic<uint32_t> pending{0};
   std::atomic<uint32_t> callerSleeping{0};

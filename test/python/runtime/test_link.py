@@ -19,7 +19,7 @@ import pytest
 
 import mlc
 from mlc.codegen import link
-from mlc.codegen.link import LinkError, Linker, find_linker, link_library, ziglang_linker
+from mlc.codegen.link import Linker, LinkError, find_linker, link_library, ziglang_linker
 from mlc.codegen.weights_segment import BytesImage, FileImage, WeightsError, placeholder_object
 
 from .conftest import IMAGE, ROOT, compile_c
@@ -265,7 +265,8 @@ def conversions(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         "void run(int n, const float *f, const double *d, const uint16_t *h, uint16_t *sf, uint16_t *df, uint16_t *sb,"
         " uint16_t *db, float *w) {\n"
         "  for (int i = 0; i < n; ++i) {\n"
-        "    half_bits a = __truncsfhf2(f[i]), b = __truncdfhf2(d[i]), c = __truncsfbf2(f[i]), e = __truncdfbf2(d[i]);\n"
+        "    half_bits a = __truncsfhf2(f[i]), b = __truncdfhf2(d[i]), c = __truncsfbf2(f[i]);\n"
+        "    half_bits e = __truncdfbf2(d[i]);\n"
         "    memcpy(sf + i, &a, 2); memcpy(df + i, &b, 2); memcpy(sb + i, &c, 2); memcpy(db + i, &e, 2);\n"
         "    w[i] = __extendhfsf2(fromBits(h[i]));\n"
         "  }\n}\n"

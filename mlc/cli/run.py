@@ -1,0 +1,288 @@
+"""`mlc-run`: runs a compiled model. Works wherever the library works: needs NumPy, typer and rich, no compiler."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mlc.runtime.errors import ArgumentError, MlcError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from mlc.runtime.loader import Context, Entry, Model
+
+DONE, FAULT, USAGE, BUG, INTERRUPTED = 0, 1, 2, 3, 130
+BENCH_SECONDS = 1.0
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+class CheckFailedError(MlcError):
+    """The outputs differ from the reference: the tables have said how."""
+
+
+@app.command(context_settings={"help_option_names": ["-h", "--help"]})
+def run_command(
+    model: Annotated[Path, typer.Argument(help="a library that mlc-compile wrote", show_default=False)],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            "-i",
+            metavar="NAME=WHAT",
+            help="@FILE.npy, @FILE.npz[:NAME], random[:LOW:HIGH], zeros, ones, a number, or a shape 1x3x224",
+        ),
+    ] = None,
+    dims: Annotated[
+        list[str] | None, typer.Option("--dim", metavar="NAME=N", help="extent of a dynamic dimension [smallest]")
+    ] = None,
+    entry: Annotated[str | None, typer.Option(help="which entry to run [the first]")] = None,
+    seed: Annotated[int, typer.Option(help="of random inputs")] = 0,
+    save: Annotated[Path | None, typer.Option(metavar="OUT.npz", help="write the outputs to this file")] = None,
+    check: Annotated[
+        Path | None, typer.Option(metavar="REF", help="compare with an .onnx model, or with the arrays of an .npz file")
+    ] = None,
+    rtol: Annotated[float, typer.Option(help="relative tolerance of --check")] = 1e-3,
+    atol: Annotated[float, typer.Option(help="absolute tolerance of --check")] = 1e-4,
+    bench: Annotated[
+        int | None, typer.Option(metavar="[=N]", help="time N runs; alone, for about a second", show_default=False)
+    ] = None,
+    profile: Annotated[bool, typer.Option("--profile", help="time every kernel")] = False,
+    info: Annotated[bool, typer.Option("--info", help="say what the model takes and gives, and stop")] = False,
+    threads: Annotated[int | None, typer.Option(min=1, help="[MLC_NUM_THREADS, else the cores]")] = None,
+    weights: Annotated[Path | None, typer.Option(help="external weights, when not beside MODEL")] = None,
+) -> None:
+    """Run MODEL once and summarise its outputs; or check, time, profile or describe it."""
+    from rich.console import Console
+
+    from mlc.runtime.example_inputs import make_inputs, parse_assignments
+    from mlc.runtime.loader import load
+
+    console = Console(highlight=False)
+    specs = parse_assignments(inputs or [], "--input")
+    extents = _parse_dims(parse_assignments(dims or [], "--dim"))
+    loaded = load(model, threads=threads, weights=weights)
+    chosen = loaded.entry(entry)
+    if info:
+        _print_info(console, loaded)
+        return
+    feeds = make_inputs(loaded, chosen, specs, extents, seed)
+    with loaded.context() as context:
+        outputs = context.run(feeds, entry=chosen)
+        _print_outputs(console, outputs)
+        if save is not None:
+            _save(save, outputs)
+        if bench is not None:
+            _bench(console, lambda: context.run(feeds, entry=chosen), bench, loaded.num_threads)
+    if profile:
+        with loaded.context(profile=True) as profiled:
+            _profile(console, profiled, chosen, feeds, bench or 20)
+    if check is not None:
+        _check(console, check, feeds, outputs, rtol, atol)
+
+
+def _parse_dims(texts: Mapping[str, str]) -> dict[str, int]:
+    for name, text in texts.items():
+        if not text.isdecimal():
+            raise ArgumentError(f"--dim {name}={text}: an extent is a number")
+    return {name: int(text) for name, text in texts.items()}
+
+
+# --- What is printed -------------------------------------------------------------------------------------------
+
+
+def _table(*columns: str, right: Sequence[str] = ()) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return table
+
+
+def _print_info(console: Console, model: Model) -> None:
+    from rich.markup import escape
+
+    for entry in model.entries.values():
+        table = _table(f"entry {entry.name}", "", "")
+        for what, values in (("in", entry.inputs), ("out", entry.outputs)):
+            for value in values:
+                table.add_row(what, escape(value.name), escape(str(value)))
+        console.print(table, "")
+    if model.dims:
+        table = _table("dimension", "range", "multiple of")
+        for dim in model.dims.values():
+            bounds = f"{dim.lowest} to {dim.highest}" if dim.highest >= 0 else f"{dim.lowest} or more"
+            table.add_row(escape(dim.name), bounds, str(dim.multiple))
+        console.print(table, "")
+    weights, target = model.metadata.get("weights", {}), model.metadata.get("target")
+    rows = {
+        "compiled by": model.metadata.get("compiler"),
+        "for": f"{target['cpu']} ({target['triple']})" if isinstance(target, dict) else target,
+        "kernels": len(model.metadata["kernels"]) if "kernels" in model.metadata else None,
+        "weights": f"{weights['size'] / 1e6:.1f} MB in {weights.get('file') or 'the library'}"
+        if weights.get("size")
+        else None,
+        "threads": model.num_threads,
+    }
+    for label, text in rows.items():
+        if text is not None:
+            console.print(f"{label}: {text}", markup=False)
+
+
+def _print_outputs(console: Console, outputs: Mapping[str, Any]) -> None:
+    import numpy as np
+
+    table = _table("output", "type", "min", "mean", "max", right=("min", "mean", "max"))
+    for name, value in outputs.items():
+        if not isinstance(value, np.ndarray):
+            text = "empty" if value is None else f"sequence of {len(value)}"
+            table.add_row(name, text, "", "", "")
+            continue
+        shape = f"{value.dtype}\\[{','.join(map(str, value.shape))}]"
+        if value.dtype == object or not value.size or value.dtype.kind == "c":
+            table.add_row(name, shape, "", "", "")
+            continue
+        wide = value.astype(np.float64)
+        table.add_row(name, shape, *(f"{number:.6g}" for number in (wide.min(), wide.mean(), wide.max())))
+    console.print(table)
+
+
+def _bench(console: Console, call: Callable[[], object], runs: int, threads: int) -> None:
+    """Times `runs` runs (0: about a second's worth, at least five) after two to warm up."""
+    import numpy as np
+
+    for _ in range(2):
+        call()
+    times: list[float] = []
+    begin = time.perf_counter()
+    while len(times) < (runs or 5) or (not runs and time.perf_counter() - begin < BENCH_SECONDS):
+        start = time.perf_counter()
+        call()
+        times.append((time.perf_counter() - start) * 1e3)
+    low, median, high = np.percentile(times, [0, 50, 90])
+    plural = "thread" if threads == 1 else "threads"
+    console.print(
+        f"{len(times)} runs, {threads} {plural}: min {low:.3f} ms, median {median:.3f} ms, 90% below {high:.3f} ms"
+    )
+
+
+def _profile(console: Console, context: Context, entry: Entry, feeds: Mapping[str, Any], runs: int) -> None:
+    context.run(feeds, entry=entry)
+    context.profile()
+    for _ in range(runs):
+        context.run(feeds, entry=entry)
+    report = context.profile()
+    right = ("calls", "items", "ms a run", "min us a call", "share")
+    table = _table("kernel", *right, right=right)
+    inside = 0.0
+    for kernel in sorted(report["kernels"], key=lambda k: -k["ns"]):
+        inside += kernel["ns"]
+        table.add_row(
+            kernel["name"],
+            f"{kernel['calls'] / runs:g}",
+            f"{kernel['items'] / kernel['calls']:g}",
+            f"{kernel['ns'] / runs / 1e6:.3f}",
+            f"{kernel['min_ns'] / 1e3:.1f}",
+            f"{kernel['ns'] / report['ns']:.1%}",
+        )
+    table.add_row("host", "", "", f"{(report['ns'] - inside) / runs / 1e6:.3f}", "", f"{1 - inside / report['ns']:.1%}")
+    table.add_row("total", "", "", f"{report['ns'] / runs / 1e6:.3f}", "", "")
+    console.print(table)
+
+
+# --- Checking and saving ---------------------------------------------------------------------------------------
+
+
+def _check(
+    console: Console, path: Path, feeds: Mapping[str, Any], outputs: Mapping[str, Any], rtol: float, atol: float
+) -> None:
+    from mlc.runtime.compare import compare, reference_outputs
+
+    expected = reference_outputs(path, feeds)
+    missing = [name for name in outputs if name not in expected]
+    if missing:
+        raise ArgumentError(f"'{path}' has no output '{missing[0]}'; it has {', '.join(expected)}")
+    table = _table("output", "largest error", "relative", "wrong", "", right=("largest error", "relative", "wrong"))
+    failed = False
+    for name, value in outputs.items():
+        row = compare(name, value, expected[name], rtol, atol)
+        failed |= not row.passed
+        verdict = row.reason or ("ok" if row.passed else "differs")
+        table.add_row(name, f"{row.absolute:.3g}", f"{row.relative:.2g}", f"{row.wrong} of {row.count}", verdict)
+    console.print(table)
+    if failed:
+        raise CheckFailedError(f"the outputs differ from those of '{path}' (rtol {rtol:g}, atol {atol:g})")
+
+
+def _save(path: Path, outputs: Mapping[str, Any]) -> None:
+    """Writes the arrays; the file appears when it is complete. Items of sequences are NAME.0, NAME.1, …"""
+    import numpy as np
+
+    arrays: dict[str, Any] = {}
+    for name, value in outputs.items():
+        if isinstance(value, list):
+            arrays.update({f"{name}.{i}": item for i, item in enumerate(value)})
+        elif value is not None:
+            arrays[name] = value.astype(str) if value.dtype == object else value
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, **arrays)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+# --- The command -----------------------------------------------------------------------------------------------
+
+
+def _bug_report(error: BaseException, arguments: Sequence[str]) -> str:
+    """Writes what is needed to find the bug into a file and says where it is."""
+    handle, name = tempfile.mkstemp(prefix="mlc-run-bug-", suffix=".txt")
+    with os.fdopen(handle, "w") as file:
+        file.write(f"command: mlc-run {' '.join(arguments)}\n\n")
+        file.writelines(traceback.format_exception(error))
+    return f"a bug in mlc: {type(error).__name__}: {error}; please report it with the file {name}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns 0 (done), 1 (input or machine), 2 (usage) or 3 (a bug of ours)."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    # The value of --bench is optional, which typer's options cannot say.
+    words = ["--bench=0" if word == "--bench" else word for word in given]
+    command = typer.main.get_command(app)
+    try:
+        code = int(command.main(words, prog_name="mlc-run", standalone_mode=False) or DONE)
+        if code != INTERRUPTED:  # typer's answer to Ctrl-C
+            return code
+        message = "interrupted"
+    except KeyboardInterrupt:
+        message, code = "interrupted", INTERRUPTED
+    except ArgumentError as error:
+        message, code = str(error), USAGE
+    except (MlcError, OSError, MemoryError) as error:
+        message, code = str(error) or "out of memory", FAULT
+    except Exception as error:  # every failure ends here, with one message and the right code
+        if hasattr(error, "exit_code") and hasattr(error, "format_message"):
+            message, code = error.format_message(), error.exit_code
+        elif type(error).__name__ == "Abort":
+            message, code = "interrupted", INTERRUPTED
+        else:
+            message, code = _bug_report(error, given), BUG
+    print(f"mlc-run: {message}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
