@@ -22,8 +22,11 @@ def is_tensor(value: ir.Value) -> bool:
 
 
 def memref_type(tensor: ir.Type) -> ir.MemRefType:
-    """The contiguous buffer of a tensor type."""
-    return ir.MemRefType.get(tensor.shape, tensor.element_type)
+    """The contiguous buffer of a tensor type; a bool takes a byte."""
+    element = tensor.element_type
+    if isinstance(element, ir.IntegerType) and element.width == 1:
+        element = ir.IntegerType.get_signless(8)
+    return ir.MemRefType.get(tensor.shape, element)
 
 
 def inout_results(launch: ir.Operation, kernels: dict[str, ir.Operation]) -> set[int]:
@@ -97,11 +100,20 @@ class Constants:
                     ir.StringAttr.get(name),
                     ir.TypeAttr.get(target),
                     sym_visibility=ir.StringAttr.get("private"),
-                    initial_value=value,
+                    initial_value=_in_memory(value, target),
                     constant=True,
                     alignment=ALIGNMENT,
                 )
         return memref.get_global(target, name)
+
+
+def _in_memory(value: ir.Attribute, target: ir.MemRefType) -> ir.Attribute:
+    """The elements as they lie in memory: bools as bytes."""
+    if value.type.element_type == target.element_type:
+        return value
+    bools = ir.DenseIntElementsAttr(value)
+    elements = [ir.IntegerAttr.get(target.element_type, int(bool(b))) for b in bools]
+    return ir.DenseElementsAttr.get(elements, ir.RankedTensorType.get(target.shape, target.element_type))
 
 
 class HostFunction:
@@ -151,6 +163,11 @@ class HostFunction:
         if not isinstance(owner, ir.Block) and owner.operation.name == "tensor.empty":
             return self.allocate(value)
         return value
+
+    @staticmethod
+    def memref_type(tensor: ir.Type) -> ir.MemRefType:
+        """The buffer of a tensor type."""
+        return memref_type(tensor)
 
     def define(self, old: ir.Operation, new: list[ir.Value]) -> None:
         """The results of `old` now live in the memrefs `new`."""
@@ -247,6 +264,8 @@ def _dim(host: HostFunction, op: ir.Operation) -> None:
 
 def _extract(host: HostFunction, op: ir.Operation) -> None:
     replacement = memref.LoadOp(host.buffer(op.operands[0]), list(op.operands)[1:]).result
+    if replacement.type != op.results[0].type:
+        replacement = arith.cmpi(arith.CmpIPredicate.ne, replacement, arith.constant(replacement.type, 0))
     op.results[0].replace_all_uses_with(replacement)
     host.dead.append(op)
 
@@ -259,6 +278,8 @@ def _from_elements(host: HostFunction, op: ir.Operation) -> None:
         for extent in reversed(shape):
             position.insert(0, arith.constant(ir.IndexType.get(), number % extent))
             number //= extent
+        if element.type != target.type.element_type:
+            element = arith.extui(target.type.element_type, element)
         memref.store(element, target, position)
     host.define(op, [target])
 
@@ -272,7 +293,7 @@ def _extract_slice(host: HostFunction, op: ir.Operation) -> None:
     counts = [sum(x == _DYNAMIC for x in static[n]) for n in ("offsets", "sizes", "strides")]
     parts = [operands[: counts[0]], operands[counts[0] : counts[0] + counts[1]], []]
     layout = ir.StridedLayoutAttr.get(_slice_offset(source.type, static), _row_major(source.type.shape))
-    target = ir.MemRefType.get(result.type.shape, result.type.element_type, layout)
+    target = ir.MemRefType.get(result.type.shape, memref_type(result.type).element_type, layout)
     arrays = [ir.DenseI64ArrayAttr.get(static[n]) for n in ("offsets", "sizes", "strides")]
     view = memref.SubViewOp(target, host.buffer(source), *parts, *arrays)
     host.define(op, [view.result])

@@ -100,7 +100,7 @@ class LoopBufferizer:
         self._replace_operands(terminator_of(before), 1)
         for argument in after.arguments:
             if _is_tensor(argument):
-                argument.set_type(self._memref(argument.type))
+                argument.set_type(self._host.memref_type(argument.type))
         self._host.block(after)
         self._write_back(terminator_of(after), carried)
         self._retype(op)
@@ -112,7 +112,7 @@ class LoopBufferizer:
             if not _is_tensor(argument):
                 continue
             initial = op.operands[first + number]
-            target = self._memref(argument.type)
+            target = self._host.memref_type(argument.type)
             if self._fixed[argument]:
                 buffer = self._host.allocate(initial)
                 if not self._is_empty(initial):
@@ -171,11 +171,7 @@ class LoopBufferizer:
     def _retype(self, op: ir.Operation) -> None:
         for result in op.results:
             if _is_tensor(result):
-                result.set_type(self._memref(result.type))
-
-    @staticmethod
-    def _memref(tensor: ir.Type) -> ir.MemRefType:
-        return ir.MemRefType.get(tensor.shape, tensor.element_type)
+                result.set_type(self._host.memref_type(result.type))
 
     @staticmethod
     def _is_empty(value: ir.Value) -> bool:

@@ -235,6 +235,26 @@ class EntryLowering:
             self._current.append(op)
             self._polled = True
 
+    def view(self, op: ir.Operation) -> None:
+        """`memref.expand_shape`, `collapse_shape`: the same contiguous memory in another shape."""
+        target = op.results[0].type
+        if op.name == "memref.expand_shape":
+            extents = list(op.operands)[1:]
+        else:
+            groups = [[ir.IntegerAttr(a).value for a in g] for g in ir.ArrayAttr(op.attributes["reassociation"])]
+            dynamic = [g for axis, g in enumerate(groups) if target.is_dynamic_dim(axis)]
+            extents = [self._product(op.operands[0], g) for g in dynamic]
+        pointer = llvm.IntToPtrOp(pointer_type(), self._address(op.operands[0])).result
+        op.results[0].replace_all_uses_with(descriptor(pointer, extents, target))
+        op.erase()
+
+    def _product(self, value: ir.Value, axes: list[int]) -> ir.Value:
+        index = ir.IndexType.get()
+        total = arith.constant(index, 1)
+        for axis in axes:
+            total = arith.muli(total, memref.dim(value, arith.constant(index, axis)))
+        return total
+
     def leave(self, op: ir.Operation) -> None:
         """`func.return`."""
         self._leave(0)
@@ -281,6 +301,8 @@ _HANDLERS: dict[str, Callable[[EntryLowering, ir.Operation], None]] = {
     "mlc.check": EntryLowering.check,
     "mlc.buffer": EntryLowering.buffer,
     "memref.copy": EntryLowering.copy,
+    "memref.expand_shape": EntryLowering.view,
+    "memref.collapse_shape": EntryLowering.view,
     "memref.load": EntryLowering.load,
     "func.return": EntryLowering.leave,
 }
