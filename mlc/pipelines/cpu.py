@@ -18,7 +18,7 @@ def phases(target: CpuTarget) -> list[Phase]:
         ("import", []),
         ("simplify", ["canonicalize", "cse", "mlc-fold-constants", "canonicalize", "cse"]),
         ("decompose", ["mlc-decompose", "canonicalize", "mlc-fold-constants", "canonicalize", "cse"]),
-        ("layout", ["mlc-hoist-weights", "canonicalize", "cse"]),
+        ("layout", ["mlc-propagate-layout", "mlc-hoist-weights", "canonicalize", "cse"]),
         ("linalg", ["mlc-lower-to-linalg", "canonicalize", "cse"]),
         ("kernels", ["mlc-count-nonzero", "mlc-plan-fusion", "mlc-outline-kernels", "mlc-dedupe-kernels"]),
         (
