@@ -136,3 +136,15 @@ def splat_number(value: ir.Value) -> int | float | None:
     """The number that every element of a constant tensor is, else None."""
     attr = splat_attr(value)
     return None if attr is None else attr.value
+
+
+def is_constant(value: ir.Value) -> bool:
+    """Is `value` computed from weights and constants alone?"""
+    pending, seen = [value], 0
+    while pending:
+        op = defining_op(pending.pop())
+        seen += 1
+        if op is None or not op.name.startswith("mlc.") or seen > 32:
+            return False
+        pending += list(op.operands)
+    return True

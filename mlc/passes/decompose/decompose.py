@@ -49,6 +49,21 @@ def decompose_region(root: ir.Operation, claims: Collection[str] = ()) -> None:
             return
         for op in found:
             decompose_operation(op)
+        _erase_unused_convolutions(root)
+
+
+def _erase_unused_convolutions(root: ir.Operation) -> None:
+    """Those that were replaced by one with a batch normalization folded in."""
+    unused: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "mlc.conv" and not any(True for _ in op.results[0].uses):
+            unused.append(op)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit)
+    for op in unused:
+        op.erase()
 
 
 def decompose_operation(op: ir.Operation) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from mlc.passes.adaptor import DYNAMIC, OpAdaptor, element
+from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op, element, is_constant
 from mlc.passes.decompose import build as b
 from mlc.passes.decompose import decomposition
 
@@ -25,14 +25,36 @@ def softmax(op: OpAdaptor, x: ir.Value) -> ir.Value:
 @decomposition("mlc.batch_norm")
 @b.widened
 def batch_norm(op: OpAdaptor, x: ir.Value) -> ir.Value:
-    """`(x - mean) * (scale / sqrt(variance + epsilon)) + bias`: the factor is per channel and constant in inference."""
+    """`x * factor + shift` with `factor = scale / sqrt(variance + epsilon)` and `shift = bias - mean * factor`, both
+    weights in inference. Behind a convolution with a constant filter they become part of it."""
     scale, bias, mean, variance = (b.cast(v, element(x)) for v in op.operands[1:])
     rank = x.type.rank
     factor = b.div(scale, b.unary("sqrt", b.add(variance, op.float("epsilon"))))
+    shift = b.sub(bias, b.mul(mean, factor))
+    if all(is_constant(v) for v in (factor, shift)):
+        folded = _folded(x, factor, shift)
+        if folded is not None:
+            return folded
     if rank < 2:
-        return b.add(b.mul(b.sub(x, mean), factor), bias)
-    centered = b.sub(x, b.channelwise(mean, rank))
-    return b.add(b.mul(centered, b.channelwise(factor, rank)), b.channelwise(bias, rank))
+        return b.add(b.mul(x, factor), shift)
+    return b.add(b.mul(x, b.channelwise(factor, rank)), b.channelwise(shift, rank))
+
+
+def _folded(x: ir.Value, factor: ir.Value, shift: ir.Value) -> ir.Value | None:
+    """The convolution that computes `x`, with `factor` in its filter and `shift` in its bias; None where `x` is
+    something else or has other uses."""
+    op = defining_op(x)
+    if op is None or op.name != "mlc.conv" or len(list(x.uses)) != 1:
+        return None
+    conv, filter_ = OpAdaptor(op), op.operands[1]
+    if not is_constant(filter_) or conv.text("layout", "nchw") != "nchw":
+        return None
+    bias = conv.trailing(2)
+    if bias is not None:
+        shift = b.add(b.mul(bias, factor), shift)
+    filter_ = b.mul(filter_, b.channelwise(factor, filter_.type.rank, 0))
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    return ir.Operation.create(op.name, [x.type], [op.operands[0], filter_, shift], attributes).results[0]
 
 
 def normalized(x: ir.Value, axes: list[int], epsilon: float, *, subtract_mean: bool = True) -> ir.Value:

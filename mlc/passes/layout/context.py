@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from mlc.passes.adaptor import OpAdaptor, defining_op, element, shape_of
+from mlc.passes.adaptor import OpAdaptor, defining_op, element, is_constant, shape_of
 from mlc.passes.decompose import build as b
 from mlc.passes.layout import Moved
 from mlc.passes.lower.to_linalg.context import DimFacts
@@ -94,18 +94,6 @@ class Layouts:
         if is_free(shape_of(value), inverse(permutation)):
             return True
         return is_constant(value)
-
-
-def is_constant(value: ir.Value) -> bool:
-    """Is `value` computed from weights and constants alone?"""
-    pending, seen = [value], 0
-    while pending:
-        op = defining_op(pending.pop())
-        seen += 1
-        if op is None or not op.name.startswith("mlc.") or seen > 32:
-            return False
-        pending += list(op.operands)
-    return True
 
 
 def relayout(value: ir.Value, permutation: Sequence[int]) -> ir.Value:

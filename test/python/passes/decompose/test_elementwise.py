@@ -101,6 +101,25 @@ def test_batch_norm() -> None:
     check(operation, *arrays)
 
 
+def test_batch_norm_becomes_part_of_a_convolution() -> None:
+    filter_, vector = "tensor<4x3x1xf32>", "tensor<4xf32>"
+    constants = ", ".join(f"[[{i}.5], [-1.0], [0.25]]" for i in range(4))
+    attrs = "{strides = array<i64: 1>, padding = array<i64: 0, 0>, dilations = array<i64: 1>}"
+    vectors = [f"%c{i} = mlc.constant dense<[{i}.1, 0.7, 1.3, 2.0]> : {vector}" for i in range(5)]
+    result = "tensor<2x4x6xf32>"
+    lines = [
+        f"%w = mlc.constant dense<[{constants}]> : {filter_}",
+        *vectors,
+        f"%y = mlc.conv %x, %w bias(%c4 : {vector}) {attrs} : tensor<2x3x6xf32>, {filter_} -> {result}",
+        "%r = mlc.batch_norm %y, %c0, %c1, %c2, %c3 {epsilon = 1.0e-5 : f64}"
+        f" : {result}, {vector}, {vector}, {vector}, {vector} -> {result}",
+    ]
+    text = f"func.func @f(%x: tensor<2x3x6xf32>) -> {result} {{\n" + "\n".join(lines) + f"\nreturn %r : {result} }}"
+    decomposed = check_decomposition(text, floats(2, 3, 6), tolerance=1e-4)
+    assert decomposed.count("mlc.conv ") == 1
+    assert decomposed.index("mlc.conv ") > decomposed.rindex("mlc.binary")
+
+
 @pytest.mark.parametrize("rms", ["true", "false"])
 def test_layer_norm(rms: str) -> None:
     attrs = f"{{axis = 1 : i64, epsilon = 1.0e-5 : f64, rms = {rms}}}"
