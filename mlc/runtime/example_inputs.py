@@ -153,7 +153,7 @@ def _random(info: ValueInfo, spec: str, shape: tuple[int, ...], random: np.rando
     if DTYPES[info.dtype][0] in (0, 1):
         low, high = limits or DEFAULT_INTEGERS
         return random.integers(int(low), int(high), shape).astype(dtype)
-    values = random.uniform(*limits, shape) if limits else random.standard_normal(shape)
+    values = random.uniform(limits[0], limits[1], shape) if limits else random.standard_normal(shape)
     if info.dtype.startswith("complex"):
         values = values + 1j * random.standard_normal(shape)
     return np.asarray(values).astype(dtype)

@@ -21,12 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from . import abi
-from .dtypes import dtype_name, numpy_dtype
-from .errors import ArgumentError, InputError, LoadError, error_of
-from .values import Owner, ValueInfo, fill_array, fill_value, to_python
+from .dtypes import dtype_name
+from .errors import ArgumentError, BusyError, LoadError, error_of
+from .frame import Frame
+from .values import Owner, ValueInfo, to_python
 
 
 @dataclass(frozen=True)
@@ -94,28 +93,40 @@ def _open(path: Path) -> ctypes.CDLL:
 class Entry:
     """An entry point of a model; call it as the model itself."""
 
-    def __init__(self, model: Model, index: int, name: str) -> None:
+    def __init__(self, model: Model, index: int, name: str, inputs: list[ValueInfo], outputs: list[ValueInfo]) -> None:
         self._model = model
         self.index = index
         self.name = name
-        self.inputs: list[ValueInfo] = []
-        self.outputs: list[ValueInfo] = []
+        self.inputs = inputs
+        self.outputs = outputs
+        self._input_names = [info.name for info in inputs]
+        self._output_names = [info.name for info in outputs]
 
     def __call__(self, *arrays: Any, **named: Any) -> list[Any]:
         """Runs the entry; see `Model.__call__`."""
-        with self._model._any_context() as context:
-            return context._run(self, self.arguments(arrays, named), None)
+        return self._model._run(self, self.arguments(arrays, named), None)
 
     def run(
         self, inputs: Mapping[str, Any] | Sequence[Any], *, out: Mapping[str, Any] | Sequence[Any] | None = None
     ) -> dict[str, Any]:
         """Runs the entry; see `Model.run`."""
-        with self._model._any_context() as context:
-            return context.run(inputs, out=out, entry=self)
+        results = self._model._run(self, self.bind(inputs), out)
+        return dict(zip(self._output_names, results, strict=True))
+
+    def bind(self, inputs: Mapping[str, Any] | Sequence[Any]) -> list[Any]:
+        """The inputs in order, out of a mapping or a sequence. ArgumentError when they do not add up."""
+        if not isinstance(inputs, Mapping):
+            return self.arguments(inputs, {})
+        if len(inputs) == len(self._input_names):
+            with contextlib.suppress(KeyError):
+                return [inputs[name] for name in self._input_names]
+        return self.arguments([], inputs)
 
     def arguments(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         """The inputs in order, out of positional and named ones. ArgumentError when they do not add up."""
-        names = [info.name for info in self.inputs]
+        if not named and len(arrays) == len(self.inputs):
+            return list(arrays)
+        names = self._input_names
         if len(arrays) > len(names):
             raise ArgumentError(f"entry '{self.name}' takes {len(names)} inputs, got {len(arrays)}")
         given = dict(zip(names, arrays, strict=False))
@@ -142,6 +153,8 @@ class Context:
         self._model = model
         self._library = model._library
         self._status = abi.new_status()
+        self._frames: dict[int, Frame] = {}
+        self._lock = threading.Lock()
         self._handle = ctypes.c_void_p()
         options = abi.ContextOptions(ctypes.sizeof(abi.ContextOptions), int(profile))
         code = self._library.api.context_create(
@@ -176,12 +189,8 @@ class Context:
     ) -> dict[str, Any]:
         """Runs an entry in this context; see `Model.run`."""
         chosen = entry if isinstance(entry, Entry) else self._model.entry(entry)
-        if isinstance(inputs, Mapping):
-            arguments = chosen.arguments([], inputs)
-        else:
-            arguments = chosen.arguments(inputs, {})
-        results = self._run(chosen, arguments, out)
-        return {info.name: result for info, result in zip(chosen.outputs, results, strict=True)}
+        results = self._run(chosen, chosen.bind(inputs), out)
+        return dict(zip(chosen._output_names, results, strict=True))
 
     def profile(self) -> dict[str, Any]:
         """Times since the last call, in nanoseconds: {"runs", "ns", "kernels": [{"id", "calls", "ns", …}]}.
@@ -202,70 +211,29 @@ class Context:
     def _run(self, entry: Entry, arguments: Sequence[Any], out: Any) -> list[Any]:
         if not self._handle:
             raise ArgumentError("the context is closed")
-        keep: list[Any] = []
-        inputs = (abi.Value * len(arguments))()
-        for value, argument, info in zip(inputs, arguments, entry.inputs, strict=True):
-            fill_value(value, argument, info, keep)
-        outputs = (abi.Value * len(entry.outputs))()
-        buffers = self._buffers(entry, inputs, out)
-        for value, buffer, info in zip(outputs, buffers, entry.outputs, strict=True):
-            value.struct_size = ctypes.sizeof(abi.Value)
-            if buffer is not None:
-                fill_array(value, buffer, info, keep)
-        status = self._status
+        if not self._lock.acquire(blocking=False):
+            raise BusyError("the context is running in another thread; use a context for each thread")
+        try:
+            return self._run_locked(entry, arguments, out)
+        finally:
+            self._lock.release()
+
+    def _run_locked(self, entry: Entry, arguments: Sequence[Any], out: Any) -> list[Any]:
+        frame = self._frames.get(entry.index)
+        if frame is None:
+            frame = self._frames[entry.index] = Frame(entry.inputs, entry.outputs)
+        buffers, keep = frame.fill(arguments, out)
+        values, status = frame.outputs, self._status
         code = self._library.api.run(
-            self._handle, entry.index, inputs, len(inputs), outputs, len(outputs), None, ctypes.byref(status)
+            self._handle, entry.index, frame.inputs, len(frame.inputs), values, len(values), None, status
         )
-        self._library.check(code, status)
+        del keep
+        if code:
+            self._library.check(code, status)
         return [
-            self._result(value, info) if buffer is None else buffer
-            for value, buffer, info in zip(outputs, buffers, entry.outputs, strict=True)
+            to_python(values[i], entry.outputs[i], Owner(values[i], self._library)) if buffer is None else buffer
+            for i, buffer in enumerate(buffers)
         ]
-
-    def _result(self, value: abi.Value, info: ValueInfo) -> Any:
-        owner = Owner(value, self._library)
-        return to_python(value, info, owner)
-
-    def _buffers(self, entry: Entry, inputs: ctypes.Array[abi.Value], out: Any) -> list[np.ndarray | None]:
-        """The caller's buffers, new ones where the shape is known by now, None where the runtime
-        allocates."""
-        given = _given_buffers(entry, out)
-        extents: dict[str, int] = {}
-        for value, info in zip(inputs, entry.inputs, strict=True):
-            if info.kind == ("tensor",) and info.dims and value.tensor.ndim == len(info.dims):
-                shape = (ctypes.c_int64 * value.tensor.ndim).from_address(value.tensor.shape)
-                extents.update({d: n for d, n in zip(info.dims, shape, strict=True) if isinstance(d, str)})
-        result = []
-        for buffer, info in zip(given, entry.outputs, strict=True):
-            if buffer is None and info.kind == ("tensor",) and info.dims is not None and info.dtype != "string":
-                shape = [extents.get(d, -1) if isinstance(d, str) else d for d in info.dims]
-                if all(n is not None and n >= 0 for n in shape):
-                    buffer = np.empty(tuple(shape), numpy_dtype(info.dtype))
-            result.append(buffer)
-        return result
-
-
-def _given_buffers(entry: Entry, out: Any) -> list[np.ndarray | None]:
-    names = [info.name for info in entry.outputs]
-    if out is None:
-        return [None] * len(names)
-    if isinstance(out, Mapping):
-        unknown = [name for name in out if name not in names]
-        if unknown:
-            raise ArgumentError(f"entry '{entry.name}' has no output '{unknown[0]}'; it has {', '.join(names)}")
-        buffers = [out.get(name) for name in names]
-    else:
-        buffers = list(out)
-        if len(buffers) != len(names):
-            raise ArgumentError(f"entry '{entry.name}' has {len(names)} outputs, got {len(buffers)} buffers")
-    for name, buffer in zip(names, buffers, strict=True):
-        if buffer is None:
-            continue
-        if not isinstance(buffer, np.ndarray) or not buffer.flags.writeable or not buffer.dtype.isnative:
-            raise InputError(f"output '{name}': a buffer is a writable NumPy array in native byte order")
-        if any(stride % buffer.itemsize for stride in buffer.strides):
-            raise InputError(f"output '{name}': the buffer's strides are not whole elements")
-    return buffers
 
 
 class Model:
@@ -280,7 +248,6 @@ class Model:
         self._library = _Library(path)
         self._library.acquire()
         self._idle: list[Context] = []
-        self._lock = threading.Lock()
         api = self._library.api
         self.path = path
         self.metadata: dict[str, Any] = json.loads(api.metadata() or b"{}")
@@ -349,17 +316,16 @@ class Model:
         """
         return self.entry(entry).run(inputs, out=out)
 
-    @contextlib.contextmanager
-    def _any_context(self) -> Iterator[Context]:
-        with self._lock:
-            context = self._idle.pop() if self._idle else None
-        if context is None:
+    def _run(self, entry: Entry, arguments: Sequence[Any], out: Any) -> list[Any]:
+        """Runs in a context that is free at the moment, or in a new one."""
+        try:
+            context = self._idle.pop()  # popping and appending are atomic
+        except IndexError:
             context = Context(self)
         try:
-            yield context
+            return context._run(entry, arguments, out)
         finally:
-            with self._lock:
-                self._idle.append(context)
+            self._idle.append(context)
 
     def __del__(self) -> None:
         library = getattr(self, "_library", None)
@@ -384,16 +350,14 @@ def _read_entries(model: Model, api: abi.Api, dims: Sequence[str]) -> Iterator[E
     for number in range(api.num_entries()):
         info = abi.EntryInfo(ctypes.sizeof(abi.EntryInfo))
         api.entry_info(number, ctypes.byref(info))
-        entry = Entry(model, number, info.name.decode())
-        for read, count, target in (
-            (api.input_info, info.num_inputs, entry.inputs),
-            (api.output_info, info.num_outputs, entry.outputs),
-        ):
+        values: list[list[ValueInfo]] = [[], []]
+        reads = ((api.input_info, info.num_inputs), (api.output_info, info.num_outputs))
+        for (read, count), target in zip(reads, values, strict=True):
             for i in range(count):
                 value = abi.ValueInfo(ctypes.sizeof(abi.ValueInfo))
                 read(number, i, ctypes.byref(value))
                 target.append(_value_info(value, dims))
-        yield entry
+        yield Entry(model, number, info.name.decode(), *values)
 
 
 def _value_info(value: abi.ValueInfo, names: Sequence[str]) -> ValueInfo:

@@ -207,8 +207,8 @@ def test_bad_calls(model: Model) -> None:
         (lambda: model(rows(1), x=rows(1)), "input 'x' is given twice"),
         (lambda: model(z=rows(1)), "entry 'forward' has no input 'z'; its inputs are: x"),
         (lambda: model.entry("nope"), "the model has no entry 'nope'"),
-        (lambda: model.run({"x": rows(1)}, out=[None, None]), "has 1 outputs, got 2 buffers"),
-        (lambda: model.run({"x": rows(1)}, out={"q": None}), "has no output 'q'"),
+        (lambda: model.run({"x": rows(1)}, out=[None, None]), "the entry has 1 outputs, got 2 buffers"),
+        (lambda: model.run({"x": rows(1)}, out={"q": None}), "the entry has no output 'q'; its outputs are: y"),
     ]:
         with pytest.raises(ArgumentError) as caught:
             call()

@@ -1,0 +1,175 @@
+"""The argument arrays of a run, filled in anew for each: a call of a small model is mostly this."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import abi
+from .dtypes import DTYPES, numpy_dtype
+from .errors import ArgumentError, InputError
+from .values import ValueInfo, fill_array, fill_value
+
+# mlc_value as one record: struct_size, kind; data, device, device_id, ndim, code, bits, lanes, shape, strides, offset;
+# items, num_items, deleter, manager.
+_VALUE = struct.Struct("<IiQiiiBBHQQQQqQQ")
+_SIZE = _VALUE.size
+_NONE = _VALUE.pack(_SIZE, abi.NONE, *[0] * 14)
+_MAX_RANK = 64
+
+
+class _Slot:
+    """An input or output: what does not change between runs."""
+
+    def __init__(self, info: ValueInfo, number: int, shapes: int) -> None:
+        self.info = info
+        self.number = number
+        self.offset = number * _SIZE
+        self.plain = info.kind == ("tensor",) and info.dtype != "string" and info.dims is not None
+        self.dtype = numpy_dtype(info.dtype)
+        self.code, self.bits = DTYPES[info.dtype]
+        self.rank = len(info.dims or ())
+        self.shape_at = shapes
+        self.extents = struct.Struct(f"<{self.rank}q")
+        self.word = self.offset // 8 + 1  # where the data pointer is
+        self.last: tuple[int, ...] | None = None  # the shape that the value describes by now
+
+
+class Frame:
+    """The inputs and outputs of one entry in one context. Not thread-safe, as contexts are not."""
+
+    def __init__(self, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> None:
+        self.names = [info.name for info in outputs]
+        count = sum(len(info.dims or ()) for info in (*inputs, *outputs))
+        self._shapes = (ctypes.c_int64 * max(count, 1))()
+        self._shapes_at = ctypes.addressof(self._shapes)
+        self.inputs = (abi.Value * len(inputs))()
+        self.outputs = (abi.Value * len(outputs))()
+        words = _SIZE // 8
+        self._input_words = (ctypes.c_uint64 * (words * len(inputs))).from_buffer(self.inputs)
+        self._output_words = (ctypes.c_uint64 * (words * len(outputs))).from_buffer(self.outputs)
+        used = 0
+        self._slots: list[list[_Slot]] = []
+        for infos in (inputs, outputs):
+            self._slots.append([])
+            for number, info in enumerate(infos):
+                self._slots[-1].append(_Slot(info, number, used))
+                used += len(info.dims or ())
+        self._rules = [_shape_rule(info, inputs) for info in outputs]
+
+    def fill(self, arguments: Sequence[Any], out: Any) -> tuple[list[np.ndarray | None], list[Any]]:
+        """Describes `arguments` and output buffers in `inputs` and `outputs`.
+
+        Returns the buffers (None where the runtime is to allocate), and what must stay alive during the run.
+        Raises InputError or ArgumentError.
+        """
+        keep: list[Any] = [arguments]
+        for slot, argument in zip(self._slots[0], arguments, strict=True):
+            if not self._pack(self._input_words, slot, argument):
+                slot.last = None
+                value = self.inputs[slot.number]
+                _VALUE.pack_into(value, 0, _SIZE, *[0] * 15)
+                fill_value(value, argument, slot.info, keep)
+        buffers: list[np.ndarray | None] = [None] * len(self.names) if out is None else self._given(out)
+        for slot in self._slots[1]:
+            buffer = buffers[slot.number]
+            if buffer is None:
+                shape = self._shape_of_output(slot.number)
+                buffer = buffers[slot.number] = None if shape is None else np.empty(shape, slot.dtype)
+            if buffer is None:
+                self._clear(slot)
+            elif not self._pack(self._output_words, slot, buffer):
+                self._clear(slot)
+                fill_array(self.outputs[slot.number], buffer, slot.info, keep)
+        return buffers, keep
+
+    def _pack(self, words: Any, slot: _Slot, array: Any) -> bool:
+        """The common case, quickly: a contiguous array of the right type and rank. False when it is not."""
+        if type(array) is not np.ndarray or array.dtype != slot.dtype or not array.flags.c_contiguous:
+            return False
+        shape = array.shape
+        data = array.__array_interface__["data"][0]
+        if shape == slot.last:
+            words[slot.word] = data
+            return True
+        if not slot.plain or len(shape) != slot.rank:
+            return False
+        slot.last = shape
+        slot.extents.pack_into(self._shapes, slot.shape_at * 8, *shape)
+        head = (_SIZE, abi.TENSOR, data, 1, 0, slot.rank, slot.code, slot.bits, 1)
+        shape_at = self._shapes_at + slot.shape_at * 8
+        _VALUE.pack_into(words, slot.offset, *head, shape_at, 0, 0, 0, 0, 0, 0)
+        return True
+
+    def _clear(self, slot: _Slot) -> None:
+        slot.last = None
+        ctypes.memmove(ctypes.addressof(self.outputs) + slot.offset, _NONE, _SIZE)
+
+    def _shape_of_output(self, number: int) -> tuple[int, ...] | None:
+        """The shape of an output, when those of the inputs tell it."""
+        rule = self._rules[number]
+        if rule is None:
+            return None
+        shape = []
+        for extent, source, axis in rule:
+            if source >= 0:
+                known = self._slots[0][source].last or self._described_shape(source)
+                if axis >= len(known):
+                    return None  # a wrong rank: the runtime will say so
+                extent = known[axis]
+            if extent < 0:
+                return None
+            shape.append(extent)
+        return tuple(shape)
+
+    def _described_shape(self, number: int) -> tuple[int, ...]:
+        tensor = self.inputs[number].tensor
+        if not tensor.shape or not 0 <= tensor.ndim <= _MAX_RANK:
+            return ()
+        return tuple((ctypes.c_int64 * tensor.ndim).from_address(tensor.shape))
+
+    def _given(self, out: Any) -> list[np.ndarray | None]:
+        """The caller's buffers in order."""
+        if isinstance(out, Mapping):
+            unknown = [name for name in out if name not in self.names]
+            if unknown:
+                known = ", ".join(self.names)
+                raise ArgumentError(f"the entry has no output '{unknown[0]}'; its outputs are: {known}")
+            buffers: list[np.ndarray | None] = [out.get(name) for name in self.names]
+        else:
+            buffers = list(out)
+            if len(buffers) != len(self.names):
+                raise ArgumentError(f"the entry has {len(self.names)} outputs, got {len(buffers)} buffers")
+        for name, buffer in zip(self.names, buffers, strict=True):
+            if buffer is None:
+                continue
+            if not isinstance(buffer, np.ndarray) or not buffer.flags.writeable or not buffer.dtype.isnative:
+                raise InputError(f"output '{name}': a buffer is a writable NumPy array in native byte order")
+            if any(stride % buffer.itemsize for stride in buffer.strides):
+                raise InputError(f"output '{name}': the buffer's strides are not whole elements")
+        return buffers
+
+
+def _shape_rule(output: ValueInfo, inputs: Sequence[ValueInfo]) -> list[tuple[int, int, int]] | None:
+    """Per dimension (extent, -1, -1) or (-1, input, axis) that has it; None when only the run can tell."""
+    if output.kind != ("tensor",) or output.dims is None or output.dtype == "string":
+        return None
+    places: dict[str, tuple[int, int]] = {}
+    for number, info in enumerate(inputs):
+        if info.kind == ("tensor",):
+            for axis, dim in enumerate(info.dims or ()):
+                if isinstance(dim, str):
+                    places.setdefault(dim, (number, axis))
+    rule = []
+    for dim in output.dims:
+        if isinstance(dim, int):
+            rule.append((dim, -1, -1))
+        elif dim is not None and dim in places:
+            rule.append((-1, *places[dim]))
+        else:
+            return None
+    return rule
