@@ -40,6 +40,7 @@ class SymbolTable:
         self._ranges: list[Range] = []
         self._multiples: list[int] = []
         self._opaque: dict[Hashable, ir.AffineExpr] = {}
+        self._definitions: dict[int, Hashable] = {}
         self._factors: dict[int, tuple[ir.AffineExpr, ...]] = {}
         self._broadcasts: dict[ir.AffineExpr, frozenset[ir.AffineExpr]] = {}
 
@@ -61,7 +62,13 @@ class SymbolTable:
         """The symbol of a function application, the same for the same `key`."""
         if key not in self._opaque:
             self._opaque[key] = self.new("", bounds, multiple)
+            self._definitions[len(self.names) - 1] = key
         return self._opaque[key]
+
+    def definition(self, position: int) -> Hashable | None:
+        """What the symbol at a position is a function of: `("mul", factors)`, `("max", {a, b})`, `("min", {a, b})`,
+        `("broadcast", parts)`, `("floor", a, b)`, ...; None for a size that only an input or the data decide."""
+        return self._definitions.get(position)
 
     def canonical(self, expr: ir.AffineExpr) -> ir.AffineExpr:
         """`expr` in the form in which equal expressions compare equal."""
@@ -244,7 +251,9 @@ class DimAnalysis:
         self._exprs: dict[ir.Value, ir.AffineExpr] = {}
         self._journal: list[ir.Value] = []
         self._named: dict[str, ir.AffineExpr] = {}
+        self._arguments: dict[int, tuple[ir.Value, int | None]] = {}
         self._name_arguments()
+        self._note_arguments()
         for region in self.func.regions:
             for block in region.blocks:
                 self._walk(block)
@@ -269,6 +278,10 @@ class DimAnalysis:
         if value not in self._exprs:
             self._define(value)
         return self._exprs[value]
+
+    def argument_of(self, position: int) -> tuple[ir.Value, int | None] | None:
+        """The function argument that the symbol at a position comes from: (tensor, dimension) or (index, None)."""
+        return self._arguments.get(position)
 
     def equal(self, lhs: Any, rhs: Any) -> bool:
         """Whether two expressions, `index` values or numbers are known to be equal."""
@@ -347,6 +360,14 @@ class DimAnalysis:
         for argument in arguments:
             if argument not in self._dims:
                 self.set_unknown(argument)
+
+    def _note_arguments(self) -> None:
+        for argument in self.func.regions[0].blocks[0].arguments:
+            facts = self._dims.get(argument, [])
+            entries = [*enumerate(facts), *([(None, self._exprs[argument])] if argument in self._exprs else [])]
+            for dimension, expr in entries:
+                if isinstance(expr, ir.AffineSymbolExpr):
+                    self._arguments.setdefault(expr.position, (argument, dimension))
 
     def _walk(self, block: ir.Block) -> None:
         for op in block.operations:

@@ -1,0 +1,190 @@
+"""Pass `mlc-hoist-weights`: maximal subgraphs that depend on weights only become recipes of the weight store.
+
+    %w = mlc.weight "w" : tensor<32x64xf32>
+    %t = mlc.transpose %w {permutation = array<i64: 1, 0>} : tensor<32x64xf32> -> tensor<64x32xf32>
+becomes
+    %t = mlc.weight "w#1f0c2a77e1" : tensor<64x32xf32>
+with the transpose as a recipe in the module's `mlc.recipes`.
+
+Nothing is evaluated here: `mlc.weights` does that when the weight image is written. A result that is much larger than
+the weights that it comes from (a broadcast, a mask made of constants) is better computed at run time: it is hoisted
+only up to `limit` bytes, and never when a broadcast or an iota is all that it is. Recipes that nothing reads are
+dropped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir import ir
+
+from mlc.interp.dtypes import numpy_dtype
+from mlc.interp.from_ir import attributes, result_type
+from mlc.passes.adaptor import defining_op
+from mlc.passes.base import Pass
+from mlc.passes.simplify.rewrite import (
+    constant_index,
+    element_count,
+    functions,
+    is_pure_mlc,
+    is_static,
+    is_unused,
+    operations,
+)
+from mlc.passes.simplify.weight_recipes import read_recipes, recipe_name, write_recipes
+from mlc.weights import Recipe, Step
+from mlc.weights.recipe import Input
+
+_LEAVES = {"mlc.weight", "mlc.constant"}
+_NEVER = {"mlc.random"}
+_CHEAP = {"mlc.broadcast", "mlc.iota"}
+
+
+class HoistWeights(Pass):
+    """Moves computations on weights into the weight store."""
+
+    dialects = ("mlc",)
+    statistics = {"hoisted": "values that became weights"}
+
+    limit: int = 4194304
+    """Largest size in bytes of a weight that is more than twice as large as those that it is computed from."""
+
+    def run(self, op: Any) -> None:
+        recipes = read_recipes(op)
+        for function in functions(op):
+            self._hoist(function, recipes)
+        write_recipes(op, _used(op, recipes))
+
+    def _hoist(self, function: ir.Operation, recipes: dict[str, Recipe]) -> None:
+        found = _weight_only(function)
+        roots = [value for op in found for value in op.results if op.name not in _LEAVES]
+        hoisted: set[ir.Operation] = set()
+        # Users come after what they use: from the end on, a value used by hoisted operations only is inside a recipe.
+        for value in reversed(roots):
+            op = value.owner.operation
+            outside = [use for use in value.uses if use.owner.operation not in hoisted]
+            if not outside:
+                if list(value.uses):
+                    hoisted.add(op)
+                continue
+            if self._is_worth_it(op, value):
+                hoisted.add(op)
+                self._replace(op, value, recipes, hoisted)
+        for op in reversed(found):
+            if is_unused(op):
+                op.erase()
+
+    def _is_worth_it(self, op: ir.Operation, value: ir.Value) -> bool:
+        if op.name in _CHEAP:
+            return False
+        size = _bytes(value.type)
+        return size <= self.limit or size <= 2 * sum(_bytes(leaf.type) for leaf in _leaves(op))
+
+    def _replace(
+        self, op: ir.Operation, value: ir.Value, recipes: dict[str, Recipe], hoisted: set[ir.Operation]
+    ) -> None:
+        recipe = _recipe(op, list(op.results).index(value))
+        name = recipe_name(recipe)
+        recipes[name] = recipe
+        with ir.InsertionPoint(op), op.location:
+            attrs = {"name": ir.StringAttr.get(name)}
+            weight = ir.Operation.create("mlc.weight", results=[value.type], attributes=attrs).result
+        for use in list(value.uses):
+            if use.owner.operation not in hoisted:
+                use.owner.operation.operands[use.operand_number] = weight
+        self.count("hoisted")
+
+
+def _bytes(type_: ir.Type) -> int:
+    return element_count(type_) * numpy_dtype(result_type(type_).dtype).itemsize
+
+
+def _weight_only(function: ir.Operation) -> list[ir.Operation]:
+    """Operations that depend on weights and constants only, in order."""
+    found: list[ir.Operation] = []
+    known: set[ir.Operation] = set()
+    for op in operations(function):
+        if not is_pure_mlc(op) or op.name in _NEVER or not all(is_static(r.type) for r in op.results):
+            continue
+        if op.name in _LEAVES or (len(op.operands) and all(_is_known(v, known) for v in op.operands)):
+            known.add(op)
+            found.append(op)
+    return found
+
+
+def _is_known(value: ir.Value, known: set[ir.Operation]) -> bool:
+    op = defining_op(value)
+    return op is not None and (op in known or constant_index(value) is not None)
+
+
+def _leaves(op: ir.Operation) -> list[ir.Value]:
+    """The weights and constants that a weight-only operation comes from, each once."""
+    seen: dict[ir.Operation, None] = {}
+    leaves: list[ir.Value] = []
+    stack = [op]
+    while stack:
+        current = stack.pop()
+        for operand in current.operands:
+            source = defining_op(operand)
+            if source is None or source in seen or not isinstance(operand.type, ir.RankedTensorType):
+                continue
+            seen[source] = None
+            if source.name in _LEAVES:
+                leaves.append(operand)
+            else:
+                stack.append(source)
+    return leaves
+
+
+def _recipe(op: ir.Operation, result: int) -> Recipe:
+    """The recipe of one result of a weight-only operation."""
+    steps: list[Step] = []
+    numbers: dict[ir.Operation, int] = {}
+
+    def reference(value: ir.Value) -> Input:
+        number = constant_index(value)
+        if number is not None:
+            return {"index": number}
+        source = value.owner.operation
+        if source.name == "mlc.weight":
+            return {"weight": ir.StringAttr(source.attributes["name"]).value}
+        return {"step": numbers[source], "result": list(source.results).index(value)}
+
+    def pending(current: ir.Operation) -> list[ir.Operation]:
+        sources = [v.owner.operation for v in current.operands if constant_index(v) is None]
+        return [s for s in sources if s.name != "mlc.weight" and s not in numbers]
+
+    stack = [op]
+    while stack:
+        current = stack[-1]
+        waiting = pending(current)
+        if waiting:
+            stack.extend(reversed(waiting))
+            continue
+        stack.pop()
+        if current in numbers:
+            continue
+        numbers[current] = len(steps)
+        types = tuple(result_type(r.type) for r in current.results)
+        attrs = {name: value for name, value in attributes(current).items() if not name.startswith("mlc.")}
+        steps.append(Step(current.name, tuple(reference(v) for v in current.operands), attrs, types))
+    return Recipe(tuple(steps), (numbers[op], result))
+
+
+def _used(module: Any, recipes: dict[str, Recipe]) -> dict[str, Recipe]:
+    """The recipes that a weight of the module reads, directly or through others."""
+    wanted: list[str] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "mlc.weight":
+            wanted.append(ir.StringAttr(op.attributes["name"]).value)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    used: dict[str, Recipe] = {}
+    while wanted:
+        name = wanted.pop()
+        if name in recipes and name not in used:
+            used[name] = recipes[name]
+            wanted.extend(recipes[name].inputs())
+    return used

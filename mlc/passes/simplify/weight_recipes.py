@@ -1,0 +1,142 @@
+"""Recipes in the IR: the module attribute `mlc.recipes`, and the store that a module names.
+
+```mlir
+module attributes {mlc.store = "<key>", mlc.recipes = {
+  "w#1f0c2a77" = {steps = [{op = "mlc.transpose", inputs = ["w"], attrs = {permutation = array<i64: 1, 0>},
+                            results = [tensor<64x32xf32>]}],
+                  result = array<i64: 0, 0>}}}
+```
+An input is the name of a weight, `array<i64: step, result>` for an earlier step, an `index` integer for a size, or unit
+for an absent operand. Names come from the content, so equal recipes are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mlir import ir
+
+from mlc.interp import ResultType
+from mlc.interp.from_ir import python_value, result_type
+from mlc.weights import Recipe, Step, Store, registry
+from mlc.weights.recipe import Input
+
+RECIPES, STORE = "mlc.recipes", "mlc.store"
+
+
+def read_recipes(module: Any) -> dict[str, Recipe]:
+    """The recipes of a module by name."""
+    attributes = module.operation.attributes
+    if RECIPES not in attributes:
+        return {}
+    found = ir.DictAttr(attributes[RECIPES])
+    return {found[i].name: _from_attr(ir.DictAttr(found[i].attr)) for i in range(len(found))}
+
+
+def write_recipes(module: Any, recipes: Mapping[str, Recipe]) -> None:
+    """Makes `recipes` the recipes of a module."""
+    with module.operation.context:
+        if recipes:
+            attr = ir.DictAttr.get({name: _to_attr(recipe) for name, recipe in recipes.items()})
+            module.operation.attributes[RECIPES] = attr
+        elif RECIPES in module.operation.attributes:
+            del module.operation.attributes[RECIPES]
+
+
+def recipe_name(recipe: Recipe) -> str:
+    """A name made of the first weight that a recipe reads and of its content."""
+    inputs = recipe.inputs()
+    base = inputs[0].split("#")[0] if inputs else "constant"
+    return f"{base}#{recipe.digest()[:10]}"
+
+
+def store_of(module: Any) -> Store:
+    """The weight store that a module names in `mlc.store`, with the module's recipes added.
+
+    Raises `WeightError` when no such store is registered (`mlc.weights.registry`).
+    """
+    attributes = module.operation.attributes
+    key = ir.StringAttr(attributes[STORE]).value if STORE in attributes else ""
+    store = registry.lookup(key)
+    store.add_recipes(read_recipes(module))
+    return store
+
+
+def _to_attr(recipe: Recipe) -> ir.Attribute:
+    steps = [
+        ir.DictAttr.get(
+            {
+                "op": ir.StringAttr.get(step.op),
+                "inputs": ir.ArrayAttr.get([_input_attr(i) for i in step.inputs]),
+                "attrs": ir.DictAttr.get({name: value_attr(value) for name, value in step.attrs.items()}),
+                "results": ir.ArrayAttr.get([ir.TypeAttr.get(_type(r)) for r in step.results]),
+            }
+        )
+        for step in recipe.steps
+    ]
+    number, result = recipe.result
+    result_attr = ir.DenseI64ArrayAttr.get([number % len(steps), result])
+    return ir.DictAttr.get({"steps": ir.ArrayAttr.get(steps), "result": result_attr})
+
+
+def _type(result: ResultType) -> ir.Type:
+    return ir.RankedTensorType.get(list(result.shape), ir.Type.parse(result.dtype))
+
+
+def _input_attr(source: Input) -> ir.Attribute:
+    if source is None:
+        return ir.UnitAttr.get()
+    if "weight" in source:
+        return ir.StringAttr.get(source["weight"])
+    if "index" in source:
+        return ir.IntegerAttr.get(ir.IndexType.get(), source["index"])
+    return ir.DenseI64ArrayAttr.get([source["step"], source.get("result", 0)])
+
+
+def value_attr(value: Any) -> ir.Attribute:
+    """The attribute of a plain value, after the conventions of the dialect (docs/ir.md §1)."""
+    from mlc.dialects import builders
+    from mlc.interp.shape import constant_of
+
+    if value is True:
+        return ir.UnitAttr.get()
+    if isinstance(value, bool):
+        return ir.BoolAttr.get(value)
+    if isinstance(value, int):
+        return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+    if isinstance(value, float):
+        return ir.FloatAttr.get_f64(value)
+    if isinstance(value, str):
+        return ir.StringAttr.get(value)
+    if isinstance(value, list | tuple):
+        if value and isinstance(value[0], str):
+            return ir.ArrayAttr.get([ir.StringAttr.get(v) for v in value])
+        return ir.DenseI64ArrayAttr.get(list(value))
+    return builders.elements(constant_of(value))
+
+
+def _from_attr(attr: ir.DictAttr) -> Recipe:
+    number, result = ir.DenseI64ArrayAttr(attr["result"])
+    return Recipe(tuple(_step(ir.DictAttr(step)) for step in ir.ArrayAttr(attr["steps"])), (number, result))
+
+
+def _step(attr: ir.DictAttr) -> Step:
+    results = tuple(result_type(ir.TypeAttr(t).value) for t in ir.ArrayAttr(attr["results"]))
+    inputs = tuple(_input(a) for a in ir.ArrayAttr(attr["inputs"]))
+    return Step(ir.StringAttr(attr["op"]).value, inputs, _plain_attrs(ir.DictAttr(attr["attrs"])), results)
+
+
+def _plain_attrs(attr: ir.DictAttr) -> dict[str, Any]:
+    return {attr[i].name: python_value(attr[i].attr) for i in range(len(attr))}
+
+
+def _input(attr: ir.Attribute) -> Input:
+    if isinstance(attr, ir.UnitAttr):
+        return None
+    if isinstance(attr, ir.StringAttr):
+        return {"weight": attr.value}
+    if isinstance(attr, ir.IntegerAttr):
+        return {"index": attr.value}
+    step, result = ir.DenseI64ArrayAttr(attr)
+    return {"step": step, "result": result}

@@ -1,0 +1,80 @@
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(resolve-shaped-type-result-dims,mlc-resolve-dims,canonicalize,cse)' | FileCheck %s
+
+// CHECK-LABEL: func.func @loop
+// CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32>, %[[N:.*]]: index)
+// CHECK: %[[D:.*]] = tensor.dim %[[X]], %c0
+// CHECK-NEXT: return %[[D]]
+func.func @loop(%x: tensor<?x8xf32>, %n: index) -> index {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %0 = scf.for %i = %c0 to %n step %c1 iter_args(%h = %x) -> (tensor<?x8xf32>) {
+    %y = mlc.unary exp %h : tensor<?x8xf32>
+    scf.yield %y : tensor<?x8xf32>
+  }
+  %d = tensor.dim %0, %c0 : tensor<?x8xf32>
+  return %d : index
+}
+
+// CHECK-LABEL: func.func @named
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<?x?xf32> {{.*}}, %[[Y:[a-z0-9]+]]: tensor<?x?xf32>
+// CHECK-DAG: %[[B:.*]] = tensor.dim %[[X]], %c0
+// CHECK-DAG: %[[S:.*]] = tensor.dim %[[Y]], %c1
+// CHECK: return %[[B]], %[[B]], %[[S]]
+func.func @named(%x: tensor<?x?xf32> {mlc.dims = ["b", ""]}, %y: tensor<?x?xf32> {mlc.dims = ["b", "s"]})
+    -> (index, index, index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %0 = mlc.unary exp %y : tensor<?x?xf32>
+  %a = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %b = tensor.dim %0, %c0 : tensor<?x?xf32>
+  %s = tensor.dim %0, %c1 : tensor<?x?xf32>
+  return %a, %b, %s : index, index, index
+}
+
+// CHECK-LABEL: func.func @cancels
+// CHECK-SAME: (%[[X:.*]]: tensor<?x?x64xf32>)
+// CHECK-DAG: %[[B:.*]] = tensor.dim %[[X]], %c0
+// CHECK-DAG: %[[S:.*]] = tensor.dim %[[X]], %c1
+// CHECK: mlc.reshape %[[X]] [%[[B]], %[[S]], 8, 8]
+func.func @cancels(%x: tensor<?x?x64xf32>) -> tensor<?x?x8x8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %b = tensor.dim %x, %c0 : tensor<?x?x64xf32>
+  %s = tensor.dim %x, %c1 : tensor<?x?x64xf32>
+  %bs = arith.muli %b, %s : index
+  %all = arith.muli %bs, %c64 : index
+  %row = arith.muli %b, %c64 : index
+  %rest = arith.divsi %all, %row : index
+  %0 = mlc.reshape %x [%b, %rest, 8, 8] : tensor<?x?x64xf32> -> tensor<?x?x8x8xf32>
+  return %0 : tensor<?x?x8x8xf32>
+}
+
+// CHECK-LABEL: func.func @products
+// CHECK: %[[N:.*]] = arith.muli
+// CHECK: %[[T:.*]] = arith.muli %[[N]], %c2
+// CHECK: return %[[T]], %{{.*}}
+func.func @products(%x: tensor<?x?xf32>, %y: tensor<?x?xf32>) -> (index, index) {
+  %c0 = arith.constant 0 : index
+  %b = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %c1 = arith.constant 1 : index
+  %s = tensor.dim %x, %c1 : tensor<?x?xf32>
+  %bs = arith.muli %b, %s : index
+  %flat = mlc.reshape %x [%bs] : tensor<?x?xf32> -> tensor<?xf32>
+  %two = mlc.concat %flat, %flat {axis = 0 : i64} : tensor<?xf32>, tensor<?xf32> -> tensor<?xf32>
+  %n = tensor.dim %two, %c0 : tensor<?xf32>
+  %sum = mlc.binary add %x, %y : tensor<?x?xf32>
+  %m = tensor.dim %sum, %c0 : tensor<?x?xf32>
+  return %n, %m : index, index
+}
+
+// CHECK-LABEL: func.func @data
+// CHECK: %[[I:.*]] = mlc.nonzero
+// CHECK: tensor.dim %[[I]], %c1
+func.func @data(%x: tensor<?xf32>) -> index {
+  %c0 = arith.constant 0 : index
+  %i = mlc.nonzero %x : tensor<?xf32> -> tensor<1x?xi64>
+  %t = mlc.transpose %i {permutation = array<i64: 1, 0>} : tensor<1x?xi64> -> tensor<?x1xi64>
+  %n = tensor.dim %t, %c0 : tensor<?x1xi64>
+  return %n : index
+}
