@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from mlc.cli.interrupt import Interrupts
+
 if TYPE_CHECKING:
     from mlc.cli.progress import Reporter
 
@@ -45,7 +47,7 @@ def compile_command(
     from mlc.cli.progress import reporter
 
     path = output or Path(f"{model.stem}{'.so' if emit == 'library' else '.objects' if emit == 'object' else '.mlir'}")
-    report = reporter(verbose)
+    report, interrupts = reporter(verbose), Interrupts()
     try:
         options: dict[str, Any] = {
             "target": target, "cpu": cpu, "emit": emit, "from_phase": from_phase, "dump_ir": dump_ir,
@@ -54,23 +56,30 @@ def compile_command(
             "reproducer": path.with_name(f"{path.stem}.reproducer.mlir"),
         }  # fmt: skip
         options |= _signature_options(inputs or [], dims or [], outputs)
-        with report:
-            written = _run(model, path, options, report)
+        with interrupts, report:
+            written = _run(model, path, options, report, interrupts)
+            interrupts.check()
         report.finish(written)
     except KeyboardInterrupt:
         _fail("interrupted", INTERRUPTED)
     except Exception as error:  # every failure ends here, with one message and the right code
+        if interrupts.pending:
+            _fail("interrupted", INTERRUPTED)
         if verbose:
             traceback.print_exc()
         code = exit_code(error)
         _fail(describe(error, code), code)
 
 
-def _run(model: Path, output: Path, options: dict[str, Any], report: Reporter) -> Path:
+def _run(model: Path, output: Path, options: dict[str, Any], report: Reporter, interrupts: Interrupts) -> Path:
     from mlc.compilation import Compilation
     from mlc.driver import make_options
 
-    return Compilation(make_options(**options), report.update).run(model, output)
+    def update(stage: str, done: int, total: int, seconds: float) -> None:
+        interrupts.check()
+        report.update(stage, done, total, seconds)
+
+    return Compilation(make_options(**options), update).run(model, output)
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -1,0 +1,79 @@
+"""Modules to objects: the exported functions, errors that name the module, order and determinism."""
+
+from __future__ import annotations
+
+import mlir.ir as ir
+import pytest
+
+import mlc.compiler_setup  # noqa: F401
+from mlc import _native
+from mlc.codegen.object import CodegenError, Target, Unit, compile_units
+from mlc.targets.cpu import resolve
+
+
+def _kernel(name: str, value: float = 1.0) -> Unit:
+    text = f"""
+module @{name} attributes {{mlc.kernel}} {{
+  memref.global "private" constant @table : memref<2xf32> = dense<[{value}, 2.0]>
+  func.func @{name}(%o: memref<f32> {{llvm.noalias}}, %n: index, %error: memref<2xi64>, %begin: index, %end: index) {{
+    %t = memref.get_global @table : memref<2xf32>
+    %v = memref.load %t[%begin] : memref<2xf32>
+    memref.store %v, %o[] : memref<f32>
+    return
+  }}
+  func.func @{name}_grid(%n: index) -> index {{
+    return %n : index
+  }}
+}}"""
+    return Unit(name, text)
+
+
+@pytest.fixture
+def target() -> Target:
+    native = resolve("x86-64-v3", _native.host_info())
+    return Target(native.triple, native.cpu, native.features)
+
+
+def test_objects_come_in_order_and_are_the_same_for_any_number_of_threads(target: Target) -> None:
+    units = [_kernel(f"k{i}", float(i)) for i in range(6)]
+    first = compile_units(units, target, version="test", jobs=1)
+    second = compile_units(units, target, version="test", jobs=4)
+    assert [unit.name for unit in first] == [f"k{i}" for i in range(6)]
+    assert [unit.data for unit in first] == [unit.data for unit in second]
+    assert all(unit.data[:4] == b"\x7fELF" and not unit.cached for unit in first)
+
+
+def test_only_the_two_functions_are_global(target: Target) -> None:
+    (compiled,) = compile_units([_kernel("k7")], target, version="test")
+    names = compiled.data
+    assert b"k7_grid\0" in names and b"k7\0" in names
+    # The kernel's own functions are inlined and its constants are local.
+    assert b"k7.body" not in names
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("module @k {}", "has no function @k"),
+        (
+            "module @k { func.func @k(%x: index) { return } func.func private @k_grid() -> index }",
+            "must end with the arguments",
+        ),
+        (
+            "module @k { func.func @k(%n: index, %a: memref<f32>, %e: memref<2xi64>, %b: index, %f: index) { return }\n"
+            "func.func @k_grid(%n: index) -> index { return %n : index } }",
+            "tensors before its index values",
+        ),
+        ("module @k { nonsense }", "nonsense"),
+    ],
+)
+def test_a_module_that_breaks_the_contract_is_named(target: Target, text: str, message: str) -> None:
+    with pytest.raises(CodegenError, match="code generation of 'k' failed") as caught:
+        compile_units([_kernel("fine"), Unit("k", text)], target, version="test")
+    assert message in str(caught.value) and caught.value.unit.text == text
+
+
+def test_contexts_are_independent_of_the_callers(target: Target) -> None:
+    with ir.Context(), ir.Location.unknown():
+        (compiled,) = compile_units([_kernel("k")], target, version="test")
+    assert compiled.data

@@ -1,0 +1,41 @@
+"""The list of phases: complete, in the documented order, and every pass in it exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from mlir import ir
+from mlir.passmanager import PassManager
+
+import mlc.compiler_setup  # noqa: F401
+from mlc import _native
+from mlc.driver import PHASES
+from mlc.pipelines.cpu import phases
+from mlc.targets.cpu import known_names, resolve
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_phases_are_those_of_the_contract() -> None:
+    names = [name for name, _ in phases(resolve("native", _native.host_info()))]
+    assert tuple(names) == PHASES
+    table = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "ir.md").read_text(), re.MULTILINE)
+    assert [name for name in table if name in PHASES] == names
+
+
+@pytest.mark.parametrize("cpu", known_names())
+def test_every_pass_parses(cpu: str) -> None:
+    with ir.Context():
+        for _, passes in phases(resolve(cpu, _native.host_info())):
+            for text in passes:
+                PassManager.parse(f"builtin.module({text})")
+
+
+def test_vector_widths() -> None:
+    host = _native.host_info()
+    widths = {cpu: resolve(cpu, host).vector_bits for cpu in ("x86-64", "x86-64-v3", "x86-64-v4")}
+    assert widths == {"x86-64": 128, "x86-64-v3": 256, "x86-64-v4": 512}
+    with pytest.raises(ValueError, match="unknown CPU 'pdp11'"):
+        resolve("pdp11", host)
