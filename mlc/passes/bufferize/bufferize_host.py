@@ -274,7 +274,7 @@ def _from_elements(host: HostFunction, op: ir.Operation) -> None:
     target = memref.AllocOp(memref_type(op.results[0].type), [], [], alignment=ALIGNMENT).result
     shape = op.results[0].type.shape
     for number, element in enumerate(op.operands):
-        position = []
+        position: list[ir.Value] = []
         for extent in reversed(shape):
             position.insert(0, arith.constant(ir.IndexType.get(), number % extent))
             number //= extent

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import mlir.ir as ir
 
-from mlc.passes.bufferize.sizes import SizeAnalysis
+from mlc.passes.bufferize.sizes import Size, SizeAnalysis
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _DTYPES = {"i1": "bool", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
@@ -69,7 +69,7 @@ def entry_signature(function: ir.Operation) -> ir.Attribute:
     entry = function.regions[0].blocks[0]
     names = argument_dim_names(function)
     sizes = SizeAnalysis(names)
-    by_size = {}
+    by_size: dict[Size, str] = {}
     for (argument, axis), name in names.items():
         by_size.setdefault(sizes.dim(entry.arguments[argument], axis), name)
     inputs = []
