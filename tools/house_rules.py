@@ -39,8 +39,13 @@ FORBIDDEN = {
     "mlc/codegen": ("mlc.frontends", "mlc.passes", "mlc.kernels", *DRIVERS),
     "mlc/interp": COMPILER,
     "mlc/weights": COMPILER,
-    "mlc/runtime": ("onnx", "mlc.interp", *COMPILER),
+    "mlc/runtime": ("mlc.interp", *COMPILER),
 }
+# The bridge between IR and the interpreter: in the interpreter's folder, but nothing in it imports these two.
+BRIDGES = ("mlc/interp/from_ir.py", "mlc/interp/module.py")
+# What a deployed machine imports, and what that must not pull in.
+DEPLOYED = ("mlc", "mlc.runtime.loader", "mlc.weights", "mlc.interp")
+HEAVY = ("mlir", "onnx", "onnxruntime", "torch", "mlc._native")
 
 
 def project_files() -> list[Path]:
@@ -81,7 +86,7 @@ def imported_modules(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 def check_imports(path: Path, tree: ast.Module) -> Iterator[str]:
     for folder, forbidden in FORBIDDEN.items():
-        if not path.as_posix().startswith(folder + "/"):
+        if not path.as_posix().startswith(folder + "/") or path.as_posix() in BRIDGES:
             continue
         reported: set[int] = set()
         for line, module in imported_modules(tree):
@@ -89,6 +94,16 @@ def check_imports(path: Path, tree: ast.Module) -> Iterator[str]:
             if hit and line not in reported:
                 reported.add(line)
                 yield f"{path}:{line}: {folder} must not import {module} (data walks one way)"
+
+
+def check_deployed() -> Iterator[str]:
+    """Imports what a deployed machine imports, in a process of its own, and looks at what came along."""
+    code = f"import sys, {', '.join(DEPLOYED)}; print(*sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    if result.returncode != 0:
+        yield f"mlc/__init__.py:1: `import {', '.join(DEPLOYED)}` fails: {result.stderr.strip()}"
+    for name in sorted(set(result.stdout.split()) & set(HEAVY)):
+        yield f"mlc/__init__.py:1: importing {', '.join(DEPLOYED)} also imports {name}"
 
 
 def check_pass_tests(files: list[Path]) -> Iterator[str]:
@@ -125,6 +140,7 @@ def findings() -> Iterator[str]:
             yield from check_functions(path, tree)
             yield from check_imports(path, tree)
     yield from check_pass_tests(files)
+    yield from check_deployed()
 
 
 def main() -> int:
