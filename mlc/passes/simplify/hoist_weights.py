@@ -84,7 +84,7 @@ class HoistWeights(Pass):
         self, op: ir.Operation, value: ir.Value, recipes: dict[str, Recipe], hoisted: set[ir.Operation]
     ) -> None:
         recipe = _recipe(op, list(op.results).index(value))
-        name = recipe_name(recipe)
+        name = recipe_name(recipe, _main_weight(op))
         recipes[name] = recipe
         with ir.InsertionPoint(op), op.location:
             attrs = {"name": ir.StringAttr.get(name)}
@@ -134,6 +134,13 @@ def _leaves(op: ir.Operation) -> list[ir.Value]:
             else:
                 stack.append(source)
     return leaves
+
+
+def _main_weight(op: ir.Operation) -> str:
+    """The name of the largest weight that a weight-only operation comes from."""
+    weights = [leaf for leaf in _leaves(op) if leaf.owner.operation.name == "mlc.weight"]
+    names = [(-element_count(w.type), ir.StringAttr(w.owner.operation.attributes["name"]).value) for w in weights]
+    return min(names)[1] if names else "constant"
 
 
 def _recipe(op: ir.Operation, result: int) -> Recipe:

@@ -44,11 +44,9 @@ def write_recipes(module: Any, recipes: Mapping[str, Recipe]) -> None:
             del module.operation.attributes[RECIPES]
 
 
-def recipe_name(recipe: Recipe) -> str:
-    """A name made of the first weight that a recipe reads and of its content."""
-    inputs = recipe.inputs()
-    base = inputs[0].split("#")[0] if inputs else "constant"
-    return f"{base}#{recipe.digest()[:10]}"
+def recipe_name(recipe: Recipe, source: str = "constant") -> str:
+    """A name made of that of a weight that a recipe reads and of the recipe's content."""
+    return f"{source.split('#')[0]}#{recipe.digest()[:10]}"
 
 
 def store_of(module: Any) -> Store:
