@@ -19,6 +19,8 @@ class Problem:
     node: str = ""
     op: str = ""
     shapes: str = ""
+    mismatch: bool = False
+    """The operands do not fit together: what the node asks for can never run."""
 
     def __str__(self) -> str:
         place = f'node "{self.node}" ({self.op})' if self.op else ""
@@ -52,3 +54,7 @@ class NodeError(Exception):
         self.reason = reason
         self.hint = hint
         super().__init__(f"{reason}; {hint}" if hint else reason)
+
+
+class MismatchError(NodeError):
+    """The shapes or types of a node's operands do not fit together."""

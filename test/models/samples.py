@@ -49,19 +49,39 @@ def page_image(_: Path, number: int) -> Inputs:
 
 
 def decoded(probabilities: np.ndarray, characters: str) -> str:
-    """The text that the recognizer's output `[1, steps, classes]` stands for: best class a step, repeats and blanks gone."""
+    """The text of the recognizer's output `[1, steps, classes]`: the best classes without repeats and blanks."""
     alphabet = ["", *characters.split("\n"), " "]
     best = probabilities[0].argmax(-1)
-    kept = [now for before, now in zip([0, *best[:-1]], best, strict=True) if now != before]
+    pairs = zip([0, *best[:-1]], best, strict=True)
+    kept = [now for before, now in pairs if now != before]
     return "".join(alphabet[place] for place in kept)
 
 
+PYTHON = """import sys
+
+
+def main(arguments: list[str]) -> int:
+    for name in arguments:
+        with open(name) as file:
+            print(len(file.read()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
+"""
+SHELL = """#!/bin/sh
+set -e
+for file in *.txt; do
+  echo "$file"
+  wc -l < "$file"
+done
+"""
 FILES: tuple[bytes, ...] = (
-    b"import sys\n\n\ndef main(arguments: list[str]) -> int:\n    for name in arguments:\n        with open(name) as file:\n"
-    b"            print(len(file.read()))\n    return 0\n\n\nif __name__ == '__main__':\n    sys.exit(main(sys.argv[1:]))\n",
+    PYTHON.encode(),
     json.dumps({"name": "value", "list": [1, 2, 3], "nested": {"deep": [True, None, 1.5]}}, indent=2).encode(),
     b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + zlib.compress(bytes(range(256)) * 8),
-    b"#!/bin/sh\nset -e\nfor file in *.txt; do\n  echo \"$file\"\n  wc -l < \"$file\"\ndone\n",
+    SHELL.encode(),
 )
 
 

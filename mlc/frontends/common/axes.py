@@ -117,10 +117,13 @@ def reduce(b: Builder, kind: str, x: Tensor, axes: Tensor, keepdims: bool) -> Te
     y = _stage(b, first, x)
     for axis in range(x.rank):
         hit = _is_one_of(b, axes, (axis, axis - x.rank))
-        now = y
-        y = control_flow.if_(b, hit, [lambda now=now, axis=axis: [_one(b, step, now, axis)], lambda now=now: [now]])[0]
+        y = _reduced_if(b, hit, step, y, axis)
     y = _stage(b, last, y)
     return y if keepdims else without(b, y, b.elements(axes, "axes"))
+
+
+def _reduced_if(b: Builder, hit: Tensor, kind: str, x: Tensor, axis: int) -> Tensor:
+    return control_flow.if_(b, hit, [lambda: [_one(b, kind, x, axis)], lambda: [x]])[0]
 
 
 def _one(b: Builder, kind: str, x: Tensor, axis: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
@@ -10,7 +11,7 @@ import numpy as np
 from mlir import ir
 
 from mlc.frontends.common import types
-from mlc.frontends.report import NodeError
+from mlc.frontends.report import MismatchError, NodeError
 
 Size: TypeAlias = int | ir.Value
 """An extent, offset or stride: a Python integer, or a value of type `index`."""
@@ -151,8 +152,7 @@ class Builder:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.index = ir.IndexType.get()
-        self._stored: dict[str, tuple[list[int], str]] = {}
-        self._fresh = 0
+        self._stored: dict[str, np.ndarray | Callable[[], np.ndarray]] = {}
 
     # Operations -----------------------------------------------------------------------------------------------------
 
@@ -191,7 +191,7 @@ class Builder:
                 infer_type=results is None,
             )
         except ir.MLIRError as error:
-            raise NodeError(first_message(error)) from error
+            raise MismatchError(first_message(error)) from error
 
     def op(
         self,
@@ -214,8 +214,8 @@ class Builder:
         """A constant tensor; arrays of more than 64 elements go to the weight store under a made-up name."""
         array = np.asarray(value, None if dtype is None else types.numpy_dtype(dtype))
         if array.size > INLINE_LIMIT:
-            self._fresh += 1
-            return self.weight(f"constant.{self._fresh}", array, list(array.shape), array.dtype.name)
+            digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
+            return self.weight(f"mlc.constant.{digest}", array, list(array.shape), array.dtype.name)
         unsigned = types.is_unsigned(array.dtype.name)
         attr = dense(array)
         return self.op("constant", [], [attr.type], value=attr, unsigned=unsigned, known=array)
@@ -225,13 +225,17 @@ class Builder:
         return self.constant(value, reference.dtype)
 
     def weight(self, name: str, value: np.ndarray | Callable[[], np.ndarray], shape: list[int], dtype: str) -> Tensor:
-        """A tensor kept in the weight store; the same name may be asked for again."""
-        if name not in self._stored:
-            self.store.add(name, value, shape, dtype)
-            self._stored[name] = (shape, dtype)
+        """A tensor kept in the weight store; a name that other contents have already gets a number."""
+        unique, number = name, 0
+        while unique in self._stored and not _same_contents(self._stored[unique], value):
+            number += 1
+            unique = f"{name}.{number}"
+        if unique not in self._stored:
+            self.store.add(unique, value, shape, dtype)
+            self._stored[unique] = value
         kind = ir.RankedTensorType.get(shape, types.element_type(dtype))
         known = value if isinstance(value, np.ndarray) and value.size <= KNOWN_LIMIT else None
-        return self.op("weight", [], [kind], name=name, unsigned=types.is_unsigned(dtype), known=known)
+        return self.op("weight", [], [kind], name=unique, unsigned=types.is_unsigned(dtype), known=known)
 
     def index_constant(self, value: int) -> ir.Value:
         """An `index` constant."""
@@ -323,6 +327,12 @@ class Builder:
         return replace(tensor, value=value)
 
 
+def _same_contents(lhs: object, rhs: object) -> bool:
+    if isinstance(lhs, np.ndarray) and isinstance(rhs, np.ndarray):
+        return lhs.dtype == rhs.dtype and lhs.shape == rhs.shape and lhs.tobytes() == rhs.tobytes()
+    return lhs == rhs
+
+
 def limit_known(known: np.ndarray | None) -> np.ndarray | None:
     """`known`, or nothing when it is too big to carry along."""
     return None if known is None or known.size > KNOWN_LIMIT else known
@@ -355,17 +365,17 @@ def fold_index(kind: str, lhs: Size, rhs: Size) -> Size | None:
             return None
         return _FOLDS[kind](lhs, rhs)
     if isinstance(rhs, int):
-        if (kind in ("addi", "subi") and rhs == 0) or (
-            kind in ("muli", "divsi", "floordivsi", "ceildivsi") and rhs == 1
-        ):
-            return lhs
+        return _fold_constant(kind, lhs, rhs)
     if isinstance(lhs, int):
-        if (kind == "addi" and lhs == 0) or (kind == "muli" and lhs == 1):
-            return rhs
-    if kind == "muli" and (lhs == 0 if isinstance(lhs, int) else isinstance(rhs, int) and rhs == 0):
-        return 0
-    if kind in ("maxsi", "minsi") and not isinstance(lhs, int) and not isinstance(rhs, int) and lhs == rhs:
-        return lhs
-    if kind == "subi" and not isinstance(lhs, int) and not isinstance(rhs, int) and lhs == rhs:
-        return 0
-    return None
+        return _fold_constant(kind, rhs, lhs) if kind in ("addi", "muli") else None
+    if lhs != rhs:
+        return None
+    return lhs if kind in ("maxsi", "minsi") else 0 if kind == "subi" else None
+
+
+def _fold_constant(kind: str, size: Size, constant: int) -> Size | None:
+    """`size` combined with a neutral or absorbing right operand."""
+    neutral = {"addi": 0, "subi": 0, "muli": 1, "divsi": 1, "floordivsi": 1, "ceildivsi": 1}
+    if neutral.get(kind) == constant:
+        return size
+    return 0 if kind == "muli" and constant == 0 else None

@@ -61,8 +61,13 @@ def if_(b: Builder, condition: Tensor, branches: Sequence[Callable[[], list[Tens
     built = []
     for branch in branches:
         holder, block = _scratch([])
-        with ir.InsertionPoint(block):
-            built.append((holder, block, branch()))
+        try:
+            with ir.InsertionPoint(block):
+                built.append((holder, block, branch()))
+        except Exception:
+            for unfinished in [holder, *(entry[0] for entry in built)]:
+                unfinished.erase()
+            raise
     (_, _, on_true), (_, _, on_false) = built
     if len(on_true) != len(on_false):
         raise NodeError(f"the branches have {len(on_true)} and {len(on_false)} outputs")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 
 import onnx
@@ -47,9 +48,16 @@ def import_model(
         results = _body(importer, model, main, nodes, outputs)
         main.finish(results)
         cleanup.drop_unused(main.block)
-        entry.describe_module(module, arguments, dict(dims or {}), model.digest)
+        entry.describe_module(module, arguments, dict(dims or {}), _source_hash(model, input_shapes, dims, outputs))
         _verify(module, model)
     return module
+
+
+def _source_hash(model: load.Model, *options: object) -> str:
+    """A hash of the model and of what the import was asked for: equal hashes mean equal weight stores."""
+    if not any(options):
+        return model.digest
+    return hashlib.sha256(f"{model.digest} {options}".encode()).hexdigest()
 
 
 def _checked(model: load.Model) -> list[onnx.NodeProto]:

@@ -10,9 +10,9 @@ import onnx
 from mlc.frontends.common import control_flow as common
 from mlc.frontends.common import shape
 from mlc.frontends.common.builder import Size, Tensor
-from mlc.frontends.onnx.graph import GraphImporter, without_known
+from mlc.frontends.onnx.graph import GraphImporter, PoisonedError, without_known
 from mlc.frontends.onnx.registry import Node, onnx_op
-from mlc.frontends.report import NodeError
+from mlc.frontends.report import NodeError, Problem
 
 
 @onnx_op("If")
@@ -22,9 +22,16 @@ def if_(g: GraphImporter, node: Node) -> list[Tensor]:
     branches = [node.required("then_branch"), node.required("else_branch")]
     if condition.constant is not None:
         return g.subgraph(branches[0 if bool(condition.constant.reshape(-1)[0]) else 1], [])
-    builders = [lambda graph=graph: g.subgraph(graph, []) for graph in branches]
+    builders = [_Branch(g, graph) for graph in branches]
     try:
         return common.if_(g.b, condition, builders)
+    except PoisonedError:
+        taken = _other_than_impossible(g, builders)
+        if taken is None:
+            raise
+        reason = f"{node.name}: the branch taken does not fit the shapes that the model was compiled for"
+        common.require(g.b, condition, taken == 0, reason)
+        return builders[taken]()
     except common.PathError as error:
         taken = _squeezing(branches)
         if taken is None:
@@ -34,6 +41,35 @@ def if_(g: GraphImporter, node: Node) -> list[Tensor]:
         reason = f"{node.name}: {error.reason}; compiled for the branch that squeezes: fix the input's shape"
         common.require(g.b, condition, taken == 0, reason)
         return builders[taken]()
+
+
+class _Branch:
+    """Imports a branch when called; remembers the problems of the last time."""
+
+    def __init__(self, g: GraphImporter, graph: onnx.GraphProto) -> None:
+        self.g = g
+        self.graph = graph
+        self.problems: list[Problem] = []
+
+    def __call__(self) -> list[Tensor]:
+        """The values of the branch."""
+        before = len(self.g.problems)
+        try:
+            return self.g.subgraph(self.graph, [])
+        finally:
+            self.problems = self.g.problems[before:]
+
+
+def _other_than_impossible(g: GraphImporter, branches: Sequence[_Branch]) -> int | None:
+    """Where one branch cannot run for the shapes at hand, the number of the other; its problems are forgotten.
+
+    A model for two sampling rates has such branches once its input has a fixed length.
+    """
+    failed = [number for number, branch in enumerate(branches) if branch.problems]
+    if len(failed) != 1 or not all(problem.mismatch for problem in branches[failed[0]].problems):
+        return None
+    del g.problems[-len(branches[failed[0]].problems) :]
+    return 1 - failed[0]
 
 
 def _squeezing(branches: Sequence[onnx.GraphProto]) -> int | None:

@@ -169,7 +169,11 @@ def _cast(b: Builder, x: Tensor, dtype: str, saturate: bool) -> Tensor:
 @onnx_op("BitCast")
 def bit_cast(g: GraphImporter, node: Node) -> Tensor:
     """The same bits as another type."""
-    return ew.bitcast(g.b, node[0], elem_dtype(node.required("to")))
+    x, dtype = node[0], elem_dtype(node.required("to"))
+    # A bool is a byte in memory: casts keep its 0 and 1.
+    if x.is_bool or dtype == "bool":
+        return ew.cast(g.b, x, dtype)
+    return ew.bitcast(g.b, x, dtype)
 
 
 @onnx_op("Relu")

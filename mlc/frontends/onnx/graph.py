@@ -14,7 +14,7 @@ from onnx import helper
 from mlc.frontends.common.builder import INLINE_LIMIT, Builder, Tensor, describe
 from mlc.frontends.onnx import functions, load
 from mlc.frontends.onnx.registry import Node, Result, find
-from mlc.frontends.report import NodeError, Problem
+from mlc.frontends.report import MismatchError, NodeError, Problem
 
 _DOMAINS = {"ai.onnx": ""}
 
@@ -148,7 +148,7 @@ class GraphImporter:
                 shapes.append("?")
         domain = f"{proto.domain}::" if proto.domain else ""
         place = {"node": self.scope.prefix + name, "op": domain + proto.op_type, "shapes": ", ".join(shapes)}
-        problem = Problem(error.reason, error.hint, **place)
+        problem = Problem(error.reason, error.hint, mismatch=isinstance(error, MismatchError), **place)
         if problem not in self.problems:
             self.problems.append(problem)
 

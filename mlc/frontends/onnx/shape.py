@@ -23,7 +23,7 @@ def constant(g: GraphImporter, node: Node) -> Tensor:
 
     for name, value in node.attributes.items():
         if name == "value":
-            return g.tensor(g.scope.prefix + (value.name or node.outputs[0] or node.name), value)
+            return g.tensor(g.scope.prefix + (node.outputs[0] or node.name), value)
         if name == "sparse_value":
             return g.b.constant(densified(value))
         if name in ("value_int", "value_ints"):

@@ -88,6 +88,8 @@ def _real_inverse(b: Builder, x: Tensor, derived: bool, length: int) -> Tensor:
     size = 2 * (have - 1) if derived else length
     mirrored = size - have
     axis = x.rank - 2
+    if size == 0:
+        return shape.window(b, shape.window(b, x, axis, 0, 0), x.rank - 1, 0, 1)
     if mirrored > 0:
         tail = shape.slice_axes(b, x, [axis], [mirrored], [0], [-1])
         signs = b.constant(np.array([1, -1]), x.dtype)

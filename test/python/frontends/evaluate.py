@@ -51,7 +51,7 @@ def elements(attr: ir.DenseElementsAttr) -> np.ndarray:
     dtype = numpy_dtype(str(kind.element_type))
     if attr.is_splat:
         return np.full(list(kind.shape), attr.get_splat_value().value, dtype)
-    return np.array([item for item in attr], dtype).reshape(list(kind.shape))
+    return np.array(list(attr), dtype).reshape(list(kind.shape))
 
 
 def result_type(kind: ir.Type) -> ResultType:
