@@ -56,9 +56,9 @@ def reshape(op: Lowering) -> ir.Value:
     result = [s if isinstance(s, int) else DYNAMIC for s in sizes]
     if shape_of(value) == result and result.count(DYNAMIC) <= 1:
         return value
-    single = _single_element(value)
-    if single is not None and len(result) == 0:
-        return tensor.FromElementsOp(op.types[0], [single]).result
+    elements = _elements(value)
+    if elements is not None and DYNAMIC not in result:
+        return tensor.FromElementsOp(op.types[0], elements).result
     if len(sizes) == 0 or value.type.rank == 0:
         return collapse(value, []) if len(sizes) == 0 else expand(value, sizes, [])
     facts = op.facts
@@ -67,10 +67,10 @@ def reshape(op: Lowering) -> ir.Value:
     return expand(joined, sizes, outputs)
 
 
-def _single_element(value: ir.Value) -> ir.Value | None:
-    """The element of a `tensor.from_elements` of one."""
+def _elements(value: ir.Value) -> list[ir.Value] | None:
+    """The operands of a `tensor.from_elements`, None for any other value."""
     op = defining_op(value)
-    return op.operands[0] if op is not None and op.name == "tensor.from_elements" and len(op.operands) == 1 else None
+    return list(op.operands) if op is not None and op.name == "tensor.from_elements" else None
 
 
 def matching_groups(symbols: SymbolTable, inputs: Extents, outputs: Extents) -> tuple[Groups, Groups]:
@@ -150,6 +150,9 @@ def concat(op: Lowering) -> ir.Value:
     inputs = [v for v in op.operands if shape_of(v)[axis] != 0]
     if len(inputs) <= 1:
         return inputs[0] if inputs else op.operand(0)
+    lists = [_elements(v) for v in inputs]
+    if op.types[0].rank == 1 and None not in lists:
+        return tensor.FromElementsOp(op.types[0], [e for values in lists for e in values or []]).result
     starts: list[Size] = [0]
     for value in inputs:
         starts.append(plus(starts[-1], extent(value, axis)))
@@ -215,12 +218,12 @@ def slice_(op: Lowering) -> ir.Value:
 
 def _picked_elements(op: Lowering, offsets: list[Size], strides: list[Size]) -> ir.Value | None:
     """A static slice of a `tensor.from_elements` takes its operands."""
-    producer, type_ = defining_op(op.operand(0)), op.types[0]
-    if producer is None or producer.name != "tensor.from_elements" or type_.rank != 1 or not type_.has_static_shape:
+    elements, type_ = _elements(op.operand(0)), op.types[0]
+    if elements is None or type_.rank != 1 or not type_.has_static_shape:
         return None
     if not isinstance(offsets[0], int) or not isinstance(strides[0], int):
         return None
-    picked = [producer.operands[offsets[0] + i * strides[0]] for i in range(type_.shape[0])]
+    picked = [elements[offsets[0] + i * strides[0]] for i in range(type_.shape[0])]
     return tensor.FromElementsOp(type_, picked).result if picked else tensor.empty([0], type_.element_type)
 
 

@@ -1,0 +1,29 @@
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-propagate-layout,cse)' | FileCheck %s
+
+// One transposition in, one out; the filters are transposed as weights.
+// CHECK-LABEL: func.func @chain
+// CHECK-SAME: (%[[X:.*]]: tensor<1x3x8x8xf32>)
+// CHECK: %[[IN:.*]] = mlc.transpose %[[X]] {mlc.relayout, permutation = array<i64: 0, 2, 3, 1>}
+// CHECK: %[[A:.*]] = mlc.conv %[[IN]], {{.*}} layout = "nhwc"
+// CHECK: %[[B:.*]] = mlc.unary tanh %[[A]] : tensor<1x8x8x3xf32>
+// CHECK: %[[C:.*]] = mlc.concat %[[A]], %[[B]] {axis = 3 : i64}
+// CHECK: %[[P:.*]] = mlc.pool max %[[C]] {{.*}} layout = "nhwc"
+// CHECK: %[[OUT:.*]] = mlc.transpose %[[P]] {mlc.relayout, permutation = array<i64: 0, 3, 1, 2>}
+// CHECK: return %[[OUT]]
+func.func @chain(%x: tensor<1x3x8x8xf32>) -> tensor<1x6x4x4xf32> {
+  %w = mlc.weight "w" : tensor<3x3x1x1xf32>
+  %0 = mlc.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : tensor<1x3x8x8xf32>, tensor<3x3x1x1xf32> -> tensor<1x3x8x8xf32>
+  %1 = mlc.unary tanh %0 : tensor<1x3x8x8xf32>
+  %2 = mlc.concat %0, %1 {axis = 1 : i64} : tensor<1x3x8x8xf32>, tensor<1x3x8x8xf32> -> tensor<1x6x8x8xf32>
+  %3 = mlc.pool max %2 {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : tensor<1x6x8x8xf32> -> tensor<1x6x4x4xf32>
+  return %3 : tensor<1x6x4x4xf32>
+}
+
+// Without a convolution nothing changes.
+// CHECK-LABEL: func.func @pool_only
+// CHECK-NOT: mlc.transpose
+// CHECK: mlc.pool
+func.func @pool_only(%x: tensor<1x6x8x8xf32>) -> tensor<1x6x4x4xf32> {
+  %0 = mlc.pool max %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : tensor<1x6x8x8xf32> -> tensor<1x6x4x4xf32>
+  return %0 : tensor<1x6x4x4xf32>
+}

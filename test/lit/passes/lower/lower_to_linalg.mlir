@@ -1,0 +1,107 @@
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-lower-to-linalg,canonicalize,cse)' | FileCheck %s
+
+// CHECK-DAG: #[[ID:.*]] = affine_map<(d0, d1) -> (d0, d1)>
+// CHECK-DAG: #[[ROW:.*]] = affine_map<(d0, d1) -> (d1)>
+// CHECK-DAG: #[[LHS:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>
+// CHECK-DAG: #[[RHS:.*]] = affine_map<(d0, d1, d2, d3) -> (d2, d3)>
+// CHECK-DAG: #[[WINDOW:.*]] = affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d1 * 2 + d4, d2 * 2 + d5, d6)>
+// CHECK-DAG: #[[SLICE:.*]] = affine_map<(d0, d1) -> (d0, d1 * 2 + 1)>
+
+// Sizes come from the arguments, the bias is read through its map, splat constants are in the body.
+// CHECK-LABEL: func.func @elementwise
+// CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32>, %[[B:.*]]: tensor<8xf32>)
+// CHECK: %[[N:.*]] = tensor.dim %[[X]]
+// CHECK: tensor.empty(%[[N]])
+// CHECK: linalg.generic {indexing_maps = [#[[ID]], #[[ROW]], #[[ID]]]
+// CHECK-SAME: ins(%[[X]], %[[B]]
+// CHECK: arith.addf
+// CHECK: linalg.generic
+// CHECK: arith.maximumf %{{.*}}, %cst
+func.func @elementwise(%x: tensor<?x8xf32>, %b: tensor<8xf32>) -> tensor<?x8xf32> {
+  %0 = mlc.binary add %x, %b : tensor<?x8xf32>, tensor<8xf32> -> tensor<?x8xf32>
+  %c = mlc.constant dense<0.0> : tensor<f32>
+  %1 = mlc.binary max %0, %c : tensor<?x8xf32>, tensor<f32> -> tensor<?x8xf32>
+  return %1 : tensor<?x8xf32>
+}
+
+// Transposition and a missing batch dimension are maps; bf16 accumulates in f32.
+// CHECK-LABEL: func.func @matmul
+// CHECK: linalg.fill {{.*}} -> tensor<?x4x16xf32>
+// CHECK: linalg.generic {indexing_maps = [#[[LHS]], #[[RHS]], {{.*}}], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+// CHECK-SAME: attrs = {mlc.contraction}
+// CHECK: arith.extf
+// CHECK: arith.mulf
+// CHECK-NEXT: arith.addf
+// CHECK: arith.truncf
+func.func @matmul(%a: tensor<?x4x8xbf16>, %b: tensor<16x8xbf16>) -> tensor<?x4x16xbf16> {
+  %0 = mlc.matmul %a, %b {transpose_rhs} : tensor<?x4x8xbf16>, tensor<16x8xbf16> -> tensor<?x4x16xbf16>
+  return %0 : tensor<?x4x16xbf16>
+}
+
+// The padded input is explicit: a bounds test around the load.
+// CHECK-LABEL: func.func @conv
+// CHECK: linalg.generic
+// CHECK: scf.if
+// CHECK: tensor.extract
+// CHECK: -> tensor<1x10x10x3xf32>
+// CHECK: linalg.generic {indexing_maps = [#[[WINDOW]]
+// CHECK-SAME: attrs = {mlc.contraction}
+func.func @conv(%x: tensor<1x8x8x3xf32>, %w: tensor<3x3x3x4xf32>) -> tensor<1x4x4x4xf32> {
+  %0 = mlc.conv %x, %w {strides = array<i64: 2, 2>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc"} : tensor<1x8x8x3xf32>, tensor<3x3x3x4xf32> -> tensor<1x4x4x4xf32>
+  return %0 : tensor<1x4x4x4xf32>
+}
+
+// Split heads: views only, and the transposition a map.
+// CHECK-LABEL: func.func @heads
+// CHECK-NOT: linalg.generic
+// CHECK: tensor.expand_shape
+// CHECK: linalg.generic
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @heads(%x: tensor<?x16x64xf32>) -> tensor<?x4x16x16xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x16x64xf32>
+  %0 = mlc.reshape %x [%n, 16, 4, 16] : tensor<?x16x64xf32> -> tensor<?x16x4x16xf32>
+  %1 = mlc.transpose %0 {permutation = array<i64: 0, 2, 1, 3>} : tensor<?x16x4x16xf32> -> tensor<?x4x16x16xf32>
+  return %1 : tensor<?x4x16x16xf32>
+}
+
+// CHECK-LABEL: func.func @slice
+// CHECK: linalg.generic {indexing_maps = [#[[SLICE]]
+func.func @slice(%x: tensor<?x9xf32>) -> tensor<?x4xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x9xf32>
+  %0 = mlc.slice %x [0, 1] [%n, 4] [1, 2] : tensor<?x9xf32> -> tensor<?x4xf32>
+  return %0 : tensor<?x4xf32>
+}
+
+// CHECK-LABEL: func.func @gather
+// CHECK: linalg.generic
+// CHECK: cf.assert %{{.*}}, "index out of range in node embed"
+// CHECK: arith.maxsi
+// CHECK: tensor.extract
+func.func @gather(%x: tensor<30x8xf32>, %i: tensor<?xi64>) -> tensor<?x8xf32> {
+  %0 = mlc.gather %x, %i {axis = 0 : i64} : tensor<30x8xf32>, tensor<?xi64> -> tensor<?x8xf32> loc("embed")
+  return %0 : tensor<?x8xf32>
+}
+
+// Two unknown extents: whether one of them is 1 is decided in the body, a mismatch is an error of the run.
+// CHECK-LABEL: func.func @unknown_broadcast
+// CHECK-COUNT-2: mlc.check {{.*}} "add: shapes cannot be broadcast"
+// CHECK: linalg.generic
+// CHECK: arith.select
+// CHECK: tensor.extract
+func.func @unknown_broadcast(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = mlc.binary add %a, %b : tensor<?xf32> loc("add")
+  return %0 : tensor<?xf32>
+}
+
+// CHECK-LABEL: func.func @opaque
+// CHECK: mlc.nonzero
+// CHECK: mlc.topk
+func.func @opaque(%x: tensor<4x8xf32>) -> (tensor<2x?xi64>, tensor<4x2xf32>) {
+  %k = arith.constant 2 : index
+  %0 = mlc.nonzero %x : tensor<4x8xf32> -> tensor<2x?xi64>
+  %1, %2 = mlc.topk %x, %k {axis = 1 : i64} : tensor<4x8xf32> -> tensor<4x2xf32>, tensor<4x2xi64>
+  return %0, %1 : tensor<2x?xi64>, tensor<4x2xf32>
+}
