@@ -32,6 +32,7 @@ func.func @attention(%q: tensor<1x2x4x8xbf16>) -> tensor<1x2x4x8xbf16> {
 
 // A batch normalization behind a convolution with a constant filter disappears into it.
 // CHECK-LABEL: func.func @fold
+// CLAIM-LABEL: func.func @fold
 // CHECK: %[[W:.*]] = mlc.weight "w"
 // CHECK: %[[F:.*]] = mlc.binary mul %[[W]]
 // CHECK: %[[C:.*]] = mlc.conv %arg0, %[[F]] bias(
