@@ -12,6 +12,7 @@ for kind in address,undefined thread; do
     cmake --build "$folder" --parallel 2 >> "$folder.log" 2>&1 || { cat "$folder.log" >&2; exit 1; }
   echo "== $kind"
   "$folder/test/test_run"
+  "$folder/test/test_pool"
   # A child of a threaded process must not create threads under ThreadSanitizer: a limit of the tool.
   if [ $kind = thread ]; then
     "$folder/test/test_threads" --no-fork

@@ -16,6 +16,11 @@ namespace mlc {
 static constexpr int64_t kSpinNanoseconds = 200000;
 // With more threads than processors, whoever spins keeps another from working.
 static constexpr int64_t kSpinOversubscribed = 2000;
+// Chunks of a thread's range: what others can take over.
+static constexpr uint32_t kChunks = 4;
+// How many other ranges a worker looks at: reading those of all threads would
+// cost more than it brings. The caller does look at all.
+static constexpr int64_t kReach = 7;
 
 static void relax() {
 #if defined(__x86_64__)
@@ -92,6 +97,15 @@ void Pool::joinAll() {
 // --- Life
 // ------------------------------------------------------------------------------------------------------------
 
+template <typename T> static T *allocate(int32_t count) {
+  void *memory = nullptr;
+  if (posix_memalign(&memory, alignof(T), count * sizeof(T)))
+    return nullptr;
+  for (int32_t i = 0; i < count; ++i)
+    new (static_cast<T *>(memory) + i) T();
+  return static_cast<T *>(memory);
+}
+
 Pool *Pool::create(int32_t threads) {
   void *memory = nullptr;
   if (posix_memalign(&memory, alignof(Pool), sizeof(Pool)))
@@ -101,13 +115,14 @@ Pool *Pool::create(int32_t threads) {
   pool->spinTime =
       threads <= allowedProcessors() ? kSpinNanoseconds : kSpinOversubscribed;
   pool->process = getpid();
-  void *slots = nullptr;
-  size_t count = threads > 1 ? threads - 1 : 1;
-  if (posix_memalign(&slots, alignof(Worker), count * sizeof(Worker))) {
+  pool->workers = allocate<Worker>(threads);
+  pool->shares = allocate<Range>(threads);
+  if (!pool->workers || !pool->shares) {
+    free(pool->workers);
+    free(pool->shares);
     free(memory);
     return nullptr;
   }
-  pool->workers = static_cast<Worker *>(slots);
   ListLock lock;
   pool->next = allPools;
   if (allPools)
@@ -126,6 +141,7 @@ void Pool::destroy(Pool *pool) {
   if (pool->process.load() == getpid())
     pool->stop();
   free(pool->workers);
+  free(pool->shares);
   free(pool);
 }
 
@@ -153,9 +169,9 @@ void Pool::start() {
 }
 
 void Pool::stop() {
-  stopping = true;
+  stopping.store(true);
   for (int32_t i = 0; i < started; ++i) {
-    workers[i].ticket.fetch_add(1);
+    workers[i].ticket.store(launch + 1);
     futexWake(workers[i].ticket);
   }
   for (int32_t i = 0; i < started; ++i)
@@ -190,9 +206,38 @@ void Pool::checkProcess() {
 // --- Work
 // ------------------------------------------------------------------------------------------------------------
 
-void Pool::runRange(int64_t index) {
-  body(data, rangeBegin(count, ranges, index),
-       rangeBegin(count, ranges, index + 1));
+// Takes and runs chunks of one range until none is left; returns how many.
+// Whoever has taken a chunk may read the launch: it cannot end before its
+// chunks are done. Chunks of another launch are left alone.
+uint32_t Pool::runChunks(uint32_t number, int64_t range) {
+  std::atomic<uint64_t> &taken = shares[range].taken;
+  uint32_t done = 0;
+  for (uint64_t seen = taken.load(std::memory_order_acquire);;) {
+    if (seen >> 32 != number || (seen & 0xffffffff) >= kChunks)
+      return done;
+    if (!taken.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel,
+                                     std::memory_order_acquire))
+      continue;
+    int64_t first = rangeBegin(count, ranges, range);
+    int64_t size = rangeBegin(count, ranges, range + 1) - first;
+    auto chunk = static_cast<int64_t>(seen & 0xffffffff);
+    int64_t begin = first + rangeBegin(size, kChunks, chunk),
+            end = first + rangeBegin(size, kChunks, chunk + 1);
+    if (begin < end)
+      body(data, begin, end);
+    ++done;
+    ++seen;
+  }
+}
+
+// The chunks of range `first`, then what is left of the `reach` ranges behind
+// it.
+uint32_t Pool::runRanges(uint32_t number, int64_t first, int64_t reach) {
+  uint32_t done = 0;
+  int64_t threads = started + 1;
+  for (int64_t i = 0; i <= reach && i < threads; ++i)
+    done += runChunks(number, (first + i) % threads);
+  return done;
 }
 
 void *Pool::workerMain(void *argument) {
@@ -200,14 +245,6 @@ void *Pool::workerMain(void *argument) {
   FloatingPointScope floatingPoint;
   worker.pool->work(worker);
   return nullptr;
-}
-
-// Exactly one of the worker and the launching thread gets the range of launch
-// `ticket`. Who gets it may read the launch: it cannot end before its ranges
-// are done.
-bool Pool::take(Worker &worker, uint32_t ticket) {
-  uint32_t before = ticket - 1;
-  return worker.taken.compare_exchange_strong(before, ticket);
 }
 
 void Pool::work(Worker &worker) {
@@ -228,10 +265,8 @@ void Pool::work(Worker &worker) {
     if (stopping.load(std::memory_order_relaxed))
       return;
     seen = worker.ticket.load(std::memory_order_acquire);
-    if (!take(worker, seen))
-      continue;
-    runRange(worker.index);
-    if (pending.fetch_sub(1) == 1 && callerSleeping.load())
+    uint32_t done = runRanges(seen, worker.index, kReach);
+    if (done && pending.fetch_sub(done) == done && callerSleeping.load())
       futexWake(pending);
   }
 }
@@ -257,19 +292,20 @@ void Pool::run(Body task, void *argument, int64_t items) {
   data = argument;
   count = items;
   ranges = items < started + 1 ? items : started + 1;
-  pending.store(static_cast<uint32_t>(ranges - 1), std::memory_order_relaxed);
+  pending.store(static_cast<uint32_t>(ranges) * kChunks,
+                std::memory_order_relaxed);
+  ++launch;
+  for (int64_t i = 0; i < ranges; ++i)
+    shares[i].taken.store(static_cast<uint64_t>(launch) << 32,
+                          std::memory_order_release);
   for (int64_t i = 0; i < ranges - 1; ++i) {
-    workers[i].ticket.fetch_add(1);
+    workers[i].ticket.store(launch);
     if (workers[i].sleeping.load())
       futexWake(workers[i].ticket);
   }
-  runRange(0);
-  for (int64_t i = 0; i < ranges - 1; ++i)
-    if (take(workers[i], workers[i].ticket.load(std::memory_order_relaxed))) {
-      runRange(workers[i].index);
-      pending.fetch_sub(1, std::memory_order_relaxed);
-    }
-  waitForWorkers();
+  uint32_t done = runRanges(launch, 0, started);
+  if (pending.fetch_sub(done) != done)
+    waitForWorkers();
   busy.store(0, std::memory_order_release);
 }
 

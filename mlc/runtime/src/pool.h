@@ -19,14 +19,15 @@ inline int64_t rangeBegin(int64_t count, int64_t ranges, int64_t index) {
 /// Runs a range of work items on a fixed number of threads, the caller being
 /// one of them.
 ///
-/// Idle workers spin for a moment, then sleep on a futex. Each worker has a
-/// mailbox of its own, so a launch that needs three threads of sixty-four
-/// touches three cache lines. A caller that is done with its own range takes
-/// over those that no worker has begun: when the processors are busy with
-/// something else, a launch takes no longer than without threads. One launch
-/// has the workers at a time; a launch from another context meanwhile runs on
-/// its caller alone. Workers start at the first parallel launch; a child
-/// process of fork() starts its own. A pool that could not start all its
+/// Each thread has a contiguous range of its own, cut into a few chunks; who is
+/// done takes chunks of others that nobody has begun. So a worker that wakes up
+/// late, or that the system has taken the processor from, costs little, and the
+/// caller alone finishes a launch that no worker comes to. Idle workers spin
+/// for a moment, then sleep on a futex. Each has a mailbox of its own, so a
+/// launch that needs three threads of sixty-four touches few cache lines. One
+/// launch has the workers at a time; a launch from another context meanwhile
+/// runs on its caller alone. Workers start at the first parallel launch; a
+/// child process of fork() starts its own. A pool that could not start all its
 /// threads works with those it has.
 class Pool {
 public:
@@ -49,9 +50,14 @@ public:
   int32_t threads() const { return limit; }
 
 private:
+  /// A thread's chunks: the launch they belong to in the upper half, how many
+  /// of them are taken in the lower.
+  struct alignas(64) Range {
+    std::atomic<uint64_t> taken{0};
+  };
+
   struct alignas(64) Worker {
-    std::atomic<uint32_t> ticket{0}; // launches that have a range for it
-    std::atomic<uint32_t> taken{0};  // how many of them someone works on
+    std::atomic<uint32_t> ticket{0}; // the last launch that it has to do with
     std::atomic<uint32_t> sleeping{0};
     Pool *pool = nullptr;
     int64_t index = 0;
@@ -64,8 +70,8 @@ private:
   void start();
   void stop();
   void reset();
-  bool take(Worker &worker, uint32_t ticket);
-  void runRange(int64_t index);
+  uint32_t runChunks(uint32_t number, int64_t range);
+  uint32_t runRanges(uint32_t number, int64_t first, int64_t reach);
   void waitForWorkers();
 
   // Written by the launching thread before the tickets are handed out.
@@ -81,7 +87,9 @@ private:
   int32_t limit = 1, started = 0;
   int64_t spinTime = 0;
   bool triedToStart = false;
+  uint32_t launch = 0; // number of the last one
   Worker *workers = nullptr;
+  Range *shares = nullptr; // one for each thread, the caller's first
   Pool *next = nullptr, *previous = nullptr;
 };
 

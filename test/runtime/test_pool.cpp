@@ -1,0 +1,118 @@
+// The pool by itself: every item exactly once, whatever the count, the number
+// of threads and who else is launching.
+#include "pool.h"
+
+#include <initializer_list>
+#include <new>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define CHECK(condition)                                                       \
+  do {                                                                         \
+    if (!(condition)) {                                                        \
+      fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);  \
+      exit(1);                                                                 \
+    }                                                                          \
+  } while (0)
+
+using mlc::Pool;
+
+// Generated code brings the program; the pool does not look at it.
+extern "C" const mlc_rt_program mlc_program = {};
+
+static constexpr int64_t kMost = 5000;
+
+struct Counters {
+  std::atomic<int32_t> items[kMost];
+  std::atomic<int32_t> calls{0};
+  int64_t count = 0;
+  int32_t slow = 0; // microseconds in the first item
+};
+
+static void countItems(void *data, int64_t begin, int64_t end) {
+  auto &counters = *static_cast<Counters *>(data);
+  CHECK(0 <= begin && begin < end && end <= counters.count);
+  ++counters.calls;
+  if (begin == 0 && counters.slow)
+    usleep(counters.slow);
+  for (int64_t i = begin; i < end; ++i)
+    ++counters.items[i];
+}
+
+static void launch(Pool &pool, Counters &counters, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    counters.items[i] = 0;
+  counters.calls = 0;
+  counters.count = count;
+  pool.run(countItems, &counters, count);
+  for (int64_t i = 0; i < count; ++i)
+    CHECK(counters.items[i] == 1);
+  CHECK(counters.calls <= 4 * pool.threads());
+}
+
+static void testCounts(int32_t threads) {
+  Pool *pool = Pool::create(threads);
+  auto *counters = new (malloc(sizeof(Counters))) Counters();
+  pool->checkProcess();
+  for (int64_t count = 0; count < 70; ++count)
+    launch(*pool, *counters, count);
+  for (int64_t count = 70; count < kMost; count = count * 3 / 2)
+    launch(*pool, *counters, count);
+  counters->slow = 2000; // others take over what the slow thread has not begun,
+                         // and sleep meanwhile
+  for (int i = 0; i < 3; ++i)
+    launch(*pool, *counters, 100);
+  free(counters);
+  Pool::destroy(pool);
+}
+
+struct Client {
+  Pool *pool;
+  int64_t seed;
+};
+
+static void *launchMany(void *argument) {
+  const Client &client = *static_cast<Client *>(argument);
+  auto *counters = new (malloc(sizeof(Counters))) Counters();
+  for (int64_t i = 0; i < 300; ++i)
+    launch(*client.pool, *counters, 1 + (client.seed + i * 37) % 200);
+  free(counters);
+  return nullptr;
+}
+
+static void testClients() {
+  Pool *pool = Pool::create(3);
+  Client clients[4];
+  pthread_t threads[4];
+  for (int i = 0; i < 4; ++i) {
+    clients[i] = {pool, i * 1000};
+    CHECK(!pthread_create(&threads[i], nullptr, launchMany, &clients[i]));
+  }
+  for (pthread_t thread : threads)
+    pthread_join(thread, nullptr);
+  Pool::destroy(pool);
+}
+
+static void testRanges() {
+  for (int64_t ranges = 1; ranges < 9; ++ranges)
+    for (int64_t count = 0; count < 40; ++count) {
+      CHECK(mlc::rangeBegin(count, ranges, 0) == 0 &&
+            mlc::rangeBegin(count, ranges, ranges) == count);
+      for (int64_t i = 0; i < ranges; ++i) {
+        int64_t size = mlc::rangeBegin(count, ranges, i + 1) -
+                       mlc::rangeBegin(count, ranges, i);
+        CHECK(size == count / ranges || size == count / ranges + 1);
+      }
+    }
+  CHECK(mlc::rangeBegin(INT64_MAX, 1024, 1024) == INT64_MAX);
+}
+
+int main() {
+  testRanges();
+  for (int32_t threads : {1, 2, 3, 8, 40})
+    testCounts(threads);
+  testClients();
+  puts("ok");
+  return 0;
+}
