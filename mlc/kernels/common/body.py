@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from mlir import ir
 from mlir.dialects import arith, memref, scf, vector
@@ -16,7 +16,7 @@ from mlc.kernels.common.vector_math import expand as expand_math
 if TYPE_CHECKING:
     from mlc.kernels.common.evaluate import Evaluator
 
-Lane = ir.Value | Idx
+Lane: TypeAlias = ir.Value | Idx
 """A value of a body: an element, or a coordinate that is kept symbolic as long as the arithmetic on it is affine."""
 
 INDEX_OUT_OF_RANGE, DIVISION_BY_ZERO, OTHER_ERROR = 1, 2, 4  # codes of the error word, docs/abi.md

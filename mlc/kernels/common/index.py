@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from mlir import ir
 from mlir.dialects import arith
 
-Scalar = int | ir.Value
+Scalar: TypeAlias = int | ir.Value
 """An index known while emitting (int) or computed by the kernel (a Value of type index)."""
 
 _NO_WRAP = arith.IntegerOverflowFlags.nsw
