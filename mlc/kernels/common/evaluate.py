@@ -142,7 +142,8 @@ def _generic(ev: Evaluator, op: ir.Operation, value: ir.Value, coords: Sequence[
                 outs.append(ev.frame.constants.get(element, zero))
         results = inline_body(ev, op, input_values(ev, op, dims, outs), dims)
     for i, result in enumerate(op.results):
-        ev._known[(hash(result), *(c.key() for c in coords))] = results[i]
+        place = (hash(result), *(c.key() for c in coords))
+        ev._known[place] = results[i]
     return results[number]
 
 
