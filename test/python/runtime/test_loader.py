@@ -10,6 +10,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import hypothesis
+import hypothesis.strategies as st
 import numpy as np
 import pytest
 
@@ -179,6 +181,36 @@ def test_strings(model: Model) -> None:
         model.entry("shout")(np.array([1, "a"], dtype=object))
 
 
+@hypothesis.given(data=st.data())
+def test_any_view_arrives(model: Model, data: st.DataObject) -> None:
+    """Transposed, sliced, reversed and broadcast views, of any rank, through a sequence."""
+    shape = data.draw(st.lists(st.integers(0, 5), max_size=5))
+    array = np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
+    array = array.transpose(data.draw(st.permutations(range(len(shape)))))
+    slices = [
+        slice(data.draw(st.integers(0, 2)), None, data.draw(st.sampled_from([1, 2, -1, -2]))) for _ in range(len(shape))
+    ]
+    array = array[tuple(slices)]
+    if data.draw(st.booleans()):
+        array = np.broadcast_to(array, (2, *array.shape))
+    foreign = data.draw(st.booleans()) and array.flags.writeable
+    ((result,), _) = model.entry("reverse")([Exported(array) if foreign else array])
+    assert result.shape == array.shape
+    np.testing.assert_array_equal(result, array)
+
+
+@hypothesis.given(rows_=st.integers(1, 9), step=st.sampled_from([1, 2, -1]), flip=st.booleans())
+def test_any_buffer_is_filled(model: Model, rows_: int, step: int, flip: bool) -> None:
+    whole = np.full((2 * rows_, 6), np.nan, np.float32)
+    buffer = whole[:rows_, ::2] if step == 1 else whole[::2, :3] if step == 2 else whole[rows_ - 1 :: -1, 3:]
+    if flip:
+        buffer = buffer[:, ::-1]
+    x = rows(rows_)
+    model.run({"x": x}, out=[buffer])
+    np.testing.assert_array_equal(buffer, expected(x))
+    assert np.isnan(whole).sum() == whole.size - buffer.size
+
+
 # --- Errors --------------------------------------------------------------------------------------------------
 
 
@@ -258,6 +290,19 @@ def test_missing_cpu_feature(build_model: Any) -> None:
     path = build_model('-DMODEL_FEATURES="+sse2,+avx10.9,-avx2,+made-up"')
     with pytest.raises(mlc.runtime.DeviceError, match="lacks avx10.9, made-up, which the model was compiled for"):
         mlc.load(path)
+
+
+def test_default_thread_count(model_path: Path) -> None:
+    """As many as there are cores among the processors that the process may use, unless the environment says more."""
+    program = f"""
+import os, mlc
+os.sched_setaffinity(0, {{next(iter(os.sched_getaffinity(0)))}})
+print(mlc.load({str(model_path)!r}).num_threads)
+os.environ["MLC_NUM_THREADS"] = "3"
+print(mlc.load({str(model_path)!r}).num_threads)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["1", "3"], done.stderr
 
 
 def test_bad_thread_counts(model_path: Path) -> None:
