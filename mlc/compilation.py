@@ -17,11 +17,18 @@ import mlc.compiler_setup  # noqa: F401
 from mlc import __version__, _native
 from mlc.codegen.cache import ObjectCache
 from mlc.codegen.object import CodegenError, CompiledUnit, Target, Unit, compile_units
-from mlc.driver import PHASES, InternalError, Options, Progress, UsageError
+from mlc.codegen.ptx import CompiledKernel, GpuTarget, PtxError, collect_kernels, compile_kernels, write_kernels
+from mlc.codegen.ptxas import AssemblyError
+from mlc.driver import FOLDERS, InternalError, Options, Progress, UsageError
+from mlc.frontends.report import ModelError, Problem
+from mlc.kernels.common.frame import kernel_source
+from mlc.kernels.nvidia.limits import missing_functions
 from mlc.packaging import build_program, weight_image
 from mlc.passes.base import PipelineError, run_pipeline
 from mlc.passes.simplify.weight_recipes import store_of
 from mlc.pipelines import cpu as cpu_pipeline
+from mlc.pipelines import cuda as cuda_pipeline
+from mlc.targets import nvidia
 from mlc.targets.cpu import CpuTarget, resolve
 from mlc.weights import Store, registry
 from mlc.weights.safetensors import atomic_file
@@ -37,15 +44,18 @@ class Compilation:
         self.options = options
         self._progress = progress
         self.context = ir.Context()
+        self.title = ""
         self.module: ir.Module
         self.store: Store
         self.target: CpuTarget
+        self.gpu: nvidia.NvidiaTarget | None = None
 
     def run(self, source: Any, output: Path) -> Path:
         """Compiles `source` and writes `output`; nothing is left there when it fails. Returns the path
         written.
         """
         self._check_output(output)
+        self.title = str(source) if isinstance(source, (str, Path)) else "model"
         with self.context, ir.Location.unknown():
             done = self._begin(source)
             lock = _LOCKS.setdefault(self.store.key, threading.Lock())
@@ -58,11 +68,11 @@ class Compilation:
 
     def _check_output(self, output: Path) -> None:
         """Finds out at once whether the output can be written."""
-        if self.options.emit in PHASES and output.suffix != ".mlir":
+        if self.options.emit in self.options.phases and output.suffix != ".mlir":
             raise UsageError(f"'{output}': IR is written to a file that ends in .mlir")
         if not output.parent.is_dir():
             raise FileNotFoundError(f"the folder '{output.parent}' of the output file does not exist")
-        if output.is_dir() and self.options.emit != "object":
+        if output.is_dir() and self.options.emit not in FOLDERS:
             raise IsADirectoryError(f"the output '{output}' is a folder")
 
     # --- The source -------------------------------------------------------------------------------------------
@@ -88,17 +98,22 @@ class Compilation:
 
     def _import(self, source: Any) -> None:
         from mlc.frontends.common.entry import DimRange
-        from mlc.frontends.onnx import import_model
 
         self.store = Store()
-        self.module = import_model(
-            source,
-            self.context,
-            store=self.store,
-            input_shapes=self.options.inputs,
-            dims={name: DimRange(*limits) for name, limits in self.options.dims.items()},
-            outputs=self.options.outputs,
-        )
+        options: dict[str, Any] = {
+            "store": self.store,
+            "input_shapes": self.options.inputs,
+            "dims": {name: DimRange(*limits) for name, limits in self.options.dims.items()},
+            "outputs": self.options.outputs,
+        }
+        if _is_torchscript(source):
+            from mlc.frontends import torch
+
+            self.module = torch.import_model(source, self.context, dtypes=self.options.dtypes, **options)
+        else:
+            from mlc.frontends import onnx
+
+            self.module = onnx.import_model(source, self.context, **options)
         self._check_dtypes()
 
     def _check_dtypes(self) -> None:
@@ -142,13 +157,18 @@ class Compilation:
         done = said or wanted
         if not done:
             raise UsageError(f"'{path}' does not say which phase it has completed; say it with --from")
-        if done not in PHASES:
-            raise UsageError(f"'{path}' names an unknown phase '{done}'")
+        if done not in self.options.phases:
+            raise UsageError(f"'{path}' has completed '{done}', which is no phase of target '{self.options.target}'")
         return done
 
     def _resolve_target(self) -> None:
-        """The CPU is chosen once; a module that has been through a phase remembers it."""
+        """CPU and GPU are chosen once; a module that has been through a phase remembers them."""
         attributes = self.module.operation.attributes
+        said = _text(attributes, "mlc.target")
+        if said and said.startswith("nvidia:") != (self.options.target == "cuda"):
+            raise UsageError(f"the IR was made for target '{said}', not for '{self.options.target}'")
+        if self.options.target == "cuda":
+            self._resolve_gpu(said.removeprefix("nvidia:"))
         if "mlc.codegen" in attributes:
             kept = {named.name: named.attr for named in ir.DictAttr(attributes["mlc.codegen"])}
             names = [ir.StringAttr(kept[k]).value for k in ("triple", "cpu", "features", "required")]
@@ -167,16 +187,29 @@ class Compilation:
         }
         values["opt_level"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.opt_level)
         attributes["mlc.codegen"] = ir.DictAttr.get(values)
-        attributes["mlc.target"] = ir.StringAttr.get(f"{self.options.target}:{self.target.cpu}")
+        chosen = self.gpu.target if self.gpu else f"cpu:{self.target.cpu}"
+        attributes["mlc.target"] = ir.StringAttr.get(chosen)
+
+    def _resolve_gpu(self, kept: str) -> None:
+        wanted = self.options.gpu
+        if kept and wanted is not None and wanted != kept:
+            raise UsageError(f"the IR was made for GPU '{kept}', not for '{wanted}'")
+        try:
+            self.gpu = nvidia.resolve(kept or wanted or "h200")
+        except ValueError as error:
+            raise UsageError(str(error)) from error
 
     # --- Phases -----------------------------------------------------------------------------------------------
 
     def _phases(self, done: str | None, output: Path) -> Path:
-        phases = cpu_pipeline.phases(self.target)
-        first = 0 if done is None else PHASES.index(done) + 1
+        gpu = self.gpu
+        phases = cuda_pipeline.phases(gpu, self.target) if gpu else cpu_pipeline.phases(self.target)
+        first = 0 if done is None else self.options.phases.index(done) + 1
         for number, (name, passes) in enumerate(phases):
             if number < first:
                 continue
+            if gpu and name == "schedule":
+                self._check_kernels()
             if passes:
                 with self._stage(name):
                     self._run_passes(name, passes)
@@ -187,6 +220,17 @@ class Compilation:
             if self.options.emit == name:
                 return self._write_stage(output)
         return self._artefact(output)
+
+    def _check_kernels(self) -> None:
+        """Reports every node that no GPU kernel can compute."""
+        problems = []
+        for child in self.module.body.operations:
+            if "mlc.kernel" in child.operation.attributes:
+                for node, function in missing_functions(kernel_source(child.operation)):
+                    reason = f"{function} of float64 has no GPU kernel"
+                    problems.append(Problem(reason, "cast its input to float32 in the model", node, function))
+        if problems:
+            raise ModelError(self.title, problems)
 
     def _run_passes(self, phase: str, passes: list[str]) -> None:
         before = self.module.operation.clone(ip=False)
@@ -263,6 +307,8 @@ class Compilation:
             raise self._bug("object", str(error), error.unit.text) from error
 
     def _artefact(self, output: Path) -> Path:
+        if self.gpu:
+            return self._gpu_kernels(self.gpu, output)
         from mlc.codegen.link import link_library
         from mlc.codegen.program import emit_program
 
@@ -276,6 +322,30 @@ class Compilation:
             link_library(objects, output, image.embedded)
             image.publish()
         return output
+
+    def _gpu_kernels(self, gpu: nvidia.NvidiaTarget, output: Path) -> Path:
+        """The PTX or machine code of all kernels."""
+        kernels = collect_kernels(self.module)
+        target = GpuTarget(gpu.arch, gpu.features, self.opt_level)
+        emit, began, done = self.options.emit, time.perf_counter(), 0
+        self._report(emit, 0, len(kernels), 0.0)
+
+        def count(_: CompiledKernel) -> None:
+            nonlocal done
+            done += 1
+            self._report(emit, done, len(kernels), time.perf_counter() - began)
+
+        cache = ObjectCache() if self.options.cache else None
+        version, jobs = f"{__version__}-{_native_version()}", self.options.jobs
+        try:
+            compiled = compile_kernels(
+                kernels, target, version=version, assembled=emit == "cubin", jobs=jobs, cache=cache, progress=count
+            )
+        except PtxError as error:
+            raise self._bug("ptx", str(error), error.text) from error
+        except AssemblyError as error:
+            raise self._bug("cubin", str(error), error.ptx) from error
+        return write_kernels(output, compiled)
 
     def _write_objects(self, folder: Path, compiled: list[CompiledUnit], program: bytes) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
@@ -319,3 +389,10 @@ def _native_version() -> str:
         while piece := file.read(1 << 20):
             digest.update(piece)
     return digest.hexdigest()
+
+
+def _is_torchscript(source: Any) -> bool:
+    """A `.pt` or `.pth` file, or a module of `torch.jit`."""
+    if isinstance(source, (str, Path)):
+        return Path(source).suffix in (".pt", ".pth")
+    return type(source).__module__.startswith("torch.jit")

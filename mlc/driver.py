@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from mlc.runtime.loader import Model
 
 PHASES = ("import", "simplify", "decompose", "layout", "linalg", "kernels", "schedule", "tile", "buffers", "llvm")
-STAGES = (*PHASES, "object", "library")
-SUFFIXES = {"object": ".objects", "library": ".so"}
+CUDA_PHASES = (*PHASES[: PHASES.index("buffers")], "nvvm")
+TARGET_PHASES = {"cpu": PHASES, "cuda": CUDA_PHASES}
+STAGES = {"cpu": (*PHASES, "object", "library"), "cuda": (*CUDA_PHASES, "ptx", "cubin")}
+SUFFIXES = {"object": ".objects", "library": ".so", "ptx": ".ptx", "cubin": ".cubin"}
+FOLDERS = ("object", "ptx", "cubin")  # stages whose output is a folder
 
 # (stage, steps done, steps in all, seconds since the stage began); called at the beginning and the end of a stage.
 Progress = Callable[[str, int, int, float], None]
@@ -47,6 +50,7 @@ class Options:
 
     target: str = "cpu"
     cpu: str | None = None  # None: what the IR says, else "native"
+    gpu: str | None = None  # None: what the IR says, else "h200"
     emit: str = "library"
     from_phase: str | None = None
     dump_ir: Path | None = None
@@ -63,18 +67,32 @@ class Options:
     reproducer: Path | None = None
 
     def __post_init__(self) -> None:
-        self._choice("target", ("cpu",))
-        self._choice("emit", STAGES)
+        self._choice("target", tuple(STAGES))
+        if self.target == "cuda" and self.emit == "library":
+            raise UsageError("target 'cuda' compiles kernels but no library yet: emit 'ptx' or 'cubin'")
+        if self.target != "cuda" and self.gpu is not None:
+            raise UsageError(f"a GPU is chosen for target 'cuda', not for '{self.target}'")
+        self._choice("emit", self.stages)
         self._choice("precision", ("fp32",))
         self._choice("weights", ("embed", "external"))
         if self.from_phase is not None:
-            self._choice("from_phase", PHASES)
-            if STAGES.index(self.from_phase) >= STAGES.index(self.emit):
+            self._choice("from_phase", self.phases)
+            if self.stages.index(self.from_phase) >= self.stages.index(self.emit):
                 raise UsageError(f"nothing lies between phase '{self.from_phase}' and '{self.emit}'")
         if self.opt_level is not None:
             self._choice("opt_level", (0, 1, 2, 3))
         if self.jobs is not None and self.jobs < 1:
             raise UsageError("jobs must be at least 1")
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """The phases of the target."""
+        return TARGET_PHASES[self.target]
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The phases of the target, and what follows them."""
+        return STAGES[self.target]
 
     def _choice(self, name: str, allowed: Sequence[object]) -> None:
         value = getattr(self, name)
@@ -92,10 +110,11 @@ def compile(
     compilation has written; `output` the file to write (default: a temporary one, which the returned model
     owns).
 
-    Options: `target` ("cpu"); `cpu` ("native" or a name, `mlc.targets.cpu`); `emit` (the phase to stop
-    after, "object" or "library"); `from_phase` (the phase that an `.mlir` source has completed; it says so
-    itself); `dump_ir` (a folder for the IR after every phase); `inputs` (`{name: shape}`, strings name
-    dynamic dimensions); `dims` (`{name: extent}` or `{name: (lowest, highest or None, multiple)}`);
+    Options: `target` ("cpu", or "cuda", which compiles kernels only so far); `cpu` ("native" or a name,
+    `mlc.targets.cpu`); `gpu` ("h200" or another name of `mlc.targets.nvidia`); `emit` (the phase to stop after,
+    "object" or "library"; for CUDA "ptx" or "cubin"); `from_phase` (the phase that an `.mlir` source has
+    completed; it says so itself); `dump_ir` (a folder for the IR after every phase); `inputs` (`{name: shape}`,
+    strings name dynamic dimensions); `dims` (`{name: extent}` or `{name: (lowest, highest or None, multiple)}`);
     `outputs` (names of the values to return); `precision` ("fp32"); `weights` ("embed" or "external");
     `jobs` (threads of code generation); `opt_level` (0 to 3); `verify_each` (check the IR contract after
     every phase); `cache` (use the cache of compiled kernels); `reproducer` (where to write the IR that

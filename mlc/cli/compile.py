@@ -27,9 +27,10 @@ def compile_command(
         Path, typer.Argument(help="an .onnx file, or .mlir written by an earlier run", show_default=False)
     ],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="the file to write [MODEL.so]")] = None,
-    target: Annotated[str, typer.Option(help="what to compile for: cpu")] = "cpu",
+    target: Annotated[str, typer.Option(help="what to compile for: cpu, or cuda (kernels only so far)")] = "cpu",
     cpu: Annotated[str | None, typer.Option(help="native, x86-64-v3, x86-64-v4 or a CPU's name [native]")] = None,
-    emit: Annotated[str, typer.Option(help="stop after this phase, or: object, library")] = "library",
+    gpu: Annotated[str | None, typer.Option(help="the GPU of target cuda: h100 or h200 [h200]")] = None,
+    emit: Annotated[str, typer.Option(help="stop after this phase, or: object, library; cuda: ptx, cubin")] = "library",
     from_phase: Annotated[str | None, typer.Option("--from", help="go on after this phase; MODEL is .mlir")] = None,
     dump_ir: Annotated[Path | None, typer.Option(help="write the IR after every phase to this folder")] = None,
     inputs: Annotated[list[str] | None, typer.Option("--input", help="NAME=1x3xHxW[:DTYPE], shape of an input")] = None,
@@ -45,12 +46,13 @@ def compile_command(
 ) -> None:
     """Compile MODEL into one shared library that needs nothing but libc."""
     from mlc.cli.progress import reporter
+    from mlc.driver import SUFFIXES
 
-    path = output or Path(f"{model.stem}{'.so' if emit == 'library' else '.objects' if emit == 'object' else '.mlir'}")
+    path = output or Path(f"{model.stem}{SUFFIXES.get(emit, '.mlir')}")
     report, interrupts = reporter(verbose), Interrupts()
     try:
         options: dict[str, Any] = {
-            "target": target, "cpu": cpu, "emit": emit, "from_phase": from_phase, "dump_ir": dump_ir,
+            "target": target, "cpu": cpu, "gpu": gpu, "emit": emit, "from_phase": from_phase, "dump_ir": dump_ir,
             "precision": precision, "weights": weights, "jobs": jobs, "opt_level": opt_level,
             "verify_each": verify_each, "cache": not no_cache,
             "reproducer": path.with_name(f"{path.stem}.reproducer.mlir"),
@@ -90,6 +92,7 @@ def _fail(message: str, code: int) -> NoReturn:
 def exit_code(error: BaseException) -> int:
     """1: the input or the machine is at fault, 2: usage, 3: a bug of ours."""
     from mlc.codegen.link import LinkError
+    from mlc.codegen.ptxas import PtxasError
     from mlc.driver import InternalError, UsageError
     from mlc.frontends.report import ModelError
     from mlc.weights import WeightError
@@ -99,7 +102,7 @@ def exit_code(error: BaseException) -> int:
         return USAGE
     if isinstance(error, InternalError):
         return BUG
-    if isinstance(error, (ModelError, LinkError, WeightError, FormatError, OSError, MemoryError)):
+    if isinstance(error, (ModelError, LinkError, PtxasError, WeightError, FormatError, OSError, MemoryError)):
         return FAULT
     return BUG
 

@@ -298,6 +298,19 @@ def _llvm(root: ir.Operation) -> Iterator[str]:
     yield from _run(_operations(root), _only({"builtin.module"}, ("llvm.",)))
 
 
+def _nvvm(root: ir.Operation) -> Iterator[str]:
+    """The host is that of `tile`; kernels are LLVM dialect with one entry."""
+    yield from _run(_operations(root), _host_of_kernels, _launches(root))
+    for kernel in kernel_modules(root):
+        inner = _operations(kernel, kernels=True)
+        yield from _run(inner, _only({"builtin.module"}, ("llvm.", "nvvm.")))
+        entries = [
+            o.operation for o in kernel.regions[0].blocks[0].operations if "nvvm.kernel" in o.operation.attributes
+        ]
+        if len(entries) != 1:
+            yield _describe(kernel, f"has {len(entries)} entries")
+
+
 _PHASES: dict[str, Callable[[ir.Operation], Iterator[str]]] = {
     "import": _import,
     "simplify": _simplify,
@@ -309,4 +322,5 @@ _PHASES: dict[str, Callable[[ir.Operation], Iterator[str]]] = {
     "tile": _tile,
     "buffers": _buffers,
     "llvm": _llvm,
+    "nvvm": _nvvm,
 }

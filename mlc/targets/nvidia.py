@@ -11,9 +11,10 @@ from mlc.targets.claims import CLAIMS
 class NvidiaTarget:
     """A GPU architecture to generate code for; memory sizes are in bytes.
 
-    `arch` is what ptxas gets, `claims` are the composites that stay whole.
+    `name` is what `resolve` takes, `arch` is what ptxas gets, `claims` are the composites that stay whole.
     """
 
+    name: str
     arch: str
     sms: int
     shared_memory_per_block: int
@@ -26,12 +27,18 @@ class NvidiaTarget:
     claims: frozenset[str] = CLAIMS["nvidia"]
 
     @property
+    def target(self) -> str:
+        """The value of `mlc.target`."""
+        return f"nvidia:{self.name}"
+
+    @property
     def features(self) -> str:
         """PTX features for LLVM."""
         return "+ptx80" if self.arch.startswith("sm_90") else ""
 
 
 H200 = NvidiaTarget(
+    name="h200",
     arch="sm_90a",
     sms=132,
     shared_memory_per_block=227 * 1024,
@@ -41,6 +48,7 @@ H200 = NvidiaTarget(
     peak_bf16=989e12,
 )
 H100 = NvidiaTarget(
+    name="h100",
     arch="sm_90a",
     sms=132,
     shared_memory_per_block=227 * 1024,
@@ -50,5 +58,12 @@ H100 = NvidiaTarget(
     peak_bf16=989e12,
 )
 
-NAMED: dict[str, NvidiaTarget] = {"h100": H100, "h200": H200}
+NAMED: dict[str, NvidiaTarget] = {target.name: target for target in (H100, H200)}
 """Known chips by name."""
+
+
+def resolve(name: str) -> NvidiaTarget:
+    """The chip `name`. Raises ValueError for an unknown one."""
+    if name not in NAMED:
+        raise ValueError(f"unknown GPU '{name}'; known are {', '.join(NAMED)}")
+    return NAMED[name]

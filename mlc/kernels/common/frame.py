@@ -83,12 +83,14 @@ def kernel_source(module: ir.Operation) -> KernelSource:
 class Frame:
     """Signature, buffers, constants and extents of one function under construction.
 
-    With `grid=True` the function is the grid function: sizes only, no memory.
+    With `grid=True` the function is the grid function: sizes only, no memory. `alignment` is what the addresses of all
+    tensors are multiples of, in bytes, for targets whose wide accesses need to know it; 0 says nothing.
     """
 
-    def __init__(self, source: KernelSource, *, grid: bool = False, vector_lanes: int = 1) -> None:
+    def __init__(self, source: KernelSource, *, grid: bool = False, vector_lanes: int = 1, alignment: int = 0) -> None:
         self.source = source
         self.grid = grid
+        self.alignment = alignment
         self.vector_lanes = vector_lanes  # lanes that reductions along a contiguous dimension use
         self.name = source.func.name.value + ("_grid" if grid else "")
         self.buffers: dict[ir.Value, Buffer] = {}
@@ -144,7 +146,7 @@ class Frame:
         shape: list[Scalar] = [
             extents[tensor, i] if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)
         ]
-        buffer = Buffer(memory, type_.element_type, shape)  # type: ignore[arg-type]
+        buffer = Buffer(memory, type_.element_type, shape)
         if memory is not None:
             buffer.memory = self._flat(memory, self.math.product(shape), type_.element_type)
             buffer.strides = self.row_major(shape)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from mlir import ir
 from mlir.dialects import arith, memref, vector
 
+from mlc.kernels.common.alignment import access_alignment
 from mlc.kernels.common.frame import Buffer, Frame, storage_type
 from mlc.kernels.common.index import Idx, IdxMath
 
@@ -31,7 +32,8 @@ def load(frame: Frame, idx: IdxMath, buffer: Buffer, coords: Sequence[Idx], mask
     if where.step == 1:
         base = [constants.index(where.base)]
         if mask is None:
-            loaded = vector.LoadOp(type_, buffer.memory, base).result
+            aligned = access_alignment(frame, where.base, memory_type)
+            loaded = vector.LoadOp(type_, buffer.memory, base, alignment=aligned).result
         else:
             loaded = vector.MaskedLoadOp(type_, buffer.memory, base, mask, _zeros(frame, type_)).result
     else:
@@ -60,7 +62,8 @@ def store(
     if where.step == 1:
         base = [constants.index(where.base)]
         if mask is None:
-            vector.StoreOp(stored, buffer.memory, base)
+            aligned = access_alignment(frame, where.base, storage_type(buffer.element))
+            vector.StoreOp(stored, buffer.memory, base, alignment=aligned)
         else:
             vector.MaskedStoreOp(buffer.memory, base, mask, stored)
         return

@@ -11,7 +11,7 @@ from mlc.kernels.common import memory
 from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Frame, KernelSource, defining_op, for_loop
 from mlc.kernels.common.index import Idx, Scalar
-from mlc.kernels.cpu.items import emit_items
+from mlc.kernels.common.items import emit_items
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from mlc.kernels.common.body import INDEX_OUT_OF_RANGE
 from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Buffer, Frame, KernelSource, defining_op, for_loop, if_then
 from mlc.kernels.common.index import Idx, Scalar
-from mlc.kernels.cpu.items import emit_items
+from mlc.kernels.common.items import emit_items
 
 
 @dataclass(frozen=True)

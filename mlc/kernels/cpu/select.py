@@ -17,7 +17,7 @@ from mlc.kernels.common import memory
 from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Frame, KernelSource, defining_op, for_loop, if_then
 from mlc.kernels.common.index import Idx, IdxMath, Scalar
-from mlc.kernels.cpu.items import emit_items
+from mlc.kernels.common.items import emit_items
 
 Entry = tuple[ir.Value, ir.Value]  # value, position (i64)
 

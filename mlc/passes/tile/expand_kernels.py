@@ -9,7 +9,7 @@ Obeys `mlc.schedule`; see `docs/ir.md` §6 for the form.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -47,16 +47,16 @@ class ExpandKernels(Pass):
                 expand_kernel(op)
 
 
-def expand_kernel(kernel: ir.Operation) -> None:
+def expand_kernel(kernel: ir.Operation, templates: Mapping[str, Template] = TEMPLATES) -> None:
     """Replace the tensor function of a kernel module by its memref and grid functions.
 
     Raises ValueError when the schedule names an unknown template or lacks a parameter.
     """
     schedule = read_schedule(kernel)
     name = str(schedule.pop("template"))
-    if name not in TEMPLATES:
-        raise ValueError(f"kernel {kernel.attributes['sym_name']}: no template '{name}'; there are {sorted(TEMPLATES)}")
-    schedule_type, expand = TEMPLATES[name]
+    if name not in templates:
+        raise ValueError(f"kernel {kernel.attributes['sym_name']}: no template '{name}'; there are {sorted(templates)}")
+    schedule_type, expand = templates[name]
     known = {f.name for f in fields(schedule_type)}
     missing = known - set(schedule)
     if missing:

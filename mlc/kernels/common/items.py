@@ -14,9 +14,12 @@ Items = Callable[[Frame], list[Scalar]]
 Body = Callable[[Frame, list[Scalar]], None]
 
 
-def emit_items(source: KernelSource, items: Items, body: Body) -> list[Frame]:
-    """`body(frame, coords)` for every coordinate of the box `items(frame)`, and the grid function."""
-    frame = Frame(source)
+def emit_items(source: KernelSource, items: Items, body: Body, *, alignment: int = 0) -> list[Frame]:
+    """`body(frame, coords)` for every coordinate of the box `items(frame)`, and the grid function.
+
+    `alignment` is what the kernel may assume of its tensors (`Frame`).
+    """
+    frame = Frame(source, alignment=alignment)
     with frame.body():
         extents = items(frame)
 

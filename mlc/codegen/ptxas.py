@@ -1,0 +1,142 @@
+"""NVIDIA's assembler: where it is, what it says, and what of that is a failure.
+
+ptxas ships with the CUDA toolkit and with the wheel `nvidia-cuda-nvcc`; nothing else of CUDA is needed to compile.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MINIMUM = (12, 9)  # older releases lose register allocation of warp-specialised kernels on sm_90a
+INSTALL = "install it with `pip install nvidia-cuda-nvcc`, put a CUDA toolkit on PATH, or name it in $PTXAS"
+# wgmma instructions that ptxas runs one after the other: right results at a fraction of the speed.
+SERIALIZED = ("C7512", "C7513", "C7518")
+
+
+class PtxasError(Exception):
+    """There is no usable ptxas on this machine."""
+
+
+class AssemblyError(Exception):
+    """ptxas refused a kernel, or serialised its wgmma instructions: a bug of the compiler."""
+
+    def __init__(self, kernel: str, message: str, ptx: str) -> None:
+        super().__init__(f"ptxas failed on kernel '{kernel}': {message}")
+        self.kernel = kernel
+        self.ptx = ptx
+
+
+@dataclass(frozen=True)
+class Ptxas:
+    """The program and its version."""
+
+    path: Path
+    version: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a kernel takes of a multiprocessor; bytes but for `registers`, which are per thread."""
+
+    registers: int
+    shared: int
+    stack: int
+    spill_stores: int
+    spill_loads: int
+
+
+@dataclass(frozen=True)
+class Cubin:
+    """The machine code of one kernel, and what ptxas said about it."""
+
+    name: str
+    data: bytes
+    resources: Resources
+    warnings: tuple[str, ...]
+
+
+def find_ptxas() -> Ptxas:
+    """$PTXAS, else ptxas on PATH, else the one of an `nvidia-cuda-nvcc` wheel: the first that is new enough.
+
+    Raises PtxasError, which says what to install, when there is none.
+    """
+    chosen = os.environ.get("PTXAS")
+    if chosen:
+        found = shutil.which(chosen)
+        if found is None:
+            raise PtxasError(f"$PTXAS names '{chosen}', which cannot be run; {INSTALL}")
+        candidates = [Path(found)]
+    else:
+        candidates = list(_installed())
+    old = []
+    for path in candidates:
+        version = _version(path)
+        if version >= MINIMUM:
+            return Ptxas(path, version)
+        old.append(f"'{path}' is {version[0]}.{version[1]}")
+    needed = f"{MINIMUM[0]}.{MINIMUM[1]} or newer"
+    if old:
+        raise PtxasError(f"ptxas {needed} is needed, but {', '.join(old)}; {INSTALL}")
+    raise PtxasError(f"ptxas {needed}, which assembles GPU kernels, was not found; {INSTALL}")
+
+
+def _installed() -> Iterator[Path]:
+    on_path = shutil.which("ptxas")
+    if on_path:
+        yield Path(on_path)
+    spec = importlib.util.find_spec("nvidia")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        # nvidia/cuda_nvcc/bin (CUDA 12), nvidia/cu13/bin (CUDA 13)
+        yield from sorted(Path(folder).glob("*/bin/ptxas"))
+
+
+def _version(path: Path) -> tuple[int, int]:
+    try:
+        text = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise PtxasError(f"'{path}' cannot be run: {error}; {INSTALL}") from error
+    found = re.search(r"release (\d+)\.(\d+)", text)
+    if found is None:
+        raise PtxasError(f"'{path}' does not say its version; {INSTALL}")
+    return int(found.group(1)), int(found.group(2))
+
+
+def assemble(name: str, ptx: str, arch: str, ptxas: Ptxas) -> Cubin:
+    """Assemble the PTX of kernel `name` for `arch` (as in "sm_90a"). Raises AssemblyError."""
+    with tempfile.TemporaryDirectory(prefix="mlc-ptxas-") as folder:
+        source, output = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
+        source.write_text(ptx, encoding="utf-8")
+        command = [str(ptxas.path), "-v", "-O3", f"-arch={arch}", str(source), "-o", str(output)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        messages = (done.stdout + done.stderr).replace(str(source), f"{name}.ptx")
+        if done.returncode != 0:
+            raise AssemblyError(name, messages.strip() or f"exit status {done.returncode}", ptx)
+        warnings = tuple(line.strip() for line in messages.splitlines() if "warning" in line.lower())
+        serialized = [w for w in warnings if any(code in w for code in SERIALIZED)]
+        if serialized:
+            raise AssemblyError(name, "\n".join(["wgmma instructions are serialised", *serialized]), ptx)
+        return Cubin(name, output.read_bytes(), read_resources(messages), warnings)
+
+
+def read_resources(messages: str) -> Resources:
+    """The resources in the output of `ptxas -v`."""
+
+    def number(pattern: str) -> int:
+        found = re.search(pattern, messages)
+        return int(found.group(1)) if found else 0
+
+    return Resources(
+        registers=number(r"Used (\d+) registers"),
+        shared=number(r"(\d+) bytes smem"),
+        stack=number(r"(\d+) bytes stack frame"),
+        spill_stores=number(r"(\d+) bytes spill stores"),
+        spill_loads=number(r"(\d+) bytes spill loads"),
+    )

@@ -1,0 +1,113 @@
+"""The generic GPU template: a thread for every vector of the results' domain.
+
+It takes any kernel whose roots are evaluable at a coordinate: elementwise chains, movements, gathers, windows, and
+reductions that each thread does on its own, lane by lane. Neighbouring threads have neighbouring vectors, so that their
+accesses coalesce; a vector is one 16-byte instruction where the address allows it. Contractions that no other template
+takes end here too, with a loop over the reduction in every thread: right, and slow.
+
+Schedule parameters: `lanes`: elements a thread computes; `first`, `last`: the domain dimensions that are walked as one
+linear dimension, in vectors (`first > last`: a scalar result); `threads`: of a block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith
+
+from mlc.kernels.common import memory
+from mlc.kernels.common.evaluate import Evaluator
+from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
+from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.items import emit_items
+from mlc.kernels.nvidia import ALIGNMENT
+
+
+@dataclass(frozen=True)
+class ElementwiseSchedule:
+    """Parameters of the template; see the module's description."""
+
+    lanes: int
+    first: int
+    last: int
+    threads: int
+
+
+def expand(source: KernelSource, schedule: ElementwiseSchedule) -> list[Frame]:
+    """The memref function and the grid function of `source`; an item is a vector.
+
+    Raises ValueError when a tail would start in the middle of a row: only a domain that is walked as a whole has one.
+    """
+    s = schedule
+
+    def shape(frame: Frame) -> list[Scalar]:
+        return frame.buffers[source.destinations[0]].shape
+
+    def items(frame: Frame) -> list[Scalar]:
+        inner = frame.math.product(shape(frame)[s.first : s.last + 1])
+        whole = isinstance(inner, int) and inner % s.lanes == 0
+        outer = shape(frame)[: s.first]
+        if not whole and any(not (isinstance(e, int) and e == 1) for e in outer):
+            raise ValueError(f"kernel {frame.name}: {s.lanes} lanes do not divide the dimensions {s.first}..{s.last}")
+        return [*outer, frame.math.ceildiv(inner, s.lanes)]
+
+    def body(frame: Frame, coords: list[Scalar]) -> None:
+        _Vector(source, s, frame, shape(frame), coords).emit()
+
+    return emit_items(source, items, body, alignment=ALIGNMENT)
+
+
+class _Vector:
+    """What one thread does."""
+
+    def __init__(
+        self,
+        source: KernelSource,
+        schedule: ElementwiseSchedule,
+        frame: Frame,
+        shape: list[Scalar],
+        coords: list[Scalar],
+    ) -> None:
+        self.source = source
+        self.s = schedule
+        self.frame = frame
+        self.shape = shape
+        self.outer = [Idx(c, level=1) for c in coords[:-1]]
+        self.number = coords[-1]
+
+    def emit(self) -> None:
+        s, math = self.s, self.frame.math
+        if s.first > s.last:
+            self._store(1, self.outer)
+            return
+        base = math.mul(self.number, s.lanes)
+        inner = math.product(self.shape[s.first : s.last + 1])
+        if isinstance(inner, int) and inner % s.lanes == 0:
+            self._vector(base)
+            return
+        constants = self.frame.constants
+        fits = arith.cmpi(arith.CmpIPredicate.ule, constants.index(math.add(base, s.lanes)), constants.index(inner))
+        if_then(fits, lambda: self._vector(base), lambda: self._tail(base, inner))
+
+    def _vector(self, base: Scalar) -> None:
+        step = 1 if self.s.lanes > 1 else 0
+        self._store(self.s.lanes, self._point(Idx(base, step, level=1)))
+
+    def _tail(self, base: Scalar, inner: Scalar) -> None:
+        def one(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            self._store(1, self._point(Idx(variable, level=2)))
+            return []
+
+        for_loop(self.frame, base, inner, 1, [], one)
+
+    def _point(self, inner: Idx) -> list[Idx]:
+        """Domain coordinates: the flattened group is zeros and the linear coordinate last."""
+        s = self.s
+        group = [Idx(0)] * (s.last - s.first) + [inner]
+        return self.outer + group + [Idx(0)] * (len(self.shape) - s.last - 1)
+
+    def _store(self, lanes: int, point: list[Idx]) -> None:
+        ev = Evaluator(self.frame, lanes)
+        for value, destination in zip(self.source.results, self.source.destinations, strict=True):
+            memory.store(self.frame, ev.idx, self.frame.buffers[destination], point, ev.tensor(value, point), None)

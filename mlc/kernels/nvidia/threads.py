@@ -1,0 +1,91 @@
+"""Threads that work on one item together: who they are, and how they combine what each of them has.
+
+A group is 2, 4, 8, 16 or 32 neighbouring threads of a warp, or a whole block. Inside a warp values travel by
+`shfl.sync.bfly` (PTX ISA, "shfl.sync"); the warps of a block meet in shared memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mlir import ir
+from mlir.dialects import arith, memref, nvvm
+
+from mlc.kernels.common.frame import Frame
+
+WARP = 32
+Combine = Callable[[ir.Value, ir.Value], ir.Value]
+
+
+def thread_in_group(frame: Frame, group: int) -> ir.Value:
+    """The number of this thread within its group, of type index."""
+    thread = arith.index_castui(ir.IndexType.get(), nvvm.read_ptx_sreg_tid_x(ir.IntegerType.get_signless(32)))
+    return arith.remui(thread, frame.constants.index(group))
+
+
+def combine_group(frame: Frame, value: ir.Value, group: int, combine: Combine) -> ir.Value:
+    """`combine` over the `value`s of all threads of the group, in every one of them.
+
+    `combine` must be associative and commutative. The order is fixed by `group`, so that results do not vary. All
+    threads of the block must get here.
+    """
+    distance = 1
+    while distance < min(group, WARP):
+        value = combine(value, _from_neighbour(frame, value, distance))
+        distance *= 2
+    return _combine_warps(frame, value, group // WARP, combine) if group > WARP else value
+
+
+def _from_neighbour(frame: Frame, value: ir.Value, distance: int) -> ir.Value:
+    """The `value` of the thread whose number in the warp differs in the bit `distance`; any integer or float type."""
+    type_, i32 = value.type, ir.IntegerType.get_signless(32)
+    width = type_.width
+    bits = ir.IntegerType.get_signless(width)
+    raw = value if type_ == bits else arith.bitcast(bits, value)
+    if width == 64:
+        shift = frame.constants.get(bits, 32)
+        low = _shuffle(frame, arith.trunci(i32, raw), distance)
+        high = _shuffle(frame, arith.trunci(i32, arith.shrui(raw, shift)), distance)
+        raw = arith.ori(arith.extui(bits, low), arith.shli(arith.extui(bits, high), shift))
+    elif width == 32:
+        raw = _shuffle(frame, raw, distance)
+    else:
+        raw = arith.trunci(bits, _shuffle(frame, arith.extui(i32, raw), distance))
+    return raw if type_ == bits else arith.bitcast(type_, raw)
+
+
+def _shuffle(frame: Frame, value: ir.Value, distance: int) -> ir.Value:
+    i32, constants = value.type, frame.constants
+    kind = ir.Attribute.parse("#nvvm<shfl_kind bfly>")
+    everyone, last_lane = constants.get(i32, -1), constants.get(i32, WARP - 1)
+    return nvvm.ShflOp(i32, everyone, value, constants.get(i32, distance), last_lane, kind).result
+
+
+def _combine_warps(frame: Frame, value: ir.Value, warps: int, combine: Combine) -> ir.Value:
+    """Every thread of warp w has the value of w; afterwards every thread has the combination, in the order of warps."""
+    constants = frame.constants
+    shared = _shared_array(frame, warps, value.type)
+    thread = thread_in_group(frame, warps * WARP)
+    warp = arith.divui(thread, constants.index(WARP))
+    # Before the first write: a slower warp may still read the previous combination.
+    nvvm.Barrier0Op()
+    memref.store(value, shared, [warp])
+    nvvm.Barrier0Op()
+    total = memref.load(shared, [constants.index(0)])
+    for other in range(1, warps):
+        total = combine(total, memref.load(shared, [constants.index(other)]))
+    return total
+
+
+def _shared_array(frame: Frame, size: int, element: ir.Type) -> ir.Value:
+    """An array in shared memory, one for each element type and size of a kernel."""
+    space = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 3)
+    type_ = ir.MemRefType.get([size], element, memory_space=space)
+    name = f"{frame.name}_shared_{size}x{element}"
+    block = frame.func.operation.parent.regions[0].blocks[0]
+    known = {ir.StringAttr(o.operation.attributes["sym_name"]).value for o in block.operations}
+    if name not in known:
+        with ir.InsertionPoint.at_block_begin(block):
+            visibility = ir.StringAttr.get("private")
+            memref.GlobalOp(name, type_, sym_visibility=visibility, initial_value=ir.UnitAttr.get(), alignment=16)
+    return memref.GetGlobalOp(type_, name).result

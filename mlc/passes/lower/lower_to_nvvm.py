@@ -1,0 +1,45 @@
+"""Make the functions of GPU kernels, which are LLVM dialect by now, what NVPTX takes for kernels.
+
+```mlir
+llvm.func @k0(%t: !llvm.ptr, …)
+  →  llvm.func @k0(%t: !llvm.ptr, …) attributes {nvvm.kernel, nvvm.maxntid = array<i32: 256>}
+```
+The pointers of a kernel are of the global address space: LLVM knows it from `nvvm.kernel`. The module gets the data
+layout of NVPTX, from which the translation to LLVM IR takes the alignment of accesses that have none (in the default
+layout an i64 is aligned to 4 bytes). The grid function stays beside the kernel; it runs on the host.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlc.passes.base import Pass
+from mlc.passes.schedule.assign_schedules import read_schedule
+
+TRIPLE = "nvptx64-nvidia-cuda"
+DATA_LAYOUT = "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64"
+
+
+class LowerToNvvm(Pass):
+    """Mark the entries of GPU kernels, in the LLVM dialect, as kernels."""
+
+    dialects = ("llvm", "nvvm")
+
+    def run(self, root: ir.OpView) -> None:
+        for view in root.operation.regions[0].blocks[0].operations:
+            kernel = view.operation
+            if "mlc.kernel" in kernel.attributes:
+                _mark(kernel, int(read_schedule(kernel)["threads"]))
+                kernel.attributes["llvm.target_triple"] = ir.StringAttr.get(TRIPLE)
+                kernel.attributes["llvm.data_layout"] = ir.StringAttr.get(DATA_LAYOUT)
+
+
+def _mark(kernel: ir.Operation, threads: int) -> None:
+    name = kernel.attributes["sym_name"]
+    for view in kernel.regions[0].blocks[0].operations:
+        function = view.operation
+        if function.name == "llvm.func" and function.attributes["sym_name"] == name:
+            function.attributes["nvvm.kernel"] = ir.UnitAttr.get()
+            function.attributes["nvvm.maxntid"] = ir.DenseI32ArrayAttr.get([threads])
+            return
+    raise ValueError(f"kernel module {name} has no llvm.func of its name; convert it to the LLVM dialect first")

@@ -1,0 +1,29 @@
+"""Give every kernel its GPU template and parameters: the attribute `mlc.schedule`.
+
+```mlir
+module @k1 attributes {mlc.kernel} …
+  →  module @k1 attributes {mlc.kernel, mlc.schedule = [{template = "rows", group = 32, …}]} …
+```
+The attribute has the form that `mlc-assign-schedules` gives it; `threads` of a block is part of every GPU schedule.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlc.kernels.common.frame import kernel_source
+from mlc.passes.base import Pass
+from mlc.passes.schedule.assign_schedules import schedule_attribute
+from mlc.passes.schedule.gpu_cost import choose
+
+
+class AssignGpuSchedules(Pass):
+    """Give every kernel its GPU template and parameters."""
+
+    def run(self, root: ir.OpView) -> None:
+        for view in root.operation.regions[0].blocks[0].operations:
+            op = view.operation
+            if "mlc.kernel" not in op.attributes or "mlc.schedule" in op.attributes:
+                continue
+            with op.context, op.location:
+                op.attributes["mlc.schedule"] = ir.ArrayAttr.get([schedule_attribute(choose(kernel_source(op)))])

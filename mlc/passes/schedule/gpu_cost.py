@@ -1,0 +1,163 @@
+"""Choosing templates and parameters for GPU kernels from shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from mlir import ir
+
+from mlc.kernels.common.analysis import (
+    Demand,
+    can_flatten,
+    is_contraction,
+    mentions,
+    reachable,
+    reduction_demands,
+    root_operation,
+)
+from mlc.kernels.common.evaluate import is_reduction, operand_map
+from mlc.kernels.common.frame import KernelSource, defining_op
+from mlc.kernels.common.reduce import lane_dim
+from mlc.kernels.nvidia.rows import is_cooperative
+
+Extent = int | None  # None: known at run time only
+Schedule = dict[str, int | str]
+
+ACCESS = 16  # bytes of the widest access of a thread
+WARP = 32
+THREADS = 256  # of a block whose items are independent
+LARGEST_GROUP = 512
+LONG_ROW = 512  # accesses of a row from which on a whole block works on it
+FEW_ROWS = 528  # rows that leave most of the chip idle with a warp each: four for each of 132 multiprocessors
+
+
+def choose(source: KernelSource) -> Schedule:
+    """The schedule of a kernel: `template` and its integer parameters."""
+    root = root_operation(source)
+    if root.name.startswith("mlc.") and root.name != "mlc.constant":
+        return {"template": root.name.removeprefix("mlc."), "threads": WARP}
+    return _rows(source) or _elementwise(source)
+
+
+def _shape(type_: ir.RankedTensorType) -> list[Extent]:
+    return [None if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)]
+
+
+def _known(extents: Sequence[Extent]) -> int | None:
+    return None if any(e is None for e in extents) else prod(e for e in extents if e is not None)
+
+
+def _bytes(value: ir.Value) -> int:
+    return (value.type.element_type.width + 7) // 8
+
+
+def _widest_lanes(source: KernelSource) -> int:
+    """Elements whose widest tensor fills one access."""
+    read = [t for t in source.tensors if any(True for _ in t.uses)]
+    return max(1, ACCESS // max(_bytes(t) for t in [*read, *source.results]))
+
+
+def _dividing(lanes: int, extents: Sequence[Extent]) -> int:
+    """The largest power of two up to `lanes` that divides all `extents`; 1 when one is unknown."""
+    while lanes > 1 and any(e is None or e % lanes for e in extents):
+        lanes //= 2
+    return lanes
+
+
+# -- elementwise -------------------------------------------------------------------------------------------------------
+
+
+def _elementwise(source: KernelSource) -> Schedule:
+    results = source.results
+    shape = _shape(results[0].type)
+    first, last = _flat_group(results, shape)
+    inner = _known(shape[first : last + 1])
+    lanes = _widest_lanes(source)
+    if first > last or not _vectorizable(source):
+        lanes = 1
+    elif inner is not None:
+        lanes = _dividing(lanes, [inner])
+    elif any(e != 1 for e in shape[:first]):
+        lanes = 1  # rows of unknown length start anywhere
+    return {"template": "elementwise", "lanes": lanes, "first": first, "last": last, "threads": THREADS}
+
+
+def _flat_group(results: Sequence[ir.Value], shape: Sequence[Extent]) -> tuple[int, int]:
+    """The trailing dimensions that flatten into one, as (first, last); (0, -1) for a scalar."""
+    if not shape:
+        return 0, -1
+    moving = [i for i, e in enumerate(shape) if e != 1]
+    last = moving[-1] if moving else len(shape) - 1
+    first = last
+    while first > 0 and can_flatten(results, first - 1, last):
+        first -= 1
+    return first, last
+
+
+def _vectorizable(source: KernelSource) -> bool:
+    """Position-carrying reductions along a contiguous dimension run as scalar loops."""
+    reductions = [op for op in reachable(source.results) if op.name == "linalg.generic" and is_reduction(op)]
+    return not any(len(op.results) > 1 and lane_dim(op) is not None for op in reductions)
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def _rows(source: KernelSource) -> Schedule | None:
+    """The schedule of a kernel whose reductions a group of threads can share; None for other kernels."""
+    results = source.results
+    reductions = [op for op in reachable(results) if op.name == "linalg.generic" and is_reduction(op)]
+    if not reductions or not all(is_cooperative(op) for op in reductions):
+        return None
+    demands = reduction_demands(results)
+    found = [defining_op(v) for v in [*results, *(d.value for d in demands)]]
+    if any(op not in found for op in reductions):
+        return None  # reached through a view: at coordinates that are not known here
+    shape = _shape(results[0].type)
+    first = _row_dims(results, demands, len(shape))
+    lengths = [_reduction_shape(op) for op in reductions]
+    boxes = [*lengths, shape[first:]] if first < len(shape) else lengths
+    lanes = _dividing(_widest_lanes(source), [box[-1] for box in boxes])
+    group = _group(_known(shape[:first]), [_known(box) for box in boxes], lanes)
+    if group == 1:
+        return None
+    if any(is_contraction(op) for op in reductions) and group < WARP:
+        return None
+    return {"template": "rows", "first": first, "lanes": lanes, "group": group, "threads": max(group, THREADS // 2)}
+
+
+def _row_dims(results: Sequence[ir.Value], demands: Sequence[Demand], rank: int) -> int:
+    """How many leading dimensions the reductions are needed at."""
+    if any(is_reduction(op) for op in map(defining_op, results) if op is not None and op.name == "linalg.generic"):
+        return rank
+    used = [d for d in range(rank) if any(mentions(e, d) for demand in demands for e in demand.exprs)]
+    return used[-1] + 1 if used else 0
+
+
+def _reduction_shape(op: ir.Operation) -> list[Extent]:
+    """Extents of the reduction dimensions."""
+    extents: dict[int, Extent] = {}
+    for operand in range(len(op.operands)):
+        shape = _shape(op.operands[operand].type)
+        for position, expr in enumerate(operand_map(op, operand).results):
+            if isinstance(expr, ir.AffineDimExpr) and extents.get(expr.position) is None:
+                extents[expr.position] = shape[position]
+    kinds = ["reduction" in str(t) for t in op.attributes["iterator_types"]]
+    return [extents.get(d) for d, is_reduced in enumerate(kinds) if is_reduced]
+
+
+def _group(rows: Extent, lengths: Sequence[Extent], lanes: int) -> int:
+    """Threads for a row: as many as it has accesses up to a warp, a block for long rows and for few rows."""
+    known = [length for length in lengths if length is not None]
+    accesses = max(known) // lanes if len(known) == len(lengths) else None
+    if rows is not None and rows <= FEW_ROWS and (accesses is None or accesses >= 4 * WARP):
+        return LARGEST_GROUP if accesses is None or accesses >= LARGEST_GROUP else 4 * WARP
+    if accesses is None:
+        return WARP
+    if accesses >= LONG_ROW:
+        return THREADS
+    group = 1
+    while group < min(accesses, WARP):
+        group *= 2
+    return group

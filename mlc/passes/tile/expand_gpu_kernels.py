@@ -1,0 +1,42 @@
+"""Expand every kernel by the GPU template that its schedule names.
+
+```mlir
+module @k0 { func.func @k0(%a0: tensor<…>, %o0: tensor<…>) -> tensor<…> { linalg… } }
+  →  module @k0 { func.func @k0(%a0: memref<f32>, %o0: memref<f32>, …, %begin, %end)   func.func @k0_grid(…) -> index }
+```
+Obeys `mlc.schedule`; see `docs/ir.md` §8 for the form. Templates whose items are independent loops are the CPU's: a
+thread runs an item.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlc.kernels.common.frame import kernel_source
+from mlc.kernels.nvidia import elementwise, rows
+from mlc.kernels.nvidia.limits import missing_functions
+from mlc.passes.base import Pass
+from mlc.passes.tile.expand_kernels import TEMPLATES as CPU_TEMPLATES
+from mlc.passes.tile.expand_kernels import Template, expand_kernel
+
+_SEQUENTIAL = ("nonzero", "scan", "scatter_elements", "scatter_nd", "sort", "topk")
+TEMPLATES: dict[str, Template] = {
+    "elementwise": (elementwise.ElementwiseSchedule, elementwise.expand),
+    "rows": (rows.RowSchedule, rows.expand),
+    **{name: CPU_TEMPLATES[name] for name in _SEQUENTIAL},
+}
+
+
+class ExpandGpuKernels(Pass):
+    """Expand every kernel by the GPU template that its schedule names."""
+
+    dialects = ("func", "memref", "vector", "scf", "arith", "math", "cf", "nvvm")
+
+    def run(self, root: ir.OpView) -> None:
+        for view in list(root.operation.regions[0].blocks[0].operations):
+            op = view.operation
+            if "mlc.kernel" not in op.attributes or "mlc.schedule" not in op.attributes:
+                continue
+            for node, function in missing_functions(kernel_source(op)):
+                raise ValueError(f"node '{node}': {function} of float64 has no GPU kernel")
+            expand_kernel(op, TEMPLATES)
