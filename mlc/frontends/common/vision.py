@@ -11,7 +11,11 @@ import numpy as np
 from mlc.frontends.common import elementwise as ew
 from mlc.frontends.common import linalg, reduction, shape
 from mlc.frontends.common.builder import Builder, Size, Tensor, split_sizes
-from mlc.frontends.report import NodeError
+from mlc.frontends.common.conv import Window
+from mlc.frontends.common.resample import polynomial
+
+Tap = tuple[Tensor, Tensor | None, Tensor]
+"""Where to sample one axis, with which weight (1 when absent), and the axis' extent."""
 
 
 def resize(b: Builder, x: Tensor, scales: Tensor, sizes: Sequence[Size], mode: str, **options: Any) -> Tensor:
@@ -22,6 +26,11 @@ def resize(b: Builder, x: Tensor, scales: Tensor, sizes: Sequence[Size], mode: s
 
 def resize_to(b: Builder, x: Tensor, sizes: Sequence[Size], mode: str, **options: Any) -> Tensor:
     """Resizes to sizes; the scales are their ratios to the input's extents."""
+    return resize(b, x, scales_to(b, x, sizes), sizes, mode, **options)
+
+
+def scales_to(b: Builder, x: Tensor, sizes: Sequence[Size]) -> Tensor:
+    """The ratios of `sizes` to the extents of `x`, `f32` with an element a dimension."""
     parts = []
     for axis, size in enumerate(sizes):
         extent = x.shape[axis]
@@ -30,14 +39,11 @@ def resize_to(b: Builder, x: Tensor, sizes: Sequence[Size], mode: str, **options
         elif _is_extent(b, x, axis, size):
             parts.append(b.constant(np.array([1], np.float32)))
         else:
-            wanted = _as_float(b, size)
-            parts.append(ew.binary(b, "div", wanted, _float_extent(b, x, axis)))
-    constants = [part.constant for part in parts]
-    if all(part is not None for part in constants):
-        scales = b.constant(np.concatenate([part for part in constants if part is not None]))
-    else:
-        scales = shape.concat(b, parts, 0)
-    return resize(b, x, scales, sizes, mode, **options)
+            parts.append(ew.binary(b, "div", _as_float(b, size), _float_extent(b, x, axis)))
+    constants = [part.constant for part in parts if part.constant is not None]
+    if len(constants) == len(parts):
+        return b.constant(np.concatenate(constants))
+    return shape.concat(b, parts, 0)
 
 
 def _is_extent(b: Builder, x: Tensor, axis: int, size: Size) -> bool:
@@ -59,6 +65,11 @@ def _float_extent(b: Builder, x: Tensor, axis: int) -> Tensor:
 
 def resize_by(b: Builder, x: Tensor, scales: Tensor, mode: str, **options: Any) -> Tensor:
     """Resizes by scales; an output extent is floor(extent * scale)."""
+    return resize(b, x, scales, scaled_sizes(b, x, scales), mode, **options)
+
+
+def scaled_sizes(b: Builder, x: Tensor, scales: Tensor) -> list[Size]:
+    """floor(extent * scale) of each dimension."""
     known = scales.constant
     sizes: list[Size] = []
     for axis in range(x.rank):
@@ -74,7 +85,7 @@ def resize_by(b: Builder, x: Tensor, scales: Tensor, mode: str, **options: Any) 
             factor = shape.slice_(b, scales, [axis], [1], [1])
             product = ew.binary(b, "mul", _float_extent(b, x, axis), factor)
             sizes.append(b.element(ew.cast(b, ew.unary(b, "floor", product), "int64"), 0))
-    return resize(b, x, scales, sizes, mode, **options)
+    return sizes
 
 
 def grid_sample(b: Builder, x: Tensor, grid: Tensor, mode: str, padding: str, align_corners: bool) -> Tensor:
@@ -88,13 +99,19 @@ def grid_sample(b: Builder, x: Tensor, grid: Tensor, mode: str, padding: str, al
         column = shape.reshape(b, shape.window(b, points, 2, rank - 1 - axis, 1), b.dims(points)[:2])
         extent = ew.cast(b, shape.size_tensor(b, x, axis + 2), grid.dtype)
         coordinates.append((_denormalized(b, column, extent, align_corners), extent))
-    total: Tensor | None = None
     if mode == "nearest":
         taps: list[list[Tap]] = [[(ew.unary(b, "round", place), None, extent)] for place, extent in coordinates]
     elif mode == "linear":
         taps = [_linear_taps(b, place, extent) for place, extent in coordinates]
     else:
         taps = [_cubic_taps(b, place, extent) for place, extent in coordinates]
+    total = _weighted(b, x, taps, padding, align_corners)
+    return shape.reshape(b, total, [b.dim(x, 0), b.dim(x, 1), *out])
+
+
+def _weighted(b: Builder, x: Tensor, taps: Sequence[list[Tap]], padding: str, align_corners: bool) -> Tensor:
+    """The weighted sum of `x` at all combinations of the taps of each axis, `[N, C, P]`."""
+    total: Tensor | None = None
     for combination in itertools.product(*taps):
         value = _sampled(b, x, [(place, extent) for place, _, extent in combination], padding, align_corners)
         for _, weight, _ in combination:
@@ -103,10 +120,7 @@ def grid_sample(b: Builder, x: Tensor, grid: Tensor, mode: str, padding: str, al
                 value = ew.binary(b, "mul", value, wide)
         total = value if total is None else ew.binary(b, "add", total, value)
     assert total is not None
-    return shape.reshape(b, total, [b.dim(x, 0), b.dim(x, 1), *out])
-
-
-Tap = tuple[Tensor, Tensor | None, Tensor]
+    return total
 
 
 def _denormalized(b: Builder, place: Tensor, extent: Tensor, align_corners: bool) -> Tensor:
@@ -137,11 +151,7 @@ def _cubic_taps(b: Builder, place: Tensor, extent: Tensor) -> list[Tap]:
 
 def _cubic(b: Builder, x: Tensor, near: bool) -> Tensor:
     a = -0.75
-    terms = (a + 2, -(a + 3), 0.0, 1.0) if near else (a, -5 * a, 8 * a, -4 * a)
-    result = b.like(terms[0], x)
-    for term in terms[1:]:
-        result = ew.binary(b, "add", ew.binary(b, "mul", result, x), b.like(term, x))
-    return result
+    return polynomial(b, x, (a + 2, -(a + 3), 0.0, 1.0) if near else (a, -5 * a, 8 * a, -4 * a))
 
 
 def _sampled(
@@ -235,37 +245,72 @@ def affine_grid(b: Builder, theta: Tensor, sizes: Sequence[Size], align_corners:
     """`[N, out…, d]` sampling positions of `theta [N, d, d + 1]` for an output of `sizes` (`[N, C, out…]`)."""
     spatial = list(sizes[2:])
     rank = len(spatial)
-    lines = []
+    columns = []
     for axis in range(rank - 1, -1, -1):
-        size = spatial[axis]
-        if not isinstance(size, int):
-            raise NodeError("the grid's size is known only at run time", "make the size constant")
-        steps = (
-            np.arange(size) * (2 / max(size - 1, 1)) - 1 if align_corners else (np.arange(size) + 0.5) * 2 / size - 1
-        )
-        extents = [1] * rank + [1]
-        extents[axis] = size
-        lines.append(np.broadcast_to(steps.reshape(extents), [*spatial, 1]))
-    lines.append(np.ones([*spatial, 1]))
-    points = np.concatenate(lines, -1).reshape(-1, rank + 1)
-    product = linalg.matmul(b, b.constant(points, theta.dtype), theta, transpose_rhs=True)
+        line = ew.cast(b, shape.iota(b, [*spatial, 1], axis, "int64"), theta.dtype)
+        count = ew.cast(b, shape.size_tensor(b, line, axis), theta.dtype)
+        one = b.like(1, theta)
+        if align_corners:
+            steps = ew.binary(b, "max", ew.binary(b, "sub", count, one), one)
+        else:
+            line, steps = ew.binary(b, "add", line, b.like(0.5, theta)), count
+        columns.append(ew.binary(b, "sub", ew.binary(b, "div", ew.scaled(b, line, 2), steps), one))
+    columns.append(shape.full(b, [*spatial, 1], b.like(1, theta)))
+    points = shape.reshape(b, shape.concat(b, columns, rank), [b.product(spatial), rank + 1])
+    product = linalg.matmul(b, points, theta, transpose_rhs=True)
     return shape.reshape(b, product, [b.dim(theta, 0), *spatial, rank])
 
 
 def block_places(
-    image: Sequence[int], block: Sequence[int], strides: Sequence[int], dilations: Sequence[int], pads: Sequence[int]
-) -> tuple[np.ndarray, list[int]]:
-    """For each element of each sliding block its flat position in the padded image `[block, positions]`, and the
-    padded extents."""
-    rank = len(image)
-    padded = [size + pads[axis] + pads[axis + rank] for axis, size in enumerate(image)]
-    flat = np.zeros([1] * (2 * rank), np.int64)
+    b: Builder,
+    padded: Sequence[Size],
+    block: Sequence[Size],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+) -> Tensor:
+    """For each element of each sliding block its flat position in the padded image, `i64 [block, positions]`."""
+    rank = len(padded)
+    starts: list[Size] = []
     for axis in range(rank):
-        span = (block[axis] - 1) * dilations[axis] + 1
-        starts = np.arange((padded[axis] - span) // strides[axis] + 1) * strides[axis]
-        taps = np.arange(block[axis]) * dilations[axis]
-        line = taps[:, None] + starts[None, :]
-        extents = [1] * (2 * rank)
-        extents[axis], extents[axis + rank] = line.shape
-        flat = flat * padded[axis] + line.reshape(extents)
-    return flat.reshape(int(np.prod(block)), -1), padded
+        reach = b.arith("muli", b.arith("subi", block[axis], 1), dilations[axis])
+        free = b.arith("subi", b.arith("subi", padded[axis], reach), 1)
+        starts.append(b.arith("addi", b.arith("floordivsi", free, strides[axis]), 1))
+    extents = [*block, *starts]
+    flat = shape.full(b, [1] * (2 * rank), b.constant(np.array(0, np.int64)))
+    image = shape.shape_of(b, shape.iota(b, list(padded), 0, "int64"))
+    for axis in range(rank):
+        taps = ew.scaled(b, shape.iota(b, extents, axis, "int64"), dilations[axis])
+        begin = ew.scaled(b, shape.iota(b, extents, axis + rank, "int64"), strides[axis])
+        width = shape.slice_(b, image, [axis], [1], [1])
+        flat = ew.binary(b, "add", ew.binary(b, "mul", flat, width), ew.binary(b, "add", taps, begin))
+    return shape.reshape(b, flat, [b.product(block), b.product(starts)])
+
+
+def deform_samples(b: Builder, x: Tensor, offset: Tensor, mask: Tensor | None, window: Window, groups: int) -> Tensor:
+    """What a deformable convolution multiplies: `x` at the shifted taps, `[N, C, taps, positions]`.
+
+    `offset` is `[N, groups * taps * 2, out…]` (row then column), `mask` `[N, groups * taps, out…]`; taps outside are 0.
+    """
+    taps = int(np.prod(window.kernel))
+    out = b.dims(offset)[2:]
+    batch = b.arith("muli", b.dim(x, 0), groups)
+    parts: list[Size] = [batch, taps, 2, b.product(out)]
+    shifts = shape.reshape(b, offset, parts)
+    coordinates = []
+    for axis in range(2):
+        line = ew.cast(b, shape.iota(b, out, axis, "int64"), x.dtype)
+        low = window.low[axis]
+        assert isinstance(low, int)
+        base = ew.binary(b, "sub", ew.scaled(b, line, window.strides[axis]), b.like(low, x))
+        grid = np.indices(window.kernel)[axis].reshape(1, -1, 1) * window.dilations[axis]
+        place = shape.reshape(b, shape.window(b, shifts, 2, axis, 1), [batch, taps, b.product(out)])
+        place = ew.binary(b, "add", place, b.constant(grid, x.dtype))
+        place = ew.binary(b, "add", place, shape.reshape(b, base, [1, 1, b.product(out)]))
+        flat = shape.reshape(b, place, [batch, b.arith("muli", taps, b.product(out))])
+        coordinates.append((flat, ew.cast(b, shape.size_tensor(b, x, axis + 2), x.dtype)))
+    channels = b.arith("divsi", b.dim(x, 1), groups)
+    image = shape.reshape(b, x, [batch, channels, *b.dims(x)[2:]])
+    total = _weighted(b, image, [_linear_taps(b, place, extent) for place, extent in coordinates], "zeros", True)
+    if mask is not None:
+        total = ew.binary(b, "mul", total, shape.reshape(b, mask, [batch, 1, b.dim(total, 2)]))
+    return shape.reshape(b, total, [b.dim(x, 0), b.dim(x, 1), taps, b.product(out)])

@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from mlc.frontends.common import shape, vision
+from mlc.frontends.common import elementwise as ew
+from mlc.frontends.common import linalg, reduction, shape, vision
 from mlc.frontends.common.builder import Size, Tensor
+from mlc.frontends.common.resample import Filter, resample
+from mlc.frontends.onnx.conv import filter_kernel, window_of
 from mlc.frontends.onnx.graph import GraphImporter
 from mlc.frontends.onnx.registry import Node, onnx_op
 from mlc.frontends.report import NodeError
@@ -34,28 +37,71 @@ def resize_old(g: GraphImporter, node: Node) -> Tensor:
 def resize(g: GraphImporter, node: Node) -> Tensor:
     """By scales or to sizes, of all dimensions or of `axes`."""
     b, x = g.b, node[0]
-    coordinate = node.attr("coordinate_transformation_mode", "half_pixel")
-    if coordinate == "tf_crop_and_resize":
-        raise NodeError("tf_crop_and_resize is not supported", "crop with Slice, then resize")
-    if node.attr("antialias", 0):
-        raise NodeError("antialias is not supported", "export the model without antialiasing")
-    options: dict[str, Any] = {
-        "coordinate": coordinate,
+    given = node.attr("axes")
+    axes = [shape.normalize_axis(axis, x.rank) for axis in (range(x.rank) if given is None else given)]
+    sizes = node.optional(3)
+    if sizes is None or sizes.shape == [0]:
+        return _resize_by(g, node, _complete_scales(g, x, node[2], axes), axes)
+    policy = node.attr("keep_aspect_ratio_policy", "stretch")
+    if policy != "stretch":
+        return _keeping_aspect(g, node, sizes, axes, policy)
+    wanted = b.dims(x)
+    for axis, size in zip(axes, b.elements(sizes, "sizes"), strict=True):
+        wanted[axis] = size
+    return _resize_to(g, node, wanted, axes)
+
+
+def _options(node: Node) -> dict[str, Any]:
+    return {
+        "coordinate": node.attr("coordinate_transformation_mode", "half_pixel"),
         "nearest_mode": node.attr("nearest_mode", "round_prefer_floor"),
         "cubic_coeff": float(node.attr("cubic_coeff_a", -0.75)),
         "exclude_outside": bool(node.attr("exclude_outside", 0)),
     }
-    given = node.attr("axes")
-    axes = [shape.normalize_axis(axis, x.rank) for axis in (range(x.rank) if given is None else given)]
-    sizes = node.optional(3)
-    if sizes is not None and sizes.shape != [0]:
-        wanted = b.elements(sizes, "sizes")
-        policy = node.attr("keep_aspect_ratio_policy", "stretch")
-        if policy != "stretch":
-            return _keeping_aspect(g, node, wanted, axes, policy, options)
-        return vision.resize_to(b, x, _complete(g, x, wanted, axes), _mode(node), **options)
-    scales = node[2]
-    return vision.resize_by(b, x, _complete_scales(g, x, scales, axes), _mode(node), **options)
+
+
+def _needs_matrices(node: Node) -> bool:
+    crops = node.attr("coordinate_transformation_mode") == "tf_crop_and_resize"
+    if crops and _mode(node) == "nearest":
+        raise NodeError("tf_crop_and_resize with mode nearest is not supported", "use mode linear")
+    return crops or bool(node.attr("antialias", 0) and _mode(node) != "nearest")
+
+
+def _resize_by(g: GraphImporter, node: Node, scales: Tensor, axes: list[int]) -> Tensor:
+    if not _needs_matrices(node):
+        return vision.resize_by(g.b, node[0], scales, _mode(node), **_options(node))
+    return _resampled(g, node, scales, vision.scaled_sizes(g.b, node[0], scales), axes)
+
+
+def _resize_to(g: GraphImporter, node: Node, sizes: list[Size], axes: list[int]) -> Tensor:
+    if not _needs_matrices(node):
+        return vision.resize_to(g.b, node[0], sizes, _mode(node), **_options(node))
+    return _resampled(g, node, vision.scales_to(g.b, node[0], sizes), sizes, axes)
+
+
+def _resampled(g: GraphImporter, node: Node, scales: Tensor, sizes: list[Size], axes: list[int]) -> Tensor:
+    """Antialiasing and crop-and-resize, whose weights `mlc.resize` does not have."""
+    b, x = g.b, node[0]
+    options = _options(node)
+    filter_ = Filter(
+        _mode(node),
+        options["coordinate"],
+        bool(node.attr("antialias", 0)),
+        options["cubic_coeff"],
+        options["exclude_outside"],
+    )
+    roi = None
+    if filter_.coordinate == "tf_crop_and_resize":
+        starts = [b.constant(np.zeros(x.rank, np.float32)), b.constant(np.ones(x.rank, np.float32))]
+        edges = []
+        for half, line in enumerate(starts):
+            parts = [shape.window(b, line, 0, axis, 1) for axis in range(x.rank)]
+            for position, axis in enumerate(axes):
+                window = shape.window(b, node[1], 0, half * len(axes) + position, 1)
+                parts[axis] = ew.cast(b, window, "float32")
+            edges.extend(parts)
+        roi = shape.concat(b, edges, 0)
+    return resample(b, x, axes, scales, sizes, filter_, roi, float(node.attr("extrapolation_value", 0.0)))
 
 
 def _mode(node: Node) -> str:
@@ -65,37 +111,32 @@ def _mode(node: Node) -> str:
     return _MODES[mode]
 
 
-def _complete(g: GraphImporter, x: Tensor, wanted: list[Size], axes: list[int]) -> list[Size]:
-    sizes = g.b.dims(x)
-    for axis, size in zip(axes, wanted, strict=True):
-        sizes[axis] = size
-    return sizes
-
-
 def _complete_scales(g: GraphImporter, x: Tensor, scales: Tensor, axes: list[int]) -> Tensor:
+    """Scales of all dimensions, from those of `axes`."""
+    b = g.b
     if axes == list(range(x.rank)):
         return scales
-    if scales.constant is None:
-        raise NodeError("scales of some axes that are computed at run time are not supported")
-    line = np.ones(x.rank, np.float32)
-    line[axes] = scales.constant
-    return g.b.constant(line)
+    parts = [b.constant(np.ones(1, np.float32)) for _ in range(x.rank)]
+    for position, axis in enumerate(axes):
+        parts[axis] = shape.window(b, scales, 0, position, 1)
+    return shape.concat(b, parts, 0)
 
 
-def _keeping_aspect(
-    g: GraphImporter, node: Node, wanted: list[Size], axes: list[int], policy: str, options: dict[str, Any]
-) -> Tensor:
+def _keeping_aspect(g: GraphImporter, node: Node, sizes: Tensor, axes: list[int], policy: str) -> Tensor:
     """One scale for all axes: the smallest (`not_larger`) or largest (`not_smaller`) of those wanted."""
-    x = node[0]
-    extents = [x.shape[axis] for axis in axes]
-    ratios = [size / extent for size, extent in zip(wanted, extents, strict=True) if isinstance(size, int) and extent]
-    if len(ratios) != len(axes):
-        raise NodeError(f"{policy} needs static extents and sizes", "fix the input's shape")
-    scale = min(ratios) if policy == "not_larger" else max(ratios)
-    sizes = _complete(g, x, [int(np.floor(scale * extent + 0.5)) for extent in extents if extent], axes)
-    scales = np.ones(x.rank, np.float32)
-    scales[axes] = scale
-    return vision.resize(g.b, x, g.b.constant(scales), sizes, _mode(node), **options)
+    b, x = g.b, node[0]
+    extents = shape.concat(b, [shape.slice_(b, shape.shape_of(b, x), [axis], [1], [1]) for axis in axes], 0)
+    wide = ew.cast(b, extents, "float64")
+    ratios = ew.binary(b, "div", ew.cast(b, sizes, "float64"), wide)
+    scale = reduction.reduce(b, "min" if policy == "not_larger" else "max", ratios, [0], True)
+    rounded = ew.unary(b, "floor", ew.binary(b, "add", ew.binary(b, "mul", wide, scale), b.like(0.5, wide)))
+    final = ew.cast(b, rounded, "int64")
+    wanted = b.dims(x)
+    for position, axis in enumerate(axes):
+        wanted[axis] = b.element(final, position)
+    spread = shape.broadcast(b, ew.cast(b, scale, "float32"), [len(axes)])
+    scales = _complete_scales(g, x, spread, axes)
+    return vision.resize(b, x, scales, wanted, _mode(node), **_options(node))
 
 
 @onnx_op("NonMaxSuppression")
@@ -139,22 +180,20 @@ def col2im(g: GraphImporter, node: Node) -> Tensor:
     """Sums sliding blocks back into an image."""
     b, x = g.b, node[0]
     image, block = b.elements(node[1], "image_shape"), b.elements(node[2], "block_shape")
-    fixed = [size for size in [*image, *block] if isinstance(size, int)]
-    if len(fixed) != len(image) + len(block):
-        raise NodeError("image_shape and block_shape must be constant")
     rank = len(image)
     strides = list(node.attr("strides") or [1] * rank)
     dilations = list(node.attr("dilations") or [1] * rank)
     pads = list(node.attr("pads") or [0] * 2 * rank)
-    places, width = vision.block_places(fixed[:rank], fixed[rank:], strides, dilations, pads)
-    area = int(np.prod(fixed[rank:]))
-    channels = b.arith("divsi", b.dim(x, 1), area)
-    padded = int(np.prod(width))
-    rows = shape.reshape(b, x, [b.arith("muli", b.dim(x, 0), channels), int(places.size)])
-    zero = shape.full(b, [b.dim(rows, 0), padded], b.like(0, x))
-    spread = shape.broadcast(b, b.constant(places.reshape(1, -1)), b.dims(rows))
-    total = b.op("scatter_elements", [zero, spread, rows], axis=1, reduction="add")
-    grown = shape.reshape(b, total, [b.dim(x, 0), channels, *width])
+    padded = [b.arith("addi", size, pads[axis] + pads[axis + rank]) for axis, size in enumerate(image)]
+    places = vision.block_places(b, padded, block, strides, dilations)
+    channels = b.arith("divsi", b.dim(x, 1), b.product(block))
+    rows = b.arith("muli", b.dim(x, 0), channels)
+    count = b.product(b.dims(places))
+    zero = shape.full(b, [rows, b.product(padded)], b.like(0, x))
+    spread = shape.broadcast(b, shape.reshape(b, places, [1, count]), [rows, count])
+    updates = shape.reshape(b, x, [rows, count])
+    total = b.op("scatter_elements", [zero, spread, updates], axis=1, reduction="add")
+    grown = shape.reshape(b, total, [b.dim(x, 0), channels, *padded])
     offsets: list[Size] = [0, 0, *pads[:rank]]
     return shape.slice_(b, grown, offsets, [b.dim(x, 0), channels, *image], [1] * (rank + 2))
 
@@ -164,3 +203,22 @@ def affine_grid(g: GraphImporter, node: Node) -> Tensor:
     """The sampling grid of affine maps, for GridSample."""
     sizes = g.b.elements(node[1], "size")
     return vision.affine_grid(g.b, node[0], sizes, bool(node.attr("align_corners", 0)))
+
+
+@onnx_op("DeformConv")
+def deform_conv(g: GraphImporter, node: Node) -> Tensor:
+    """Convolution with taps that are shifted by offsets and weighted by a mask, both inputs."""
+    b, x, filter_, offset = g.b, node[0], node[1], node[2]
+    if x.rank != 4:
+        raise NodeError(f"an input of rank {x.rank}", "deformable convolutions have two spatial dimensions")
+    window = window_of(g, node, x, filter_kernel(filter_))
+    groups = int(node.attr("group", 1))
+    samples = vision.deform_samples(b, x, offset, node.optional(4), window, int(node.attr("offset_group", 1)))
+    taps = int(np.prod(window.kernel))
+    depth = b.arith("muli", b.arith("divsi", b.dim(x, 1), groups), taps)
+    batch, positions = b.dim(x, 0), b.dim(samples, 3)
+    columns = shape.reshape(b, samples, [batch, groups, depth, positions])
+    rows = shape.reshape(b, filter_, [groups, b.arith("divsi", b.dim(filter_, 0), groups), depth])
+    y = shape.reshape(b, linalg.matmul(b, rows, columns), [batch, b.dim(filter_, 0), *b.dims(offset)[2:]])
+    bias = node.optional(3)
+    return y if bias is None else ew.binary(b, "add", y, shape.reshape(b, bias, [b.dim(bias, 0), 1, 1]))
