@@ -183,7 +183,7 @@ def _profile(console: Console, context: Context, entry: Entry, feeds: Mapping[st
         context.run(feeds, entry=entry)
     report = context.profile()
     right = ("calls", "items", "ms a run", "min us a call", "share")
-    table = _table("kernel", *right, right=right)
+    table = _table("kernel", *right, "template", "nodes", right=right)
     inside = 0.0
     for kernel in sorted(report["kernels"], key=lambda k: -k["ns"]):
         inside += kernel["ns"]
@@ -194,10 +194,20 @@ def _profile(console: Console, context: Context, entry: Entry, feeds: Mapping[st
             f"{kernel['ns'] / runs / 1e6:.3f}",
             f"{kernel['min_ns'] / 1e3:.1f}",
             f"{kernel['ns'] / report['ns']:.1%}",
+            kernel["template"],
+            _node_list(kernel["nodes"]),
         )
     table.add_row("host", "", "", f"{(report['ns'] - inside) / runs / 1e6:.3f}", "", f"{1 - inside / report['ns']:.1%}")
     table.add_row("total", "", "", f"{report['ns'] / runs / 1e6:.3f}", "", "")
     console.print(table)
+
+
+def _node_list(nodes: Sequence[str]) -> str:
+    """The first source node of a kernel, and how many more there are."""
+    from rich.markup import escape
+
+    more = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
+    return escape(nodes[0]) + more if nodes else ""
 
 
 # --- Checking and saving ---------------------------------------------------------------------------------------

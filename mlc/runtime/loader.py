@@ -195,7 +195,7 @@ class Context:
     def profile(self) -> dict[str, Any]:
         """Times since the last call, in nanoseconds: {"runs", "ns", "kernels": [{"id", "calls", "ns", …}]}.
 
-        Kernels get their names from the model's metadata. Empty unless the context was created with
+        Names, templates and source nodes of kernels come from the model's metadata. Empty unless the context was created with
         `profile=True`.
         """
         text = self._library.api.profile(self._handle)
@@ -205,7 +205,9 @@ class Context:
         known = self._model.metadata.get("kernels", [])
         for kernel in result["kernels"]:
             row = known[kernel["id"]] if kernel["id"] < len(known) else {}
-            kernel["name"] = row.get("name", f"k{kernel['id']}") if isinstance(row, dict) else str(row)
+            kernel["name"] = row.get("name", f"k{kernel['id']}")
+            kernel["template"] = row.get("template", "")
+            kernel["nodes"] = row.get("nodes", [])
         return result
 
     def _run(self, entry: Entry, arguments: Sequence[Any], out: Any) -> list[Any]:

@@ -256,7 +256,8 @@ static const char *const messages[] = {
 __attribute__((visibility("hidden"))) const mlc_rt_program mlc_program = {
     sizeof(mlc_rt_program),
     MLC_ABI_VERSION,
-    "{\"model\": \"hand-written\", \"kernels\": [{\"name\": \"row_product\"}, "
+    "{\"model\": \"hand-written\", \"kernels\": [{\"name\": \"row_product\", "
+    "\"template\": \"loops\", \"nodes\": [\"enc[0]/MatMul\", \"b\", \"c\"]}, "
     "{\"name\": \"copy\"}, "
     "{\"name\": \"take\"}, {\"name\": \"read_state\"}]}",
     MODEL_FEATURES,

@@ -90,6 +90,7 @@ def test_bench_and_profile(command: Path, capsys: Captured) -> None:
     assert code == 0
     assert "7 runs, 1 thread: min " in out
     rows = {line.split()[0]: line.split() for line in out.splitlines() if line}
+    assert rows["row_product"][6:] == ["loops", "enc[0]/MatMul", "and", "2", "more"]
     assert rows["row_product"][1:3] == ["1", "1"] and rows["copy"][1:3] == ["1", "3"]
     assert float(rows["total"][1]) >= float(rows["copy"][3]) >= 0
     code, out, _ = call(capsys, command, "--bench")
