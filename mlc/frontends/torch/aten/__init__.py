@@ -1,0 +1,15 @@
+"""Importers of aten operators, one family a file; `load` registers them all."""
+
+from __future__ import annotations
+
+import importlib
+
+FAMILIES = (
+    "attention", "conv", "elementwise", "indexing", "linalg", "normalization", "pool", "reduction", "scalar", "shape",
+)  # fmt: skip
+
+
+def load() -> None:
+    """Import every family, which registers its operators."""
+    for family in FAMILIES:
+        importlib.import_module(f"{__name__}.{family}")

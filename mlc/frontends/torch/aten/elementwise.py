@@ -1,0 +1,288 @@
+"""Pointwise operators: arithmetic, comparisons, activations, conversions."""
+
+from __future__ import annotations
+
+from mlc.frontends.common import elementwise
+from mlc.frontends.common.builder import Tensor
+from mlc.frontends.report import NodeError
+from mlc.frontends.torch.registry import Call, Value, as_tensor, aten, promoted
+
+_FLOAT_RESULT = {
+    "sqrt", "rsqrt", "reciprocal", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "tanh", "erf",
+    "sigmoid",
+}  # fmt: skip
+_UNARY = {
+    "bitwise_not": "not", "absolute": "abs", "negative": "neg", "isnan": "isnan", "isinf": "isinf",
+} | {
+    name: name
+    for name in {
+        "abs", "neg", "sign", "floor", "ceil", "round", "trunc", "asin", "acos", "atan", "sinh", "cosh", "asinh",
+        "acosh", "atanh",
+    } | _FLOAT_RESULT
+}  # fmt: skip
+_BINARY = {
+    "mul": "mul", "maximum": "max", "minimum": "min", "pow": "pow", "atan2": "atan2", "remainder": "mod",
+    "fmod": "fmod", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "__and__": "and", "__or__": "or",
+    "multiply": "mul",
+}  # fmt: skip
+_COMPARE = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
+_ACTIVATIONS = {
+    "relu": "relu", "silu": "silu", "softsign": "softsign", "mish": "mish", "hardswish": "hard_swish", "selu": "selu",
+}  # fmt: skip
+
+
+def _floating(call: Call, x: Tensor) -> Tensor:
+    return x if x.is_float else elementwise.cast(call.b, x, "float32")
+
+
+@aten(*_UNARY)
+def unary(call: Call) -> Tensor:
+    """Functions of one element."""
+    name = call.op.removeprefix("aten::").removesuffix("_")
+    x = call.tensor(0)
+    return elementwise.unary(call.b, _UNARY[name], _floating(call, x) if name in _FLOAT_RESULT else x)
+
+
+@aten(*_BINARY)
+def binary(call: Call) -> Value:
+    """Functions of two elements, with PyTorch's type promotion; on two numbers, arithmetic on sizes."""
+    name = call.op.removeprefix("aten::")
+    name = name if name in _BINARY else name.removesuffix("_")
+    if name == "mul" and not any(isinstance(v, Tensor) for v in call.arguments[:2]):
+        return numbers(call, "mul", call[0], call[1])
+    lhs, rhs = promoted(call.b, call.arguments[:2])
+    return elementwise.binary(call.b, _BINARY[name], lhs, rhs)
+
+
+@aten("add", "sub", "rsub", "add_relu", "subtract")
+def add(call: Call) -> Value:
+    """`a ± alpha * b`."""
+    lhs, rhs = call.arguments[:2]
+    alpha = call.get("alpha", 1)
+    kind = "add" if "add" in call.op else "sub"
+    if not isinstance(lhs, Tensor) and not isinstance(rhs, Tensor):
+        return numbers(call, kind, lhs, rhs)
+    a, b = promoted(call.b, [lhs, rhs])
+    if "rsub" in call.op:
+        a, b = b, a
+    if alpha != 1:
+        b = elementwise.binary(call.b, "mul", b, call.b.like(alpha, b))
+    return elementwise.binary(call.b, kind, a, b)
+
+
+@aten("div", "divide", "floor_divide", "floordiv", "true_divide")
+def div(call: Call) -> Value:
+    """True division, or rounded towards zero or minus infinity."""
+    lhs, rhs = call.arguments[:2]
+    mode = "floor" if "floor" in call.op else call.get("rounding_mode")
+    if not isinstance(lhs, Tensor) and not isinstance(rhs, Tensor):
+        return numbers(call, "floordiv" if mode == "floor" else "div", lhs, rhs)
+    a, b = promoted(call.b, [lhs, rhs])
+    if mode is None:
+        a, b = _floating(call, a), _floating(call, b)
+        return elementwise.binary(call.b, "div", a, b)
+    if a.is_float:
+        quotient = elementwise.binary(call.b, "div", a, b)
+        return elementwise.unary(call.b, "floor" if mode == "floor" else "trunc", quotient)
+    if mode == "trunc":
+        return elementwise.binary(call.b, "div", a, b)
+    rest = elementwise.binary(call.b, "mod", a, b)  # the remainder of the divisor's sign makes the quotient exact
+    return elementwise.binary(call.b, "div", elementwise.binary(call.b, "sub", a, rest), b)
+
+
+@aten(*_COMPARE)
+def compare(call: Call) -> Value:
+    """Comparisons; of two numbers known at import, a bool."""
+    lhs, rhs = call.arguments[:2]
+    name = call.op.removeprefix("aten::")
+    if not isinstance(lhs, Tensor) and not isinstance(rhs, Tensor):
+        return _compare_numbers(name, lhs, rhs)
+    a, b = promoted(call.b, [lhs, rhs])
+    return elementwise.compare(call.b, _COMPARE[name.removesuffix("_")], a, b)
+
+
+def numbers(call: Call, kind: str, lhs: Value, rhs: Value) -> Value:
+    """Arithmetic on two numbers: Python's when both are known, on sizes otherwise."""
+    if isinstance(lhs, int | float) and isinstance(rhs, int | float):
+        return (
+            {"add": lhs + rhs, "sub": lhs - rhs, "mul": lhs * rhs}[kind]
+            if kind in ("add", "sub", "mul")
+            else (lhs // rhs if kind == "floordiv" else lhs / rhs)
+        )
+    names = {"add": "addi", "sub": "subi", "mul": "muli", "floordiv": "floordivsi", "div": "floordivsi"}
+    return call.b.arith(names[kind], lhs, rhs)
+
+
+def _compare_numbers(name: str, lhs: Value, rhs: Value) -> bool:
+    if not all(isinstance(v, bool | int | float | str | list) for v in (lhs, rhs)):
+        raise NodeError("it compares sizes that are known at run time only", "trace the model instead of scripting it")
+    return {
+        "eq": lhs == rhs, "ne": lhs != rhs, "lt": lhs < rhs, "le": lhs <= rhs, "gt": lhs > rhs, "ge": lhs >= rhs,
+    }[name]  # fmt: skip
+
+
+@aten("logical_and", "logical_or", "logical_xor")
+def logical(call: Call) -> Tensor:
+    """Logic on truth values."""
+    a, b = (elementwise.cast(call.b, call.tensor(i), "bool") for i in range(2))
+    return elementwise.binary(call.b, call.op.removesuffix("_").rsplit("_", 1)[-1], a, b)
+
+
+@aten("logical_not")
+def logical_not(call: Call) -> Tensor:
+    """The opposite truth value."""
+    return elementwise.unary(call.b, "not", elementwise.cast(call.b, call.tensor(0), "bool"))
+
+
+@aten("where")
+def where(call: Call) -> Tensor:
+    """Element by element from one of two tensors."""
+    a, b = promoted(call.b, call.arguments[1:3])
+    return elementwise.select(call.b, elementwise.cast(call.b, call.tensor(0), "bool"), a, b)
+
+
+@aten("masked_fill")
+def masked_fill(call: Call) -> Tensor:
+    """`value` where the mask is set."""
+    x, mask = call.tensor(0), elementwise.cast(call.b, call.tensor(1), "bool")
+    value = call[2]
+    fill = elementwise.cast(call.b, value, x.dtype) if isinstance(value, Tensor) else call.b.like(value, x)
+    return elementwise.select(call.b, mask, fill, x)
+
+
+@aten(*_ACTIVATIONS)
+def activation(call: Call) -> Tensor:
+    """Activations without parameters."""
+    return elementwise.activation(
+        call.b, _ACTIVATIONS[call.op.removeprefix("aten::").removesuffix("_")], call.tensor(0)
+    )
+
+
+@aten("gelu")
+def gelu(call: Call) -> Tensor:
+    """Exact, or with `tanh`."""
+    kind = "gelu_tanh" if call.get("approximate", "none") == "tanh" else "gelu"
+    return elementwise.activation(call.b, kind, call.tensor(0))
+
+
+@aten(
+    "leaky_relu", "elu", "celu", "softplus", "threshold", "hardtanh", "hardsigmoid", "relu6", "softshrink", "hardshrink"
+)
+def parametric(call: Call) -> Tensor:
+    """Activations with parameters."""
+    b, x, name = call.b, call.tensor(0), call.op.removeprefix("aten::").removesuffix("_")
+    if name in ("hardtanh", "relu6"):
+        low, high = (call[1], call[2]) if name == "hardtanh" else (0.0, 6.0)
+        return elementwise.clamp(b, x, b.like(low, x), b.like(high, x))
+    if name == "hardsigmoid":
+        return elementwise.activation(b, "hard_sigmoid", x, 1.0 / 6.0, 0.5)
+    if name == "threshold":
+        above = elementwise.compare(b, "gt", x, b.like(call[1], x))
+        return elementwise.select(b, above, x, b.like(call[2], x))
+    if name == "softplus":
+        return _softplus(call, x)
+    if name in ("softshrink", "hardshrink"):
+        limit = float(call[1])
+        return elementwise.activation(b, "shrink", x, limit if name == "softshrink" else 0.0, limit)
+    return elementwise.activation(b, name, x, float(call[1]))
+
+
+def _softplus(call: Call, x: Tensor) -> Tensor:
+    """`log(1 + exp(beta x)) / beta`, linear above the threshold."""
+    b, beta, limit = call.b, float(call[1]), float(call[2])
+    scaled = x if beta == 1.0 else elementwise.binary(b, "mul", x, b.like(beta, x))
+    soft = elementwise.activation(b, "softplus", scaled)
+    soft = soft if beta == 1.0 else elementwise.binary(b, "div", soft, b.like(beta, x))
+    return elementwise.select(b, elementwise.compare(b, "gt", scaled, b.like(limit, x)), x, soft)
+
+
+@aten("clamp", "clip", "clamp_min", "clamp_max")
+def clamp(call: Call) -> Tensor:
+    """Limits on both or one side."""
+    b, x = call.b, call.tensor(0)
+    low = None if "max" in call.op else call[1]
+    high = call[1] if "max" in call.op else (call[2] if len(call.arguments) > 2 else None)
+
+    def limit(value: Value) -> Tensor | None:
+        if value is None:
+            return None
+        return elementwise.cast(b, value, x.dtype) if isinstance(value, Tensor) else b.like(value, x)
+
+    for kind, value in (("max", limit(low)), ("min", limit(high))):
+        if value is not None:
+            x = elementwise.binary(b, kind, x, value)
+    return x
+
+
+@aten("prelu")
+def prelu(call: Call) -> Tensor:
+    """Leaky with a learned slope per channel."""
+    from mlc.frontends.common import normalization
+
+    x, slope = call.tensor(0), call.tensor(1)
+    if slope.rank == 1 and slope.shape != [1] and x.rank > 2:
+        slope = normalization.per_channel(call.b, slope, x.rank)
+    return call.b.op("prelu", [x, slope])
+
+
+@aten("to", "type_as", "_to_copy")
+def to(call: Call) -> Tensor:
+    """Conversion to another dtype; devices and memory formats change nothing here."""
+    x = call.tensor(0)
+    wanted = call.get("dtype")
+    other = call.get("other")
+    if isinstance(other, Tensor):
+        wanted = other.dtype
+    if wanted is None:
+        names = [a for a in call.arguments[1:] if isinstance(a, str) and a.split(":")[0] not in ("cpu", "cuda")]
+        wanted = names[0] if names else None
+    return x if wanted is None else elementwise.cast(call.b, x, dtype_of(wanted))
+
+
+@aten("float", "int", "long", "bool", "half", "double")
+def convert(call: Call) -> Tensor:
+    """Conversion to the dtype that the operator is called after."""
+    names = {"float": "float32", "int": "int32", "long": "int64", "half": "float16", "double": "float64"}
+    kind = call.op.removeprefix("aten::")
+    return elementwise.cast(call.b, call.tensor(0), names.get(kind, kind))
+
+
+_CODES = {
+    0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64", 11: "bool",
+    15: "bfloat16",
+}  # fmt: skip
+
+
+def dtype_of(value: Value) -> str:
+    """The name of a dtype, which TorchScript writes as a number (c10/core/ScalarType.h)."""
+    if isinstance(value, int):
+        if value not in _CODES:
+            raise NodeError(f"the dtype with code {value} is not supported")
+        return _CODES[value]
+    return str(value)
+
+
+@aten("dropout", "feature_dropout", "alpha_dropout", "contiguous", "detach", "clone", "alias", "lift_fresh", "identity")
+def same(call: Call) -> Tensor:
+    """What does nothing at inference."""
+    if "dropout" in call.op and call.get("train") is True:
+        raise NodeError("dropout in training mode", "call model.eval() before tracing")
+    return call.tensor(0)
+
+
+@aten("addcmul", "addcdiv")
+def fused_pointwise(call: Call) -> Tensor:
+    """`x + value * a * b` and `x + value * a / b`."""
+    b, (x, first, second) = call.b, promoted(call.b, call.arguments[:3])
+    value = call.get("value", 1)
+    product = elementwise.binary(b, "mul" if "mul" in call.op else "div", first, second)
+    if value != 1:
+        product = elementwise.binary(b, "mul", product, b.like(value, product))
+    return elementwise.binary(b, "add", x, product)
+
+
+@aten("square")
+def square(call: Call) -> Tensor:
+    """x * x."""
+    x = as_tensor(call.b, call[0])
+    return elementwise.binary(call.b, "mul", x, x)

@@ -1,0 +1,110 @@
+"""Gathers, embeddings, selection."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mlc.frontends.common import elementwise, indexing, shape
+from mlc.frontends.common.builder import Tensor
+from mlc.frontends.report import NodeError
+from mlc.frontends.torch.registry import Call, aten
+
+
+@aten("embedding")
+def embedding(call: Call) -> Tensor:
+    """Rows of a table."""
+    return indexing.gather(call.b, call.tensor(0), call.tensor(1), 0)
+
+
+@aten("index_select")
+def index_select(call: Call) -> Tensor:
+    """Slices along one dimension."""
+    x = call.tensor(0)
+    return indexing.gather(call.b, x, call.tensor(2), shape.normalize_axis(call.int(1), x.rank))
+
+
+@aten("gather")
+def gather(call: Call) -> Tensor:
+    """Elements along one dimension, an index each."""
+    x = call.tensor(0)
+    axis = shape.normalize_axis(call.int(1), x.rank)
+    return call.b.op("gather_elements", [x, indexing.as_indices(call.b, call.tensor(2))], axis=axis)
+
+
+@aten("index")
+def index(call: Call) -> Tensor:
+    """`x[i]` with one index tensor, after any number of full dimensions."""
+    x, wanted = call.tensor(0), call[1]
+    used = [i for i, t in enumerate(wanted) if t is not None]
+    if len(used) != 1:
+        raise NodeError(f"indexing with {len(used)} tensors at once", "use index_select or gather")
+    indices = wanted[used[0]]
+    if indices.is_bool:
+        if indices.rank != 1:
+            raise NodeError("a mask of more than one dimension as an index", "use masked_select on a flat tensor")
+        return indexing.compress(call.b, x, indices, used[0])
+    return indexing.gather(call.b, x, indices, used[0])
+
+
+@aten("nonzero")
+def nonzero(call: Call) -> Tensor:
+    """Coordinates of the non-zero elements, one row each."""
+    found = call.b.op("nonzero", [call.tensor(0)])
+    return shape.transpose(call.b, found, [1, 0])
+
+
+@aten("topk")
+def topk(call: Call) -> list[Tensor]:
+    """The k largest or smallest, with their positions."""
+    x = call.tensor(0)
+    axis = shape.normalize_axis(call.int(2), x.rank)
+    return list(indexing.topk(call.b, x, call.sizes(1)[0], axis, bool(call[3]), bool(call[4])))
+
+
+@aten("sort", "argsort")
+def sort(call: Call) -> Tensor | list[Tensor]:
+    """Values in order, with their positions."""
+    x = call.tensor(0)
+    axis = shape.normalize_axis(int(call.get("dim", -1)), x.rank)
+    operation = call.b.emit("sort", [x], axis=axis, descending=bool(call.get("descending", False)))
+    values, positions = (Tensor(r) for r in operation.results)
+    return positions if call.op == "aten::argsort" else [values, positions]
+
+
+@aten("scatter", "scatter_add")
+def scatter(call: Call) -> Tensor:
+    """Updates along one dimension."""
+    x = call.tensor(0)
+    axis = shape.normalize_axis(call.int(1), x.rank)
+    indices, updates = call.tensor(2), call[3]
+    if not isinstance(updates, Tensor):
+        updates = shape.expand(call.b, call.b.like(updates, x), call.b.dims(indices))
+    kind = "add" if call.op == "aten::scatter_add" else "none"
+    operands = [x, indexing.as_indices(call.b, indices), updates]
+    return call.b.op("scatter_elements", operands, axis=axis, reduction=kind)
+
+
+@aten("tril", "triu")
+def triangle(call: Call) -> Tensor:
+    """The lower or upper triangle; the rest is zero."""
+    offset = call.b.index_constant(int(call.get("diagonal", 0)))
+    return call.b.op("trilu", [call.tensor(0), offset], upper=call.op == "aten::triu")
+
+
+@aten("one_hot")
+def one_hot(call: Call) -> Tensor:
+    """A one at each index, zeros elsewhere."""
+    b = call.b
+    depth = call.sizes(1)[0]
+    values = b.constant(np.array([0, 1], np.int64))
+    return b.op("one_hot", [call.tensor(0), b.as_index(depth), values], axis=call.tensor(0).rank)
+
+
+@aten("masked_select")
+def masked_select(call: Call) -> Tensor:
+    """The elements where a mask is set, in one dimension."""
+    b = call.b
+    x, mask = call.tensor(0), elementwise.cast(call.b, call.tensor(1), "bool")
+    sizes = b.dims(x)
+    flat = shape.reshape_codes(b, shape.expand(b, mask, sizes), [-1])
+    return indexing.compress(b, shape.reshape_codes(b, x, [-1]), flat, 0)

@@ -1,0 +1,124 @@
+"""Reductions, positions of extreme values, running sums."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlc.frontends.common import elementwise, reduction, shape
+from mlc.frontends.common.builder import Size, Tensor
+from mlc.frontends.torch.aten.elementwise import dtype_of
+from mlc.frontends.torch.registry import Call, aten
+
+
+def _axes(call: Call, x: Tensor, name: str = "dim") -> list[int]:
+    given = call.get(name)
+    if given is None or given == []:
+        return list(range(x.rank))
+    return shape.normalize_axes(call.ints(call.names.index(name)), x.rank)
+
+
+def _input(call: Call) -> Tensor:
+    """The input, in the dtype that the sum is asked for."""
+    x, wanted = call.tensor(0), call.get("dtype")
+    if wanted is not None:
+        return elementwise.cast(call.b, x, dtype_of(wanted))
+    if call.op in ("aten::sum", "aten::prod", "aten::cumsum") and not x.is_float:
+        return elementwise.cast(call.b, x, "int64")
+    return x
+
+
+@aten("sum", "prod", "amax", "amin")
+def reduce(call: Call) -> Tensor:
+    """Sums, products and extreme values."""
+    x = _input(call)
+    kind = {"aten::amax": "max", "aten::amin": "min"}.get(call.op, call.op.removeprefix("aten::"))
+    return reduction.reduce(call.b, kind, x, _axes(call, x), bool(call.get("keepdim", False)))
+
+
+@aten("mean", "logsumexp")
+def mean(call: Call) -> Tensor:
+    """Means, and the logarithm of a sum of exponentials."""
+    x = _input(call)
+    kind = "mean" if call.op == "aten::mean" else "log_sum_exp"
+    return reduction.statistic(call.b, kind, x, _axes(call, x), bool(call.get("keepdim", False)))
+
+
+@aten("var", "std", "var_mean")
+def variance(call: Call) -> Tensor | list[Tensor]:
+    """Variance with the divisor n − correction (1 unless `unbiased` or `correction` say otherwise)."""
+    b, x = call.b, call.tensor(0)
+    axes, keep = _axes(call, x), bool(call.get("keepdim", False))
+    correction = call.get("correction", None)
+    if correction is None:
+        correction = 0 if call.get("unbiased", True) is False else 1
+    mean_ = reduction.statistic(b, "mean", x, axes, True)
+    deviation = elementwise.binary(b, "sub", x, mean_)
+    total = reduction.reduce(b, "sum", elementwise.binary(b, "mul", deviation, deviation), axes, keep)
+    count = b.arith("subi", b.product([b.dim(x, a) for a in axes]), int(correction))
+    divisor = b.like(count, total) if isinstance(count, int) else _as_float(call, count, total)
+    result = elementwise.binary(b, "div", total, divisor)
+    if call.op == "aten::std":
+        return elementwise.unary(b, "sqrt", result)
+    if call.op == "aten::var":
+        return result
+    return [result, mean_ if keep else reduction.statistic(b, "mean", x, axes, False)]
+
+
+def _as_float(call: Call, count: Size, reference: Tensor) -> Tensor:
+    """A size known at run time as a scalar of the dtype of `reference`."""
+    i64 = ir.IntegerType.get_signless(64)
+    number = ir.Operation.create("arith.index_cast", [i64], [call.b.as_index(count)]).result
+    scalar = ir.Operation.create("tensor.from_elements", [ir.RankedTensorType.get([], i64)], [number]).result
+    return elementwise.cast(call.b, Tensor(scalar), reference.dtype)
+
+
+@aten("max", "min")
+def extreme(call: Call) -> Tensor | list[Tensor]:
+    """The extreme value of all; of an axis, with its position; or the larger of two tensors."""
+    b, x, kind = call.b, call.tensor(0), call.op.removeprefix("aten::")
+    if len(call.arguments) == 1:
+        return reduction.reduce(b, kind, x, list(range(x.rank)), False)
+    if isinstance(call[1], Tensor):
+        return elementwise.binary(b, kind, x, call.tensor(1))
+    axis, keep = shape.normalize_axis(call.int(1), x.rank), bool(call[2])
+    values = reduction.reduce(b, kind, x, [axis], keep)
+    return [values, reduction.arg_reduce(b, kind, x, axis, keep, False)]
+
+
+@aten("argmax", "argmin")
+def arg_extreme(call: Call) -> Tensor:
+    """Positions of extreme values, in the flattened tensor without `dim`."""
+    b, x = call.b, call.tensor(0)
+    kind = call.op.removeprefix("aten::arg")
+    if call.get("dim") is None:
+        return reduction.arg_reduce(b, kind, shape.reshape_codes(b, x, [-1]), 0, False, False)
+    axis = shape.normalize_axis(call.int(1), x.rank)
+    return reduction.arg_reduce(b, kind, x, axis, bool(call.get("keepdim", False)), False)
+
+
+@aten("cumsum", "cumprod")
+def cumulative(call: Call) -> Tensor:
+    """Running sums and products."""
+    x = _input(call)
+    axis = shape.normalize_axis(call.int(1), x.rank)
+    return reduction.scan(call.b, "sum" if "sum" in call.op else "prod", x, axis, False, False)
+
+
+@aten("any", "all")
+def truth(call: Call) -> Tensor:
+    """Is any, or every, element non-zero?"""
+    x = elementwise.cast(call.b, call.tensor(0), "bool")
+    kind = "or" if call.op == "aten::any" else "and"
+    return reduction.reduce(call.b, kind, x, _axes(call, x), bool(call.get("keepdim", False)))
+
+
+@aten("linalg_vector_norm", "norm")
+def norm(call: Call) -> Tensor:
+    """L1 and L2 norms."""
+    from mlc.frontends.report import NodeError
+
+    x, order = call.tensor(0), call[1]
+    if order not in (1, 2, None):
+        raise NodeError(f"norms of order {order} are not supported", "use order 1 or 2")
+    kind = "l1" if order == 1 else "l2"
+    return reduction.statistic(call.b, kind, x, _axes(call, x), bool(call.get("keepdim", False)))

@@ -1,0 +1,69 @@
+"""Operators on numbers, lists and sizes: the shape arithmetic that tracing records."""
+
+from __future__ import annotations
+
+from mlc.frontends.common import shape
+from mlc.frontends.common.builder import Tensor
+from mlc.frontends.torch.registry import Call, Value, aten
+
+
+@aten("size")
+def size(call: Call) -> Value:
+    """All extents, or one of them."""
+    x = call.tensor(0)
+    if len(call.arguments) == 1:
+        return list(call.b.dims(x))
+    return call.b.dim(x, shape.normalize_axis(call.int(1), x.rank))
+
+
+@aten("dim")
+def rank(call: Call) -> int:
+    """Number of dimensions."""
+    return call.tensor(0).rank
+
+
+@aten("len")
+def length(call: Call) -> Value:
+    """Number of elements of a list, or the first extent of a tensor."""
+    return call.b.dim(call[0], 0) if isinstance(call[0], Tensor) else len(call[0])
+
+
+@aten("numel")
+def count(call: Call) -> Value:
+    """Number of elements."""
+    return call.b.product(call.b.dims(call.tensor(0)))
+
+
+@aten("__getitem__")
+def item(call: Call) -> Value:
+    """An element of a list."""
+    return call[0][call.int(1)]
+
+
+@aten("__is__", "__isnot__", "__not__")
+def identity(call: Call) -> bool:
+    """`is`, `is not` and `not` on values known at import."""
+    if call.op == "aten::__not__":
+        return not call[0]
+    same = call[0] is call[1]
+    return same if call.op == "aten::__is__" else not same
+
+
+@aten("prim::dtype", "prim::device", "prim::min", "prim::max")
+def property_of(call: Call) -> Value:
+    """Properties of tensors, and `min` and `max` of numbers."""
+    if call.op == "prim::dtype":
+        return call.tensor(0).dtype
+    if call.op == "prim::device":
+        return "cpu"
+    items = call[0] if isinstance(call[0], list) else call.arguments
+    return (min if call.op == "prim::min" else max)(items)
+
+
+@aten("Float", "Bool")
+def number(call: Call) -> Value:
+    """A number from a number or a known scalar."""
+    value = call[0]
+    if isinstance(value, Tensor) and value.constant is not None:
+        value = value.constant.reshape(-1)[0]
+    return (float if call.op == "aten::Float" else bool)(value)

@@ -1,0 +1,235 @@
+"""Views, joins and tensors made from sizes."""
+
+from __future__ import annotations
+
+from mlc.frontends.common import elementwise, indexing, shape
+from mlc.frontends.common.builder import Size, Tensor
+from mlc.frontends.report import NodeError
+from mlc.frontends.torch.aten.elementwise import dtype_of
+from mlc.frontends.torch.registry import Call, Value, as_size, as_tensor, aten
+
+
+@aten("view", "reshape", "_unsafe_view", "unflatten")
+def view(call: Call) -> Tensor:
+    """Another shape; −1 stands for what is left."""
+    x = call.tensor(0)
+    if call.op == "aten::unflatten":
+        axis = shape.normalize_axis(call.int(1), x.rank)
+        dims = call.b.dims(x)
+        return shape.reshape_codes(call.b, x, [*dims[:axis], *call.sizes(2), *dims[axis + 1 :]], zero_copies=False)
+    return shape.reshape_codes(call.b, x, call.sizes(1), zero_copies=False)
+
+
+@aten("flatten")
+def flatten(call: Call) -> Tensor:
+    """Dimensions `start` to `end` as one."""
+    b, x = call.b, call.tensor(0)
+    if x.rank == 0:
+        return shape.unsqueeze(b, x, [0])
+    start, end = (shape.normalize_axis(call.int(i), x.rank) for i in (1, 2))
+    dims = b.dims(x)
+    return shape.reshape(b, x, [*dims[:start], b.product(dims[start : end + 1]), *dims[end + 1 :]])
+
+
+@aten("permute")
+def permute(call: Call) -> Tensor:
+    """Dimensions in another order."""
+    x = call.tensor(0)
+    return shape.transpose(call.b, x, shape.normalize_axes(call.ints(1), x.rank))
+
+
+@aten("transpose", "swapaxes", "t", "numpy_T")
+def transpose(call: Call) -> Tensor:
+    """Two dimensions exchanged."""
+    x = call.tensor(0)
+    order = list(range(x.rank))
+    if len(call.arguments) == 1:
+        return shape.transpose(call.b, x, order[::-1])
+    i, j = (shape.normalize_axis(call.int(n), x.rank) for n in (1, 2))
+    order[i], order[j] = order[j], order[i]
+    return shape.transpose(call.b, x, order)
+
+
+@aten("unsqueeze")
+def unsqueeze(call: Call) -> Tensor:
+    """A dimension of extent 1 more."""
+    x = call.tensor(0)
+    return shape.unsqueeze(call.b, x, [shape.normalize_axis(call.int(1), x.rank + 1)])
+
+
+@aten("squeeze")
+def squeeze(call: Call) -> Tensor:
+    """Without dimensions of extent 1."""
+    x = call.tensor(0)
+    axes = list(range(x.rank)) if len(call.arguments) == 1 else shape.normalize_axes(call.ints(1), x.rank)
+    gone = [a for a in axes if x.shape[a] == 1]
+    return shape.squeeze(call.b, x, gone) if gone else x
+
+
+@aten("cat", "concat", "concatenate")
+def concat(call: Call) -> Tensor:
+    """Tensors after each other."""
+    tensors = [t for t in call[0] if t.shape != [0]]
+    return shape.concat(call.b, tensors, shape.normalize_axis(int(call.get("dim", 0)), tensors[0].rank))
+
+
+@aten("stack")
+def stack(call: Call) -> Tensor:
+    """Tensors along a new dimension; numbers make a vector."""
+    tensors = [as_tensor(call.b, t) for t in call[0]]
+    axis = shape.normalize_axis(int(call.get("dim", 0)), tensors[0].rank + 1)
+    return shape.concat(call.b, [shape.unsqueeze(call.b, t, [axis]) for t in tensors], axis)
+
+
+@aten("slice")
+def slice_(call: Call) -> Tensor | list[Value]:
+    """`x[start:end:step]` along a dimension; of a list, Python's slice."""
+    if isinstance(call[0], list):
+        start, end, step = call.arguments[1:4]
+        return list(call[0][start:end:step])
+    x = call.tensor(0)
+    axis = shape.normalize_axis(call.int(1), x.rank)
+    start = 0 if call[2] is None else as_size(call.b, call[2])
+    end = 2**63 - 1 if call[3] is None else as_size(call.b, call[3])
+    return shape.slice_axes(call.b, x, [axis], [start], [end], [call.int(4)])
+
+
+@aten("select")
+def select(call: Call) -> Tensor:
+    """One slice, without its dimension."""
+    b, x = call.b, call.tensor(0)
+    axis = shape.normalize_axis(call.int(1), x.rank)
+    position = as_size(b, call[2])
+    if isinstance(position, int) and position < 0:
+        position = b.arith("addi", b.dim(x, axis), position)
+    return shape.squeeze(b, shape.window(b, x, axis, position, 1), [axis])
+
+
+@aten("narrow")
+def narrow(call: Call) -> Tensor:
+    """`length` elements of a dimension from `start`."""
+    x = call.tensor(0)
+    axis = shape.normalize_axis(call.int(1), x.rank)
+    return shape.window(call.b, x, axis, call.sizes(2)[0], call.sizes(3)[0])
+
+
+@aten("chunk", "split", "split_with_sizes", "unbind", "tensor_split", "unsafe_chunk", "unsafe_split")
+def split(call: Call) -> list[Tensor]:
+    """Pieces along a dimension, whose extent must be known."""
+    b, x, name = call.b, call.tensor(0), call.op.removeprefix("aten::").removeprefix("unsafe_")
+    axis = shape.normalize_axis(int(call.get("dim", 0)), x.rank)
+    extent = x.shape[axis]
+    if name == "split_with_sizes" or isinstance(call.arguments[1], list):
+        return shape.split(b, x, axis, call.sizes(1))
+    if extent is None:
+        raise NodeError("the extent of the split dimension is known at run time only", "fix it with --dim")
+    if name == "unbind":
+        return [shape.squeeze(b, part, [axis]) for part in shape.split(b, x, axis, [1] * extent)]
+    size = -(-extent // call.int(1)) if name == "chunk" else call.int(1)
+    sizes: list[Size] = [min(size, extent - i) for i in range(0, extent, size)]
+    return shape.split(b, x, axis, sizes)
+
+
+@aten("expand", "expand_as", "broadcast_to")
+def expand(call: Call) -> Tensor:
+    """Extents of 1 repeated; −1 keeps an extent."""
+    b, x = call.b, call.tensor(0)
+    wanted = b.dims(call.tensor(1)) if call.op == "aten::expand_as" else call.sizes(1)
+    lead = len(wanted) - x.rank
+    sizes = [b.dim(x, i - lead) if isinstance(s, int) and s == -1 else s for i, s in enumerate(wanted)]
+    return shape.expand(b, x, sizes)
+
+
+@aten("repeat", "tile")
+def repeat(call: Call) -> Tensor:
+    """Copies along every dimension."""
+    x, counts = call.tensor(0), call.sizes(1)
+    lead = len(counts) - x.rank
+    if lead > 0:
+        x = shape.unsqueeze(call.b, x, list(range(lead)))
+    return shape.tile(call.b, x, [1] * (x.rank - len(counts)) + counts)
+
+
+@aten("flip")
+def flip(call: Call) -> Tensor:
+    """Dimensions in reverse order."""
+    x = call.tensor(0)
+    axes = shape.normalize_axes(call.ints(1), x.rank)
+    end = -(2**63) + 1
+    return shape.slice_axes(call.b, x, axes, [-1] * len(axes), [end] * len(axes), [-1] * len(axes))
+
+
+@aten("constant_pad_nd", "pad")
+def pad(call: Call) -> Tensor:
+    """Padding given from the last dimension on, low before high."""
+    b, x, amounts = call.b, call.tensor(0), call.sizes(1)
+    low: list[Size] = [0] * x.rank
+    high: list[Size] = [0] * x.rank
+    for i in range(len(amounts) // 2):
+        low[x.rank - 1 - i], high[x.rank - 1 - i] = amounts[2 * i], amounts[2 * i + 1]
+    mode = str(call.get("mode", "constant"))
+    names = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+    if mode not in names:
+        raise NodeError(f'padding mode "{mode}"', f"the modes are {', '.join(names)}")
+    value = call.get("value")
+    fill = b.like(value or 0, x) if mode == "constant" else None
+    return shape.pad(b, x, low, high, mode=names[mode], value=fill)
+
+
+@aten("zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full")
+def filled(call: Call) -> Tensor:
+    """One value everywhere."""
+    b, name = call.b, call.op.removeprefix("aten::")
+    template = call.tensor(0) if "like" in name or name.startswith("new_") else None
+    sizes = b.dims(template) if template is not None and "like" in name else call.sizes(1 if template else 0)
+    value = call.get("fill_value", 0.0 if "one" not in name else 1.0)
+    wanted = call.get("dtype")
+    dtype = dtype_of(wanted) if wanted is not None else template.dtype if template is not None else "float32"
+    if wanted is None and name == "full" and not isinstance(value, float):
+        dtype = "bool" if isinstance(value, bool) else "int64"
+    scalar = elementwise.cast(b, value, dtype) if isinstance(value, Tensor) else b.constant(value, dtype)
+    return shape.full(b, sizes, scalar)
+
+
+@aten("arange")
+def arange(call: Call) -> Tensor:
+    """`start, start + step, …` below `end`."""
+    b = call.b
+    count = next((i for i, n in enumerate(call.names) if n == "dtype"), len(call.names))
+    values = list(call.arguments[:count])
+    start, end, step = ([0, *values, 1] if len(values) == 1 else [*values, 1] if len(values) == 2 else values)[:3]
+    wanted = call.get("dtype")
+    numbers = [start, end, step]
+    floats = any(isinstance(v, float) for v in numbers)
+    dtype = dtype_of(wanted) if wanted is not None else "float32" if floats else "int64"
+    if floats:
+        length: Size = max(0, int(-(-(end - start) // step)))
+    else:
+        length = b.arith("ceildivsi", b.arith("subi", as_size(b, end), as_size(b, start)), as_size(b, step))
+    ramp = shape.iota(b, [length], 0, dtype)
+    if step != 1:
+        ramp = elementwise.binary(b, "mul", ramp, b.like(step, ramp))
+    return ramp if start == 0 else elementwise.binary(b, "add", ramp, b.like(start, ramp))
+
+
+@aten("roll")
+def roll(call: Call) -> Tensor:
+    """Elements shifted around along dimensions."""
+    b, x = call.b, call.tensor(0)
+    for amount, axis in zip(call.ints(1), shape.normalize_axes(call.ints(2), x.rank), strict=True):
+        extent = b.dim(x, axis)
+        cut = b.arith("subi", extent, amount % extent if isinstance(extent, int) else amount)
+        first = shape.window(b, x, axis, cut, b.arith("subi", extent, cut))
+        x = shape.concat(b, [first, shape.window(b, x, axis, 0, cut)], axis)
+    return x
+
+
+@aten("repeat_interleave")
+def repeat_interleave(call: Call) -> Tensor:
+    """Every element a number of times in a row."""
+    b, x = call.b, call.tensor(0)
+    axis = shape.normalize_axis(call.int(2), x.rank)
+    times = call.int(1)
+    extent = b.dim(x, axis)
+    positions = shape.iota(b, [b.arith("muli", extent, times)], 0, "int64")
+    return indexing.gather(b, x, elementwise.binary(b, "div", positions, b.like(times, positions)), axis)

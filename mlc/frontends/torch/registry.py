@@ -1,0 +1,136 @@
+"""The importers of aten operators, found by the operator's name without its overload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from mlc.frontends.common.builder import Builder, Size, Tensor
+from mlc.frontends.report import NodeError
+
+Value = Any
+"""What a TorchScript value is at import: a Tensor, a number, a Size, a string, None, a list of those, or a module."""
+
+Handler = Callable[["Call"], Value]
+_Handler = TypeVar("_Handler", bound=Handler)
+
+_HANDLERS: dict[str, Handler] = {}
+
+
+@dataclass
+class Call:
+    """One node: its operator, arguments in the schema's order, and the builder."""
+
+    b: Builder
+    op: str
+    arguments: list[Value]
+    names: list[str]
+    outputs: int = 1
+
+    def __getitem__(self, position: int) -> Value:
+        return self.arguments[position]
+
+    def get(self, name: str, default: Value = None) -> Value:
+        """The argument called `name` in the operator's schema, or `default` where the overload has none."""
+        return self.arguments[self.names.index(name)] if name in self.names else default
+
+    def tensor(self, position: int) -> Tensor:
+        """Argument `position`, which must be a tensor; numbers become scalars."""
+        return as_tensor(self.b, self.arguments[position])
+
+    def ints(self, position: int) -> list[int]:
+        """Argument `position` as a list of known integers."""
+        return known_ints(self.arguments[position], self.op)
+
+    def sizes(self, position: int) -> list[Size]:
+        """Argument `position` as a list of sizes, known or not."""
+        value = self.arguments[position]
+        return [as_size(self.b, item) for item in (value if isinstance(value, list) else [value])]
+
+    def int(self, position: int) -> int:
+        """Argument `position` as a known integer."""
+        return known_ints(self.arguments[position], self.op)[0]
+
+
+def as_tensor(b: Builder, value: Value) -> Tensor:
+    """A tensor as it is; a Python number as a scalar of the default dtype."""
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, bool | int | float):
+        dtype = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float32"
+        return b.constant(value, dtype)
+    raise NodeError(f"it needs a tensor, got {type(value).__name__}")
+
+
+def as_size(b: Builder, value: Value) -> Size:
+    """A number, or a size known at run time; scalars of integers are read."""
+    return b.scalar(value) if isinstance(value, Tensor) else value
+
+
+def known_ints(value: Value, op: str) -> list[int]:
+    """A number or a list of numbers known at import. Raises NodeError otherwise."""
+    items = value if isinstance(value, list) else [value]
+    result = []
+    for item in items:
+        if isinstance(item, Tensor) and item.constant is not None:
+            item = int(item.constant.reshape(-1)[0])
+        if not isinstance(item, int):
+            raise NodeError(f"{op} has a parameter that is known at run time only", "trace the model with it constant")
+        result.append(int(item))
+    return result
+
+
+def aten(*names: str) -> Callable[[_Handler], _Handler]:
+    """Registers an importer for `aten::<name>` of each of `names`, and for the in-place form with a trailing `_`."""
+
+    def register(handler: _Handler) -> _Handler:
+        for name in names:
+            key = name if "::" in name else f"aten::{name}"
+            _HANDLERS[key] = handler
+            _HANDLERS.setdefault(key + "_", handler)
+        return handler
+
+    return register
+
+
+def find(op: str) -> Handler | None:
+    """The importer of an operator, such as `aten::relu`."""
+    return _HANDLERS.get(op)
+
+
+def supported() -> list[str]:
+    """All operators that have an importer."""
+    return sorted(_HANDLERS)
+
+
+def promoted(b: Builder, values: Sequence[Value]) -> list[Tensor]:
+    """Operands of a common dtype by PyTorch's rules: a tensor with dimensions before a scalar tensor before a number,
+    within that bool before integers before floats, then the wider one.
+
+    Source: PyTorch documentation, "Tensor Attributes", torch.dtype, type promotion.
+    """
+    from mlc.frontends.common import elementwise
+
+    def category(dtype: str) -> int:
+        return 0 if dtype == "bool" else 1 if "int" in dtype else 2
+
+    ranked: list[tuple[int, str]] = []
+    for value in values:
+        if isinstance(value, Tensor):
+            ranked.append((2 if value.rank else 1, value.dtype))
+        else:
+            ranked.append((0, "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float32"))
+    best = max(category(d) for _, d in ranked)
+    level = max(p for p, d in ranked if category(d) == best)
+    chosen = [d for p, d in ranked if category(d) == best and p == level]
+    dtype = max(chosen, key=_width)
+    return [
+        b.constant(value, dtype) if not isinstance(value, Tensor) else elementwise.cast(b, value, dtype)
+        for value in values
+    ]
+
+
+def _width(dtype: str) -> tuple[int, str]:
+    digits = "".join(c for c in dtype if c.isdigit())
+    return (int(digits) if digits else 1, dtype)
