@@ -5,6 +5,8 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith, cf, math
 
+from mlc.passes.lower.to_linalg import small_floats
+
 F = arith.CmpFPredicate
 I = arith.CmpIPredicate  # noqa: E741 - reads as the integer counterpart of F
 
@@ -42,12 +44,18 @@ def index(value: int) -> ir.Value:
 def widen(value: ir.Value) -> ir.Value:
     """A float of the type it computes in."""
     to = compute_type(value.type)
-    return value if to == value.type else arith.extf(to, value)
+    if to == value.type:
+        return value
+    form = small_floats.format_of(value.type)
+    return arith.extf(to, value) if form is None else small_floats.decode(value, form)
 
 
-def narrow(value: ir.Value, type_: ir.Type) -> ir.Value:
-    """The inverse of `widen`."""
-    return value if value.type == type_ else arith.truncf(type_, value)
+def narrow(value: ir.Value, type_: ir.Type, saturate: bool = False) -> ir.Value:
+    """The inverse of `widen`; `saturate` is for formats of eight bits."""
+    if value.type == type_:
+        return value
+    form = small_floats.format_of(type_)
+    return arith.truncf(type_, value) if form is None else small_floats.encode(value, type_, form, saturate)
 
 
 def int_range(type_: ir.IntegerType, unsigned: bool) -> tuple[int, int]:
@@ -137,27 +145,27 @@ def convert(
     if is_float(value.type):
         value = widen(value)
         if is_float(to):
-            return _float_to_float(value, to)
+            return _float_to_float(value, to, saturate)
         return _saturated(value, to, unsigned_out) if saturate else _float_to_int(value, to, unsigned_out)
     if is_float(to):
-        return _int_to_float(value, to, unsigned_in or is_bool(value.type))
+        return _int_to_float(value, to, unsigned_in or is_bool(value.type), saturate)
     return _int_to_int(value, to, unsigned_in or is_bool(value.type), unsigned_out, saturate)
 
 
-def _float_to_float(value: ir.Value, to: ir.Type) -> ir.Value:
+def _float_to_float(value: ir.Value, to: ir.Type, saturate: bool = False) -> ir.Value:
     if value.type == to:
         return value
     if to.width > value.type.width:
         return arith.extf(to, value)
     if to.width < 32 and value.type.width > 32:
         value = arith.truncf(ir.F32Type.get(), value)
-    return arith.truncf(to, value)
+    return narrow(value, to, saturate)
 
 
-def _int_to_float(value: ir.Value, to: ir.Type, unsigned: bool) -> ir.Value:
+def _int_to_float(value: ir.Value, to: ir.Type, unsigned: bool, saturate: bool = False) -> ir.Value:
     wide = compute_type(to)
     value = arith.uitofp(wide, value) if unsigned else arith.sitofp(wide, value)
-    return narrow(value, to)
+    return narrow(value, to, saturate)
 
 
 def _float_to_int(value: ir.Value, to: ir.IntegerType, unsigned: bool) -> ir.Value:

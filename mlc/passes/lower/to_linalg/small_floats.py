@@ -1,0 +1,108 @@
+"""Eight-bit floats in a body: conversion from and to `f32` by integer arithmetic, as no CPU has it and LLVM knows no such
+types. Formats as in ONNX and the OCP 8-bit floating point specification; rounding is half to even."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, math
+
+
+@dataclass(frozen=True)
+class Format:
+    """An eight-bit format: `infinity` is the code of +inf where there is one, `nan` that of a NaN (sign bit clear unless
+    the format has only one NaN), `largest` the code of the largest finite number."""
+
+    exponent_bits: int
+    mantissa_bits: int
+    bias: int
+    largest: int
+    nan: int
+    infinity: int | None = None
+    negative_zero: bool = True
+
+
+FORMATS: dict[str, Format] = {
+    "f8E4M3FN": Format(4, 3, 7, 0x7E, 0x7F),
+    "f8E5M2": Format(5, 2, 15, 0x7B, 0x7E, 0x7C),
+    "f8E4M3FNUZ": Format(4, 3, 8, 0x7F, 0x80, negative_zero=False),
+    "f8E5M2FNUZ": Format(5, 2, 16, 0x7F, 0x80, negative_zero=False),
+}
+
+
+def format_of(type_: ir.Type) -> Format | None:
+    """The format of an eight-bit float type, None for other types."""
+    return FORMATS.get(str(type_))
+
+
+def _i32(value: int) -> ir.Value:
+    i32 = ir.IntegerType.get_signless(32)
+    wrapped = value - (1 << 32) if value >= 1 << 31 else value
+    return arith.ConstantOp(i32, ir.IntegerAttr.get(i32, wrapped)).result
+
+
+def _f32(value: float) -> ir.Value:
+    f32 = ir.F32Type.get()
+    return arith.ConstantOp(f32, ir.FloatAttr.get(f32, value)).result
+
+
+def _is(a: ir.Value, b: ir.Value) -> ir.Value:
+    return arith.cmpi(arith.CmpIPredicate.eq, a, b)
+
+
+def decode(value: ir.Value, form: Format) -> ir.Value:
+    """An eight-bit float as `f32`, exactly."""
+    i8, i32, f32 = ir.IntegerType.get_signless(8), ir.IntegerType.get_signless(32), ir.F32Type.get()
+    code = arith.extui(i32, arith.bitcast(i8, value))
+    magnitude = arith.andi(code, _i32(0x7F))
+    shift = 23 - form.mantissa_bits
+    moved = arith.addi(arith.shli(magnitude, _i32(shift)), _i32((127 - form.bias) << 23))
+    tiny = arith.mulf(arith.sitofp(f32, magnitude), _f32(2.0 ** (1 - form.bias - form.mantissa_bits)))
+    is_tiny = arith.cmpi(arith.CmpIPredicate.ult, magnitude, _i32(1 << form.mantissa_bits))
+    number = arith.select(is_tiny, tiny, arith.bitcast(f32, moved))
+    if form.infinity is not None:
+        number = arith.select(_is(magnitude, _i32(form.infinity)), _f32(float("inf")), number)
+        is_nan = arith.cmpi(arith.CmpIPredicate.ugt, magnitude, _i32(form.infinity))
+    elif form.negative_zero:
+        is_nan = _is(magnitude, _i32(form.nan))
+    else:
+        is_nan = _is(code, _i32(form.nan))
+    number = arith.select(is_nan, _f32(float("nan")), number)
+    negative = arith.cmpi(arith.CmpIPredicate.uge, code, _i32(0x80))
+    return arith.select(negative, arith.negf(number), number)
+
+
+def encode(value: ir.Value, type_: ir.Type, form: Format, saturate: bool) -> ir.Value:
+    """An `f32` rounded to an eight-bit float. Too large a value becomes the largest number with `saturate`, else
+    infinity, or NaN in a format without one."""
+    i8, i32 = ir.IntegerType.get_signless(8), ir.IntegerType.get_signless(32)
+    bits = arith.bitcast(i32, value)
+    magnitude = arith.andi(bits, _i32(0x7FFFFFFF))
+    code = _rounded(value, magnitude, form)
+    overflow = arith.cmpi(arith.CmpIPredicate.sgt, code, _i32(form.largest))
+    beyond = form.largest if saturate else form.nan if form.infinity is None else form.infinity
+    code = arith.select(overflow, _i32(beyond), code)
+    sign = arith.andi(arith.shrui(bits, _i32(24)), _i32(0x80))
+    signed = arith.ori(code, sign)
+    if not form.negative_zero:
+        # The code of -0 is the NaN.
+        signed = arith.select(_is(code, _i32(0)), code, signed)
+    is_nan = arith.cmpi(arith.CmpIPredicate.ugt, magnitude, _i32(0x7F800000))
+    signed = arith.select(is_nan, arith.ori(_i32(form.nan), sign), signed)
+    return arith.bitcast(type_, arith.trunci(i8, signed))
+
+
+def _rounded(value: ir.Value, magnitude: ir.Value, form: Format) -> ir.Value:
+    """The code of |value| if the format went on beyond its largest number."""
+    i32 = ir.IntegerType.get_signless(32)
+    shift = 23 - form.mantissa_bits
+    odd = arith.andi(arith.shrui(magnitude, _i32(shift)), _i32(1))
+    up = arith.addi(arith.addi(magnitude, _i32((1 << (shift - 1)) - 1)), odd)
+    normal = arith.subi(arith.shrui(up, _i32(shift)), _i32((127 - form.bias) << form.mantissa_bits))
+    scaled = arith.mulf(math.absf(value), _f32(2.0 ** (form.bias - 1 + form.mantissa_bits)))
+    smallest_normal = _i32((128 - form.bias) << 23)
+    is_tiny = arith.cmpi(arith.CmpIPredicate.ult, magnitude, smallest_normal)
+    # Large values have no place in the conversion to an integer.
+    tiny = arith.fptosi(i32, math.roundeven(arith.select(is_tiny, scaled, _f32(0.0))))
+    return arith.select(is_tiny, tiny, normal)
