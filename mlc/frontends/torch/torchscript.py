@@ -139,7 +139,8 @@ class _Importer:
         self._nodes(graph.nodes())
         results: list[tuple[str, Tensor]] = []
         for value in graph.outputs():
-            self._flatten(value.debugName().split(".")[0], self.values.get(value.debugName(), _POISON), results)
+            name = value.debugName().split(".")[0]
+            self._flatten("output" if name.isdigit() else name, self.values.get(value.debugName(), _POISON), results)
         if self.problems:
             raise ModelError(self.title, self.problems)
         return results

@@ -144,6 +144,8 @@ def _vectorizable(source: KernelSource) -> bool:
 def _contraction(
     source: KernelSource, root: ir.Operation, unit: VectorUnit, constant_inputs: set[int]
 ) -> dict[str, int | str] | None:
+    if len(root.operands) != 3:
+        return None  # a constant operand lives in the body
     shape = _shape(root.results[0].type)
     out_map = operand_map(root, 2)
     if not shape or not all(isinstance(e, ir.AffineDimExpr) for e in out_map.results):

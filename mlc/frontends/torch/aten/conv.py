@@ -14,7 +14,7 @@ def spread(values: list[int], rank: int) -> list[int]:
     return values * rank if len(values) == 1 else values
 
 
-@aten("_convolution", "convolution", "conv1d", "conv2d", "conv3d")
+@aten("_convolution", "_convolution_mode", "convolution", "conv1d", "conv2d", "conv3d")
 def convolution(call: Call) -> Tensor:
     """Convolutions with padding as numbers, "same" or "valid"; transposed ones through `_convolution`."""
     x, filter_ = call.tensor(0), call.tensor(1)

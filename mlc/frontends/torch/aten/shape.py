@@ -35,7 +35,7 @@ def flatten(call: Call) -> Tensor:
 def permute(call: Call) -> Tensor:
     """Dimensions in another order."""
     x = call.tensor(0)
-    return shape.transpose(call.b, x, shape.normalize_axes(call.ints(1), x.rank))
+    return shape.transpose(call.b, x, [shape.normalize_axis(axis, x.rank) for axis in call.ints(1)])
 
 
 @aten("transpose", "swapaxes", "t", "numpy_T")
@@ -216,7 +216,8 @@ def arange(call: Call) -> Tensor:
 def roll(call: Call) -> Tensor:
     """Elements shifted around along dimensions."""
     b, x = call.b, call.tensor(0)
-    for amount, axis in zip(call.ints(1), shape.normalize_axes(call.ints(2), x.rank), strict=True):
+    for amount, given in zip(call.ints(1), call.ints(2), strict=True):
+        axis = shape.normalize_axis(given, x.rank)
         extent = b.dim(x, axis)
         cut = b.arith("subi", extent, amount % extent if isinstance(extent, int) else amount)
         first = shape.window(b, x, axis, cut, b.arith("subi", extent, cut))

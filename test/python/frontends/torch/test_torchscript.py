@@ -1,0 +1,242 @@
+"""TorchScript models compiled and compared with PyTorch, a family of operators at a time, then whole modules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+
+torch = pytest.importorskip("torch", reason="PyTorch is an optional dependency: pip install torch==2.13.0")
+F = torch.nn.functional
+
+
+def ramp(*shape: int) -> Any:
+    """A tensor of evenly spaced numbers from −1 to 1; made before tracing, so that it is a constant of the model."""
+    return torch.linspace(-1, 1, int(np.prod(shape))).view(shape)
+
+
+SLOPES, FILTER, DEPTHWISE, LINE, BACK = ramp(6), ramp(4, 6, 3, 3), ramp(6, 1, 3, 3), ramp(2, 6, 2), ramp(6, 2, 3, 3)
+
+
+class Functions(torch.nn.Module):
+    """A module that returns the results of several functions of its input."""
+
+    def __init__(self, functions: Sequence[Callable[[Any], Any]]) -> None:
+        super().__init__()
+        self.functions = functions
+
+    def forward(self, x: Any) -> Any:
+        return tuple(function(x) for function in self.functions)
+
+
+def compile_traced(module: Any, example: Any, shape: Sequence[int | str], path: Path) -> mlc.Model:
+    """Trace `module`, save it and compile the file."""
+    with torch.no_grad():
+        torch.jit.trace(module.eval(), example, check_trace=False).save(str(path / "model.pt"))
+    dtype = str(example.dtype).removeprefix("torch.")
+    name = "x"
+    return mlc.compile(path / "model.pt", output=path / "model.so", inputs={name: list(shape)}, dtypes={name: dtype})
+
+
+def same(got: Sequence[np.ndarray], want: Sequence[Any], tolerance: float = 2e-5) -> None:
+    """Compare results with PyTorch's: shape, dtype, values."""
+    assert len(got) == len(want)
+    for number, (g, w) in enumerate(zip(got, want, strict=True)):
+        expected = w.detach().numpy()
+        assert g.shape == expected.shape, f"output {number}"
+        assert g.dtype == expected.dtype, f"output {number}"
+        np.testing.assert_allclose(g, expected, rtol=tolerance, atol=tolerance, err_msg=f"output {number}")
+
+
+FAMILIES: dict[str, tuple[tuple[int, ...], list[Callable[[Any], Any]]]] = {
+    "elementwise": (
+        (4, 6),
+        [
+            lambda x: x * 2 + 1 - x / 3,
+            lambda x: 2 - x,
+            lambda x: torch.add(x, x, alpha=0.5),
+            lambda x: x.exp() + x.abs().sqrt() + torch.rsqrt(x.abs() + 1),
+            lambda x: torch.sin(x) * torch.erf(x) + torch.tanh(x),
+            lambda x: torch.where(x > 0, x, -x),
+            lambda x: x.masked_fill(x < 0, 3.0),
+            lambda x: x.clamp(-0.5, 0.5) + x.clamp_min(0.1),
+            lambda x: (x > 0) & (x < 1),
+            lambda x: x.to(torch.int64),
+            lambda x: (x * 10).long() // 3,
+            lambda x: (x * 10).int() % 7,
+            lambda x: x.pow(2) + torch.pow(2.0, x),
+            lambda x: torch.div(x, 0.3, rounding_mode="floor"),
+            lambda x: torch.addcmul(x, x, x, value=0.5),
+        ],
+    ),
+    "activations": (
+        (4, 6),
+        [
+            F.relu, F.silu, F.gelu, F.softplus, F.elu, F.leaky_relu, F.hardtanh, F.hardsigmoid, F.hardswish, F.mish,
+            F.relu6, F.selu, F.softsign, lambda x: F.gelu(x, approximate="tanh"), lambda x: F.celu(x, 0.7),
+            lambda x: F.hardshrink(x, 0.3), lambda x: F.softshrink(x, 0.3), lambda x: F.threshold(x, 0.2, 0.1),
+            lambda x: F.prelu(x, SLOPES), torch.sigmoid,
+        ],
+    ),
+    "reduction": (
+        (3, 5, 7),
+        [
+            lambda x: x.sum(), lambda x: x.sum(1), lambda x: x.mean((0, 2), keepdim=True), lambda x: x.amax(-1),
+            lambda x: x.max(1)[0], lambda x: x.max(1)[1], lambda x: x.argmax(), lambda x: x.argmin(2, keepdim=True),
+            lambda x: x.cumsum(1), lambda x: x.var(2), lambda x: x.std(0, unbiased=False), lambda x: (x > 0).any(1),
+            lambda x: (x > -5).all(), lambda x: x.prod(2), lambda x: torch.logsumexp(x, 1), lambda x: x.norm(dim=2),
+            lambda x: (x > 0).sum(),
+        ],
+    ),
+    "shape": (
+        (3, 4, 6),
+        [
+            lambda x: x.view(3, -1), lambda x: x.reshape(-1, 2, 12), lambda x: x.permute(2, 0, 1), lambda x: x.flatten(1),
+            lambda x: x.transpose(0, 2), lambda x: x.unsqueeze(1).squeeze(1), lambda x: torch.cat([x, x * 2], 1),
+            lambda x: torch.stack([x, x], -1), lambda x: x[:, 1:3, ::2], lambda x: x[-1], lambda x: x.chunk(2, 1)[1],
+            lambda x: x.split([1, 3], 1)[1], lambda x: x.unbind(0)[2], lambda x: x[:, :1].expand(3, 4, 6),
+            lambda x: x.repeat(2, 1, 3), lambda x: x.flip(1), lambda x: F.pad(x, (1, 2)), lambda x: x.roll(1, 2),
+            lambda x: F.pad(x, (2, 1), mode="reflect"), lambda x: torch.zeros_like(x) + torch.ones(6),
+            lambda x: x + torch.arange(6), lambda x: x.narrow(1, 1, 2), lambda x: torch.full((2, 3), 4.0) + x[0, 0, 0],
+            lambda x: x.repeat_interleave(2, 1), lambda x: x.size(0) * x,
+        ],
+    ),
+    "indexing": (
+        (5, 6),
+        [
+            lambda x: x.index_select(0, torch.tensor([0, 3, -1 + 5])), lambda x: x.gather(1, (x > 0).long()),
+            lambda x: x[torch.tensor([1, -1])], lambda x: F.embedding((x > 0).long(), torch.arange(12.0).view(4, 3)),
+            lambda x: x.topk(3, 1)[0], lambda x: x.topk(2, 0, largest=False)[1], lambda x: x.sort(1, descending=True)[0],
+            lambda x: x.argsort(0), lambda x: x.tril(1), lambda x: x.triu(), torch.nonzero,
+            lambda x: x.scatter(0, torch.zeros(1, 6, dtype=torch.long), 9.0), lambda x: x.masked_select(x > 0),
+            lambda x: F.one_hot((x > 0).long(), 3),
+        ],
+    ),
+    "linalg": (
+        (4, 6),
+        [
+            lambda x: x @ x.t(), lambda x: F.linear(x, torch.ones(3, 6), torch.arange(3.0)),
+            lambda x: torch.addmm(torch.ones(4), x, x.t(), alpha=0.5, beta=2), lambda x: torch.bmm(x[None], x.t()[None]),
+            lambda x: torch.einsum("ij,kj->ik", x, x), lambda x: torch.outer(x[0], x[1]), lambda x: torch.mv(x, x[0]),
+        ],
+    ),
+    "normalization": (
+        (2, 6, 5, 5),
+        [
+            lambda x: F.softmax(x, 1), lambda x: F.log_softmax(x, -1), lambda x: F.layer_norm(x, (5, 5)),
+            lambda x: F.group_norm(x, 3), lambda x: F.instance_norm(x), lambda x: F.rms_norm(x, (5,)),
+            lambda x: F.batch_norm(x, torch.arange(6.0), torch.arange(6.0) + 1),
+        ],
+    ),
+    "conv and pool": (
+        (2, 6, 9, 9),
+        [
+            lambda x: F.conv2d(x, FILTER, torch.ones(4), 2, 1),
+            lambda x: F.conv2d(x, DEPTHWISE, padding="same", groups=6),
+            lambda x: F.conv1d(x[:, :, 0], LINE),
+            lambda x: F.conv_transpose2d(x, BACK, stride=2),
+            lambda x: F.max_pool2d(x, 3, 2, 1), lambda x: F.avg_pool2d(x, 3, 2, 1), lambda x: F.max_pool2d(x, 2, 2, ceil_mode=True),
+            lambda x: F.adaptive_avg_pool2d(x, 1), lambda x: F.adaptive_avg_pool2d(x, 3),
+        ],
+    ),
+    "attention": (
+        (2, 3, 5, 8),
+        [
+            lambda x: F.scaled_dot_product_attention(x, x, x),
+            lambda x: F.scaled_dot_product_attention(x, x * 2, x, is_causal=True),
+            lambda x: F.scaled_dot_product_attention(x, x, x, attn_mask=torch.ones(5, 5).tril().bool(), scale=0.3),
+        ],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_operators(tmp_path: Path, family: str) -> None:
+    shape, functions = FAMILIES[family]
+    module = Functions(functions)
+    torch.manual_seed(3)
+    model = compile_traced(module, torch.randn(shape), shape, tmp_path)
+    x = torch.randn(shape)
+    same(model(x.numpy()), module(x))
+
+
+class Encoder(torch.nn.Module):
+    """A transformer block with an embedding, as tracing records it: shapes read from tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = torch.nn.Embedding(50, 32)
+        self.attention = torch.nn.MultiheadAttention(32, 4, batch_first=True)
+        self.norm = torch.nn.LayerNorm(32)
+        self.mlp = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.GELU(), torch.nn.Linear(64, 32))
+
+    def forward(self, ids: Any) -> Any:
+        x = self.embedding(ids)
+        b, s, d = x.size(0), x.size(1), x.size(2)
+        q = x.view(b, s, 4, d // 4).transpose(1, 2)
+        y = F.scaled_dot_product_attention(q, q, q).transpose(1, 2).reshape(b, s, d)
+        x = self.norm(x + y)
+        return self.norm(x + self.mlp(x)).mean(1)
+
+
+def test_one_artefact_serves_every_batch_and_length(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module = Encoder().eval()
+    with torch.no_grad():
+        torch.jit.trace(module, torch.randint(0, 50, (2, 7))).save(str(tmp_path / "m.pt"))
+        model = mlc.compile(
+            tmp_path / "m.pt", output=tmp_path / "m.so", inputs={"ids": ["batch", "seq"]}, dtypes={"ids": "int64"}
+        )
+        for batch, seq in ((1, 1), (2, 7), (3, 33)):
+            ids = torch.randint(0, 50, (batch, seq))
+            same(model(ids.numpy()), [module(ids)])
+
+
+def test_convolutional_network(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 16, 3, padding=1), torch.nn.BatchNorm2d(16), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
+        torch.nn.Conv2d(16, 16, 3, padding=1, groups=16), torch.nn.Conv2d(16, 24, 1), torch.nn.Hardswish(),
+        torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Dropout(0.5), torch.nn.Linear(24, 5),
+    )  # fmt: skip
+    with torch.no_grad():
+        module[1].running_mean.uniform_(-1, 1)
+        module[1].running_var.uniform_(0.5, 2)
+    with torch.no_grad():
+        torch.jit.trace(module.eval(), torch.randn(2, 3, 16, 16)).save(str(tmp_path / "m.pt"))
+        model = mlc.compile(tmp_path / "m.pt", output=tmp_path / "m.so", inputs={"input": ["n", 3, 16, 16]})
+        for n in (1, 5):
+            x = torch.randn(n, 3, 16, 16)
+            same(model(x.numpy()), [module(x)])
+
+
+class Unknown(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.special.bessel_j0(x) + torch.special.bessel_j1(x)
+
+
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
+    from mlc.frontends.report import ModelError
+
+    torch.jit.trace(Unknown(), torch.randn(2)).save(str(tmp_path / "m.pt"))
+    with pytest.raises(ModelError) as error:
+        mlc.compile(tmp_path / "m.pt", inputs={"x": [2]})
+    assert "bessel_j0" in str(error.value)
+    assert "bessel_j1" in str(error.value)
+    with pytest.raises(ModelError, match=r"--input x=SHAPE:DTYPE"):
+        mlc.compile(tmp_path / "m.pt")
+    with pytest.raises(ModelError, match='no input "y"'):
+        mlc.compile(tmp_path / "m.pt", inputs={"x": [2], "y": [1]})
+
+
+def test_a_file_that_is_no_torchscript(tmp_path: Path) -> None:
+    from mlc.frontends.report import ModelError
+
+    (tmp_path / "m.pt").write_bytes(b"not a zip file")
+    with pytest.raises(ModelError, match="no TorchScript file"):
+        mlc.compile(tmp_path / "m.pt", inputs={"x": [2]})
