@@ -24,6 +24,9 @@ from mlc.interp.dtypes import (
 from mlc.interp.registry import Call, InterpError, evaluates
 
 
+_EXPONENT = np.dtype(ml_dtypes.float8_e8m0fnu) if hasattr(ml_dtypes, "float8_e8m0fnu") else None
+
+
 def prepare(array: np.ndarray, unsigned: bool = False) -> np.ndarray:
     """`array` in the dtype in which it computes, integers read as unsigned when asked."""
     return widen(unsigned_view(array) if unsigned else array)
@@ -288,7 +291,20 @@ def to_int(x: np.ndarray, dtype: np.dtype, saturate: bool) -> np.ndarray:
     return wrap_int(whole.astype(np.int64), dtype)
 
 
+def _cast_to_exponent(x: np.ndarray, dtype: np.dtype, saturate: bool) -> np.ndarray:
+    """To f8E8M0FNU, powers of two from 2**-127 to 2**127: rounds up (ONNX's default); negative numbers are NaN."""
+    mantissa, exponent = np.frexp(x.astype(np.float64))
+    power = np.where(mantissa == 0.5, exponent - 1, exponent).astype(np.float64)
+    power = np.where(x == 0, -np.inf, np.where(np.isposinf(x), np.inf, power))
+    if saturate:
+        power = np.clip(power, -127, 127)
+    valid = (x >= 0) & (power <= 127) & (power >= -127)
+    return np.exp2(np.where(valid, power, np.nan)).astype(dtype)
+
+
 def _cast_to_float(x: np.ndarray, dtype: np.dtype, saturate: bool) -> np.ndarray:
+    if dtype == _EXPONENT:
+        return _cast_to_exponent(x, dtype, saturate)
     if not (saturate and is_narrow_float(dtype) and dtype.itemsize == 1):
         return x.astype(dtype)
     info = ml_dtypes.finfo(dtype)

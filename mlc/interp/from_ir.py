@@ -29,6 +29,8 @@ def elements(attr: ir.Attribute) -> np.ndarray:
     """The array of a dense elements attribute of any element type."""
     type_ = ir.RankedTensorType(ir.ShapedType(attr.type))
     dtype = numpy_dtype(str(type_.element_type))
+    if attr.is_splat:  # (the bindings unpack splats of i1 wrongly)
+        return np.full(type_.shape, np.array(attr.get_splat_value().value).astype(dtype), dtype)
     try:
         return np.array(attr).astype(dtype, copy=False).reshape(type_.shape)
     except TypeError:

@@ -168,6 +168,16 @@ def test_cast_to_float8_saturates_or_overflows() -> None:
     np.testing.assert_array_equal(bounded.astype(np.float32), np.float32([448, -448, 448, np.nan]))
 
 
+def test_cast_to_powers_of_two_rounds_up() -> None:
+    x = np.float32([1.0, 1.1, 4.0, 0.0, 3e-39, -1.0, np.inf])
+    result = [ResultType(x.shape, "f8E8M0FNU")]
+    (bounded,) = interp("mlc.cast", [x], {"saturate": True}, results=result)
+    want = np.float32([1, 2, 4, 2.0**-127, 2.0**-127, np.nan, 2.0**127])
+    np.testing.assert_array_equal(bounded.astype(np.float32), want)
+    (plain,) = interp("mlc.cast", [x], {}, results=result)
+    assert np.isnan(plain.astype(np.float32)[[3, 5, 6]]).all() and plain.astype(np.float32)[1] == 2
+
+
 def test_bitcast() -> None:
     x = np.float32([[1.0, -0.0]])
     check("mlc.bitcast", [x], {}, x.view(np.int32))
