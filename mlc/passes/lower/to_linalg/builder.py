@@ -76,6 +76,14 @@ def peel(source: Source) -> Source:
     return source
 
 
+def _peeled_sources(sources: Sequence[Source], out_exprs: Sequence[ir.AffineExpr], rank: int) -> list[Source]:
+    """`sources` read through views, unless then no map would say how far a dimension of the iteration space goes."""
+    peeled = [peel(s) for s in sources]
+    plain = [e for s in peeled for e in s.exprs] + list(out_exprs)
+    known = {e.position for e in plain if isinstance(e, ir.AffineDimExpr)}
+    return peeled if len(known) == rank else list(sources)
+
+
 def _peeled(op: ir.Operation, exprs: list[ir.AffineExpr], shape: list[int], expand: bool) -> list[ir.AffineExpr] | None:
     if not exprs and not expand:
         return [const(0)] * len(shape)
@@ -108,7 +116,7 @@ def generic(
     sources become scalar constants in the body, sources with run-time broadcasting `tensor.extract`s. `window` gives
     the extents of dimensions that no tensor has.
     """
-    sources = [peel(s) for s in sources]
+    sources = _peeled_sources(sources, [e for m in out_maps for e in m], len(iterators))
     constants = [_scalar_of(s.value) for s in sources]
     limits = [_limits(s) for s in sources]
     ins = [s for s, c in zip(sources, constants, strict=True) if c is None and not s.dynamic]

@@ -12,7 +12,7 @@ from mlc.passes.lower.to_linalg import lowers, scalar
 from mlc.passes.lower.to_linalg.builder import dim, elementwise, filled, generic, identity
 from mlc.passes.lower.to_linalg.context import Lowering
 from mlc.passes.lower.to_linalg.sizes import sizes_of
-from mlc.passes.lower.to_linalg.views import insert_unit_dims
+from mlc.passes.lower.to_linalg.views import drop_unit_dims, insert_unit_dims
 
 
 def combiner(kind: str, unsigned: bool) -> Callable[[ir.Value, ir.Value], ir.Value]:
@@ -35,7 +35,15 @@ def start_value(kind: str, type_: ir.Type, unsigned: bool) -> float | int:
 
 
 def reduce_axes(value: ir.Value, axes: Sequence[int], kind: str, unsigned: bool = False) -> ir.Value:
-    """`value` reduced over `axes`, which disappear; narrow floats accumulate (and stay) in `f32`."""
+    """`value` reduced over `axes`, which disappear; narrow floats accumulate (and stay) in `f32`, unless all axes have
+    extent 1."""
+    units = [i for i in axes if value.type.shape[i] == 1]
+    if units:
+        # One element is its own reduction.
+        rest = [i for i in range(value.type.rank) if i not in units]
+        value, axes = drop_unit_dims(value, units), [rest.index(i) for i in axes if i not in units]
+        if not axes:
+            return value
     rank = value.type.rank
     accumulator = scalar.compute_type(element(value))
     kept = [i for i in range(rank) if i not in axes]

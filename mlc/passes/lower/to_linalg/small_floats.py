@@ -1,5 +1,7 @@
-"""Eight-bit floats in a body: conversion from and to `f32` by integer arithmetic, as no CPU has it and LLVM knows no such
-types. Formats as in ONNX and the OCP 8-bit floating point specification; rounding is half to even."""
+"""Eight-bit floats in a body: conversion from and to `f32` by integer arithmetic, as LLVM knows no such types.
+
+Formats as in ONNX and the OCP 8-bit floating point specification; rounding is half to even.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from mlir.dialects import arith, math
 
 @dataclass(frozen=True)
 class Format:
-    """An eight-bit format: `infinity` is the code of +inf where there is one, `nan` that of a NaN (sign bit clear unless
-    the format has only one NaN), `largest` the code of the largest finite number."""
+    """An eight-bit format: `infinity` is the code of +inf where there is one, `nan` that of a NaN (its sign bit is clear
+    unless the format has only one NaN), `largest` the code of the largest finite number."""
 
     exponent_bits: int
     mantissa_bits: int

@@ -30,6 +30,26 @@ def test_reduce(kind: str, keepdims: str, result: str) -> None:
     check_lowering(text, floats(2, 3, 5))
 
 
+def test_reduce_of_unit_dimensions_is_a_view() -> None:
+    text = function(
+        "%x: tensor<3x1x1xf32>",
+        "tensor<3xf32>",
+        "%a = mlc.reduce sum %x {axes = array<i64: 1>, keepdims = true} : tensor<3x1x1xf32> -> tensor<3x1x1xf32>",
+        "%r = mlc.reduce max %a {axes = array<i64: 1, 2>, keepdims = false} : tensor<3x1x1xf32> -> tensor<3xf32>",
+    )
+    assert "linalg.generic" not in check_lowering(text, floats(3, 1, 1))
+
+
+def test_reductions_of_views_keep_their_extents() -> None:
+    text = function(
+        "%x: tensor<3xf32>",
+        "tensor<3xi64>",
+        "%a = mlc.reshape %x [3, 1] : tensor<3xf32> -> tensor<3x1xf32>",
+        "%r = mlc.arg_reduce max %a {axis = 1 : i64, keepdims = false} : tensor<3x1xf32> -> tensor<3xi64>",
+    )
+    check_lowering(text, floats(3))
+
+
 def test_reduce_of_everything_and_of_nothing() -> None:
     text = function(
         "%x: tensor<2x3xf32>",
