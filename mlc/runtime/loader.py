@@ -195,8 +195,8 @@ class Context:
     def profile(self) -> dict[str, Any]:
         """Times since the last call, in nanoseconds: {"runs", "ns", "kernels": [{"id", "calls", "ns", …}]}.
 
-        Names, templates and source nodes of kernels come from the model's metadata. Empty unless the context was created with
-        `profile=True`.
+        Names, templates and source nodes of kernels come from the model's metadata. Empty unless the context
+        was created with `profile=True`.
         """
         text = self._library.api.profile(self._handle)
         if text is None:

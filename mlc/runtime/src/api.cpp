@@ -188,7 +188,7 @@ static void contextDestroy(mlc_context *context) {
   free(context->args);
   free(context->outputs);
   free(context->dims);
-  free(context->times);
+  free(context->kernels);
   free(context->report);
   release(context->instance);
   free(context);

@@ -51,8 +51,12 @@ struct Dim {
   int32_t input = -1;  // the input that said so
 };
 
-struct KernelTimes {
-  int64_t calls = 0, total = 0, shortest = 0, items = 0;
+/// What a context knows of a kernel.
+struct Kernel {
+  // The shortest launches of this many items, on one thread and on all.
+  int64_t items = 0, alone = INT64_MAX, together = INT64_MAX;
+  // Since the last profile().
+  int64_t calls = 0, total = 0, shortest = 0, totalItems = 0;
 };
 
 } // namespace mlc
@@ -76,10 +80,12 @@ struct alignas(mlc::kAlignment) mlc_context {
   mlc::Dim *dims = nullptr;       // one for each dim of the program
   int64_t *args = nullptr;
 
+  mlc::Kernel *kernels = nullptr; // by id
+  int64_t numKernels = 0;
+
   // Profiling.
   bool profile = false;
-  mlc::KernelTimes *times = nullptr;
-  int64_t numTimes = 0, runs = 0, runTime = 0;
+  int64_t runs = 0, runTime = 0;
   char *report = nullptr;
   size_t reportBytes = 0;
 
@@ -154,8 +160,6 @@ int32_t run(mlc_context *context, int64_t entry, const mlc_value *inputs,
             void *stream, mlc_status *status);
 
 // --- profile.cpp ---
-void recordKernel(mlc_context &context, int64_t kernel, int64_t time,
-                  int64_t items);
 const char *profile(mlc_context *context);
 
 } // namespace mlc

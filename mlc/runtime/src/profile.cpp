@@ -5,36 +5,11 @@
 
 namespace mlc {
 
-// More kernels than any model has: a wrong id must not allocate without bound.
-static constexpr int64_t kMaxKernels = 1 << 20;
-
-void recordKernel(mlc_context &context, int64_t kernel, int64_t time,
-                  int64_t items) {
-  if (kernel < 0 || kernel >= kMaxKernels)
-    return;
-  if (kernel >= context.numTimes) {
-    int64_t count =
-        kernel + 1 > 2 * context.numTimes ? kernel + 1 : 2 * context.numTimes;
-    void *grown = realloc(context.times, count * sizeof(KernelTimes));
-    if (!grown)
-      return;
-    context.times = static_cast<KernelTimes *>(grown);
-    for (; context.numTimes < count; ++context.numTimes)
-      context.times[context.numTimes] = KernelTimes();
-  }
-  KernelTimes &times = context.times[kernel];
-  if (!times.calls || time < times.shortest)
-    times.shortest = time;
-  ++times.calls;
-  times.total += time;
-  times.items += items;
-}
-
 const char *profile(mlc_context *context) {
   if (!context || !context->profile)
     return nullptr;
   constexpr size_t kHead = 128, kLine = 192;
-  size_t wanted = kHead + kLine * context->numTimes;
+  size_t wanted = kHead + kLine * context->numKernels;
   if (wanted > context->reportBytes) {
     void *grown = realloc(context->report, wanted);
     if (!grown)
@@ -47,16 +22,16 @@ const char *profile(mlc_context *context) {
   text.add("{\"runs\": %lld, \"ns\": %lld, \"kernels\": [",
            number(context->runs), number(context->runTime));
   const char *separator = "";
-  for (int64_t i = 0; i < context->numTimes; ++i) {
-    KernelTimes &times = context->times[i];
-    if (times.calls) {
+  for (int64_t i = 0; i < context->numKernels; ++i) {
+    Kernel &kernel = context->kernels[i];
+    if (kernel.calls) {
       text.add("%s{\"id\": %lld, \"calls\": %lld, \"ns\": %lld, \"min_ns\": "
                "%lld, \"items\": %lld}",
-               separator, number(i), number(times.calls), number(times.total),
-               number(times.shortest), number(times.items));
+               separator, number(i), number(kernel.calls), number(kernel.total),
+               number(kernel.shortest), number(kernel.totalItems));
       separator = ", ";
     }
-    times = KernelTimes();
+    kernel.calls = kernel.total = kernel.shortest = kernel.totalItems = 0;
   }
   text.add("]}");
   context->runs = context->runTime = 0;

@@ -126,38 +126,11 @@ int32_t run(mlc_context *context, int64_t entry, const mlc_value *inputs,
   return code;
 }
 
-namespace {
-struct Launch {
-  mlc_rt_kernel_fn kernel;
-  int64_t *args, *error;
-};
-} // namespace
-
-static void runKernel(void *data, int64_t begin, int64_t end) {
-  const Launch &launch = *static_cast<Launch *>(data);
-  launch.kernel(launch.args, launch.error, begin, end);
-}
-
 } // namespace mlc
 
 using namespace mlc;
 
 const void *mlc_rt_weights(mlc_rt *rt) { return rt->instance->weights; }
-
-int32_t mlc_rt_launch(mlc_rt *rt, mlc_rt_kernel_fn kernel, mlc_rt_grid_fn grid,
-                      int64_t *args, int64_t kernelId) {
-  int64_t begin = rt->profile ? nanoseconds() : 0;
-  int64_t items = grid(args);
-  if (items == 1) {
-    kernel(args, rt->error, 0, 1);
-  } else {
-    Launch launch{kernel, args, rt->error};
-    parallelRanges(*rt->instance, runKernel, &launch, items);
-  }
-  if (rt->profile)
-    recordKernel(*rt, kernelId, nanoseconds() - begin, items);
-  return rt->error[0] != 0;
-}
 
 int32_t mlc_rt_check(mlc_rt *rt, int64_t ok, int64_t node, int64_t message,
                      int64_t value) {

@@ -1,0 +1,99 @@
+// Runs kernels, and learns which are too small for more than one thread.
+#include "context.h"
+
+#include <stdlib.h>
+
+namespace mlc {
+
+// More kernels than any model has: a wrong id must not allocate without bound.
+static constexpr int64_t kMaxKernels = 1 << 20;
+// A launch on all threads that is shorter than this may be shorter on one:
+// handing over costs about a microsecond, and the caches of two processors hold
+// what the next kernel reads.
+static constexpr int64_t kTinyNanoseconds = 6000;
+
+namespace {
+struct Launch {
+  mlc_rt_kernel_fn kernel;
+  int64_t *args, *error;
+};
+} // namespace
+
+static void runKernel(void *data, int64_t begin, int64_t end) {
+  const Launch &launch = *static_cast<Launch *>(data);
+  launch.kernel(launch.args, launch.error, begin, end);
+}
+
+/// Kernel `id`; nullptr when out of memory.
+static Kernel *findKernel(mlc_context &context, int64_t id) {
+  if (id < 0 || id >= kMaxKernels)
+    return nullptr;
+  if (id >= context.numKernels) {
+    int64_t count =
+        id + 1 > 2 * context.numKernels ? id + 1 : 2 * context.numKernels;
+    void *grown = realloc(context.kernels, count * sizeof(Kernel));
+    if (!grown)
+      return nullptr;
+    context.kernels = static_cast<Kernel *>(grown);
+    for (; context.numKernels < count; ++context.numKernels)
+      context.kernels[context.numKernels] = Kernel();
+  }
+  return &context.kernels[id];
+}
+
+/// Whether to use all threads for `kernel`: not when one has been quicker for
+/// this many items. Never a matter of results, which are the same for any
+/// number of threads.
+static bool worthThreads(Kernel &kernel, int64_t items) {
+  if (kernel.items != items) {
+    kernel.items = items;
+    kernel.alone = kernel.together = INT64_MAX;
+  }
+  if (kernel.together >= kTinyNanoseconds)
+    return true;
+  return kernel.alone != INT64_MAX && kernel.together < kernel.alone;
+}
+
+/// The shortest time of each way counts: the machine may be doing other things,
+/// too.
+static void learn(Kernel &kernel, bool threads, int64_t time) {
+  int64_t &known = threads ? kernel.together : kernel.alone;
+  known = time < known ? time : known;
+}
+
+static void recordTimes(Kernel &kernel, int64_t time, int64_t items) {
+  if (!kernel.calls || time < kernel.shortest)
+    kernel.shortest = time;
+  ++kernel.calls;
+  kernel.total += time;
+  kernel.totalItems += items;
+}
+
+} // namespace mlc
+
+using namespace mlc;
+
+int32_t mlc_rt_launch(mlc_rt *rt, mlc_rt_kernel_fn function,
+                      mlc_rt_grid_fn grid, int64_t *args, int64_t kernelId) {
+  mlc_instance &instance = *rt->instance;
+  bool choice = instance.pool != nullptr;
+  Kernel *kernel = choice || rt->profile ? findKernel(*rt, kernelId) : nullptr;
+  int64_t begin = kernel ? nanoseconds() : 0;
+  int64_t items = grid(args);
+  choice = choice && kernel && items > 1;
+  bool threads = items > 1 && (!choice || worthThreads(*kernel, items));
+  if (threads) {
+    Launch launch{function, args, rt->error};
+    parallelRanges(instance, runKernel, &launch, items);
+  } else if (items > 0) {
+    function(args, rt->error, 0, items);
+  }
+  if (kernel) {
+    int64_t time = nanoseconds() - begin;
+    if (choice)
+      learn(*kernel, threads, time);
+    if (rt->profile)
+      recordTimes(*kernel, time, items);
+  }
+  return rt->error[0] != 0;
+}
