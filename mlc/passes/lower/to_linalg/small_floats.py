@@ -13,8 +13,8 @@ from mlir.dialects import arith, math
 
 @dataclass(frozen=True)
 class Format:
-    """An eight-bit format: `infinity` is the code of +inf where there is one, `nan` that of a NaN (its sign bit is clear
-    unless the format has only one NaN), `largest` the code of the largest finite number."""
+    """An eight-bit format: `infinity` is the code of +inf where there is one, `nan` that of a NaN (sign bit clear
+    unless the format has one NaN only), `largest` the code of the largest finite number."""
 
     exponent_bits: int
     mantissa_bits: int
