@@ -33,7 +33,7 @@ dev: $(VENV)/.dev    ## the development environment: an editable install with al
 
 test-torch: $(VENV)/.dev  ## the tests that need PyTorch (installs its CPU build, about 200 MB)
 	$(PIP) install --quiet "$(TORCH)"
-	$(BIN)/pytest -q -m torch
+	$(BIN)/pytest -q -n 2 --basetemp out/pytest-torch test/python/frontends/torch
 
 bench: $(VENV)/.dev  ## onnxruntime and mlc in one run, and the share of peak of a MatMul
 	$(BIN)/python bench/gemm.py

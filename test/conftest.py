@@ -7,7 +7,6 @@ import shutil
 
 import pytest
 
-TORCH_MISSING = "PyTorch is not installed (`make test-torch` installs it and runs these tests)"
 GPU_MISSING = "this machine has no NVIDIA GPU"
 
 
@@ -23,12 +22,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skips, with the reason, the tests whose marker names something that this machine lacks."""
-    missing = {}
-    if importlib.util.find_spec("torch") is None:
-        missing["torch"] = pytest.mark.skip(reason=TORCH_MISSING)
     if shutil.which("nvidia-smi") is None:
-        missing["gpu"] = pytest.mark.skip(reason=GPU_MISSING)
-    for item in items:
-        for marker, skip in missing.items():
-            if item.get_closest_marker(marker):
-                item.add_marker(skip)
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(pytest.mark.skip(reason=GPU_MISSING))

@@ -69,7 +69,8 @@ def lit_command() -> list[str]:
 
 def pytest_command() -> list[str]:
     # Not `python -m pytest`: that puts the source folder on sys.path and would test an uninstalled tree.
-    return [str(BIN / "pytest"), "-q", "-n", "2", "--dist", "loadfile"]
+    # A folder of its own for temporary files: pytest's shared one is cleared by whichever run starts next.
+    return [str(BIN / "pytest"), "-q", "-n", "2", "--dist", "loadfile", "--basetemp", str(ROOT / "out" / "pytest")]
 
 
 def steps() -> list[Step]:
