@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 import mlc
 
 HERE = Path(__file__).resolve().parent
-INCLUDE = Path(mlc.__file__).resolve().parent / "runtime" / "include"
+INCLUDE = Path(mlc.__file__).resolve().parent / "include"
 EXTENT = 5
 
 
