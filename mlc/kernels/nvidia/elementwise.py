@@ -46,7 +46,7 @@ def expand(source: KernelSource, schedule: ElementwiseSchedule) -> list[Frame]:
 
     def items(frame: Frame) -> list[Scalar]:
         inner = frame.math.product(shape(frame)[s.first : s.last + 1])
-        whole = isinstance(inner, int) and inner % s.lanes == 0
+        whole = _is_multiple(inner, s.lanes)
         outer = shape(frame)[: s.first]
         if not whole and any(not (isinstance(e, int) and e == 1) for e in outer):
             raise ValueError(f"kernel {frame.name}: {s.lanes} lanes do not divide the dimensions {s.first}..{s.last}")
@@ -56,6 +56,10 @@ def expand(source: KernelSource, schedule: ElementwiseSchedule) -> list[Frame]:
         _Vector(source, s, frame, shape(frame), coords).emit()
 
     return emit_items(source, items, body, alignment=ALIGNMENT)
+
+
+def _is_multiple(extent: Scalar, lanes: int) -> bool:
+    return lanes == 1 or (isinstance(extent, int) and extent % lanes == 0)
 
 
 class _Vector:
@@ -83,7 +87,7 @@ class _Vector:
             return
         base = math.mul(self.number, s.lanes)
         inner = math.product(self.shape[s.first : s.last + 1])
-        if isinstance(inner, int) and inner % s.lanes == 0:
+        if _is_multiple(inner, s.lanes):
             self._vector(base)
             return
         constants = self.frame.constants

@@ -1,0 +1,229 @@
+"""Compiles cases for a machine that has a GPU but not the compiler: cubins, and the launches of each model as data.
+
+    python -m gpu.bundle FOLDER [NAME…]     (with test/ on the module path)
+
+A bundle is a folder with the cubins of every case and `program.json`: for each case its buffers and its launches with
+all sizes computed, which `gpu/run.py` follows with NumPy and the CUDA driver alone.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from mlir import ir
+from models.gpu_cases import Case, bench_cases, build, cases
+
+from mlc.driver import make_options
+from mlc.kernels.common.frame import storage_type
+
+_ARITHMETIC = {
+    "arith.addi": lambda a, b: a + b,
+    "arith.subi": lambda a, b: a - b,
+    "arith.muli": lambda a, b: a * b,
+    "arith.divui": lambda a, b: a // b,
+    "arith.divsi": lambda a, b: int(a / b),
+    "arith.remui": lambda a, b: a % b,
+    "arith.ceildivsi": lambda a, b: -(-a // b),
+    "arith.floordivsi": lambda a, b: a // b,
+    "arith.minsi": min,
+    "arith.maxsi": max,
+    "arith.select": lambda condition, a, b: a if condition else b,
+    "arith.andi": lambda a, b: a & b,
+    "arith.ori": lambda a, b: a | b,
+}
+_PREDICATES = (
+    *("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"),
+    *("__lt__", "__le__", "__gt__", "__ge__"),  # unsigned: sizes are not negative
+)
+
+
+class _Sizes:
+    """Values of index arithmetic; `known` holds what does not come from arithmetic."""
+
+    def __init__(self) -> None:
+        self.known: dict[ir.Value, int] = {}
+
+    def value(self, value: ir.Value) -> int:
+        if value in self.known:
+            return self.known[value]
+        op = value.owner.operation
+        if op.name == "arith.constant":
+            return ir.IntegerAttr(op.attributes["value"]).value
+        if op.name in ("arith.index_cast", "arith.index_castui"):
+            return self.value(op.operands[0])
+        if op.name == "arith.cmpi":
+            a, b = (self.value(v) for v in op.operands)
+            return int(getattr(a, _PREDICATES[ir.IntegerAttr(op.attributes["predicate"]).value])(b))
+        return _ARITHMETIC[op.name](*(self.value(v) for v in op.operands))
+
+
+def grid_items(kernel: ir.Operation, name: str, indices: Sequence[int]) -> int:
+    """What the grid function of a tiled kernel module says for the sizes `indices`."""
+    for view in kernel.regions[0].blocks[0].operations:
+        function = view.operation
+        if function.name == "func.func" and function.attributes["sym_name"].value == f"{name}_grid":
+            sizes = _Sizes()
+            block = function.regions[0].blocks[0]
+            sizes.known = dict(zip(block.arguments, indices, strict=True))
+            return sizes.value(block.operations[len(block.operations) - 1].operands[0])
+    raise ValueError(f"kernel {name} has no grid function")
+
+
+class _Host:
+    """Walks the host function of a case and writes down buffers and launches."""
+
+    def __init__(self, case: Case, module: ir.Module, weights: Any) -> None:
+        self.case = case
+        self.module = module
+        self.weights = weights
+        self.sizes = _Sizes()
+        self.extracted = list(case.sizes(case.inputs()))
+        self.buffers: list[dict[str, Any]] = []
+        self.places: dict[ir.Value, int] = {}
+        self.shapes: dict[ir.Value, list[int]] = {}
+        self.launches: list[dict[str, Any]] = []
+        self.arrays: dict[str, np.ndarray] = {}
+        self.kernels = {
+            o.operation.attributes["sym_name"].value: o.operation
+            for o in module.body.operations
+            if o.operation.name == "builtin.module"
+        }
+
+    def run(self) -> dict[str, Any]:
+        function = next(o for o in self.module.body.operations if o.operation.name == "func.func")
+        block = function.regions[0].blocks[0]
+        for argument, (name, array) in zip(block.arguments, self.case.inputs().items(), strict=True):
+            self._buffer(argument, list(array.shape), input=name)
+        for view in block.operations:
+            self._step(view.operation)
+        last = block.operations[len(block.operations) - 1]
+        return {
+            "name": self.case.name,
+            "buffers": self.buffers,
+            "launches": self.launches,
+            "outputs": [self.places[v] for v in last.operands],
+        }
+
+    def _buffer(self, value: ir.Value, shape: list[int], **source: str) -> None:
+        element = str(storage_type(value.type.element_type))
+        self.places[value], self.shapes[value] = len(self.buffers), shape
+        self.buffers.append({"shape": shape, "element": element, **source})
+
+    def _shape(self, type_: ir.RankedTensorType, dynamic: Sequence[ir.Value]) -> list[int]:
+        rest = iter(dynamic)
+        return [
+            self.sizes.value(next(rest)) if type_.is_dynamic_dim(i) else type_.get_dim_size(i)
+            for i in range(type_.rank)
+        ]
+
+    def _step(self, op: ir.Operation) -> None:
+        if op.name == "tensor.empty":
+            self._buffer(op.results[0], self._shape(op.results[0].type, op.operands))
+        elif op.name == "tensor.dim":
+            axis = self.sizes.value(op.operands[1])
+            self.sizes.known[op.results[0]] = self.shapes[op.operands[0]][axis]
+        elif op.name in ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast"):
+            self._view(op)
+        elif op.name == "tensor.extract":
+            self.sizes.known[op.results[0]] = self.extracted.pop(0)
+        elif op.name in ("mlc.weight", "mlc.constant"):
+            self._constant(op)
+        elif op.name == "mlc.launch":
+            self._launch(op)
+        elif op.name not in ("func.return", "cf.assert", "arith.cmpi", "arith.constant", *_ARITHMETIC) and (
+            "index_cast" not in op.name
+        ):
+            raise ValueError(f"{self.case.name}: the host runs {op.name}, which a bundle cannot")
+
+    def _view(self, op: ir.Operation) -> None:
+        source, result = op.operands[0], op.results[0]
+        shape = self.shapes[source]
+        if op.name == "tensor.expand_shape":
+            shape = self._shape(result.type, list(op.operands)[1:])
+        elif op.name == "tensor.collapse_shape":
+            groups = [[a.value for a in group] for group in op.attributes["reassociation"]]
+            shape = [int(np.prod([shape[i] for i in group], dtype=np.int64)) for group in groups]
+        self.places[result], self.shapes[result] = self.places[source], shape
+
+    def _constant(self, op: ir.Operation) -> None:
+        if op.name == "mlc.weight":
+            array = self.weights.get(op.attributes["name"].value)
+        else:
+            attribute = op.attributes["value"]
+            array = np.array(attribute).astype(bool) if "xi1" in str(attribute.type) else np.array(attribute)
+        shape = list(op.results[0].type.shape)
+        name = f"{self.case.name}.{len(self.arrays)}"
+        self.arrays[name] = np.broadcast_to(array.reshape(shape) if array.size > 1 else array, shape)
+        self._buffer(op.results[0], shape, constant=name)
+
+    def _launch(self, op: ir.Operation) -> None:
+        name = ir.FlatSymbolRefAttr(op.attributes["kernel"]).value
+        tensors = [v for v in op.operands if isinstance(v.type, ir.RankedTensorType)]
+        indices = [
+            self.shapes[t][i] for t in tensors for i in range(t.type.rank) if self._kernel_dim_is_dynamic(t, i)
+        ] + [self.sizes.value(v) for v in op.operands if isinstance(v.type, ir.IndexType)]
+        results = len(op.results)
+        for result, destination in zip(op.results, tensors[len(tensors) - results :], strict=True):
+            self.places[result], self.shapes[result] = self.places[destination], self.shapes[destination]
+        self.launches.append(
+            {
+                "kernel": name,
+                "buffers": [self.places[t] for t in tensors],
+                "results": results,
+                "indices": indices,
+                "items": grid_items(self.kernels[name], name, indices),
+            }
+        )
+
+    @staticmethod
+    def _kernel_dim_is_dynamic(tensor: ir.Value, dim: int) -> bool:
+        return tensor.type.is_dynamic_dim(dim)
+
+
+def bundle_case(case: Case, folder: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Compile a case into `folder`/NAME; gives its program and its constants."""
+    from mlc.compilation import Compilation
+    from mlc.weights import Store
+
+    folder.mkdir(parents=True, exist_ok=True)
+    model, tiled = folder / "model.onnx", folder / "tiled.mlir"
+    onnx.save(build(case), model)
+    Compilation(make_options(target="cuda", emit="tile")).run(model, tiled)
+    Compilation(make_options(target="cuda", emit="cubin", cache=False)).run(tiled, folder)
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse(tiled.read_text())
+        host = _Host(case, module, Store.load(tiled.with_suffix(".weights")))
+        program = host.run()
+    program["kernels"] = {k["name"]: k for k in json.loads((folder / "launch.json").read_text())}
+    for name in ("model.onnx", "tiled.mlir", "tiled.weights", "launch.json"):
+        (folder / name).unlink(missing_ok=True)
+    return program, host.arrays
+
+
+def bundle(chosen: Sequence[Case], folder: Path) -> None:
+    """Compile all cases into one bundle."""
+    folder.mkdir(parents=True, exist_ok=True)
+    programs, constants = [], {}
+    for case in chosen:
+        program, arrays = bundle_case(case, folder / case.name)
+        programs.append(program)
+        constants.update(arrays)
+    np.savez(folder / "constants.npz", **constants)
+    (folder / "program.json").write_text(json.dumps(programs, indent=1))
+
+
+def main() -> None:
+    """Bundles the named cases, or all of them."""
+    names = sys.argv[2:]
+    every = [*cases(), *bench_cases()]
+    bundle([c for c in every if not names or c.name in names], Path(sys.argv[1]))
+
+
+if __name__ == "__main__":
+    main()
