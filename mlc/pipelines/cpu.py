@@ -16,7 +16,24 @@ def phases(target: CpuTarget) -> list[Phase]:
     """All phases with their passes for `target`."""
     return [
         ("import", []),
-        ("simplify", ["canonicalize", "cse", "mlc-fold-constants", "canonicalize", "cse"]),
+        (
+            "simplify",
+            [
+                "canonicalize",
+                "mlc-scalarize-shapes",
+                "mlc-fold-constants",
+                "canonicalize",
+                "cse",
+                "mlc-resolve-dims",
+                "canonicalize",
+                "cse",
+                "mlc-refine-types",
+                "mlc-fold-batch-norm",
+                "mlc-hoist-weights",
+                "canonicalize",
+                "cse",
+            ],
+        ),
         ("decompose", ["mlc-decompose", "canonicalize", "mlc-fold-constants", "canonicalize", "cse"]),
         ("layout", ["mlc-propagate-layout", "mlc-hoist-weights", "canonicalize", "cse"]),
         ("linalg", ["mlc-lower-to-linalg", "canonicalize", "cse"]),
