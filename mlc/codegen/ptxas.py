@@ -119,8 +119,9 @@ def assemble(name: str, ptx: str, arch: str, ptxas: Ptxas) -> Cubin:
         messages = (done.stdout + done.stderr).replace(str(source), f"{name}.ptx")
         if done.returncode != 0:
             raise AssemblyError(name, messages.strip() or f"exit status {done.returncode}", ptx)
-        warnings = tuple(line.strip() for line in messages.splitlines() if "warning" in line.lower())
-        serialized = [w for w in warnings if any(code in w for code in SERIALIZED)]
+        lines = [line.strip() for line in messages.splitlines()]
+        warnings = tuple(x for x in lines if "warning" in x.lower() or "Performance Loss" in x)
+        serialized = [x for x in lines if any(f"({code})" in x for code in SERIALIZED)]
         if serialized:
             raise AssemblyError(name, "\n".join(["wgmma instructions are serialised", *serialized]), ptx)
         return Cubin(name, output.read_bytes(), read_resources(messages), warnings)

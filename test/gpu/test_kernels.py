@@ -1,0 +1,20 @@
+"""Every kernel of the GPU cases, compiled and run; without the compiler: gpu/bundle.py there, gpu/run.py here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+def test_results_of_all_cases(tmp_path: Path) -> None:
+    from gpu.bundle import bundle
+    from gpu.run import run_bundle
+    from models.gpu_cases import cases
+
+    bundle(cases(), tmp_path)
+    results = run_bundle(tmp_path)
+    assert len(results) == len(cases())
+    assert {r["name"]: r["problem"] for r in results if r["problem"]} == {}

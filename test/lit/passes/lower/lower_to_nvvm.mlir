@@ -1,0 +1,26 @@
+// RUN: mlc-opt %s --split-input-file --verify-diagnostics --pass-pipeline='builtin.module(mlc-lower-to-nvvm)' | FileCheck %s
+
+// CHECK: module @k0 attributes {llvm.data_layout = "e-{{.*}}i64:64{{.*}}", llvm.target_triple = "nvptx64-nvidia-cuda"
+// CHECK: llvm.func @k0(%{{.*}}: !llvm.ptr {llvm.noalias}, %{{.*}}: i64) attributes {nvvm.kernel, nvvm.maxntid = array<i32: 128>}
+// CHECK: llvm.func @k0_grid(%{{.*}}: i64) -> i64 {
+module {
+module @k0 attributes {mlc.kernel, mlc.schedule = [{template = "rows", threads = 128 : i64}]} {
+  llvm.func @k0(%t: !llvm.ptr {llvm.noalias}, %items: i64) {
+    llvm.return
+  }
+  llvm.func @k0_grid(%d: i64) -> i64 {
+    llvm.return %d : i64
+  }
+}
+}
+
+// -----
+
+// expected-error@below {{has no llvm.func of its name}}
+module {
+module @k1 attributes {mlc.kernel, mlc.schedule = [{template = "rows", threads = 128 : i64}]} {
+  func.func @k1() {
+    return
+  }
+}
+}

@@ -1,0 +1,115 @@
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-assign-gpu-schedules)' | FileCheck %s
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// A contiguous box is walked as one dimension, 16 bytes a thread.
+// CHECK: module @box
+// CHECK-SAME: first = 0 : i64, lanes = 4 : i64, last = 1 : i64, template = "elementwise", threads = 256 : i64
+module @box attributes {mlc.kernel} {
+  func.func @box(%a: tensor<?x6xf32>, %o: tensor<?x6xf32>) -> tensor<?x6xf32> {
+    %s = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<?x6xf32>) outs(%o : tensor<?x6xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      %r = arith.negf %x : f32
+      linalg.yield %r : f32
+    } -> tensor<?x6xf32>
+    return %s : tensor<?x6xf32>
+  }
+}
+
+// Eight elements of f16 are 16 bytes; rows of 20 are multiples of four only, and a broadcast operand keeps them apart.
+// CHECK: module @halves
+// CHECK-SAME: first = 1 : i64, lanes = 4 : i64, last = 1 : i64, template = "elementwise"
+module @halves attributes {mlc.kernel} {
+  func.func @halves(%a: tensor<?x20xf16>, %b: tensor<20xf16>, %o: tensor<?x20xf16>) -> tensor<?x20xf16> {
+    %s = linalg.generic {indexing_maps = [#id, affine_map<(i, j) -> (j)>, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a, %b : tensor<?x20xf16>, tensor<20xf16>) outs(%o : tensor<?x20xf16>) {
+    ^bb0(%x: f16, %y: f16, %z: f16):
+      %r = arith.addf %x, %y : f16
+      linalg.yield %r : f16
+    } -> tensor<?x20xf16>
+    return %s : tensor<?x20xf16>
+  }
+}
+
+// Rows of unknown length behind a broadcast start anywhere: no vectors.
+// CHECK: module @ragged
+// CHECK-SAME: first = 1 : i64, lanes = 1 : i64, last = 1 : i64, template = "elementwise"
+module @ragged attributes {mlc.kernel} {
+  func.func @ragged(%a: tensor<?x?xf32>, %b: tensor<?xf32>, %o: tensor<?x?xf32>) -> tensor<?x?xf32> {
+    %s = linalg.generic {indexing_maps = [#id, affine_map<(i, j) -> (j)>, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a, %b : tensor<?x?xf32>, tensor<?xf32>) outs(%o : tensor<?x?xf32>) {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %r = arith.addf %x, %y : f32
+      linalg.yield %r : f32
+    } -> tensor<?x?xf32>
+    return %s : tensor<?x?xf32>
+  }
+}
+
+// A row of 64 has 16 accesses: 16 threads share it. The row's dimension is an output dimension too.
+// CHECK: module @centre
+// CHECK-SAME: first = 1 : i64, group = 16 : i64, lanes = 4 : i64, template = "rows", threads = 128 : i64
+module @centre attributes {mlc.kernel} {
+  func.func @centre(%a: tensor<?x64xf32>, %n: index, %o: tensor<?x64xf32>) -> tensor<?x64xf32> {
+    %zero = arith.constant 0.0 : f32
+    %e = tensor.empty(%n) : tensor<?xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+    %s = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%a : tensor<?x64xf32>) outs(%f : tensor<?xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      %r = arith.addf %y, %x : f32
+      linalg.yield %r : f32
+    } -> tensor<?xf32>
+    %d = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a, %s : tensor<?x64xf32>, tensor<?xf32>) outs(%o : tensor<?x64xf32>) {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %r = arith.subf %x, %y : f32
+      linalg.yield %r : f32
+    } -> tensor<?x64xf32>
+    return %d : tensor<?x64xf32>
+  }
+}
+
+// One row of unknown length gets a block; a reduction of columns is a thread's own business.
+// CHECK: module @total
+// CHECK-SAME: first = 0 : i64, group = 512 : i64, lanes = 1 : i64, template = "rows", threads = 512 : i64
+module @total attributes {mlc.kernel} {
+  func.func @total(%a: tensor<?xf32>, %o: tensor<f32>) -> tensor<f32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<f32>) -> tensor<f32>
+    %s = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]}
+        ins(%a : tensor<?xf32>) outs(%f : tensor<f32>) {
+    ^bb0(%x: f32, %y: f32):
+      %r = arith.addf %y, %x : f32
+      linalg.yield %r : f32
+    } -> tensor<f32>
+    return %s : tensor<f32>
+  }
+}
+
+// CHECK: module @columns
+// CHECK-SAME: first = 0 : i64, lanes = 4 : i64, last = 0 : i64, template = "elementwise"
+module @columns attributes {mlc.kernel} {
+  func.func @columns(%a: tensor<50x36xf32>, %o: tensor<36xf32>) -> tensor<36xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<36xf32>) -> tensor<36xf32>
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%a : tensor<50x36xf32>) outs(%f : tensor<36xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      %r = arith.addf %y, %x : f32
+      linalg.yield %r : f32
+    } -> tensor<36xf32>
+    return %s : tensor<36xf32>
+  }
+}
+
+// CHECK: module @places
+// CHECK-SAME: mlc.schedule = [{template = "nonzero", threads = 32 : i64}]
+module @places attributes {mlc.kernel} {
+  func.func @places(%a: tensor<4x8xf32>, %o: tensor<2x?xi64>) -> tensor<2x?xi64> {
+    %0 = mlc.nonzero %a : tensor<4x8xf32> -> tensor<2x?xi64>
+    return %0 : tensor<2x?xi64>
+  }
+}

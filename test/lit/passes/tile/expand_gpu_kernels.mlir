@@ -1,0 +1,113 @@
+// RUN: mlc-opt %s --split-input-file --verify-diagnostics --pass-pipeline='builtin.module(mlc-expand-gpu-kernels,canonicalize,cse)' | FileCheck %s
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// An item is a vector of the flattened domain; what is left over is done by the last item, element by element.
+// CHECK: module @k0
+// CHECK: func.func @k0(%{{.*}}: memref<f32> {llvm.noalias}, %{{.*}}: memref<f32> {llvm.noalias}, %[[N:.*]]: index, %{{.*}}: index, %{{.*}}: memref<2xi64>, %[[B:.*]]: index, %[[E:.*]]: index)
+// CHECK: scf.for %{{.*}} = %[[B]] to %[[E]]
+// CHECK: scf.if
+// CHECK: vector.load {{.*}} {alignment = 16 : i64} {{.*}} vector<4xf32>
+// CHECK: vector.store {{.*}} {alignment = 16 : i64}
+// CHECK: } else {
+// CHECK: scf.for
+// CHECK: memref.load
+// CHECK: func.func @k0_grid
+// CHECK: arith.divui
+module {
+module @k0 attributes {mlc.kernel, mlc.schedule = [{first = 0 : i64, lanes = 4 : i64, last = 1 : i64, template = "elementwise", threads = 256 : i64}]} {
+  func.func @k0(%a: tensor<?x6xf32>, %o: tensor<?x6xf32>) -> tensor<?x6xf32> {
+    %s = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<?x6xf32>) outs(%o : tensor<?x6xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      %r = arith.negf %x : f32
+      linalg.yield %r : f32
+    } -> tensor<?x6xf32>
+    return %s : tensor<?x6xf32>
+  }
+}
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// Sixteen threads share a row: each has one vector, partial sums meet by shuffles at distances 1, 2, 4 and 8.
+// CHECK: module @k1
+// CHECK: nvvm.read.ptx.sreg.tid.x
+// CHECK: vector.load {{.*}} {alignment = 16 : i64}
+// CHECK: vector.reduction <add>
+// CHECK-COUNT-4: nvvm.shfl.sync bfly
+// CHECK-NOT: nvvm.shfl.sync
+// CHECK: arith.subf
+// CHECK: vector.store {{.*}} {alignment = 16 : i64}
+module {
+module @k1 attributes {mlc.kernel, mlc.schedule = [{first = 1 : i64, group = 16 : i64, lanes = 4 : i64, template = "rows", threads = 128 : i64}]} {
+  func.func @k1(%a: tensor<?x64xf32>, %n: index, %o: tensor<?x64xf32>) -> tensor<?x64xf32> {
+    %zero = arith.constant 0.0 : f32
+    %e = tensor.empty(%n) : tensor<?xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+    %s = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%a : tensor<?x64xf32>) outs(%f : tensor<?xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      %r = arith.addf %y, %x : f32
+      linalg.yield %r : f32
+    } -> tensor<?xf32>
+    %d = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a, %s : tensor<?x64xf32>, tensor<?xf32>) outs(%o : tensor<?x64xf32>) {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %r = arith.subf %x, %y : f32
+      linalg.yield %r : f32
+    } -> tensor<?x64xf32>
+    return %d : tensor<?x64xf32>
+  }
+}
+}
+
+// -----
+
+// A block of 512 threads: the sixteen warps meet in shared memory, and one thread writes. An i64 travels as two halves.
+// CHECK: module @k2
+// CHECK: memref.global "private" @[[SHARED:.*]] : memref<16xi64, 3>
+// CHECK-COUNT-10: nvvm.shfl.sync bfly
+// CHECK: %[[S:.*]] = memref.get_global @[[SHARED]]
+// CHECK: nvvm.barrier0
+// CHECK: memref.store %{{.*}}, %[[S]]
+// CHECK: nvvm.barrier0
+// CHECK-COUNT-16: memref.load %[[S]]
+// CHECK: scf.if
+// CHECK: memref.store
+module {
+module @k2 attributes {mlc.kernel, mlc.schedule = [{first = 0 : i64, group = 512 : i64, lanes = 1 : i64, template = "rows", threads = 512 : i64}]} {
+  func.func @k2(%a: tensor<?xi64>, %o: tensor<i64>) -> tensor<i64> {
+    %zero = arith.constant 0 : i64
+    %f = linalg.fill ins(%zero : i64) outs(%o : tensor<i64>) -> tensor<i64>
+    %s = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]}
+        ins(%a : tensor<?xi64>) outs(%f : tensor<i64>) {
+    ^bb0(%x: i64, %y: i64):
+      %r = arith.addi %y, %x : i64
+      linalg.yield %r : i64
+    } -> tensor<i64>
+    return %s : tensor<i64>
+  }
+}
+}
+
+// -----
+
+// expected-error@below {{node 'decoder/Exp': exp of float64 has no GPU kernel}}
+module {
+module @k3 attributes {mlc.kernel, mlc.schedule = [{first = 0 : i64, lanes = 2 : i64, last = 0 : i64, template = "elementwise", threads = 256 : i64}]} {
+  func.func @k3(%a: tensor<8xf64>, %o: tensor<8xf64>) -> tensor<8xf64> {
+    %s = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+        ins(%a : tensor<8xf64>) outs(%o : tensor<8xf64>) {
+    ^bb0(%x: f64, %y: f64):
+      %r = math.exp %x : f64 loc("decoder/Exp")
+      linalg.yield %r : f64
+    } -> tensor<8xf64>
+    return %s : tensor<8xf64>
+  }
+}
+}
