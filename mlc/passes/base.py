@@ -1,8 +1,8 @@
 """Passes written in Python: the base class, and the registry that finds them.
 
-A pass is the only subclass of `Pass` in `mlc/passes/<phase>/<stem>.py` (or the package `<stem>/__init__.py`) and is called
-`mlc-<stem>` with dashes. Listing the passes reads their source text; a pass module is imported when a pipeline makes
-the pass, so that `mlc-opt --help` imports none.
+A pass is the only subclass of `Pass` in `mlc/passes/<phase>/<stem>.py` (or the package `<stem>/__init__.py`) and is
+called `mlc-<stem>` with dashes. Listing the passes reads their source text; a pass module is imported when a pipeline
+makes the pass, so that `mlc-opt --help` imports none.
 """
 
 from __future__ import annotations
@@ -181,8 +181,9 @@ class PassInfo:
     def create(self, texts: Sequence[str] | None = None) -> Pass:
         """An instance with option values in order, as texts."""
         instance = self.load()()
-        for option, text in zip(self.option_list, texts or []):
-            setattr(instance, option.attribute, option.parse(text))
+        if texts is not None:
+            for option, text in zip(self.option_list, texts, strict=True):
+                setattr(instance, option.attribute, option.parse(text))
         return instance
 
 
@@ -254,7 +255,7 @@ def _attributes(body: ast.ClassDef) -> dict[str, Any]:
 def _options(body: ast.ClassDef) -> list[Option]:
     """The annotated attributes of a kind that a pipeline can give."""
     options = []
-    for node, following in zip(body.body, [*body.body[1:], None]):
+    for node, following in zip(body.body, [*body.body[1:], None], strict=True):
         if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name) or node.value is None:
             continue
         annotation = ast.unparse(node.annotation)

@@ -18,13 +18,6 @@ Check = Callable[[ir.Operation], "str | None"]
 SHOWN = 10
 """Problems that the message lists."""
 
-_SIZES = (
-    *("arith.constant", "arith.addi", "arith.subi", "arith.muli", "arith.divui", "arith.divsi", "arith.remsi"),
-    *("arith.remui", "arith.floordivsi", "arith.ceildivsi", "arith.ceildivui", "arith.maxsi", "arith.minsi"),
-    *("arith.maxui", "arith.minui", "arith.cmpi", "arith.select", "arith.andi", "arith.ori", "arith.xori"),
-    *("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui", "arith.trunci", "affine.apply"),
-    *("arith.shli", "arith.shrsi", "arith.shrui"),
-)
 _STRUCTURE = ("builtin.module", "func.func", "func.return", "func.call")
 _TENSOR_SIZES = ("tensor.dim", "tensor.extract", "tensor.from_elements", "tensor.cast")
 _VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast")
@@ -96,7 +89,14 @@ def _only(names: Collection[str], prefixes: tuple[str, ...] = ()) -> Check:
     return check
 
 
-_MLC_PHASE = _only({*_SIZES, *_STRUCTURE, *_TENSOR_SIZES}, ("mlc.", "scf.", "index."))
+_MLC_PHASE = _only({*_STRUCTURE, *_TENSOR_SIZES}, ("mlc.", "scf.", "index.", "arith.", "math."))
+
+
+def _scalar_arithmetic(op: ir.Operation) -> str | None:
+    """Sizes may be computed with floats, too (`Range`), but tensors are for `mlc` operations."""
+    if op.name.startswith(("arith.", "math.")) and _has_tensors(op):
+        return "is arithmetic on tensors"
+    return None
 
 
 def _no_kernel_ops(op: ir.Operation) -> str | None:
@@ -133,19 +133,21 @@ def _claimed(root: ir.Operation, check: Check) -> Check:
 
 
 def _import(root: ir.Operation) -> Iterator[str]:
-    yield from _run(_operations(root), _MLC_PHASE, _no_kernel_ops)
+    yield from _run(_operations(root), _MLC_PHASE, _scalar_arithmetic, _no_kernel_ops)
 
 
 def _simplify(root: ir.Operation) -> Iterator[str]:
-    yield from _run(_operations(root), _MLC_PHASE, _no_kernel_ops, _resolved_dim)
+    yield from _run(_operations(root), _MLC_PHASE, _scalar_arithmetic, _no_kernel_ops, _resolved_dim)
 
 
 def _decompose(root: ir.Operation) -> Iterator[str]:
-    yield from _run(_operations(root), _MLC_PHASE, _no_kernel_ops, _claimed(root, _decomposed))
+    checks = (_MLC_PHASE, _scalar_arithmetic, _no_kernel_ops, _claimed(root, _decomposed))
+    yield from _run(_operations(root), *checks)
 
 
 def _layout(root: ir.Operation) -> Iterator[str]:
-    yield from _run(_operations(root), _MLC_PHASE, _no_kernel_ops, _claimed(root, _decomposed), _relayout)
+    checks = (_MLC_PHASE, _scalar_arithmetic, _no_kernel_ops, _claimed(root, _decomposed), _relayout)
+    yield from _run(_operations(root), *checks)
 
 
 # ---- linalg ----------------------------------------------------------------------------------------------------------
@@ -154,7 +156,7 @@ def _layout(root: ir.Operation) -> Iterator[str]:
 def _linalg_form(op: ir.Operation) -> str | None:
     from mlc.passes.lower.to_linalg import OPAQUE
 
-    known = {*_SIZES, *_STRUCTURE, *_TENSOR_SIZES, *_VIEWS}
+    known = {*_STRUCTURE, *_TENSOR_SIZES, *_VIEWS}
     known |= {"tensor.empty", "tensor.extract_slice", "tensor.insert_slice", "linalg.generic", "linalg.fill"}
     if op.name in known or op.name in OPAQUE or op.name in _BODY or op.name.startswith(("scf.", "index.")):
         return None
@@ -162,7 +164,7 @@ def _linalg_form(op: ir.Operation) -> str | None:
     while parent is not None and parent.name == "scf.if":
         parent = parent.parent.operation
     inside = parent is not None and parent.name.startswith("linalg.")
-    if inside and op.name.startswith(("arith.", "math.")):
+    if op.name.startswith(("arith.", "math.")) and (inside or not _has_tensors(op)):
         return None
     if op.name.startswith("mlc."):
         return "has not been lowered"
@@ -212,8 +214,10 @@ def _linalg(root: ir.Operation) -> Iterator[str]:
 def _host_of_kernels(op: ir.Operation) -> str | None:
     from mlc.passes.lower.to_linalg import OPAQUE
 
-    known = {*_SIZES, *_STRUCTURE, *_TENSOR_SIZES, *_VIEWS, "tensor.empty", "mlc.launch", "cf.assert"}
+    known = {*_STRUCTURE, *_TENSOR_SIZES, *_VIEWS, "tensor.empty", "mlc.launch", "cf.assert"}
     if op.name in known or op.name in OPAQUE or op.name.startswith(("scf.", "index.")):
+        return None
+    if op.name.startswith(("arith.", "math.")) and not _has_tensors(op):
         return None
     # Recipes of packed weights are written as mlc operations on weights until they are hoisted.
     if op.name.startswith("mlc."):

@@ -22,9 +22,7 @@ Lane: TypeAlias = ir.Value | Idx
 INDEX_OUT_OF_RANGE, DIVISION_BY_ZERO, OTHER_ERROR = 1, 2, 4  # codes of the error word, docs/abi.md
 
 
-def inline_body(
-    ev: Evaluator, generic: ir.Operation, args: Sequence[ir.Value], dims: Sequence[Idx]
-) -> list[ir.Value]:
+def inline_body(ev: Evaluator, generic: ir.Operation, args: Sequence[ir.Value], dims: Sequence[Idx]) -> list[ir.Value]:
     """Emit the body of `generic` for `args` at the iteration point `dims`; gives the yielded values."""
     block = generic.regions[0].blocks[0]
     env: dict[ir.Value, Lane] = dict(zip(block.arguments, args, strict=True))

@@ -238,9 +238,7 @@ def _delinearize(ev: Evaluator, coord: Idx, extents: Sequence[int | ir.Value]) -
 
 def _slice(ev: Evaluator, op: ir.Operation, value: ir.Value, coords: Sequence[Idx]) -> ir.Value:
     offsets, strides = ev.frame.mixed(op, "offsets"), ev.frame.mixed(op, "strides")
-    inner = [
-        ev.idx.add(ev.idx.scale(c, s), Idx(o)) for c, o, s in zip(coords, offsets, strides, strict=True)
-    ]
+    inner = [ev.idx.add(ev.idx.scale(c, s), Idx(o)) for c, o, s in zip(coords, offsets, strides, strict=True)]
     return ev.tensor(op.operands[0], inner)
 
 

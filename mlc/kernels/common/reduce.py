@@ -166,9 +166,7 @@ def _horizontal(
     """Vector accumulators along `along`, combined across lanes at the end."""
     element = generic.results[0].type.element_type
     frame = ev.frame
-    identity = vector.broadcast(
-        ir.VectorType.get([lanes], element), frame.constants.get(element, combine.identity)
-    )
+    identity = vector.broadcast(ir.VectorType.get([lanes], element), frame.constants.get(element, combine.identity))
     outer = [(d, e) for d, e in extents.items() if d != along]
 
     def nest(point: list[Idx], remaining: list[tuple[int, Scalar]], carried: list[ir.Value]) -> list[ir.Value]:
@@ -241,5 +239,3 @@ def _lane_loop(
         mask = lane_mask(frame, lanes, frame.constants.index(tail))
         carried = [*step(whole, carried[:1], mask), *carried[1:]]
     return carried
-
-

@@ -329,9 +329,7 @@ class _Contraction:
             )
             for value, destination in zip(self.source.results, self.source.destinations, strict=True):
                 stored = scope.tensor(value, point)
-                memory.store(
-                    self.frame, scope.idx, self.frame.buffers[destination], point, stored, scope.mask
-                )
+                memory.store(self.frame, scope.idx, self.frame.buffers[destination], point, stored, scope.mask)
 
 
 def _is_plain_fma(generic: ir.Operation) -> bool:

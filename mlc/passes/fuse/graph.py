@@ -8,6 +8,7 @@ from mlir import ir
 
 from mlc.kernels.common.analysis import is_contraction
 from mlc.kernels.common.evaluate import is_reduction, operand_map
+from mlc.kernels.common.frame import defining_op
 
 OPAQUE = {
     "mlc.sort", "mlc.topk", "mlc.scan", "mlc.nonzero", "mlc.unique", "mlc.nms", "mlc.scatter_elements",
@@ -69,9 +70,7 @@ def is_identity(op: ir.Operation, operand: int) -> bool:
         return False
     exprs = list(operand_map(op, operand).results)
     rank = len(op.attributes["iterator_types"])
-    return len(exprs) == rank and all(
-        isinstance(e, ir.AffineDimExpr) and e.position == i for i, e in enumerate(exprs)
-    )
+    return len(exprs) == rank and all(isinstance(e, ir.AffineDimExpr) and e.position == i for i, e in enumerate(exprs))
 
 
 def has_identity_output(op: ir.Operation) -> bool:
@@ -80,6 +79,19 @@ def has_identity_output(op: ir.Operation) -> bool:
         return True
     count = len(op.operands) - len(op.results)
     return all(is_identity(op, count + i) for i in range(len(op.results)))
+
+
+def is_leaf(op: ir.Operation) -> bool:
+    """Is `op`, of this block or one around it, cloned into the kernels that use it?"""
+    if op.name in LEAVES:
+        return op.name in ("tensor.empty", "linalg.fill") or is_splat(op)
+    return _is_scalar_arithmetic(op)
+
+
+def leaf_of(value: ir.Value) -> ir.Operation | None:
+    """The leaf that defines `value`, if one does."""
+    op = defining_op(value)
+    return op if op is not None and is_leaf(op) else None
 
 
 class BlockGraph:
@@ -111,10 +123,7 @@ class BlockGraph:
 
     def is_leaf(self, n: int) -> bool:
         """Is operation `n` cloned into its users' kernels?"""
-        op = self.ops[n]
-        if op.name in LEAVES:
-            return op.name in ("tensor.empty", "linalg.fill") or is_splat(op)
-        return _is_scalar_arithmetic(op)
+        return is_leaf(self.ops[n])
 
     def new_cluster(self, ops: Iterable[int], kind: str) -> int:
         """A cluster of `ops`; `kind` is `contraction`, `reduction`, `rows`, `elementwise` or `opaque`."""

@@ -21,7 +21,7 @@ from mlc.kernels.common.analysis import is_contraction
 from mlc.kernels.common.evaluate import is_reduction
 from mlc.kernels.common.frame import defining_op
 from mlc.passes.base import Pass
-from mlc.passes.fuse.graph import OPAQUE, BlockGraph, captured
+from mlc.passes.fuse.graph import OPAQUE, BlockGraph, captured, leaf_of
 from mlc.passes.fuse.plan_fusion import _blocks
 
 
@@ -81,7 +81,7 @@ class OutlineKernels(Pass):
         with _root(ops).location:
             destinations = [_destination(r) for r in outputs]
             name = next(self.names)
-            self._kernel(name, graph, ops, inputs, outputs)
+            self._kernel(name, ops, inputs, outputs)
             results = m.launch(name, inputs, destinations)
         for old, new in zip(outputs, results, strict=True):
             old.replace_all_uses_with(new)
@@ -89,7 +89,6 @@ class OutlineKernels(Pass):
     def _kernel(
         self,
         name: str,
-        graph: BlockGraph,
         ops: list[ir.Operation],
         inputs: list[ir.Value],
         outputs: list[ir.Value],
@@ -108,7 +107,7 @@ class OutlineKernels(Pass):
         targets = dict(zip(outputs, arguments[len(inputs) :], strict=True))
         with ir.InsertionPoint(entry):
             for op in ops:
-                _clone(op, mapping, targets, graph)
+                _clone(op, mapping, targets)
             func.ReturnOp([mapping[v] for v in outputs])
 
 
@@ -177,8 +176,9 @@ def _inputs(graph: BlockGraph, numbers: list[int]) -> list[ir.Value]:
             producer = graph.producer(value)
             if producer is not None and producer in inside:
                 continue
-            if producer is not None and graph.is_leaf(producer):
-                visit(graph.ops[producer])
+            leaf = leaf_of(value)
+            if leaf is not None:
+                visit(leaf)
             else:
                 seen[value] = None
 
@@ -200,14 +200,12 @@ def _root(ops: list[ir.Operation]) -> ir.Operation:
     return ops[0]
 
 
-def _clone(
-    op: ir.Operation, mapping: dict[ir.Value, ir.Value], targets: dict[ir.Value, ir.Value], graph: BlockGraph
-) -> None:
+def _clone(op: ir.Operation, mapping: dict[ir.Value, ir.Value], targets: dict[ir.Value, ir.Value]) -> None:
     """Clone `op` at the insertion point with its operands mapped; results in `targets` are written there."""
     for value in captured(op):
-        producer = graph.producer(value)
-        if value not in mapping and producer is not None and graph.is_leaf(producer):
-            _clone(graph.ops[producer], mapping, {}, graph)
+        leaf = leaf_of(value)
+        if value not in mapping and leaf is not None:
+            _clone(leaf, mapping, {})
     clone = op.clone()
     _remap(clone, mapping)
     if "mlc.cluster" in clone.attributes:

@@ -103,9 +103,7 @@ def test_error_of_pairs(name: str) -> None:
     for operands in ulp.pairs(np.random.default_rng(2), 1 << 18):
         error = ulp.ulp_error(compiled(name)(*operands), ulp.reference(name, operands))
         at = int(np.argmax(error))
-        assert error[at] <= LIMITS[name], (
-            f"{name}{tuple(float(o[at]) for o in operands)}: {error[at]:.3f} ulp"
-        )
+        assert error[at] <= LIMITS[name], f"{name}{tuple(float(o[at]) for o in operands)}: {error[at]:.3f} ulp"
 
 
 def test_sine_near_multiples_of_half_pi() -> None:
@@ -252,9 +250,7 @@ def emitted_power(exponent: float) -> ir.Module:
             function = func.FuncOp("f", ([type_], [type_]))
         with ir.InsertionPoint(function.add_entry_block()):
             splat = ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(ir.F32Type.get(), exponent))
-            power = vector_math.expand(
-                "math.powf", [function.arguments[0], arith.ConstantOp(type_, splat).result]
-            )
+            power = vector_math.expand("math.powf", [function.arguments[0], arith.ConstantOp(type_, splat).result])
             func.ReturnOp([power])
         return module
 

@@ -157,7 +157,9 @@ def test_row_patterns(tmp_path: Path, shape: str) -> None:
     check(tmp_path, body, [t, w], [t, t], [(draw(e) * 4, draw((width,))) for e in extents], 5e-6)
 
 
-@pytest.mark.parametrize("m, n, k", [(1, 1, 1), (1, 64, 3), (5, 7, 9), (6, 64, 16), (13, 100, 33), (64, 48, 20), (7, 200, 1)])
+@pytest.mark.parametrize(
+    "m, n, k", [(1, 1, 1), (1, 64, 3), (5, 7, 9), (6, 64, 16), (13, 100, 33), (64, 48, 20), (7, 200, 1)]
+)
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_matmul_of_any_size(tmp_path: Path, m: int, n: int, k: int, dynamic: bool) -> None:
     rows, columns = ("?", "?") if dynamic else (str(m), str(n))
