@@ -240,6 +240,15 @@ def _byte_memref(type_: ir.Type) -> ir.Type:
     return type_
 
 
+def _retype_global(op: ir.Operation) -> None:
+    type_ = ir.TypeAttr(op.attributes["type"]).value
+    if _byte_memref(type_) == type_:
+        return
+    values = np.asarray(dense_array(ir.DenseElementsAttr(op.attributes["initial_value"]))).astype(np.int8)
+    op.attributes["type"] = ir.TypeAttr.get(_byte_memref(type_))
+    op.attributes["initial_value"] = ir.DenseElementsAttr.get(np.ascontiguousarray(values))
+
+
 def _store_bools_as_bytes(module: ir.Module) -> None:
     """LLVM has no memory of `i1`: loads compare a byte with zero, stores extend."""
     found: list[ir.Operation] = []
@@ -258,6 +267,8 @@ def _store_bools_as_bytes(module: ir.Module) -> None:
             type_ = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value)
             types = [[_byte_memref(t) for t in ts] for ts in (type_.inputs, type_.results)]
             op.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*types))
+        if op.name == "memref.global":
+            _retype_global(op)
         for result in op.results:
             result.set_type(_byte_memref(result.type))
     for op in found:
