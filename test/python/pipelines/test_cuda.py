@@ -1,0 +1,28 @@
+"""The list of phases for NVIDIA GPUs: complete, shared with the CPU up to the kernels, and every pass in it exists."""
+
+from __future__ import annotations
+
+import pytest
+from mlir import ir
+from mlir.passmanager import PassManager
+
+import mlc.compiler_setup
+from mlc import _native
+from mlc.driver import CUDA_PHASES
+from mlc.pipelines import cpu
+from mlc.pipelines.cuda import SHARED, phases
+from mlc.targets.cpu import resolve
+from mlc.targets.nvidia import NAMED
+
+HOST = resolve("native", _native.host_info())
+
+
+@pytest.mark.parametrize("chip", NAMED)
+def test_phases_and_passes(chip: str) -> None:
+    listed = phases(NAMED[chip], HOST)
+    assert tuple(name for name, _ in listed) == CUDA_PHASES
+    assert listed[: len(SHARED)] == cpu.phases(HOST)[: len(SHARED)]
+    with ir.Context():
+        for _, passes in listed:
+            for text in passes:
+                PassManager.parse(f"builtin.module({text})")
