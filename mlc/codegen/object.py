@@ -252,7 +252,10 @@ def compile_units(
 
     workers = max(1, min(jobs or len(os.sched_getaffinity(0)), len(units)))
     with ThreadPoolExecutor(workers, thread_name_prefix="mlc-codegen") as pool:
-        futures = [pool.submit(one, unit) for unit in units]
+        # The longest first: none of them should be the last one running.
+        order = sorted(range(len(units)), key=lambda i: -len(units[i].text))
+        submitted = {i: pool.submit(one, units[i]) for i in order}
+        futures = [submitted[i] for i in range(len(units))]
         try:
             for future in as_completed(futures):
                 compiled = future.result()
