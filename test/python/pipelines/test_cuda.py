@@ -6,7 +6,7 @@ import pytest
 from mlir import ir
 from mlir.passmanager import PassManager
 
-import mlc.compiler_setup
+import mlc.compiler_setup  # noqa: F401
 from mlc import _native
 from mlc.driver import CUDA_PHASES
 from mlc.pipelines import cpu
