@@ -335,7 +335,8 @@ def execute(module: ir.Module, inputs: Sequence[np.ndarray]) -> list[np.ndarray]
         _fields_ = [(f"r{i}", d) for i, d in enumerate(descriptors)]
 
     results = Results()
-    holders = [_ranked(a) for a in inputs]
+    arrays = [np.array(a, order="C") for a in inputs]  # alive until the call is over
+    holders = [rt.get_ranked_memref_descriptor(a) for a in arrays]
     pointers = [ctypes.pointer(ctypes.pointer(h)) for h in holders]
     engine.invoke(name, ctypes.pointer(ctypes.pointer(results)), *pointers)
     pointers = [ctypes.pointer(getattr(results, f"r{i}")) for i in range(len(types))]
@@ -348,10 +349,6 @@ def _to_numpy(pointer: Any, type_: ir.RankedTensorType) -> np.ndarray:
     # The bindings cannot read a descriptor without dimensions.
     array = np.ctypeslib.as_array(pointer[0].aligned, (1,)).copy()
     return rt.to_numpy(array).reshape(())
-
-
-def _ranked(array: np.ndarray) -> Any:
-    return rt.get_ranked_memref_descriptor(np.ascontiguousarray(array).reshape(array.shape))
 
 
 def _descriptor_type(type_: ir.RankedTensorType) -> Any:

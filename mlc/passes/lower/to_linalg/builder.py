@@ -171,6 +171,8 @@ def pointwise(
 ) -> ir.Value:
     """One result element for each iteration point, from the elements of `sources`."""
     rank = len(sizes)
+    if any(isinstance(s, int) and s == 0 for s in sizes):
+        return empty(sizes, element_type)
     return generic([empty(sizes, element_type)], [dims(rank)], "p" * rank, sources, lambda args: body(args[:-1]))[0]
 
 
