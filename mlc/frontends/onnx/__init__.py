@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import onnx
 from mlir import ir
@@ -40,7 +41,7 @@ def import_model(
     """
     model = load.load(source)
     nodes = _checked(model)
-    with context, ir.Location.name(model.title):
+    with context, ir.Location.name(Path(model.title).name):
         module = ir.Module.create()
         importer = GraphImporter(model, Builder(store))
         arguments = _arguments(model, dict(input_shapes or {}), dict(dims or {}))

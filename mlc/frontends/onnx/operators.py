@@ -11,6 +11,7 @@ FAMILIES = (
     "elementwise",
     "indexing",
     "linalg",
+    "ml",
     "normalization",
     "pool",
     "quantization",
@@ -20,6 +21,7 @@ FAMILIES = (
     "sequence",
     "shape",
     "signal",
+    "training",
     "vision",
 )
 
