@@ -22,7 +22,7 @@ def Mlc_Dialect : Dialect {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
 }
 
-//===- Types --------------------------------------------------------------------------------------------------------===//
+//===- Types --------------------------------------------------------------===//
 
 class Mlc_Type<string cppName, string keyword, list<Trait> traits = []> : TypeDef<Mlc_Dialect, cppName, traits> {
   let mnemonic = keyword;
@@ -53,7 +53,7 @@ def Mlc_FloatTensor : AnyTypeOf<[RankedTensorOf<[AnyFloat]>], "ranked tensor of 
 class Mlc_Scalar<list<Type> elements, string what>
     : AnyTypeOf<[0DTensorOf<elements>], "rank-0 tensor of " # what, "::mlir::RankedTensorType">;
 
-//===- Attributes ---------------------------------------------------------------------------------------------------===//
+//===- Attributes ---------------------------------------------------------===//
 
 // A string out of a fixed set. Operations print it as a bare keyword where it names their variant.
 class Mlc_Kind<list<string> names>
@@ -66,13 +66,14 @@ class Mlc_Kind<list<string> names>
 // `unsigned` cannot be a C++ member name: ODS says `is_unsigned`, and the build renames the attribute in the generated
 // code (cmake/RenameAttributes.cmake), so that IR and Python see `unsigned`.
 
-//===- Operation base classes ---------------------------------------------------------------------------------------===//
+//===- Operation base classes ---------------------------------------------===//
 
 def Mlc_DimOpInterface : OpInterface<"DimOpInterface"> {
   let cppNamespace = "::mlc";
   let description = "Result extents as affine expressions over operand extents; the one source of all shape logic.";
   let methods = [InterfaceMethod<"Derives the results in `env`", "::llvm::LogicalResult", "computeDims",
                                  (ins "::mlc::DimEnv &":$env)>];
+  let verify = "return ::mlc::verifyShapes($_op);";
 }
 
 defvar Mlc_DimDeclarations = [{
@@ -90,10 +91,6 @@ class Mlc_Op<string mnemonic, list<Trait> traits = []> : Op<Mlc_Dialect, mnemoni
 class Mlc_TypedOp<string mnemonic, list<Trait> traits = []>
     : Mlc_Op<mnemonic, !listconcat([Pure, ReifyRankedShapedTypeOpInterface, Mlc_DimOpInterface], traits)> {
   let extraClassDeclaration = Mlc_DimDeclarations;
-  let hasVerifier = 1;
-  let extraClassDefinition = [{
-    ::llvm::LogicalResult $cppClass::verify() { return ::mlc::verifyShapes(getOperation()); }
-  }];
 }
 
 // A pure operation whose result types follow from its operands and attributes.
@@ -109,6 +106,12 @@ class Mlc_InferOp<string mnemonic, list<Trait> traits = []>
       if (::mlir::failed(inferDims(Adaptor(operands, attributes, properties, regions), env)))
         return ::mlir::failure();
       return env.resultTypes(types);
+    }
+    /// Used by the verifier of InferTypeOpInterface only, whose work DimOpInterface does with better messages.
+    static ::llvm::LogicalResult refineReturnTypes(::mlir::MLIRContext *, std::optional<::mlir::Location>,
+                                                   ::mlir::ValueRange, ::mlir::DictionaryAttr, ::mlir::OpaqueProperties,
+                                                   ::mlir::RegionRange, ::llvm::SmallVectorImpl<::mlir::Type> &) {
+      return ::mlir::success();
     }
     static bool isCompatibleReturnTypes(::mlir::TypeRange lhs, ::mlir::TypeRange rhs) {
       return ::mlc::areCompatible(lhs, rhs);

@@ -6,7 +6,7 @@ A mixed size is an int or an `index` value. All builders take `loc` and `ip` lik
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 import numpy as np
 from mlir import ir
@@ -15,14 +15,33 @@ from mlc import _native
 
 from . import _mlc_ops_gen as _gen
 
-MixedSize = Union[int, ir.Value]
+__all__ = [
+    "bitcast",
+    "broadcast",
+    "buffer",
+    "cast",
+    "constant",
+    "extern",
+    "iota",
+    "launch",
+    "pad",
+    "random",
+    "reshape",
+    "resize",
+    "sequence_make",
+    "slice",
+    "split_mixed",
+    "weight",
+]
+
+MixedSize: TypeAlias = "int | ir.Value"
 DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
 def split_mixed(sizes: Sequence[MixedSize]) -> tuple[list[ir.Value], list[int]]:
     """The dynamic operands of a mixed list, and its static part with `DYNAMIC` in their places."""
     dynamic = [_value(size) for size in sizes if not _is_static(size)]
-    return dynamic, [int(size) if _is_static(size) else DYNAMIC for size in sizes]  # type: ignore[arg-type]
+    return dynamic, [int(size) if _is_static(size) else DYNAMIC for size in sizes]
 
 
 def _is_static(size: MixedSize) -> bool:
@@ -39,7 +58,7 @@ def _shape(value: Any) -> list[int]:
 
 
 def _tensor(sizes: Sequence[int], element_type: ir.Type) -> ir.Type:
-    return ir.RankedTensorType.get(list(sizes), element_type)
+    return ir.RankedTensorType.get(list(sizes), element_type, loc=ir.Location.unknown())
 
 
 def cast(input: Any, element_type: ir.Type, **kwargs: Any) -> ir.Value:
@@ -162,7 +181,11 @@ def constant(value: Any, **kwargs: Any) -> ir.Value:
 
 
 def elements(array: np.ndarray) -> ir.Attribute:
-    """The dense elements of an array of NumPy or ml_dtypes; integers become signless, bool `i1`."""
+    """The dense elements of an array of NumPy or ml_dtypes; integers become signless, bool `i1`, text `!mlc.str`."""
+    if array.dtype.kind in "OSU":
+        string = _native.StrType.get()
+        texts = [ir.StringAttr.get_typed(string, _text(entry)) for entry in array.reshape(-1)]
+        return ir.DenseElementsAttr.get(texts, _tensor(array.shape, string))
     type, shape = element_type(array.dtype), list(array.shape)
     array = np.ascontiguousarray(array)  # (turns rank 0 into 1)
     if array.dtype == np.bool_:
@@ -172,6 +195,10 @@ def elements(array: np.ndarray) -> ir.Attribute:
         return ir.DenseElementsAttr.get(packed, type=type, shape=shape)
     bits = array.view(f"u{array.dtype.itemsize}")  # a buffer cannot carry ml_dtypes
     return ir.DenseElementsAttr.get(bits, type=type, shape=shape)
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 _FLOATS = {
@@ -191,6 +218,8 @@ _FLOATS = {
 def element_type(dtype: Any) -> ir.Type:
     """The builtin element type of a NumPy or ml_dtypes dtype or its name."""
     name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
+    if name == "object" or name.startswith(("str", "bytes")):
+        return _native.StrType.get()
     if name in _FLOATS:
         return _FLOATS[name].get()
     if name in ("bool", "bool_"):

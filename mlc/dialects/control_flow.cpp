@@ -8,7 +8,8 @@ namespace {
 struct DropHolding : OpRewritePattern<CheckOp> {
   using OpRewritePattern::OpRewritePattern;
 
-  LogicalResult matchAndRewrite(CheckOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(CheckOp op,
+                                PatternRewriter &rewriter) const override {
     if (!matchPattern(op.getCondition(), m_One()))
       return failure();
     rewriter.eraseOp(op);
@@ -17,6 +18,7 @@ struct DropHolding : OpRewritePattern<CheckOp> {
 };
 } // namespace
 
-void CheckOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+void CheckOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                          MLIRContext *context) {
   patterns.add<DropHolding>(context);
 }

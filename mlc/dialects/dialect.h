@@ -26,10 +26,15 @@
 
 namespace mlc {
 
-/// Attribute values with their default where the attribute is absent: operations built from Python have their defaults
-/// filled in only after type inference.
-inline bool flag(mlir::BoolAttr attr, bool byDefault = false) { return attr ? attr.getValue() : byDefault; }
-inline int64_t number(mlir::IntegerAttr attr, int64_t byDefault) { return attr ? attr.getInt() : byDefault; }
+/// Attribute values with their default where the attribute is absent:
+/// operations built from Python have their defaults filled in only after type
+/// inference.
+inline bool flag(mlir::BoolAttr attr, bool byDefault = false) {
+  return attr ? attr.getValue() : byDefault;
+}
+inline int64_t number(mlir::IntegerAttr attr, int64_t byDefault) {
+  return attr ? attr.getInt() : byDefault;
+}
 inline llvm::StringRef text(mlir::StringAttr attr, llvm::StringRef byDefault) {
   return attr ? attr.getValue() : byDefault;
 }

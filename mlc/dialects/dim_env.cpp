@@ -6,7 +6,7 @@
 using namespace mlir;
 using namespace mlc;
 
-//===- Dim ----------------------------------------------------------------------------------------------------------===//
+//===- Dim ----------------------------------------------------------------===//
 
 std::optional<int64_t> Dim::getConstant() const {
   if (auto constant = dyn_cast_or_null<AffineConstantExpr>(expr))
@@ -15,16 +15,27 @@ std::optional<int64_t> Dim::getConstant() const {
 }
 
 namespace mlc {
-Dim operator+(const Dim &lhs, const Dim &rhs) { return lhs && rhs ? Dim(lhs.expr + rhs.expr) : Dim(); }
-Dim operator-(const Dim &lhs, const Dim &rhs) { return lhs && rhs ? Dim(lhs.expr - rhs.expr) : Dim(); }
-Dim operator*(const Dim &lhs, int64_t rhs) { return lhs ? Dim(lhs.expr * rhs) : Dim(); }
-Dim operator+(const Dim &lhs, int64_t rhs) { return lhs ? Dim(lhs.expr + rhs) : Dim(); }
-Dim floorDiv(const Dim &lhs, int64_t rhs) { return lhs ? Dim(lhs.expr.floorDiv(rhs)) : Dim(); }
+Dim operator+(const Dim &lhs, const Dim &rhs) {
+  return lhs && rhs ? Dim(lhs.expr + rhs.expr) : Dim();
+}
+Dim operator-(const Dim &lhs, const Dim &rhs) {
+  return lhs && rhs ? Dim(lhs.expr - rhs.expr) : Dim();
+}
+Dim operator*(const Dim &lhs, int64_t rhs) {
+  return lhs ? Dim(lhs.expr * rhs) : Dim();
+}
+Dim operator+(const Dim &lhs, int64_t rhs) {
+  return lhs ? Dim(lhs.expr + rhs) : Dim();
+}
+Dim floorDiv(const Dim &lhs, int64_t rhs) {
+  return lhs ? Dim(lhs.expr.floorDiv(rhs)) : Dim();
+}
 } // namespace mlc
 
-//===- DimEnv -------------------------------------------------------------------------------------------------------===//
+//===- DimEnv -------------------------------------------------------------===//
 
-DimEnv::DimEnv(MLIRContext *context, std::optional<Location> location, StringRef opName, ValueRange operands)
+DimEnv::DimEnv(MLIRContext *context, std::optional<Location> location,
+               StringRef opName, ValueRange operands)
     : context(context), location(location), opName(opName) {
   auto symbol = [&](Value value, int64_t dim) {
     symbols.push_back({value, dim});
@@ -33,20 +44,25 @@ DimEnv::DimEnv(MLIRContext *context, std::optional<Location> location, StringRef
   for (Value operand : operands) {
     if (shapes.count(operand) || indices.count(operand))
       continue;
-    if (auto type = dyn_cast<ShapedType>(operand.getType()); type && type.hasRank()) {
+    if (auto type = dyn_cast<ShapedType>(operand.getType());
+        type && type.hasRank()) {
       Dims dims;
       for (auto [i, extent] : llvm::enumerate(type.getShape()))
-        dims.push_back(ShapedType::isDynamic(extent) ? Dim(symbol(operand, i)) : constant(extent));
+        dims.push_back(ShapedType::isDynamic(extent) ? Dim(symbol(operand, i))
+                                                     : constant(extent));
       shapes[operand] = std::move(dims);
     } else if (operand.getType().isIndex()) {
       std::optional<int64_t> value = getConstantIntValue(operand);
-      indices[operand] = value ? getAffineConstantExpr(*value, context) : symbol(operand, -1);
+      indices[operand] =
+          value ? getAffineConstantExpr(*value, context) : symbol(operand, -1);
     }
   }
 }
 
-DimEnv::DimEnv(Operation *op, ArrayRef<Dims> givenShapes, ArrayRef<AffineExpr> givenIndices)
-    : context(op->getContext()), location(op->getLoc()), opName(op->getName().getStringRef()) {
+DimEnv::DimEnv(Operation *op, ArrayRef<Dims> givenShapes,
+               ArrayRef<AffineExpr> givenIndices)
+    : context(op->getContext()), location(op->getLoc()),
+      opName(op->getName().getStringRef()) {
   for (Value operand : op->getOperands()) {
     if (isa<ShapedType>(operand.getType()) && !givenShapes.empty()) {
       shapes[operand] = givenShapes.front();
@@ -58,7 +74,8 @@ DimEnv::DimEnv(Operation *op, ArrayRef<Dims> givenShapes, ArrayRef<AffineExpr> g
   }
 }
 
-LogicalResult DimEnv::mixed(DenseI64ArrayAttr statics, ValueRange dynamic, StringRef what, Dims &out) {
+LogicalResult DimEnv::mixed(DenseI64ArrayAttr statics, ValueRange dynamic,
+                            StringRef what, Dims &out) {
   size_t used = 0;
   for (int64_t entry : list(statics)) {
     if (!ShapedType::isDynamic(entry))
@@ -66,11 +83,12 @@ LogicalResult DimEnv::mixed(DenseI64ArrayAttr statics, ValueRange dynamic, Strin
     else if (used < dynamic.size())
       out.push_back(index(dynamic[used++]));
     else
-      return error("static_" + what + " has more dynamic entries than the " + Twine(dynamic.size()) + " operands of " +
-                   what);
+      return error("static_" + what + " has more dynamic entries than the " +
+                   Twine(dynamic.size()) + " operands of " + what);
   }
   if (used != dynamic.size())
-    return error("static_" + what + " has " + Twine(used) + " dynamic entries, but " + what + " has " +
+    return error("static_" + what + " has " + Twine(used) +
+                 " dynamic entries, but " + what + " has " +
                  Twine(dynamic.size()) + " operands");
   return success();
 }
@@ -92,7 +110,8 @@ LogicalResult DimEnv::broadcast(const Dim &lhs, const Dim &rhs, Dim &out) {
         out = Dim();
         return success();
       }
-      ArrayRef<AffineExpr> parts = *dim ? ArrayRef(dim->expr) : ArrayRef(dim->broadcast);
+      ArrayRef<AffineExpr> parts =
+          *dim ? ArrayRef(dim->expr) : ArrayRef(dim->broadcast);
       for (AffineExpr part : parts)
         if (!llvm::is_contained(both.broadcast, part))
           both.broadcast.push_back(part);
@@ -102,7 +121,8 @@ LogicalResult DimEnv::broadcast(const Dim &lhs, const Dim &rhs, Dim &out) {
   return success();
 }
 
-LogicalResult DimEnv::broadcast(ArrayRef<Dim> lhs, ArrayRef<Dim> rhs, Dims &out) {
+LogicalResult DimEnv::broadcast(ArrayRef<Dim> lhs, ArrayRef<Dim> rhs,
+                                Dims &out) {
   size_t rank = std::max(lhs.size(), rhs.size());
   out.assign(rank, Dim());
   for (size_t i = 0; i < rank; ++i) {
@@ -112,30 +132,44 @@ LogicalResult DimEnv::broadcast(ArrayRef<Dim> lhs, ArrayRef<Dim> rhs, Dims &out)
     else if (i < skipRight)
       out[i] = lhs[i - skipLeft];
     else if (failed(broadcast(lhs[i - skipLeft], rhs[i - skipRight], out[i])))
-      return error("shapes " + shapeText(lhs) + " and " + shapeText(rhs) + " do not broadcast");
+      return error("shapes " + shapeText(lhs) + " and " + shapeText(rhs) +
+                   " do not broadcast");
   }
   return success();
 }
 
-LogicalResult DimEnv::expectEqual(const Dim &lhs, const Dim &rhs, const Twine &what) {
+LogicalResult DimEnv::expectEqual(const Dim &lhs, const Dim &rhs,
+                                  const Twine &what) {
   std::optional<int64_t> left = lhs.getConstant(), right = rhs.getConstant();
   if (left && right && *left != *right)
     return error(what + " differ: " + Twine(*left) + " and " + Twine(*right));
   return success();
 }
 
-LogicalResult DimEnv::expectRank(Value tensor, int64_t rank, const Twine &what) {
+LogicalResult DimEnv::expectRank(Value tensor, int64_t rank,
+                                 const Twine &what) {
   const Dims &dims = shape(tensor);
   if (static_cast<int64_t>(dims.size()) != rank)
-    return error(what + " must have rank " + Twine(rank) + ", but its shape is " + shapeText(dims));
+    return error(what + " must have rank " + Twine(rank) +
+                 ", but its shape is " + shapeText(dims));
   return success();
+}
+
+LogicalResult DimEnv::expectSameElements(Value lhs, Value rhs) {
+  Type left = elementTypeOf(lhs), right = elementTypeOf(rhs);
+  if (left == right)
+    return success();
+  std::string text;
+  llvm::raw_string_ostream(text) << left << " and " << right;
+  return error("needs operands of one element type, not " + text);
 }
 
 LogicalResult DimEnv::expectAxis(IntegerAttr axis, int64_t rank) {
   if (!axis)
     return error("axis is missing");
   if (axis.getInt() < 0 || axis.getInt() >= rank)
-    return error("axis " + Twine(axis.getInt()) + " is out of range for rank " + Twine(rank));
+    return error("axis " + Twine(axis.getInt()) + " is out of range for rank " +
+                 Twine(rank));
   return success();
 }
 
@@ -153,28 +187,41 @@ static int64_t extentOf(const Dim &dim) {
   return constant && *constant >= 0 ? *constant : ShapedType::kDynamic;
 }
 
+LogicalResult DimEnv::checkExtents(const Result &result) const {
+  for (const Dim &dim : result.dims)
+    if (std::optional<int64_t> constant = dim.getConstant();
+        constant && *constant < 0)
+      return error("the result shape " + shapeText(result.dims) +
+                   " has a negative extent");
+  return success();
+}
+
 LogicalResult DimEnv::resultTypes(SmallVectorImpl<Type> &types) const {
   for (const Result &result : results) {
-    SmallVector<int64_t> extents = llvm::map_to_vector(result.dims, extentOf);
-    for (auto [extent, dim] : llvm::zip(extents, result.dims))
-      if (std::optional<int64_t> constant = dim.getConstant(); constant && *constant < 0)
-        return error("the result shape " + shapeText(result.dims) + " has a negative extent");
-    types.push_back(RankedTensorType::get(extents, result.elementType));
+    if (failed(checkExtents(result)))
+      return failure();
+    types.push_back(RankedTensorType::get(
+        llvm::map_to_vector(result.dims, extentOf), result.elementType));
   }
   return success();
 }
 
-//===- Helpers and the users of computeDims -------------------------------------------------------------------------===//
+//===- Helpers and the users of computeDims -------------------------------===//
 
-Type mlc::elementTypeOf(Value tensor) { return cast<ShapedType>(tensor.getType()).getElementType(); }
+Type mlc::elementTypeOf(Value tensor) {
+  return cast<ShapedType>(tensor.getType()).getElementType();
+}
 
 std::string mlc::shapeText(ArrayRef<Dim> dims) {
   if (dims.empty())
     return "[]";
   return llvm::join(llvm::map_range(dims,
                                     [](const Dim &dim) {
-                                      std::optional<int64_t> constant = dim.getConstant();
-                                      return constant ? std::to_string(*constant) : std::string("?");
+                                      std::optional<int64_t> constant =
+                                          dim.getConstant();
+                                      return constant
+                                                 ? std::to_string(*constant)
+                                                 : std::string("?");
                                     }),
                     "x");
 }
@@ -184,23 +231,33 @@ bool mlc::areCompatible(TypeRange lhs, TypeRange rhs) {
     return false;
   return llvm::all_of(llvm::zip(lhs, rhs), [](auto pair) {
     auto [left, right] = pair;
-    auto leftShaped = dyn_cast<RankedTensorType>(left), rightShaped = dyn_cast<RankedTensorType>(right);
+    auto leftShaped = dyn_cast<RankedTensorType>(left),
+         rightShaped = dyn_cast<RankedTensorType>(right);
     if (!leftShaped || !rightShaped)
       return left == right;
     return leftShaped.getElementType() == rightShaped.getElementType() &&
-           succeeded(verifyCompatibleShape(leftShaped.getShape(), rightShaped.getShape()));
+           succeeded(verifyCompatibleShape(leftShaped.getShape(),
+                                           rightShaped.getShape()));
   });
 }
 
 LogicalResult mlc::verifyShapes(Operation *op) {
-  DimEnv env(op->getContext(), op->getLoc(), op->getName().getStringRef(), op->getOperands());
+  DimEnv env(op->getContext(), op->getLoc(), op->getName().getStringRef(),
+             op->getOperands());
   if (failed(cast<DimOpInterface>(op).computeDims(env)))
     return failure();
-  for (auto [result, derived] : llvm::zip_equal(op->getResults(), env.getResults())) {
+  for (auto [result, derived] :
+       llvm::zip_equal(op->getResults(), env.getResults())) {
     auto type = cast<RankedTensorType>(result.getType());
-    SmallVector<int64_t> extents = llvm::map_to_vector(derived.dims, extentOf);
-    if (failed(verifyCompatibleShape(type.getShape(), extents)))
-      return op->emitOpError("has the result type ") << type << ", but its shape is " << shapeText(derived.dims);
+    if (failed(env.checkExtents(derived)))
+      return failure();
+    Type element =
+        derived.elementType ? derived.elementType : type.getElementType();
+    auto expected = RankedTensorType::get(
+        llvm::map_to_vector(derived.dims, extentOf), element);
+    if (!areCompatible(expected, type))
+      return op->emitOpError() << "has a result of type " << type
+                               << " where its operands give " << expected;
   }
   return success();
 }
@@ -223,7 +280,10 @@ public:
       return arith::ConstantIndexOp::create(builder, loc, constant.getValue());
     if (auto symbol = dyn_cast<AffineSymbolExpr>(expr)) {
       const DimEnv::Symbol &source = symbols[symbol.getPosition()];
-      return source.dim < 0 ? source.value : tensor::DimOp::create(builder, loc, source.value, source.dim).getResult();
+      return source.dim < 0
+                 ? source.value
+                 : tensor::DimOp::create(builder, loc, source.value, source.dim)
+                       .getResult();
     }
     auto binary = cast<AffineBinaryOpExpr>(expr);
     Value lhs = value(binary.getLHS()), rhs = value(binary.getRHS());
@@ -241,13 +301,15 @@ public:
     }
   }
 
-  /// The extent that several unknown ones broadcast to: the first that is not 1 (0 wins over 1, unlike a maximum).
+  /// The extent that several unknown ones broadcast to: the first that is not 1
+  /// (0 wins over 1, unlike a maximum).
   Value broadcast(ArrayRef<AffineExpr> parts) {
     Value extent = value(parts.front());
     Value one = arith::ConstantIndexOp::create(builder, loc, 1);
     for (AffineExpr part : parts.drop_front()) {
       Value other = value(part);
-      Value isOne = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, extent, one);
+      Value isOne = arith::CmpIOp::create(
+          builder, loc, arith::CmpIPredicate::eq, extent, one);
       extent = arith::SelectOp::create(builder, loc, isOne, other, extent);
     }
     return extent;
@@ -260,12 +322,15 @@ private:
 };
 } // namespace
 
-LogicalResult mlc::reifyShapes(Operation *op, OpBuilder &builder, ReifiedRankedShapedTypeDims &shapes) {
-  DimEnv env(op->getContext(), std::nullopt, op->getName().getStringRef(), op->getOperands());
+LogicalResult mlc::reifyShapes(Operation *op, OpBuilder &builder,
+                               ReifiedRankedShapedTypeDims &shapes) {
+  DimEnv env(op->getContext(), std::nullopt, op->getName().getStringRef(),
+             op->getOperands());
   if (failed(cast<DimOpInterface>(op).computeDims(env)))
     return failure();
   Expander expander(builder, op->getLoc(), env.getSymbols());
-  for (auto [result, derived] : llvm::zip_equal(op->getResults(), env.getResults())) {
+  for (auto [result, derived] :
+       llvm::zip_equal(op->getResults(), env.getResults())) {
     auto type = cast<RankedTensorType>(result.getType());
     SmallVector<OpFoldResult> extents;
     for (auto [i, dim] : llvm::enumerate(derived.dims)) {

@@ -1,6 +1,7 @@
-// Shape logic shared by type inference, verification, reification and the Python dimension analysis. Every operation
-// derives its result extents once, over affine expressions of its operands' extents; the four users differ only in what
-// the symbols stand for.
+// Shape logic shared by type inference, verification, reification and the
+// Python dimension analysis. Every operation derives its result extents once,
+// over affine expressions of its operands' extents; the four users differ only
+// in what the symbols stand for.
 #ifndef MLC_DIALECTS_DIM_ENV_H
 #define MLC_DIALECTS_DIM_ENV_H
 
@@ -14,7 +15,8 @@
 
 namespace mlc {
 
-/// One extent: an affine expression, or unknown (null). An unknown extent may still be the broadcast of known ones.
+/// One extent: an affine expression, or unknown (null). An unknown extent may
+/// still be the broadcast of known ones.
 class Dim {
 public:
   Dim() = default;
@@ -27,7 +29,9 @@ public:
   /// The extents whose broadcast this is; empty for any other unknown extent.
   llvm::ArrayRef<mlir::AffineExpr> getBroadcast() const { return broadcast; }
 
-  friend bool operator==(const Dim &lhs, const Dim &rhs) { return lhs.expr && lhs.expr == rhs.expr; }
+  friend bool operator==(const Dim &lhs, const Dim &rhs) {
+    return lhs.expr && lhs.expr == rhs.expr;
+  }
   friend Dim operator+(const Dim &lhs, const Dim &rhs);
   friend Dim operator-(const Dim &lhs, const Dim &rhs);
   friend Dim operator*(const Dim &lhs, int64_t rhs);
@@ -41,14 +45,18 @@ private:
 };
 using Dims = llvm::SmallVector<Dim, 6>;
 
-/// What is known about the operands of one operation, and the result extents derived from it.
+/// What is known about the operands of one operation, and the result extents
+/// derived from it.
 class DimEnv {
 public:
-  /// Every unknown extent and every `index` operand that is no constant becomes a symbol of its own.
-  DimEnv(mlir::MLIRContext *context, std::optional<mlir::Location> location, llvm::StringRef opName,
-         mlir::ValueRange operands);
-  /// Takes the extents of shaped operands and the values of `index` operands from the caller, in operand order.
-  DimEnv(mlir::Operation *op, llvm::ArrayRef<Dims> shapes, llvm::ArrayRef<mlir::AffineExpr> indices);
+  /// Every unknown extent and every `index` operand that is no constant becomes
+  /// a symbol of its own.
+  DimEnv(mlir::MLIRContext *context, std::optional<mlir::Location> location,
+         llvm::StringRef opName, mlir::ValueRange operands);
+  /// Takes the extents of shaped operands and the values of `index` operands
+  /// from the caller, in operand order.
+  DimEnv(mlir::Operation *op, llvm::ArrayRef<Dims> shapes,
+         llvm::ArrayRef<mlir::AffineExpr> indices);
 
   struct Symbol {
     mlir::Value value;
@@ -63,26 +71,44 @@ public:
   llvm::ArrayRef<Symbol> getSymbols() const { return symbols; }
   llvm::ArrayRef<Result> getResults() const { return results; }
 
-  const Dims &shape(mlir::Value tensor) const { return shapes.find(tensor)->second; }
+  const Dims &shape(mlir::Value tensor) const {
+    return shapes.find(tensor)->second;
+  }
   Dim index(mlir::Value value) const { return Dim(indices.lookup(value)); }
-  Dim constant(int64_t value) const { return Dim(mlir::getAffineConstantExpr(value, context)); }
-  /// The entries of a mixed list; null (with an error) where the list and its operands do not match.
-  llvm::LogicalResult mixed(mlir::DenseI64ArrayAttr statics, mlir::ValueRange dynamic, llvm::StringRef what, Dims &out);
+  Dim constant(int64_t value) const {
+    return Dim(mlir::getAffineConstantExpr(value, context));
+  }
+  /// The entries of a mixed list; null (with an error) where the list and its
+  /// operands do not match.
+  llvm::LogicalResult mixed(mlir::DenseI64ArrayAttr statics,
+                            mlir::ValueRange dynamic, llvm::StringRef what,
+                            Dims &out);
 
-  /// The extent both broadcast to; an error where two constants differ and neither is 1.
+  /// The extent both broadcast to; an error where two constants differ and
+  /// neither is 1.
   llvm::LogicalResult broadcast(const Dim &lhs, const Dim &rhs, Dim &out);
   /// NumPy broadcasting of whole shapes.
-  llvm::LogicalResult broadcast(llvm::ArrayRef<Dim> lhs, llvm::ArrayRef<Dim> rhs, Dims &out);
+  llvm::LogicalResult broadcast(llvm::ArrayRef<Dim> lhs,
+                                llvm::ArrayRef<Dim> rhs, Dims &out);
   /// An error that names both values unless they may be equal.
-  llvm::LogicalResult expectEqual(const Dim &lhs, const Dim &rhs, const llvm::Twine &what);
-  llvm::LogicalResult expectRank(mlir::Value tensor, int64_t rank, const llvm::Twine &what);
+  llvm::LogicalResult expectEqual(const Dim &lhs, const Dim &rhs,
+                                  const llvm::Twine &what);
+  llvm::LogicalResult expectRank(mlir::Value tensor, int64_t rank,
+                                 const llvm::Twine &what);
+  /// An error that names both element types unless they are the same.
+  llvm::LogicalResult expectSameElements(mlir::Value lhs, mlir::Value rhs);
   llvm::LogicalResult expectAxis(mlir::IntegerAttr axis, int64_t rank);
 
-  void addResult(Dims dims, mlir::Type elementType) { results.push_back({std::move(dims), elementType}); }
+  void addResult(Dims dims, mlir::Type elementType) {
+    results.push_back({std::move(dims), elementType});
+  }
   llvm::LogicalResult same(mlir::Value tensor, mlir::Type elementType = {});
 
   llvm::LogicalResult error(const llvm::Twine &message) const;
-  llvm::LogicalResult resultTypes(llvm::SmallVectorImpl<mlir::Type> &types) const;
+  /// An error where an extent is negative.
+  llvm::LogicalResult checkExtents(const Result &result) const;
+  llvm::LogicalResult
+  resultTypes(llvm::SmallVectorImpl<mlir::Type> &types) const;
 
 private:
   mlir::MLIRContext *context;

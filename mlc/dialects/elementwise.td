@@ -46,6 +46,7 @@ def Mlc_BinaryOp : Mlc_InferOp<"binary"> {
   }];
   let hasVerifier = 1;
   let hasFolder = 1;
+  let hasCanonicalizer = 1;
 }
 
 def Mlc_CompareOp : Mlc_InferOp<"compare"> {
@@ -58,6 +59,7 @@ def Mlc_CompareOp : Mlc_InferOp<"compare"> {
     custom<Keyword>($predicate) $lhs `,` $rhs attr-dict `:` custom<BinaryType>(type($lhs), type($rhs), type($result))
   }];
   let hasVerifier = 1;
+  let hasCanonicalizer = 1;
 }
 
 def Mlc_SelectOp : Mlc_InferOp<"select"> {
@@ -70,6 +72,7 @@ def Mlc_SelectOp : Mlc_InferOp<"select"> {
   }];
   let hasVerifier = 1;
   let hasFolder = 1;
+  let hasCanonicalizer = 1;
 }
 
 def Mlc_CastOp : Mlc_TypedOp<"cast"> {
@@ -89,6 +92,7 @@ def Mlc_BitcastOp : Mlc_TypedOp<"bitcast"> {
   let arguments = (ins Mlc_Tensor:$input);
   let results = (outs Mlc_Tensor:$result);
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1;
   let hasFolder = 1;
 }
 

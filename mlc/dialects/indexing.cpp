@@ -18,26 +18,34 @@ LogicalResult GatherOp::inferDims(Adaptor adaptor, DimEnv &env) {
 }
 
 LogicalResult GatherElementsOp::inferDims(Adaptor adaptor, DimEnv &env) {
-  const Dims &in = env.shape(adaptor.getInput()), &indices = env.shape(adaptor.getIndices());
+  const Dims &in = env.shape(adaptor.getInput()),
+             &indices = env.shape(adaptor.getIndices());
   if (in.size() != indices.size())
-    return env.error("needs input and indices of one rank, not " + shapeText(in) + " and " + shapeText(indices));
+    return env.error("needs input and indices of one rank, not " +
+                     shapeText(in) + " and " + shapeText(indices));
   if (failed(env.expectAxis(adaptor.getAxisAttr(), in.size())))
     return failure();
   return env.same(adaptor.getIndices(), elementTypeOf(adaptor.getInput()));
 }
 
 LogicalResult GatherNdOp::inferDims(Adaptor adaptor, DimEnv &env) {
-  const Dims &in = env.shape(adaptor.getInput()), &indices = env.shape(adaptor.getIndices());
-  std::string shapes = " of input " + shapeText(in) + " and indices " + shapeText(indices);
+  const Dims &in = env.shape(adaptor.getInput()),
+             &indices = env.shape(adaptor.getIndices());
+  std::string shapes =
+      " of input " + shapeText(in) + " and indices " + shapeText(indices);
   int64_t batch = number(adaptor.getBatchDimsAttr(), 0);
-  if (indices.empty() || batch < 0 || batch >= static_cast<int64_t>(indices.size()) ||
+  if (indices.empty() || batch < 0 ||
+      batch >= static_cast<int64_t>(indices.size()) ||
       batch > static_cast<int64_t>(in.size()))
-    return env.error("batch_dims " + Twine(batch) + " does not fit the shapes" + shapes);
+    return env.error("batch_dims " + Twine(batch) + " does not fit the shapes" +
+                     shapes);
   std::optional<int64_t> depth = indices.back().getConstant();
   if (!depth)
-    return env.error("the last extent of indices must be static" + shapes);
+    return env.error("needs a static last extent of indices, given the shapes" +
+                     shapes);
   if (batch + *depth > static_cast<int64_t>(in.size()))
-    return env.error("coordinates are longer than the rank" + shapes);
+    return env.error("has coordinates longer than the rank, given the shapes" +
+                     shapes);
   Dims out(indices.begin(), indices.end() - 1);
   out.append(in.begin() + batch + *depth, in.end());
   env.addResult(out, elementTypeOf(adaptor.getInput()));
@@ -45,13 +53,17 @@ LogicalResult GatherNdOp::inferDims(Adaptor adaptor, DimEnv &env) {
 }
 
 LogicalResult ScatterElementsOp::inferDims(Adaptor adaptor, DimEnv &env) {
-  const Dims &in = env.shape(adaptor.getInput()), &indices = env.shape(adaptor.getIndices()),
+  const Dims &in = env.shape(adaptor.getInput()),
+             &indices = env.shape(adaptor.getIndices()),
              &updates = env.shape(adaptor.getUpdates());
-  std::string shapes = shapeText(in) + ", " + shapeText(indices) + " and " + shapeText(updates);
+  std::string shapes =
+      shapeText(in) + ", " + shapeText(indices) + " and " + shapeText(updates);
   if (in.size() != indices.size() || in.size() != updates.size())
-    return env.error("needs input, indices and updates of one rank, not " + shapes);
+    return env.error("needs input, indices and updates of one rank, not " +
+                     shapes);
   for (auto [index, update] : llvm::zip(indices, updates))
-    if (failed(env.expectEqual(index, update, "extents of indices and updates in " + shapes)))
+    if (failed(env.expectEqual(index, update,
+                               "extents of indices and updates in " + shapes)))
       return failure();
   if (failed(env.expectAxis(adaptor.getAxisAttr(), in.size())))
     return failure();
@@ -59,19 +71,25 @@ LogicalResult ScatterElementsOp::inferDims(Adaptor adaptor, DimEnv &env) {
 }
 
 LogicalResult ScatterNdOp::inferDims(Adaptor adaptor, DimEnv &env) {
-  const Dims &in = env.shape(adaptor.getInput()), &indices = env.shape(adaptor.getIndices()),
+  const Dims &in = env.shape(adaptor.getInput()),
+             &indices = env.shape(adaptor.getIndices()),
              &updates = env.shape(adaptor.getUpdates());
-  std::string shapes =
-      " of input " + shapeText(in) + ", indices " + shapeText(indices) + " and updates " + shapeText(updates);
-  std::optional<int64_t> depth = indices.empty() ? std::nullopt : indices.back().getConstant();
+  std::string shapes = " of input " + shapeText(in) + ", indices " +
+                       shapeText(indices) + " and updates " +
+                       shapeText(updates);
+  std::optional<int64_t> depth =
+      indices.empty() ? std::nullopt : indices.back().getConstant();
   if (!depth)
-    return env.error("the last extent of indices must be static" + shapes);
+    return env.error("needs a static last extent of indices, given the shapes" +
+                     shapes);
   if (*depth > static_cast<int64_t>(in.size()))
-    return env.error("coordinates are longer than the rank" + shapes);
+    return env.error("has coordinates longer than the rank, given the shapes" +
+                     shapes);
   Dims expected(indices.begin(), indices.end() - 1);
   expected.append(in.begin() + *depth, in.end());
   if (expected.size() != updates.size())
-    return env.error("updates must have the shape " + shapeText(expected) + shapes);
+    return env.error("updates must have the shape " + shapeText(expected) +
+                     shapes);
   for (auto [left, right] : llvm::zip(expected, updates))
     if (failed(env.expectEqual(left, right, "extents of updates" + shapes)))
       return failure();
@@ -79,7 +97,8 @@ LogicalResult ScatterNdOp::inferDims(Adaptor adaptor, DimEnv &env) {
 }
 
 LogicalResult NonzeroOp::inferDims(Adaptor adaptor, DimEnv &env) {
-  env.addResult({env.constant(env.shape(adaptor.getInput()).size()), Dim()}, i64(env));
+  env.addResult({env.constant(env.shape(adaptor.getInput()).size()), Dim()},
+                i64(env));
   return success();
 }
 
@@ -88,10 +107,11 @@ LogicalResult TopkOp::inferDims(Adaptor adaptor, DimEnv &env) {
   if (failed(env.expectAxis(adaptor.getAxisAttr(), out.size())))
     return failure();
   Dim &dim = out[adaptor.getAxisAttr().getInt()];
-  std::optional<int64_t> extent = dim.getConstant(), k = env.index(adaptor.getK()).getConstant();
+  std::optional<int64_t> extent = dim.getConstant(),
+                         k = env.index(adaptor.getK()).getConstant();
   if (extent && k && *k > *extent)
-    return env.error("k = " + Twine(*k) + " is more than the extent " + Twine(*extent) + " of the axis in " +
-                     shapeText(out));
+    return env.error("k = " + Twine(*k) + " is more than the extent " +
+                     Twine(*extent) + " of the axis in " + shapeText(out));
   dim = env.index(adaptor.getK());
   env.addResult(out, elementTypeOf(adaptor.getInput()));
   env.addResult(out, i64(env));
@@ -99,9 +119,11 @@ LogicalResult TopkOp::inferDims(Adaptor adaptor, DimEnv &env) {
 }
 
 LogicalResult SortOp::inferDims(Adaptor adaptor, DimEnv &env) {
-  if (failed(env.expectAxis(adaptor.getAxisAttr(), env.shape(adaptor.getInput()).size())))
+  if (failed(env.expectAxis(adaptor.getAxisAttr(),
+                            env.shape(adaptor.getInput()).size())))
     return failure();
-  env.addResult(env.shape(adaptor.getInput()), elementTypeOf(adaptor.getInput()));
+  env.addResult(env.shape(adaptor.getInput()),
+                elementTypeOf(adaptor.getInput()));
   env.addResult(env.shape(adaptor.getInput()), i64(env));
   return success();
 }
@@ -121,9 +143,11 @@ LogicalResult OneHotOp::inferDims(Adaptor adaptor, DimEnv &env) {
   if (failed(env.expectAxis(adaptor.getAxisAttr(), out.size() + 1)))
     return failure();
   const Dims &values = env.shape(adaptor.getValues());
-  if (values.size() != 1 || (values[0].getConstant() && *values[0].getConstant() != 2))
+  if (values.size() != 1 ||
+      (values[0].getConstant() && *values[0].getConstant() != 2))
     return env.error("values must have the shape 2, not " + shapeText(values));
-  out.insert(out.begin() + adaptor.getAxisAttr().getInt(), env.index(adaptor.getDepth()));
+  out.insert(out.begin() + adaptor.getAxisAttr().getInt(),
+             env.index(adaptor.getDepth()));
   env.addResult(out, elementTypeOf(adaptor.getValues()));
   return success();
 }

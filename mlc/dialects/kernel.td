@@ -18,7 +18,7 @@ def Mlc_LaunchOp : Mlc_Op<"launch", [AttrSizedOperandSegments, DeclareOpInterfac
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
     $kernel `(` $inputs `)` `outs` `(` $outs `)` attr-dict
-    `:` `(` type($inputs) `)` `outs` `(` type($outs) `)` (`->` type($results)^)?
+    `:` custom<LaunchTypes>(type($inputs), type($outs), type($results))
   }];
   let hasVerifier = 1;
 }

@@ -6,30 +6,36 @@ using namespace mlc;
 LogicalResult MatmulOp::inferDims(Adaptor adaptor, DimEnv &env) {
   Dims lhs = env.shape(adaptor.getLhs()), rhs = env.shape(adaptor.getRhs());
   if (lhs.size() < 2 || rhs.size() < 2)
-    return env.error("needs operands of rank 2 or more, not " + shapeText(lhs) + " and " + shapeText(rhs));
+    return env.error("needs operands of rank 2 or more, not " + shapeText(lhs) +
+                     " and " + shapeText(rhs));
   std::string shapes = " of " + shapeText(lhs) + " and " + shapeText(rhs);
   if (adaptor.getTransposeLhsAttr())
     std::swap(lhs[lhs.size() - 1], lhs[lhs.size() - 2]);
   if (adaptor.getTransposeRhsAttr())
     std::swap(rhs[rhs.size() - 1], rhs[rhs.size() - 2]);
-  if (failed(env.expectEqual(lhs.back(), rhs[rhs.size() - 2], "contraction extents" + shapes)))
+  if (failed(env.expectEqual(lhs.back(), rhs[rhs.size() - 2],
+                             "contraction extents" + shapes)))
     return failure();
   Type element = elementTypeOf(adaptor.getLhs());
-  if (element != elementTypeOf(adaptor.getRhs()))
-    return env.error("needs operands of one element type");
+  if (failed(env.expectSameElements(adaptor.getLhs(), adaptor.getRhs())))
+    return failure();
   Dims out;
-  if (failed(env.broadcast(ArrayRef<Dim>(lhs).drop_back(2), ArrayRef<Dim>(rhs).drop_back(2), out)))
+  if (failed(env.broadcast(ArrayRef<Dim>(lhs).drop_back(2),
+                           ArrayRef<Dim>(rhs).drop_back(2), out)))
     return failure();
   out.push_back(lhs[lhs.size() - 2]);
   out.push_back(rhs.back());
-  env.addResult(out, element.isInteger(8) ? IntegerType::get(env.getContext(), 32) : element);
+  env.addResult(out, element.isInteger(8)
+                         ? IntegerType::get(env.getContext(), 32)
+                         : element);
   return success();
 }
 
-//===- Einsum -------------------------------------------------------------------------------------------------------===//
+//===- Einsum -------------------------------------------------------------===//
 
 namespace {
-/// The labels of one term; `...` stands for a number of leading broadcast dimensions.
+/// The labels of one term; `...` stands for a number of leading broadcast
+/// dimensions.
 struct EinsumTerm {
   std::string before, after; // around the ellipsis, all in `before` without one
   bool hasEllipsis = false;
@@ -45,7 +51,8 @@ static EinsumTerm parseTerm(StringRef term) {
   return parsed;
 }
 
-/// The output term of an equation without `->`: the ellipsis, then every label that occurs once, in order.
+/// The output term of an equation without `->`: the ellipsis, then every label
+/// that occurs once, in order.
 static EinsumTerm implicitOutput(StringRef inputs) {
   std::map<char, int> counts;
   for (char label : inputs)
@@ -60,22 +67,26 @@ static EinsumTerm implicitOutput(StringRef inputs) {
 }
 
 /// Unifies the labels of one operand with those seen before.
-static LogicalResult bindTerm(DimEnv &env, const EinsumTerm &term, ArrayRef<Dim> dims, std::map<char, Dim> &labels,
+static LogicalResult bindTerm(DimEnv &env, const EinsumTerm &term,
+                              ArrayRef<Dim> dims, std::map<char, Dim> &labels,
                               Dims &ellipsis) {
   size_t named = term.before.size() + term.after.size();
   if (dims.size() < named || (!term.hasEllipsis && dims.size() != named))
-    return env.error("term '" + term.before + (term.hasEllipsis ? "..." : "") + term.after +
-                     "' does not fit the shape " + shapeText(dims));
+    return env.error("term '" + term.before + (term.hasEllipsis ? "..." : "") +
+                     term.after + "' does not fit the shape " +
+                     shapeText(dims));
   size_t middle = dims.size() - named;
   std::string names = term.before + term.after;
   for (size_t i = 0; i < names.size(); ++i) {
     const Dim &dim = dims[i < term.before.size() ? i : i + middle];
     auto [it, isNew] = labels.try_emplace(names[i], dim);
     if (!isNew && failed(env.broadcast(Dim(it->second), dim, it->second)))
-      return env.error("extents of '" + Twine(names[i]) + "' differ in the operand of shape " + shapeText(dims));
+      return env.error("extents of '" + Twine(names[i]) +
+                       "' differ in the operand of shape " + shapeText(dims));
   }
   Dims out;
-  if (failed(env.broadcast(ellipsis, dims.slice(term.before.size(), middle), out)))
+  if (failed(
+          env.broadcast(ellipsis, dims.slice(term.before.size(), middle), out)))
     return failure();
   ellipsis = out;
   return success();
@@ -88,31 +99,37 @@ LogicalResult EinsumOp::inferDims(Adaptor adaptor, DimEnv &env) {
   SmallVector<StringRef> terms;
   left.split(terms, ',');
   if (adaptor.getInputs().empty() || terms.size() != adaptor.getInputs().size())
-    return env.error("equation '" + equation + "' has " + Twine(terms.size()) + " terms for " +
-                     Twine(adaptor.getInputs().size()) + " operands");
+    return env.error("equation '" + equation + "' has " + Twine(terms.size()) +
+                     " terms for " + Twine(adaptor.getInputs().size()) +
+                     " operands");
   std::map<char, Dim> labels;
   Dims ellipsis;
   for (auto [term, input] : llvm::zip(terms, adaptor.getInputs()))
-    if (failed(bindTerm(env, parseTerm(term), env.shape(input), labels, ellipsis)))
+    if (failed(
+            bindTerm(env, parseTerm(term), env.shape(input), labels, ellipsis)))
       return failure();
-  EinsumTerm output = StringRef(equation).contains("->") ? parseTerm(right) : implicitOutput(left);
+  EinsumTerm output = StringRef(equation).contains("->") ? parseTerm(right)
+                                                         : implicitOutput(left);
   Dims out;
-  for (char label : output.before + (output.hasEllipsis ? "." : "") + output.after) {
+  for (char label :
+       output.before + (output.hasEllipsis ? "." : "") + output.after) {
     if (label == '.')
       out.append(ellipsis);
     else if (auto it = labels.find(label); it != labels.end())
       out.push_back(it->second);
     else
-      return env.error("equation '" + equation + "' has the unknown output label '" + Twine(label) + "'");
+      return env.error("equation '" + equation +
+                       "' has the unknown output label '" + Twine(label) + "'");
   }
   env.addResult(out, elementTypeOf(adaptor.getInputs().front()));
   return success();
 }
 
-//===- Canonicalization ---------------------------------------------------------------------------------------------===//
+//===- Canonicalization ---------------------------------------------------===//
 
 namespace {
-/// matmul(transpose(x), y) -> matmul(x, y) {transpose_lhs} where the transpose swaps the last two dimensions.
+/// matmul(transpose(x), y) -> matmul(x, y) {transpose_lhs} where the transpose
+/// swaps the last two dimensions.
 struct FoldTransposeIntoMatmul : OpRewritePattern<MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -125,11 +142,13 @@ struct FoldTransposeIntoMatmul : OpRewritePattern<MatmulOp> {
     for (size_t i = 0; i + 2 < rank; ++i)
       if (permutation[i] != static_cast<int64_t>(i))
         return {};
-    bool swapsLast = rank >= 2 && permutation[rank - 1] == static_cast<int64_t>(rank) - 2;
+    bool swapsLast =
+        rank >= 2 && permutation[rank - 1] == static_cast<int64_t>(rank) - 2;
     return swapsLast ? transpose.getInput() : Value();
   }
 
-  LogicalResult matchAndRewrite(MatmulOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(MatmulOp op,
+                                PatternRewriter &rewriter) const override {
     Value lhs = swapped(op.getLhs()), rhs = swapped(op.getRhs());
     if (!lhs && !rhs)
       return failure();
@@ -148,6 +167,7 @@ struct FoldTransposeIntoMatmul : OpRewritePattern<MatmulOp> {
 };
 } // namespace
 
-void MatmulOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+void MatmulOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                           MLIRContext *context) {
   patterns.add<FoldTransposeIntoMatmul>(context);
 }

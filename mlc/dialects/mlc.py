@@ -9,54 +9,7 @@ keywords. Sizes are mixed lists: `m.reshape(x, [4, n, 8])` with `n` an `index` v
 from __future__ import annotations
 
 import mlc.compiler_setup  # noqa: F401  (the dialect must be registered before its operations are built)
-from mlc._native import OptionalType, SeqType, StrType
+from mlc._native import OptionalType, SeqType, StrType  # noqa: F401
 
 from ._mlc_ops_gen import *  # noqa: F403
-from ._mlc_ops_gen import _Dialect
-from .builders import (
-    bitcast,
-    broadcast,
-    buffer,
-    cast,
-    constant,
-    extern,
-    iota,
-    launch,
-    pad,
-    random,
-    reshape,
-    resize,
-    sequence_make,
-    slice,
-    split_mixed,
-    weight,
-)
-
-__all__ = [
-    *(name for name in dir() if name.endswith("Op")),
-    *(
-        function.__name__
-        for function in list(vars().values())
-        if getattr(function, "__module__", "").endswith("._mlc_ops_gen") and not isinstance(function, type)
-    ),
-    "OptionalType",
-    "SeqType",
-    "StrType",
-    "_Dialect",
-    "bitcast",
-    "broadcast",
-    "buffer",
-    "cast",
-    "constant",
-    "extern",
-    "iota",
-    "launch",
-    "pad",
-    "random",
-    "reshape",
-    "resize",
-    "sequence_make",
-    "slice",
-    "split_mixed",
-    "weight",
-]
+from .builders import *  # noqa: F403  (in place of the generated ones of the same name)

@@ -4,17 +4,20 @@ using namespace mlir;
 using namespace mlc;
 
 /// A parameter with one value per channel (axis 1).
-static LogicalResult checkPerChannel(DimEnv &env, Value input, Value parameter, StringRef what) {
+static LogicalResult checkPerChannel(DimEnv &env, Value input, Value parameter,
+                                     StringRef what) {
   const Dims &in = env.shape(input), &dims = env.shape(parameter);
   if (in.size() < 2)
     return env.error("needs an input of rank 2 or more, not " + shapeText(in));
   if (failed(env.expectRank(parameter, 1, what)))
     return failure();
-  return env.expectEqual(dims[0], in[1], what + " extent and channels of " + shapeText(in));
+  return env.expectEqual(dims[0], in[1],
+                         what + " extent and channels of " + shapeText(in));
 }
 
 LogicalResult SoftmaxOp::inferDims(Adaptor adaptor, DimEnv &env) {
-  if (failed(env.expectAxis(adaptor.getAxisAttr(), env.shape(adaptor.getInput()).size())))
+  if (failed(env.expectAxis(adaptor.getAxisAttr(),
+                            env.shape(adaptor.getInput()).size())))
     return failure();
   return env.same(adaptor.getInput());
 }
@@ -38,8 +41,9 @@ LogicalResult LayerNormOp::inferDims(Adaptor adaptor, DimEnv &env) {
     if (!parameter)
       continue;
     if (env.shape(parameter).size() > in.size())
-      return env.error("a parameter of shape " + shapeText(env.shape(parameter)) + " does not fit the input " +
-                       shapeText(in));
+      return env.error("a parameter of shape " +
+                       shapeText(env.shape(parameter)) +
+                       " does not fit the input " + shapeText(in));
     if (failed(env.broadcast(in, env.shape(parameter), out)))
       return failure();
   }
@@ -54,14 +58,19 @@ LogicalResult GroupNormOp::inferDims(Adaptor adaptor, DimEnv &env) {
   int64_t groups = number(adaptor.getGroupsAttr(), 1);
   std::optional<int64_t> channels = env.shape(input)[1].getConstant();
   if (groups < 1 || (channels && *channels % groups != 0))
-    return env.error("groups " + Twine(groups) + " do not divide the channels of " + shapeText(env.shape(input)));
+    return env.error("groups " + Twine(groups) +
+                     " do not divide the channels of " +
+                     shapeText(env.shape(input)));
   return env.same(input);
 }
 
-LogicalResult LrnOp::inferDims(Adaptor adaptor, DimEnv &env) { return env.same(adaptor.getInput()); }
+LogicalResult LrnOp::inferDims(Adaptor adaptor, DimEnv &env) {
+  return env.same(adaptor.getInput());
+}
 
 LogicalResult LpNormalizeOp::inferDims(Adaptor adaptor, DimEnv &env) {
-  if (failed(env.expectAxis(adaptor.getAxisAttr(), env.shape(adaptor.getInput()).size())))
+  if (failed(env.expectAxis(adaptor.getAxisAttr(),
+                            env.shape(adaptor.getInput()).size())))
     return failure();
   return env.same(adaptor.getInput());
 }

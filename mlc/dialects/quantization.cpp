@@ -3,26 +3,32 @@
 using namespace mlir;
 using namespace mlc;
 
-static LogicalResult checkScale(DimEnv &env, Value input, Value scale, Value zeroPoint, IntegerAttr axisAttr,
+static LogicalResult checkScale(DimEnv &env, Value input, Value scale,
+                                Value zeroPoint, IntegerAttr axisAttr,
                                 int64_t blockSize) {
   const Dims &in = env.shape(input), &scales = env.shape(scale);
   if (zeroPoint && env.shape(zeroPoint).size() != scales.size())
-    return env.error("scale " + shapeText(scales) + " and zero_point " + shapeText(env.shape(zeroPoint)) + " differ");
+    return env.error("scale " + shapeText(scales) + " and zero_point " +
+                     shapeText(env.shape(zeroPoint)) + " differ");
   if (scales.empty())
     return success();
   int64_t axis = number(axisAttr, 0);
   if (axis < 0 || axis >= static_cast<int64_t>(in.size()))
-    return env.error("axis " + Twine(axis) + " is out of range for shape " + shapeText(in));
+    return env.error("axis " + Twine(axis) + " is out of range for shape " +
+                     shapeText(in));
   if (blockSize > 0 && scales.size() != in.size())
-    return env.error("blocks need a scale of the input's rank, not " + shapeText(scales) + " for " + shapeText(in));
+    return env.error("blocks need a scale of the input's rank, not " +
+                     shapeText(scales) + " for " + shapeText(in));
   if (scales.size() == 1 && blockSize == 0 && !scales[0].isOne())
     return env.expectEqual(scales[0], in[axis],
-                           "scales and axis extents of " + shapeText(scales) + " and " + shapeText(in));
+                           "scales and axis extents of " + shapeText(scales) +
+                               " and " + shapeText(in));
   return success();
 }
 
 LogicalResult QuantizeOp::inferDims(Adaptor adaptor, DimEnv &env) {
-  if (failed(checkScale(env, adaptor.getInput(), adaptor.getScale(), adaptor.getZeroPoint(), adaptor.getAxisAttr(),
+  if (failed(checkScale(env, adaptor.getInput(), adaptor.getScale(),
+                        adaptor.getZeroPoint(), adaptor.getAxisAttr(),
                         number(adaptor.getBlockSizeAttr(), 0))))
     return failure();
   env.addResult(env.shape(adaptor.getInput()), Type());
@@ -30,7 +36,8 @@ LogicalResult QuantizeOp::inferDims(Adaptor adaptor, DimEnv &env) {
 }
 
 LogicalResult DequantizeOp::inferDims(Adaptor adaptor, DimEnv &env) {
-  if (failed(checkScale(env, adaptor.getInput(), adaptor.getScale(), adaptor.getZeroPoint(), adaptor.getAxisAttr(),
+  if (failed(checkScale(env, adaptor.getInput(), adaptor.getScale(),
+                        adaptor.getZeroPoint(), adaptor.getAxisAttr(),
                         number(adaptor.getBlockSizeAttr(), 0))))
     return failure();
   return env.same(adaptor.getInput(), elementTypeOf(adaptor.getScale()));

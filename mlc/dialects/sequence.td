@@ -21,6 +21,7 @@ def Mlc_SequenceAtOp : Mlc_Op<"sequence_at", [Pure]> {
   let results = (outs AnyType:$result);
   let assemblyFormat = "$sequence `,` $position attr-dict `:` type($sequence) `,` type($position) `->` type($result)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Mlc_SequenceInsertOp : Mlc_Op<"sequence_insert", [Pure, AllTypesMatch<["sequence", "result"]>]> {
@@ -48,6 +49,7 @@ def Mlc_SequenceLengthOp : Mlc_Op<"sequence_length", [Pure, InferTypeOpAdaptor]>
   let arguments = (ins Mlc_SeqType:$sequence);
   let results = (outs Mlc_Position:$result);
   let assemblyFormat = "$sequence attr-dict `:` type($sequence)";
+  let hasFolder = 1;
 }
 
 def Mlc_OptionalSomeOp : Mlc_Op<"optional_some", [Pure, InferTypeOpAdaptor]> {

@@ -6,11 +6,12 @@
 using namespace mlir;
 using namespace mlc;
 
-//===- Shapes -------------------------------------------------------------------------------------------------------===//
+//===- Shapes -------------------------------------------------------------===//
 
 LogicalResult ReshapeOp::inferDims(Adaptor adaptor, DimEnv &env) {
   Dims sizes;
-  if (failed(env.mixed(adaptor.getStaticSizesAttr(), adaptor.getSizes(), "sizes", sizes)))
+  if (failed(env.mixed(adaptor.getStaticSizesAttr(), adaptor.getSizes(),
+                       "sizes", sizes)))
     return failure();
   env.addResult(sizes, elementTypeOf(adaptor.getInput()));
   return success();
@@ -20,24 +21,34 @@ LogicalResult TransposeOp::inferDims(Adaptor adaptor, DimEnv &env) {
   const Dims &in = env.shape(adaptor.getInput());
   ArrayRef<int64_t> permutation = list(adaptor.getPermutationAttr());
   if (permutation.size() != in.size() || !isPermutationVector(permutation))
-    return env.error("permutation [" + llvm::join(llvm::map_range(permutation, [](int64_t axis) { return std::to_string(axis); }), ", ") +
+    return env.error("permutation [" +
+                     llvm::join(llvm::map_range(permutation,
+                                                [](int64_t axis) {
+                                                  return std::to_string(axis);
+                                                }),
+                                ", ") +
                      "] does not permute the dimensions of " + shapeText(in));
-  env.addResult(llvm::map_to_vector<6>(permutation, [&](int64_t axis) { return in[axis]; }),
+  env.addResult(llvm::map_to_vector<6>(permutation,
+                                       [&](int64_t axis) { return in[axis]; }),
                 elementTypeOf(adaptor.getInput()));
   return success();
 }
 
 LogicalResult BroadcastOp::inferDims(Adaptor adaptor, DimEnv &env) {
   Dims sizes, out;
-  if (failed(env.mixed(adaptor.getStaticSizesAttr(), adaptor.getSizes(), "sizes", sizes)))
+  if (failed(env.mixed(adaptor.getStaticSizesAttr(), adaptor.getSizes(),
+                       "sizes", sizes)))
     return failure();
   const Dims &in = env.shape(adaptor.getInput());
   if (in.size() > sizes.size())
-    return env.error("shape " + shapeText(in) + " does not broadcast to " + shapeText(sizes));
-  for (auto [dim, size] : llvm::zip(in, ArrayRef<Dim>(sizes).take_back(in.size()))) {
+    return env.error("shape " + shapeText(in) + " does not broadcast to " +
+                     shapeText(sizes));
+  for (auto [dim, size] :
+       llvm::zip(in, ArrayRef<Dim>(sizes).take_back(in.size()))) {
     std::optional<int64_t> from = dim.getConstant(), to = size.getConstant();
     if (from && to && *from != 1 && *from != *to)
-      return env.error("shape " + shapeText(in) + " does not broadcast to " + shapeText(sizes));
+      return env.error("shape " + shapeText(in) + " does not broadcast to " +
+                       shapeText(sizes));
   }
   env.addResult(sizes, elementTypeOf(adaptor.getInput()));
   return success();
@@ -53,16 +64,19 @@ LogicalResult ConcatOp::inferDims(Adaptor adaptor, DimEnv &env) {
   size_t axis = adaptor.getAxisAttr().getInt();
   for (Value input : adaptor.getInputs().drop_front()) {
     const Dims &dims = env.shape(input);
-    if (dims.size() != out.size() || elementTypeOf(input) != elementTypeOf(first))
-      return env.error("needs operands of one rank and element type, not " + shapeText(env.shape(first)) + " and " +
-                       shapeText(dims));
+    if (dims.size() != out.size() ||
+        elementTypeOf(input) != elementTypeOf(first))
+      return env.error("needs operands of one rank and element type, not " +
+                       shapeText(env.shape(first)) + " and " + shapeText(dims));
     for (size_t i = 0; i < out.size(); ++i) {
       if (i == axis) {
         out[i] = out[i] + dims[i];
         continue;
       }
-      std::string shapes = " of " + shapeText(env.shape(first)) + " and " + shapeText(dims);
-      if (failed(env.expectEqual(out[i], dims[i], "extents of dimension " + Twine(i) + shapes)))
+      std::string shapes =
+          " of " + shapeText(env.shape(first)) + " and " + shapeText(dims);
+      if (failed(env.expectEqual(out[i], dims[i],
+                                 "extents of dimension " + Twine(i) + shapes)))
         return failure();
       if (dims[i].getConstant())
         out[i] = dims[i];
@@ -75,23 +89,32 @@ LogicalResult ConcatOp::inferDims(Adaptor adaptor, DimEnv &env) {
 LogicalResult SliceOp::inferDims(Adaptor adaptor, DimEnv &env) {
   size_t rank = env.shape(adaptor.getInput()).size();
   Dims offsets, sizes, strides;
-  if (failed(env.mixed(adaptor.getStaticOffsetsAttr(), adaptor.getOffsets(), "offsets", offsets)) ||
-      failed(env.mixed(adaptor.getStaticSizesAttr(), adaptor.getSizes(), "sizes", sizes)) ||
-      failed(env.mixed(adaptor.getStaticStridesAttr(), adaptor.getStrides(), "strides", strides)))
+  if (failed(env.mixed(adaptor.getStaticOffsetsAttr(), adaptor.getOffsets(),
+                       "offsets", offsets)) ||
+      failed(env.mixed(adaptor.getStaticSizesAttr(), adaptor.getSizes(),
+                       "sizes", sizes)) ||
+      failed(env.mixed(adaptor.getStaticStridesAttr(), adaptor.getStrides(),
+                       "strides", strides)))
     return failure();
   if (offsets.size() != rank || sizes.size() != rank || strides.size() != rank)
-    return env.error("needs an offset, a size and a stride for each of " + Twine(rank) + " dimensions, not " +
-                     Twine(offsets.size()) + ", " + Twine(sizes.size()) + " and " + Twine(strides.size()));
+    return env.error("needs an offset, a size and a stride for each of " +
+                     Twine(rank) + " dimensions, not " + Twine(offsets.size()) +
+                     ", " + Twine(sizes.size()) + " and " +
+                     Twine(strides.size()));
   for (size_t i = 0; i < rank; ++i) {
-    std::optional<int64_t> extent = env.shape(adaptor.getInput())[i].getConstant(), offset = offsets[i].getConstant(),
-                           size = sizes[i].getConstant(), stride = strides[i].getConstant();
+    std::optional<int64_t> extent =
+                               env.shape(adaptor.getInput())[i].getConstant(),
+                           offset = offsets[i].getConstant(),
+                           size = sizes[i].getConstant(),
+                           stride = strides[i].getConstant();
     if (stride == 0)
       return env.error("the stride of dimension " + Twine(i) + " is 0");
     if (!extent || !offset || !size || !stride || *size == 0)
       continue;
     int64_t last = *offset + (*size - 1) * *stride;
     if (std::min(*offset, last) < 0 || std::max(*offset, last) >= *extent)
-      return env.error("dimension " + Twine(i) + " reads positions " + Twine(*offset) + " to " + Twine(last) + " of " +
+      return env.error("dimension " + Twine(i) + " reads positions " +
+                       Twine(*offset) + " to " + Twine(last) + " of " +
                        Twine(*extent));
   }
   env.addResult(sizes, elementTypeOf(adaptor.getInput()));
@@ -100,11 +123,14 @@ LogicalResult SliceOp::inferDims(Adaptor adaptor, DimEnv &env) {
 
 LogicalResult PadOp::inferDims(Adaptor adaptor, DimEnv &env) {
   Dims out = env.shape(adaptor.getInput()), low, high;
-  if (failed(env.mixed(adaptor.getStaticLowAttr(), adaptor.getLow(), "low", low)) ||
-      failed(env.mixed(adaptor.getStaticHighAttr(), adaptor.getHigh(), "high", high)))
+  if (failed(env.mixed(adaptor.getStaticLowAttr(), adaptor.getLow(), "low",
+                       low)) ||
+      failed(env.mixed(adaptor.getStaticHighAttr(), adaptor.getHigh(), "high",
+                       high)))
     return failure();
   if (low.size() != out.size() || high.size() != out.size())
-    return env.error("needs low and high padding for each of " + Twine(out.size()) + " dimensions, not " +
+    return env.error("needs low and high padding for each of " +
+                     Twine(out.size()) + " dimensions, not " +
                      Twine(low.size()) + " and " + Twine(high.size()));
   for (size_t i = 0; i < out.size(); ++i)
     out[i] = out[i] + low[i] + high[i];
@@ -113,25 +139,30 @@ LogicalResult PadOp::inferDims(Adaptor adaptor, DimEnv &env) {
 }
 
 LogicalResult ShapeOfOp::inferDims(Adaptor adaptor, DimEnv &env) {
-  env.addResult({env.constant(env.shape(adaptor.getInput()).size())}, IntegerType::get(env.getContext(), 64));
+  env.addResult({env.constant(env.shape(adaptor.getInput()).size())},
+                IntegerType::get(env.getContext(), 64));
   return success();
 }
 
 LogicalResult IotaOp::inferDims(Adaptor adaptor, DimEnv &env) {
   Dims sizes;
-  if (failed(env.mixed(adaptor.getStaticSizesAttr(), adaptor.getSizes(), "sizes", sizes)) ||
+  if (failed(env.mixed(adaptor.getStaticSizesAttr(), adaptor.getSizes(),
+                       "sizes", sizes)) ||
       failed(env.expectAxis(adaptor.getAxisAttr(), sizes.size())))
     return failure();
   env.addResult(sizes, Type());
   return success();
 }
 
-//===- Verifiers ----------------------------------------------------------------------------------------------------===//
+//===- Verifiers ----------------------------------------------------------===//
 
 LogicalResult ReshapeOp::verify() {
-  auto from = cast<RankedTensorType>(getInput().getType()), to = cast<RankedTensorType>(getType());
-  if (from.hasStaticShape() && to.hasStaticShape() && from.getNumElements() != to.getNumElements())
-    return emitOpError() << "changes the number of elements from " << from.getNumElements() << " (" << from << ") to "
+  auto from = cast<RankedTensorType>(getInput().getType()),
+       to = cast<RankedTensorType>(getType());
+  if (from.hasStaticShape() && to.hasStaticShape() &&
+      from.getNumElements() != to.getNumElements())
+    return emitOpError() << "changes the number of elements from "
+                         << from.getNumElements() << " (" << from << ") to "
                          << to.getNumElements() << " (" << to << ")";
   return success();
 }
@@ -141,13 +172,15 @@ LogicalResult PadOp::verify() {
     return success();
   auto expected = RankedTensorType::get({}, elementTypeOf(getInput()));
   if (getMode() != "constant")
-    return emitOpError() << "takes a value in mode constant only, not " << getMode();
+    return emitOpError() << "takes a value in mode constant only, not "
+                         << getMode();
   if (getValue().getType() != expected)
-    return emitOpError() << "needs a value of type " << expected << ", not " << getValue().getType();
+    return emitOpError() << "needs a value of type " << expected << ", not "
+                         << getValue().getType();
   return success();
 }
 
-//===- Folders ------------------------------------------------------------------------------------------------------===//
+//===- Folders ------------------------------------------------------------===//
 
 static bool isIdentity(ArrayRef<int64_t> permutation) {
   return llvm::all_of(llvm::enumerate(permutation), [](auto entry) {
@@ -162,10 +195,17 @@ static bool isAll(ArrayRef<int64_t> values, int64_t value) {
 OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 
 OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
-  auto from = cast<RankedTensorType>(getInput().getType()), to = cast<RankedTensorType>(getType());
-  if (from == to && llvm::count(to.getShape(), ShapedType::kDynamic) <= 1)
+  auto from = cast<RankedTensorType>(getInput().getType()),
+       to = cast<RankedTensorType>(getType());
+  // One unknown extent follows from the others, unless one of those is 0.
+  bool isDetermined =
+      to.hasStaticShape() ||
+      (to.getNumDynamicDims() == 1 && !llvm::is_contained(to.getShape(), 0));
+  if (from == to && isDetermined)
     return getInput();
-  if (auto elements = dyn_cast_or_null<DenseElementsAttr>(adaptor.getInput()); elements && to.hasStaticShape())
+  if (auto elements =
+          dyn_cast_or_null<DenseIntOrFPElementsAttr>(adaptor.getInput());
+      elements && to.hasStaticShape())
     return elements.reshape(to);
   return {};
 }
@@ -173,35 +213,44 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
 OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
   if (isIdentity(getPermutation()) && getInput().getType() == getType())
     return getInput();
-  auto elements = dyn_cast_or_null<DenseElementsAttr>(adaptor.getInput());
-  if (elements && elements.isSplat() && cast<RankedTensorType>(getType()).hasStaticShape())
+  auto elements =
+      dyn_cast_or_null<DenseIntOrFPElementsAttr>(adaptor.getInput());
+  if (elements && elements.isSplat() &&
+      cast<RankedTensorType>(getType()).hasStaticShape())
     return elements.resizeSplat(cast<ShapedType>(getType()));
   return {};
 }
 
 OpFoldResult BroadcastOp::fold(FoldAdaptor) {
   auto type = cast<RankedTensorType>(getType());
-  return getInput().getType() == type && type.hasStaticShape() ? OpFoldResult(getInput()) : OpFoldResult();
+  return getInput().getType() == type && type.hasStaticShape()
+             ? OpFoldResult(getInput())
+             : OpFoldResult();
 }
 
 OpFoldResult ConcatOp::fold(FoldAdaptor) {
-  return getInputs().size() == 1 && getInputs()[0].getType() == getType() ? OpFoldResult(getInputs()[0])
-                                                                          : OpFoldResult();
+  return getInputs().size() == 1 && getInputs()[0].getType() == getType()
+             ? OpFoldResult(getInputs()[0])
+             : OpFoldResult();
 }
 
 OpFoldResult SliceOp::fold(FoldAdaptor) {
   auto type = cast<RankedTensorType>(getType());
-  bool isWhole = isAll(getStaticOffsets(), 0) && isAll(getStaticStrides(), 1) && type.hasStaticShape();
-  return isWhole && getInput().getType() == type ? OpFoldResult(getInput()) : OpFoldResult();
+  bool isWhole = isAll(getStaticOffsets(), 0) && isAll(getStaticStrides(), 1) &&
+                 type.hasStaticShape();
+  return isWhole && getInput().getType() == type ? OpFoldResult(getInput())
+                                                 : OpFoldResult();
 }
 
 OpFoldResult PadOp::fold(FoldAdaptor) {
   bool isEmpty = isAll(getStaticLow(), 0) && isAll(getStaticHigh(), 0);
-  return isEmpty && getInput().getType() == getType() ? OpFoldResult(getInput()) : OpFoldResult();
+  return isEmpty && getInput().getType() == getType() ? OpFoldResult(getInput())
+                                                      : OpFoldResult();
 }
 
 OpFoldResult ShapeOfOp::fold(FoldAdaptor) {
-  auto input = cast<RankedTensorType>(getInput().getType()), type = cast<RankedTensorType>(getType());
+  auto input = cast<RankedTensorType>(getInput().getType()),
+       type = cast<RankedTensorType>(getType());
   if (!input.hasStaticShape() || !type.hasStaticShape())
     return {};
   return DenseIntElementsAttr::get(type, input.getShape());

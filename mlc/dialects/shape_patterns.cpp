@@ -6,8 +6,10 @@ using namespace mlc;
 
 namespace {
 
-/// Moves constant operands of a mixed list into its static part. Returns whether there were any.
-bool makeStatic(ArrayRef<int64_t> statics, ValueRange dynamic, SmallVectorImpl<int64_t> &newStatics,
+/// Moves constant operands of a mixed list into its static part. Returns
+/// whether there were any.
+bool makeStatic(ArrayRef<int64_t> statics, ValueRange dynamic,
+                SmallVectorImpl<int64_t> &newStatics,
                 SmallVectorImpl<Value> &newDynamic) {
   size_t used = 0;
   for (int64_t entry : statics) {
@@ -26,12 +28,13 @@ bool makeStatic(ArrayRef<int64_t> statics, ValueRange dynamic, SmallVectorImpl<i
   return newDynamic.size() != dynamic.size();
 }
 
-/// Result types keep their declared extents: users see the type that they were built for.
-template <typename Op>
-struct StaticSizes : OpRewritePattern<Op> {
+/// Result types keep their declared extents: users see the type that they were
+/// built for.
+template <typename Op> struct StaticSizes : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
 
-  LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(Op op,
+                                PatternRewriter &rewriter) const override {
     SmallVector<int64_t> statics;
     SmallVector<Value> dynamic;
     if (!makeStatic(op.getStaticSizes(), op.getSizes(), statics, dynamic))
@@ -47,12 +50,15 @@ struct StaticSizes : OpRewritePattern<Op> {
 struct StaticSlice : OpRewritePattern<SliceOp> {
   using OpRewritePattern::OpRewritePattern;
 
-  LogicalResult matchAndRewrite(SliceOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(SliceOp op,
+                                PatternRewriter &rewriter) const override {
     SmallVector<int64_t> offsets, sizes, strides;
     SmallVector<Value> newOffsets, newSizes, newStrides;
-    bool changes = makeStatic(op.getStaticOffsets(), op.getOffsets(), offsets, newOffsets);
+    bool changes =
+        makeStatic(op.getStaticOffsets(), op.getOffsets(), offsets, newOffsets);
     changes |= makeStatic(op.getStaticSizes(), op.getSizes(), sizes, newSizes);
-    changes |= makeStatic(op.getStaticStrides(), op.getStrides(), strides, newStrides);
+    changes |=
+        makeStatic(op.getStaticStrides(), op.getStrides(), strides, newStrides);
     if (!changes)
       return failure();
     rewriter.modifyOpInPlace(op, [&] {
@@ -70,7 +76,8 @@ struct StaticSlice : OpRewritePattern<SliceOp> {
 struct StaticPad : OpRewritePattern<PadOp> {
   using OpRewritePattern::OpRewritePattern;
 
-  LogicalResult matchAndRewrite(PadOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(PadOp op,
+                                PatternRewriter &rewriter) const override {
     SmallVector<int64_t> low, high;
     SmallVector<Value> newLow, newHigh;
     bool changes = makeStatic(op.getStaticLow(), op.getLow(), low, newLow);
@@ -91,11 +98,13 @@ struct StaticPad : OpRewritePattern<PadOp> {
 struct MergeReshapes : OpRewritePattern<ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
 
-  LogicalResult matchAndRewrite(ReshapeOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(ReshapeOp op,
+                                PatternRewriter &rewriter) const override {
     auto producer = op.getInput().getDefiningOp<ReshapeOp>();
     if (!producer)
       return failure();
-    rewriter.modifyOpInPlace(op, [&] { op.getInputMutable().assign(producer.getInput()); });
+    rewriter.modifyOpInPlace(
+        op, [&] { op.getInputMutable().assign(producer.getInput()); });
     return success();
   }
 };
@@ -104,14 +113,15 @@ struct MergeReshapes : OpRewritePattern<ReshapeOp> {
 struct MergeTransposes : OpRewritePattern<TransposeOp> {
   using OpRewritePattern::OpRewritePattern;
 
-  LogicalResult matchAndRewrite(TransposeOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(TransposeOp op,
+                                PatternRewriter &rewriter) const override {
     auto producer = op.getInput().getDefiningOp<TransposeOp>();
-    // A transpose that a pass has marked (a layout change, say) stays as it is.
-    if (!producer || !op->getDiscardableAttrDictionary().empty() ||
-        !producer->getDiscardableAttrDictionary().empty())
+    if (!producer)
       return failure();
     SmallVector<int64_t> composed =
-        llvm::map_to_vector(op.getPermutation(), [&](int64_t axis) { return producer.getPermutation()[axis]; });
+        llvm::map_to_vector(op.getPermutation(), [&](int64_t axis) {
+          return producer.getPermutation()[axis];
+        });
     rewriter.modifyOpInPlace(op, [&] {
       op.getInputMutable().assign(producer.getInput());
       op.setPermutation(composed);
@@ -124,25 +134,30 @@ struct MergeTransposes : OpRewritePattern<TransposeOp> {
 struct MergeBroadcasts : OpRewritePattern<BroadcastOp> {
   using OpRewritePattern::OpRewritePattern;
 
-  LogicalResult matchAndRewrite(BroadcastOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(BroadcastOp op,
+                                PatternRewriter &rewriter) const override {
     auto producer = op.getInput().getDefiningOp<BroadcastOp>();
     if (!producer)
       return failure();
-    rewriter.modifyOpInPlace(op, [&] { op.getInputMutable().assign(producer.getInput()); });
+    rewriter.modifyOpInPlace(
+        op, [&] { op.getInputMutable().assign(producer.getInput()); });
     return success();
   }
 };
 
-/// Operands that are concatenations along the same axis are spliced in; operands with nothing in them are dropped.
+/// Operands that are concatenations along the same axis are spliced in;
+/// operands with nothing in them are dropped.
 struct FlattenConcat : OpRewritePattern<ConcatOp> {
   using OpRewritePattern::OpRewritePattern;
 
-  LogicalResult matchAndRewrite(ConcatOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(ConcatOp op,
+                                PatternRewriter &rewriter) const override {
     SmallVector<Value> inputs;
     for (Value input : op.getInputs()) {
       auto type = cast<RankedTensorType>(input.getType());
       auto producer = input.getDefiningOp<ConcatOp>();
-      if (producer && producer.getAxis() == op.getAxis() && producer->hasOneUse())
+      if (producer && producer.getAxis() == op.getAxis() &&
+          producer->hasOneUse())
         llvm::append_range(inputs, producer.getInputs());
       else if (type.getDimSize(op.getAxis()) != 0)
         inputs.push_back(input);
@@ -156,30 +171,37 @@ struct FlattenConcat : OpRewritePattern<ConcatOp> {
 
 } // namespace
 
-void ReshapeOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+void ReshapeOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                            MLIRContext *context) {
   patterns.add<StaticSizes<ReshapeOp>, MergeReshapes>(context);
 }
 
-void TransposeOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+void TransposeOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                              MLIRContext *context) {
   patterns.add<MergeTransposes>(context);
 }
 
-void BroadcastOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+void BroadcastOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                              MLIRContext *context) {
   patterns.add<StaticSizes<BroadcastOp>, MergeBroadcasts>(context);
 }
 
-void ConcatOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+void ConcatOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                           MLIRContext *context) {
   patterns.add<FlattenConcat>(context);
 }
 
-void SliceOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+void SliceOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                          MLIRContext *context) {
   patterns.add<StaticSlice>(context);
 }
 
-void PadOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+void PadOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                        MLIRContext *context) {
   patterns.add<StaticPad>(context);
 }
 
-void IotaOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+void IotaOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                         MLIRContext *context) {
   patterns.add<StaticSizes<IotaOp>>(context);
 }

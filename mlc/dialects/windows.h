@@ -19,12 +19,17 @@ struct Windows {
   llvm::ArrayRef<int64_t> strides, padding, dilations;
 };
 
-/// Checks that every list has an entry (padding: two) for each of `count` spatial dimensions.
-inline llvm::LogicalResult checkWindows(DimEnv &env, const Windows &windows, size_t count) {
-  if (windows.strides.size() != count || windows.dilations.size() != count || windows.padding.size() != 2 * count)
-    return env.error("needs " + llvm::Twine(count) + " strides and dilations and " + llvm::Twine(2 * count) +
-                     " paddings, not " + llvm::Twine(windows.strides.size()) + ", " +
-                     llvm::Twine(windows.dilations.size()) + " and " + llvm::Twine(windows.padding.size()));
+/// Checks that every list has an entry (padding: two) for each of `count`
+/// spatial dimensions.
+inline llvm::LogicalResult checkWindows(DimEnv &env, const Windows &windows,
+                                        size_t count) {
+  if (windows.strides.size() != count || windows.dilations.size() != count ||
+      windows.padding.size() != 2 * count)
+    return env.error("needs " + llvm::Twine(count) +
+                     " strides and dilations and " + llvm::Twine(2 * count) +
+                     " paddings, not " + llvm::Twine(windows.strides.size()) +
+                     ", " + llvm::Twine(windows.dilations.size()) + " and " +
+                     llvm::Twine(windows.padding.size()));
   for (size_t i = 0; i < count; ++i)
     if (windows.strides[i] < 1 || windows.dilations[i] < 1)
       return env.error("strides and dilations must be positive");
@@ -32,8 +37,10 @@ inline llvm::LogicalResult checkWindows(DimEnv &env, const Windows &windows, siz
 }
 
 /// floor((in + low + high - ((k - 1) * dilation + 1)) / stride) + 1.
-inline Dim windowExtent(const Dim &in, const Dim &kernel, const Windows &windows, size_t i) {
-  int64_t pads = windows.padding[i] + windows.padding[i + windows.strides.size()];
+inline Dim windowExtent(const Dim &in, const Dim &kernel,
+                        const Windows &windows, size_t i) {
+  int64_t pads =
+      windows.padding[i] + windows.padding[i + windows.strides.size()];
   Dim reach = (kernel + -1) * windows.dilations[i] + (1 - pads);
   return floorDiv(in - reach, windows.strides[i]) + 1;
 }

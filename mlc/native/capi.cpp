@@ -10,9 +10,11 @@
 
 using namespace mlir;
 
-//===- Dialect and driver -------------------------------------------------------------------------------------------===//
+//===- Dialect and driver -------------------------------------------------===//
 
-void mlcRegisterDialect(MlirDialectRegistry registry) { unwrap(registry)->insert<mlc::MlcDialect>(); }
+void mlcRegisterDialect(MlirDialectRegistry registry) {
+  unwrap(registry)->insert<mlc::MlcDialect>();
+}
 
 int mlcOptMain(int argc, char **argv) {
   DialectRegistry registry;
@@ -20,19 +22,24 @@ int mlcOptMain(int argc, char **argv) {
   registerAllExtensions(registry);
   registerAllGPUToLLVMIRTranslations(registry);
   registry.insert<mlc::MlcDialect>();
-  return asMainReturnCode(MlirOptMain(argc, argv, "mlc optimizer driver\n", registry));
+  return asMainReturnCode(
+      MlirOptMain(argc, argv, "mlc optimizer driver\n", registry));
 }
 
-//===- Types --------------------------------------------------------------------------------------------------------===//
+//===- Types --------------------------------------------------------------===//
 
 bool mlcTypeIsAStr(MlirType type) { return isa<mlc::StrType>(unwrap(type)); }
-MlirType mlcStrTypeGet(MlirContext context) { return wrap(mlc::StrType::get(unwrap(context))); }
+MlirType mlcStrTypeGet(MlirContext context) {
+  return wrap(mlc::StrType::get(unwrap(context)));
+}
 bool mlcTypeIsASeq(MlirType type) { return isa<mlc::SeqType>(unwrap(type)); }
 MlirType mlcSeqTypeGet(MlirType elementType) {
   Type element = unwrap(elementType);
   return wrap(mlc::SeqType::get(element.getContext(), element));
 }
-bool mlcTypeIsAOptional(MlirType type) { return isa<mlc::OptionalType>(unwrap(type)); }
+bool mlcTypeIsAOptional(MlirType type) {
+  return isa<mlc::OptionalType>(unwrap(type));
+}
 MlirType mlcOptionalTypeGet(MlirType elementType) {
   Type element = unwrap(elementType);
   return wrap(mlc::OptionalType::get(element.getContext(), element));
@@ -43,14 +50,38 @@ MlirType mlcElementType(MlirType type) {
   return wrap(cast<mlc::OptionalType>(unwrap(type)).getElementType());
 }
 
-//===- Shapes -------------------------------------------------------------------------------------------------------===//
+//===- Shapes -------------------------------------------------------------===//
 
-bool mlcHasDims(MlirOperation op) { return isa<mlc::DimOpInterface>(unwrap(op)); }
+bool mlcHasDims(MlirOperation op) {
+  return isa<mlc::DimOpInterface>(unwrap(op));
+}
 
-bool mlcInferDims(MlirOperation op, intptr_t numShaped, const intptr_t *ranks, const MlirAffineExpr *dims,
-                  intptr_t numIndices, const MlirAffineExpr *indices, MlcDimCallback callback, void *user) {
-  auto shaped = dyn_cast<mlc::DimOpInterface>(unwrap(op));
-  if (!shaped)
+/// Whether the caller describes the operands that `op` has.
+static LogicalResult checkGiven(Operation *op, ArrayRef<intptr_t> ranks,
+                                intptr_t numIndices) {
+  auto shaped = llvm::to_vector(llvm::make_filter_range(
+      op->getOperandTypes(), llvm::IsaPred<RankedTensorType>));
+  intptr_t indices = llvm::count_if(op->getOperandTypes(),
+                                    [](Type type) { return type.isIndex(); });
+  if (shaped.size() != ranks.size() || indices != numIndices)
+    return op->emitOpError()
+           << "has " << shaped.size() << " tensor and " << indices
+           << " index operands, but " << ranks.size() << " shapes and "
+           << numIndices << " values were given";
+  for (auto [type, rank] : llvm::zip(shaped, ranks))
+    if (cast<RankedTensorType>(type).getRank() != rank)
+      return op->emitOpError()
+             << "has an operand " << type << ", but a shape of rank " << rank
+             << " was given";
+  return success();
+}
+
+bool mlcInferDims(MlirOperation op, intptr_t numShaped, const intptr_t *ranks,
+                  const MlirAffineExpr *dims, intptr_t numIndices,
+                  const MlirAffineExpr *indices, MlcDimCallback callback,
+                  void *user) {
+  auto shaped = cast<mlc::DimOpInterface>(unwrap(op));
+  if (failed(checkGiven(unwrap(op), ArrayRef(ranks, numShaped), numIndices)))
     return false;
   SmallVector<mlc::Dims> shapes(numShaped);
   for (intptr_t i = 0; i < numShaped; ++i)
@@ -79,7 +110,8 @@ bool mlcReify(MlirOperation op, MlcExtentCallback callback, void *user) {
   for (auto [i, extents] : llvm::enumerate(shapes))
     for (auto [j, extent] : llvm::enumerate(extents)) {
       Value value = dyn_cast<Value>(extent);
-      callback(user, i, j, wrap(value), value ? 0 : *getConstantIntValue(extent));
+      callback(user, i, j, wrap(value),
+               value ? 0 : *getConstantIntValue(extent));
     }
   return true;
 }

@@ -34,14 +34,16 @@ static char *duplicate(StringRef text, size_t *length = nullptr) {
 }
 
 static std::string hostFeatures() {
-  SubtargetFeatures features; // a string with a trailing comma would be an assertion failure in LLVM
+  SubtargetFeatures features; // a string with a trailing comma would be an
+                              // assertion failure in LLVM
   for (const auto &feature : sys::getHostCPUFeatures())
     features.AddFeature(feature.first(), feature.second);
   return features.getString();
 }
 
 char *mlcHostInfo() {
-  std::string text = sys::getProcessTriple() + "\n" + sys::getHostCPUName().str();
+  std::string text =
+      sys::getProcessTriple() + "\n" + sys::getHostCPUName().str();
   SmallVector<StringRef> features;
   std::string all = hostFeatures();
   StringRef(all).split(features, ',', -1, false);
@@ -56,8 +58,9 @@ namespace {
 class Emitter {
 public:
   Emitter(StringRef triple, StringRef cpu, StringRef features, int optLevel)
-      : triple(Triple::normalize(triple.empty() ? StringRef(sys::getProcessTriple()) : triple)), cpu(cpu),
-        features(features), optLevel(optLevel) {
+      : triple(Triple::normalize(
+            triple.empty() ? StringRef(sys::getProcessTriple()) : triple)),
+        cpu(cpu), features(features), optLevel(optLevel) {
     if (cpu == "native") {
       this->cpu = sys::getHostCPUName().str();
       if (features.empty())
@@ -71,21 +74,25 @@ public:
     LLVMContext context;
     std::string problems;
     context.setDiagnosticHandlerCallBack(collect, &problems);
-    std::unique_ptr<Module> module = mlir::translateModuleToLLVMIR(op, context, "mlc");
+    std::unique_ptr<Module> module =
+        mlir::translateModuleToLLVMIR(op, context, "mlc");
     if (!module)
-      return createStringError("translation to LLVM IR failed: is the module all LLVM dialect?");
+      return createStringError(
+          "translation to LLVM IR failed: is the module all LLVM dialect?");
     prepare(*module);
     if (verifyModule(*module, nullptr))
       return createStringError("translation to LLVM IR made an invalid module");
     optimize(*module);
-    Expected<std::string> code = kind == MlcEmitLLVMIR ? print(*module) : generate(*module, kind);
+    Expected<std::string> code =
+        kind == MlcEmitLLVMIR ? print(*module) : generate(*module, kind);
     if (code && !problems.empty())
       return createStringError(problems);
     return code;
   }
 
 private:
-  /// Errors of the back end (an asm constraint, a register class, …) end up here instead of ending the process.
+  /// Errors of the back end (an asm constraint, a register class, …) end up
+  /// here instead of ending the process.
   static void collect(const DiagnosticInfo *info, void *user) {
     if (info->getSeverity() != DS_Error)
       return;
@@ -95,13 +102,16 @@ private:
     stream << "\n";
   }
 
-  /// LLVM ignores unknown CPUs and features with a warning, or aborts: look them up first.
+  /// LLVM ignores unknown CPUs and features with a warning, or aborts: look
+  /// them up first.
   Error check(const Target &target) {
-    std::unique_ptr<MCSubtargetInfo> info(target.createMCSubtargetInfo(triple, "", ""));
+    std::unique_ptr<MCSubtargetInfo> info(
+        target.createMCSubtargetInfo(triple, "", ""));
     if (!info)
       return createStringError("no code generator for '" + triple.str() + "'");
     if (!cpu.empty() && !info->isCPUStringValid(cpu))
-      return createStringError("'" + cpu + "' is no CPU of '" + triple.str() + "'");
+      return createStringError("'" + cpu + "' is no CPU of '" + triple.str() +
+                               "'");
     SmallVector<StringRef> entries;
     StringRef(features).split(entries, ',');
     if (features.empty())
@@ -109,10 +119,12 @@ private:
     for (StringRef entry : entries) {
       StringRef name = entry.drop_front(entry.empty() ? 0 : 1);
       bool hasSign = entry.starts_with("+") || entry.starts_with("-");
-      bool isKnown = any_of(info->getAllProcessorFeatures(),
-                            [&](const SubtargetFeatureKV &known) { return name == known.Key; });
+      bool isKnown = any_of(
+          info->getAllProcessorFeatures(),
+          [&](const SubtargetFeatureKV &known) { return name == known.Key; });
       if (!hasSign || !isKnown)
-        return createStringError("'" + entry.str() + "' is no feature of '" + triple.str() +
+        return createStringError("'" + entry.str() + "' is no feature of '" +
+                                 triple.str() +
                                  "' (features are a list like +avx2,-fma)");
     }
     return Error::success();
@@ -126,9 +138,13 @@ private:
     if (Error error = check(*target))
       return error;
     TargetOptions options;
-    options.AllowFPOpFusion = FPOpFusion::Fast; // multiply-add contraction needs no fast-math flags on each operation
-    auto level = CodeGenOpt::getLevel(optLevel).value_or(CodeGenOptLevel::Default);
-    machine.reset(target->createTargetMachine(triple, cpu, features, options, Reloc::PIC_, std::nullopt, level));
+    options.AllowFPOpFusion =
+        FPOpFusion::Fast; // multiply-add contraction needs no fast-math flags
+                          // on each operation
+    auto level =
+        CodeGenOpt::getLevel(optLevel).value_or(CodeGenOptLevel::Default);
+    machine.reset(target->createTargetMachine(
+        triple, cpu, features, options, Reloc::PIC_, std::nullopt, level));
     if (!machine)
       return createStringError("no code generator for '" + triple.str() + "'");
     return Error::success();
@@ -148,7 +164,8 @@ private:
 
   void optimize(Module &module) {
     PipelineTuningOptions tuning;
-    tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopUnrolling = optLevel >= 2;
+    tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopUnrolling =
+        optLevel >= 2;
     PassBuilder builder(machine.get(), tuning);
     LoopAnalysisManager loops;
     FunctionAnalysisManager functions;
@@ -159,11 +176,13 @@ private:
     builder.registerFunctionAnalyses(functions);
     builder.registerLoopAnalyses(loops);
     builder.crossRegisterProxies(loops, functions, components, modules);
-    static const OptimizationLevel levels[] = {OptimizationLevel::O0, OptimizationLevel::O1, OptimizationLevel::O2,
-                                               OptimizationLevel::O3};
+    static const OptimizationLevel levels[] = {
+        OptimizationLevel::O0, OptimizationLevel::O1, OptimizationLevel::O2,
+        OptimizationLevel::O3};
     OptimizationLevel level = levels[std::clamp(optLevel, 0, 3)];
     ModulePassManager passes =
-        optLevel == 0 ? builder.buildO0DefaultPipeline(level) : builder.buildPerModuleDefaultPipeline(level);
+        optLevel == 0 ? builder.buildO0DefaultPipeline(level)
+                      : builder.buildPerModuleDefaultPipeline(level);
     passes.run(module, modules);
   }
 
@@ -178,10 +197,12 @@ private:
     SmallVector<char, 0> code;
     raw_svector_ostream stream(code);
     legacy::PassManager passes;
-    auto type = kind == MlcEmitObject ? CodeGenFileType::ObjectFile : CodeGenFileType::AssemblyFile;
+    auto type = kind == MlcEmitObject ? CodeGenFileType::ObjectFile
+                                      : CodeGenFileType::AssemblyFile;
     if (machine->addPassesToEmitFile(passes, stream, nullptr, type))
-      return createStringError("'" + triple.str() + "' cannot be emitted as " +
-                               (kind == MlcEmitObject ? "an object file" : "assembly"));
+      return createStringError(
+          "'" + triple.str() + "' cannot be emitted as " +
+          (kind == MlcEmitObject ? "an object file" : "assembly"));
     passes.run(module);
     return std::string(code.data(), code.size());
   }
@@ -194,8 +215,9 @@ private:
 
 } // namespace
 
-char *mlcEmit(MlirOperation module, const char *triple, const char *cpu, const char *features, int optLevel,
-              MlcEmitKind kind, size_t *length, char **error) {
+char *mlcEmit(MlirOperation module, const char *triple, const char *cpu,
+              const char *features, int optLevel, MlcEmitKind kind,
+              size_t *length, char **error) {
   static std::once_flag once;
   std::call_once(once, [] {
     InitializeAllTargetInfos();
@@ -208,7 +230,8 @@ char *mlcEmit(MlirOperation module, const char *triple, const char *cpu, const c
   mlir::DialectRegistry registry;
   mlir::registerAllToLLVMIRTranslations(registry);
   op->getContext()->appendDialectRegistry(registry);
-  Expected<std::string> code = Emitter(triple, cpu, features, optLevel).run(op, kind);
+  Expected<std::string> code =
+      Emitter(triple, cpu, features, optLevel).run(op, kind);
   if (code)
     return duplicate(*code, length);
   *error = duplicate(toString(code.takeError()));

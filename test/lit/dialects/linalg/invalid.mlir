@@ -1,0 +1,63 @@
+// RUN: mlc-opt %s -split-input-file -verify-diagnostics
+
+func.func @invalid(%x: tensor<2x3xf32>, %y: tensor<4x5xf32>) {
+  // expected-error @+1 {{'mlc.matmul' op contraction extents of 2x3 and 4x5 differ: 3 and 4}}
+  %0 = mlc.matmul %x, %y : tensor<2x3xf32>, tensor<4x5xf32> -> tensor<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @invalid(%x: tensor<3xf32>) {
+  // expected-error @+1 {{'mlc.matmul' op needs operands of rank 2 or more, not 3 and 3}}
+  %0 = mlc.matmul %x, %x : tensor<3xf32>, tensor<3xf32> -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @invalid(%x: tensor<2x3x3xf32>, %y: tensor<4x3x3xf32>) {
+  // expected-error @+1 {{'mlc.matmul' op shapes 2 and 4 do not broadcast}}
+  %0 = mlc.matmul %x, %y : tensor<2x3x3xf32>, tensor<4x3x3xf32> -> tensor<2x3x3xf32>
+  return
+}
+
+// -----
+
+func.func @invalid(%x: tensor<3x3xf32>, %y: tensor<3x3xf16>) {
+  // expected-error @+1 {{'mlc.matmul' op needs operands of one element type, not f32 and f16}}
+  %0 = mlc.matmul %x, %y : tensor<3x3xf32>, tensor<3x3xf16> -> tensor<3x3xf32>
+  return
+}
+
+// -----
+
+func.func @invalid(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{'mlc.einsum' op equation 'ij,jk->ik' has 2 terms for 1 operands}}
+  %0 = mlc.einsum "ij,jk->ik"(%x) : tensor<2x3xf32> -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @invalid(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{'mlc.einsum' op term 'ijk' does not fit the shape 2x3}}
+  %0 = mlc.einsum "ijk->i"(%x) : tensor<2x3xf32> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @invalid(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{'mlc.einsum' op equation 'ij->k' has the unknown output label 'k'}}
+  %0 = mlc.einsum "ij->k"(%x) : tensor<2x3xf32> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @invalid(%x: tensor<2x3xf32>, %y: tensor<4x5xf32>) {
+  // expected-error @+1 {{'mlc.einsum' op extents of 'j' differ in the operand of shape 4x5}}
+  %0 = mlc.einsum "ij,jk->ik"(%x, %y) : tensor<2x3xf32>, tensor<4x5xf32> -> tensor<2x5xf32>
+  return
+}

@@ -1,0 +1,39 @@
+// RUN: mlc-opt %s -split-input-file -verify-diagnostics
+
+func.func @invalid(%x: tensor<3x4xf32>) {
+  // expected-error @+1 {{'mlc.softmax' op axis 2 is out of range for rank 2}}
+  %0 = mlc.softmax %x {axis = 2 : i64} : tensor<3x4xf32>
+  return
+}
+
+// -----
+
+func.func @invalid(%x: tensor<3x4xf32>, %c: tensor<3xf32>) {
+  // expected-error @+1 {{'mlc.batch_norm' op scale extent and channels of 3x4 differ: 3 and 4}}
+  %0 = mlc.batch_norm %x, %c, %c, %c, %c {epsilon = 0.0 : f64} : tensor<3x4xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32> -> tensor<3x4xf32>
+  return
+}
+
+// -----
+
+func.func @invalid(%x: tensor<3x4xf32>, %c: tensor<3xf32>) {
+  // expected-error @+1 {{'mlc.layer_norm' op shapes 3x4 and 3 do not broadcast}}
+  %0 = mlc.layer_norm %x scale(%c : tensor<3xf32>) {axis = 1 : i64, epsilon = 0.0 : f64} : tensor<3x4xf32>
+  return
+}
+
+// -----
+
+func.func @invalid(%x: tensor<3x4xf32>, %c: tensor<4xf32>) {
+  // expected-error @+1 {{'mlc.group_norm' op groups 3 do not divide the channels of 3x4}}
+  %0 = mlc.group_norm %x, %c, %c {groups = 3 : i64, epsilon = 0.0 : f64} : tensor<3x4xf32>, tensor<4xf32>, tensor<4xf32> -> tensor<3x4xf32>
+  return
+}
+
+// -----
+
+func.func @invalid(%x: tensor<3x4xf32>) {
+  // expected-error @+1 {{'mlc.lp_normalize' op axis 2 is out of range for rank 2}}
+  %0 = mlc.lp_normalize %x {axis = 2 : i64, p = 2 : i64} : tensor<3x4xf32>
+  return
+}
