@@ -37,7 +37,7 @@ def is_contraction(op: ir.Operation) -> bool:
 
 
 def root_operation(source: KernelSource) -> ir.Operation:
-    """The operation that gives a kernel its template: a contraction, else an opaque operation, else the first result's."""
+    """The operation that gives a kernel its template: a contraction, else an opaque one, else the first result's."""
     ops = list(reachable(source.results))
     for op in ops:
         if is_contraction(op):

@@ -20,7 +20,7 @@ from mlc.kernels.common.index import Idx, Scalar
 if TYPE_CHECKING:
     from mlc.kernels.common.evaluate import Evaluator
 
-_COMBINERS = {
+_COMBINERS: dict[str, tuple[str, float | int | str]] = {
     "arith.addf": ("add", 0.0),
     "arith.mulf": ("mul", 1.0),
     "arith.maximumf": ("maximumf", float("-inf")),

@@ -1,14 +1,15 @@
 """Register-tiled contractions: matrix products and direct convolutions.
 
-A tile of `rows` x `vectors` accumulators stays in registers over the whole reduction; the epilogue runs on it before it is
-stored. One operand is read as vectors along the output's contiguous dimension, the other as scalars that are broadcast
-by the multiply-add. The method is the micro-kernel of Goto and van de Geijn ("Anatomy of High-Performance Matrix
-Multiplication", 2008) with the panel loop outermost; a convolution over NHWC is the same with window dimensions among
-the reduction's ("Anatomy of High-Performance Deep Learning Convolutions", Georganas et al., 2018).
+A tile of `rows` x `vectors` accumulators stays in registers over the whole reduction; the epilogue runs on it before
+it is stored. One operand is read as vectors along the output's contiguous dimension, the other as scalars that are
+broadcast by the multiply-add. The method is the micro-kernel of Goto and van de Geijn ("Anatomy of High-Performance
+Matrix Multiplication", 2008) with the panel loop outermost; a convolution over NHWC is the same with window dimensions
+among the reduction's ("Anatomy of High-Performance Deep Learning Convolutions", Georganas et al., 2018).
 
 Takes any `linalg.generic` marked `mlc.contraction` whose output map is a permutation; static and dynamic extents.
-Schedule parameters: `lanes`; `vector_dim`, `row_first`, `row_last`: output dimensions of the vectors and of the rows (a group
-that flattens; −1 and −2 for none); `rows`, `vectors`: the register tile; `unroll` of the innermost reduction; `block`: row tiles per work item.
+Schedule parameters: `lanes`; `vector_dim`, `row_first`, `row_last`: output dimensions of the vectors and of the rows
+(a group that flattens; −1 and −2 for none); `rows`, `vectors`: the register tile; `unroll` of the innermost reduction;
+`block`: row tiles per work item.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from mlir.dialects import arith, func, vector
 from mlc.kernels.common import memory
 from mlc.kernels.common.analysis import is_contraction, mentions, reachable
 from mlc.kernels.common.body import inline_body
-from mlc.kernels.common.evaluate import Evaluator, lane_mask, operand_map
+from mlc.kernels.common.evaluate import Evaluator, Override, lane_mask, operand_map
 from mlc.kernels.common.frame import Frame, KernelSource, defining_op, for_loop, if_then
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.reduce import reduction_extents
@@ -323,13 +324,16 @@ class _Contraction:
         """Evaluate the returned values with the accumulators in place of the contraction, and store them."""
         result = self.root.results[0]
         for name, point in points.items():
-            total = sums[name]
-            scope = Evaluator(
-                self.frame, self.s.lanes, masks[name[1]], parent=None, overrides={result: lambda _, t=total: t}
-            )
+            overrides = {result: _constantly(sums[name])}
+            scope = Evaluator(self.frame, self.s.lanes, masks[name[1]], parent=None, overrides=overrides)
             for value, destination in zip(self.source.results, self.source.destinations, strict=True):
                 stored = scope.tensor(value, point)
                 memory.store(self.frame, scope.idx, self.frame.buffers[destination], point, stored, scope.mask)
+
+
+def _constantly(value: ir.Value) -> Override:
+    """The override that is `value` at every point."""
+    return lambda _: value
 
 
 def _is_plain_fma(generic: ir.Operation) -> bool:

@@ -1,9 +1,9 @@
 """`mlc.topk` and `mlc.sort`: the best k elements of every line, in order.
 
-One work item per line. The destination itself is a binary heap of the best k seen so far with the worst on top (Williams,
-"Algorithm 232: Heapsort", 1964), which is then sorted in place: n log k comparisons, no scratch memory. Elements are ordered by
-value, then by position, which makes the order total and the result stable; a NaN ranks as the largest value. ONNX operator
-TopK; NumPy `argsort(kind="stable")`.
+One work item per line. The destination itself is a binary heap of the best k seen so far with the worst on top
+(Williams, "Algorithm 232: Heapsort", 1964), which is then sorted in place: n log k comparisons, no scratch memory.
+Elements are ordered by value, then by position, which makes the order total and the result stable; a NaN ranks as the
+largest value. ONNX operator TopK; NumPy `argsort(kind="stable")`.
 """
 
 from __future__ import annotations

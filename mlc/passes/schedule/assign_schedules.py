@@ -1,7 +1,9 @@
 """Give every kernel its template and parameters: the attribute `mlc.schedule`.
 
 ```mlir
-module @k0 attributes {mlc.kernel} …  →  module @k0 attributes {mlc.kernel, mlc.schedule = [{template = "contraction", rows = 6, …}]} …
+module @k0 attributes {mlc.kernel} …
+// becomes
+module @k0 attributes {mlc.kernel, mlc.schedule = [{template = "contraction", rows = 6, …}]} …
 ```
 The attribute is an ordered list of alternatives; today it has one, unguarded entry. What expands a kernel obeys it, so
 that editing the attribute (or tuning it) changes the code and nothing else.

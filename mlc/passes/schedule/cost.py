@@ -59,7 +59,7 @@ def choose(source: KernelSource, unit: VectorUnit, constant_inputs: set[int]) ->
     return _loops(source, unit)
 
 
-# -- loops --------------------------------------------------------------------------------------------------------------
+# -- loops -------------------------------------------------------------------------------------------------------------
 
 
 def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
@@ -138,7 +138,7 @@ def _vectorizable(source: KernelSource) -> bool:
     return True
 
 
-# -- contractions -------------------------------------------------------------------------------------------------------
+# -- contractions ------------------------------------------------------------------------------------------------------
 
 
 def _contraction(
@@ -170,19 +170,19 @@ def _contraction(
         first -= 1
     if row < 0:
         first, row = -1, -2
-    rows, vectors = _register_tile(shape[axis], unit, root.results[0].type.element_type)
+    height, vectors = _register_tile(shape[axis], unit, root.results[0].type.element_type)
     schedule: dict[str, int | str] = {
         "template": "contraction",
         "lanes": unit.lanes(root.results[0].type.element_type),
         "vector_dim": axis,
         "row_first": first,
         "row_last": row,
-        "rows": rows,
+        "rows": height,
         "vectors": vectors,
         "unroll": _unroll(root),
     }
     panel = int(schedule["lanes"]) * vectors
-    schedule["block"] = _row_block(shape, axis, first, row, rows, panel)
+    schedule["block"] = _row_block(shape, axis, first, row, height, panel)
     if packed:
         schedule["packed_operand"] = operand
         schedule["panel"] = panel
@@ -214,7 +214,7 @@ def _packable(
     value = root.operands[operand]
     if defining_op(value) is not None or extent is None or extent == 1:
         return False
-    number = [a for a in source.block.arguments].index(value)
+    number = list(source.block.arguments).index(value)
     exprs = list(operand_map(root, operand).results)
     plain = [e.position for e in exprs if isinstance(e, ir.AffineDimExpr)]
     return number in constant_inputs and len(plain) == len(exprs) and dim in plain

@@ -1,8 +1,11 @@
 """Store contraction weights as the panels that their kernels read.
 
 ```mlir
-%w = mlc.weight "w" : tensor<768x3072xf32>          %w = mlc.weight "w" …  %p = mlc.transpose (mlc.reshape %w …) : tensor<48x768x64xf32>
-mlc.launch @k0(%x, %w)                         →    mlc.launch @k0(%x, %p)
+%w = mlc.weight "w" : tensor<768x3072xf32>
+mlc.launch @k0(%x, %w)
+// becomes
+%p = mlc.transpose (mlc.reshape %w …) : tensor<48x768x64xf32>
+mlc.launch @k0(%x, %p)
 ```
 Obeys `packed_operand` and `panel` of the kernel's schedule. The kernel's indexing map becomes
 `(n floordiv 64, k, n mod 64)`; a vector dimension that is not a multiple of the panel is padded with zeros. The packing
