@@ -23,7 +23,6 @@ from mlc.interp.dtypes import (
 )
 from mlc.interp.registry import Call, InterpError, evaluates
 
-
 _EXPONENT = np.dtype(ml_dtypes.float8_e8m0fnu) if hasattr(ml_dtypes, "float8_e8m0fnu") else None
 
 
