@@ -18,9 +18,9 @@ from mlc import __version__
 from mlc.codegen.program import Dim, Entry, Program, Value
 from mlc.codegen.weights_segment import FileImage
 from mlc.passes.host.entry import entry_symbol
+from mlc.passes.simplify.weight_recipes import read_recipes
 from mlc.runtime.image_hash import ImageHash
 from mlc.targets.cpu import CpuTarget
-from mlc.passes.simplify.weight_recipes import read_recipes
 from mlc.weights import Store, WeightImage
 from mlc.weights.image import Placement
 
@@ -138,6 +138,8 @@ def _entry(described: dict[str, Any]) -> Entry:
 
 
 def _value(described: dict[str, Any]) -> Value:
+    if "kind" in described:
+        return Value(described["name"], described["dtype"], None, tuple(described["kind"]))
     dims = tuple(
         extent if extent >= 0 else (name or None)
         for extent, name in zip(described["shape"], described["dims"], strict=True)

@@ -8,25 +8,14 @@ import mlir.ir as ir
 from mlir.dialects import arith, memref
 
 from mlc.passes.base import Pass
+from mlc.passes.bufferize import sequences
 from mlc.passes.bufferize.loops import LoopBufferizer
-from mlc.passes.bufferize.signature import argument_dim_names, entry_signature
+from mlc.passes.bufferize.signature import argument_dim_names, default_dtype, entry_signature, handle_dtypes
 from mlc.passes.bufferize.sizes import SizeAnalysis
+from mlc.passes.bufferize.types import host_type, is_abstract, is_tensor, memref_type
 
 ALIGNMENT = 64
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
-
-
-def is_tensor(value: ir.Value) -> bool:
-    """Whether `value` is a tensor."""
-    return isinstance(value.type, ir.RankedTensorType)
-
-
-def memref_type(tensor: ir.Type) -> ir.MemRefType:
-    """The contiguous buffer of a tensor type; a bool takes a byte."""
-    element = tensor.element_type
-    if isinstance(element, ir.IntegerType) and element.width == 1:
-        element = ir.IntegerType.get_signless(8)
-    return ir.MemRefType.get(tensor.shape, element)
 
 
 def inout_results(launch: ir.Operation, kernels: dict[str, ir.Operation]) -> set[int]:
@@ -64,7 +53,7 @@ class BufferizeHost(Pass):
     The signatures with their names are kept in the module attribute `mlc.entries`.
     """
 
-    dialects = ("memref", "arith", "scf")
+    dialects = ("memref", "arith", "scf", "llvm", "mlc")
 
     def run(self, op: ir.Operation) -> None:
         body = op.regions[0].blocks[0]
@@ -126,6 +115,7 @@ class HostFunction:
         self.sizes = SizeAnalysis(argument_dim_names(function))
         self.buffers: dict[ir.Value, ir.Value] = {}
         self.dead: list[ir.Operation] = []
+        self._dtypes = handle_dtypes(function)
         self.loops = LoopBufferizer(self)
 
     def bufferize(self) -> None:
@@ -133,8 +123,7 @@ class HostFunction:
         entry = self.function.regions[0].blocks[0]
         self.loops.find_carried(entry)
         for argument in entry.arguments:
-            if is_tensor(argument):
-                argument.set_type(memref_type(argument.type))
+            argument.set_type(host_type(argument.type))
         self.block(entry)
         for operation in reversed(self.dead):
             operation.erase()
@@ -152,7 +141,7 @@ class HostFunction:
                 handler = HANDLERS.get(op.name)
                 if handler is not None:
                     handler(self, op)
-                elif any(is_tensor(v) for v in [*op.operands, *op.results]):
+                elif any(is_abstract(v) for v in [*op.operands, *op.results]):
                     raise ValueError(f"the host function cannot hold '{op.name}' on tensors (at {op.location})")
 
     def buffer(self, value: ir.Value) -> ir.Value:
@@ -164,10 +153,9 @@ class HostFunction:
             return self.allocate(value)
         return value
 
-    @staticmethod
-    def memref_type(tensor: ir.Type) -> ir.MemRefType:
-        """The buffer of a tensor type."""
-        return memref_type(tensor)
+    def element_dtype(self, element: ir.Type) -> str:
+        """The dtype of tensors of `element` in sequences."""
+        return self._dtypes.get(str(element), default_dtype(element))
 
     def define(self, old: ir.Operation, new: list[ir.Value]) -> None:
         """The results of `old` now live in the memrefs `new`."""
@@ -319,14 +307,14 @@ def _slice_offset(source: ir.Type, static: dict[str, list[int]]) -> int:
 
 
 def _select(host: HostFunction, op: ir.Operation) -> None:
-    if is_tensor(op.results[0]):
+    if is_abstract(op.results[0]):
         condition, on_true, on_false = op.operands
         host.define(op, [arith.select(condition, host.buffer(on_true), host.buffer(on_false))])
 
 
 def _terminator(host: HostFunction, op: ir.Operation) -> None:
     for number, value in enumerate(op.operands):
-        if is_tensor(value):
+        if is_abstract(value):
             op.operands[number] = host.buffer(value)
 
 
@@ -348,6 +336,7 @@ HANDLERS: dict[str, Callable[[HostFunction, ir.Operation], None]] = {
     "func.return": _terminator,
     "scf.yield": lambda host, op: None,  # of the operation around it
     "scf.condition": lambda host, op: None,
+    **sequences.HANDLERS,
     "scf.if": lambda host, op: host.loops.branch(op),
     "scf.index_switch": lambda host, op: host.loops.branch(op),
     "scf.for": lambda host, op: host.loops.for_loop(op),

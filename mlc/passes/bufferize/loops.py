@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING
 import mlir.ir as ir
 from mlir.dialects import memref
 
+from mlc.passes.bufferize.types import host_type, is_abstract, is_tensor
+
 if TYPE_CHECKING:
     from mlc.passes.bufferize.bufferize_host import HostFunction
-
-
-def _is_tensor(value: ir.Value) -> bool:
-    return isinstance(value.type, ir.RankedTensorType)
 
 
 def terminator_of(block: ir.Block) -> ir.Operation:
@@ -48,7 +46,7 @@ class LoopBufferizer:
                 before, after = op.regions[0].blocks[0], op.regions[1].blocks[0]
                 condition = list(terminator_of(before).operands)[1:]
                 for argument, passed in zip(after.arguments, condition, strict=True):
-                    if _is_tensor(argument):
+                    if is_tensor(argument):
                         self._host.sizes.assume_like(argument, passed)
                 yielded = list(terminator_of(after).operands)
                 self._examine(list(op.operands), list(before.arguments), before, yielded)
@@ -66,10 +64,10 @@ class LoopBufferizer:
         """
         sizes = self._host.sizes
         for first, argument in zip(initial, arguments, strict=True):
-            if _is_tensor(argument):
+            if is_tensor(argument):
                 sizes.assume_like(argument, first)
         for first, argument, result in zip(initial, arguments, yielded, strict=True):
-            if not _is_tensor(argument):
+            if not is_tensor(argument):
                 continue
             axes = [i for i in range(argument.type.rank) if argument.type.is_dynamic_dim(i)]
             self._fixed[argument] = all(sizes.dim(first, i) == sizes.dim(result, i) for i in axes)
@@ -99,8 +97,7 @@ class LoopBufferizer:
         self._host.block(before)
         self._replace_operands(terminator_of(before), 1)
         for argument in after.arguments:
-            if _is_tensor(argument):
-                argument.set_type(self._host.memref_type(argument.type))
+            argument.set_type(host_type(argument.type))
         self._host.block(after)
         self._write_back(terminator_of(after), carried)
         self._retype(op)
@@ -109,11 +106,11 @@ class LoopBufferizer:
         """Gives carried tensors their buffers; returns those that are written back, by position."""
         carried: dict[int, ir.Value] = {}
         for number, argument in enumerate(arguments):
-            if not _is_tensor(argument):
+            if not is_abstract(argument):
                 continue
             initial = op.operands[first + number]
-            target = self._host.memref_type(argument.type)
-            if self._fixed[argument]:
+            target = host_type(argument.type)
+            if self._fixed.get(argument, False):
                 buffer = self._host.allocate(initial)
                 if not self._is_empty(initial):
                     memref.copy(self._host.buffer(initial), buffer)
@@ -131,7 +128,7 @@ class LoopBufferizer:
         """Copies the results of an iteration into the loop's buffers; a permutation of them goes through
         copies.
         """
-        values = [self._host.buffer(v) if _is_tensor(v) else v for v in terminator.operands]
+        values = [self._host.buffer(v) if is_abstract(v) else v for v in terminator.operands]
         with ir.InsertionPoint(terminator), terminator.location:
             owned = set(carried.values())
             sources: dict[int, ir.Value] = {}
@@ -165,13 +162,12 @@ class LoopBufferizer:
         with ir.InsertionPoint(terminator), terminator.location:
             for number in range(first, len(terminator.operands)):
                 value = terminator.operands[number]
-                if _is_tensor(value):
+                if is_abstract(value):
                     terminator.operands[number] = self._host.buffer(value)
 
     def _retype(self, op: ir.Operation) -> None:
         for result in op.results:
-            if _is_tensor(result):
-                result.set_type(self._host.memref_type(result.type))
+            result.set_type(host_type(result.type))
 
     @staticmethod
     def _is_empty(value: ir.Value) -> bool:

@@ -67,6 +67,8 @@ class _Materializer:
         return list(self.entry.operations[len(self.entry.operations) - 1].operands)
 
     def _result_dims(self, value: ir.Value) -> list[Size]:
+        if not isinstance(value.type, ir.MemRefType):
+            return []
         return [self.analysis.dim(value, i) for i in range(value.type.rank) if value.type.is_dynamic_dim(i)]
 
     # --- The arena ----------------------------------------------------------------------------------------
@@ -146,20 +148,29 @@ class _Materializer:
         return _reshaped(buffer, alloc.results[0].type, list(alloc.operands))
 
     def _return(self, written: dict[int, ir.Value], dims: dict[int, list[Size]]) -> None:
-        """Copies what was not written in place, and returns nothing."""
+        """Copies what was not written in place; what is still returned are handles (`mlc.numbers` says which
+        results).
+        """
         terminator = self.entry.operations[len(self.entry.operations) - 1].operation
+        handles: dict[int, ir.Value] = {}
         with ir.InsertionPoint(terminator), terminator.location:
             for number, value in enumerate(terminator.operands):
-                if number in written:
+                if not isinstance(value.type, ir.MemRefType):
+                    handles[number] = value
+                if number in written or number in handles:
                     continue
                 dynamic = [i for i in range(value.type.rank) if value.type.is_dynamic_dim(i)]
                 extents = [self._extent(value, i, size) for i, size in zip(dynamic, dims[number], strict=True)]
                 target = ir.MemRefType.get(value.type.shape, value.type.element_type)
                 memref.copy(value, _buffer("output", target, extents, number=number))
-            ir.Operation.create("func.return", [], [])
+            left = ir.Operation.create("func.return", [], list(handles.values()))
+            if handles:
+                left.attributes["mlc.numbers"] = ir.DenseI64ArrayAttr.get(list(handles))
         terminator.erase()
         inputs = [a.type for a in self.entry.arguments]
-        self.function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))
+        self.function.attributes["function_type"] = ir.TypeAttr.get(
+            ir.FunctionType.get(inputs, [v.type for v in handles.values()])
+        )
         if "res_attrs" in self.function.attributes:
             del self.function.attributes["res_attrs"]
 

@@ -26,8 +26,8 @@ def align(size: int) -> int:
 class PlaceWeights(Pass):
     """Decide the offset of every weight in the weight image.
 
-    Weights lie in the order of their first use, each at a multiple of 64 bytes; a weight that is used twice
-    is there once.
+    Weights lie in the order of their first use, each at a multiple of 64 bytes; a weight that is used twice is
+    there once.
 
     ```mlir
     %w = mlc.weight "w" : tensor<3x5xf32>

@@ -1,5 +1,4 @@
-"""The signature of an entry as attributes that outlive the tensors: names, dtypes, shapes and dimension
-names.
+"""The signature of an entry as attributes that outlive the tensors: names, dtypes, shapes and dimension names.
 
 ```mlir
 mlc.entries = [{name = "forward",
@@ -13,9 +12,11 @@ from __future__ import annotations
 import mlir.ir as ir
 
 from mlc.passes.bufferize.sizes import Size, SizeAnalysis
+from mlc.passes.bufferize.types import is_handle_type
+from mlc.runtime.dtypes import DTYPES
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
-_DTYPES = {"i1": "bool", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
+_DTYPES = {"i1": "bool", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "!mlc.str": "string"}
 
 
 def _attributes(function: ir.Operation, which: str, index: int) -> dict[str, ir.Attribute]:
@@ -59,7 +60,42 @@ def _value(name: str, dtype: str, tensor: ir.Type, dims: list[str]) -> ir.Attrib
     )
 
 
-def _default_dtype(element: ir.Type) -> str:
+def innermost(kind: ir.Type) -> tuple[list[str], ir.Type]:
+    """What a type is from the outside in (`["optional", "sequence", "tensor"]`), and its tensors' element
+    type.
+    """
+    text, kinds = str(kind), []
+    while text.startswith(("!mlc.seq<", "!mlc.optional<")):
+        kinds.append("sequence" if text.startswith("!mlc.seq<") else "optional")
+        text = text[text.index("<") + 1 : -1]
+    return [*kinds, "tensor"], ir.RankedTensorType(ir.Type.parse(text)).element_type
+
+
+def handle_dtypes(function: ir.Operation) -> dict[str, str]:
+    """The dtype of tensors in sequences, by element type: what the arguments say, as types have no sign."""
+    dtypes: dict[str, str] = {}
+    for number, argument in enumerate(function.regions[0].blocks[0].arguments):
+        if is_handle_type(argument.type):
+            element = innermost(argument.type)[1]
+            dtype = _text(_attributes(function, "arg_attrs", number), "mlc.dtype", "")
+            if dtype in DTYPES:
+                dtypes.setdefault(str(element), dtype)
+    return dtypes
+
+
+def _handle(name: str, kind: ir.Type, dtypes: dict[str, str]) -> ir.Attribute:
+    kinds, element = innermost(kind)
+    return ir.DictAttr.get(
+        {
+            "name": ir.StringAttr.get(name),
+            "dtype": ir.StringAttr.get(dtypes.get(str(element), default_dtype(element))),
+            "kind": ir.ArrayAttr.get([ir.StringAttr.get(k) for k in kinds]),
+        }
+    )
+
+
+def default_dtype(element: ir.Type) -> str:
+    """The dtype that an element type has when nothing else says so: signed."""
     text = str(element)
     return _DTYPES.get(text, f"int{text[1:]}" if text.startswith("i") else text)
 
@@ -72,18 +108,26 @@ def entry_signature(function: ir.Operation) -> ir.Attribute:
     by_size: dict[Size, str] = {}
     for (argument, axis), name in names.items():
         by_size.setdefault(sizes.dim(entry.arguments[argument], axis), name)
+    dtypes = handle_dtypes(function)
     inputs = []
     for number, argument in enumerate(entry.arguments):
         attributes = _attributes(function, "arg_attrs", number)
-        dtype = _text(attributes, "mlc.dtype", _default_dtype(argument.type.element_type))
         name = _text(attributes, "mlc.name", f"input{number}")
+        if is_handle_type(argument.type):
+            inputs.append(_handle(name, argument.type, dtypes))
+            continue
+        dtype = _text(attributes, "mlc.dtype", default_dtype(argument.type.element_type))
         inputs.append(_value(name, dtype, argument.type, _dims(attributes, argument.type.rank)))
     outputs = []
     for number, value in enumerate(entry.operations[len(entry.operations) - 1].operands):
         attributes = _attributes(function, "res_attrs", number)
-        dtype = _text(attributes, "mlc.dtype", _default_dtype(value.type.element_type))
+        name = _text(attributes, "mlc.name", f"output{number}")
+        if is_handle_type(value.type):
+            outputs.append(_handle(name, value.type, dtypes))
+            continue
+        dtype = _text(attributes, "mlc.dtype", default_dtype(value.type.element_type))
         dims = [by_size.get(sizes.dim(value, axis), "") for axis in range(value.type.rank)]
-        outputs.append(_value(_text(attributes, "mlc.name", f"output{number}"), dtype, value.type, dims))
+        outputs.append(_value(name, dtype, value.type, dims))
     return ir.DictAttr.get(
         {
             "name": ir.StringAttr(function.attributes["sym_name"]),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import mlir.ir as ir
 from mlir.dialects import arith, cf, llvm, memref
 
+from mlc.passes.host.externs import extern_words, lower_extern
 from mlc.passes.host.nodes import Tables, node_name
 from mlc.passes.host.runtime_calls import (
     Runtime,
@@ -74,6 +75,9 @@ class EntryLowering:
         for number, argument in enumerate(self._old):
             address = element_pointer(self._args, i64_type(), number)
             data = llvm.LoadOp(pointer_type(), address).result
+            if not isinstance(argument.type, ir.MemRefType):
+                argument.replace_all_uses_with(data)
+                continue
             extents = []
             for axis in range(argument.type.rank):
                 if argument.type.is_dynamic_dim(axis):
@@ -94,36 +98,36 @@ class EntryLowering:
         fail.
         """
         self._polled = False
-        self._current = block
+        self.current = block
         for operation in list(block.operations):
             op = operation.operation
-            if self._current != block:
-                self._current.append(op)
+            if self.current != block:
+                self.current.append(op)
             handler = _HANDLERS.get(op.name)
             if handler is not None:
                 with ir.InsertionPoint(op), op.location:
                     handler(self, op)
 
-    def _stop_if(self, failed: ir.Value, node: int) -> None:
+    def stop_if(self, failed: ir.Value, node: int) -> None:
         """Leaves the function when `failed`; what follows goes into a new block."""
-        following = self._current.create_after()
+        following = self.current.create_after()
         cf.CondBranchOp(failed, [i64_constant(node)], [], self.fail, following)
-        self._current = following
+        self.current = following
 
-    def _stop_if_null(self, pointer: ir.Value) -> None:
+    def stop_if_null(self, pointer: ir.Value) -> None:
         null = llvm.ZeroOp(pointer_type()).result
-        self._stop_if(llvm.ICmpOp(ir.IntegerAttr.get(i64_type(), 0), pointer, null).result, -1)
+        self.stop_if(llvm.ICmpOp(ir.IntegerAttr.get(i64_type(), 0), pointer, null).result, -1)
 
     def _leave(self, code: int) -> None:
         value = arith.constant(ir.IntegerType.get_signless(32), code)
         ir.Operation.create("func.return", [], [value])
 
-    def _node(self, op: ir.Operation) -> int:
+    def node(self, op: ir.Operation) -> int:
         return self.tables.nodes.number(node_name(op.location))
 
     # --- Operands -----------------------------------------------------------------------------------------
 
-    def _address(self, value: ir.Value) -> ir.Value:
+    def address(self, value: ir.Value) -> ir.Value:
         """The address of the first element of a memref, as `i64`."""
         base = memref.extract_aligned_pointer_as_index(value)
         offset = value.type.get_strides_and_offset()[1]
@@ -136,12 +140,12 @@ class EntryLowering:
             base = arith.addi(base, arith.muli(elements, arith.constant(ir.IndexType.get(), element)))
         return arith.index_cast(i64_type(), base)
 
-    def _extents(self, value: ir.Value) -> list[ir.Value]:
+    def extents(self, value: ir.Value) -> list[ir.Value]:
         index = ir.IndexType.get()
         dynamic = [i for i in range(value.type.rank) if value.type.is_dynamic_dim(i)]
         return [memref.dim(value, arith.constant(index, i)) for i in dynamic]
 
-    def _store_words(self, words: list[ir.Value]) -> None:
+    def store_words(self, words: list[ir.Value]) -> None:
         for number, word in enumerate(words):
             llvm.StoreOp(word, element_pointer(self.array, i64_type(), number))
 
@@ -151,11 +155,11 @@ class EntryLowering:
         """`mlc.launch`."""
         values = list(op.operands)
         memrefs = [v for v in values if isinstance(v.type, ir.MemRefType)]
-        words = [self._address(v) for v in memrefs]
-        sizes = [extent for v in memrefs for extent in self._extents(v)]
+        words = [self.address(v) for v in memrefs]
+        sizes = [extent for v in memrefs for extent in self.extents(v)]
         sizes += [v for v in values if not isinstance(v.type, ir.MemRefType)]
         words += [arith.index_cast(i64_type(), size) for size in sizes]
-        self._store_words(words)
+        self.store_words(words)
         name = ir.FlatSymbolRefAttr(op.attributes["kernel"]).value
         if name not in self.tables.kernels:
             raise ValueError(f"no module for kernel @{name} (at {op.location})")
@@ -163,7 +167,7 @@ class EntryLowering:
         number, node = self.tables.launch(name, op.location)
         array = self.array if self.array is not None else llvm.ZeroOp(pointer_type()).result
         failed = self.runtime.status("mlc_rt_launch", [self.rt, kernel, grid, array, i64_constant(number)])
-        self._stop_if(failed, node)
+        self.stop_if(failed, node)
         self._polled = False
         op.erase()
 
@@ -172,10 +176,10 @@ class EntryLowering:
         i64 = i64_type()
         holds = arith.extui(i64, op.operands[0])
         value = arith.index_cast(i64, op.operands[1])
-        node = self._node(op)
+        node = self.node(op)
         message = self.tables.messages.number(ir.StringAttr(op.attributes["message"]).value)
         operands = [self.rt, holds, i64_constant(node), i64_constant(message), value]
-        self._stop_if(self.runtime.status("mlc_rt_check", operands), -1)
+        self.stop_if(self.runtime.status("mlc_rt_check", operands), -1)
         op.erase()
 
     def buffer(self, op: ir.Operation) -> None:
@@ -187,26 +191,26 @@ class EntryLowering:
             pointer = element_pointer(self._weights, ir.IntegerType.get_signless(8), i64_constant(offset))
         elif where == "output":
             number = ir.IntegerAttr(op.attributes["number"]).value
-            words = self._shape_words(target, list(op.operands))
-            self._store_words(words)
+            words = self.shape_words(target, list(op.operands))
+            self.store_words(words)
             array = self.array if words else llvm.ZeroOp(pointer_type()).result
             operands = [self.rt, i64_constant(number), i64_constant(target.rank), array]
             pointer = self.runtime.call("mlc_rt_output", operands, pointer_type())
-            self._stop_if_null(pointer)
+            self.stop_if_null(pointer)
         else:
             size = i64_constant(_element_bytes(target.element_type))
-            for word in self._shape_words(target, list(op.operands)):
+            for word in self.shape_words(target, list(op.operands)):
                 size = arith.muli(size, word)
             pointer = self.runtime.call(f"mlc_rt_{where}", [self.rt, size], pointer_type())
-            self._stop_if_null(pointer)
+            self.stop_if_null(pointer)
         with (
-            ir.InsertionPoint(op) if self._current == op.block else ir.InsertionPoint(self._current),
+            ir.InsertionPoint(op) if self.current == op.block else ir.InsertionPoint(self.current),
             op.location,
         ):
             op.results[0].replace_all_uses_with(descriptor(pointer, list(op.operands), target))
         op.erase()
 
-    def _shape_words(self, target: ir.MemRefType, extents: list[ir.Value]) -> list[ir.Value]:
+    def shape_words(self, target: ir.MemRefType, extents: list[ir.Value]) -> list[ir.Value]:
         remaining = iter(extents)
         words = []
         for axis in range(target.rank):
@@ -223,7 +227,7 @@ class EntryLowering:
         for axis in range(source.type.rank):
             extent = memref.dim(source, arith.constant(ir.IndexType.get(), axis))
             size = arith.muli(size, arith.index_cast(i64_type(), extent))
-        pointers = [llvm.IntToPtrOp(pointer_type(), self._address(v)).result for v in (target, source)]
+        pointers = [llvm.IntToPtrOp(pointer_type(), self.address(v)).result for v in (target, source)]
         volatile = ir.BoolAttr.get(False)
         llvm.MemcpyOp(pointers[0], pointers[1], size, volatile)
         op.erase()
@@ -231,8 +235,8 @@ class EntryLowering:
     def load(self, op: ir.Operation) -> None:
         """`memref.load`: nothing that a failed kernel has left is ever read."""
         if not self._polled:
-            self._stop_if(self.runtime.status("mlc_rt_poll", [self.rt]), -1)
-            self._current.append(op)
+            self.stop_if(self.runtime.status("mlc_rt_poll", [self.rt]), -1)
+            self.current.append(op)
             self._polled = True
 
     def view(self, op: ir.Operation) -> None:
@@ -244,7 +248,7 @@ class EntryLowering:
             groups = [[ir.IntegerAttr(a).value for a in g] for g in ir.ArrayAttr(op.attributes["reassociation"])]
             dynamic = [g for axis, g in enumerate(groups) if target.is_dynamic_dim(axis)]
             extents = [self._product(op.operands[0], g) for g in dynamic]
-        pointer = llvm.IntToPtrOp(pointer_type(), self._address(op.operands[0])).result
+        pointer = llvm.IntToPtrOp(pointer_type(), self.address(op.operands[0])).result
         op.results[0].replace_all_uses_with(descriptor(pointer, extents, target))
         op.erase()
 
@@ -257,7 +261,14 @@ class EntryLowering:
 
     def leave(self, op: ir.Operation) -> None:
         """`func.return`."""
-        self._leave(0)
+        if "mlc.numbers" in op.attributes:
+            numbers = list(ir.DenseI64ArrayAttr(op.attributes["mlc.numbers"]))
+            for number, value in zip(numbers, list(op.operands), strict=True):
+                failed = self.runtime.status("mlc_rt_output_value", [self.rt, i64_constant(number), value])
+                self.stop_if(failed, -1)
+                self.current.append(op)
+        with ir.InsertionPoint(op), op.location:
+            self._leave(0)
         op.erase()
 
 
@@ -283,6 +294,8 @@ def _largest_call(blocks: list[ir.Block]) -> int:
             if op.name == "mlc.launch":
                 ranks = [v.type.rank for v in op.operands if isinstance(v.type, ir.MemRefType)]
                 words = max(words, len(op.operands) + sum(ranks))
+            elif op.name == "mlc.extern":
+                words = max(words, extern_words(op))
             elif op.name == "mlc.buffer":
                 words = max(words, op.results[0].type.rank)
     return words
@@ -305,4 +318,5 @@ _HANDLERS: dict[str, Callable[[EntryLowering, ir.Operation], None]] = {
     "memref.collapse_shape": EntryLowering.view,
     "memref.load": EntryLowering.load,
     "func.return": EntryLowering.leave,
+    "mlc.extern": lower_extern,
 }

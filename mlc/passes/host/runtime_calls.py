@@ -17,6 +17,17 @@ _SIGNATURES = {
     "mlc_rt_launch": "!llvm.func<i32 (ptr, ptr, ptr, ptr, i64)>",
     "mlc_rt_check": "!llvm.func<i32 (ptr, i64, i64, i64, i64)>",
     "mlc_rt_poll": "!llvm.func<i32 (ptr)>",
+    "mlc_rt_tensor": "!llvm.func<ptr (ptr, i64, i64, ptr, ptr)>",
+    "mlc_rt_sequence": "!llvm.func<ptr (ptr, i64, ptr)>",
+    "mlc_rt_sequence_at": "!llvm.func<ptr (ptr, ptr, i64, i64)>",
+    "mlc_rt_sequence_insert": "!llvm.func<ptr (ptr, ptr, ptr, i64, i64)>",
+    "mlc_rt_sequence_erase": "!llvm.func<ptr (ptr, ptr, i64, i64)>",
+    "mlc_rt_length": "!llvm.func<i64 (ptr)>",
+    "mlc_rt_optional": "!llvm.func<ptr (ptr, ptr)>",
+    "mlc_rt_optional_get": "!llvm.func<ptr (ptr, ptr, i64)>",
+    "mlc_rt_data": "!llvm.func<ptr (ptr)>",
+    "mlc_rt_dim_of": "!llvm.func<i64 (ptr, i64)>",
+    "mlc_rt_output_value": "!llvm.func<i32 (ptr, i64, ptr)>",
     "mlc_rt_failed": "!llvm.func<void (ptr, i64)>",
 }
 _KERNEL = "!llvm.func<void (ptr, ptr, i64, i64)>"

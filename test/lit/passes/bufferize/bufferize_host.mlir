@@ -136,3 +136,26 @@ func.func @grow(%a: tensor<?xf32>, %flag: tensor<i1>) -> tensor<?xf32> {
   }
   return %t : tensor<?xf32>
 }
+
+// -----
+
+// Sequences and optionals are handles; a tensor is copied into one and read where the handle says.
+// CHECK: inputs = [{dtype = "float32", kind = ["sequence", "tensor"], name = "s"}, {dims = [], dtype = "int64", name = "input1", shape = array<i64>}]
+// CHECK-LABEL: func.func @handles(
+// CHECK-SAME: %[[S:.*]]: !llvm.ptr {mlc.name = "s"}, %[[I:.*]]: memref<i64>) -> (!llvm.ptr, memref<?xf32>, memref<i8>)
+func.func @handles(%s: !mlc.seq<tensor<?xf32>> {mlc.name = "s"}, %i: tensor<i64>) -> (!mlc.seq<tensor<?xf32>>, tensor<?xf32>, tensor<i1>) {
+  // CHECK: %[[P:.*]] = memref.load %[[I]][]
+  // CHECK: %[[H:.*]] = mlc.extern "mlc_rt_sequence_at"(%[[S]], %[[P]])
+  // CHECK: %[[T:.*]] = mlc.extern "mlc_rt_data"(%[[H]]) : (!llvm.ptr) -> memref<?xf32>
+  %t = mlc.sequence_at %s, %i : !mlc.seq<tensor<?xf32>>, tensor<i64> -> tensor<?xf32>
+  // CHECK: %[[B:.*]] = mlc.extern "mlc_rt_tensor"(%[[T]]) {config = "float32"} : (memref<?xf32>) -> !llvm.ptr
+  // CHECK: %[[N:.*]] = mlc.extern "mlc_rt_length"(%[[S]])
+  // CHECK: %[[R:.*]] = mlc.extern "mlc_rt_sequence_insert"(%[[S]], %[[B]], %[[N]])
+  %r = mlc.sequence_insert %s, %t : !mlc.seq<tensor<?xf32>>, tensor<?xf32>
+  // CHECK: %[[O:.*]] = mlc.extern "mlc_rt_optional"(%[[S]]) : (!llvm.ptr) -> !llvm.ptr
+  %o = mlc.optional_some %s : !mlc.seq<tensor<?xf32>>
+  // CHECK: mlc.extern "mlc_rt_length"(%[[O]])
+  %h = mlc.optional_has %o : !mlc.optional<!mlc.seq<tensor<?xf32>>>
+  // CHECK: return %[[R]], %[[T]]
+  return %r, %t, %h : !mlc.seq<tensor<?xf32>>, tensor<?xf32>, tensor<i1>
+}
