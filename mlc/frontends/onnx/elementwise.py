@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 from mlir import ir
 
 from mlc.frontends.common import elementwise as ew
@@ -86,8 +87,18 @@ def unary(g: GraphImporter, node: Node) -> Tensor:
 
 @onnx_op(*_BINARY)
 def binary(g: GraphImporter, node: Node) -> Tensor:
-    """Functions of two tensors with NumPy broadcasting (opset 7 on)."""
-    return ew.binary(g.b, _BINARY[node.op], node[0], node[1])
+    """Functions of two tensors with NumPy broadcasting."""
+    return ew.binary(g.b, _BINARY[node.op], node[0], _right(g.b, node))
+
+
+def _right(b: Builder, node: Node) -> Tensor:
+    """The second operand; before opset 7 its dimensions may line up with those of the first from `axis` on."""
+    rhs = node[1]
+    if node.version >= 7 or not node.attr("broadcast", 0) or node.attr("axis") is None:
+        return rhs
+    axis = shape.normalize_axis(int(node.attr("axis")), node[0].rank)
+    trailing = node[0].rank - axis - rhs.rank
+    return shape.reshape(b, rhs, [*b.dims(rhs), *([1] * trailing)]) if trailing > 0 else rhs
 
 
 @onnx_op("Mod")
@@ -119,7 +130,7 @@ def _signed_shift(b: Builder, kind: str, x: Tensor, amount: Tensor) -> Tensor:
 @onnx_op(*_COMPARE)
 def compare(g: GraphImporter, node: Node) -> Tensor:
     """Comparisons."""
-    return ew.compare(g.b, _COMPARE[node.op], node[0], node[1])
+    return ew.compare(g.b, _COMPARE[node.op], node[0], _right(g.b, node))
 
 
 @onnx_op("Max", "Min", "Sum", "Mean")
@@ -149,8 +160,10 @@ def is_inf(g: GraphImporter, node: Node) -> Tensor:
 
 @onnx_op("Cast")
 def cast(g: GraphImporter, node: Node) -> Tensor:
-    """Conversion of the element type."""
-    return _cast(g.b, node[0], elem_dtype(node.required("to")), bool(node.attr("saturate", 1)))
+    """Conversion of the element type, which opset 1 named by a string."""
+    to = node.required("to")
+    dtype = elem_dtype(onnx.TensorProto.DataType.Value(to.upper()) if isinstance(to, str) else to)
+    return _cast(g.b, node[0], dtype, bool(node.attr("saturate", 1)))
 
 
 @onnx_op("CastLike")
@@ -218,6 +231,9 @@ def swish(g: GraphImporter, node: Node) -> Tensor:
 def prelu(g: GraphImporter, node: Node) -> Tensor:
     """x where positive, else slope * x."""
     x, slope = node[0], node[1]
+    if node.version < 7 and slope.rank == 1 and x.rank > 2:
+        # A slope for each channel.
+        slope = shape.reshape(g.b, slope, [g.b.dim(slope, 0), *([1] * (x.rank - 2))])
     if x.is_float:
         return g.b.op("prelu", [x, slope])
     negative = ew.compare(g.b, "lt", x, g.b.like(0, x))

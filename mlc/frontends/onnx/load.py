@@ -16,7 +16,6 @@ from onnx import external_data_helper, numpy_helper
 from mlc.frontends.report import ModelError, Problem
 
 Source: TypeAlias = Path | str | bytes | onnx.ModelProto
-OLDEST_OPSET = 7
 _SIZE_LIMIT = 2**31 - 1
 
 
@@ -47,8 +46,7 @@ def load(source: Source) -> Model:
         except OSError as error:
             raise ModelError(title, [Problem(f"cannot be read: {error.strerror or error}")]) from error
         proto = _parse(data, title)
-    model = Model(proto, title, folder, hashlib.sha256(data).hexdigest())
-    return _upgraded(model)
+    return Model(proto, title, folder, hashlib.sha256(data).hexdigest())
 
 
 def _parse(data: bytes, title: str) -> onnx.ModelProto:
@@ -73,19 +71,6 @@ def opset(proto: onnx.ModelProto, domain: str = "") -> int:
         if (entry.domain or "") in (domain, "ai.onnx" if domain == "" else domain):
             return entry.version
     return 0
-
-
-def _upgraded(model: Model) -> Model:
-    """Models older than opset 7 (whose broadcasting was explicit) go through the version converter."""
-    version = opset(model.proto)
-    if not 0 < version < OLDEST_OPSET:
-        return model
-    try:
-        model.proto = onnx.version_converter.convert_version(model.proto, OLDEST_OPSET)
-    except Exception as error:  # the converter raises whatever its C++ threw
-        reason = f"opset {version} cannot be converted to opset {OLDEST_OPSET}: {_one_line(error)}"
-        raise ModelError(model.title, [Problem(reason, "export the model with a newer opset")]) from error
-    return model
 
 
 def check(model: Model) -> list[Problem]:

@@ -58,6 +58,12 @@ def size(g: GraphImporter, node: Node) -> Tensor:
 
 
 @onnx_op("Reshape")
+def reshape_attribute(g: GraphImporter, node: Node) -> Tensor:
+    """Before opset 5: the shape as an attribute."""
+    return shape.reshape_codes(g.b, node[0], [int(size) for size in node.required("shape")])
+
+
+@onnx_op("Reshape", since=5)
 def reshape(g: GraphImporter, node: Node) -> Tensor:
     """0 copies an extent unless `allowzero`, -1 is inferred."""
     codes = g.b.elements(node[1])
@@ -105,7 +111,8 @@ def transpose(g: GraphImporter, node: Node) -> Tensor:
 def concat(g: GraphImporter, node: Node) -> Tensor:
     """Concatenation."""
     tensors = node.present()
-    return shape.concat(g.b, tensors, shape.normalize_axis(node.required("axis"), tensors[0].rank))
+    axis = node.attr("axis", 1) if node.version < 4 else node.required("axis")
+    return shape.concat(g.b, tensors, shape.normalize_axis(axis, tensors[0].rank))
 
 
 @onnx_op("Expand")
@@ -115,6 +122,17 @@ def expand(g: GraphImporter, node: Node) -> Tensor:
 
 
 @onnx_op("Tile")
+def tile_axis(g: GraphImporter, node: Node) -> Tensor:
+    """Before opset 6: one axis, and how often it is repeated."""
+    repeats: list[Size] = [1] * node[0].rank
+    axis = g.b.scalar(node[2])
+    if not isinstance(axis, int):
+        raise NodeError("its axis is computed at run time", "make the axis constant")
+    repeats[shape.normalize_axis(axis, node[0].rank)] = g.b.scalar(node[1])
+    return shape.tile(g.b, node[0], repeats)
+
+
+@onnx_op("Tile", since=6)
 def tile(g: GraphImporter, node: Node) -> Tensor:
     """Repetition along each dimension."""
     repeats = g.b.elements(node[1], "repeats")
@@ -169,7 +187,7 @@ def split(g: GraphImporter, node: Node) -> list[Tensor]:
 @onnx_op("Pad")
 def pad_attributes(g: GraphImporter, node: Node) -> Tensor:
     """Before opset 11: pads and value as attributes."""
-    pads = list(node.required("pads"))
+    pads = list(node.attr("pads") or node.required("paddings"))
     x = node[0]
     value = g.b.like(float(node.attr("value", 0.0)), x)
     return shape.pad(g.b, x, pads[: x.rank], pads[x.rank :], node.attr("mode", "constant"), value)

@@ -20,8 +20,10 @@ _MODES = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "cubic
 
 @onnx_op("Upsample")
 def upsample(g: GraphImporter, node: Node) -> Tensor:
-    """Scales as an attribute (opset 7) or an input; nearest rounds down."""
+    """Scales as an attribute (for height and width in opset 1) or an input; nearest rounds down."""
     scales = node.attr("scales")
+    if node.attr("height_scale") is not None:
+        scales = [1.0, 1.0, float(node.attr("height_scale")), float(node.attr("width_scale"))]
     tensor = node[1] if scales is None else g.b.constant(np.array(scales, np.float32))
     mode = _mode(node)
     return vision.resize_by(g.b, node[0], tensor, mode, coordinate="asymmetric", nearest_mode="floor")

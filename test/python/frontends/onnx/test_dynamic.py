@@ -149,6 +149,15 @@ def test_model_functions_with_attributes() -> None:
     assert 'loc("own.outer' not in str(imported(parsed(text))[0])
 
 
+def test_explicit_broadcast_of_old_opsets() -> None:
+    """Before opset 7 an axis says where the second operand lines up."""
+    model = parsed("""<ir_version: 3, opset_import: ["" : 6]>
+    main (float[2, 3, N] x, float[3] b) => (float[2, 3, N] y) { y = Add<broadcast = 1, axis = 1>(x, b) }""")
+    module, store = imported(model)
+    x, b = floats(2, 3, 5), floats(3)
+    np.testing.assert_array_equal(run(module, store, {"x": x, "b": b})["y"], x + b[:, None])
+
+
 def test_ranges_fix_extents() -> None:
     """A range of one extent makes a dimension static; the others are recorded."""
     model = parsed(f"{HEADER} main (float[N, K] x) => (float[N, K] y) {{ y = Neg(x) }}")
