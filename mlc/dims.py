@@ -251,9 +251,8 @@ class DimAnalysis:
         self._exprs: dict[ir.Value, ir.AffineExpr] = {}
         self._journal: list[ir.Value] = []
         self._named: dict[str, ir.AffineExpr] = {}
-        self._arguments: dict[int, tuple[ir.Value, int | None]] = {}
+        self._sources: dict[int, tuple[ir.Value, int | None]] = {}
         self._name_arguments()
-        self._note_arguments()
         for region in self.func.regions:
             for block in region.blocks:
                 self._walk(block)
@@ -279,9 +278,10 @@ class DimAnalysis:
             self._define(value)
         return self._exprs[value]
 
-    def argument_of(self, position: int) -> tuple[ir.Value, int | None] | None:
-        """The function argument that the symbol at a position comes from: (tensor, dimension) or (index, None)."""
-        return self._arguments.get(position)
+    def source_of(self, position: int) -> tuple[ir.Value, int | None] | None:
+        """The first value that the symbol at a position is an extent or the value of: (tensor, dimension) or
+        (index, None). A function argument where there is one."""
+        return self._sources.get(position)
 
     def equal(self, lhs: Any, rhs: Any) -> bool:
         """Whether two expressions, `index` values or numbers are known to be equal."""
@@ -313,11 +313,14 @@ class DimAnalysis:
             else self.symbols.new()
             for extent, dim in zip(shape, dims, strict=True)
         ]
+        for dimension, expr in enumerate(self._dims[value]):
+            self._note_source(expr, value, dimension)
 
     def set_expr(self, value: ir.Value, expr: ir.AffineExpr) -> None:
         """Records the value of an `index` value."""
         self._journal.append(value)
         self._exprs[value] = expr
+        self._note_source(expr, value, None)
 
     def set_unknown(self, value: ir.Value) -> None:
         """Gives a value new symbols."""
@@ -361,13 +364,9 @@ class DimAnalysis:
             if argument not in self._dims:
                 self.set_unknown(argument)
 
-    def _note_arguments(self) -> None:
-        for argument in self.func.regions[0].blocks[0].arguments:
-            facts = self._dims.get(argument, [])
-            entries = [*enumerate(facts), *([(None, self._exprs[argument])] if argument in self._exprs else [])]
-            for dimension, expr in entries:
-                if isinstance(expr, ir.AffineSymbolExpr):
-                    self._arguments.setdefault(expr.position, (argument, dimension))
+    def _note_source(self, expr: ir.AffineExpr, value: ir.Value, dimension: int | None) -> None:
+        if isinstance(expr, ir.AffineSymbolExpr):
+            self._sources.setdefault(expr.position, (value, dimension))
 
     def _walk(self, block: ir.Block) -> None:
         for op in block.operations:

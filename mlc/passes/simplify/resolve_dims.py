@@ -1,25 +1,28 @@
 """Pass `mlc-resolve-dims`: sizes become arithmetic on the extents of function arguments, written once.
 
     %0 = scf.for … iter_args(%h = %x) -> (tensor<?x8xf32>) { … }      // every step keeps the extents
-    %n = tensor.dim %0, %c0 : tensor<?x8xf32>
+    %1 = mlc.concat %0, %0 {axis = 0 : i64} : …
+    %n = tensor.dim %1, %c0 : tensor<?x8xf32>
 becomes
-    %n = tensor.dim %x, %c0 : tensor<?x8xf32>
+    %d = tensor.dim %x, %c0 : tensor<?x8xf32>
+    %n = arith.muli %d, %c2 : index
 
-Runs after upstream's `resolve-shaped-type-result-dims`, which asks each operation for its result sizes, and does what
-that cannot: extents of loops and branches, extents that are equal because the model names them so (`mlc.dims`), sizes
-that cancel (`(b * s * 64) / 64`). What only the data decide stays a `tensor.dim`.
+`mlc.dims` says what an extent is: through operations, loops and branches, for extents that the model names alike, and
+for sizes that cancel (`(b * s * 64) / 64`). What only the data decide stays a `tensor.dim` of the value that they
+decide. (Upstream's `resolve-shaped-type-result-dims` does a part of this, but builds each operand's size again for each
+user: exponentially many where elementwise operations with run-time broadcasting follow one another.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
 from mlir import ir
 from mlir.dialects import arith, tensor
 
-from mlc.dims import DimAnalysis, constant_of
+from mlc.dims import DimAnalysis
 from mlc.passes.base import Pass
 from mlc.passes.simplify.rewrite import functions, operations
 
@@ -37,21 +40,19 @@ class ResolveDims(Pass):
     def _function(self, function: ir.Operation) -> None:
         analysis = DimAnalysis(function)
         builder = SizeBuilder(analysis)
-        arguments = set(function.regions[0].blocks[0].arguments)
         for inner in operations(function):
             if _is_size(inner) and list(inner.results[0].uses):
-                self._replace(inner, analysis, builder, arguments)
+                self._replace(inner, analysis, builder)
 
-    def _replace(self, op: ir.Operation, analysis: DimAnalysis, builder: SizeBuilder, arguments: set[ir.Value]) -> None:
+    def _replace(self, op: ir.Operation, analysis: DimAnalysis, builder: SizeBuilder) -> None:
         expr = analysis.expr(op.results[0])
         is_leaf = isinstance(expr, ir.AffineSymbolExpr | ir.AffineConstantExpr)
         if not is_leaf and op.name != "tensor.dim":
             return
-        if op.name == "tensor.dim" and op.operands[0] in arguments and constant_of(expr) is None:
-            source = analysis.argument_of(expr.position) if isinstance(expr, ir.AffineSymbolExpr) else None
-            if source is None or source[0] == op.operands[0]:
-                return
-        value = builder.build(expr)
+        source = analysis.source_of(expr.position) if isinstance(expr, ir.AffineSymbolExpr) else None
+        if source is not None and (source[0] == op.results[0] or source[0] in op.operands):
+            return
+        value = builder.build(expr, op)
         if value is not None and value != op.results[0]:
             op.results[0].replace_all_uses_with(value)
             self.count("resolved")
@@ -65,7 +66,7 @@ def _is_size(op: ir.Operation) -> bool:
 
 
 class SizeBuilder:
-    """Builds expressions over a function's arguments at its entry, each once."""
+    """Builds the values of expressions: over a function's arguments at its entry, each once, others where asked for."""
 
     def __init__(self, analysis: DimAnalysis) -> None:
         self.analysis = analysis
@@ -73,40 +74,66 @@ class SizeBuilder:
         self._first = self._entry.operations[0]
         self._built: dict[ir.AffineExpr, ir.Value | None] = {}
 
-    def build(self, expr: ir.AffineExpr) -> ir.Value | None:
-        """The value of `expr`, or None when it depends on the data."""
+    def build(self, expr: ir.AffineExpr, user: ir.Operation) -> ir.Value | None:
+        """The value of `expr` for use by `user`; None when it depends on values that `user` does not see."""
         if expr not in self._built:
             with ir.InsertionPoint(self._first), self.analysis.func.location:
-                self._built[expr] = self._make(expr.maybe_downcast())
-        return self._built[expr]
+                self._built[expr] = self._make(expr.maybe_downcast(), None)
+        if self._built[expr] is not None:
+            return self._built[expr]
+        with ir.InsertionPoint(user), user.location:
+            return self._make(expr.maybe_downcast(), user)
 
-    def _make(self, expr: ir.AffineExpr) -> ir.Value | None:
+    def _make(self, expr: ir.AffineExpr, user: ir.Operation | None) -> ir.Value | None:
         if isinstance(expr, ir.AffineConstantExpr):
             return arith.constant(ir.IndexType.get(), expr.value)
         if isinstance(expr, ir.AffineSymbolExpr):
-            return self._symbol(expr.position)
+            return self._symbol(expr.position, user)
         # Division rounds down and remainders are not negative: the same as truncation where the dividend is not.
         low = self.analysis.symbols.range(expr.lhs)[0]
         if not isinstance(expr, ir.AffineAddExpr | ir.AffineMulExpr) and (low is None or low < 0):
             return None
-        lhs, rhs = self.build(expr.lhs), self.build(expr.rhs)
-        if lhs is None or rhs is None:
-            return None
-        return _BUILDERS[type(expr)](lhs, rhs)
+        operands = self._all([expr.lhs, expr.rhs], user)
+        return _BUILDERS[type(expr)](*operands) if operands else None
 
-    def _symbol(self, position: int) -> ir.Value | None:
-        source = self.analysis.argument_of(position)
-        if source is not None:
-            value, dimension = source
-            if dimension is None:
-                return value
-            return tensor.dim(value, arith.constant(ir.IndexType.get(), dimension))
+    def _all(self, exprs: Sequence[ir.AffineExpr], user: ir.Operation | None) -> list[ir.Value]:
+        """The values of all expressions, or nothing."""
+        values: list[ir.Value] = []
+        for expr in exprs:
+            value = self._make(expr.maybe_downcast(), user)
+            if value is None:
+                return []
+            values.append(value)
+        return values
+
+    def _symbol(self, position: int, user: ir.Operation | None) -> ir.Value | None:
         definition = self.analysis.symbols.definition(position)
-        if not isinstance(definition, tuple) or definition[0] not in _FUNCTIONS:
+        if isinstance(definition, tuple) and definition[0] in _FUNCTIONS:
+            parts = self._all(sorted(definition[1], key=str), user)
+            if parts:
+                return reduce(_FUNCTIONS[definition[0]], parts)
+        source = self.analysis.source_of(position)
+        if source is None or not self._is_visible(source[0], user):
             return None
-        parts = [self.build(part) for part in sorted(definition[1], key=str)]
-        known = [part for part in parts if part is not None]
-        return reduce(_FUNCTIONS[definition[0]], known) if len(known) == len(parts) else None
+        value, dimension = source
+        return value if dimension is None else tensor.dim(value, arith.constant(ir.IndexType.get(), dimension))
+
+    def _is_visible(self, value: ir.Value, user: ir.Operation | None) -> bool:
+        """Whether `value` dominates `user` (None: the entry)."""
+        if isinstance(value.owner, ir.Block):
+            block: ir.Block = value.owner
+            owner = None
+        else:
+            owner = value.owner.operation
+            block = owner.block
+        if user is None:
+            return owner is None and block == self._entry
+        while user.block != block:
+            parent = user.parent
+            if parent is None or user == self.analysis.func:
+                return False
+            user = parent.operation
+        return owner is None or owner.is_before_in_block(user)
 
 
 def _broadcast(lhs: ir.Value, rhs: ir.Value) -> ir.Value:

@@ -1,4 +1,4 @@
-// RUN: mlc-opt %s --pass-pipeline='builtin.module(resolve-shaped-type-result-dims,mlc-resolve-dims,canonicalize,cse)' | FileCheck %s
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-resolve-dims,canonicalize,cse)' | FileCheck %s
 
 // CHECK-LABEL: func.func @loop
 // CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32>, %[[N:.*]]: index)
@@ -77,4 +77,31 @@ func.func @data(%x: tensor<?xf32>) -> index {
   %t = mlc.transpose %i {permutation = array<i64: 1, 0>} : tensor<1x?xi64> -> tensor<?x1xi64>
   %n = tensor.dim %t, %c0 : tensor<?x1xi64>
   return %n : index
+}
+
+// What the data decide can be seen in the branch, but not after it.
+// CHECK-LABEL: func.func @visible
+// CHECK: scf.if
+// CHECK:   %[[I:.*]] = mlc.nonzero
+// CHECK:   %[[N:.*]] = tensor.dim %[[I]], %c1
+// CHECK:   %[[M:.*]] = arith.muli %[[N]], %c2
+// CHECK:   mlc.broadcast %{{.*}} [%[[M]]]
+// CHECK: } else {
+// CHECK: tensor.dim %{{.*}}, %c0 : tensor<?xf32>
+func.func @visible(%c: i1, %x: tensor<?xf32>) -> (tensor<?xf32>, index) {
+  %c0 = arith.constant 0 : index
+  %0 = scf.if %c -> (tensor<?xf32>) {
+    %i = mlc.nonzero %x : tensor<?xf32> -> tensor<1x?xi64>
+    %t = mlc.transpose %i {permutation = array<i64: 1, 0>} : tensor<1x?xi64> -> tensor<?x1xi64>
+    %u = mlc.concat %t, %t {axis = 0 : i64} : tensor<?x1xi64>, tensor<?x1xi64> -> tensor<?x1xi64>
+    %n = tensor.dim %u, %c0 : tensor<?x1xi64>
+    %one = mlc.constant dense<1.0> : tensor<1xf32>
+    %y = mlc.broadcast %one [%n] : tensor<1xf32> -> tensor<?xf32>
+    scf.yield %y : tensor<?xf32>
+  } else {
+    scf.yield %x : tensor<?xf32>
+  }
+  %e = mlc.unary exp %0 : tensor<?xf32>
+  %d = tensor.dim %e, %c0 : tensor<?xf32>
+  return %e, %d : tensor<?xf32>, index
 }

@@ -22,7 +22,6 @@ SIMPLIFY = [
     "mlc-fold-constants",
     "canonicalize",
     "cse",
-    "resolve-shaped-type-result-dims",
     "mlc-resolve-dims",
     "canonicalize",
     "cse",
