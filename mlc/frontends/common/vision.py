@@ -217,28 +217,42 @@ def _interpolation(
     b: Builder, x: Tensor, rois: Tensor, axis: int, corner: int, cells: int, ratio: int, scale: float, half: bool
 ) -> Tensor:
     """`[regions, cells, extent]`: the weight of each pixel line in each cell's mean."""
-    regions = b.dim(rois, 0)
     offset = b.like(0.5 if half else 0.0, rois)
     low, high = (
         ew.binary(b, "sub", ew.scaled(b, shape.window(b, rois, 1, place, 1), scale), offset)
         for place in (corner, corner + 2)
     )
+    one, zero = b.like(1, rois), b.like(0, rois)
     length = ew.binary(b, "sub", high, low)
     if not half:
-        length = ew.binary(b, "max", length, b.like(1, rois))
-    steps = (np.arange(cells * ratio) + 0.5) / (cells * ratio)
-    line = b.constant(steps.reshape(1, -1).astype(np.float64), rois.dtype)
-    place = ew.binary(b, "add", low, ew.binary(b, "mul", length, line))
+        length = ew.binary(b, "max", length, one)
+    cell = shape.unsqueeze(b, ew.binary(b, "div", length, b.like(cells, rois)), [2])
+    counts, most = _sample_counts(b, cell, ratio)
+    sample = ew.cast(b, shape.iota(b, [1, 1, most], 2, "int64"), rois.dtype)
+    first = ew.cast(b, shape.iota(b, [1, cells, 1], 1, "int64"), rois.dtype)
+    share = ew.binary(b, "div", ew.binary(b, "add", sample, b.like(0.5, rois)), counts)
+    steps = ew.binary(b, "mul", cell, ew.binary(b, "add", first, share))
+    place = ew.binary(b, "add", shape.unsqueeze(b, low, [2]), steps)
     extent = ew.cast(b, shape.size_tensor(b, x, axis), rois.dtype)
-    one, zero = b.like(1, rois), b.like(0, rois)
     valid = ew.binary(b, "and", ew.compare(b, "ge", place, b.like(-1, rois)), ew.compare(b, "le", place, extent))
+    valid = ew.binary(b, "and", valid, ew.compare(b, "lt", sample, counts))
     clamped = ew.binary(b, "min", ew.binary(b, "max", place, zero), ew.binary(b, "sub", extent, one))
-    pixels = ew.cast(b, shape.iota(b, [1, 1, b.dim(x, axis)], 2, "int64"), rois.dtype)
-    distance = ew.unary(b, "abs", ew.binary(b, "sub", shape.unsqueeze(b, clamped, [2]), pixels))
+    pixels = ew.cast(b, shape.iota(b, [1, 1, 1, b.dim(x, axis)], 3, "int64"), rois.dtype)
+    distance = ew.unary(b, "abs", ew.binary(b, "sub", shape.unsqueeze(b, clamped, [3]), pixels))
     weight = ew.binary(b, "max", ew.binary(b, "sub", one, distance), zero)
-    weight = ew.select(b, shape.unsqueeze(b, valid, [2]), weight, zero)
-    parts = shape.reshape(b, weight, [regions, cells, ratio, b.dim(x, axis)])
-    return ew.cast(b, reduction.statistic(b, "mean", parts, [2], False), x.dtype)
+    weight = ew.select(b, shape.unsqueeze(b, valid, [3]), weight, zero)
+    total = reduction.reduce(b, "sum", weight, [2], False)
+    return ew.cast(b, ew.binary(b, "div", total, counts), x.dtype)
+
+
+def _sample_counts(b: Builder, cell: Tensor, ratio: int) -> tuple[Tensor, Size]:
+    """How many samples each region's cells take along an axis, and the most of all: `ratio`, or one a pixel."""
+    if ratio > 0:
+        return b.like(ratio, cell), ratio
+    one = b.like(1, cell)
+    counts = ew.binary(b, "max", ew.unary(b, "ceil", cell), one)
+    most = reduction.reduce(b, "max", counts, [0, 1, 2], False)
+    return counts, b.arith("maxsi", b.element(ew.cast(b, most, "int64")), 1)
 
 
 def affine_grid(b: Builder, theta: Tensor, sizes: Sequence[Size], align_corners: bool) -> Tensor:

@@ -21,6 +21,7 @@ FAMILIES = (
     "sequence",
     "shape",
     "signal",
+    "text",
     "training",
     "vision",
 )

@@ -81,29 +81,31 @@ def max_unpool(g: GraphImporter, node: Node) -> Tensor:
     given = node.optional(2)
     sizes = natural if given is None else b.elements(given, "output_shape")
     flat = shape.full(b, [b.product(sizes)], b.like(0, x))
-    places = _repositioned(g, indices, natural, sizes)
+    places = _repositioned(g, indices, natural, sizes, given)
     result = b.op("scatter_elements", [flat, places, shape.reshape_codes(b, x, [-1])], axis=0, reduction="none")
     return shape.reshape(b, result, sizes)
 
 
-def _repositioned(g: GraphImporter, indices: Tensor, natural: list[Size], sizes: list[Size]) -> Tensor:
+def _repositioned(
+    g: GraphImporter, indices: Tensor, natural: list[Size], sizes: list[Size], given: Tensor | None
+) -> Tensor:
     """The flat positions in a tensor of `sizes`: those given count in the natural output shape."""
     b = g.b
     flat = shape.reshape_codes(b, indices, [-1])
-    if natural == sizes:
+    if given is None or natural == sizes:
         return flat
-    if not all(isinstance(size, int) for size in [*natural, *sizes]):
-        raise NodeError("an output_shape that differs from the natural one needs static extents")
-    result = None
-    weight = 1
-    for have, want in zip(reversed(natural), reversed(sizes), strict=True):
-        assert isinstance(have, int) and isinstance(want, int)
+    line = ew.cast(b, given, "int64")
+    result: Tensor | None = None
+    weight = b.constant(np.array(1, np.int64))
+    for axis in range(len(natural) - 1, -1, -1):
+        have = natural[axis]
+        if not isinstance(have, int):
+            raise NodeError("an output_shape that differs from the natural one needs static input extents")
         base = b.constant(np.array(have, np.int64))
-        part = ew.binary(b, "mod", flat, base)
+        term = ew.binary(b, "mul", ew.binary(b, "mod", flat, base), weight)
         flat = ew.binary(b, "div", flat, base)
-        term = ew.binary(b, "mul", part, b.constant(np.array(weight, np.int64)))
         result = term if result is None else ew.binary(b, "add", result, term)
-        weight *= want
+        weight = ew.binary(b, "mul", weight, shape.reshape(b, shape.slice_(b, line, [axis], [1], [1]), []))
     assert result is not None
     return result
 

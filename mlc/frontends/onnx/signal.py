@@ -6,7 +6,7 @@ import numpy as np
 
 from mlc.frontends.common import axes as run_time
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common import linalg, shape
+from mlc.frontends.common import indexing, linalg, shape
 from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.onnx.graph import GraphImporter
 from mlc.frontends.onnx.reduction import constant_axes, is_run_time
@@ -102,21 +102,21 @@ def _real_inverse(b: Builder, x: Tensor, derived: bool, length: int) -> Tensor:
 def stft(g: GraphImporter, node: Node) -> Tensor:
     """Transforms of overlapping frames, windowed."""
     b, x = g.b, node[0]
-    hop = _static(b.scalar(node[1]), "frame step")
     window, given = node.optional(2), node.optional(3)
-    if given is not None:
+    if window is not None and window.shape[0] is not None:
+        length = window.shape[0]
+    elif given is not None:
         length = _static(b.scalar(given), "frame length")
-    elif window is not None:
-        length = _static(window.shape[0], "window's length")
     else:
-        raise NodeError("it has neither a window nor a frame length")
-    signal = _static(x.shape[1], "length of the signal")
-    frames = (signal - length) // hop + 1
-    places = (np.arange(frames) * hop)[:, None] + np.arange(length)[None, :]
+        raise NodeError("the length of its frames is unknown", "give a window, or a constant frame length")
+    hop = shape.reshape(b, ew.cast(b, node[1], "int64"), [])
+    frames = b.arith("addi", b.arith("floordivsi", b.arith("subi", b.dim(x, 1), length), b.element(hop)), 1)
+    starts = ew.binary(b, "mul", shape.iota(b, [frames, 1], 0, "int64"), hop)
+    places = ew.binary(b, "add", starts, shape.iota(b, [1, length], 1, "int64"))
     parts = x.shape[2] if x.rank == 3 else 1
     if x.rank == 2:
         x = shape.unsqueeze(b, x, [2])
-    framed = b.op("gather", [x, b.constant(places.astype(np.int64))], axis=1)
+    framed = indexing.gather(b, x, places, 1)
     if window is not None:
         framed = ew.binary(b, "mul", framed, shape.reshape(b, window, [1, 1, length, 1]))
     onesided = bool(node.attr("onesided", 1)) and parts == 1

@@ -169,8 +169,8 @@ def grid_sample(g: GraphImporter, node: Node) -> Tensor:
 def roi_align(g: GraphImporter, node: Node) -> Tensor:
     """Means of bilinear samples on a grid in each region."""
     ratio = int(node.attr("sampling_ratio", 0))
-    if ratio < 1 or node.attr("mode", "avg") != "avg":
-        raise NodeError("RoiAlign needs mode avg and a sampling_ratio of 1 or more")
+    if node.attr("mode", "avg") != "avg":
+        raise NodeError("RoiAlign with mode max is not supported", "use mode avg")
     half = node.version >= 16 and node.attr("coordinate_transformation_mode", "half_pixel") == "half_pixel"
     grid = (int(node.attr("output_height", 1)), int(node.attr("output_width", 1)))
     scale = float(node.attr("spatial_scale", 1.0))

@@ -158,6 +158,16 @@ def test_explicit_broadcast_of_old_opsets() -> None:
     np.testing.assert_array_equal(run(module, store, {"x": x, "b": b})["y"], x + b[:, None])
 
 
+@pytest.mark.parametrize("ratio", [0, 2])
+def test_roi_align_sample_counts(ratio: int) -> None:
+    """Without a sampling ratio each region takes as many samples as it has pixels in a cell."""
+    text = f"""{HEADER} main (float[N, 2, H, W] x, float[R, 4] rois, int64[R] batch) => (float[R, 2, 3, 2] y)
+    {{ y = RoiAlign<output_height = 3, output_width = 2, sampling_ratio = {ratio},
+                    spatial_scale = 0.5>(x, rois, batch) }}"""
+    rois = np.array([[0, 0, 8, 20], [3, 5, 4.5, 6], [-4, 2, 30, 12.5]], np.float32)
+    agree(text, {"x": floats(2, 2, 12, 11), "rois": rois, "batch": np.array([0, 1, 1])})
+
+
 def test_ranges_fix_extents() -> None:
     """A range of one extent makes a dimension static; the others are recorded."""
     model = parsed(f"{HEADER} main (float[N, K] x) => (float[N, K] y) {{ y = Neg(x) }}")
