@@ -94,9 +94,14 @@ _MLC_PHASE = _only({*_STRUCTURE, *_TENSOR_SIZES}, ("mlc.", "scf.", "index.", "ar
 
 def _scalar_arithmetic(op: ir.Operation) -> str | None:
     """Sizes may be computed with floats, too (`Range`), but tensors are for `mlc` operations."""
-    if op.name.startswith(("arith.", "math.")) and _has_tensors(op):
+    if op.name.startswith(("arith.", "math.")) and not _is_scalar(op):
         return "is arithmetic on tensors"
     return None
+
+
+def _is_scalar(op: ir.Operation) -> bool:
+    """Upstream turns an `scf.if` with values for branches into an `arith.select` of whole tensors."""
+    return op.name == "arith.select" or not _has_tensors(op)
 
 
 def _no_kernel_ops(op: ir.Operation) -> str | None:
@@ -164,7 +169,7 @@ def _linalg_form(op: ir.Operation) -> str | None:
     while parent is not None and parent.name == "scf.if":
         parent = parent.parent.operation
     inside = parent is not None and parent.name.startswith("linalg.")
-    if op.name.startswith(("arith.", "math.")) and (inside or not _has_tensors(op)):
+    if op.name.startswith(("arith.", "math.")) and (inside or _is_scalar(op)):
         return None
     if op.name.startswith("mlc."):
         return "has not been lowered"
@@ -217,7 +222,7 @@ def _host_of_kernels(op: ir.Operation) -> str | None:
     known = {*_STRUCTURE, *_TENSOR_SIZES, *_VIEWS, "tensor.empty", "mlc.launch", "cf.assert"}
     if op.name in known or op.name in OPAQUE or op.name.startswith(("scf.", "index.")):
         return None
-    if op.name.startswith(("arith.", "math.")) and not _has_tensors(op):
+    if op.name.startswith(("arith.", "math.")) and _is_scalar(op):
         return None
     # Recipes of packed weights are written as mlc operations on weights until they are hoisted.
     if op.name.startswith("mlc."):

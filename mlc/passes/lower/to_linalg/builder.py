@@ -79,9 +79,13 @@ def peel(source: Source) -> Source:
 def _peeled_sources(sources: Sequence[Source], out_exprs: Sequence[ir.AffineExpr], rank: int) -> list[Source]:
     """`sources` read through views, unless then no map would say how far a dimension of the iteration space goes."""
     peeled = [peel(s) for s in sources]
-    plain = [e for s in peeled for e in s.exprs] + list(out_exprs)
-    known = {e.position for e in plain if isinstance(e, ir.AffineDimExpr)}
-    return peeled if len(known) == rank else list(sources)
+    covered = _covers([*(e for s in peeled for e in s.exprs), *out_exprs], rank)
+    return peeled if covered else list(sources)
+
+
+def _covers(exprs: Sequence[ir.AffineExpr], rank: int) -> bool:
+    """Does every dimension of an iteration space occur plainly?"""
+    return len({e.position for e in exprs if isinstance(e, ir.AffineDimExpr)}) == rank
 
 
 def _peeled(op: ir.Operation, exprs: list[ir.AffineExpr], shape: list[int], expand: bool) -> list[ir.AffineExpr] | None:
@@ -116,8 +120,13 @@ def generic(
     sources become scalar constants in the body, sources with run-time broadcasting `tensor.extract`s. `window` gives
     the extents of dimensions that no tensor has.
     """
-    sources = _peeled_sources(sources, [e for m in out_maps for e in m], len(iterators))
+    out_exprs = [e for m in out_maps for e in m] + list(window[1] if window is not None else [])
+    sources = _peeled_sources(sources, out_exprs, len(iterators))
     constants = [_scalar_of(s.value) for s in sources]
+    reads = [e for s, c in zip(sources, constants, strict=True) if c is None for e in s.exprs]
+    # A contraction keeps both its operands, and so does what has its extents from a constant.
+    if "mlc.contraction" in (attributes or {}) or not _covers([*reads, *out_exprs], len(iterators)):
+        constants = [None] * len(sources)
     limits = [_limits(s) for s in sources]
     ins = [s for s, c in zip(sources, constants, strict=True) if c is None and not s.dynamic]
     values, exprs = [s.value for s in ins], [s.exprs for s in ins]

@@ -11,8 +11,8 @@ from mlc.dims import SymbolTable
 from mlc.passes.adaptor import DYNAMIC, Size, defining_op, element, shape_of
 from mlc.passes.lower.to_linalg import lowers, scalar
 from mlc.passes.lower.to_linalg.builder import Source, const, dim, indices, pointwise, size_value
-from mlc.passes.lower.to_linalg.context import Extents, Lowering
-from mlc.passes.lower.to_linalg.sizes import extent, plus, simplified, sizes_of
+from mlc.passes.lower.to_linalg.context import Extents, Lowering, emit_check
+from mlc.passes.lower.to_linalg.sizes import extent, plus, product, simplified, sizes_of
 from mlc.passes.lower.to_linalg.views import Groups, collapse, expand, unit_groups
 from mlc.passes.lower.to_linalg.windows import shifted
 
@@ -63,6 +63,7 @@ def reshape(op: Lowering) -> ir.Value:
         return collapse(value, []) if len(sizes) == 0 else expand(value, sizes, [])
     facts = op.facts
     inputs, outputs = matching_groups(facts.symbols, facts.operand(op.op, 0), facts.result(op.op, 0))
+    _check_counts(op, inputs, outputs, sizes)
     joined = collapse(value, inputs)
     return expand(joined, sizes, outputs)
 
@@ -71,6 +72,23 @@ def _elements(value: ir.Value) -> list[ir.Value] | None:
     """The operands of a `tensor.from_elements`, None for any other value."""
     op = defining_op(value)
     return list(op.operands) if op is not None and op.name == "tensor.from_elements" else None
+
+
+def _check_counts(op: Lowering, inputs: Groups, outputs: Groups, sizes: Sequence[Size]) -> None:
+    """A run-time check of every group whose element counts are not known to be equal."""
+    facts, symbols, own = op.facts, op.facts.symbols, sizes_of(op.operand(0))
+    before, after = facts.operand(op.op, 0), facts.result(op.op, 0)
+    for group_in, group_out in zip(inputs, outputs, strict=True):
+        counts = [_count(symbols, [side[i] for i in g]) for side, g in ((before, group_in), (after, group_out))]
+        if counts[0] == counts[1]:
+            continue
+        have, want = product([own[i] for i in group_in]), product([sizes[i] for i in group_out])
+        fits = arith.cmpi(scalar.I.eq, size_value(have), size_value(want))
+        emit_check(fits, size_value(want), f"{op.node}: the element count of the new shape is wrong")
+
+
+def _count(symbols: SymbolTable, extents: Extents) -> ir.AffineExpr:
+    return _prefixes(symbols, extents)[-1] if extents else symbols.constant(1)
 
 
 def matching_groups(symbols: SymbolTable, inputs: Extents, outputs: Extents) -> tuple[Groups, Groups]:

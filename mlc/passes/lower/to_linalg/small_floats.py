@@ -1,6 +1,6 @@
-"""Eight-bit floats in a body: conversion from and to `f32` by integer arithmetic, as LLVM knows no such types.
+"""Floats of eight and four bits in a body: conversion from and to `f32` by integer arithmetic, as LLVM knows none.
 
-Formats as in ONNX and the OCP 8-bit floating point specification; rounding is half to even.
+Formats as in ONNX and the OCP specifications of 8-bit floats and of microscaling formats; rounding is half to even.
 """
 
 from __future__ import annotations
@@ -13,16 +13,25 @@ from mlir.dialects import arith, math
 
 @dataclass(frozen=True)
 class Format:
-    """An eight-bit format: `infinity` is the code of +inf where there is one, `nan` that of a NaN (sign bit clear
+    """A format with a sign bit: `infinity` is the code of +inf where there is one, `nan` that of a NaN (sign bit clear
     unless the format has one NaN only), `largest` the code of the largest finite number."""
 
     exponent_bits: int
     mantissa_bits: int
     bias: int
     largest: int
-    nan: int
+    nan: int | None
     infinity: int | None = None
     negative_zero: bool = True
+
+    @property
+    def width(self) -> int:
+        return 1 + self.exponent_bits + self.mantissa_bits
+
+    @property
+    def sign(self) -> int:
+        """The sign bit."""
+        return 1 << (self.width - 1)
 
 
 FORMATS: dict[str, Format] = {
@@ -30,11 +39,12 @@ FORMATS: dict[str, Format] = {
     "f8E5M2": Format(5, 2, 15, 0x7B, 0x7E, 0x7C),
     "f8E4M3FNUZ": Format(4, 3, 8, 0x7F, 0x80, negative_zero=False),
     "f8E5M2FNUZ": Format(5, 2, 16, 0x7F, 0x80, negative_zero=False),
+    "f4E2M1FN": Format(2, 1, 1, 0x7, None),
 }
 
 
 def format_of(type_: ir.Type) -> Format | None:
-    """The format of an eight-bit float type, None for other types."""
+    """The format of a small float type, None for other types."""
     return FORMATS.get(str(type_))
 
 
@@ -54,10 +64,10 @@ def _is(a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def decode(value: ir.Value, form: Format) -> ir.Value:
-    """An eight-bit float as `f32`, exactly."""
-    i8, i32, f32 = ir.IntegerType.get_signless(8), ir.IntegerType.get_signless(32), ir.F32Type.get()
-    code = arith.extui(i32, arith.bitcast(i8, value))
-    magnitude = arith.andi(code, _i32(0x7F))
+    """A small float as `f32`, exactly."""
+    bits, i32, f32 = ir.IntegerType.get_signless(form.width), ir.IntegerType.get_signless(32), ir.F32Type.get()
+    code = arith.extui(i32, arith.bitcast(bits, value))
+    magnitude = arith.andi(code, _i32(form.sign - 1))
     shift = 23 - form.mantissa_bits
     moved = arith.addi(arith.shli(magnitude, _i32(shift)), _i32((127 - form.bias) << 23))
     tiny = arith.mulf(arith.sitofp(f32, magnitude), _f32(2.0 ** (1 - form.bias - form.mantissa_bits)))
@@ -66,33 +76,34 @@ def decode(value: ir.Value, form: Format) -> ir.Value:
     if form.infinity is not None:
         number = arith.select(_is(magnitude, _i32(form.infinity)), _f32(float("inf")), number)
         is_nan = arith.cmpi(arith.CmpIPredicate.ugt, magnitude, _i32(form.infinity))
-    elif form.negative_zero:
-        is_nan = _is(magnitude, _i32(form.nan))
-    else:
-        is_nan = _is(code, _i32(form.nan))
-    number = arith.select(is_nan, _f32(float("nan")), number)
-    negative = arith.cmpi(arith.CmpIPredicate.uge, code, _i32(0x80))
+        number = arith.select(is_nan, _f32(float("nan")), number)
+    elif form.nan is not None:
+        is_nan = _is(magnitude if form.negative_zero else code, _i32(form.nan))
+        number = arith.select(is_nan, _f32(float("nan")), number)
+    negative = arith.cmpi(arith.CmpIPredicate.uge, code, _i32(form.sign))
     return arith.select(negative, arith.negf(number), number)
 
 
 def encode(value: ir.Value, type_: ir.Type, form: Format, saturate: bool) -> ir.Value:
-    """An `f32` rounded to an eight-bit float. Too large a value becomes the largest number with `saturate`, else
-    infinity, or NaN in a format without one."""
-    i8, i32 = ir.IntegerType.get_signless(8), ir.IntegerType.get_signless(32)
+    """An `f32` rounded to a small float. Too large a value becomes the largest number with `saturate`, else infinity,
+    or NaN in a format without one; in a format without either, it and NaN become the largest number."""
+    i32 = ir.IntegerType.get_signless(32)
     bits = arith.bitcast(i32, value)
     magnitude = arith.andi(bits, _i32(0x7FFFFFFF))
     code = _rounded(value, magnitude, form)
     overflow = arith.cmpi(arith.CmpIPredicate.sgt, code, _i32(form.largest))
-    beyond = form.largest if saturate else form.nan if form.infinity is None else form.infinity
+    special = form.nan if form.infinity is None else form.infinity
+    beyond = form.largest if saturate or special is None else special
     code = arith.select(overflow, _i32(beyond), code)
-    sign = arith.andi(arith.shrui(bits, _i32(24)), _i32(0x80))
+    sign = arith.andi(arith.shrui(bits, _i32(32 - form.width)), _i32(form.sign))
     signed = arith.ori(code, sign)
     if not form.negative_zero:
         # The code of -0 is the NaN.
         signed = arith.select(_is(code, _i32(0)), code, signed)
-    is_nan = arith.cmpi(arith.CmpIPredicate.ugt, magnitude, _i32(0x7F800000))
-    signed = arith.select(is_nan, arith.ori(_i32(form.nan), sign), signed)
-    return arith.bitcast(type_, arith.trunci(i8, signed))
+    if form.nan is not None:
+        is_nan = arith.cmpi(arith.CmpIPredicate.ugt, magnitude, _i32(0x7F800000))
+        signed = arith.select(is_nan, arith.ori(_i32(form.nan), sign), signed)
+    return arith.bitcast(type_, arith.trunci(ir.IntegerType.get_signless(form.width), signed))
 
 
 def _rounded(value: ir.Value, magnitude: ir.Value, form: Format) -> ir.Value:

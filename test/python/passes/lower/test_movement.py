@@ -128,6 +128,24 @@ def test_matmul_with_batch_that_may_broadcast() -> None:
     check_lowering(text, floats(4, 2, 3), floats(4, 3, 2))
 
 
+def test_contractions_and_reductions_of_constants() -> None:
+    text = function(
+        "%a: tensor<2x3xf32>",
+        "tensor<2x2xf32>",
+        "%c = mlc.constant dense<2.0> : tensor<3x2xf32>",
+        "%r = mlc.matmul %a, %c : tensor<2x3xf32>, tensor<3x2xf32> -> tensor<2x2xf32>",
+    )
+    check_lowering(text, floats(2, 3))
+    text = function(
+        "%a: tensor<2xf32>",
+        "tensor<2xf32>",
+        "%c = mlc.constant dense<2.0> : tensor<2x3xf32>",
+        "%s = mlc.reduce sum %c {axes = array<i64: 1>, keepdims = false} : tensor<2x3xf32> -> tensor<2xf32>",
+        "%r = mlc.binary add %a, %s : tensor<2xf32>",
+    )
+    check_lowering(text, floats(2))
+
+
 def test_matmul_of_i8_gives_i32() -> None:
     text = function(
         "%a: tensor<2x3xi8>, %b: tensor<3x2xi8>",
@@ -198,6 +216,18 @@ def test_dynamic_reshape(source: str, result: str, sizes: str) -> None:
     shape = {"?x12x64": (2, 12, 64), "?x?x12": (2, 5, 12)}[source]
     lowered = check_lowering(function(f"%x: {kind}", f"tensor<{result}xf32>", *lines), floats(*shape))
     assert "linalg.generic" not in lowered
+    assert "mlc.check" not in lowered  # the counts are known to be equal
+
+
+def test_reshape_to_unknown_sizes_checks_the_count() -> None:
+    kind = "tensor<?x6xf32>"
+    lines = [
+        "%c0 = arith.constant 0 : index",
+        "%n = tensor.dim %y, %c0 : tensor<?xf32>",
+        f"%r = mlc.reshape %x [%n, 3] : {kind} -> tensor<?x3xf32>",
+    ]
+    text = function(f"%x: {kind}, %y: tensor<?xf32>", "tensor<?x3xf32>", *lines)
+    assert "the element count of the new shape is wrong" in check_lowering(text, floats(2, 6), floats(4))
 
 
 @pytest.mark.parametrize("permutation", [(0, 2, 1, 3), (3, 2, 1, 0), (0, 1, 2, 3), (1, 0, 2, 3)])
