@@ -246,7 +246,7 @@ def _retype_global(op: ir.Operation) -> None:
         return
     values = np.asarray(dense_array(ir.DenseElementsAttr(op.attributes["initial_value"]))).astype(np.int8)
     op.attributes["type"] = ir.TypeAttr.get(_byte_memref(type_))
-    op.attributes["initial_value"] = ir.DenseElementsAttr.get(np.ascontiguousarray(values))
+    op.attributes["initial_value"] = ir.DenseElementsAttr.get(np.array(values, order="C"))
 
 
 def _store_bools_as_bytes(module: ir.Module) -> None:
