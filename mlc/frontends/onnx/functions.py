@@ -28,7 +28,9 @@ def inline(g: GraphImporter, proto: onnx.NodeProto, node: Node, function: onnx.F
     names: dict[str, Tensor | None] = dict.fromkeys(function.input)
     names.update(zip(function.input, node.inputs, strict=False))
     prefix = f"{outer.prefix}{node.name}/"
-    g.scope = Scope(None, names, set(), opsets_of(function.opset_import), defaults | given, prefix)
+    # Bodies in schemas do not always name every operator set that they use.
+    opsets = opsets_of(g.model.proto.opset_import) | opsets_of(function.opset_import)
+    g.scope = Scope(None, names, set(), opsets, defaults | given, prefix)
     before = len(g.problems)
     try:
         g.body(sorted_nodes(function.node))
