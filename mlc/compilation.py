@@ -62,9 +62,27 @@ class Compilation:
             with lock:
                 registry.register(self.store)
                 try:
+                    if self.options.verify:
+                        return self._verified(output)
                     return self._phases(done, output)
                 finally:
                     registry.release(self.store.key)
+
+    def _verified(self, output: Path) -> Path:
+        """Compiles, and removes the library again unless it computes what the interpreter does."""
+        from mlc.verification import verify_library
+
+        imported = self.module.operation.clone(ip=False)
+        try:
+            self._phases(None, output)
+            with self._stage("verify"):
+                verify_library(output, imported, self.store, self.options.verify)
+        except BaseException:
+            output.unlink(missing_ok=True)
+            raise
+        finally:
+            imported.erase()
+        return output
 
     def _check_output(self, output: Path) -> None:
         """Finds out at once whether the output can be written."""
@@ -80,6 +98,8 @@ class Compilation:
     def _begin(self, source: Any) -> str | None:
         """Makes the module and the store; returns the phase that the module has completed, if any."""
         if isinstance(source, (str, Path)) and Path(source).suffix == ".mlir":
+            if self.options.verify:
+                raise UsageError("verify compares a library with the model that it was compiled from: give that")
             done: str | None = self._read(Path(source))
         elif self.options.from_phase is not None:
             raise UsageError(

@@ -63,6 +63,7 @@ class Options:
     jobs: int | None = None
     opt_level: int | None = None
     verify_each: bool = False
+    verify: int = 0
     cache: bool = True
     reproducer: Path | None = None
 
@@ -83,6 +84,8 @@ class Options:
             self._choice("opt_level", (0, 1, 2, 3))
         if self.jobs is not None and self.jobs < 1:
             raise UsageError("jobs must be at least 1")
+        if self.verify and (self.emit != "library" or self.from_phase is not None):
+            raise UsageError("verify compares a library with the model that it was compiled from: both are needed")
 
     @property
     def phases(self) -> tuple[str, ...]:
@@ -114,14 +117,14 @@ def compile(
     `mlc.targets.cpu`); `gpu` ("h200" or another name of `mlc.targets.nvidia`); `emit` (the phase to stop after,
     "object" or "library"; for CUDA "ptx" or "cubin"); `from_phase` (the phase that an `.mlir` source has
     completed; it says so itself); `dump_ir` (a folder for the IR after every phase); `inputs` (`{name: shape}`,
-    strings name dynamic dimensions); `dims` (`{name: extent}` or `{name: (lowest, highest or None, multiple)}`);
-    `outputs` (names of the values to return); `precision` ("fp32"); `weights` ("embed" or "external");
-    `jobs` (threads of code generation); `opt_level` (0 to 3); `verify_each` (check the IR contract after
-    every phase); `cache` (use the cache of compiled kernels); `reproducer` (where to write the IR that
-    shows a bug).
+    strings name dynamic dimensions); `dims` (`{name: extent}` or `{name: (lowest, highest or None,
+    multiple)}`); `outputs` (names of the values to return); `precision` ("fp32"); `weights` ("embed" or
+    "external"); `jobs` (threads of code generation); `opt_level` (0 to 3); `verify_each` (check the IR contract
+    after every phase); `verify` (how often to compare the library with the interpreter); `cache` (use the cache
+    of compiled kernels); `reproducer` (where to write the IR that shows a bug).
 
-    Returns the loaded model, or the path that was written when `emit` is not "library". Raises `UsageError`
-    for options that make no sense, `mlc.frontends.report.ModelError` for a model that cannot be compiled,
+    Returns the loaded model, or the path that was written when `emit` is not "library". Raises `UsageError` for
+    options that make no sense, `mlc.frontends.report.ModelError` for a model that cannot be compiled,
     `LinkError` when this machine cannot link, `InternalError` otherwise.
     """
     parsed = make_options(**options)

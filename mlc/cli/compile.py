@@ -41,6 +41,7 @@ def compile_command(
     jobs: Annotated[int | None, typer.Option(help="threads of code generation [all cores]")] = None,
     opt_level: Annotated[int | None, typer.Option("-O", "--opt-level", help="LLVM's, 0 to 3 [3]")] = None,
     verify_each: Annotated[bool, typer.Option("--verify-each", help="check the IR after every phase")] = False,
+    verify: Annotated[int, typer.Option(help="compare with the interpreter on this many random inputs")] = 0,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="do not use the cache of compiled kernels")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="tracebacks, and a line per phase")] = False,
 ) -> None:
@@ -54,7 +55,7 @@ def compile_command(
         options: dict[str, Any] = {
             "target": target, "cpu": cpu, "gpu": gpu, "emit": emit, "from_phase": from_phase, "dump_ir": dump_ir,
             "precision": precision, "weights": weights, "jobs": jobs, "opt_level": opt_level,
-            "verify_each": verify_each, "cache": not no_cache,
+            "verify_each": verify_each, "verify": verify, "cache": not no_cache,
             "reproducer": path.with_name(f"{path.stem}.reproducer.mlir"),
         }  # fmt: skip
         options |= _signature_options(inputs or [], dims or [], outputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,13 @@ def test_cache_and_jobs_change_nothing(model_file: Path, tmp_path: Path) -> None
         mlc.compile(model_file, output=file, **options)
     assert len({file.read_bytes() for file in files}) == 1
     assert list((tmp_path / "cache" / "objects").glob("*/*.o"))
+
+
+def test_concurrent_compiles_of_one_model(model_file: Path, tmp_path: Path) -> None:
+    files = [tmp_path / f"{i}.so" for i in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda file: mlc.compile(model_file, output=file), files))
+    assert len({file.read_bytes() for file in files}) == 1
 
 
 def test_external_weights(model: onnx.ModelProto, model_file: Path, tmp_path: Path) -> None:
