@@ -39,9 +39,9 @@ def check(
     tolerance: float = 2e-6,
 ) -> mlc.Model:
     """Compile `body`, run it and compare with the interpreter for every set of inputs."""
-    import mlc.compiler_setup  # noqa: F401
     from mlir import ir
 
+    import mlc.compiler_setup
     from mlc.interp.module import run_function
 
     text = _entry(body, arguments, results)
