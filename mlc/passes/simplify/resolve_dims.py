@@ -116,7 +116,10 @@ class SizeBuilder:
         if source is None or not self._is_visible(source[0], user):
             return None
         value, dimension = source
-        return value if dimension is None else tensor.dim(value, arith.constant(ir.IndexType.get(), dimension))
+        if dimension is not None:
+            return tensor.dim(value, arith.constant(ir.IndexType.get(), dimension))
+        is_index = isinstance(value.type, ir.IndexType)
+        return value if is_index else arith.index_cast(ir.IndexType.get(), value)
 
     def _is_visible(self, value: ir.Value, user: ir.Operation | None) -> bool:
         """Whether `value` dominates `user` (None: the entry)."""

@@ -105,3 +105,18 @@ func.func @visible(%c: i1, %x: tensor<?xf32>) -> (tensor<?xf32>, index) {
   %d = tensor.dim %e, %c0 : tensor<?xf32>
   return %e, %d : tensor<?xf32>, index
 }
+
+// A size that is an element of a tensor of integers.
+// CHECK-LABEL: func.func @integers
+// CHECK: %[[E:.*]] = tensor.extract
+// CHECK: %[[N:.*]] = arith.index_cast %[[E]] : i64 to index
+// CHECK: arith.muli %[[N]], %c2
+func.func @integers(%s: tensor<i64>, %x: tensor<1xf32>) -> index {
+  %c0 = arith.constant 0 : index
+  %e = tensor.extract %s[] : tensor<i64>
+  %n = arith.index_cast %e : i64 to index
+  %0 = mlc.broadcast %x [%n] : tensor<1xf32> -> tensor<?xf32>
+  %1 = mlc.concat %0, %0 {axis = 0 : i64} : tensor<?xf32>, tensor<?xf32> -> tensor<?xf32>
+  %d = tensor.dim %1, %c0 : tensor<?xf32>
+  return %d : index
+}
