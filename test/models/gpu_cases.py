@@ -197,11 +197,27 @@ def _matmul(name: str, a: np.ndarray, b: np.ndarray, **options: Any) -> Case:
     return _binary(name, "MatMul", np.matmul, a, b, tolerance=2e-6, **options)
 
 
-def _convolution(a: Arrays) -> list[np.ndarray]:
+def _convolution(name: str, channels: int, size: int, **options: Any) -> Case:
     """3x3, stride 2, padding 1."""
-    x = np.pad(a["x"].astype(np.float64), [(0, 0), (0, 0), (1, 1), (1, 1)])
-    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))[:, :, ::2, ::2]
-    return [np.einsum("nchwij,ocij->nohw", windows, a["w"].astype(np.float64)) + a["b"].reshape(1, -1, 1, 1)]
+
+    def expected(a: Arrays) -> list[np.ndarray]:
+        x = np.pad(a["x"].astype(np.float64), [(0, 0), (0, 0), (1, 1), (1, 1)])
+        windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))[:, :, ::2, ::2]
+        return [np.einsum("nchwij,ocij->nohw", windows, a["w"].astype(np.float64)) + a["b"].reshape(1, -1, 1, 1)]
+
+    return Case(
+        name,
+        [("Conv", ["x", "w", "b"], ["y"], {"strides": [2, 2], "pads": [1, 1, 1, 1]})],
+        lambda: {
+            "x": normal(2, channels, size, size + 1),
+            "w": normal(8, channels, 3, 3, seed=1),
+            "b": normal(8, seed=2),
+        },
+        expected,
+        {"y": "float32"},
+        tolerance=2e-6,
+        **options,
+    )
 
 
 def _max_pool(a: Arrays) -> list[np.ndarray]:
@@ -323,9 +339,11 @@ def _contraction_cases() -> list[Case]:
         Case("gemm_transposed", [("Gemm", ["a", "b", "c"], ["y"], {"transB": 1})],
              lambda: {"a": normal(18, 256), "b": normal(30, 256, seed=1), "c": normal(30, seed=2)},
              lambda v: [v["a"].astype(np.float64) @ v["b"].T + v["c"]], {"y": "float32"}, tolerance=2e-6),
-        Case("conv", [("Conv", ["x", "w", "b"], ["y"], {"strides": [2, 2], "pads": [1, 1, 1, 1]})],
-             lambda: {"x": normal(2, 5, 11, 12), "w": normal(8, 5, 3, 3, seed=1), "b": normal(8, seed=2)},
-             _convolution, {"y": "float32"}, tolerance=2e-6),
+        _matmul("matmul_row", normal(1, 300), normal(300, 70, seed=1)),
+        _binary("matmul_double", "MatMul", np.matmul, normal(17, 40, dtype="float64"),
+                normal(40, 24, seed=1, dtype="float64"), tolerance=1e-15),
+        _convolution("conv", 5, 11),
+        _convolution("conv_deep", 48, 9),
         Case("max_pool", [("MaxPool", ["x"], ["y"], {"kernel_shape": [3, 3], "strides": [2, 2]})],
              lambda: {"x": normal(2, 6, 11, 13)}, _max_pool, {"y": "float32"}, tolerance=0),
     ]  # fmt: skip

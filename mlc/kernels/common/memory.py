@@ -27,7 +27,9 @@ def load(frame: Frame, idx: IdxMath, buffer: Buffer, coords: Sequence[Idx], mask
     memory_type = storage_type(buffer.element)
     constants = frame.constants
     if where.uniform:
-        return _from_memory(frame, memref.load(buffer.memory, [constants.index(where.base)]), buffer.element)
+        aligned = access_alignment(frame, where.base, memory_type)
+        value = memref.load(buffer.memory, [constants.index(where.base)], alignment=aligned)
+        return _from_memory(frame, value, buffer.element)
     type_ = ir.VectorType.get([idx.lanes], memory_type)
     if where.step == 1:
         base = [constants.index(where.base)]

@@ -64,7 +64,7 @@ def _shuffle(frame: Frame, value: ir.Value, distance: int) -> ir.Value:
 def _combine_warps(frame: Frame, value: ir.Value, warps: int, combine: Combine) -> ir.Value:
     """Every thread of warp w has the value of w; afterwards every thread has the combination, in the order of warps."""
     constants = frame.constants
-    shared = _shared_array(frame, warps, value.type)
+    shared = shared_array(frame, warps, value.type)
     thread = thread_in_group(frame, warps * WARP)
     warp = arith.divui(thread, constants.index(WARP))
     # Before the first write: a slower warp may still read the previous combination.
@@ -77,7 +77,7 @@ def _combine_warps(frame: Frame, value: ir.Value, warps: int, combine: Combine) 
     return total
 
 
-def _shared_array(frame: Frame, size: int, element: ir.Type) -> ir.Value:
+def shared_array(frame: Frame, size: int, element: ir.Type) -> ir.Value:
     """An array in shared memory, one for each element type and size of a kernel."""
     space = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 3)
     type_ = ir.MemRefType.get([size], element, memory_space=space)

@@ -18,6 +18,8 @@ from mlc.passes.schedule.assign_schedules import read_schedule
 
 TRIPLE = "nvptx64-nvidia-cuda"
 DATA_LAYOUT = "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64"
+REGISTERS = 65536  # of a multiprocessor
+LIGHT = 64  # registers of a thread that leave room for enough warps to hide the memory's latency
 
 
 class LowerToNvvm(Pass):
@@ -29,17 +31,21 @@ class LowerToNvvm(Pass):
         for view in root.operation.regions[0].blocks[0].operations:
             kernel = view.operation
             if "mlc.kernel" in kernel.attributes:
-                _mark(kernel, int(read_schedule(kernel)["threads"]))
+                _mark(kernel, read_schedule(kernel))
                 kernel.attributes["llvm.target_triple"] = ir.StringAttr.get(TRIPLE)
                 kernel.attributes["llvm.data_layout"] = ir.StringAttr.get(DATA_LAYOUT)
 
 
-def _mark(kernel: ir.Operation, threads: int) -> None:
+def _mark(kernel: ir.Operation, schedule: dict[str, int | str]) -> None:
+    threads = int(schedule["threads"])
+    # Without a number of blocks ptxas would spill to have as many as possible.
+    blocks = int(schedule.get("blocks", max(1, REGISTERS // (threads * LIGHT))))
     name = kernel.attributes["sym_name"]
     for view in kernel.regions[0].blocks[0].operations:
         function = view.operation
         if function.name == "llvm.func" and function.attributes["sym_name"] == name:
             function.attributes["nvvm.kernel"] = ir.UnitAttr.get()
             function.attributes["nvvm.maxntid"] = ir.DenseI32ArrayAttr.get([threads])
+            function.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), blocks)
             return
     raise ValueError(f"kernel module {name} has no llvm.func of its name; convert it to the LLVM dialect first")

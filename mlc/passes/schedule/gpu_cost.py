@@ -29,7 +29,10 @@ WARP = 32
 THREADS = 256  # of a block whose items are independent
 LARGEST_GROUP = 512
 LONG_ROW = 512  # accesses of a row from which on a whole block works on it
-FEW_ROWS = 528  # rows that leave most of the chip idle with a warp each: four for each of 132 multiprocessors
+MULTIPROCESSORS = 132
+SHARED_MEMORY = 48 * 1024  # bytes that a block may have without asking for more
+BUSY = MULTIPROCESSORS * 14 // 10  # blocks of a contraction that keep the chip busy
+FEW_ROWS = 4 * MULTIPROCESSORS  # rows that leave most of the chip idle with a warp each
 
 
 def choose(source: KernelSource) -> Schedule:
@@ -37,7 +40,8 @@ def choose(source: KernelSource) -> Schedule:
     root = root_operation(source)
     if root.name.startswith("mlc.") and root.name != "mlc.constant":
         return {"template": root.name.removeprefix("mlc."), "threads": WARP}
-    return _rows(source) or _elementwise(source)
+    tiled = _contraction(source, root) if is_contraction(root) else None
+    return tiled or _rows(source) or _elementwise(source)
 
 
 def _shape(type_: ir.RankedTensorType) -> list[Extent]:
@@ -161,3 +165,102 @@ def _group(rows: Extent, lengths: Sequence[Extent], lanes: int) -> int:
     while group < min(accesses, WARP):
         group *= 2
     return group
+
+
+# -- contractions ------------------------------------------------------------------------------------------------------
+
+
+def _contraction(source: KernelSource, root: ir.Operation) -> Schedule | None:
+    """The register tile of a contraction; None when no operand is contiguous along the output's last dimension."""
+    shape = _shape(root.results[0].type)
+    out_map = operand_map(root, len(root.operands) - 1)
+    if not shape or not all(isinstance(e, ir.AffineDimExpr) for e in out_map.results):
+        return None
+    order = [ir.AffineDimExpr(e).position for e in out_map.results]
+    axis = max((i for i, e in enumerate(shape) if e != 1), default=len(shape) - 1)
+    operand = next((i for i in range(2) if _unit_stride(root, i, order[axis])), None)
+    if operand is None:
+        return None
+    first, last = _row_group(source, root, operand, order, shape, axis)
+    rows = _known(shape[first : last + 1]) if last >= 0 else 1
+    lanes = _dividing(_widest_lanes(source), [shape[axis]])
+    others = [e for i, e in enumerate(shape) if i != axis and not first <= i <= last]
+    depth = _reduction_shape(root)[-1]
+    tile = _register_tile(
+        rows, shape[axis], depth, lanes, _known([e or 1 for e in others]) or 1, _bytes(root.results[0])
+    )
+    return {
+        "template": "contraction",
+        "vector_dim": axis,
+        "row_first": first,
+        "row_last": last,
+        **tile,
+        "lanes": lanes,
+        "unroll": _unroll(root),
+        "threads": THREADS,
+        "blocks": 2,
+    }
+
+
+def _unit_stride(root: ir.Operation, operand: int, dim: int) -> bool:
+    exprs = list(operand_map(root, operand).results)
+    last = exprs[-1] if exprs else None
+    inner = isinstance(last, ir.AffineDimExpr) and last.position == dim
+    return inner and not any(mentions(e, dim) for e in exprs[:-1])
+
+
+def _row_group(
+    source: KernelSource, root: ir.Operation, operand: int, order: Sequence[int], shape: Sequence[Extent], axis: int
+) -> tuple[int, int]:
+    """Output dimensions that `operand` does not have and that flatten into one: (first, last), (-1, -2) for none."""
+
+    def is_free(dim: int) -> bool:
+        return not any(mentions(e, order[dim]) for e in operand_map(root, operand).results)
+
+    free = [i for i, e in enumerate(shape) if i != axis and e != 1 and is_free(i)]
+    if not free:
+        return -1, -2
+    first = last = free[-1]
+    while first > 0 and first - 1 != axis and is_free(first - 1) and can_flatten(source.results, first - 1, last):
+        first -= 1
+    return first, last
+
+
+def _register_tile(rows: Extent, columns: Extent, depth: Extent, lanes: int, others: int, width: int) -> Schedule:
+    """The tile of a thread and of a block: large tiles, and threads that share them where there are too few.
+
+    `others` is the number of matrices of `rows` x `columns` x `depth`, `width` the size of an accumulator in bytes.
+    """
+    accesses = columns if columns is None else -(-columns // lanes)
+    wide = max(1, 4 // lanes)  # without wide accesses a thread takes several columns instead
+    height = 8 if rows is None else min(8, _power(rows))
+    block_columns = WARP if accesses is None else min(WARP, _power(-(-accesses // wide)))
+    split = 1
+
+    def blocks() -> int:
+        if rows is None or accesses is None:
+            return 2 * BUSY
+        block_rows = THREADS // (block_columns * split)
+        return others * -(-rows // (height * block_rows)) * -(-accesses // (wide * block_columns))
+
+    def is_deep() -> bool:
+        return depth is not None and depth >= 16 * split
+
+    while blocks() < BUSY and is_deep() and block_columns * split < THREADS:
+        split *= 2
+    while blocks() < BUSY and is_deep() and block_columns > 8:
+        block_columns, split = block_columns // 2, split * 2
+    while split > 1 and height * wide * lanes * width * THREADS > SHARED_MEMORY:
+        height //= 2
+    return {"rows": height, "columns": wide, "block_columns": block_columns, "split": split}
+
+
+def _power(extent: int) -> int:
+    """The smallest power of two that is not below `extent`."""
+    return 1 << max(0, extent - 1).bit_length()
+
+
+def _unroll(root: ir.Operation) -> int:
+    """Unrolling of the innermost reduction dimension: a divisor of its extent."""
+    extent = _reduction_shape(root)[-1]
+    return 1 if extent is None else next(u for u in (4, 2, 1) if extent % u == 0)

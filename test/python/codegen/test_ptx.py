@@ -83,7 +83,7 @@ def test_ptxas_takes_every_kernel(case: Case, tmp_path: Path) -> None:
     for kernel in launches:
         assert (folder / f"{kernel['name']}.cubin").read_bytes()[:4] == b"\x7fELF"
         resources = kernel["resources"]
-        assert 0 < resources["registers"] <= 64
+        assert 0 < resources["registers"] <= 128
         assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
         assert kernel["warnings"] == []
 

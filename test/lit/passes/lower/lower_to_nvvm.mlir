@@ -1,7 +1,8 @@
 // RUN: mlc-opt %s --split-input-file --verify-diagnostics --pass-pipeline='builtin.module(mlc-lower-to-nvvm)' | FileCheck %s
 
+// 128 threads of 64 registers fit a multiprocessor eight times.
 // CHECK: module @k0 attributes {llvm.data_layout = "e-{{.*}}i64:64{{.*}}", llvm.target_triple = "nvptx64-nvidia-cuda"
-// CHECK: llvm.func @k0(%{{.*}}: !llvm.ptr {llvm.noalias}, %{{.*}}: i64) attributes {nvvm.kernel, nvvm.maxntid = array<i32: 128>}
+// CHECK: llvm.func @k0(%{{.*}}: !llvm.ptr {llvm.noalias}, %{{.*}}: i64) attributes {nvvm.kernel, nvvm.maxntid = array<i32: 128>, nvvm.minctasm = 8 : i32}
 // CHECK: llvm.func @k0_grid(%{{.*}}: i64) -> i64 {
 module {
 module @k0 attributes {mlc.kernel, mlc.schedule = [{template = "rows", threads = 128 : i64}]} {

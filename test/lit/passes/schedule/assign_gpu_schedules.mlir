@@ -105,6 +105,42 @@ module @columns attributes {mlc.kernel} {
   }
 }
 
+// Rows are whatever the right operand does not have. 16 rows do not fill the chip: 32 threads share a tile, eight columns wide.
+// CHECK: module @product
+// CHECK-SAME: block_columns = 8 : i64, blocks = 2 : i64, columns = 1 : i64, lanes = 4 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 8 : i64, split = 32 : i64, template = "contraction", threads = 256 : i64, unroll = 4 : i64, vector_dim = 1 : i64
+module @product attributes {mlc.kernel} {
+  func.func @product(%a: tensor<16x4096xf32>, %b: tensor<4096x4096xf32>, %o: tensor<16x4096xf32>) -> tensor<16x4096xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<16x4096xf32>) -> tensor<16x4096xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<16x4096xf32>, tensor<4096x4096xf32>) outs(%f : tensor<16x4096xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<16x4096xf32>
+    return %m : tensor<16x4096xf32>
+  }
+}
+
+// Both operands are contiguous along the reduction: a warp for every element of the result.
+// CHECK: module @transposed
+// CHECK-SAME: first = 2 : i64, group = 32 : i64, lanes = 4 : i64, template = "rows"
+module @transposed attributes {mlc.kernel} {
+  func.func @transposed(%a: tensor<?x256xf32>, %b: tensor<30x256xf32>, %o: tensor<?x30xf32>) -> tensor<?x30xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<?x30xf32>) -> tensor<?x30xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<?x256xf32>, tensor<30x256xf32>) outs(%f : tensor<?x30xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<?x30xf32>
+    return %m : tensor<?x30xf32>
+  }
+}
+
 // CHECK: module @places
 // CHECK-SAME: mlc.schedule = [{template = "nonzero", threads = 32 : i64}]
 module @places attributes {mlc.kernel} {

@@ -97,6 +97,49 @@ module @k2 attributes {mlc.kernel, mlc.schedule = [{first = 0 : i64, group = 512
 
 // -----
 
+#id = affine_map<(i, j) -> (i, j)>
+
+// Two rows and one access of four columns a thread; two threads share them, and the first adds the parts. Rows and columns
+// beyond the output are its last ones: nothing is tested.
+// CHECK: module @k4
+// CHECK: memref.global "private" @[[PARTS:.*]] : memref<2048xf32, 3>
+// CHECK: arith.minsi
+// CHECK: %[[SUM:.*]]:2 = scf.for {{.*}} iter_args
+// CHECK: vector.load {{.*}} {alignment = 16 : i64}
+// CHECK-COUNT-2: arith.mulf {{.*}} vector<4xf32>
+// CHECK: %[[S:.*]] = memref.get_global @[[PARTS]]
+// CHECK-COUNT-2: vector.store %[[SUM]]#{{.}}, %[[S]]
+// CHECK: nvvm.barrier0
+// CHECK: scf.if
+// CHECK-COUNT-4: vector.load %[[S]]
+// CHECK: arith.negf
+// CHECK: vector.store
+module {
+module @k4 attributes {mlc.kernel, mlc.schedule = [{block_columns = 32 : i64, columns = 1 : i64, lanes = 4 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 2 : i64, split = 2 : i64, template = "contraction", threads = 256 : i64, unroll = 1 : i64, vector_dim = 1 : i64}]} {
+  func.func @k4(%a: tensor<5x7xf32>, %b: tensor<7x12xf32>, %o: tensor<5x12xf32>) -> tensor<5x12xf32> {
+    %zero = arith.constant 0.0 : f32
+    %e = tensor.empty() : tensor<5x12xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<5x12xf32>) -> tensor<5x12xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<5x7xf32>, tensor<7x12xf32>) outs(%f : tensor<5x12xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<5x12xf32>
+    %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%m : tensor<5x12xf32>) outs(%o : tensor<5x12xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      %n = arith.negf %x : f32
+      linalg.yield %n : f32
+    } -> tensor<5x12xf32>
+    return %r : tensor<5x12xf32>
+  }
+}
+}
+
+// -----
+
 // expected-error@below {{node 'decoder/Exp': exp of float64 has no GPU kernel}}
 module {
 module @k3 attributes {mlc.kernel, mlc.schedule = [{first = 0 : i64, lanes = 2 : i64, last = 0 : i64, template = "elementwise", threads = 256 : i64}]} {
