@@ -84,9 +84,13 @@ def contract_tiers() -> dict[str, str]:
 
 
 def mentioned(path: Path) -> set[str]:
-    """Operation names in a Python file: `"mlc.name"` anywhere, or the first argument of a builder call."""
+    """Operation names in a Python file: `"mlc.name"` as a string, the first argument of a builder call
+    (`b.op("name", …)`, `b.emit("name", …)`), or, for a kernel template, what its docstring says it is for."""
+    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
     names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
+    if path.is_relative_to(ROOT / "mlc" / "kernels"):
+        names.update(re.findall(r"`mlc\.(\w+)`", (ast.get_docstring(tree) or "").split("\n")[0]))
+    for node in ast.walk(tree):
         if (
             isinstance(node, ast.Constant)
             and isinstance(node.value, str)
