@@ -74,6 +74,23 @@ DimEnv::DimEnv(Operation *op, ArrayRef<Dims> givenShapes,
   }
 }
 
+const Dims &DimEnv::shape(Value tensor) const {
+  static const Dims none;
+  auto it = shapes.find(tensor);
+  if (it != shapes.end())
+    return it->second;
+  mistyped = tensor;
+  return none;
+}
+
+Dim DimEnv::index(Value value) const {
+  auto it = indices.find(value);
+  if (it != indices.end())
+    return Dim(it->second);
+  mistyped = value;
+  return Dim();
+}
+
 LogicalResult DimEnv::mixed(DenseI64ArrayAttr statics, ValueRange dynamic,
                             StringRef what, Dims &out) {
   size_t used = 0;
@@ -179,6 +196,13 @@ LogicalResult DimEnv::same(Value tensor, Type elementType) {
 }
 
 LogicalResult DimEnv::error(const Twine &message) const {
+  if (mistyped) { // the message would be about what follows from that
+    std::string type;
+    llvm::raw_string_ostream(type) << mistyped.getType();
+    return emitOptionalError(
+        location, "'", opName, "' op takes no ", type,
+        " there: ranked tensors for data, index for sizes");
+  }
   return emitOptionalError(location, "'", opName, "' op ", message);
 }
 
@@ -197,6 +221,8 @@ LogicalResult DimEnv::checkExtents(const Result &result) const {
 }
 
 LogicalResult DimEnv::resultTypes(SmallVectorImpl<Type> &types) const {
+  if (mistyped)
+    return error("");
   for (const Result &result : results) {
     if (failed(checkExtents(result)))
       return failure();
@@ -209,7 +235,7 @@ LogicalResult DimEnv::resultTypes(SmallVectorImpl<Type> &types) const {
 //===- Helpers and the users of computeDims -------------------------------===//
 
 Type mlc::elementTypeOf(Value tensor) {
-  return cast<ShapedType>(tensor.getType()).getElementType();
+  return getElementTypeOrSelf(tensor.getType());
 }
 
 std::string mlc::shapeText(ArrayRef<Dim> dims) {

@@ -71,10 +71,11 @@ public:
   llvm::ArrayRef<Symbol> getSymbols() const { return symbols; }
   llvm::ArrayRef<Result> getResults() const { return results; }
 
-  const Dims &shape(mlir::Value tensor) const {
-    return shapes.find(tensor)->second;
-  }
-  Dim index(mlir::Value value) const { return Dim(indices.lookup(value)); }
+  /// The extents of a tensor operand. Operations are inferred before they are
+  /// verified: for an operand of another type there are none, and resultTypes
+  /// reports it.
+  const Dims &shape(mlir::Value tensor) const;
+  Dim index(mlir::Value value) const;
   Dim constant(int64_t value) const {
     return Dim(mlir::getAffineConstantExpr(value, context));
   }
@@ -117,10 +118,12 @@ private:
   llvm::DenseMap<mlir::Value, Dims> shapes;
   llvm::DenseMap<mlir::Value, mlir::AffineExpr> indices;
   llvm::SmallVector<Symbol> symbols;
+  mutable mlir::Value mistyped; // asked for as what it is not
   llvm::SmallVector<Result> results;
 };
 
-/// The element type of a tensor, and text such as `2x?x3` for messages.
+/// The element type of a tensor (any other type is its own), and text such as
+/// `2x?x3` for messages.
 mlir::Type elementTypeOf(mlir::Value tensor);
 std::string shapeText(llvm::ArrayRef<Dim> dims);
 

@@ -14,6 +14,8 @@
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CrashRecoveryContext.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
@@ -55,6 +57,9 @@ char *mlcHostInfo() {
 
 namespace {
 
+/// Why LLVM gave up in this thread.
+thread_local std::string fatalMessage;
+
 class Emitter {
 public:
   Emitter(StringRef triple, StringRef cpu, StringRef features, int optLevel)
@@ -82,9 +87,10 @@ public:
     prepare(*module);
     if (verifyModule(*module, nullptr))
       return createStringError("translation to LLVM IR made an invalid module");
-    optimize(*module);
-    Expected<std::string> code =
-        kind == MlcEmitLLVMIR ? print(*module) : generate(*module, kind);
+    Expected<std::string> code = recover([&]() -> Expected<std::string> {
+      optimize(*module);
+      return kind == MlcEmitLLVMIR ? print(*module) : generate(*module, kind);
+    });
     if (code && !problems.empty())
       return createStringError(problems);
     return code;
@@ -100,6 +106,20 @@ private:
     DiagnosticPrinterRawOStream printer(stream);
     info->print(printer);
     stream << "\n";
+  }
+
+  /// LLVM ends the process where it cannot select an instruction or finds
+  /// itself in the wrong: leave the thread's work instead. What it held is
+  /// lost.
+  static Expected<std::string>
+  recover(function_ref<Expected<std::string>()> work) {
+    std::optional<Expected<std::string>> code;
+    fatalMessage.clear();
+    if (CrashRecoveryContext().RunSafely([&] { code.emplace(work()); }))
+      return std::move(*code);
+    return createStringError(
+        "the code generator failed: " +
+        (fatalMessage.empty() ? "see the standard error" : fatalMessage));
   }
 
   /// LLVM ignores unknown CPUs and features with a warning, or aborts: look
@@ -225,6 +245,9 @@ char *mlcEmit(MlirOperation module, const char *triple, const char *cpu,
     InitializeAllTargetMCs();
     InitializeAllAsmPrinters();
     InitializeAllAsmParsers();
+    install_fatal_error_handler(
+        [](void *, const char *message, bool) { fatalMessage = message; });
+    CrashRecoveryContext::Enable();
   });
   mlir::Operation *op = unwrap(module);
   mlir::DialectRegistry registry;

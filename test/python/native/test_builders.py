@@ -105,6 +105,19 @@ def test_a_shape_mismatch_is_an_error_with_both_shapes(block: ir.Block) -> None:
         m.binary("add", x, other)
 
 
+def test_operands_of_the_wrong_type_are_errors(block: ir.Block) -> None:
+    x, _, n = block.arguments
+    wrong = [
+        lambda: m.unary("exp", n),
+        lambda: m.gather(x, n, 0),
+        lambda: m.topk(x, x, 1),
+        lambda: m.conv(n, n, [], [], []),
+    ]
+    for build in wrong:
+        with pytest.raises(ir.MLIRError, match="ranked tensors for data, index for sizes"):
+            build()
+
+
 def test_host_operations(block: ir.Block) -> None:
     x, y, n = block.arguments
     (result,) = m.launch("k0", [x, n], [y])

@@ -115,6 +115,13 @@ def test_bad_inline_assembly_is_an_error(context: ir.Context) -> None:
         emit(text, triple=X86, cpu="x86-64")
 
 
+def test_an_operation_without_code_is_an_error(context: ir.Context) -> None:
+    """LLVM would end the process; and it works on afterwards."""
+    with pytest.raises(RuntimeError, match="the code generator failed: .*[Cc]annot select"):
+        emit(GPU_KERNEL.replace("attributes {nvvm.kernel}", ""), triple=X86, cpu="x86-64")
+    assert emit(FMA, triple=X86, cpu="x86-64")
+
+
 def test_threads_emit_the_same_code() -> None:
     codes: list[bytes] = []
 
