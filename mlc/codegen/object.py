@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .cache import ObjectCache
+from .symbols import ANONYMOUS, can_be_anonymous, kernel_symbol, named, renamed
 
 # Reassociation only inside vector reductions; everything else keeps IEEE semantics (FMA contraction is LLVM's setting).
 KERNEL_TO_LLVM = [
@@ -41,7 +42,7 @@ KERNEL_TO_LLVM = [
     "cse",
 ]
 # Bump when the code generated from the same text changes.
-FORMAT = "1"
+FORMAT = "2"
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class CodegenError(Exception):
 
     def __init__(self, unit: Unit, message: str) -> None:
         super().__init__(f"code generation of '{unit.name}' failed: {message}")
-        self.unit = unit
+        self.unit, self.reason = unit, message
 
 
 def pipeline_text(passes: Sequence[str]) -> str:
@@ -166,9 +167,7 @@ def _lower_kernel(module: Any, name: str) -> None:
     from mlc import _native
 
     num_tensors, num_indices = _signature(module, name)
-    passed, messages = _native.run_pipeline(
-        PassManager.parse(pipeline_text(KERNEL_TO_LLVM)), module.operation
-    )
+    passed, messages = _native.run_pipeline(PassManager.parse(pipeline_text(KERNEL_TO_LLVM)), module.operation)
     if not passed:
         raise ValueError("\n".join(messages) or "a conversion failed without a message")
     internal = ir.Attribute.parse("#llvm.linkage<internal>")
@@ -233,22 +232,21 @@ def compile_units(
     """
 
     def one(unit: Unit) -> CompiledUnit:
-        key = ObjectCache.key(
-            FORMAT,
-            version,
-            target.text(),
-            ",".join(KERNEL_TO_LLVM),
-            unit.name,
-            str(unit.is_kernel),
-            unit.text,
-        )
+        anonymous = unit.is_kernel and can_be_anonymous(unit.name)
+        symbol = ANONYMOUS if anonymous else kernel_symbol(unit.name) if unit.is_kernel else unit.name
+        text = renamed(unit.text, unit.name, symbol) if unit.is_kernel else unit.text
+        kind = "kernel" if unit.is_kernel else "host"
+        key = ObjectCache.key(FORMAT, version, target.text(), ",".join(KERNEL_TO_LLVM), kind, text)
         data = cache.get(key) if cache is not None else None
-        if data is not None:
-            return CompiledUnit(unit.name, data, cached=True)
-        data = compile_unit(unit, target)
-        if cache is not None:
-            cache.put(key, data)
-        return CompiledUnit(unit.name, data, cached=False)
+        cached = data is not None
+        if data is None:
+            try:
+                data = compile_unit(Unit(symbol, text, unit.is_kernel), target)
+            except CodegenError as error:
+                raise CodegenError(unit, error.reason.replace(symbol, unit.name)) from error
+            if cache is not None:
+                cache.put(key, data)
+        return CompiledUnit(unit.name, named(data, unit.name) if anonymous else data, cached)
 
     workers = max(1, min(jobs or len(os.sched_getaffinity(0)), len(units)))
     with ThreadPoolExecutor(workers, thread_name_prefix="mlc-codegen") as pool:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 import mlir.ir as ir
 from mlir.dialects import arith, llvm
 
+from mlc.codegen.symbols import kernel_symbol
+
 _SIGNATURES = {
     "mlc_rt_arena": "!llvm.func<ptr (ptr, i64)>",
     "mlc_rt_output": "!llvm.func<ptr (ptr, i64, i64, ptr)>",
@@ -110,7 +112,8 @@ class Runtime:
     def kernel(self, name: str) -> tuple[ir.Value, ir.Value]:
         """The addresses of the functions of kernel `name`: its body and its grid."""
         addresses = []
-        for symbol, signature in ((name, _KERNEL), (f"{name}_grid", _GRID)):
+        body = kernel_symbol(name)
+        for symbol, signature in ((body, _KERNEL), (f"{body}_grid", _GRID)):
             self._used[symbol] = signature
             addresses.append(llvm.AddressOfOp(pointer_type(), ir.FlatSymbolRefAttr.get(symbol)).result)
         return addresses[0], addresses[1]

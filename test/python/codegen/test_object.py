@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import mlir.ir as ir
 import pytest
 
 import mlc.compiler_setup  # noqa: F401
 from mlc import _native
+from mlc.codegen.cache import ObjectCache
 from mlc.codegen.object import CodegenError, Target, Unit, compile_units
+from mlc.codegen.symbols import ANONYMOUS, kernel_symbol
 from mlc.targets.cpu import resolve
 
 
@@ -45,10 +49,26 @@ def test_objects_come_in_order_and_are_the_same_for_any_number_of_threads(target
 
 def test_only_the_two_functions_are_global(target: Target) -> None:
     (compiled,) = compile_units([_kernel("k7")], target, version="test")
-    names = compiled.data
-    assert b"k7_grid\0" in names and b"k7\0" in names
+    symbol = kernel_symbol("k7").encode()
+    assert symbol + b"_grid\0" in compiled.data and symbol + b"\0" in compiled.data
     # The kernel's own functions are inlined and its constants are local.
-    assert b"k7.body" not in names
+    assert b".body" not in compiled.data and ANONYMOUS.encode() not in compiled.data
+
+
+def test_a_kernel_is_cached_under_its_content_not_its_name(target: Target, tmp_path: Path) -> None:
+    cache = ObjectCache(tmp_path)
+    (first,) = compile_units([_kernel("k1")], target, version="test", cache=cache)
+    second, other = compile_units([_kernel("k12"), _kernel("k1", 5.0)], target, version="test", cache=cache)
+    assert (first.cached, second.cached, other.cached) == (False, True, False)
+    assert second.data == first.data.replace(kernel_symbol("k1").encode(), kernel_symbol("k12").encode())
+    assert compile_units([_kernel("k12")], target, version="test")[0].data == second.data
+    (fresh,) = compile_units([_kernel("k1")], target, version="another", cache=cache)
+    assert not fresh.cached
+
+
+def test_long_names_keep_their_own_symbol(target: Target) -> None:
+    (compiled,) = compile_units([_kernel("a_kernel_with_a_long_name")], target, version="test")
+    assert kernel_symbol("a_kernel_with_a_long_name").encode() + b"_grid\0" in compiled.data
 
 
 @pytest.mark.parametrize(

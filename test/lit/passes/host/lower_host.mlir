@@ -9,8 +9,8 @@
 module {
 // CHECK-LABEL: module @mlc_host
 module @mlc_host attributes {mlc.host} {
-  // CHECK: llvm.func hidden @k0(!llvm.ptr, !llvm.ptr, i64, i64)
-  // CHECK: llvm.func hidden @k0_grid(!llvm.ptr) -> i64
+  // CHECK: llvm.func hidden @mlc_kernel_______k0(!llvm.ptr, !llvm.ptr, i64, i64)
+  // CHECK: llvm.func hidden @mlc_kernel_______k0_grid(!llvm.ptr) -> i64
   // CHECK: func.func @mlc_entry_forward(%[[RT:.*]]: !llvm.ptr, %[[ARGS:.*]]: !llvm.ptr) -> i32
   func.func @forward(%x: memref<?x4xf32>, %i: memref<1xi64>) attributes {mlc.arena_formula = "64*n"} {
     %c0 = arith.constant 0 : index
@@ -27,8 +27,8 @@ module @mlc_host attributes {mlc.host} {
     %w = mlc.buffer weights {static_offset = 64 : i64} : memref<4xf32>
     // Three pointers, then the extents of the two dynamic tensors, then the index.
     // CHECK-COUNT-6: llvm.store
-    // CHECK: %[[K:.*]] = llvm.mlir.addressof @k0
-    // CHECK: %[[G:.*]] = llvm.mlir.addressof @k0_grid
+    // CHECK: %[[K:.*]] = llvm.mlir.addressof @mlc_kernel_______k0
+    // CHECK: %[[G:.*]] = llvm.mlir.addressof @mlc_kernel_______k0_grid
     // CHECK: %[[CODE:.*]] = llvm.call @mlc_rt_launch(%[[RT]], %[[K]], %[[G]], %[[STACK]], %{{.*}})
     // CHECK: %[[FAILED:.*]] = arith.cmpi ne, %[[CODE]]
     // CHECK: cf.cond_br %[[FAILED]], ^[[FAIL]](%{{.*}} : i64), ^
