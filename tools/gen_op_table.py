@@ -91,19 +91,11 @@ def mentioned(path: Path) -> set[str]:
     if path.is_relative_to(ROOT / "mlc" / "kernels"):
         names.update(re.findall(r"`mlc\.(\w+)`", (ast.get_docstring(tree) or "").split("\n")[0]))
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and node.value.startswith("mlc.")
-        ):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("mlc."):
             names.add(node.value.removeprefix("mlc."))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
             first = node.args[0]
-            if (
-                node.func.attr == "op"
-                and isinstance(first, ast.Constant)
-                and isinstance(first.value, str)
-            ):
+            if node.func.attr in ("op", "emit") and isinstance(first, ast.Constant) and isinstance(first.value, str):
                 names.add(first.value)
     return names
 
@@ -147,12 +139,8 @@ def rows(found: list[Operation]) -> Iterator[str]:
 def problems(found: list[Operation], tiers: dict[str, str]) -> list[str]:
     """Operations that only one of the contract and the ODS files knows."""
     defined = {op.name for op in found if op.family != HOST_FILE}
-    missing = [
-        f"docs/ir.md describes mlc.{name}, no .td file defines it" for name in set(tiers) - defined
-    ]
-    extra = [
-        f"docs/ir.md does not describe mlc.{name}, which ODS defines" for name in defined - set(tiers)
-    ]
+    missing = [f"docs/ir.md describes mlc.{name}, no .td file defines it" for name in set(tiers) - defined]
+    extra = [f"docs/ir.md does not describe mlc.{name}, which ODS defines" for name in defined - set(tiers)]
     return sorted(missing) + sorted(extra)
 
 
@@ -186,9 +174,7 @@ def page(found: list[Operation], tiers: dict[str, str]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--check", action="store_true", help="compare with the page on disk, write nothing"
-    )
+    parser.add_argument("--check", action="store_true", help="compare with the page on disk, write nothing")
     options = parser.parse_args()
     found, tiers = operations(), contract_tiers()
     if wrong := problems(found, tiers):
