@@ -152,6 +152,8 @@ class Builder:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.index = ir.IndexType.get()
+        # Types that the arguments of a loop's body turned out to need while it was built.
+        self.wanted: dict[ir.Value, ir.Type] = {}
         self._stored: dict[str, np.ndarray | Callable[[], np.ndarray]] = {}
 
     # Operations -----------------------------------------------------------------------------------------------------
@@ -323,6 +325,12 @@ class Builder:
         """`tensor` as the compatible type `kind`, which differs in what is static."""
         if tensor.value.type == kind:
             return tensor
+        if not isinstance(tensor.value.type, ir.RankedTensorType):
+            owner = tensor.value.owner
+            made = isinstance(owner, ir.Operation | ir.OpView) and owner.name == "mlc.sequence_make"
+            if not made or len(owner.operands):
+                raise NodeError(f"a value of type {tensor.value.type} cannot become a {kind}")
+            return self.op("sequence_make", [[]], [kind], unsigned=tensor.unsigned)
         value = ir.Operation.create("tensor.cast", [kind], [tensor.value]).result
         return replace(tensor, value=value)
 

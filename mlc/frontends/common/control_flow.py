@@ -22,6 +22,10 @@ WhileStep = Callable[[Tensor, Tensor, Sequence[Tensor]], tuple[Tensor, list[Tens
 _ATTEMPTS = 4
 
 
+class RetypeError(Exception):
+    """A loop's body needs another type for one of its arguments, see `Builder.wanted`."""
+
+
 class PathError(NodeError):
     """Two paths give values that no tensor type covers."""
 
@@ -116,29 +120,41 @@ def for_(b: Builder, count: Size, initial: Sequence[Tensor], step: ForStep) -> l
     `step` gets the iteration number (an `i64` scalar tensor) and the carried values, and returns the next ones and
     those to stack along a new first dimension.
     """
+    kinds, parts, signs = _settled(b, initial, step)
+    return _for(b, count, initial, kinds, parts, signs, step)
+
+
+def _settled(b: Builder, initial: Sequence[Tensor], step: ForStep) -> tuple[list[ir.Type], list[ir.Type], list[bool]]:
+    """The types of the carried and of the stacked values: bodies are built for trial until they do not change."""
     kinds = [value.value.type for value in initial]
     for _ in range(_ATTEMPTS):
-        holder, carried, stacked = _trial(b, initial, kinds, step)
-        wider = [joined(kind, value.value.type) for kind, value in zip(kinds, carried, strict=True)]
-        signs = [value.unsigned for value in stacked]
-        parts = [value.value.type for value in stacked]
-        holder.erase()
+        wider, parts, signs = _trial(b, initial, kinds, step)
         if wider == kinds:
-            return _for(b, count, initial, kinds, parts, signs, step)
+            return kinds, parts, signs
         kinds = wider
     raise NodeError("the types of the loop's values keep changing")
 
 
 def _trial(
     b: Builder, initial: Sequence[Tensor], kinds: Sequence[ir.Type], step: ForStep
-) -> tuple[ir.Operation, list[Tensor], list[Tensor]]:
+) -> tuple[list[ir.Type], list[ir.Type], list[bool]]:
     """Builds a body once to learn the types of its results."""
     holder, block = _scratch([ir.RankedTensorType.get([], types.element_type("int64")), *kinds])
-    with ir.InsertionPoint(block):
-        first, *rest = list(block.arguments)
-        values = [Tensor(ir.Value(value), like.unsigned) for value, like in zip(rest, initial, strict=True)]
-        carried, stacked = step(Tensor(ir.Value(first)), values)
-    return holder, carried, stacked
+    try:
+        with ir.InsertionPoint(block):
+            first, *rest = [ir.Value(argument) for argument in block.arguments]
+            values = [Tensor(value, like.unsigned) for value, like in zip(rest, initial, strict=True)]
+            carried, stacked = step(Tensor(first), values)
+        wider = [joined(kind, value.value.type) for kind, value in zip(kinds, carried, strict=True)]
+        return wider, [value.value.type for value in stacked], [value.unsigned for value in stacked]
+    except RetypeError:
+        wanted = [b.wanted.pop(value, kind) for value, kind in zip(rest, kinds, strict=True)]
+        if wanted == list(kinds):
+            b.wanted.clear()
+            raise NodeError("a value in the body of the loop has a type that does not fit") from None
+        return wanted, [], []
+    finally:
+        holder.erase()
 
 
 def _for(
@@ -201,22 +217,10 @@ def append(b: Builder, stack: Tensor, counter: Tensor, row: Tensor) -> Tensor:
 
 def while_(b: Builder, trip: Tensor | None, going: Tensor, initial: Sequence[Tensor], step: WhileStep) -> list[Tensor]:
     """`scf.while` while `going` holds and fewer than `trip` iterations were made; results as of `for_`."""
-    kinds = [value.value.type for value in initial]
     flag = ir.RankedTensorType.get([], types.element_type("bool"))
     limit = None if trip is None else shape.reshape(b, trip, [])
-    for _ in range(_ATTEMPTS):
-        holder, carried, stacked = _trial(
-            b, initial, kinds, lambda counter, values: step(counter, replace(going, known=None), values)[1:]
-        )
-        wider = [joined(kind, value.value.type) for kind, value in zip(kinds, carried, strict=True)]
-        signs = [value.unsigned for value in stacked]
-        parts = [value.value.type for value in stacked]
-        holder.erase()
-        if wider == kinds:
-            break
-        kinds = wider
-    else:
-        raise NodeError("the types of the loop's values keep changing")
+    still = replace(going, known=None)
+    kinds, parts, signs = _settled(b, initial, lambda counter, values: step(counter, still, values)[1:])
     starts = [b.cast_type(value, kind) for value, kind in zip(initial, kinds, strict=True)]
     stacks = [_growing(b, part) for part in parts]
     operands = [_counter(b), b.cast_type(going, flag), *starts, *stacks]

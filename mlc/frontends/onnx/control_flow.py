@@ -94,7 +94,7 @@ def loop(g: GraphImporter, node: Node) -> list[Tensor]:
     endless = condition is None or (condition.constant is not None and bool(condition.constant.reshape(-1)[0]))
 
     def step(iteration: Tensor, going: Tensor, values: Sequence[Tensor]) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-        results = g.subgraph(body, [iteration, going, *values])
+        results = loop_body(g, body, [iteration, going, *values])
         return results[0], results[1 : 1 + count], results[1 + count :]
 
     limit: Size | None = None if trip is None else b.scalar(trip)
@@ -102,6 +102,18 @@ def loop(g: GraphImporter, node: Node) -> list[Tensor]:
         return common.for_(b, limit, carried, lambda iteration, values: step(iteration, _true(g), values)[1:])
     going = _true(g) if condition is None else shape.reshape(b, condition, [])
     return common.while_(b, trip, going, carried, step)
+
+
+def loop_body(g: GraphImporter, body: onnx.GraphProto, arguments: Sequence[Tensor]) -> list[Tensor]:
+    """Imports the body of a loop. Raises `RetypeError`, without problems, when an argument needs another type."""
+    before = len(g.problems)
+    try:
+        return g.subgraph(body, arguments)
+    except PoisonedError:
+        if not g.b.wanted:
+            raise
+        del g.problems[before:]
+        raise common.RetypeError from None
 
 
 def _true(g: GraphImporter) -> Tensor:
@@ -142,7 +154,7 @@ def scan(g: GraphImporter, node: Node) -> list[Tensor]:
             common.take(b, tensor, axis, iteration, bool(reverse))
             for tensor, axis, reverse in zip(scanned, axes, backwards, strict=True)
         ]
-        results = g.subgraph(body, [*values, *parts])
+        results = loop_body(g, body, [*values, *parts])
         return results[: len(states)], results[len(states) :]
 
     results = common.for_(b, length, states, step)

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import onnx
 from mlir import ir
 
 from mlc.frontends.common import control_flow, shape, types
 from mlc.frontends.common import elementwise as ew
 from mlc.frontends.common.builder import Size, Tensor
+from mlc.frontends.onnx.control_flow import loop_body
 from mlc.frontends.onnx.graph import GraphImporter
 from mlc.frontends.onnx.registry import Node, onnx_op
 from mlc.frontends.onnx.values import elem_dtype, optional_of, sequence_of, value_type
@@ -98,12 +100,26 @@ def insert(g: GraphImporter, node: Node) -> Tensor:
         place = _known_position(position, len(items), len(items))
         if place is not None:
             return make(g, [*items[:place], item, *items[place:]])
-    kind = control_flow.joined(element_type(sequence.value.type), item.value.type)
+    kind = _covering(sequence, item)
     if sequence_of(kind) != sequence.value.type:
+        # The argument of a loop's body: the loop starts again with a sequence of this type.
+        if isinstance(sequence.value.owner, ir.Block):
+            g.b.wanted[sequence.value] = sequence_of(kind)
         raise NodeError(f"{item} does not fit a sequence of {element_type(sequence.value.type)}")
     cast = g.b.cast_type(item, kind)
     operands = [sequence, cast, position]
     return g.b.op("sequence_insert", operands, [sequence.value.type], unsigned=sequence.unsigned)
+
+
+def _covering(sequence: Tensor, item: Tensor) -> ir.Type:
+    """The element type of a sequence that also takes `item`; rank-0 floats are what `SequenceEmpty` starts with."""
+    have = element_type(sequence.value.type)
+    try:
+        return control_flow.joined(have, item.value.type)
+    except control_flow.PathError:
+        if isinstance(have, ir.RankedTensorType) and have.rank == 0:
+            return item.value.type
+        raise
 
 
 @onnx_op("SequenceErase")
@@ -164,19 +180,46 @@ def _concat_at_run_time(g: GraphImporter, sequence: Tensor, axis: int, stack: bo
 @onnx_op("SequenceMap")
 def map_(g: GraphImporter, node: Node) -> list[Tensor]:
     """The body applied to each element; further inputs are sequences of the same length, or the same for all."""
+    body = node.required("body")
     columns = [_items(g, value) if is_sequence(value.value.type) else None for value in node.present()]
-    first = columns[0]
-    if not first or any(
-        column is None and is_sequence(value.value.type) for column, value in zip(columns, node.present(), strict=True)
-    ):
-        raise NodeError("the number of elements is known only at run time", "build the sequence inside the model")
-    rows = []
-    for place in range(len(first)):
-        pairs = zip(columns, node.present(), strict=True)
-        rows.append(
-            g.subgraph(node.required("body"), [value if items is None else items[place] for items, value in pairs])
-        )
-    return [make(g, list(column)) for column in zip(*rows, strict=True)]
+    pairs = list(zip(columns, node.present(), strict=True))
+    if columns[0] and not any(items is None and is_sequence(value.value.type) for items, value in pairs):
+        rows = [
+            g.subgraph(body, [value if items is None else items[place] for items, value in pairs])
+            for place in range(len(columns[0]))
+        ]
+        return [make(g, list(column)) for column in zip(*rows, strict=True)]
+    return _mapped_at_run_time(g, node, body)
+
+
+def _mapped_at_run_time(g: GraphImporter, node: Node, body: onnx.GraphProto) -> list[Tensor]:
+    """A loop that appends to sequences, whose element types show when the body is built."""
+    b = g.b
+    kind = ir.RankedTensorType.get([], types.element_type("int64"))
+    count = b.element(b.op("sequence_length", [node[0]], [kind]))
+    start = sequence_of(ir.RankedTensorType.get([], types.element_type("float32")))
+    initial = [b.op("sequence_make", [[]], [start]) for _ in body.output]
+
+    def step(counter: Tensor, values: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        parts = [_element(g, value, counter) if is_sequence(value.value.type) else value for value in node.present()]
+        grown = []
+        for sequence, item in zip(values, loop_body(g, body, parts), strict=True):
+            wanted = sequence_of(_covering(sequence, item))
+            if wanted != sequence.value.type:
+                b.wanted[sequence.value] = wanted
+                continue
+            cast = b.cast_type(item, element_type(wanted))
+            grown.append(b.op("sequence_insert", [sequence, cast, None], [wanted], unsigned=item.unsigned))
+        if b.wanted:
+            raise control_flow.RetypeError
+        return grown, []
+
+    return control_flow.for_(b, count, initial, step)
+
+
+def _element(g: GraphImporter, sequence: Tensor, position: Tensor) -> Tensor:
+    kind = element_type(sequence.value.type)
+    return g.b.op("sequence_at", [sequence, position], [kind], unsigned=sequence.unsigned)
 
 
 @onnx_op("SplitToSequence")
