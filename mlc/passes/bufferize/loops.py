@@ -59,18 +59,28 @@ class LoopBufferizer:
     def _examine(
         self, initial: list[ir.Value], arguments: list[ir.Value], body: ir.Block, yielded: list[ir.Value]
     ) -> None:
-        """By induction: if a value with the initial extents comes in, does one with the same extents go
-        out?
+        """By induction: if values with the initial extents come in, do values with the same extents go out?
+
+        The assumption about one value may rest on that about another, so all of them have to hold at once.
         """
         sizes = self._host.sizes
-        for first, argument in zip(initial, arguments, strict=True):
+        held = {}
+        for first, argument, result in zip(initial, arguments, yielded, strict=True):
             if is_tensor(argument):
                 sizes.assume_like(argument, first)
-        for first, argument, result in zip(initial, arguments, yielded, strict=True):
-            if not is_tensor(argument):
-                continue
-            axes = [i for i in range(argument.type.rank) if argument.type.is_dynamic_dim(i)]
-            self._fixed[argument] = all(sizes.dim(first, i) == sizes.dim(result, i) for i in axes)
+                held[argument] = (first, result)
+                self._fixed[argument] = True
+        wrong: list[ir.Value] = list(held)
+        while wrong:
+            wrong = [a for a, (first, result) in held.items() if self._fixed[a] and not self._same(first, result)]
+            for argument in wrong:
+                self._fixed[argument] = False
+                sizes.forget(argument)
+
+    def _same(self, first: ir.Value, result: ir.Value) -> bool:
+        sizes = self._host.sizes
+        axes = [i for i in range(first.type.rank) if first.type.is_dynamic_dim(i)]
+        return all(sizes.dim(first, i) == sizes.dim(result, i) for i in axes)
 
     # --- Translation --------------------------------------------------------------------------------------
 

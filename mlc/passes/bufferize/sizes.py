@@ -134,6 +134,11 @@ class SizeAnalysis:
         """From now on `value`, a region argument, has the extents of `other`."""
         self._like[value] = other
 
+    def forget(self, value: ir.Value) -> None:
+        """Takes back what `assume_like` said about `value`, and all that followed from it."""
+        del self._like[value]
+        self._values.clear()
+
     def _opaque(self, value: ir.Value, axis: int = -1) -> Size:
         return Size.atom(Unknown(self._unknown.setdefault(value, len(self._unknown)), axis))
 
