@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -69,6 +70,9 @@ class Pass:
         try:
             with op.context, op.location:
                 self.run(op.opview)
+        except Exception as error:
+            _raised.error = error
+            raise
         finally:
             self._handle = None
 
@@ -79,8 +83,15 @@ def _current_location() -> Any:
     return ir.Location.current
 
 
+# The last exception of a pass in this thread: MLIR carries its text only.
+_raised = threading.local()
+
+
 class PipelineError(Exception):
-    """A pass failed; `errors` are the located diagnostics."""
+    """A pass failed; `errors` are the located diagnostics.
+
+    `__cause__` is the exception that a pass written in Python raised, if that was the reason.
+    """
 
     def __init__(self, errors: Sequence[str]) -> None:
         self.errors = list(errors)
@@ -104,9 +115,10 @@ def run_pipeline(op: Any, pipeline: str | Sequence[str], *, verify: bool = True)
     with op.context:
         manager = PassManager.parse(text)
     manager.enable_verifier(verify)
+    _raised.error = None
     succeeded, errors = _native.run_pipeline(manager, op)
     if not succeeded:
-        raise PipelineError(errors)
+        raise PipelineError(errors) from _raised.error
 
 
 def describe_exception(error: BaseException) -> str:

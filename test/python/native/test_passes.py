@@ -195,6 +195,10 @@ def test_an_exception_is_an_error_with_its_traceback() -> None:
         with pytest.raises(PipelineError, match="(?s)mlc-test-recorder: .*ValueError: the reason") as caught:
             run_pipeline(module, "mlc-test-recorder{mode=raise}")
         assert "test_passes.py" in str(caught.value)
+        assert isinstance(caught.value.__cause__, ValueError)
+        with pytest.raises(PipelineError) as caught:
+            run_pipeline(module, "mlc-test-recorder{mode=fail}")
+        assert caught.value.__cause__ is None
 
 
 def test_upstream_errors_have_their_location() -> None:
