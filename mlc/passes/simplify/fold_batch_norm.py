@@ -71,21 +71,25 @@ class FoldBatchNorm(Pass):
 
 
 class WeightOnly:
-    """Which values depend on weights and constants only."""
+    """Which values depend on weights and constants only.
 
-    def __init__(self) -> None:
-        self._known: dict[ir.Value, bool] = {}
+    Nothing is remembered between questions: the pass erases operations, and a new value may get the address, and so
+    the identity, of an erased one.
+    """
 
     def has(self, value: ir.Value) -> bool:
         """Whether a value does."""
-        if value not in self._known:
+        return self._has(value, {})
+
+    def _has(self, value: ir.Value, known: dict[ir.Value, bool]) -> bool:
+        if value not in known:
             op = defining_op(value)
             if op is None or not is_pure_mlc(op) or op.name == "mlc.random" or not is_static(value.type):
-                self._known[value] = op is not None and constant_index(value) is not None
+                known[value] = op is not None and constant_index(value) is not None
             else:
                 leaf = op.name in ("mlc.weight", "mlc.constant")
-                self._known[value] = leaf or (len(op.operands) > 0 and all(self.has(v) for v in op.operands))
-        return self._known[value]
+                known[value] = leaf or (len(op.operands) > 0 and all(self._has(v, known) for v in op.operands))
+        return known[value]
 
 
 def _is_float(element: ir.Type) -> bool:
