@@ -61,17 +61,23 @@ $(VENV)/.venv:
 	@$(PYTHON) -m venv $(VENV) || { echo "python3 cannot make a virtual environment; on Debian: apt-get install python3-venv" >&2; exit 1; }
 	@touch $@
 
+# The build tools are installed rather than left to pip's isolation: CMake's folder (build/) then serves all builds, and
+# only what changed is compiled again.
+$(VENV)/.tools: $(VENV)/.venv pyproject.toml
+	@echo "==> installing the build tools and MLIR into $(VENV)"
+	@$(BIN)/python tools/build_requirements.py > $(VENV)/build-requirements.txt
+	@$(PIP) install --quiet -r $(VENV)/build-requirements.txt
+	@touch $@
+
 # Both environments are one folder: an editable install, where there is one, also serves the demo.
-$(VENV)/.demo: $(VENV)/.venv $(SOURCES) examples/requirements.txt examples/models.txt
+$(VENV)/.demo: $(VENV)/.tools $(SOURCES) examples/requirements.txt examples/models.txt
 	@echo "==> installing mlc and what the demo needs into $(VENV)"
-	@if [ -e $(VENV)/.dev ]; then $(MAKE) --no-print-directory $(VENV)/.dev; else $(PIP) install --quiet .; fi
+	@if [ -e $(VENV)/.dev ]; then $(MAKE) --no-print-directory $(VENV)/.dev; else $(PIP) install --quiet --no-build-isolation .; fi
 	@$(MODELS)
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.venv $(NATIVE) examples/requirements.txt examples/models.txt
+$(VENV)/.dev: $(VENV)/.tools $(NATIVE) examples/requirements.txt examples/models.txt
 	@echo "==> installing mlc for development into $(VENV)"
-	@$(BIN)/python tools/build_requirements.py > $(VENV)/build-requirements.txt
-	@$(PIP) install --quiet -r $(VENV)/build-requirements.txt cmake ninja
 	@$(PIP) install --quiet --no-build-isolation --editable '.[dev]'
 	@$(MODELS)
 	@touch $@
