@@ -131,15 +131,23 @@ class _Host:
         elif op.name in ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast"):
             self._view(op)
         elif op.name == "tensor.extract":
-            self.sizes.known[op.results[0]] = self.extracted.pop(0)
+            self.sizes.known[op.results[0]] = self._extract(op)
         elif op.name in ("mlc.weight", "mlc.constant"):
             self._constant(op)
         elif op.name == "mlc.launch":
             self._launch(op)
-        elif op.name not in ("func.return", "cf.assert", "arith.cmpi", "arith.constant", *_ARITHMETIC) and (
+        elif op.name not in ("func.return", "mlc.check", "arith.cmpi", "arith.constant", *_ARITHMETIC) and (
             "index_cast" not in op.name
         ):
             raise ValueError(f"{self.case.name}: the host runs {op.name}, which a bundle cannot")
+
+    def _extract(self, op: ir.Operation) -> int:
+        """An element that the host reads: of an input, or the next of the case's data-dependent sizes."""
+        buffer = self.buffers[self.places[op.operands[0]]]
+        array = self.case.inputs().get(buffer.get("input"), self.arrays.get(buffer.get("constant")))
+        if array is None:
+            return self.extracted.pop(0)
+        return int(array[tuple(self.sizes.value(v) for v in list(op.operands)[1:])])
 
     def _view(self, op: ir.Operation) -> None:
         source, result = op.operands[0], op.results[0]
@@ -189,6 +197,7 @@ class _Host:
 def bundle_case(case: Case, folder: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Compile a case into `folder`/NAME; gives its program and its constants."""
     from mlc.compilation import Compilation
+    from mlc.passes.simplify.weight_recipes import read_recipes
     from mlc.weights import Store
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -198,7 +207,9 @@ def bundle_case(case: Case, folder: Path) -> tuple[dict[str, Any], dict[str, np.
     Compilation(make_options(target="cuda", emit="cubin", cache=False)).run(tiled, folder)
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(tiled.read_text())
-        host = _Host(case, module, Store.load(tiled.with_suffix(".weights")))
+        store = Store.load(tiled.with_suffix(".weights"))
+        store.add_recipes(read_recipes(module))
+        host = _Host(case, module, store)
         program = host.run()
     program["kernels"] = {k["name"]: k for k in json.loads((folder / "launch.json").read_text())}
     for name in ("model.onnx", "tiled.mlir", "tiled.weights", "launch.json"):
