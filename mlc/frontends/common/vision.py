@@ -24,39 +24,18 @@ def resize(b: Builder, x: Tensor, scales: Tensor, sizes: Sequence[Size], mode: s
     return b.op("resize", [x, scales, dynamic], static_sizes=static, mode=mode, unsigned=x.unsigned, **options)
 
 
-def resize_to(b: Builder, x: Tensor, sizes: Sequence[Size], mode: str, **options: Any) -> Tensor:
-    """Resizes to sizes; the scales are their ratios to the input's extents."""
-    return resize(b, x, scales_to(b, x, sizes), sizes, mode, **options)
-
-
-def scales_to(b: Builder, x: Tensor, sizes: Sequence[Size]) -> Tensor:
-    """The ratios of `sizes` to the extents of `x`, `f32` with an element a dimension."""
-    parts = []
+def static_scales(b: Builder, x: Tensor, sizes: Sequence[Size]) -> Tensor | None:
+    """The ratios of `sizes` to the extents of `x`, `f32` with an element a dimension, where all of them are known."""
+    ratios = []
     for axis, size in enumerate(sizes):
         extent = x.shape[axis]
         if isinstance(size, int) and extent is not None:
-            parts.append(b.constant(np.array([size / extent], np.float32)))
-        elif _is_extent(b, x, axis, size):
-            parts.append(b.constant(np.array([1], np.float32)))
+            ratios.append(size / extent)
+        elif not isinstance(size, int) and shape.same_size(size, b.dim(x, axis)):
+            ratios.append(1.0)
         else:
-            parts.append(ew.binary(b, "div", _as_float(b, size), _float_extent(b, x, axis)))
-    constants = [part.constant for part in parts if part.constant is not None]
-    if len(constants) == len(parts):
-        return b.constant(np.concatenate(constants))
-    return shape.concat(b, parts, 0)
-
-
-def _is_extent(b: Builder, x: Tensor, axis: int, size: Size) -> bool:
-    return not isinstance(size, int) and shape.same_size(size, b.dim(x, axis))
-
-
-def _as_float(b: Builder, size: Size) -> Tensor:
-    """A size as an `f32` tensor `[1]`."""
-    if isinstance(size, int):
-        return b.constant(np.array([size], np.float32))
-    # The extent of a tensor made to that size: sizes become data only through shapes.
-    line = shape.iota(b, [size], 0, "int64")
-    return ew.cast(b, shape.shape_of(b, line), "float32")
+            return None
+    return b.constant(np.array(ratios, np.float32))
 
 
 def _float_extent(b: Builder, x: Tensor, axis: int) -> Tensor:

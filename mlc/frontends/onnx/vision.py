@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common import linalg, reduction, shape, vision
+from mlc.frontends.common import indexing, linalg, reduction, shape, vision
 from mlc.frontends.common.builder import Size, Tensor
 from mlc.frontends.common.resample import Filter, resample
 from mlc.frontends.onnx.conv import filter_kernel, window_of
@@ -50,7 +50,7 @@ def resize(g: GraphImporter, node: Node) -> Tensor:
     wanted = b.dims(x)
     for axis, size in zip(axes, b.elements(sizes, "sizes"), strict=True):
         wanted[axis] = size
-    return _resize_to(g, node, wanted, axes)
+    return _resize_to(g, node, sizes, wanted, axes)
 
 
 def _options(node: Node) -> dict[str, Any]:
@@ -75,10 +75,16 @@ def _resize_by(g: GraphImporter, node: Node, scales: Tensor, axes: list[int]) ->
     return _resampled(g, node, scales, vision.scaled_sizes(g.b, node[0], scales), axes)
 
 
-def _resize_to(g: GraphImporter, node: Node, sizes: list[Size], axes: list[int]) -> Tensor:
+def _resize_to(g: GraphImporter, node: Node, sizes: Tensor, wanted: list[Size], axes: list[int]) -> Tensor:
+    b, x = g.b, node[0]
+    scales = vision.static_scales(b, x, wanted)
+    if scales is None:
+        extents = indexing.gather(b, shape.shape_of(b, x), b.constant(np.array(axes, np.int64)), 0)
+        ratios = ew.binary(b, "div", ew.cast(b, sizes, "float32"), ew.cast(b, extents, "float32"))
+        scales = _complete_scales(g, x, ratios, axes)
     if not _needs_matrices(node):
-        return vision.resize_to(g.b, node[0], sizes, _mode(node), **_options(node))
-    return _resampled(g, node, vision.scales_to(g.b, node[0], sizes), sizes, axes)
+        return vision.resize(b, x, scales, wanted, _mode(node), **_options(node))
+    return _resampled(g, node, scales, wanted, axes)
 
 
 def _resampled(g: GraphImporter, node: Node, scales: Tensor, sizes: list[Size], axes: list[int]) -> Tensor:
