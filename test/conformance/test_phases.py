@@ -1,0 +1,41 @@
+"""Every phase can be the end of one compilation and the start of another, with the same bytes in the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import mlc
+from models.zoo import MissingModelError, zoo
+
+PHASES = [
+    "import", "simplify", "decompose", "layout", "linalg", "kernels", "schedule", "tile", "buffers", "llvm",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=["ocr_cls", "silero_vad_op15"])
+def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
+    """A model file and its artefact."""
+    try:
+        path = zoo(request.param).path
+    except MissingModelError as error:
+        pytest.skip(str(error))
+    output = tmp_path_factory.mktemp("whole") / "model.so"
+    mlc.compile(path, output=output)
+    return path, output.read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", PHASES)
+def test_stopping_and_going_on_changes_nothing(whole: tuple[Path, bytes], phase: str, tmp_path: Path) -> None:
+    path, expected = whole
+    mlc.compile(path, output=tmp_path / "model.mlir", emit=phase)
+    mlc.compile(tmp_path / "model.mlir", output=tmp_path / "model.so", from_phase=phase)
+    assert (tmp_path / "model.so").read_bytes() == expected
+
+
+def test_two_compilations_give_the_same_bytes(whole: tuple[Path, bytes], tmp_path: Path) -> None:
+    path, expected = whole
+    mlc.compile(path, output=tmp_path / "model.so", cache=False)
+    assert (tmp_path / "model.so").read_bytes() == expected
