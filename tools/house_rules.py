@@ -33,9 +33,9 @@ COMPILER = (
     *("mlc.tuning", "mlc.compiler_setup", *DRIVERS),
 )
 FORBIDDEN = {
-    "mlc/frontends": ("mlc.passes", "mlc.kernels", "mlc.codegen", *DRIVERS),
-    "mlc/passes": ("mlc.frontends", "mlc.codegen", *DRIVERS),
-    "mlc/kernels": ("mlc.frontends", "mlc.codegen", *DRIVERS),
+    "mlc/frontends": DRIVERS,
+    "mlc/passes": ("mlc.frontends", *DRIVERS),
+    "mlc/kernels": ("mlc.frontends", "mlc.passes", *DRIVERS),
     "mlc/codegen": ("mlc.frontends", "mlc.passes", "mlc.kernels", *DRIVERS),
     "mlc/interp": COMPILER,
     "mlc/weights": COMPILER,

@@ -1,5 +1,5 @@
-/* What LLVM calls for operations that have no instruction on the oldest processors: compiler-rt's names, weak as those
- * in convert.c. */
+/* What LLVM calls for operations that have no instruction on the oldest
+ * processors: compiler-rt's names, weak as those in convert.c. */
 #include <stdint.h>
 
 #define BUILTIN __attribute__((weak, visibility("hidden")))
@@ -29,4 +29,6 @@ BUILTIN int __popcountdi2(int64_t value) {
   return count;
 }
 
-BUILTIN int __popcountsi2(int32_t value) { return __popcountdi2((uint32_t)value); }
+BUILTIN int __popcountsi2(int32_t value) {
+  return __popcountdi2((uint32_t)value);
+}
