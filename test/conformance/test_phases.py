@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from models.zoo import MissingModelError, zoo
 
 import mlc
-from models.zoo import MissingModelError, zoo
 
 PHASES = [
     "import", "simplify", "decompose", "layout", "linalg", "kernels", "schedule", "tile", "buffers", "llvm",

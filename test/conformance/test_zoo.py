@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from models.zoo import Inputs, MissingModelError, Sample, names, zoo
 
 import mlc
-from models.zoo import Inputs, MissingModelError, Sample, names, zoo
 
 ort = pytest.importorskip("onnxruntime", reason="the reference; pip install mlc[ort]")
 
