@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import mlir.ir as ir
-from mlir.dialects import memref
+from mlir.dialects import func, memref
 
 from mlc.passes.bufferize.types import host_type, is_abstract, is_tensor
 
@@ -147,20 +147,32 @@ class LoopBufferizer:
                 if source == buffer:
                     continue
                 if len(carried) > 1 and self._may_be(source, owned):
-                    kept = memref.AllocOp(buffer.type, self._host.extents(buffer), [], alignment=64).result
-                    memref.copy(source, kept)
-                    source = kept
+                    source = self._kept(source)
                 sources[number] = source
+            for number, value in enumerate(values):
+                # What is handed on must not be a buffer that is about to be overwritten.
+                passed = number not in carried and isinstance(value.type, ir.MemRefType)
+                if passed and owned and self._may_be(value, owned):
+                    values[number] = self._kept(value)
             for number, source in sources.items():
                 memref.copy(source, carried[number])
         for number, value in enumerate(values):
             terminator.operands[number] = carried.get(number, value)
 
+    def _kept(self, value: ir.Value) -> ir.Value:
+        """A copy of `value`."""
+        target = ir.MemRefType.get(value.type.shape, value.type.element_type)
+        copy = memref.AllocOp(target, self._host.extents(value), [], alignment=64).result
+        memref.copy(value, copy)
+        return copy
+
     def _may_be(self, value: ir.Value, buffers: set[ir.Value]) -> bool:
         """Whether `value` may be one of `buffers` or a view of one."""
         while True:
-            if value in buffers or isinstance(value.owner, ir.Block):
+            if value in buffers:
                 return True
+            if isinstance(value.owner, ir.Block):
+                return not isinstance(value.owner.owner.opview, func.FuncOp)
             op = value.owner.operation
             if op.name in ("memref.alloc", "memref.get_global", "mlc.buffer"):
                 return False
