@@ -29,7 +29,7 @@ def load(frame: Frame, idx: IdxMath, buffer: Buffer, coords: Sequence[Idx], mask
     if where.uniform:
         aligned = access_alignment(frame, where.base, memory_type)
         value = memref.load(buffer.memory, [constants.index(where.base)], alignment=aligned)
-        return _from_memory(frame, value, buffer.element)
+        return from_memory(frame, value, buffer.element)
     type_ = ir.VectorType.get([idx.lanes], memory_type)
     if where.step == 1:
         base = [constants.index(where.base)]
@@ -43,7 +43,7 @@ def load(frame: Frame, idx: IdxMath, buffer: Buffer, coords: Sequence[Idx], mask
         loaded = vector.GatherOp(
             type_, buffer.memory, [constants.index(0)], idx.vector(where), everywhere, _zeros(frame, type_)
         ).result
-    return _from_memory(frame, loaded, buffer.element)
+    return from_memory(frame, loaded, buffer.element)
 
 
 def store(
@@ -92,7 +92,7 @@ def _zeros(frame: Frame, type_: ir.VectorType) -> ir.Value:
     return vector.broadcast(type_, frame.constants.get(element, zero))
 
 
-def _from_memory(frame: Frame, value: ir.Value, element: ir.Type) -> ir.Value:
+def from_memory(frame: Frame, value: ir.Value, element: ir.Type) -> ir.Value:
     """A bool is a byte in memory and `i1` in registers."""
     if storage_type(element) == element:
         return value

@@ -19,6 +19,7 @@ from mlc.kernels.common.analysis import (
 from mlc.kernels.common.evaluate import is_reduction, operand_map
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.reduce import lane_dim
+from mlc.kernels.nvidia.accesses import input_accesses
 from mlc.kernels.nvidia.rows import is_cooperative
 
 Extent = int | None  # None: known at run time only
@@ -41,7 +42,7 @@ def choose(source: KernelSource) -> Schedule:
     if root.name.startswith("mlc.") and root.name != "mlc.constant":
         return {"template": root.name.removeprefix("mlc."), "threads": WARP}
     tiled = _contraction(source, root) if is_contraction(root) else None
-    return tiled or _rows(source) or _elementwise(source)
+    return tiled or _rows(source) or _transposed(source) or _elementwise(source)
 
 
 def _shape(type_: ir.RankedTensorType) -> list[Extent]:
@@ -103,6 +104,37 @@ def _vectorizable(source: KernelSource) -> bool:
     """Position-carrying reductions along a contiguous dimension run as scalar loops."""
     reductions = [op for op in reachable(source.results) if op.name == "linalg.generic" and is_reduction(op)]
     return not any(len(op.results) > 1 and lane_dim(op) is not None for op in reductions)
+
+
+# -- transpositions ----------------------------------------------------------------------------------------------------
+
+
+def _transposed(source: KernelSource) -> Schedule | None:
+    """The schedule of a kernel that reads an input across the results' contiguous dimension; None for other kernels."""
+    shape = _shape(source.results[0].type)
+    write = max((i for i, e in enumerate(shape) if e != 1), default=-1)
+    accesses = input_accesses(source.results)
+    if accesses is None or write < 0:
+        return None
+    for number, argument in enumerate(source.block.arguments):
+        read = _read_dim(argument, accesses.get(argument, set()), write)
+        if read is not None and all(e is None or e >= WARP for e in (shape[read], shape[write])):
+            tile = 2 * WARP if all(e is None or e > WARP for e in (shape[read], shape[write])) else WARP
+            dims = {"read_dim": read, "write_dim": write}
+            return {"template": "transpose", "argument": number, **dims, "tile": tile, "threads": THREADS}
+    return None
+
+
+def _read_dim(argument: ir.Value, accesses: set[tuple[ir.AffineExpr, ...]], write: int) -> int | None:
+    """The result dimension that an input is contiguous along, where that is not `write` although the input has it."""
+    if len(accesses) != 1:
+        return None
+    (exprs,) = accesses
+    dims = [e.position if isinstance(e, ir.AffineDimExpr) else None for e in exprs]
+    moving = [d for d, e in zip(dims, _shape(argument.type), strict=True) if e != 1]
+    if None in moving or len(set(moving)) != len(moving) or write not in moving or moving[-1] == write:
+        return None
+    return moving[-1]
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------

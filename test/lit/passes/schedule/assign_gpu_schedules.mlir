@@ -149,3 +149,18 @@ module @places attributes {mlc.kernel} {
     return %0 : tensor<2x?xi64>
   }
 }
+
+// The input is contiguous along the results' first dimension: squares through shared memory.
+// CHECK: module @turned
+// CHECK-SAME: argument = 0 : i64, read_dim = 0 : i64, template = "transpose", threads = 256 : i64, tile = 64 : i64, write_dim = 1 : i64
+module @turned attributes {mlc.kernel} {
+  func.func @turned(%a: tensor<?x100xf32>, %b: tensor<100xf32>, %o: tensor<100x?xf32>) -> tensor<100x?xf32> {
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #row, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a, %b : tensor<?x100xf32>, tensor<100xf32>) outs(%o : tensor<100x?xf32>) {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %r = arith.addf %x, %y : f32
+      linalg.yield %r : f32
+    } -> tensor<100x?xf32>
+    return %s : tensor<100x?xf32>
+  }
+}

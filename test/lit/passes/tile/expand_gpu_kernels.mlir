@@ -140,6 +140,35 @@ module @k4 attributes {mlc.kernel, mlc.schedule = [{block_columns = 32 : i64, co
 
 // -----
 
+#id = affine_map<(i, j) -> (i, j)>
+
+// A block of 1024 threads does 32 x 32 elements, one a thread: read along the input's rows, written along the result's. What
+// is read with them is read where it is needed.
+// CHECK: module @k5
+// CHECK: memref.global "private" @[[SQUARE:.*]] : memref<1056xf32, 3>
+// CHECK: %[[S:.*]] = memref.get_global @[[SQUARE]]
+// CHECK: %[[X:.*]] = memref.load %{{.*}} : memref<2000xf32>
+// CHECK: memref.store %[[X]], %[[S]]
+// CHECK: nvvm.barrier0
+// CHECK: %[[T:.*]] = memref.load %[[S]]
+// CHECK: %[[B:.*]] = memref.load %{{.*}} : memref<50xf32>
+// CHECK: arith.addf %[[T]], %[[B]]
+module {
+module @k5 attributes {mlc.kernel, mlc.schedule = [{argument = 0 : i64, read_dim = 0 : i64, template = "transpose", threads = 1024 : i64, tile = 32 : i64, write_dim = 1 : i64}]} {
+  func.func @k5(%a: tensor<40x50xf32>, %b: tensor<50xf32>, %o: tensor<50x40xf32>) -> tensor<50x40xf32> {
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i)>, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a, %b : tensor<40x50xf32>, tensor<50xf32>) outs(%o : tensor<50x40xf32>) {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %r = arith.addf %x, %y : f32
+      linalg.yield %r : f32
+    } -> tensor<50x40xf32>
+    return %s : tensor<50x40xf32>
+  }
+}
+}
+
+// -----
+
 // expected-error@below {{node 'decoder/Exp': exp of float64 has no GPU kernel}}
 module {
 module @k3 attributes {mlc.kernel, mlc.schedule = [{first = 0 : i64, lanes = 2 : i64, last = 0 : i64, template = "elementwise", threads = 256 : i64}]} {

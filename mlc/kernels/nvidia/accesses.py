@@ -1,0 +1,62 @@
+"""How a kernel reads its inputs, as expressions over the domain of its results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+
+from mlc.kernels.common.evaluate import is_reduction, operand_map
+from mlc.kernels.common.frame import defining_op
+
+Exprs = tuple[ir.AffineExpr, ...]
+_PLAIN = ("tensor.empty", "linalg.fill", "arith.constant", "mlc.constant")
+
+
+def input_accesses(results: Sequence[ir.Value]) -> dict[ir.Value, set[Exprs]] | None:
+    """The coordinates at which each argument is read for an element of the results.
+
+    None for kernels that reduce, read computed addresses, or reach an argument through a view.
+    """
+    found: dict[ir.Value, set[Exprs]] = {}
+    stack = [(r, tuple(ir.AffineExpr.get_dim(i) for i in range(r.type.rank))) for r in results]
+    while stack:
+        value, exprs = stack.pop()
+        op = defining_op(value)
+        if op is None:
+            found.setdefault(value, set()).add(exprs)
+        elif op.name == "tensor.cast":
+            stack.append((op.operands[0], exprs))
+        elif op.name == "linalg.generic" and not is_reduction(op) and _only_computes(op):
+            stack.extend(_operands(op, value, exprs, results[0].type.rank))
+        elif op.name not in _PLAIN:
+            return None
+    return found
+
+
+def _only_computes(op: ir.Operation) -> bool:
+    """Is the body arithmetic on its arguments, without branches, loads or assertions?"""
+    names = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
+    return all(name.startswith(("arith.", "math.")) or name == "linalg.yield" for name in names)
+
+
+def _operands(op: ir.Operation, value: ir.Value, exprs: Exprs, rank: int) -> list[tuple[ir.Value, Exprs]]:
+    """The inputs of a generic that its body uses, and where they are read for the element `exprs` of `value`.
+
+    `rank` is the number of dimensions that expressions may mention.
+    """
+    inputs = len(op.operands) - len(op.results)
+    out_map = operand_map(op, inputs + ir.OpResult(value).result_number)
+    dims: list[ir.AffineExpr] = [ir.AffineExpr.get_constant(0)] * len(op.attributes["iterator_types"])
+    for place, expr in zip(out_map.results, exprs, strict=True):
+        if isinstance(place, ir.AffineDimExpr):
+            dims[place.position] = expr
+    arguments = op.regions[0].blocks[0].arguments
+    used = [i for i in range(inputs) if any(True for _ in arguments[i].uses)]
+    at = ir.AffineMap.get(rank, 0, dims)
+    return [(op.operands[i], tuple(_at(e, at) for e in operand_map(op, i).results)) for i in used]
+
+
+def _at(expr: ir.AffineExpr, dims: ir.AffineMap) -> ir.AffineExpr:
+    """`expr` with its dimensions replaced, as an instance of its own class."""
+    return expr.compose(dims).maybe_downcast()
