@@ -24,6 +24,7 @@ from mlc.frontends.report import ModelError, Problem
 from mlc.kernels.common.frame import kernel_source
 from mlc.kernels.nvidia.limits import missing_functions
 from mlc.packaging import build_program, weight_image
+from mlc.passes.adaptor import node_name
 from mlc.passes.base import PipelineError, run_pipeline
 from mlc.passes.simplify.weight_recipes import store_of
 from mlc.pipelines import cpu as cpu_pipeline
@@ -230,6 +231,8 @@ class Compilation:
                 continue
             if gpu and name == "schedule":
                 self._check_kernels()
+            if name == "linalg":
+                self._check_operators()
             if passes:
                 with self._stage(name):
                     self._run_passes(name, passes)
@@ -240,6 +243,22 @@ class Compilation:
             if self.options.emit == name:
                 return self._write_stage(output)
         return self._artefact(output)
+
+    def _check_operators(self) -> None:
+        """Reports every node that no template expands yet."""
+        problems: list[Problem] = []
+
+        def visit(op: ir.Operation) -> ir.WalkResult:
+            texts = any("mlc.str" in str(v.type) for v in [*op.operands, *op.results])
+            if op.name in _NO_TEMPLATE or (texts and op.name.startswith("mlc.")):
+                what = "operations on strings have" if texts else f"{op.name} has"
+                hint = "compute it before or after the model (--outputs can cut a model short)"
+                problems.append(Problem(f"{what} no kernel yet", hint, node_name(op.location), op.name))
+            return ir.WalkResult.ADVANCE
+
+        self.module.operation.walk(visit)
+        if problems:
+            raise ModelError(self.title, problems)
 
     def _check_kernels(self) -> None:
         """Reports every node that no GPU kernel can compute."""
@@ -409,6 +428,9 @@ def _native_version() -> str:
         while piece := file.read(1 << 20):
             digest.update(piece)
     return digest.hexdigest()
+
+
+_NO_TEMPLATE = {"mlc.nms", "mlc.unique", "mlc.random"}
 
 
 def _is_torchscript(source: Any) -> bool:

@@ -102,7 +102,7 @@ def _arguments(
     names, problems, arguments = _input_names(graph), [], []
     for name in names:
         if name not in shapes:
-            hint = f"give it with --input {name}=SHAPE:DTYPE, for example --input {name}=batch,3,224,224:float32"
+            hint = f"give it with --input {name}=SHAPE:DTYPE, for example --input {name}=batchx3x224x224:float32"
             problems.append(Problem(f'the shape of input "{name}" is not known; TorchScript files have none', hint))
             continue
         arguments.append(Argument(name, dtypes.get(name, "float32"), entry.resolve(list(shapes[name]), dims)))

@@ -167,6 +167,9 @@ def scalar_operand(ev: Evaluator, value: ir.Value) -> ir.Value:
             operands = [scalar_operand(ev, v) for v in op.operands]
             attributes = {name: op.attributes[name] for name in op.attributes}
             return ir.Operation.create(op.name, [r.type for r in op.results], operands, attributes).results[0]
+    if op is not None and op.name == "tensor.extract" and len(op.operands) == 1:
+        with ev.frame.prologue():
+            return memory.load(ev.frame, IdxMath(ev.frame.math, 1), ev.frame.buffers[op.operands[0]], [], None)
     raise ValueError(f"kernel {ev.frame.name}: scalar {value} is neither a constant nor a size")
 
 

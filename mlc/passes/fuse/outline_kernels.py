@@ -82,7 +82,7 @@ class OutlineKernels(Pass):
             destinations = [_destination(r) for r in outputs]
             name = next(self.names)
             self._kernel(name, ops, inputs, outputs)
-            results = m.launch(name, inputs, destinations)
+            results = m.launch(name, [_passed(v) for v in inputs], destinations)
         for old, new in zip(outputs, results, strict=True):
             old.replace_all_uses_with(new)
 
@@ -98,7 +98,7 @@ class OutlineKernels(Pass):
         with ir.InsertionPoint(self.module_block):
             module = ir.Operation.create("builtin.module", regions=1, attributes=attributes)
         body = module.regions[0].blocks.append()
-        types = [v.type for v in inputs] + [v.type for v in outputs]
+        types = [_passed_type(v.type) for v in inputs] + [v.type for v in outputs]
         with ir.InsertionPoint(body):
             function = func.FuncOp(name, ir.FunctionType.get(types, [v.type for v in outputs]))
         entry = function.add_entry_block()
@@ -106,6 +106,9 @@ class OutlineKernels(Pass):
         mapping = dict(zip(inputs, arguments, strict=False))
         targets = dict(zip(outputs, arguments[len(inputs) :], strict=True))
         with ir.InsertionPoint(entry):
+            for value in inputs:
+                if _is_host_scalar(value.type):
+                    mapping[value] = tensor.extract(mapping[value], [])
             for op in ops:
                 _clone(op, mapping, targets)
             func.ReturnOp([mapping[v] for v in outputs])
@@ -167,7 +170,7 @@ def _escaping(graph: BlockGraph, n: int, inside: set[int]) -> list[ir.Value]:
 
 
 def _inputs(graph: BlockGraph, numbers: list[int]) -> list[ir.Value]:
-    """Values that the cluster takes from outside, tensors first; leaves are looked through."""
+    """Values that the cluster takes from outside, sizes last; leaves are looked through."""
     inside = set(numbers)
     seen: dict[ir.Value, None] = {}
 
@@ -184,12 +187,23 @@ def _inputs(graph: BlockGraph, numbers: list[int]) -> list[ir.Value]:
 
     for n in numbers:
         visit(graph.ops[n])
-    tensors = [v for v in seen if isinstance(v.type, ir.RankedTensorType)]
-    scalars = [v for v in seen if not isinstance(v.type, ir.RankedTensorType)]
-    for value in scalars:
-        if not isinstance(value.type, ir.IndexType):
-            raise ValueError(f"a kernel cannot take a {value.type} from the host; {value}")
-    return tensors + scalars
+    tensors = [v for v in seen if not isinstance(v.type, ir.IndexType)]
+    return tensors + [v for v in seen if isinstance(v.type, ir.IndexType)]
+
+
+def _is_host_scalar(type_: ir.Type) -> bool:
+    """A number that the host has read from a tensor: kernels take it in a tensor of rank 0."""
+    return not isinstance(type_, ir.RankedTensorType | ir.IndexType)
+
+
+def _passed_type(type_: ir.Type) -> ir.Type:
+    return ir.RankedTensorType.get([], type_) if _is_host_scalar(type_) else type_
+
+
+def _passed(value: ir.Value) -> ir.Value:
+    if not _is_host_scalar(value.type):
+        return value
+    return tensor.FromElementsOp(_passed_type(value.type), [value]).result
 
 
 def _root(ops: list[ir.Operation]) -> ir.Operation:
