@@ -75,7 +75,10 @@ def weight_image(module: ir.Module, store: Store, output: Path, stem: str | None
         return
     store.add_recipes(read_recipes(module))
     layout = WeightImage(store, [Placement(r["name"], r["offset"], r["size"]) for r in rows], size)
-    handle, name = tempfile.mkstemp(prefix=f".{output.name}.weights.", dir=output.parent)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{output.name}.weights.", dir=output.parent)
+    except OSError as error:
+        raise OSError(f"cannot write to '{output.parent}': {error.strerror}") from error
     os.close(handle)
     path = Path(name)
     try:
