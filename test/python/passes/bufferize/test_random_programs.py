@@ -62,6 +62,8 @@ SIZES: dict[str, Callable[[int, int, int], int]] = {
     "%data": lambda n, m, t: t,
 }
 State = dict[str, np.ndarray]
+Step = Callable[[State, int, int, int], None]
+Maker = Callable[[list[str], int], tuple[str, Step]]
 
 
 def _mix(a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
@@ -81,7 +83,7 @@ class Program:
         self.count += 1
         return f"%v{self.count}"
 
-    def launch(self, known: list[str]) -> tuple[str, Callable[[State, int, int, int], None]]:
+    def launch(self, known: list[str]) -> tuple[str, Step]:
         a, b, size = self.rng.choice(known), self.rng.choice(known), self.rng.choice(list(SIZES))
         result, empty = self.name(), self.name()
         self.lines.append(f"{empty} = tensor.empty({size}) : {V}")
@@ -92,14 +94,12 @@ class Program:
 
         return result, step
 
-    def steps(
-        self, known: list[str], count: int, depth: int
-    ) -> tuple[list[str], Callable[[State, int, int, int], None]]:
+    def steps(self, known: list[str], count: int, depth: int) -> tuple[list[str], Step]:
         """`count` statements; returns all values known after them, and what they do."""
         known, done = list(known), []
         for _ in range(count):
             choice = self.rng.random() if depth else 1.0
-            make = self.branch if choice < 0.15 else self.loop if choice < 0.3 else None
+            make = next((m for limit, m in self.makers() if choice < limit), None)
             result, step = make(known, depth) if make else self.launch(known)
             known.append(result)
             done.append(step)
@@ -110,7 +110,11 @@ class Program:
 
         return known, run
 
-    def branch(self, known: list[str], depth: int) -> tuple[str, Callable[[State, int, int, int], None]]:
+    def makers(self) -> list[tuple[float, Maker]]:
+        """Statements with regions and their cumulated probabilities."""
+        return [(0.15, self.branch), (0.27, self.loop), (0.36, self.while_loop)]
+
+    def branch(self, known: list[str], depth: int) -> tuple[str, Step]:
         result, flag, limit = self.name(), self.name(), self.rng.randint(1, 6)
         self.lines.append(f"{flag}_limit = arith.constant {limit} : index")
         self.lines.append(f"{flag} = arith.cmpi ult, %n, {flag}_limit : index")
@@ -130,7 +134,7 @@ class Program:
 
         return result, step
 
-    def loop(self, known: list[str], depth: int) -> tuple[str, Callable[[State, int, int, int], None]]:
+    def loop(self, known: list[str], depth: int) -> tuple[str, Step]:
         result, first = self.name(), [self.rng.choice(known), self.rng.choice(known)]
         carried, times = [self.name(), self.name()], self.rng.choice(["%m", "%c1", "%n"])
         head = ", ".join(f"{c} = {f}" for c, f in zip(carried, first, strict=True))
@@ -157,6 +161,46 @@ class Program:
             state[alias] = _mix(values[pick], values[1 - pick], n + m)
 
         return alias, step
+
+    def while_loop(self, known: list[str], depth: int) -> tuple[str, Step]:
+        """A counter and two tensors; the condition may hand them on in the other order."""
+        result, first = self.name(), [self.rng.choice(known), self.rng.choice(known)]
+        before, after, counter = [self.name(), self.name()], [self.name(), self.name()], self.name()
+        times, swap = self.rng.choice(["%m", "%c1"]), self.rng.random() < 0.4
+        passed = before[::-1] if swap else before
+        self.lines += [
+            f"{result}:3 = scf.while ({counter} = %c0, {before[0]} = {first[0]}, {before[1]} = {first[1]})"
+            f" : (index, {V}, {V}) -> (index, {V}, {V}) {{",
+            f"{counter}_more = arith.cmpi ult, {counter}, {times} : index",
+            f"scf.condition({counter}_more) {counter}, {passed[0]}, {passed[1]} : index, {V}, {V}",
+            "} do {",
+            f"^bb0({counter}_now: index, {after[0]}: {V}, {after[1]}: {V}):",
+        ]
+        inner, run = self.steps([*known, *after], self.rng.randint(1, 2), depth - 1)
+        yielded = [self.rng.choice([*inner[-2:], *after, known[0]]) for _ in after]
+        self.lines += [
+            f"{counter}_next = arith.addi {counter}_now, %c1 : index",
+            f"scf.yield {counter}_next, {', '.join(yielded)} : index, {V}, {V}",
+            "}",
+        ]
+        joined, empty = self.name(), self.name()
+        self.lines.append(f"{empty} = tensor.empty(%sum) : {V}")
+        self.lines.append(
+            f"{joined} = mlc.launch @mix({result}#1, {result}#2) outs({empty}) : ({V}, {V}) outs({V}) -> {V}"
+        )
+
+        def step(state: State, n: int, m: int, t: int) -> None:
+            values = [state[f] for f in first]
+            for number in range({"%m": m, "%c1": 1}[times] + 1):
+                handed = values[::-1] if swap else values
+                if number == {"%m": m, "%c1": 1}[times]:
+                    break
+                scope = {**state, **dict(zip(after, handed, strict=True))}
+                run(scope, n, m, t)
+                values = [scope[y] for y in yielded]
+            state[joined] = _mix(handed[0], handed[1], n + m)
+
+        return joined, step
 
 
 @pytest.mark.parametrize("seed", range(24))
