@@ -53,7 +53,7 @@ def main() -> int:
 
     print(f"{'file':<32} {'mlc says':<16} sure    {'onnxruntime says':<16}")
     for path, ours_row, theirs_row in zip(files, ours, theirs, strict=True):
-        name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else Path(path.name)
+        name = path.relative_to(ROOT) if path.is_relative_to(ROOT) and path != model else Path(path.name)
         best, reference = int(ours_row.argmax()), int(theirs_row.argmax())
         print(f"{name!s:<32} {labels[best]:<16} {ours_row[best]:5.1%}  {labels[reference]:<16}")
     print()
