@@ -15,7 +15,7 @@ _PUBLIC = {
     "compile": ("mlc.driver", "compile"),
     "load": ("mlc.runtime.loader", "load"),
 }
-__all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604  (names resolved by __getattr__)
+__all__ = ["__version__", *_PUBLIC]
 
 
 def __getattr__(name: str) -> Any:
