@@ -91,10 +91,10 @@ class SizeBuilder:
             return self._symbol(expr.position, user)
         # Division rounds down and remainders are not negative: the same as truncation where the dividend is not.
         low = self.analysis.symbols.range(expr.lhs)[0]
-        if not isinstance(expr, ir.AffineAddExpr | ir.AffineMulExpr) and (low is None or low < 0):
-            return None
-        operands = self._all([expr.lhs, expr.rhs], user)
-        return _BUILDERS[type(expr)](*operands) if operands else None
+        exact = isinstance(expr, ir.AffineAddExpr | ir.AffineMulExpr) or (low is not None and low >= 0)
+        build = (_BUILDERS if exact else _ROUNDING).get(type(expr))
+        operands = self._all([expr.lhs, expr.rhs], user) if build is not None else []
+        return build(*operands) if build is not None and operands else None
 
     def _all(self, exprs: Sequence[ir.AffineExpr], user: ir.Operation | None) -> list[ir.Value]:
         """The values of all expressions, or nothing."""
@@ -150,6 +150,10 @@ _BUILDERS: dict[type, Callable[[ir.Value, ir.Value], ir.Value]] = {
     ir.AffineMulExpr: arith.muli,
     ir.AffineModExpr: arith.remsi,
     ir.AffineFloorDivExpr: arith.divsi,
+    ir.AffineCeilDivExpr: arith.ceildivsi,
+}
+_ROUNDING: dict[type, Callable[[ir.Value, ir.Value], ir.Value]] = {
+    ir.AffineFloorDivExpr: arith.floordivsi,
     ir.AffineCeilDivExpr: arith.ceildivsi,
 }
 _FUNCTIONS: dict[object, Callable[[ir.Value, ir.Value], ir.Value]] = {

@@ -120,3 +120,17 @@ func.func @integers(%s: tensor<i64>, %x: tensor<1xf32>) -> index {
   %d = tensor.dim %1, %c0 : tensor<?xf32>
   return %d : index
 }
+
+// The extent of a strided window over an input that may be too short for it: the division rounds down.
+// CHECK-LABEL: func.func @strided
+// CHECK: %[[D:.*]] = tensor.dim %arg0
+// CHECK: arith.floordivsi
+// CHECK-NOT: tensor.dim %{{[0-9]+}}
+// CHECK: return
+func.func @strided(%x: tensor<1x3x?xf32> {mlc.dims = ["", "", "length"]}, %w: tensor<4x3x5xf32>) -> (tensor<1x4x?xf32>, tensor<?xi64>) {
+  %c2 = arith.constant 2 : index
+  %y = mlc.conv %x, %w {dilations = array<i64: 1>, padding = array<i64: 0, 0>, strides = array<i64: 2>} : tensor<1x3x?xf32>, tensor<4x3x5xf32> -> tensor<1x4x?xf32>
+  %n = tensor.dim %y, %c2 : tensor<1x4x?xf32>
+  %r = mlc.iota [%n] {axis = 0 : i64} : tensor<?xi64>
+  return %y, %r : tensor<1x4x?xf32>, tensor<?xi64>
+}
