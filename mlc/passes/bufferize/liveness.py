@@ -47,6 +47,7 @@ class Liveness:
         self._uses: dict[int, list[tuple[int, ...]]] = {}
         self._depths: dict[int, int] = {}
         self._counter = 0
+        self.touched: set[int] = set()  # allocations that something reads or writes; the others are empty
         self._visit(function.regions[0].blocks[0], ())
         for number, lifetime in enumerate(self.lifetimes):
             self._close(number, lifetime)
@@ -76,8 +77,11 @@ class Liveness:
                 for inner in region.blocks:
                     self._visit(inner, nested)
             self._leave(op, len(path))
+            touches = op.name not in VIEWS and op.name != "func.return"
             for value in op.operands:
                 for root in self.roots(value):
+                    if touches:
+                        self.touched.add(root)
                     self._uses.setdefault(root, []).append(nested)
             self._counter += 1
             self._spans[here] = (here, self._counter)

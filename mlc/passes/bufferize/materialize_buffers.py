@@ -148,8 +148,8 @@ class _Materializer:
         return _reshaped(buffer, alloc.results[0].type, list(alloc.operands))
 
     def _return(self, written: dict[int, ir.Value], dims: dict[int, list[Size]]) -> None:
-        """Copies what was not written in place; what is still returned are handles (`mlc.numbers` says which
-        results).
+        """Copies what was not written in place; what is still returned are handles and empty buffers, as the
+        results that `mlc.numbers` says.
         """
         terminator = self.entry.operations[len(self.entry.operations) - 1].operation
         handles: dict[int, ir.Value] = {}
@@ -162,7 +162,10 @@ class _Materializer:
                 dynamic = [i for i in range(value.type.rank) if value.type.is_dynamic_dim(i)]
                 extents = [self._extent(value, i, size) for i, size in zip(dynamic, dims[number], strict=True)]
                 target = ir.MemRefType.get(value.type.shape, value.type.element_type)
-                memref.copy(value, _buffer("output", target, extents, number=number))
+                buffer = _buffer("output", target, extents, number=number)
+                memref.copy(value, buffer)
+                if 0 in value.type.shape:
+                    handles[number] = buffer  # a copy of nothing goes away, and the unused buffer with it
             left = ir.Operation.create("func.return", [], list(handles.values()))
             if handles:
                 left.attributes["mlc.numbers"] = ir.DenseI64ArrayAttr.get(list(handles))

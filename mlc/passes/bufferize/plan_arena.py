@@ -101,7 +101,8 @@ class FunctionPlan:
             (root,) = roots[number]
             alloc = self.liveness.lifetimes[root].alloc
             shared = sum(root in other for other in roots) > 1
-            if shared or alloc.block != entry:
+            # An output buffer that nothing writes would be no one's: an empty result is copied.
+            if shared or alloc.block != entry or root not in self.liveness.touched:
                 continue
             whole = self.analysis.elements(value) == self.analysis.elements(alloc.results[0])
             dims = [self.analysis.dim(value, axis) for axis in range(value.type.rank)]

@@ -145,6 +145,24 @@ func.func @results(%a: tensor<?xf32> {{mlc.dims = ["n"], mlc.name = "a"}})
     assert same is not a and not np.shares_memory(twice, again)
 
 
+def test_results_without_elements_that_nothing_writes(tmp_path: Path) -> None:
+    model = _compile(
+        tmp_path,
+        """
+func.func @empty(%a: tensor<?xf32> {mlc.dims = ["n"]}) -> (tensor<0x3xf32>, tensor<?x0xi64>, tensor<2x0xi1>) {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %a, %c0 : tensor<?xf32>
+  %e = tensor.empty() : tensor<0x3xf32>
+  %f = tensor.empty(%n) : tensor<?x0xi64>
+  %g = tensor.empty() : tensor<0xi1>
+  %v = tensor.expand_shape %g [[0, 1]] output_shape [2, 0] : tensor<0xi1> into tensor<2x0xi1>
+  return %e, %f, %v : tensor<0x3xf32>, tensor<?x0xi64>, tensor<2x0xi1>
+}""",
+    )
+    shapes = [(v.shape, v.dtype) for v in model(_vector(5))]
+    assert shapes == [((0, 3), np.float32), ((5, 0), np.int64), ((2, 0), np.bool_)]
+
+
 @pytest.mark.parametrize("opt_level", [0, 3])
 def test_a_chain_reuses_memory_and_stays_right(tmp_path: Path, opt_level: int) -> None:
     lines = [f"%v{i + 1} = mlc.launch @add(%v{i}, %v{max(i - 1, 0)}) outs(%e) : {CALL}" for i in range(30)]
