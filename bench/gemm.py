@@ -5,7 +5,7 @@
 
 Makes an ONNX model of one MatMul, `[N, N] x [N, N]` with a constant right side (the usual case: a weight),
 compiles it with mlc, and times it against onnxruntime in interleaved rounds. Prints medians, GFLOP/s and the
-share of the fp32 peak that a loop of fused multiply-adds reaches on this machine in the same run. Exits
+share of the fp32 peak: what a loop of multiply-adds reaches on this machine in the same rounds. Exits
 1 when a result is wrong.
 """
 
@@ -51,20 +51,20 @@ def bench(size: int, thread_counts: list[int], rounds: int) -> bool:
         seconds = measure.compile_model(model, library)
         print(f"{size}^3: compiled in {seconds:.1f} s")
         for threads in thread_counts:
-            peak = measure.peak_gflops(threads)
+            peak = measure.Peak(Path(folder), threads)
             engines = {
                 "mlc": measure.mlc_engine(library, {"x": x}, threads),
                 "onnxruntime": measure.onnxruntime_engine(model, {"x": x}, threads),
             }
             errors = {name: measure.worst_error(run(), [expected]) for name, run in engines.items()}
-            samples = measure.interleave(engines, rounds)
+            samples = measure.interleave(engines, rounds, peak.sample)
             for name, sample in samples.items():
                 rate = 2.0 * size**3 / sample.median * 1e-6
                 verdict = "" if errors[name] <= TOLERANCE else "   WRONG"
                 right &= not verdict
                 print(
                     f"  {threads} thread(s)  {name:<12} {sample.median:8.3f} ms  {rate:7.1f} GFLOP/s  "
-                    f"{rate / peak:6.1%} of {peak:.0f}   error {errors[name]:.1e}{verdict}"
+                    f"{rate / peak.gflops:6.1%} of {peak.gflops:.0f}   error {errors[name]:.1e}{verdict}"
                 )
     return right
 

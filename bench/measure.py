@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -31,9 +30,12 @@ class Samples:
         return min(self.milliseconds)
 
 
-def interleave(engines: Mapping[str, Run], rounds: int) -> dict[str, Samples]:
+def interleave(
+    engines: Mapping[str, Run], rounds: int, each_round: Callable[[], None] = lambda: None
+) -> dict[str, Samples]:
     """Times all `engines` in turn, `rounds` times: one burst of calls each, so that what disturbs the machine
     disturbs all of them alike. Every engine is warmed up first; the burst's length is fixed from that.
+    `each_round` is called once a round.
     """
     calls = {}
     for name, run in engines.items():
@@ -44,6 +46,7 @@ def interleave(engines: Mapping[str, Run], rounds: int) -> dict[str, Samples]:
         calls[name] = max(1, min(10_000, round(BURST_SECONDS / max(once, 1e-6))))
     samples = {name: Samples() for name in engines}
     for _ in range(rounds):
+        each_round()
         for name, run in engines.items():
             start = time.perf_counter()
             for _ in range(calls[name]):
@@ -52,15 +55,28 @@ def interleave(engines: Mapping[str, Run], rounds: int) -> dict[str, Samples]:
     return samples
 
 
-def peak_gflops(threads: int) -> float:
-    """Measured fp32 multiply-add peak of `threads` threads, in GFLOP/s (`peak.c`, compiled with `cc`)."""
-    source = Path(__file__).with_name("peak.c")
-    with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder) / "peak"
+class Peak:
+    """The fp32 multiply-add rate of this machine, by `peak.c`, sampled as often as one likes."""
+
+    def __init__(self, folder: Path, threads: int) -> None:
+        """Compiles the program into `folder` with `cc`."""
+        self.program = folder / f"peak{threads}"
+        self.threads = threads
+        self.samples: list[float] = []
         flags = ["-O3", "-march=native", "-ffp-contract=fast", "-pthread"]
-        subprocess.run(["cc", *flags, str(source), "-o", str(program)], check=True)
-        shown = subprocess.run([str(program), str(threads)], check=True, capture_output=True, text=True)
-    return float(shown.stdout)
+        source = Path(__file__).with_name("peak.c")
+        subprocess.run(["cc", *flags, str(source), "-o", str(self.program)], check=True)
+
+    def sample(self) -> None:
+        """Runs the program once, for some tens of milliseconds."""
+        command = [str(self.program), str(self.threads)]
+        shown = subprocess.run(command, check=True, capture_output=True, text=True)
+        self.samples.append(float(shown.stdout))
+
+    @property
+    def gflops(self) -> float:
+        """The median of the samples."""
+        return statistics.median(self.samples)
 
 
 def relative_error(got: np.ndarray, expected: np.ndarray) -> float:
