@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -135,6 +136,9 @@ def main() -> int:
     unknown = sorted(set(options.names) - {step.name for step in known})
     if unknown:
         parser.error(f"no step named {', '.join(unknown)}; --list shows them")
+    # Started in the background, a process ignores SIGINT, and so would all its children, among them the tests that
+    # interrupt a command.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     chosen = [step for step in known if not options.names or step.name in options.names]
     return report([run_step(step) for step in chosen])
 
