@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+import signal
+import threading
 
 import pytest
 
@@ -13,6 +15,9 @@ GPU_MISSING = "this machine has no NVIDIA GPU"
 def pytest_configure(config: pytest.Config) -> None:
     """Property tests are seeded and have no deadline: CI machines are slow, and a run must be repeatable."""
     del config
+    # A runner in the background may have been started with Ctrl-C ignored, and children inherit that.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if importlib.util.find_spec("hypothesis"):
         import hypothesis
 
