@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import arith, memref, nvvm, vector
+from mlir.dialects import arith, nvvm
 
 from mlc.kernels.common import memory
 from mlc.kernels.common.analysis import is_contraction, mentions, reachable
@@ -35,7 +35,7 @@ from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_items
 from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.nvidia import ALIGNMENT
-from mlc.kernels.nvidia.threads import shared_array, thread_in_group
+from mlc.kernels.nvidia.threads import from_shared, shared_array, thread_in_group, to_shared
 
 
 @dataclass(frozen=True)
@@ -160,13 +160,13 @@ class _Tile:
             return math.mul(math.add(owner, number * s.threads), s.lanes)
 
         for n, part in enumerate(parts):
-            _to_shared(frame, shared, place(n, 0), part)
+            to_shared(frame, shared, place(n, 0), part)
         nvvm.Barrier0Op()
 
         def add() -> None:
             sums = list(start)
             for other in range(s.split):
-                found = [_from_shared(frame, shared, place(n, other), p.type) for n, p in enumerate(parts)]
+                found = [from_shared(frame, shared, place(n, other), p.type) for n, p in enumerate(parts)]
                 sums = [_plus(a, b) for a, b in zip(sums, found, strict=True)]
             use(sums)
 
@@ -241,25 +241,6 @@ class _Tile:
             memory.store(
                 self.frame, scope.idx, self.frame.buffers[destination], point, scope.tensor(value, point), None
             )
-
-
-def _to_shared(frame: Frame, shared: ir.Value, at: Scalar, value: ir.Value) -> None:
-    where = [frame.constants.index(at)]
-    if isinstance(value.type, ir.VectorType):
-        vector.StoreOp(value, shared, where, alignment=_shared_alignment(value.type))
-    else:
-        memref.store(value, shared, where)
-
-
-def _from_shared(frame: Frame, shared: ir.Value, at: Scalar, type_: ir.Type) -> ir.Value:
-    where = [frame.constants.index(at)]
-    if isinstance(type_, ir.VectorType):
-        return vector.LoadOp(type_, shared, where, alignment=_shared_alignment(type_)).result
-    return memref.load(shared, where)
-
-
-def _shared_alignment(type_: ir.VectorType) -> int:
-    return min(ALIGNMENT, type_.shape[0] * type_.element_type.width // 8)
 
 
 def _plus(a: ir.Value, b: ir.Value) -> ir.Value:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mlir import ir
-from mlir.dialects import arith, memref, nvvm
+from mlir.dialects import arith, memref, nvvm, vector
 
-from mlc.kernels.common.frame import Frame
+from mlc.kernels.common.frame import Frame, storage_type
+from mlc.kernels.common.index import Scalar
+from mlc.kernels.nvidia import ALIGNMENT
 
 WARP = 32
 Combine = Callable[[ir.Value, ir.Value], ir.Value]
@@ -69,18 +71,18 @@ def _combine_warps(frame: Frame, value: ir.Value, warps: int, combine: Combine) 
     warp = arith.divui(thread, constants.index(WARP))
     # Before the first write: a slower warp may still read the previous combination.
     nvvm.Barrier0Op()
-    memref.store(value, shared, [warp])
+    to_shared(frame, shared, warp, value)
     nvvm.Barrier0Op()
-    total = memref.load(shared, [constants.index(0)])
+    total = from_shared(frame, shared, 0, value.type)
     for other in range(1, warps):
-        total = combine(total, memref.load(shared, [constants.index(other)]))
+        total = combine(total, from_shared(frame, shared, other, value.type))
     return total
 
 
 def shared_array(frame: Frame, size: int, element: ir.Type) -> ir.Value:
-    """An array in shared memory, one for each element type and size of a kernel."""
+    """An array in shared memory, one for each element type and size of a kernel; a bool takes a byte."""
     space = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 3)
-    type_ = ir.MemRefType.get([size], element, memory_space=space)
+    type_ = ir.MemRefType.get([size], storage_type(element), memory_space=space)
     name = f"{frame.name}_shared_{size}x{element}"
     block = frame.func.operation.parent.regions[0].blocks[0]
     known = {ir.StringAttr(o.operation.attributes["sym_name"]).value for o in block.operations}
@@ -89,3 +91,39 @@ def shared_array(frame: Frame, size: int, element: ir.Type) -> ir.Value:
             visibility = ir.StringAttr.get("private")
             memref.GlobalOp(name, type_, sym_visibility=visibility, initial_value=ir.UnitAttr.get(), alignment=16)
     return memref.GetGlobalOp(type_, name).result
+
+
+def to_shared(frame: Frame, shared: ir.Value, at: Scalar, value: ir.Value) -> None:
+    """Write a scalar or vector to element `at` of an array in shared memory; a vector must be aligned to its size."""
+    where, stored = [frame.constants.index(at)], _retyped(value, storage_type(_element(value.type)))
+    if isinstance(stored.type, ir.VectorType):
+        vector.StoreOp(stored, shared, where, alignment=_shared_alignment(stored.type))
+    else:
+        memref.store(stored, shared, where)
+
+
+def from_shared(frame: Frame, shared: ir.Value, at: Scalar, type_: ir.Type) -> ir.Value:
+    """Read what `to_shared` has written, a value of `type_`."""
+    where = [frame.constants.index(at)]
+    if isinstance(type_, ir.VectorType):
+        stored = ir.VectorType.get(type_.shape, storage_type(type_.element_type))
+        return _retyped(
+            vector.LoadOp(stored, shared, where, alignment=_shared_alignment(stored)).result, _element(type_)
+        )
+    return _retyped(memref.load(shared, where), type_)
+
+
+def _element(type_: ir.Type) -> ir.Type:
+    return type_.element_type if isinstance(type_, ir.VectorType) else type_
+
+
+def _retyped(value: ir.Value, element: ir.Type) -> ir.Value:
+    """A bool as a byte, or the other way round."""
+    if _element(value.type) == element:
+        return value
+    type_ = ir.VectorType.get(value.type.shape, element) if isinstance(value.type, ir.VectorType) else element
+    return arith.trunci(type_, value) if element.width == 1 else arith.extui(type_, value)
+
+
+def _shared_alignment(type_: ir.VectorType) -> int:
+    return min(ALIGNMENT, type_.shape[0] * type_.element_type.width // 8)

@@ -18,7 +18,7 @@ from mlc.kernels.common.analysis import (
 )
 from mlc.kernels.common.evaluate import is_reduction, operand_map
 from mlc.kernels.common.frame import KernelSource, defining_op
-from mlc.kernels.common.reduce import lane_dim
+from mlc.kernels.common.reduce import combiner, lane_dim
 from mlc.kernels.nvidia.accesses import input_accesses
 from mlc.kernels.nvidia.rows import is_cooperative
 
@@ -33,6 +33,7 @@ LONG_ROW = 512  # accesses of a row from which on a whole block works on it
 MULTIPROCESSORS = 132
 SHARED_MEMORY = 48 * 1024  # bytes that a block may have without asking for more
 BUSY = MULTIPROCESSORS * 14 // 10  # blocks of a contraction that keep the chip busy
+ASSUMED = 16  # for an unknown extent of a contraction: sharing tiles in vain costs less than not sharing them
 FEW_ROWS = 4 * MULTIPROCESSORS  # rows that leave most of the chip idle with a warp each
 
 
@@ -42,7 +43,7 @@ def choose(source: KernelSource) -> Schedule:
     if root.name.startswith("mlc.") and root.name != "mlc.constant":
         return {"template": root.name.removeprefix("mlc."), "threads": WARP}
     tiled = _contraction(source, root) if is_contraction(root) else None
-    return tiled or _rows(source) or _transposed(source) or _elementwise(source)
+    return tiled or _rows(source) or _columns(source) or _transposed(source) or _elementwise(source)
 
 
 def _shape(type_: ir.RankedTensorType) -> list[Extent]:
@@ -51,6 +52,12 @@ def _shape(type_: ir.RankedTensorType) -> list[Extent]:
 
 def _known(extents: Sequence[Extent]) -> int | None:
     return None if any(e is None for e in extents) else prod(e for e in extents if e is not None)
+
+
+def _at_least(extents: Sequence[Extent], assumed: int) -> int:
+    """The product where it is known; else that of the known extents, but no less than `assumed`."""
+    known = prod(e for e in extents if e is not None)
+    return known if all(e is not None for e in extents) else max(known, assumed)
 
 
 def _bytes(value: ir.Value) -> int:
@@ -104,6 +111,39 @@ def _vectorizable(source: KernelSource) -> bool:
     """Position-carrying reductions along a contiguous dimension run as scalar loops."""
     reductions = [op for op in reachable(source.results) if op.name == "linalg.generic" and is_reduction(op)]
     return not any(len(op.results) > 1 and lane_dim(op) is not None for op in reductions)
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+def _columns(source: KernelSource) -> Schedule | None:
+    """The schedule of a kernel with too few results for its reductions across memory; None for other kernels."""
+    results = source.results
+    reductions = [op for op in reachable(results) if op.name == "linalg.generic" and is_reduction(op)]
+    if not reductions or any(is_contraction(op) or combiner(op) is None for op in reductions):
+        return None
+    shape = _shape(results[0].type)
+    if not shape or not _over_the_domain(results, reductions):
+        return None
+    axis = max((i for i, e in enumerate(shape) if e != 1), default=len(shape) - 1)
+    lanes = _dividing(_widest_lanes(source), [shape[axis]])
+    depth = max(_at_least(_reduction_shape(op), 8 * ASSUMED) for op in reductions)
+    accesses = prod(e or 1 for e in shape) // lanes
+    split = 1
+    while depth >= WARP and split < WARP and depth >= 4 * split and accesses * split < BUSY * THREADS:
+        split *= 2
+    if split == 1:
+        return None
+    return {"template": "columns", "first": axis, "last": axis, "lanes": lanes, "split": split, "threads": THREADS}
+
+
+def _over_the_domain(results: Sequence[ir.Value], reductions: Sequence[ir.Operation]) -> bool:
+    """Is every reduction a result, or needed at the coordinates of the results alone?"""
+    rank = results[0].type.rank
+    here = tuple(ir.AffineExpr.get_dim(i) for i in range(rank))
+    demands = reduction_demands(results)
+    found = [defining_op(v) for v in [*results, *(d.value for d in demands)]]
+    return all(op in found for op in reductions) and all(d.exprs == here for d in demands)
 
 
 # -- transpositions ----------------------------------------------------------------------------------------------------
@@ -214,13 +254,11 @@ def _contraction(source: KernelSource, root: ir.Operation) -> Schedule | None:
     if operand is None:
         return None
     first, last = _row_group(source, root, operand, order, shape, axis)
-    rows = _known(shape[first : last + 1]) if last >= 0 else 1
+    rows = _at_least(shape[first : last + 1], ASSUMED) if last >= 0 else 1
     lanes = _dividing(_widest_lanes(source), [shape[axis]])
     others = [e for i, e in enumerate(shape) if i != axis and not first <= i <= last]
     depth = _reduction_shape(root)[-1]
-    tile = _register_tile(
-        rows, shape[axis], depth, lanes, _known([e or 1 for e in others]) or 1, _bytes(root.results[0])
-    )
+    tile = _register_tile(rows, shape[axis], depth, lanes, prod(e or 1 for e in others), _bytes(root.results[0]))
     return {
         "template": "contraction",
         "vector_dim": axis,
@@ -258,25 +296,25 @@ def _row_group(
     return first, last
 
 
-def _register_tile(rows: Extent, columns: Extent, depth: Extent, lanes: int, others: int, width: int) -> Schedule:
+def _register_tile(rows: int, columns: Extent, depth: Extent, lanes: int, others: int, width: int) -> Schedule:
     """The tile of a thread and of a block: large tiles, and threads that share them where there are too few.
 
     `others` is the number of matrices of `rows` x `columns` x `depth`, `width` the size of an accumulator in bytes.
     """
-    accesses = columns if columns is None else -(-columns // lanes)
+    columns = ASSUMED if columns is None else columns
+    depth = 8 * ASSUMED if depth is None else depth
+    accesses = -(-columns // lanes)
     wide = max(1, 4 // lanes)  # without wide accesses a thread takes several columns instead
-    height = 8 if rows is None else min(8, _power(rows))
-    block_columns = WARP if accesses is None else min(WARP, _power(-(-accesses // wide)))
+    height = min(8, _power(rows))
+    block_columns = min(WARP, _power(-(-accesses // wide)))
     split = 1
 
     def blocks() -> int:
-        if rows is None or accesses is None:
-            return 2 * BUSY
         block_rows = THREADS // (block_columns * split)
         return others * -(-rows // (height * block_rows)) * -(-accesses // (wide * block_columns))
 
     def is_deep() -> bool:
-        return depth is not None and depth >= 16 * split
+        return depth >= 16 * split
 
     while blocks() < BUSY and is_deep() and block_columns * split < THREADS:
         split *= 2

@@ -13,7 +13,7 @@ from __future__ import annotations
 from mlir import ir
 
 from mlc.kernels.common.frame import kernel_source
-from mlc.kernels.nvidia import contraction, elementwise, rows, transpose
+from mlc.kernels.nvidia import columns, contraction, elementwise, rows, transpose
 from mlc.kernels.nvidia.limits import missing_functions
 from mlc.passes.base import Pass
 from mlc.passes.tile.expand_kernels import TEMPLATES as CPU_TEMPLATES
@@ -22,6 +22,7 @@ from mlc.passes.tile.expand_kernels import Template, expand_kernel
 _SEQUENTIAL = ("nonzero", "scan", "scatter_elements", "scatter_nd", "sort", "topk")
 TEMPLATES: dict[str, Template] = {
     "elementwise": (elementwise.ElementwiseSchedule, elementwise.expand),
+    "columns": (columns.ColumnSchedule, columns.expand),
     "contraction": (contraction.ContractionSchedule, contraction.expand),
     "rows": (rows.RowSchedule, rows.expand),
     "transpose": (transpose.TransposeSchedule, transpose.expand),

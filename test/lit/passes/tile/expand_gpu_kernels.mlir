@@ -169,6 +169,37 @@ module @k5 attributes {mlc.kernel, mlc.schedule = [{argument = 0 : i64, read_dim
 
 // -----
 
+#row = affine_map<(i, j) -> (i)>
+
+// Four threads share four columns: every fourth row each, then all of them combine the parts; the first writes.
+// CHECK: module @k6
+// CHECK: memref.global "private" @[[PARTS:.*]] : memref<1024xf32, 3>
+// CHECK: scf.for %{{.*}} = %{{.*}} to %c50 step %c4 iter_args
+// CHECK: vector.load {{.*}} {alignment = 16 : i64} : memref<1800xf32>, vector<4xf32>
+// CHECK: nvvm.barrier0
+// CHECK: vector.store {{.*}} memref<1024xf32, 3>
+// CHECK: nvvm.barrier0
+// CHECK-COUNT-4: vector.load {{.*}} memref<1024xf32, 3>
+// CHECK: scf.if
+// CHECK: vector.store {{.*}} memref<36xf32>
+module {
+module @k6 attributes {mlc.kernel, mlc.schedule = [{first = 0 : i64, lanes = 4 : i64, last = 0 : i64, split = 4 : i64, template = "columns", threads = 256 : i64}]} {
+  func.func @k6(%a: tensor<50x36xf32>, %o: tensor<36xf32>) -> tensor<36xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<36xf32>) -> tensor<36xf32>
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%a : tensor<50x36xf32>) outs(%f : tensor<36xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      %r = arith.addf %y, %x : f32
+      linalg.yield %r : f32
+    } -> tensor<36xf32>
+    return %s : tensor<36xf32>
+  }
+}
+}
+
+// -----
+
 // expected-error@below {{node 'decoder/Exp': exp of float64 has no GPU kernel}}
 module {
 module @k3 attributes {mlc.kernel, mlc.schedule = [{first = 0 : i64, lanes = 2 : i64, last = 0 : i64, template = "elementwise", threads = 256 : i64}]} {

@@ -1,0 +1,145 @@
+"""Columns: threads of a block share reductions across contiguous memory, such as a mean over the pixels of an image.
+
+Neighbouring threads have neighbouring columns, so that every step of the reduction reads whole cache lines; `split`
+threads of a block share a column, each takes every `split`-th step, and their parts meet in shared memory, where they
+are combined in their order. Takes kernels whose results are one reduction with a plain combiner, or elementwise
+functions of such reductions over the same domain. Where the results alone keep the chip busy, `elementwise` does
+the same without sharing.
+
+Schedule parameters: `first`, `last`: the domain dimensions of the columns, walked as one; `lanes`: columns of a thread;
+`split`; `threads` of a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, nvvm
+
+from mlc.kernels.common import memory
+from mlc.kernels.common.analysis import reachable
+from mlc.kernels.common.body import inline_body
+from mlc.kernels.common.evaluate import Evaluator, input_values, is_reduction, iteration_coords
+from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
+from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.items import emit_items
+from mlc.kernels.common.reduce import combiner, reduction_extents
+from mlc.kernels.nvidia import ALIGNMENT
+from mlc.kernels.nvidia.threads import from_shared, shared_array, thread_in_group, to_shared
+
+
+@dataclass(frozen=True)
+class ColumnSchedule:
+    """Parameters of the template; see the module's description."""
+
+    first: int
+    last: int
+    lanes: int
+    split: int
+    threads: int
+
+    @property
+    def width(self) -> int:
+        """Threads along the columns."""
+        return self.threads // self.split
+
+
+def expand(source: KernelSource, schedule: ColumnSchedule) -> list[Frame]:
+    """The memref function and the grid function of `source`; an item is a thread's share of its columns."""
+    s = schedule
+
+    def items(frame: Frame) -> list[Scalar]:
+        shape = frame.buffers[source.destinations[0]].shape
+        columns = frame.math.product(shape[s.first : s.last + 1])
+        return [*shape[: s.first], frame.math.ceildiv(columns, s.lanes * s.width), s.split, s.width]
+
+    def body(frame: Frame, coords: list[Scalar]) -> None:
+        _Columns(source, s, frame, coords).emit()
+
+    return emit_items(source, items, body, alignment=ALIGNMENT)
+
+
+class _Columns:
+    """What one thread does."""
+
+    def __init__(self, source: KernelSource, schedule: ColumnSchedule, frame: Frame, coords: list[Scalar]) -> None:
+        self.source, self.s, self.frame = source, schedule, frame
+        self.shape = frame.buffers[source.destinations[0]].shape
+        *outer, block, self.part, column = coords
+        self.point = self._point([Idx(c, level=1) for c in outer], block, column)
+        self.known: dict[tuple[object, ...], ir.Value] = {}
+        self.ev = Evaluator(frame, schedule.lanes, overrides=self._overrides())
+
+    def _point(self, outer: list[Idx], block: Scalar, column: Scalar) -> list[Idx]:
+        """Domain coordinates; threads beyond the last column repeat it."""
+        s, math = self.s, self.frame.math
+        last = math.sub(math.product(self.shape[s.first : s.last + 1]), s.lanes)
+        base = math.mul(math.add(math.mul(block, s.width), column), s.lanes)
+        inner = Idx(math.minimum(base, last), 1 if s.lanes > 1 else 0, level=1)
+        group = [Idx(0)] * (s.last - s.first) + [inner]
+        return outer + group + [Idx(0)] * (len(self.shape) - s.last - 1)
+
+    def _overrides(self) -> dict[ir.Value, Callable[[Sequence[Idx]], ir.Value]]:
+        found: dict[ir.Value, Callable[[Sequence[Idx]], ir.Value]] = {}
+        for op in reachable(self.source.results):
+            if op.name == "linalg.generic" and is_reduction(op):
+                found[op.results[0]] = lambda coords, op=op: self._reduction(op, coords)  # type: ignore[misc]
+        return found
+
+    def _reduction(self, op: ir.Operation, coords: Sequence[Idx]) -> ir.Value:
+        key = (hash(op.results[0]), *(c.key() for c in coords))
+        if key not in self.known:
+            self.known[key] = self._share(op, coords)
+        return self.known[key]
+
+    def emit(self) -> None:
+        values = [self.ev.tensor(value, self.point) for value in self.source.results]
+        c = self.frame.constants
+
+        def write() -> None:
+            for value, destination in zip(values, self.source.destinations, strict=True):
+                memory.store(self.frame, self.ev.idx, self.frame.buffers[destination], self.point, value, None)
+
+        if_then(arith.cmpi(arith.CmpIPredicate.eq, c.index(self.part), c.index(0)), write)
+
+    def _share(self, op: ir.Operation, coords: Sequence[Idx]) -> ir.Value:
+        """The reduction `op` at `coords`, in every thread that shares it."""
+        frame, s, math = self.frame, self.s, self.frame.math
+        combine = combiner(op)
+        assert combine is not None
+        rank = len(op.attributes["iterator_types"])
+        dims = [d if d is not None else Idx(0) for d in iteration_coords(op, 0, coords, rank)]
+        extents = reduction_extents(frame, op)
+        init = self.ev.splat(self.ev.tensor(op.operands[len(op.operands) - 1], coords))
+        identity = self.ev.splat(frame.constants.get(op.results[0].type.element_type, combine.identity))
+
+        def step(variable: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+            places = math.delinearize(variable, list(extents.values()))
+            at = {d: Idx(p, level=2) for d, p in zip(extents, places, strict=True)}
+            point = [at.get(i, d) for i, d in enumerate(dims)]
+            scope = self.ev.child()
+            return [scope.splat(v) for v in inline_body(scope, op, input_values(scope, op, point, carried), point)]
+
+        part = for_loop(frame, self.part, math.product(list(extents.values())), s.split, [identity], step)[0]
+
+        def apply(a: ir.Value, b: ir.Value) -> ir.Value:
+            return ir.Operation.create(combine.op, [a.type], [a, b]).results[0]
+
+        return self._combine(part, init, apply)
+
+    def _combine(self, part: ir.Value, init: ir.Value, apply: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
+        frame, s, math = self.frame, self.s, self.frame.math
+        element = part.type.element_type if isinstance(part.type, ir.VectorType) else part.type
+        shared = shared_array(frame, s.threads * s.lanes, element)
+        thread = thread_in_group(frame, s.threads)
+        # Before the first write: a slower thread may still read the parts of another reduction.
+        nvvm.Barrier0Op()
+        to_shared(frame, shared, math.mul(thread, s.lanes), part)
+        nvvm.Barrier0Op()
+        column, total = math.rem(thread, s.width), init
+        for other in range(s.split):
+            place = math.mul(math.add(column, other * s.width), s.lanes)
+            total = apply(total, from_shared(frame, shared, place, part.type))
+        return total
