@@ -324,7 +324,7 @@ class Compilation:
         for child in self.module.body.operations:
             if child.operation.name == "builtin.module":
                 name = ir.StringAttr(child.operation.attributes["sym_name"]).value
-                units.append(Unit(name, child.operation.get_asm(), "mlc.kernel" in child.operation.attributes))
+                units.append(Unit(name, child.operation.get_asm(use_local_scope=True), "mlc.kernel" in child.operation.attributes))
         return units
 
     def _compile(self) -> list[CompiledUnit]:
