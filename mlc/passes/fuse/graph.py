@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from mlir import ir
 
@@ -94,6 +95,15 @@ def leaf_of(value: ir.Value) -> ir.Operation | None:
     return op if op is not None and is_leaf(op) else None
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """An operation that stayed outside of a kernel: its role, its node, and the reason."""
+
+    role: str
+    node: str
+    reason: str
+
+
 class BlockGraph:
     """Clusters over the operations of a block, with users, producers and reachability between clusters.
 
@@ -115,6 +125,7 @@ class BlockGraph:
         self.members: dict[int, list[int]] = {}
         self.kinds: dict[int, str] = {}
         self.inlined: set[int] = set()  # operations whose results are not over their kernel's domain
+        self.refusals: dict[int, list[Refusal]] = {}
         self._next = 0
 
     def producer(self, value: ir.Value) -> int | None:
@@ -144,6 +155,14 @@ class BlockGraph:
         for n in self.members.pop(source):
             self.add(n, target)
         del self.kinds[source]
+        for refusal in self.refusals.pop(source, []):
+            self.refuse(target, refusal)
+
+    def refuse(self, number: int, refusal: Refusal) -> None:
+        """Keep for the report why an operation is not in cluster `number`."""
+        kept = self.refusals.setdefault(number, [])
+        if refusal not in kept:
+            kept.append(refusal)
 
     def _node(self, n: int) -> list[int]:
         number = self.cluster.get(n)
@@ -183,4 +202,13 @@ class BlockGraph:
         return not self.reaches(group, self.external_producers(group))
 
 
-__all__ = ["OPAQUE", "BlockGraph", "captured", "has_identity_output", "is_contraction", "is_elementwise", "is_identity"]
+__all__ = [
+    "OPAQUE",
+    "BlockGraph",
+    "Refusal",
+    "captured",
+    "has_identity_output",
+    "is_contraction",
+    "is_elementwise",
+    "is_identity",
+]

@@ -5,7 +5,8 @@
 %r = linalg.generic … ins(%m) {mlc.cluster = 0}        →   %r = mlc.launch @k0(%x, %w) outs(%o) : …
                                                            module @k0 attributes {mlc.kernel} { func.func @k0(…) … }
 ```
-Obeys `mlc.cluster`. Leaves (constants, fills, empties) are cloned into every kernel that uses them.
+Obeys `mlc.cluster`; `mlc.refused` moves to the launch. Leaves (constants, fills, empties) are cloned into every kernel
+that uses them.
 """
 
 from __future__ import annotations
@@ -83,6 +84,9 @@ class OutlineKernels(Pass):
             name = next(self.names)
             self._kernel(name, ops, inputs, outputs)
             results = m.launch(name, [_passed(v) for v in inputs], destinations)
+            for op in ops:
+                if "mlc.refused" in op.attributes:
+                    results[0].owner.attributes["mlc.refused"] = op.attributes["mlc.refused"]
         for old, new in zip(outputs, results, strict=True):
             old.replace_all_uses_with(new)
 
@@ -222,8 +226,9 @@ def _clone(op: ir.Operation, mapping: dict[ir.Value, ir.Value], targets: dict[ir
             _clone(leaf, mapping, {})
     clone = op.clone()
     _remap(clone, mapping)
-    if "mlc.cluster" in clone.attributes:
-        del clone.attributes["mlc.cluster"]
+    for name in ("mlc.cluster", "mlc.refused"):
+        if name in clone.attributes:
+            del clone.attributes[name]
     for number, (old, new) in enumerate(zip(op.results, clone.results, strict=True)):
         mapping[old] = new
         if old in targets and op.name.startswith("linalg."):

@@ -6,44 +6,73 @@
 %s = linalg.generic … sum over rows of %x        →  {mlc.cluster = 1}
 ```
 Greedy and root-centred: row patterns first, then in program order every elementwise operation joins the kernel that
-computes what it reads at the same point (a contraction before a reduction before another elementwise one), and
-elementwise producers with a single consumer are inlined into reductions and elementwise kernels. A join is legal when
-no path leaves the kernel and comes back.
+computes what it reads (a contraction before a reduction before another elementwise one), and producers with a single
+consumer join the kernel that reads them. The template of the kernel's root is asked before an operation joins
+(`mlc/kernels/common/fusion.py`), and a join is legal when no path leaves the kernel and comes back. What was refused is
+kept as `mlc.refused` on the cluster's first operation.
 """
 
 from __future__ import annotations
 
 from mlir import ir
 
-from mlc.kernels.common.evaluate import is_reduction, operand_map
+from mlc.kernels.common.evaluate import is_reduction
+from mlc.kernels.common.fusion import Accepts, Dims, Role
+from mlc.kernels.common.padding import padding_of
+from mlc.kernels.cpu.accepts import ACCEPTS as CPU_ACCEPTS
+from mlc.kernels.nvidia.accepts import ACCEPTS as CUDA_ACCEPTS
 from mlc.passes.base import Pass
 from mlc.passes.fuse.graph import (
     OPAQUE,
     BlockGraph,
+    Refusal,
     has_identity_output,
     is_contraction,
     is_elementwise,
     is_identity,
 )
 from mlc.passes.fuse.rows import find_rows
+from mlc.passes.host.nodes import node_name
 
 _PREFERENCE = {"contraction": 0, "rows": 1, "reduction": 2, "elementwise": 3}
+_ACCEPTS = {"cpu": CPU_ACCEPTS, "cuda": CUDA_ACCEPTS}
 
 
 class PlanFusion(Pass):
     """Decide which operations become one kernel."""
 
+    target: str = "cpu"
+    "Whose templates are asked: cpu or cuda"
+    fuse_padding: bool = True
+    "Let contractions read tensors that are padded on the way"
+
     def run(self, root: ir.OpView) -> None:
         module = root.operation
-        i64 = ir.IntegerType.get_signless(64)
+        if self.target not in _ACCEPTS:
+            raise ValueError(f"mlc-plan-fusion: no target '{self.target}'; there are {sorted(_ACCEPTS)}")
         first = 0
         for block in _blocks(module):
+            if self.fuse_padding:
+                _duplicate_padding(block, _ACCEPTS[self.target]["contraction"])
             graph = BlockGraph(block)
-            plan(graph)
-            numbers = {c: first + i for i, c in enumerate(sorted(graph.members))}
-            for n, cluster in graph.cluster.items():
-                graph.ops[n].attributes["mlc.cluster"] = ir.IntegerAttr.get(i64, numbers[cluster])
-            first += len(numbers)
+            _Planner(graph, _ACCEPTS[self.target], self.fuse_padding).plan()
+            first += _write(graph, first)
+
+
+def _write(graph: BlockGraph, first: int) -> int:
+    """Put the plan onto the operations; gives the number of clusters."""
+    i64 = ir.IntegerType.get_signless(64)
+    for i, cluster in enumerate(sorted(graph.members)):
+        for n in graph.members[cluster]:
+            graph.ops[n].attributes["mlc.cluster"] = ir.IntegerAttr.get(i64, first + i)
+        refusals = graph.refusals.get(cluster)
+        if refusals:
+            entries = [
+                ir.DictAttr.get({name: ir.StringAttr.get(getattr(r, name)) for name in ("role", "node", "reason")})
+                for r in refusals
+            ]
+            graph.ops[min(graph.members[cluster])].attributes["mlc.refused"] = ir.ArrayAttr.get(entries)
+    return len(graph.members)
 
 
 def _blocks(op: ir.Operation) -> list[ir.Block]:
@@ -61,93 +90,151 @@ def _blocks(op: ir.Operation) -> list[ir.Block]:
     return blocks
 
 
-def plan(graph: BlockGraph) -> None:
-    """Put every tensor operation of the block into a cluster."""
-    find_rows(graph)
-    for n, op in enumerate(graph.ops):
-        if n in graph.cluster:
+def _duplicate_padding(block: ir.Block, accepts: Accepts) -> None:
+    """Give every contraction that shares a padded tensor with others one of its own, if all of them take it."""
+    for view in list(block.operations):
+        op = view.operation
+        if padding_of(op) is None:
             continue
-        if op.name in OPAQUE:
-            graph.new_cluster([n], "opaque")
-        elif is_contraction(op):
-            graph.new_cluster([n], "contraction")
-        elif op.name == "linalg.generic" and is_reduction(op):
-            cluster = graph.new_cluster([n], "reduction")
-            _inline_producers(graph, n, cluster)
-        elif is_elementwise(op):
-            _place_elementwise(graph, n)
-        elif op.name == "linalg.fill" and any(_needs_memory(graph, u) for u in graph.users[n]):
-            graph.new_cluster([n], "elementwise")
+        uses = [(u.owner.operation, u.operand_number) for u in op.results[0].uses]
+        if len(uses) < 2 or not all(is_contraction(user) and user.block == block for user, _ in uses):
+            continue
+        if any(accepts("producer", op, Dims(user, user, number)) is not None for user, number in uses):
+            continue
+        for user, number in uses[:-1]:  # uses are listed last first
+            user.operands[number] = op.clone(ir.InsertionPoint(user)).results[0]
 
 
-def _needs_memory(graph: BlockGraph, user: int) -> bool:
-    """Does `user` want the filled tensor itself?"""
-    return user not in graph.cluster and graph.ops[user].name != "linalg.generic"
+class _Planner:
+    """Puts every tensor operation of a block into a cluster."""
 
+    def __init__(self, graph: BlockGraph, accepts: dict[str, Accepts], fuse_padding: bool) -> None:
+        self.graph = graph
+        self.accepts = accepts
+        self.fuse_padding = fuse_padding
+        self.roots: dict[int, int] = {}
 
-def _place_elementwise(graph: BlockGraph, n: int) -> None:
-    """Join the best producer's cluster, or start a new one; then inline single-use producers."""
-    joined = None
-    if has_identity_output(graph.ops[n]):
-        for cluster in sorted(_same_point_clusters(graph, n), key=lambda c: _PREFERENCE[graph.kinds[c]]):
-            if graph.legal([*graph.members[cluster], n]):
+    def plan(self) -> None:
+        graph = self.graph
+        find_rows(graph)
+        for n, op in enumerate(graph.ops):
+            if n in graph.cluster:
+                continue
+            if op.name in OPAQUE:
+                graph.new_cluster([n], "opaque")
+            elif is_contraction(op):
+                self._inline_producers(n, self._root(n, "contraction"))
+            elif op.name == "linalg.generic" and is_reduction(op):
+                self._inline_producers(n, self._root(n, "reduction"))
+            elif is_elementwise(op):
+                self._place_elementwise(n)
+            elif op.name == "linalg.fill" and any(self._needs_memory(u) for u in graph.users[n]):
+                graph.new_cluster([n], "elementwise")
+
+    def _root(self, n: int, kind: str) -> int:
+        cluster = self.graph.new_cluster([n], kind)
+        self.roots[cluster] = n
+        return cluster
+
+    def _needs_memory(self, user: int) -> bool:
+        """Does `user` want the filled tensor itself?"""
+        return user not in self.graph.cluster and self.graph.ops[user].name != "linalg.generic"
+
+    def _ask(self, cluster: int, role: Role, n: int, reader: int, operand: int) -> bool:
+        """Does the template of `cluster` take operation `n`? A refusal is kept."""
+        graph = self.graph
+        root = graph.ops[self.roots.get(cluster, min(graph.members[cluster]))]
+        op = graph.ops[n]
+        reason = self.accepts[graph.kinds[cluster]](role, op, Dims(root, graph.ops[reader], operand))
+        if reason is not None:
+            self._refuse(cluster, role, n, reason)
+        return reason is None
+
+    def _refuse(self, cluster: int, role: Role, n: int, reason: str) -> None:
+        self.graph.refuse(cluster, Refusal(role, node_name(self.graph.ops[n].location), reason))
+
+    # -- consumers --------------------------------------------------------------------------------------------------
+
+    def _place_elementwise(self, n: int) -> None:
+        """Join the best producer's cluster, or start a new one; then inline single-use producers."""
+        graph, joined = self.graph, None
+        for cluster, operand in self._read_clusters(n):
+            if not has_identity_output(graph.ops[n]):
+                self._refuse(cluster, "consumer", n, "its own result is written in another order")
+            elif not self._ask(cluster, "consumer", n, n, operand):
+                continue
+            elif graph.legal([*graph.members[cluster], n]):
                 graph.add(n, cluster)
                 joined = cluster
                 break
-    if joined is None:
-        joined = graph.new_cluster([n], "elementwise")
-    _inline_producers(graph, n, joined)
+            else:
+                self._refuse(cluster, "consumer", n, "it also reads what another kernel makes of the result")
+        if joined is None:
+            joined = self._root(n, "elementwise")
+        self._inline_producers(n, joined)
+
+    def _read_clusters(self, n: int) -> list[tuple[int, int]]:
+        """Clusters with a result that operation `n` reads, and the operand; the best first."""
+        graph, op = self.graph, self.graph.ops[n]
+        found: dict[int, int] = {}
+        for i, value in enumerate(_inputs(op)):
+            producer = graph.producer(value)
+            if producer is None or producer not in graph.cluster:
+                continue
+            cluster = graph.cluster[producer]
+            if graph.kinds[cluster] not in _PREFERENCE or not self._is_domain_level(producer):
+                continue
+            if cluster not in found or is_identity(op, i) and not is_identity(op, found[cluster]):
+                found[cluster] = i
+        return sorted(found.items(), key=lambda item: _PREFERENCE[graph.kinds[item[0]]])
+
+    def _is_domain_level(self, n: int) -> bool:
+        """Is the result over its kernel's domain, rather than an inlined producer's with another shape or order?"""
+        graph = self.graph
+        if n in graph.inlined:
+            return False
+        escapes = any(graph.cluster.get(u) != graph.cluster[n] for u in graph.users[n])
+        return graph.kinds[graph.cluster[n]] != "rows" or escapes
+
+    # -- producers --------------------------------------------------------------------------------------------------
+
+    def _inline_producers(self, n: int, cluster: int) -> None:
+        """Merge elementwise clusters whose only consumer is operation `n`, where the template takes them."""
+        graph, op = self.graph, self.graph.ops[n]
+        for i, value in enumerate(_inputs(op)):
+            producer = graph.producer(value)
+            if producer is None or producer not in graph.cluster:
+                continue
+            other = graph.cluster[producer]
+            if other == cluster or graph.kinds[other] != "elementwise":
+                continue
+            members = graph.members[other]
+            if any(u != n and u not in members for m in members for u in graph.users[m]):
+                self._refuse(cluster, "producer", producer, "other kernels read its result too")
+                continue
+            if not self.fuse_padding and is_contraction(op) and padding_of(graph.ops[producer]) is not None:
+                self._refuse(cluster, "producer", producer, "padding on the way is switched off")
+                continue
+            readers = {n, *members}
+            if not all(self._ask(cluster, "producer", m, *self._reader(m, readers)) for m in members):
+                continue
+            if not graph.legal([*members, *graph.members[cluster]]):
+                self._refuse(cluster, "producer", producer, "the kernel also feeds what it reads")
+                continue
+            if not is_identity(op, i) or is_reduction(op):
+                graph.inlined.update(members)
+            graph.merge(other, cluster)
+
+    def _reader(self, n: int, among: set[int]) -> tuple[int, int]:
+        """A user of operation `n` among `among`, and its operand; -1 when its body reads the result."""
+        results = list(self.graph.ops[n].results)
+        user = min(u for u in self.graph.users[n] if u in among)
+        numbers = [i for i, v in enumerate(_inputs(self.graph.ops[user])) if v in results]
+        return user, numbers[0] if numbers else -1
 
 
-def _same_point_clusters(graph: BlockGraph, n: int) -> list[int]:
-    """Clusters with a result that operation `n` reads at its own iteration point."""
-    found: list[int] = []
-    op = graph.ops[n]
-    for i, value in enumerate(list(op.operands)[: len(op.operands) - len(op.results)]):
-        producer = graph.producer(value)
-        if producer is None or producer not in graph.cluster or not is_identity(op, i):
-            continue
-        cluster = graph.cluster[producer]
-        if graph.kinds[cluster] in _PREFERENCE and cluster not in found and _is_domain_level(graph, producer):
-            found.append(cluster)
-    return found
-
-
-def _is_domain_level(graph: BlockGraph, n: int) -> bool:
-    """Is the result over the domain of its kernel, rather than an inlined producer's with another shape or order?"""
-    if n in graph.inlined:
-        return False
-    return graph.kinds[graph.cluster[n]] != "rows" or _escapes(graph, n)
-
-
-def _escapes(graph: BlockGraph, n: int) -> bool:
-    return any(graph.cluster.get(u) != graph.cluster[n] for u in graph.users[n])
-
-
-def _inline_producers(graph: BlockGraph, n: int, cluster: int) -> None:
-    """Merge elementwise clusters whose only consumer is operation `n` and that it reads element by element."""
-    op = graph.ops[n]
-    for i, value in enumerate(list(op.operands)[: len(op.operands) - len(op.results)]):
-        producer = graph.producer(value)
-        if producer is None or producer not in graph.cluster:
-            continue
-        other = graph.cluster[producer]
-        if other == cluster or graph.kinds[other] != "elementwise" or not _reads_each_once(op, i):
-            continue
-        members = graph.members[other]
-        if any(u != n and u not in members for m in members for u in graph.users[m]):
-            continue
-        if not graph.legal([*members, *graph.members[cluster]]):
-            continue
-        if not is_identity(op, i) or is_reduction(op):
-            graph.inlined.update(members)
-        graph.merge(other, cluster)
-
-
-def _reads_each_once(op: ir.Operation, operand: int) -> bool:
-    """Does `op` read every element of the operand once: is its map a permutation of the iteration space?"""
-    if op.name != "linalg.generic":
-        return False
-    exprs = list(operand_map(op, operand).results)
-    positions = [e.position for e in exprs if isinstance(e, ir.AffineDimExpr)]
-    return len(exprs) == len(positions) == len(op.attributes["iterator_types"])
+def _inputs(op: ir.Operation) -> list[ir.Value]:
+    """The tensors that a generic or a slice reads as operands."""
+    if op.name == "tensor.extract_slice":
+        return [op.operands[0]]
+    return list(op.operands)[: len(op.operands) - len(op.results)]

@@ -1,0 +1,107 @@
+"""Recognising constant padding: a generic that reads a tensor where its coordinates lie inside, else a constant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlc.kernels.common.frame import defining_op
+
+
+@dataclass(frozen=True)
+class Padding:
+    """`result[c] = source[c - low]` where that lies inside of `source` in the dimensions `dims`, else `value`.
+
+    `low` has an entry for every dimension, 0 for those that are not padded.
+    """
+
+    source: ir.Value
+    low: tuple[int, ...]
+    dims: tuple[int, ...]
+    value: ir.Attribute
+
+
+def padding_of(op: ir.Operation) -> Padding | None:
+    """The padding that `op` computes; None when it is anything else, or its amounts are known at run time only."""
+    if op.name != "linalg.generic" or len(op.results) != 1 or len(op.operands) != 1:
+        return None
+    ops = [o.operation for o in op.regions[0].blocks[0].operations]
+    branches = [o for o in ops if o.name == "scf.if"]
+    names = {o.name for o in ops} - {"scf.if", "linalg.index", "linalg.yield", "arith.constant", "arith.addi"}
+    if len(branches) != 1 or names - {"arith.subi", "arith.cmpi", "arith.andi"}:
+        return None
+    if list(ops[-1].operands) != list(branches[0].results):
+        return None
+    extract, value = _sides(branches[0])
+    if extract is None or value is None:
+        return None
+    source = extract.operands[0]
+    shifts = [_shift(c) for c in list(extract.operands)[1:]]
+    rank = op.results[0].type.rank
+    if source.type.rank != rank or any(s is None for s in shifts):
+        return None
+    low = []
+    for i, shift in enumerate(shifts):
+        dim, amount = shift if shift is not None else (None, 0)
+        unit = dim is None and amount == 0 and source.type.shape[i] == op.results[0].type.shape[i] == 1
+        if dim != i and not unit:
+            return None
+        low.append(-amount)
+    dims = _tested(branches[0].operands[0], source)
+    return None if dims is None else Padding(source, tuple(low), tuple(sorted(dims)), value)
+
+
+def _sides(branch: ir.Operation) -> tuple[ir.Operation | None, ir.Attribute | None]:
+    """The load of the first side and the constant of the second."""
+    inside, outside = ([o.operation for o in r.blocks[0].operations] for r in branch.regions)
+    if [o.name for o in inside] != ["tensor.extract", "scf.yield"] or [o.name for o in outside] != ["scf.yield"]:
+        return None, None
+    constant = defining_op(outside[0].operands[0])
+    if constant is None or constant.name != "arith.constant" or inside[1].operands[0] != inside[0].results[0]:
+        return None, None
+    return inside[0], constant.attributes["value"]
+
+
+def _shift(value: ir.Value) -> tuple[int | None, int] | None:
+    """`value` as (dimension, constant) of `linalg.index dimension + constant`; the dimension is None for constants."""
+    op = defining_op(value)
+    if op is None:
+        return None
+    if op.name == "linalg.index":
+        return ir.IntegerAttr(op.attributes["dim"]).value, 0
+    if op.name == "arith.constant":
+        return None, ir.IntegerAttr(op.attributes["value"]).value
+    if op.name not in ("arith.addi", "arith.subi"):
+        return None
+    a, b = (_shift(v) for v in op.operands)
+    if a is None or b is None or b[0] is not None:
+        return None
+    return a[0], a[1] + b[1] if op.name == "arith.addi" else a[1] - b[1]
+
+
+def _tested(condition: ir.Value, source: ir.Value) -> set[int] | None:
+    """The dimensions whose coordinate `condition` compares with the extent of `source`; None for other conditions."""
+    op = defining_op(condition)
+    if op is None:
+        return None
+    if op.name == "arith.andi":
+        sides = [_tested(v, source) for v in op.operands]
+        return None if sides[0] is None or sides[1] is None else sides[0] | sides[1]
+    if op.name != "arith.cmpi" or ir.IntegerAttr(op.attributes["predicate"]).value != _ULT:
+        return None
+    shift = _shift(op.operands[0])
+    if shift is None or shift[0] is None:
+        return None
+    return {shift[0]} if _is_extent(op.operands[1], source, shift[0]) else None
+
+
+def _is_extent(value: ir.Value, source: ir.Value, dim: int) -> bool:
+    """Is `value` the extent of dimension `dim` of `source`?"""
+    op = defining_op(value)
+    if op is not None and op.name == "tensor.dim":
+        return op.operands[0] == source and _shift(op.operands[1]) == (None, dim)
+    return _shift(value) == (None, source.type.shape[dim]) and not source.type.is_dynamic_dim(dim)
+
+
+_ULT = 6  # arith.cmpi ult

@@ -1,0 +1,14 @@
+"""The CPU templates' answers to the fusion planner, by the kind of the kernel's root."""
+
+from __future__ import annotations
+
+from mlc.kernels.common.fusion import Accepts, accepts_pointwise, refuses_all
+from mlc.kernels.cpu import contraction_fusion
+
+ACCEPTS: dict[str, Accepts] = {
+    "contraction": contraction_fusion.accepts,
+    "rows": accepts_pointwise,
+    "reduction": accepts_pointwise,
+    "elementwise": accepts_pointwise,
+    "opaque": refuses_all,
+}
