@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -23,17 +24,19 @@ from mlc.driver import FOLDERS, InternalError, Options, Progress, UsageError
 from mlc.frontends.report import ModelError, Problem
 from mlc.kernels.common.frame import kernel_source
 from mlc.kernels.nvidia.limits import missing_functions
-from mlc.packaging import build_program, weight_image
+from mlc.packaging import build_program, module_attribute, weight_image
 from mlc.passes.adaptor import node_name
 from mlc.passes.base import PipelineError, run_pipeline
 from mlc.passes.simplify.weight_recipes import store_of
 from mlc.pipelines import cpu as cpu_pipeline
 from mlc.pipelines import cuda as cuda_pipeline
+from mlc.stage_files import blame_stage, module_text, read_stage, text_attribute, write_stage
 from mlc.targets import nvidia
 from mlc.targets.cpu import CpuTarget, resolve
 from mlc.weights import Store, registry
 from mlc.weights.safetensors import atomic_file
 
+EMBEDDED_LIMIT = 256 << 20  # bytes of weights; more go to a file of their own
 # One compilation at a time may use the store of a model: passes find it by its key.
 _LOCKS: dict[str, threading.Lock] = {}
 
@@ -46,6 +49,7 @@ class Compilation:
         self._progress = progress
         self.context = ir.Context()
         self.title = ""
+        self.written: list[Path] = []
         self.module: ir.Module
         self.store: Store
         self.target: CpuTarget
@@ -55,7 +59,7 @@ class Compilation:
         """Compiles `source` and writes `output`; nothing is left there when it fails. Returns the path
         written.
         """
-        self._check_output(output)
+        self._check_output(source, output)
         self.title = str(source) if isinstance(source, (str, Path)) else "model"
         with self.context, ir.Location.unknown():
             done = self._begin(source)
@@ -66,6 +70,10 @@ class Compilation:
                     if self.options.verify:
                         return self._verified(output)
                     return self._phases(done, output)
+                except InternalError as error:
+                    if done is not None:
+                        blame_stage(Path(source), done, error)
+                    raise
                 finally:
                     registry.release(self.store.key)
 
@@ -85,14 +93,23 @@ class Compilation:
             imported.erase()
         return output
 
-    def _check_output(self, output: Path) -> None:
-        """Finds out at once whether the output can be written."""
+    def _check_output(self, source: Any, output: Path) -> None:
+        """Finds out at once whether the output can be written, and that it replaces nothing that it must not."""
         if self.options.emit in self.options.phases and output.suffix != ".mlir":
             raise UsageError(f"'{output}': IR is written to a file that ends in .mlir")
         if not output.parent.is_dir():
             raise FileNotFoundError(f"the folder '{output.parent}' of the output file does not exist")
         if output.is_dir() and self.options.emit not in FOLDERS:
             raise IsADirectoryError(f"the output '{output}' is a folder")
+        if output.exists():
+            if not (output.is_file() or output.is_dir()):
+                raise OSError(f"the output '{output}' is neither a file nor a folder")
+            if isinstance(source, (str, Path)) and Path(source).exists() and output.samefile(source):
+                raise UsageError(f"the output '{output}' is the input: name another one with -o")
+        try:
+            tempfile.TemporaryFile(dir=output.parent).close()
+        except OSError as error:
+            raise OSError(f"cannot write to the folder '{output.parent.absolute()}': {error.strerror}") from error
 
     # --- The source -------------------------------------------------------------------------------------------
 
@@ -113,7 +130,8 @@ class Compilation:
         self._resolve_target()
         attributes = self.module.operation.attributes
         if not self.store.key:
-            self.store.key = _text(attributes, "mlc.source") or hashlib.sha256(_asm(self.module).encode()).hexdigest()
+            content = hashlib.sha256(module_text(self.module).encode()).hexdigest()
+            self.store.key = text_attribute(self.module, "mlc.source") or content
         attributes["mlc.store"] = ir.StringAttr.get(self.store.key)
         return done
 
@@ -158,20 +176,11 @@ class Compilation:
         """The module of an `.mlir` file and its store; the phase it has completed is what it says, or what it
         is told.
         """
-        try:
-            text = path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"cannot read '{path}': {error.strerror}") from error
-        try:
-            self.module = ir.Module.parse(text)
-        except ir.MLIRError as error:
-            raise UsageError(f"'{path}' is no valid IR: {error}") from error
         for name in ("inputs", "dtypes", "dims", "outputs"):
             if getattr(self.options, name):
                 raise UsageError(f"'{name}' is decided when a model is imported; '{path}' has been")
-        weights = path.with_suffix(".weights")
-        self.store = Store.load(weights) if weights.exists() else Store()
-        said = _text(self.module.operation.attributes, "mlc.phase")
+        self.module, self.store = read_stage(path)
+        said = text_attribute(self.module, "mlc.phase")
         wanted = self.options.from_phase
         if said and wanted and said != wanted:
             raise UsageError(f"'{path}' has completed phase '{said}', not '{wanted}'")
@@ -185,7 +194,7 @@ class Compilation:
     def _resolve_target(self) -> None:
         """CPU and GPU are chosen once; a module that has been through a phase remembers them."""
         attributes = self.module.operation.attributes
-        said = _text(attributes, "mlc.target")
+        said = text_attribute(self.module, "mlc.target")
         if said and said.startswith("nvidia:") != (self.options.target == "cuda"):
             raise UsageError(f"the IR was made for target '{said}', not for '{self.options.target}'")
         if self.options.target == "cuda":
@@ -299,19 +308,19 @@ class Compilation:
         try:
             verify_phase(self.module, phase)
         except ValueError as error:
-            raise self._bug(phase, str(error), _asm(self.module)) from error
+            raise self._bug(phase, str(error), module_text(self.module)) from error
 
     def _dump(self, number: int, phase: str) -> None:
         if self.options.dump_ir is not None:
             self.options.dump_ir.mkdir(parents=True, exist_ok=True)
             path = self.options.dump_ir / f"{number:02}-{phase}.mlir"
-            path.write_text(f"{self.module}\n", encoding="utf-8")
+            with atomic_file(path) as file:
+                file.write(f"{self.module}\n".encode())
 
     def _write_stage(self, output: Path) -> Path:
         """The module with its locations, and the store beside it."""
-        self.store.save(output.with_suffix(".weights"))
-        with atomic_file(output) as file:
-            file.write(_asm(self.module).encode())
+        write_stage(self.module, self.store, output)
+        self.written = [output]
         return output
 
     # --- Code generation --------------------------------------------------------------------------------------
@@ -352,7 +361,7 @@ class Compilation:
         from mlc.codegen.program import emit_program
 
         compiled = self._compile()
-        stem = output.stem if self.options.weights == "external" else None
+        stem = output.stem if self._external_weights() else None
         with self._stage("library"), weight_image(self.module, store_of(self.module), output, stem) as image:
             program = build_program(self.module, self.target, image)
             objects = [unit.data for unit in compiled] + [emit_program(program, self.target.triple)]
@@ -360,7 +369,12 @@ class Compilation:
                 return self._write_objects(output, compiled, objects[-1])
             link_library(objects, output, image.embedded)
             image.publish()
+            self.written = [output] if image.final is None else [output, image.final]
         return output
+
+    def _external_weights(self) -> bool:
+        size = module_attribute(self.module, "mlc.weight_bytes", 0)
+        return self.options.weights == "external" or (self.options.weights == "auto" and size > EMBEDDED_LIMIT)
 
     def _gpu_kernels(self, gpu: nvidia.NvidiaTarget, output: Path) -> Path:
         """The PTX or machine code of all kernels."""
@@ -384,13 +398,15 @@ class Compilation:
             raise self._bug("ptx", str(error), error.text) from error
         except AssemblyError as error:
             raise self._bug("cubin", str(error), error.ptx) from error
-        return write_kernels(output, compiled)
+        self.written = [write_kernels(output, compiled)]
+        return output
 
     def _write_objects(self, folder: Path, compiled: list[CompiledUnit], program: bytes) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         for unit in compiled:
             (folder / f"{unit.name}.o").write_bytes(unit.data)
         (folder / "program.o").write_bytes(program)
+        self.written = [folder]
         return folder
 
     # --- Progress ---------------------------------------------------------------------------------------------
@@ -407,18 +423,9 @@ class Compilation:
         self._report(name, 1, 1, time.perf_counter() - began)
 
 
-def _asm(module: ir.Module) -> str:
-    """The module with its locations: what a later compilation goes on from."""
-    return module.operation.get_asm(enable_debug_info=True) + "\n"
-
-
 def _short(error: PipelineError) -> str:
     """The diagnostics without the notes that print whole operations."""
     return "\n".join(e.split("\n  note: ")[0] for e in error.errors) or str(error)
-
-
-def _text(attributes: Any, name: str) -> str:
-    return ir.StringAttr(attributes[name]).value if name in attributes else ""
 
 
 def _native_version() -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,13 +59,14 @@ class Options:
     dims: Mapping[str, tuple[int, int | None, int]] = field(default_factory=dict)
     outputs: tuple[str, ...] | None = None
     precision: str = "fp32"
-    weights: str = "embed"
+    weights: str = "auto"
     jobs: int | None = None
     opt_level: int | None = None
     verify_each: bool = False
     verify: int = 0
     cache: bool = True
     reproducer: Path | None = None
+    report: Path | None = None
 
     def __post_init__(self) -> None:
         self._choice("target", tuple(STAGES))
@@ -75,7 +76,7 @@ class Options:
             raise UsageError(f"a GPU is chosen for target 'cuda', not for '{self.target}'")
         self._choice("emit", self.stages)
         self._choice("precision", ("fp32",))
-        self._choice("weights", ("embed", "external"))
+        self._choice("weights", ("auto", "embed", "external"))
         if self.from_phase is not None:
             self._choice("from_phase", self.phases)
             if self.stages.index(self.from_phase) >= self.stages.index(self.emit):
@@ -84,6 +85,8 @@ class Options:
             self._choice("opt_level", (0, 1, 2, 3))
         if self.jobs is not None and self.jobs < 1:
             raise UsageError("jobs must be at least 1")
+        if self.verify < 0:
+            raise UsageError("verify must be at least 1, or 0 not to verify")
         if self.verify and (self.emit != "library" or self.from_phase is not None):
             raise UsageError("verify compares a library with the model that it was compiled from: both are needed")
 
@@ -118,10 +121,12 @@ def compile(
     "object" or "library"; for CUDA "ptx" or "cubin"); `from_phase` (the phase that an `.mlir` source has
     completed; it says so itself); `dump_ir` (a folder for the IR after every phase); `inputs` (`{name: shape}`,
     strings name dynamic dimensions); `dims` (`{name: extent}` or `{name: (lowest, highest or None,
-    multiple)}`); `outputs` (names of the values to return); `precision` ("fp32"); `weights` ("embed" or
-    "external"); `jobs` (threads of code generation); `opt_level` (0 to 3); `verify_each` (check the IR contract
-    after every phase); `verify` (how often to compare the library with the interpreter); `cache` (use the cache
-    of compiled kernels); `reproducer` (where to write the IR that shows a bug).
+    multiple)}`); `outputs` (names of the values to return); `precision` ("fp32"); `weights` ("embed",
+    "external": a `.safetensors` file beside the output, or "auto": external above 256 MB); `jobs` (threads of
+    code generation); `opt_level` (0 to 3); `verify_each` (check the IR contract after every phase); `verify` (how
+    often to compare the library with the interpreter); `cache` (use the cache of compiled kernels);
+    `reproducer` (where to write the IR that shows a bug); `report` (an `.html` or `.json` file for what was
+    decided, see `mlc.inspect.report`).
 
     Returns the loaded model, or the path that was written when `emit` is not "library". Raises `UsageError` for
     options that make no sense, `mlc.frontends.report.ModelError` for a model that cannot be compiled,
@@ -132,6 +137,8 @@ def compile(
         raise UsageError(f"emit '{parsed.emit}' needs an output file")
     if output is None and parsed.weights == "external":
         raise UsageError("external weights need an output file")
+    if output is None:
+        parsed = replace(parsed, weights="embed")
     from mlc.compilation import Compilation
 
     if output is not None:
@@ -156,7 +163,7 @@ def make_options(**options: Any) -> Options:
         values["dims"] = {name: _range(name, extent) for name, extent in values["dims"].items()}
     if values.get("outputs") is not None:
         values["outputs"] = tuple(values["outputs"])
-    for name in ("dump_ir", "reproducer"):
+    for name in ("dump_ir", "reproducer", "report"):
         if values.get(name) is not None:
             values[name] = Path(values[name])
     return Options(**values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -36,12 +37,25 @@ def compile_command(
     inputs: Annotated[list[str] | None, typer.Option("--input", help="NAME=1x3xHxW[:DTYPE], shape of an input")] = None,
     dims: Annotated[list[str] | None, typer.Option("--dim", help="NAME=8, NAME=1..512 or NAME=1..512/8")] = None,
     outputs: Annotated[str | None, typer.Option(help="names of the values to return, with commas")] = None,
-    precision: Annotated[str, typer.Option(help="arithmetic of contractions: fp32")] = "fp32",
-    weights: Annotated[str, typer.Option(help="embed, or external: a .safetensors file beside the library")] = "embed",
+    precision: Annotated[str, typer.Option(help="operands of contractions: fp32, or bf16 for CPUs")] = "fp32",
+    weights: Annotated[
+        str,
+        typer.Option(help="embed, external (a .safetensors file beside the library), or auto: external above 256 MB"),
+    ] = "auto",
     jobs: Annotated[int | None, typer.Option(help="threads of code generation [all cores]")] = None,
     opt_level: Annotated[int | None, typer.Option("-O", "--opt-level", help="LLVM's, 0 to 3 [3]")] = None,
     verify_each: Annotated[bool, typer.Option("--verify-each", help="check the IR after every phase")] = False,
-    verify: Annotated[int, typer.Option(help="compare with the interpreter on this many random inputs")] = 0,
+    verify: Annotated[
+        int,
+        typer.Option(
+            metavar="[=N]", help="compare with the interpreter on N random inputs; alone: 3", show_default=False
+        ),
+    ] = 0,
+    report_file: Annotated[
+        Path | None, typer.Option("--report", metavar="OUT.html", help="write what was decided, by kernel; or .json")
+    ] = None,
+    tune: Annotated[str | None, typer.Option(hidden=True)] = None,
+    calibrate: Annotated[Path | None, typer.Option(hidden=True)] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="do not use the cache of compiled kernels")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="tracebacks, and a line per phase")] = False,
 ) -> None:
@@ -55,14 +69,15 @@ def compile_command(
         options: dict[str, Any] = {
             "target": target, "cpu": cpu, "gpu": gpu, "emit": emit, "from_phase": from_phase, "dump_ir": dump_ir,
             "precision": precision, "weights": weights, "jobs": jobs, "opt_level": opt_level,
-            "verify_each": verify_each, "verify": verify, "cache": not no_cache,
+            "verify_each": verify_each, "verify": verify, "cache": not no_cache, "report": report_file,
             "reproducer": path.with_name(f"{path.stem}.reproducer.mlir"),
         }  # fmt: skip
+        _refuse(tune, calibrate)
         options |= _signature_options(inputs or [], dims or [], outputs)
         with interrupts, report:
             written = _run(model, path, options, report, interrupts)
-            interrupts.check()
-        report.finish(written)
+        for file in written:
+            report.finish(file)
     except KeyboardInterrupt:
         _fail("interrupted", INTERRUPTED)
     except Exception as error:  # every failure ends here, with one message and the right code
@@ -74,15 +89,21 @@ def compile_command(
         _fail(describe(error, code), code)
 
 
-def _run(model: Path, output: Path, options: dict[str, Any], report: Reporter, interrupts: Interrupts) -> Path:
+def _run(model: Path, output: Path, options: dict[str, Any], report: Reporter, interrupts: Interrupts) -> list[Path]:
     from mlc.compilation import Compilation
     from mlc.driver import make_options
 
+    parsed = make_options(**options)
+
     def update(stage: str, done: int, total: int, seconds: float) -> None:
-        interrupts.check()
+        # When the last stage ends, its files have their names: too late to say that nothing was written.
+        if stage != parsed.emit or done < total:
+            interrupts.check()
         report.update(stage, done, total, seconds)
 
-    return Compilation(make_options(**options), update).run(model, output)
+    compilation = Compilation(parsed, update)
+    compilation.run(model, output)
+    return compilation.written
 
 
 def _fail(message: str, code: int) -> NoReturn:
@@ -116,7 +137,18 @@ def describe(error: BaseException, code: int) -> str:
         return f"a bug in mlc: {type(error).__name__} in {place}: {error} (-v shows the traceback)"
     if isinstance(error, MemoryError):
         return "out of memory"
+    if isinstance(error, OSError) and error.errno and error.strerror:
+        return f"'{error.filename}': {error.strerror}" if error.filename else error.strerror
     return str(error)
+
+
+def _refuse(tune: str | None, calibrate: Path | None) -> None:
+    from mlc.driver import UsageError
+
+    if tune is not None:
+        raise UsageError("--tune: this version does not measure schedules; those of the cost model are used without it")
+    if calibrate is not None:
+        raise UsageError("--calibrate: this version does not quantise models; give one that has been (QDQ form)")
 
 
 # --- Values of options ----------------------------------------------------------------------------------------
@@ -168,10 +200,19 @@ def parse_dim(text: str) -> tuple[str, tuple[int, int | None, int]]:
     return name, (int(low), highest, int(multiple or 1))
 
 
-def main() -> None:
-    """Runs the command with the process's arguments."""
-    app()
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line (default: the process's); returns 0 (done), 1 (input or machine), 2 (usage), 3 (a bug of
+    ours) or 130 (interrupted).
+    """
+    # The values of --verify and --tune are optional, which typer's options cannot say.
+    alone = {"--verify": "--verify=3", "--tune": "--tune="}
+    words = [alone.get(word, word) for word in (sys.argv[1:] if arguments is None else arguments)]
+    try:
+        app(words, prog_name="mlc-compile")
+    except SystemExit as stop:
+        return int(stop.code or DONE)
+    return DONE
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -11,6 +12,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     The driver registers its command-line options with LLVM, so it runs once in a process.
     """
+    # A reader that has seen enough (`mlc-opt … | head`) ends the process quietly, as that of any filter.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     import mlc.compiler_setup  # noqa: F401
     from mlc import _native
 

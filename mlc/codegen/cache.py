@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 DEFAULT_LIMIT = 2 << 30
+DIGEST_BYTES = 16  # at the end of each file
 
 
 def default_folder() -> Path:
@@ -24,12 +25,22 @@ def default_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "mlc"
 
 
+def default_limit() -> int:
+    """The size in bytes that the cache may have: `MLC_CACHE_LIMIT`, else 2 GB. Raises OSError for a limit that is no
+    number.
+    """
+    text = os.environ.get("MLC_CACHE_LIMIT", "")
+    if text and not text.isdecimal():
+        raise OSError(f"MLC_CACHE_LIMIT is '{text}'; it must be a number of bytes")
+    return int(text) if text else DEFAULT_LIMIT
+
+
 class ObjectCache:
     """Objects by content hash: `get(key) -> bytes | None`, `put(key, data)`, `trim()`."""
 
     def __init__(self, folder: Path | None = None, limit: int | None = None) -> None:
         self.folder = folder if folder is not None else default_folder()
-        self.limit = limit if limit is not None else int(os.environ.get("MLC_CACHE_LIMIT", DEFAULT_LIMIT))
+        self.limit = limit if limit is not None else default_limit()
         self.hits = 0
         self.misses = 0
         self._written = 0
@@ -48,12 +59,17 @@ class ObjectCache:
         return self.folder / "objects" / key[:2] / f"{key[2:]}.o"
 
     def get(self, key: str) -> bytes | None:
-        """The object stored under `key`, or None; a hit makes it the most recently used one."""
+        """The object stored under `key`, or None; a hit makes it the most recently used one. A damaged file counts as
+        none.
+        """
         path = self._path(key)
         try:
-            data = path.read_bytes()
+            content = path.read_bytes()
             os.utime(path)
         except OSError:
+            content = b""
+        data, digest = content[:-DIGEST_BYTES], content[-DIGEST_BYTES:]
+        if _digest(data) != digest:
             self.misses += 1
             return None
         self.hits += 1
@@ -70,6 +86,7 @@ class ObjectCache:
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
+                file.write(_digest(data))
             os.replace(temporary, path)
             self._written += len(data)
         except OSError:
@@ -106,3 +123,7 @@ class ObjectCache:
                 return
             path.unlink(missing_ok=True)
             total -= size
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=DIGEST_BYTES).digest()

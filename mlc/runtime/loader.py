@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import abi
+from . import abi, elf
 from .dtypes import dtype_name
 from .errors import ArgumentError, BusyError, LoadError, error_of
 from .frame import Frame
@@ -79,6 +79,12 @@ def _open(path: Path) -> ctypes.CDLL:
         raise LoadError(f"there is no file '{path}'")
     if path.is_dir():
         raise LoadError(f"'{path}' is a folder, not a compiled model")
+    try:
+        problem = elf.problem_of(path)
+    except OSError as error:
+        raise LoadError(f"'{path}' cannot be read: {error.strerror}") from error
+    if problem:
+        raise LoadError(f"'{path}' is not a compiled model that this machine can load: {problem}")
     try:
         dll = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
     except OSError as error:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,8 @@ class Recipe:
 
     steps: tuple[Step, ...]
     result: tuple[int, int] = (-1, 0)
+    node: str = field(default="", compare=False)
+    """The source node of the last step, for messages; no part of the content."""
 
     @property
     def type(self) -> ResultType:

@@ -8,6 +8,7 @@ dimension of the element's width) and named in the metadata under `mlc.dtypes`.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
@@ -43,6 +44,7 @@ _MLIR_NAMES = {name: dtype for dtype, name in _FORMAT_NAMES.items()} | {
     "U64": "i64",
 }
 _CHUNK = 1 << 24
+DIGEST = "mlc.digest"  # of the data, in the metadata: 64 hexadecimal digits
 _DATA_ALIGNMENT = 4096
 
 
@@ -98,9 +100,23 @@ class SafetensorsFile:
         if dtype not in _FORMAT_NAMES:
             shape = shape[:-1]
         want = int(np.prod(shape, dtype=np.int64)) * numpy_dtype(dtype).itemsize
-        if end - begin != want or begin < 0 or self._start + end > self._bytes.size:
+        if end - begin != want or begin < 0:
             raise FormatError(f"{self.path.name}: tensor '{name}' has {end - begin} bytes, expected {want}")
+        if self._start + end > self._bytes.size:
+            have = self._bytes.size
+            raise FormatError(f"{self.path.name}: {have} bytes, tensor '{name}' ends at {self._start + end}: cut short")
         return Tensor(name, dtype, shape, begin, end)
+
+    def check(self) -> None:
+        """Raises `FormatError` when the data are not those that the file was written with, as far as it says."""
+        wanted = self.metadata.get(DIGEST)
+        if wanted is None:
+            return
+        digest = hashlib.blake2b(digest_size=32)
+        for chunk in byte_chunks(self._bytes[self._start :]):
+            digest.update(chunk)
+        if digest.hexdigest() != wanted:
+            raise FormatError(f"{self.path.name} is damaged: its data do not have the hash that its header says")
 
     def array(self, name: str) -> np.ndarray:
         """The tensor `name` as a read-only view of the file. Raises `KeyError` when there is none."""
@@ -120,7 +136,10 @@ def byte_chunks(array: np.ndarray) -> Iterator[memoryview]:
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file that appears under `path` when the block ends well, and not at all when it raises."""
     path = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -128,8 +147,10 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         os.umask(umask)
         os.chmod(name, 0o666 & ~umask)
         os.replace(name, path)
-    except BaseException:
+    except BaseException as error:
         os.unlink(name)
+        if isinstance(error, OSError) and error.errno and error.filename is None:
+            error.filename = str(path)
         raise
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from mlc.interp import InterpError, mlir_dtype, numpy_dtype
 from mlc.interp.dtypes import signed_view, unsigned_dtype
 from mlc.weights.recipe import Recipe
-from mlc.weights.safetensors import SafetensorsFile, Tensor, atomic_file, byte_chunks, header_bytes
+from mlc.weights.safetensors import DIGEST, SafetensorsFile, Tensor, atomic_file, byte_chunks, header_bytes
 
 DEFAULT_CACHE_BYTES = 1 << 30
 
@@ -199,7 +199,8 @@ class Store:
             assert entry.recipe is not None
             return entry.recipe.evaluate(self.get)
         except InterpError as error:
-            raise WeightError(f"the recipe of weight '{name}' fails: {error}") from error
+            node = f"node '{entry.recipe.node}': " if entry.recipe and entry.recipe.node else ""
+            raise WeightError(f"{node}the recipe of weight '{name}' fails: {error}") from error
         finally:
             self._active.pop()
 
@@ -246,20 +247,26 @@ class Store:
             end += info.nbytes
         recipes = {n: e.recipe.to_json() for n, e in sorted(self._entries.items()) if e.recipe is not None}
         metadata = {"mlc.store": self.key, "mlc.recipes": json.dumps(recipes, separators=(",", ":"))}
+        digest = hashlib.blake2b(digest_size=32)
         with atomic_file(path) as file:
-            file.write(header_bytes(tensors, metadata))
+            file.write(header_bytes(tensors, metadata | {DIGEST: "0" * 64}))
             for name in data:
                 for chunk in byte_chunks(self.get(name)):
+                    digest.update(chunk)
                     file.write(chunk)
+            file.seek(0)
+            file.write(header_bytes(tensors, metadata | {DIGEST: digest.hexdigest()}))
 
     @staticmethod
-    def load(path: str | os.PathLike[str], cache_bytes: int = DEFAULT_CACHE_BYTES) -> Store:
+    def load(path: str | os.PathLike[str], cache_bytes: int = DEFAULT_CACHE_BYTES, *, check: bool = False) -> Store:
         """The store that `save` wrote, or one of the tensors of any safetensors file; arrays are mapped,
-        not read.
+        not read, unless `check` asks whether they are undamaged.
 
         Raises `FormatError` (a `ValueError`) for a malformed file, `OSError` for one that cannot be read.
         """
         file = SafetensorsFile(path)
+        if check:
+            file.check()
         store = Store(file.metadata.get("mlc.store", ""), cache_bytes)
         for name, tensor in file.tensors.items():
             store.add(name, file.array(name), tensor.shape, tensor.dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ from mlir import ir
 
 from mlc.frontends.common import types
 from mlc.frontends.common.builder import DYNAMIC, Tensor
+from mlc.frontends.report import Problem
 
 _ANONYMOUS = ("", "?", "-1", "*", "None", "unk")
 
@@ -69,6 +70,13 @@ def resolve(shape: Sequence[int | str | None], dims: Mapping[str, DimRange]) -> 
         else:
             result.append("" if name in _ANONYMOUS else name)
     return result
+
+
+def unknown_dims(shapes: Iterable[Sequence[int | str | None]], dims: Mapping[str, DimRange]) -> list[Problem]:
+    """A problem for every dimension of `dims` that no shape names."""
+    names = dict.fromkeys(n for shape in shapes for n in shape if isinstance(n, str) and n not in _ANONYMOUS)
+    known = f"the named dimensions are: {', '.join(names)}" if names else "no dimension of an input has a name"
+    return [Problem(f'there is no dimension "{name}"', known) for name in dims if name not in names]
 
 
 class Entry:

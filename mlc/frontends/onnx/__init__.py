@@ -16,7 +16,7 @@ from mlc.frontends.onnx import functions, load
 from mlc.frontends.onnx import operators as _operators  # noqa: F401  (registers the importers of all families)
 from mlc.frontends.onnx.graph import GraphImporter, PoisonedError, sorted_nodes, used_names
 from mlc.frontends.onnx.load import Source
-from mlc.frontends.onnx.values import input_argument
+from mlc.frontends.onnx.values import declared_shape, input_argument
 from mlc.frontends.report import ModelError, NodeError, Problem
 
 __all__ = ["DimRange", "ModelError", "import_model"]
@@ -90,7 +90,9 @@ def _arguments(model: load.Model, shapes: dict[str, Sequence[int | str]], dims: 
     graph = model.proto.graph
     weights = {tensor.name for tensor in graph.initializer}
     weights |= {sparse.values.name for sparse in graph.sparse_initializer}
-    arguments, problems = [], []
+    arguments: list[Argument] = []
+    declared = [declared_shape(value.type.tensor_type) or [] for value in graph.input]
+    problems = entry.unknown_dims([*shapes.values(), *declared], dims)
     for value in graph.input:
         if value.name in weights:
             continue

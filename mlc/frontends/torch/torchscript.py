@@ -99,7 +99,8 @@ def _arguments(
     dtypes: dict[str, str],
     dims: dict[str, DimRange],
 ) -> list[Argument]:
-    names, problems, arguments = _input_names(graph), [], []
+    names, arguments = _input_names(graph), []
+    problems = entry.unknown_dims(shapes.values(), dims)
     for name in names:
         if name not in shapes:
             hint = f"give it with --input {name}=SHAPE:DTYPE, for example --input {name}=batchx3x224x224:float32"

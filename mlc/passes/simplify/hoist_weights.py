@@ -20,7 +20,7 @@ from mlir import ir
 
 from mlc.interp.dtypes import numpy_dtype
 from mlc.interp.from_ir import attributes, result_type
-from mlc.passes.adaptor import defining_op
+from mlc.passes.adaptor import defining_op, node_name
 from mlc.passes.base import Pass
 from mlc.passes.simplify.rewrite import (
     constant_index,
@@ -175,7 +175,7 @@ def _recipe(op: ir.Operation, result: int) -> Recipe:
         types = tuple(result_type(r.type) for r in current.results)
         attrs = {name: value for name, value in attributes(current).items() if not name.startswith("mlc.")}
         steps.append(Step(current.name, tuple(reference(v) for v in current.operands), attrs, types))
-    return Recipe(tuple(steps), (numbers[op], result))
+    return Recipe(tuple(steps), (numbers[op], result), node_name(op.location))
 
 
 def _used(module: Any, recipes: dict[str, Recipe]) -> dict[str, Recipe]:

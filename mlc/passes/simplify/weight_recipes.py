@@ -4,7 +4,7 @@
 module attributes {mlc.store = "<key>", mlc.recipes = {
   "w#1f0c2a77" = {steps = [{op = "mlc.transpose", inputs = ["w"], attrs = {permutation = array<i64: 1, 0>},
                             results = [tensor<64x32xf32>]}],
-                  result = array<i64: 0, 0>}}}
+                  result = array<i64: 0, 0>, node = "encoder/MatMul"}}}
 ```
 An input is the name of a weight, `array<i64: step, result>` for an earlier step, an `index` integer for a size, or unit
 for an absent operand. Names come from the content, so equal recipes are one.
@@ -75,7 +75,8 @@ def _to_attr(recipe: Recipe) -> ir.Attribute:
     ]
     number, result = recipe.result
     result_attr = ir.DenseI64ArrayAttr.get([number % len(steps), result])
-    return ir.DictAttr.get({"steps": ir.ArrayAttr.get(steps), "result": result_attr})
+    node = ir.StringAttr.get(recipe.node)
+    return ir.DictAttr.get({"steps": ir.ArrayAttr.get(steps), "result": result_attr, "node": node})
 
 
 def _type(result: ResultType) -> ir.Type:
@@ -116,7 +117,8 @@ def value_attr(value: Any) -> ir.Attribute:
 
 def _from_attr(attr: ir.DictAttr) -> Recipe:
     number, result = ir.DenseI64ArrayAttr(attr["result"])
-    return Recipe(tuple(_step(ir.DictAttr(step)) for step in ir.ArrayAttr(attr["steps"])), (number, result))
+    node = ir.StringAttr(attr["node"]).value if "node" in attr else ""
+    return Recipe(tuple(_step(ir.DictAttr(step)) for step in ir.ArrayAttr(attr["steps"])), (number, result), node)
 
 
 def _step(attr: ir.DictAttr) -> Step:

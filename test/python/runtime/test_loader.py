@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import re
 import subprocess
 import sys
 import threading
@@ -284,6 +285,25 @@ def test_no_model(tmp_path: Path, runtime: Path) -> None:
     (tmp_path / "old.c").write_text("const void *mlc_model_query(unsigned v) { (void)v; return 0; }")
     subprocess.run(["cc", "-shared", "-fPIC", "old.c", "-o", "old.so"], cwd=tmp_path, check=True)
     refused(tmp_path / "old.so", "ABI this one does not speak")
+
+
+@pytest.mark.parametrize("kept", [0, 1, 63, 64, 100, 4096, 0.3, 0.7, 0.95])
+def test_a_file_cut_short(model_path: Path, tmp_path: Path, kept: float) -> None:
+    """In a process of its own: mapping such a file would end it."""
+    content = model_path.read_bytes()
+    (tmp_path / "cut.so").write_bytes(content[: int(kept * len(content)) if 0 < kept < 1 else int(kept)])
+    program = f"import mlc\ntry: mlc.load({str(tmp_path / 'cut.so')!r})\nexcept mlc.runtime.LoadError as e: print(e)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done
+    assert re.search("cut short|is empty|is no ELF file", done.stdout) and "cut.so" in done.stdout
+
+
+def test_a_library_of_another_machine(model_path: Path, tmp_path: Path) -> None:
+    content = bytearray(model_path.read_bytes())
+    content[18:20] = (183).to_bytes(2, "little")
+    (tmp_path / "arm.so").write_bytes(content)
+    with pytest.raises(LoadError, match="built for aarch64, this machine is x86_64"):
+        mlc.load(tmp_path / "arm.so")
 
 
 def test_missing_cpu_feature(build_model: Any) -> None:
