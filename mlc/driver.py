@@ -21,6 +21,7 @@ PHASES = ("import", "simplify", "decompose", "layout", "linalg", "kernels", "sch
 CUDA_PHASES = (*PHASES[: PHASES.index("buffers")], "nvvm")
 TARGET_PHASES = {"cpu": PHASES, "cuda": CUDA_PHASES}
 STAGES = {"cpu": (*PHASES, "object", "library"), "cuda": (*CUDA_PHASES, "ptx", "cubin")}
+PRECISIONS = {"cpu": ("fp32", "bf16"), "cuda": ("fp32",)}
 SUFFIXES = {"object": ".objects", "library": ".so", "ptx": ".ptx", "cubin": ".cubin"}
 FOLDERS = ("object", "ptx", "cubin")  # stages whose output is a folder
 
@@ -75,7 +76,7 @@ class Options:
         if self.target != "cuda" and self.gpu is not None:
             raise UsageError(f"a GPU is chosen for target 'cuda', not for '{self.target}'")
         self._choice("emit", self.stages)
-        self._choice("precision", ("fp32",))
+        self._choice("precision", PRECISIONS[self.target])
         self._choice("weights", ("auto", "embed", "external"))
         if self.from_phase is not None:
             self._choice("from_phase", self.phases)
@@ -121,7 +122,8 @@ def compile(
     "object" or "library"; for CUDA "ptx" or "cubin"); `from_phase` (the phase that an `.mlir` source has
     completed; it says so itself); `dump_ir` (a folder for the IR after every phase); `inputs` (`{name: shape}`,
     strings name dynamic dimensions); `dims` (`{name: extent}` or `{name: (lowest, highest or None,
-    multiple)}`); `outputs` (names of the values to return); `precision` ("fp32"); `weights` ("embed",
+    multiple)}`); `outputs` (names of the values to return); `precision` of the operands of contractions
+    ("fp32", or "bf16" for CPUs: rounded to bfloat16, still accumulated in float32); `weights` ("embed",
     "external": a `.safetensors` file beside the output, or "auto": external above 256 MB); `jobs` (threads of
     code generation); `opt_level` (0 to 3); `verify_each` (check the IR contract after every phase); `verify` (how
     often to compare the library with the interpreter); `cache` (use the cache of compiled kernels);

@@ -3,12 +3,6 @@
 using namespace mlir;
 using namespace mlc;
 
-static Type accumulatorType(Value input) {
-  Type element = elementTypeOf(input);
-  return element.isInteger(8) ? IntegerType::get(element.getContext(), 32)
-                              : element;
-}
-
 static LogicalResult checkOperands(DimEnv &env, Value input, Value filter,
                                    int64_t groups) {
   const Dims &in = env.shape(input), &weights = env.shape(filter);
@@ -63,7 +57,8 @@ LogicalResult ConvOp::inferDims(Adaptor adaptor, DimEnv &env) {
     out[layout.spatial() + i] =
         windowExtent(in[layout.spatial() + i],
                      filter[(layout.channelsLast ? 0 : 2) + i], windows, i);
-  env.addResult(out, accumulatorType(adaptor.getInput()));
+  env.addResult(out, accumulatorType(elementTypeOf(adaptor.getInput()),
+                                     adaptor.getWidenAttr() != nullptr));
   return success();
 }
 

@@ -252,6 +252,14 @@ std::string mlc::shapeText(ArrayRef<Dim> dims) {
                     "x");
 }
 
+Type mlc::accumulatorType(Type element, bool widen) {
+  if (element.isInteger(8))
+    return IntegerType::get(element.getContext(), 32);
+  if (widen && isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32)
+    return Float32Type::get(element.getContext());
+  return element;
+}
+
 bool mlc::areCompatible(TypeRange lhs, TypeRange rhs) {
   if (lhs.size() != rhs.size())
     return false;

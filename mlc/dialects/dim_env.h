@@ -125,6 +125,10 @@ private:
 /// The element type of a tensor (any other type is its own), and text such as
 /// `2x?x3` for messages.
 mlir::Type elementTypeOf(mlir::Value tensor);
+
+/// What a contraction of `element` gives: `i32` for `i8`, and with `widen`
+/// `f32` for floats narrower than that.
+mlir::Type accumulatorType(mlir::Type element, bool widen);
 std::string shapeText(llvm::ArrayRef<Dim> dims);
 
 /// Types of the same kind whose extents agree wherever both are static.

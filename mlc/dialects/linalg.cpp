@@ -25,9 +25,8 @@ LogicalResult MatmulOp::inferDims(Adaptor adaptor, DimEnv &env) {
     return failure();
   out.push_back(lhs[lhs.size() - 2]);
   out.push_back(rhs.back());
-  env.addResult(out, element.isInteger(8)
-                         ? IntegerType::get(env.getContext(), 32)
-                         : element);
+  env.addResult(out,
+                accumulatorType(element, adaptor.getWidenAttr() != nullptr));
   return success();
 }
 

@@ -61,3 +61,11 @@ func.func @invalid(%x: tensor<2x3xf32>, %y: tensor<4x5xf32>) {
   %0 = mlc.einsum "ij,jk->ik"(%x, %y) : tensor<2x3xf32>, tensor<4x5xf32> -> tensor<2x5xf32>
   return
 }
+
+// -----
+
+func.func @narrow_result(%x: tensor<2x3xbf16>, %y: tensor<3x5xbf16>) {
+  // expected-error @+1 {{'mlc.matmul' op has a result of type 'tensor<2x5xbf16>' where its operands give 'tensor<2x5xf32>'}}
+  %0 = mlc.matmul %x, %y {widen} : tensor<2x3xbf16>, tensor<3x5xbf16> -> tensor<2x5xbf16>
+  return
+}

@@ -14,5 +14,8 @@ func.func @linalg(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>, %i: tensor<?x4xi32>,
   %3 = mlc.einsum "...j,...j"(%x, %y) : tensor<?x4xf32>, tensor<?x4xf32> -> tensor<?xf32>
   // CHECK: mlc.einsum "ij"(%{{.*}}) : tensor<?x4xf32> -> tensor<?x4xf32>
   %4 = mlc.einsum "ij"(%x) : tensor<?x4xf32> -> tensor<?x4xf32>
+  %h = mlc.cast %x : tensor<?x4xf32> -> tensor<?x4xbf16>
+  // CHECK: mlc.matmul %{{.*}}, %{{.*}} {transpose_rhs, widen} : tensor<?x4xbf16>, tensor<?x4xbf16> -> tensor<?x?xf32>
+  %5 = mlc.matmul %h, %h {transpose_rhs, widen} : tensor<?x4xbf16>, tensor<?x4xbf16> -> tensor<?x?xf32>
   return
 }

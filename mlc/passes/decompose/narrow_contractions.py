@@ -1,0 +1,155 @@
+"""Pass `mlc-narrow-contractions`: contractions of `f32` read their operands as `bf16` and still accumulate in `f32`.
+
+```mlir
+%0 = mlc.matmul %x, %w : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
+// becomes
+%a = mlc.cast %x : tensor<4x8xf32> -> tensor<4x8xbf16>
+%b = mlc.cast %w : tensor<8x16xf32> -> tensor<8x16xbf16>
+%0 = mlc.matmul %a, %b {widen} : tensor<4x8xbf16>, tensor<8x16xbf16> -> tensor<4x16xf32>
+```
+
+A value that only contractions read, directly or through operations that move elements, is rounded where it is computed,
+so that it is stored in `bf16`. Casts of weights become weights (`mlc-hoist-weights`). What sums fewer than eight
+products stays: a depthwise convolution has no products to pair, and small products are often coordinates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from mlir import ir
+
+from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op, element, shape_of
+from mlc.passes.base import Pass
+from mlc.passes.decompose import build as b
+
+FEWEST = 8
+"""Products that a contraction must sum to be narrowed, unless their number is known at run time only."""
+
+_MOVES = frozenset({"mlc.reshape", "mlc.transpose", "mlc.broadcast", "mlc.slice", "mlc.concat", "mlc.pad", "mlc.pool"})
+
+
+class NarrowContractions(Pass):
+    """Contractions of f32 read bf16 and accumulate in f32."""
+
+    dialects = ("mlc",)
+    statistics = {"narrowed": "contractions that read bf16"}
+
+    def run(self, root: ir.OpView) -> None:
+        for function in root.operation.regions[0].blocks[0].operations:
+            if function.operation.name == "func.func":
+                self.count("narrowed", narrow_function(function.operation))
+
+
+def narrow_function(function: ir.Operation) -> int:
+    """Narrows every contraction of `function`, also inside control flow; gives their number."""
+    contractions = [op for op in _operations(function) if _is_wide(op)]
+    casts: dict[ir.Value, ir.Value] = {}
+    for op in contractions:
+        for number in range(2):
+            op.operands[number] = _narrowed(op.operands[number], casts)
+        op.attributes["widen"] = ir.UnitAttr.get()
+    _round_early(function)
+    return len(contractions)
+
+
+def _operations(root: ir.Operation) -> Iterator[ir.Operation]:
+    for region in root.regions:
+        for block in region.blocks:
+            for view in list(block.operations):
+                yield view.operation
+                yield from _operations(view.operation)
+
+
+def _is_wide(op: ir.Operation) -> bool:
+    """A contraction of `f32` that sums enough products, a pair of them of adjacent channels."""
+    if op.name not in ("mlc.matmul", "mlc.conv") or not all(
+        isinstance(element(v), ir.F32Type) for v in list(op.operands)[:2]
+    ):
+        return False
+    terms = _terms(OpAdaptor(op))
+    return DYNAMIC in terms or (math.prod(terms) >= FEWEST and (op.name == "mlc.matmul" or terms[0] > 1))
+
+
+def _terms(op: OpAdaptor) -> list[int]:
+    """Extents that are summed over; a convolution's channels come first."""
+    if op.name == "mlc.matmul":
+        return [shape_of(op.operand(0))[-2 if op.flag("transpose_lhs") else -1]]
+    shape = shape_of(op.operand(1))
+    return [shape[-2], *shape[:-2]] if op.text("layout", "nchw") == "nhwc" else shape[1:]
+
+
+def _narrowed(value: ir.Value, casts: dict[ir.Value, ir.Value]) -> ir.Value:
+    """`value` as bf16, rounded once for all that read it."""
+    if value not in casts:
+        op = defining_op(value)
+        point = ir.InsertionPoint.at_block_begin(value.owner) if op is None else ir.InsertionPoint.after(op)
+        with point, ir.Location.unknown() if op is None else op.location:
+            casts[value] = b.cast(value, ir.BF16Type.get())
+    return casts[value]
+
+
+# -- rounding where a value is computed --------------------------------------------------------------------------------
+
+
+def _round_early(function: ir.Operation) -> None:
+    """Moves casts to bf16 in front of operations that only move elements, from the last one on."""
+    for op in reversed(list(_operations(function))):
+        if not _is_move(op):
+            continue
+        readers = _readers(op.results[0])
+        if readers and all(_is_narrowing(r) for r in readers) and all(_is_free(v, op) for v in _moved_operands(op)):
+            _swap(op, readers)
+
+
+def _is_move(op: ir.Operation) -> bool:
+    """Does rounding the elements before `op` give what rounding them after it does?"""
+    if op.name not in _MOVES or not isinstance(element(op.results[0]), ir.F32Type):
+        return False
+    if op.name == "mlc.pool":  # rounding keeps the order
+        return OpAdaptor(op).text("kind") == "max"
+    return op.name != "mlc.pad" or not OpAdaptor(op).segments()[1]
+
+
+def _moved_operands(op: ir.Operation) -> list[ir.Value]:
+    """The operands with elements, rather than sizes."""
+    return [v for v in op.operands if isinstance(v.type, ir.RankedTensorType)]
+
+
+def _readers(value: ir.Value) -> list[ir.Operation]:
+    """The operations that read elements of `value`."""
+    users = [use.owner.operation for use in value.uses]
+    return [user for user in users if user.name != "tensor.dim"]
+
+
+def _is_narrowing(op: ir.Operation) -> bool:
+    return op.name == "mlc.cast" and isinstance(element(op.results[0]), ir.BF16Type)
+
+
+def _is_free(value: ir.Value, op: ir.Operation) -> bool:
+    """May `value` be stored rounded: does nothing but `op`, and others that will read it rounded, read it?"""
+    return all(r == op or _is_narrowing(r) or _will_narrow(r) for r in _readers(value))
+
+
+def _will_narrow(op: ir.Operation) -> bool:
+    """Is `op` a move whose result is only read rounded?"""
+    if not _is_move(op):
+        return False
+    readers = _readers(op.results[0])
+    return bool(readers) and all(_is_narrowing(r) or _will_narrow(r) for r in readers)
+
+
+def _swap(op: ir.Operation, casts: list[ir.Operation]) -> None:
+    """`cast(move(x))` becomes `move(cast(x))`."""
+    bf16 = ir.BF16Type.get()
+    with ir.InsertionPoint(op), op.location:
+        operands = [b.cast(v, bf16) if isinstance(v.type, ir.RankedTensorType) else v for v in op.operands]
+        types = [ir.RankedTensorType.get(list(op.results[0].type.shape), bf16)]
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        new = ir.Operation.create(op.name, types, operands, attributes)
+    for cast in casts:
+        cast.results[0].replace_all_uses_with(new.results[0])
+        cast.erase()
+    op.results[0].replace_all_uses_with(new.results[0])  # extents
+    op.erase()

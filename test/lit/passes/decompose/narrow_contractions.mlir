@@ -1,0 +1,89 @@
+// RUN: mlc-opt %s --mlc-narrow-contractions | FileCheck %s
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-narrow-contractions,mlc-hoist-weights,canonicalize,cse)' | FileCheck %s --check-prefix=HOIST
+
+// CHECK-LABEL: func.func @product
+// CHECK-SAME: %[[X:.*]]: tensor<4x8xf32>
+// CHECK-DAG: %[[A:.*]] = mlc.cast %[[X]] : tensor<4x8xf32> -> tensor<4x8xbf16>
+// CHECK-DAG: %[[W:.*]] = mlc.weight "w" : tensor<8x16xf32>
+// CHECK-DAG: %[[B:.*]] = mlc.cast %[[W]] : tensor<8x16xf32> -> tensor<8x16xbf16>
+// CHECK: %[[R:.*]] = mlc.matmul %[[A]], %[[B]] {widen} : tensor<4x8xbf16>, tensor<8x16xbf16> -> tensor<4x16xf32>
+// CHECK-NEXT: return %[[R]]
+// HOIST-LABEL: func.func @product
+// HOIST: mlc.weight "w#{{[0-9a-f]+}}" : tensor<8x16xbf16>
+// HOIST: mlc.cast
+// HOIST-NOT: mlc.cast
+// HOIST: return
+func.func @product(%x: tensor<4x8xf32>) -> tensor<4x16xf32> {
+  %w = mlc.weight "w" : tensor<8x16xf32>
+  %0 = mlc.matmul %x, %w : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
+  return %0 : tensor<4x16xf32>
+}
+
+// One cast for all readers; the bias is added in f32.
+// CHECK-LABEL: func.func @convolution
+// CHECK: mlc.cast %{{.*}} : tensor<?x3x8x8xf32> -> tensor<?x3x8x8xbf16>
+// CHECK-NOT: mlc.cast %{{.*}} : tensor<?x3x8x8xf32>
+// CHECK-COUNT-2: mlc.conv %{{.*}}, %{{.*}} bias(%{{.*}} : tensor<4xf32>) {{.*}}widen{{.*}} -> tensor<?x4x6x6xf32>
+func.func @convolution(%x: tensor<?x3x8x8xf32>, %b: tensor<4xf32>) -> (tensor<?x4x6x6xf32>, tensor<?x4x6x6xf32>) {
+  %v = mlc.weight "v" : tensor<4x3x3x3xf32>
+  %w = mlc.weight "w" : tensor<4x3x3x3xf32>
+  %0 = mlc.conv %x, %v bias(%b : tensor<4xf32>) {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>,
+    dilations = array<i64: 1, 1>} : tensor<?x3x8x8xf32>, tensor<4x3x3x3xf32> -> tensor<?x4x6x6xf32>
+  %1 = mlc.conv %x, %w bias(%b : tensor<4xf32>) {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>,
+    dilations = array<i64: 1, 1>} : tensor<?x3x8x8xf32>, tensor<4x3x3x3xf32> -> tensor<?x4x6x6xf32>
+  return %0, %1 : tensor<?x4x6x6xf32>, tensor<?x4x6x6xf32>
+}
+
+// Elements are rounded where they are computed, in front of what moves them.
+// CHECK-LABEL: func.func @early
+// CHECK: %[[E:.*]] = mlc.unary exp
+// CHECK-NEXT: %[[C:.*]] = mlc.cast %[[E]] : tensor<2x16x12xf32> -> tensor<2x16x12xbf16>
+// CHECK-NEXT: mlc.reshape %[[C]] [2, 4, 4, 12] : tensor<2x16x12xbf16> -> tensor<2x4x4x12xbf16>
+// CHECK-NEXT: mlc.transpose {{.*}} -> tensor<2x12x4x4xbf16>
+// CHECK: mlc.pool max {{.*}} -> tensor<2x12x2x2xbf16>
+// CHECK-NOT: mlc.cast %{{.*}} : tensor<2x12
+// CHECK: mlc.conv {{.*}}widen
+func.func @early(%x: tensor<2x16x12xf32>) -> tensor<2x4x2x2xf32> {
+  %w = mlc.weight "w" : tensor<4x12x1x1xf32>
+  %0 = mlc.unary exp %x : tensor<2x16x12xf32>
+  %1 = mlc.reshape %0 [2, 4, 4, 12] : tensor<2x16x12xf32> -> tensor<2x4x4x12xf32>
+  %2 = mlc.transpose %1 {permutation = array<i64: 0, 3, 1, 2>} : tensor<2x4x4x12xf32> -> tensor<2x12x4x4xf32>
+  %3 = mlc.pool max %2 {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>,
+    dilations = array<i64: 1, 1>} : tensor<2x12x4x4xf32> -> tensor<2x12x2x2xf32>
+  %4 = mlc.conv %3, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>}
+    : tensor<2x12x2x2xf32>, tensor<4x12x1x1xf32> -> tensor<2x4x2x2xf32>
+  return %4 : tensor<2x4x2x2xf32>
+}
+
+// The f32 elements are needed as well: they move as they are.
+// CHECK-LABEL: func.func @both
+// CHECK: mlc.transpose %{{.*}} : tensor<8x4xf32> -> tensor<4x8xf32>
+// CHECK-NEXT: mlc.cast %{{.*}} : tensor<4x8xf32> -> tensor<4x8xbf16>
+func.func @both(%x: tensor<8x4xf32>) -> (tensor<4x16xf32>, tensor<4x8xf32>) {
+  %w = mlc.weight "w" : tensor<8x16xf32>
+  %0 = mlc.unary exp %x : tensor<8x4xf32>
+  %1 = mlc.transpose %0 {permutation = array<i64: 1, 0>} : tensor<8x4xf32> -> tensor<4x8xf32>
+  %2 = mlc.matmul %1, %w : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
+  return %2, %1 : tensor<4x16xf32>, tensor<4x8xf32>
+}
+
+// A mean is no move; few products, depthwise convolutions and other types stay.
+// CHECK-LABEL: func.func @stays
+// CHECK: mlc.pool avg {{.*}} -> tensor<2x12x2x2xf32>
+// CHECK: mlc.conv {{.*}} : tensor<2x12x2x2xf32>, tensor<12x1x2x2xf32> -> tensor<2x12x1x1xf32>
+// CHECK: mlc.matmul {{.*}} : tensor<5x3xf32>, tensor<3x5xf32> -> tensor<5x5xf32>
+// CHECK: mlc.matmul {{.*}} : tensor<5x30xf64>, tensor<30x5xf64> -> tensor<5x5xf64>
+// CHECK: mlc.matmul {{.*}} : tensor<5x30xbf16>, tensor<30x5xbf16> -> tensor<5x5xbf16>
+func.func @stays(%x: tensor<2x12x4x4xf32>, %a: tensor<5x3xf32>, %b: tensor<3x5xf32>, %c: tensor<5x30xf64>,
+                 %d: tensor<30x5xf64>, %e: tensor<5x30xbf16>, %f: tensor<30x5xbf16>)
+    -> (tensor<2x12x1x1xf32>, tensor<5x5xf32>, tensor<5x5xf64>, tensor<5x5xbf16>) {
+  %w = mlc.weight "w" : tensor<12x1x2x2xf32>
+  %0 = mlc.pool avg %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>,
+    dilations = array<i64: 1, 1>} : tensor<2x12x4x4xf32> -> tensor<2x12x2x2xf32>
+  %1 = mlc.conv %0, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>,
+    groups = 12 : i64} : tensor<2x12x2x2xf32>, tensor<12x1x2x2xf32> -> tensor<2x12x1x1xf32>
+  %2 = mlc.matmul %a, %b : tensor<5x3xf32>, tensor<3x5xf32> -> tensor<5x5xf32>
+  %3 = mlc.matmul %c, %d : tensor<5x30xf64>, tensor<30x5xf64> -> tensor<5x5xf64>
+  %4 = mlc.matmul %e, %f : tensor<5x30xbf16>, tensor<30x5xbf16> -> tensor<5x5xbf16>
+  return %1, %2, %3, %4 : tensor<2x12x1x1xf32>, tensor<5x5xf32>, tensor<5x5xf64>, tensor<5x5xbf16>
+}
