@@ -204,6 +204,9 @@ class Compilation:
             names = [ir.StringAttr(kept[k]).value for k in ("triple", "cpu", "features", "required")]
             self.target = CpuTarget(*names)
             self.opt_level = ir.IntegerAttr(kept["opt_level"]).value
+            self.precision = ir.StringAttr(kept["precision"]).value if "precision" in kept else "fp32"
+            if self.options.precision not in ("fp32", self.precision):
+                raise UsageError(f"the IR was made for precision {self.precision}, not {self.options.precision}")
             if self.options.cpu is not None and resolve(self.options.cpu, _native.host_info()) != self.target:
                 raise UsageError(f"the IR was made for CPU '{self.target.cpu}', not for '{self.options.cpu}'")
             return
@@ -216,6 +219,8 @@ class Compilation:
             name: ir.StringAttr.get(getattr(self.target, name)) for name in ("triple", "cpu", "features", "required")
         }
         values["opt_level"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.opt_level)
+        self.precision = self.options.precision
+        values["precision"] = ir.StringAttr.get(self.precision)
         attributes["mlc.codegen"] = ir.DictAttr.get(values)
         chosen = self.gpu.target if self.gpu else f"cpu:{self.target.cpu}"
         attributes["mlc.target"] = ir.StringAttr.get(chosen)
@@ -233,7 +238,7 @@ class Compilation:
 
     def _phases(self, done: str | None, output: Path) -> Path:
         gpu = self.gpu
-        phases = cuda_pipeline.phases(gpu, self.target) if gpu else cpu_pipeline.phases(self.target)
+        phases = cuda_pipeline.phases(gpu, self.target) if gpu else cpu_pipeline.phases(self.target, self.precision)
         first = 0 if done is None else self.options.phases.index(done) + 1
         for number, (name, passes) in enumerate(phases):
             if number < first:
