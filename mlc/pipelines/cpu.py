@@ -12,8 +12,13 @@ from mlc.targets.cpu import CpuTarget
 Phase = tuple[str, list[str]]
 
 
-def phases(target: CpuTarget) -> list[Phase]:
-    """All phases with their passes for `target`."""
+# How operands of contractions are rounded, by precision.
+NARROWING = {"fp32": [], "bf16": ["mlc-narrow-contractions", "cse"]}
+
+
+def phases(target: CpuTarget, precision: str = "fp32") -> list[Phase]:
+    """All phases with their passes for `target`; `precision` is that of the operands of contractions."""
+    decompose = ["mlc-decompose", "canonicalize", "mlc-fold-constants", "canonicalize", "cse", *NARROWING[precision]]
     return [
         ("import", []),
         (
@@ -34,7 +39,7 @@ def phases(target: CpuTarget) -> list[Phase]:
                 "cse",
             ],
         ),
-        ("decompose", ["mlc-decompose", "canonicalize", "mlc-fold-constants", "canonicalize", "cse"]),
+        ("decompose", decompose),
         ("layout", ["mlc-propagate-layout", "mlc-hoist-weights", "canonicalize", "cse"]),
         ("linalg", ["mlc-lower-to-linalg", "canonicalize", "cse"]),
         ("kernels", ["mlc-count-nonzero", "mlc-plan-fusion", "mlc-outline-kernels", "mlc-dedupe-kernels"]),
