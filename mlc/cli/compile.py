@@ -16,7 +16,7 @@ from mlc.cli.interrupt import Interrupts
 if TYPE_CHECKING:
     from mlc.cli.progress import Reporter
 
-DONE, FAULT, USAGE, BUG, INTERRUPTED = 0, 1, 2, 3, 130
+DONE, FAULT, USAGE, BUG = 0, 1, 2, 3
 PANEL = "Stopping and going on"
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -79,10 +79,10 @@ def compile_command(
         for file in written:
             report.finish(file)
     except KeyboardInterrupt:
-        _fail("interrupted", INTERRUPTED)
+        _fail(interrupts.message, interrupts.code)
     except Exception as error:  # every failure ends here, with one message and the right code
         if interrupts.pending:
-            _fail("interrupted", INTERRUPTED)
+            _fail(interrupts.message, interrupts.code)
         if verbose:
             traceback.print_exc()
         code = exit_code(error)
@@ -202,7 +202,7 @@ def parse_dim(text: str) -> tuple[str, tuple[int, int | None, int]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line (default: the process's); returns 0 (done), 1 (input or machine), 2 (usage), 3 (a bug of
-    ours) or 130 (interrupted).
+    ours), 130 (interrupted) or 143 (terminated).
     """
     # The values of --verify and --tune are optional, which typer's options cannot say.
     alone = {"--verify": "--verify=3", "--tune": "--tune="}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mlc.cli.interrupt import Interrupts
 from mlc.runtime.errors import ArgumentError, MlcError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from mlc.runtime.loader import Context, Entry, Model
 
-DONE, FAULT, USAGE, BUG, INTERRUPTED = 0, 1, 2, 3, 130
+DONE, FAULT, USAGE, BUG = 0, 1, 2, 3
 BENCH_SECONDS = 1.0
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -266,30 +267,39 @@ def _bug_report(error: BaseException, arguments: Sequence[str]) -> str:
     return f"a bug in mlc: {type(error).__name__}: {error}; please report it with the file {name}"
 
 
+def _describe(error: BaseException, arguments: Sequence[str]) -> tuple[str, int]:
+    """The message for an error, and the exit code."""
+    if isinstance(error, ArgumentError):
+        return str(error), USAGE
+    if isinstance(error, OSError) and not isinstance(error, MlcError) and error.strerror:
+        return f"'{error.filename}': {error.strerror}" if error.filename else error.strerror, FAULT
+    if isinstance(error, (MlcError, OSError, MemoryError)):
+        return str(error) or "out of memory", FAULT
+    if hasattr(error, "exit_code") and hasattr(error, "format_message"):
+        return error.format_message(), error.exit_code
+    return _bug_report(error, arguments), BUG
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns 0 (done), 1 (input or machine), 2 (usage) or 3 (a bug of ours)."""
+    """Runs the command line; returns 0 (done), 1 (input or machine), 2 (usage), 3 (a bug of ours), 130 (interrupted) or
+    143 (terminated).
+    """
     given = list(sys.argv[1:] if arguments is None else arguments)
     # The value of --bench is optional, which typer's options cannot say.
     words = ["--bench=0" if word == "--bench" else word for word in given]
     command = typer.main.get_command(app)
+    interrupts = Interrupts(at_once=True)
     try:
-        code = int(command.main(words, prog_name="mlc-run", standalone_mode=False) or DONE)
-        if code != INTERRUPTED:  # typer's answer to Ctrl-C
+        with interrupts:
+            code = int(command.main(words, prog_name="mlc-run", standalone_mode=False) or DONE)
+        if not interrupts.pending:
             return code
-        message = "interrupted"
-    except KeyboardInterrupt:
-        message, code = "interrupted", INTERRUPTED
-    except ArgumentError as error:
-        message, code = str(error), USAGE
-    except (MlcError, OSError, MemoryError) as error:
-        message, code = str(error) or "out of memory", FAULT
-    except Exception as error:  # every failure ends here, with one message and the right code
-        if hasattr(error, "exit_code") and hasattr(error, "format_message"):
-            message, code = error.format_message(), error.exit_code
-        elif type(error).__name__ == "Abort":
-            message, code = "interrupted", INTERRUPTED
+        message, code = interrupts.message, interrupts.code
+    except (Exception, KeyboardInterrupt) as error:  # every failure ends here, with one message and the right code
+        if interrupts.pending:
+            message, code = interrupts.message, interrupts.code
         else:
-            message, code = _bug_report(error, given), BUG
+            message, code = _describe(error, given)
     print(f"mlc-run: {message}", file=sys.stderr)
     return code
 
