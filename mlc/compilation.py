@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,16 +14,18 @@ from typing import Any
 from mlir import ir
 
 import mlc.compiler_setup  # noqa: F401
-from mlc import __version__, _native
+from mlc import _native
 from mlc.codegen.cache import ObjectCache
+from mlc.codegen.known_kernels import KnownKernels
 from mlc.codegen.object import CodegenError, CompiledUnit, Target, Unit, compile_units
 from mlc.codegen.ptx import CompiledKernel, GpuTarget, PtxError, collect_kernels, compile_kernels, write_kernels
 from mlc.codegen.ptxas import AssemblyError
+from mlc.codegen.version import toolchain_version
 from mlc.driver import FOLDERS, InternalError, Options, Progress, UsageError
 from mlc.frontends.report import ModelError, Problem
 from mlc.kernels.common.frame import kernel_source
 from mlc.kernels.nvidia.limits import missing_functions
-from mlc.packaging import build_program, module_attribute, weight_image
+from mlc.packaging import ImageInMemory, begin_image, build_program, module_attribute, weight_image
 from mlc.passes.adaptor import node_name
 from mlc.passes.base import PipelineError, run_pipeline
 from mlc.passes.simplify.weight_recipes import store_of
@@ -54,6 +55,9 @@ class Compilation:
         self.store: Store
         self.target: CpuTarget
         self.gpu: nvidia.NvidiaTarget | None = None
+        self.cache = ObjectCache() if options.cache else None
+        self.known: KnownKernels | None = None
+        self.image: ImageInMemory | None = None
 
     def run(self, source: Any, output: Path) -> Path:
         """Compiles `source` and writes `output`; nothing is left there when it fails. Returns the path
@@ -75,6 +79,8 @@ class Compilation:
                         blame_stage(Path(source), done, error)
                     raise
                 finally:
+                    if self.image is not None:
+                        self.image.close()
                     registry.release(self.store.key)
 
     def _verified(self, output: Path) -> Path:
@@ -247,6 +253,8 @@ class Compilation:
                 self._check_kernels()
             if name == "linalg":
                 self._check_operators()
+            if name == "tile":
+                self._take_known(passes)
             if passes:
                 with self._stage(name):
                     self._run_passes(name, passes)
@@ -256,6 +264,8 @@ class Compilation:
                 self._verify(name)
             if self.options.emit == name:
                 return self._write_stage(output)
+            if name == "buffers" and not self._external_weights():
+                self.image = begin_image(self.module, store_of(self.module), self.options.jobs)
         return self._artefact(output)
 
     def _check_operators(self) -> None:
@@ -330,34 +340,56 @@ class Compilation:
 
     # --- Code generation --------------------------------------------------------------------------------------
 
-    def _units(self) -> list[Unit]:
-        """The modules to compile, in order. Locations are no part of their text: they do not change the
-        code.
+    def _code_target(self) -> Target:
+        return Target(self.target.triple, self.target.cpu, self.target.features, self.opt_level)
+
+    def _take_known(self, passes: Sequence[str]) -> None:
+        """Kernels whose objects are there already need no expansion, unless somebody wants to see it."""
+        options = self.options
+        if options.emit in options.phases or options.dump_ir is not None or options.verify_each:
+            return
+        if self.cache is not None and self.gpu is None:
+            self.known = KnownKernels(self.cache, self._code_target(), passes)
+            self.known.take(self.module.operation)
+
+    def _units(self, known: Mapping[str, CompiledUnit]) -> tuple[list[str], list[Unit]]:
+        """The names of the modules to link, in order, and those of them that are to be compiled. Locations are no part
+        of their text: they do not change the code.
         """
-        units = []
+        names, units = [], []
         for child in self.module.body.operations:
             if child.operation.name == "builtin.module":
-                name = ir.StringAttr(child.operation.attributes["sym_name"]).value
-                units.append(Unit(name, child.operation.get_asm(use_local_scope=True), "mlc.kernel" in child.operation.attributes))
-        return units
+                names.append(ir.StringAttr(child.operation.attributes["sym_name"]).value)
+                if names[-1] not in known:
+                    text = child.operation.get_asm(use_local_scope=True)
+                    units.append(Unit(names[-1], text, "mlc.kernel" in child.operation.attributes))
+        return names, units
 
     def _compile(self) -> list[CompiledUnit]:
-        units = self._units()
-        target = Target(self.target.triple, self.target.cpu, self.target.features, self.opt_level)
-        cache = ObjectCache() if self.options.cache else None
-        began, done = time.perf_counter(), 0
-        self._report("object", 0, len(units), 0.0)
+        began = time.perf_counter()
+        objects = dict(self.known.objects) if self.known else {}
+        names, units = self._units(objects)
+        done = len(objects)
+        self._report("object", done, len(names), 0.0)
 
         def count(_: CompiledUnit) -> None:
             nonlocal done
             done += 1
-            self._report("object", done, len(units), time.perf_counter() - began)
+            self._report("object", done, len(names), time.perf_counter() - began)
 
-        version = f"{__version__}-{_native_version()}"
         try:
-            return compile_units(units, target, version=version, jobs=self.options.jobs, cache=cache, progress=count)
+            compiled = compile_units(
+                units, self._code_target(), version=toolchain_version(), jobs=self.options.jobs, cache=self.cache,
+                progress=count,
+            )  # fmt: skip
         except CodegenError as error:
             raise self._bug("object", str(error), error.unit.text) from error
+        if self.known is not None:
+            self.known.remember(compiled)
+        if self.cache is not None:
+            self.cache.trim()
+        objects.update({unit.name: unit for unit in compiled})
+        return [objects[name] for name in names]
 
     def _artefact(self, output: Path) -> Path:
         if self.gpu:
@@ -367,7 +399,8 @@ class Compilation:
 
         compiled = self._compile()
         stem = output.stem if self._external_weights() else None
-        with self._stage("library"), weight_image(self.module, store_of(self.module), output, stem) as image:
+        store = store_of(self.module)
+        with self._stage("library"), weight_image(self.module, store, output, stem, self.image) as image:
             program = build_program(self.module, self.target, image)
             objects = [unit.data for unit in compiled] + [emit_program(program, self.target.triple)]
             if self.options.emit == "object":
@@ -393,8 +426,7 @@ class Compilation:
             done += 1
             self._report(emit, done, len(kernels), time.perf_counter() - began)
 
-        cache = ObjectCache() if self.options.cache else None
-        version, jobs = f"{__version__}-{_native_version()}", self.options.jobs
+        version, cache, jobs = toolchain_version(), self.cache, self.options.jobs
         try:
             compiled = compile_kernels(
                 kernels, target, version=version, assembled=emit == "cubin", jobs=jobs, cache=cache, progress=count
@@ -431,15 +463,6 @@ class Compilation:
 def _short(error: PipelineError) -> str:
     """The diagnostics without the notes that print whole operations."""
     return "\n".join(e.split("\n  note: ")[0] for e in error.errors) or str(error)
-
-
-def _native_version() -> str:
-    """A hash of the native module: code generation may differ between builds of one version."""
-    digest = hashlib.blake2b(digest_size=8)
-    with io.FileIO(_native.__file__) as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()
 
 
 _NO_TEMPLATE = {"mlc.nms", "mlc.unique", "mlc.random"}

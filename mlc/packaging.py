@@ -4,25 +4,31 @@ module.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from mlir import ir
 
 from mlc import __version__
 from mlc.codegen.program import Dim, Entry, Program, Value
 from mlc.codegen.weights_segment import FileImage
+from mlc.codegen.weights_segment import WeightImage as EmbeddedImage
 from mlc.passes.host.entry import entry_symbol
 from mlc.passes.simplify.weight_recipes import read_recipes
-from mlc.runtime.image_hash import ImageHash
+from mlc.runtime.image_hash import DIGEST_BYTES, LEAF_BYTES, ImageHash
 from mlc.targets.cpu import CpuTarget
 from mlc.weights import Store, WeightImage
 from mlc.weights.image import Placement
+
+IN_MEMORY = 256 << 20  # bytes of weights; more are evaluated into a file
 
 
 @dataclass
@@ -35,7 +41,7 @@ class Image:
 
     size: int = 0
     hash: bytes = bytes(32)
-    embedded: FileImage | None = None
+    embedded: EmbeddedImage | None = None
     file: str | None = None
     written: Path | None = None
     final: Path | None = None
@@ -63,18 +69,71 @@ def module_attribute(module: ir.Module, name: str, default: Any) -> Any:
     return _read(attributes[name]) if name in attributes else default
 
 
-@contextmanager
-def weight_image(module: ir.Module, store: Store, output: Path, stem: str | None) -> Iterator[Image]:
-    """Evaluates the weights that `module` placed into a temporary file; with `stem` one that becomes
-    `<stem>.safetensors`.
+class ImageInMemory:
+    """A weight image made by threads while the compiler goes on; small enough to be held in memory.
+
+    `close` ends the threads, whatever they have reached.
     """
+
+    def __init__(self, layout: WeightImage, jobs: int) -> None:
+        self.size = layout.size
+        self._layout = layout
+        self._buffer = np.zeros(layout.size, np.uint8)
+        self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="mlc-weights")
+        self._filled = [self._pool.submit(self._fill, i) for i in range(len(layout.placements))]
+
+    def _fill(self, position: int) -> None:
+        self._layout.fill(self._buffer, position)
+
+    def hash(self) -> bytes:
+        """The hash of the image (mlc.runtime.image_hash), once it is complete. Raises what made a weight fail."""
+        for future in self._filled:
+            future.result()
+
+        def leaf(start: int) -> bytes:
+            return hashlib.blake2b(self._buffer[start : start + LEAF_BYTES].data, digest_size=DIGEST_BYTES).digest()
+
+        leaves = b"".join(self._pool.map(leaf, range(0, self.size, LEAF_BYTES)))
+        return hashlib.blake2b(leaves, digest_size=DIGEST_BYTES).digest()
+
+    def chunks(self) -> Iterator[bytes | memoryview]:
+        """The content, once it is complete."""
+        yield self._buffer.data
+
+    def close(self) -> None:
+        """Ends the threads and waits for them."""
+        self._pool.shutdown(cancel_futures=True)
+
+
+def _layout(module: ir.Module, store: Store) -> WeightImage:
     rows = module_attribute(module, "mlc.weight_image", [])
+    store.add_recipes(read_recipes(module))
+    places = [Placement(r["name"], r["offset"], r["size"]) for r in rows]
+    return WeightImage(store, places, module_attribute(module, "mlc.weight_bytes", 0))
+
+
+def begin_image(module: ir.Module, store: Store, jobs: int | None) -> ImageInMemory | None:
+    """Begins the image of a module whose weights have their places, unless there are none or too many."""
+    if not 0 < module_attribute(module, "mlc.weight_bytes", 0) <= IN_MEMORY:
+        return None
+    return ImageInMemory(_layout(module, store), jobs or len(os.sched_getaffinity(0)))
+
+
+@contextmanager
+def weight_image(
+    module: ir.Module, store: Store, output: Path, stem: str | None, begun: ImageInMemory | None = None
+) -> Iterator[Image]:
+    """The image of the weights that `module` placed: `begun`, or evaluated into a temporary file; with `stem` one that
+    becomes `<stem>.safetensors`.
+    """
     size = module_attribute(module, "mlc.weight_bytes", 0)
     if not size:
         yield Image()
         return
-    store.add_recipes(read_recipes(module))
-    layout = WeightImage(store, [Placement(r["name"], r["offset"], r["size"]) for r in rows], size)
+    if stem is None and begun is not None:
+        yield Image(size, begun.hash(), embedded=begun)
+        return
+    layout = _layout(module, store)
     try:
         handle, name = tempfile.mkstemp(prefix=f".{output.name}.weights.", dir=output.parent)
     except OSError as error:
@@ -83,32 +142,15 @@ def weight_image(module: ir.Module, store: Store, output: Path, stem: str | None
     path = Path(name)
     try:
         if stem is None:
-            digest = _write(layout, path)
+            with open(path, "wb") as file:
+                digest = layout.write_to(file, ImageHash())
             yield Image(size, digest, embedded=FileImage(path, size))
         else:
-            layout.write_safetensors(path)
+            digest = layout.write_safetensors(path, digest=ImageHash())
             final = output.with_name(f"{stem}.safetensors")
-            digest = _hash_tail(path, size)
             yield Image(size, digest, file=final.name, written=path, final=final)
     finally:
         path.unlink(missing_ok=True)
-
-
-def _write(layout: WeightImage, path: Path) -> bytes:
-    digest = ImageHash()
-    with open(path, "wb") as file:
-        for chunk in layout.chunks():
-            digest.update(chunk)
-            file.write(chunk)
-    return digest.digest()
-
-
-def _hash_tail(path: Path, size: int) -> bytes:
-    """The hash of the image, which is the last `size` bytes of a safetensors file."""
-    digest = ImageHash()
-    for chunk in FileImage(path, size, path.stat().st_size - size).chunks():
-        digest.update(chunk)
-    return digest.digest()
 
 
 def build_program(module: ir.Module, target: CpuTarget, image: Image) -> Program:

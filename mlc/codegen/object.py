@@ -74,11 +74,12 @@ class Unit:
 
 @dataclass(frozen=True)
 class CompiledUnit:
-    """An object, and whether it came out of the cache."""
+    """An object, whether it came out of the cache, and its key there."""
 
     name: str
     data: bytes
     cached: bool
+    key: str = ""
 
 
 class CodegenError(Exception):
@@ -246,9 +247,11 @@ def compile_units(
                 raise CodegenError(unit, error.reason.replace(symbol, unit.name)) from error
             if cache is not None:
                 cache.put(key, data)
-        return CompiledUnit(unit.name, named(data, unit.name) if anonymous else data, cached)
+        return CompiledUnit(unit.name, named(data, unit.name) if anonymous else data, cached, key)
 
-    workers = max(1, min(jobs or len(os.sched_getaffinity(0)), len(units)))
+    if not units:
+        return []
+    workers = min(jobs or len(os.sched_getaffinity(0)), len(units))
     with ThreadPoolExecutor(workers, thread_name_prefix="mlc-codegen") as pool:
         # The longest first: none of them should be the last one running.
         order = sorted(range(len(units)), key=lambda i: -len(units[i].text))
@@ -262,6 +265,4 @@ def compile_units(
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
-    if cache is not None:
-        cache.trim()
     return [future.result() for future in futures]

@@ -6,13 +6,25 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
+
+import numpy as np
 
 from mlc.weights.safetensors import Tensor, atomic_file, byte_chunks, header_bytes
 from mlc.weights.store import Store, WeightError
 
 ALIGNMENT = 64
 _ZEROS = bytes(1 << 16)
+
+
+class Digest(Protocol):
+    """A hash in the making, as `hashlib` has them."""
+
+    def update(self, data: bytes | memoryview, /) -> None:
+        """Appends `data`."""
+
+    def digest(self) -> bytes:
+        """The hash."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +80,15 @@ class WeightImage:
             at = place.offset + place.size
         yield from _zeros(self.size - at)
 
+    def fill(self, buffer: np.ndarray, position: int) -> None:
+        """Writes the weight `placements[position]` to its place in `buffer`, `size` bytes. Threads may fill a buffer
+        together.
+        """
+        place = self.placements[position]
+        array = self.store.get(place.name)
+        target = buffer[place.offset : place.offset + place.size].view(array.dtype).reshape(array.shape)
+        np.copyto(target, array)
+
     def hash(self) -> bytes:
         """BLAKE2b-256 of the image (evaluates every weight; `write_to` gives it for nothing)."""
         digest = hashlib.blake2b(digest_size=32)
@@ -75,17 +96,19 @@ class WeightImage:
             digest.update(chunk)
         return digest.digest()
 
-    def write_to(self, file: BinaryIO) -> bytes:
-        """Writes the image at the file's position. Returns its BLAKE2b-256."""
-        digest = hashlib.blake2b(digest_size=32)
+    def write_to(self, file: BinaryIO, digest: Digest | None = None) -> bytes:
+        """Writes the image at the file's position. Returns its BLAKE2b-256, or the hash that `digest` computes."""
+        digest = digest or hashlib.blake2b(digest_size=32)
         for chunk in self.chunks():
             digest.update(chunk)
             file.write(chunk)
         return digest.digest()
 
-    def write_safetensors(self, path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> bytes:
+    def write_safetensors(
+        self, path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None, digest: Digest | None = None
+    ) -> bytes:
         """Writes the image as a `.safetensors` file whose data part is the image, and returns its
-        BLAKE2b-256.
+        BLAKE2b-256, or the hash of another kind that `digest` computes.
 
         The data begin at a multiple of 4096 bytes. Gaps become tensors of bytes, as the format allows no
         holes.
@@ -100,7 +123,7 @@ class WeightImage:
         tensors += _gap(len(tensors), end, self.size)
         with atomic_file(path) as file:
             file.write(header_bytes(tensors, metadata or {}))
-            return self.write_to(file)
+            return self.write_to(file, digest)
 
 
 def _aligned(size: int) -> int:

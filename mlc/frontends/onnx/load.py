@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
@@ -17,27 +18,35 @@ from mlc.frontends.report import ModelError, Problem
 
 Source: TypeAlias = Path | str | bytes | onnx.ModelProto
 _SIZE_LIMIT = 2**31 - 1
+_HASH_IN_THREAD = 1 << 20  # bytes
 
 
 @dataclass
 class Model:
-    """A model that parsed: its proto, where it came from, and a content hash."""
+    """A model that parsed: its proto, where it came from, and its content hash, which a thread works out meanwhile.
+
+    `serialized` is the message that the proto was parsed from, until the model has been checked.
+    """
 
     proto: onnx.ModelProto
     title: str
     folder: Path | None
-    digest: str
+    hashing: Future[str]
+    serialized: bytes = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the serialized model, 64 hexadecimal digits."""
+        return self.hashing.result()
 
 
 def load(source: Source) -> Model:
     """The model of `source`; raises `ModelError` for a file that is missing, truncated or no ONNX model."""
-    data = b""
     if isinstance(source, onnx.ModelProto):
-        proto, title, folder = source, source.graph.name or "model", None
-        data = proto.SerializeToString(deterministic=True)
+        title, folder = source.graph.name or "model", None
+        data = source.SerializeToString(deterministic=True)
     elif isinstance(source, bytes):
-        proto, title, folder = _parse(source, "model"), "model", None
-        data = source
+        data, title, folder = source, "model", None
     else:
         path = Path(source)
         title, folder = str(source), path.parent
@@ -45,8 +54,21 @@ def load(source: Source) -> Model:
             data = path.read_bytes()
         except OSError as error:
             raise ModelError(title, [Problem(f"cannot be read: {error.strerror or error}")]) from error
-        proto = _parse(data, title)
-    return Model(proto, title, folder, hashlib.sha256(data).hexdigest())
+    hashing = _hashed(data)
+    proto = source if isinstance(source, onnx.ModelProto) else _parse(data, title)
+    return Model(proto, title, folder, hashing, data)
+
+
+def _hashed(data: bytes) -> Future[str]:
+    """The hash of `data`, in a thread where that is worth one."""
+    if len(data) < _HASH_IN_THREAD:
+        done: Future[str] = Future()
+        done.set_result(hashlib.sha256(data).hexdigest())
+        return done
+    pool = ThreadPoolExecutor(1, thread_name_prefix="mlc-hash")
+    hashing = pool.submit(lambda: hashlib.sha256(data).hexdigest())
+    pool.shutdown(wait=False)
+    return hashing
 
 
 def _parse(data: bytes, title: str) -> onnx.ModelProto:
@@ -74,11 +96,14 @@ def opset(proto: onnx.ModelProto, domain: str = "") -> int:
 
 
 def check(model: Model) -> list[Problem]:
-    """What `onnx.checker` says about the model, as at most one problem."""
-    if model.proto.ByteSize() > _SIZE_LIMIT or has_external_data(model.proto):
+    """What `onnx.checker` says about the model, as at most one problem. To be asked once: it gives up the serialized
+    model.
+    """
+    data, model.serialized = model.serialized, b""
+    if len(data) > _SIZE_LIMIT or has_external_data(model.proto):
         return []
     try:
-        onnx.checker.check_model(model.proto)
+        onnx.checker.check_model(data)
     except onnx.checker.ValidationError as error:
         # Inputs of unknown rank get their shapes from the caller, or a report of their own.
         if "Field 'shape' of 'type' is required" in str(error):

@@ -4,7 +4,8 @@
 module @k0 { func.func @k0(%a0: tensor<…>, %o0: tensor<…>) -> tensor<…> { linalg… } }
   →  module @k0 { func.func @k0(%a0: memref<f32>, %o0: memref<f32>, …, %begin, %end)   func.func @k0_grid(…) -> index }
 ```
-Obeys `mlc.schedule`; see `docs/ir.md` §6 for the form.
+Obeys `mlc.schedule`; see `docs/ir.md` §6 for the form. A kernel module without a function is left alone: its object is
+known already.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class ExpandKernels(Pass):
         module = root.operation
         for view in list(module.regions[0].blocks[0].operations):
             op = view.operation
-            if "mlc.kernel" in op.attributes and "mlc.schedule" in op.attributes:
+            scheduled = "mlc.kernel" in op.attributes and "mlc.schedule" in op.attributes
+            if scheduled and len(op.regions[0].blocks[0].operations):
                 expand_kernel(op)
 
 
