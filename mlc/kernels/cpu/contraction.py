@@ -14,8 +14,10 @@ Schedule parameters: `lanes`; `vector_dim`, `row_first`, `row_last`: output dime
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from mlir import ir
 from mlir.dialects import arith, func, vector
@@ -26,7 +28,9 @@ from mlc.kernels.common.body import inline_body
 from mlc.kernels.common.evaluate import Evaluator, Override, lane_mask, operand_map
 from mlc.kernels.common.frame import Frame, KernelSource, defining_op, for_loop, if_then
 from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.padding import Padding, padding_of
 from mlc.kernels.common.reduce import reduction_extents
+from mlc.kernels.cpu.padding import Window, windows_of
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,39 @@ def _emit_grid(source: KernelSource, schedule: ContractionSchedule) -> Frame:
     return frame
 
 
+class _Ends(enum.Enum):
+    """How the rows of a register tile meet the padding at the ends of their line."""
+
+    INSIDE = "every tap of every row is inside"
+    KNOWN = "the position is known, and with it which taps are inside"
+    GUARDED = "every row asks for every tap"
+
+
+_KNOWN_TAPS = 48  # taps of tiles at known positions that are written out, per kernel: they cost code
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """A register tile: the output coordinates of its accumulators, by (row, vector)."""
+
+    row: Scalar
+    points: dict[tuple[int, int], list[Idx]]
+    masks: list[ir.Value | None]
+    ends: _Ends
+
+    def only(self, rows: Sequence[int]) -> _Tile:
+        """The accumulators of `rows`."""
+        return replace(self, points={k: v for k, v in self.points.items() if k[0] in rows})
+
+
+_EmitTile = Callable[[Scalar, int, _Ends], None]
+
+
+def _emit_inside(tile: _EmitTile, size: int, variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+    tile(variable, size, _Ends.INSIDE)
+    return []
+
+
 class _Contraction:
     def __init__(self, source: KernelSource, schedule: ContractionSchedule) -> None:
         self.source = source
@@ -108,6 +145,11 @@ class _Contraction:
         with self.frame.prologue():
             self.reductions = list(reduction_extents(self.frame, self.root).items())
         self.fma = _is_plain_fma(self.root)
+        self.padded: dict[int, Padding] = {}
+        self.outer_windows: dict[int, tuple[Window, int]] = {}  # by tap: the window and its output dimension
+        self.row_window: Window | None = None
+        for operand in range(2):
+            self._use_padding(operand)
 
     def emit(self) -> Frame:
         frame, s = self.frame, self.s
@@ -205,31 +247,68 @@ class _Contraction:
                 position = upto
             size //= 2
 
-    def _static_rows(
-        self, tile: Callable[[Scalar, int], None], start: Scalar, tiles: Sequence[tuple[int, int]]
-    ) -> None:
+    def _static_rows(self, tile: _EmitTile, start: Scalar, tiles: Sequence[tuple[int, int]]) -> None:
         math, position = self.frame.math, start
         for size, count in tiles:
             end = math.add(position, size * count)
-            if count == 1:
-                tile(position, size)
+            ends = self._known_ends(position, size, count)
+            if ends is not None:
+                assert isinstance(position, int)
+                self._line(tile, position, size, ends)
+            elif count == 1 and self.row_window is None:
+                tile(position, size, _Ends.INSIDE)
             else:
                 self._tile_loop(tile, position, end, size)
             position = end
 
-    def _tile_loop(self, tile: Callable[[Scalar, int], None], low: Scalar, high: Scalar, size: int) -> None:
+    def _known_ends(self, start: Scalar, size: int, count: int) -> list[bool] | None:
+        """For each of `count` tiles, whether a tap is outside; None when that is not known or takes too much code."""
+        window = self.row_window
+        if window is None or not isinstance(start, int):
+            return None
+        taps, extent = dict(self.reductions)[window.tap], self._source_extent(window)
+        if not (isinstance(taps, int) and isinstance(extent, int)):
+            return None
+        ends = []
+        for i in range(count):
+            first, last = start + i * size, start + (i + 1) * size - 1
+            reach = last * window.stride + (taps - 1) * window.dilation - window.low
+            ends.append(first * window.stride < window.low or reach >= extent)
+        return ends if sum(ends) * taps <= _KNOWN_TAPS else None
+
+    def _line(self, tile: _EmitTile, start: int, size: int, ends: Sequence[bool]) -> None:
+        """Tiles at known positions: those at an end one by one, runs of inner ones as a loop."""
+        i = 0
+        while i < len(ends):
+            run = next((j for j in range(i, len(ends)) if ends[j]), len(ends)) - i
+            if run:
+                low, high = start + i * size, start + (i + run) * size
+                emit = partial(_emit_inside, tile, size)
+                for_loop(self.frame, low, high, size, [], emit)
+                i += run
+            else:
+                tile(start + i * size, size, _Ends.KNOWN)
+                i += 1
+
+    def _tile_loop(self, tile: _EmitTile, low: Scalar, high: Scalar, size: int) -> None:
         def body(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            tile(variable, size)
+            if self.row_window is None:
+                tile(variable, size, _Ends.INSIDE)
+            else:
+                inside = self._is_inside(self.row_window, variable, size)
+                if_then(
+                    inside,
+                    lambda: tile(variable, size, _Ends.INSIDE),
+                    lambda: tile(variable, size, _Ends.GUARDED),
+                )
             return []
 
         for_loop(self.frame, low, high, size, [], body)
 
     # -- one register tile ------------------------------------------------------------------------------------------
 
-    def _tile_emitter(
-        self, point: list[Idx], columns: list[Idx], mask: ir.Value | None
-    ) -> Callable[[Scalar, int], None]:
-        def tile(row: Scalar, size: int) -> None:
+    def _tile_emitter(self, point: list[Idx], columns: list[Idx], mask: ir.Value | None) -> _EmitTile:
+        def emit(row: Scalar, size: int, ends: _Ends) -> None:
             rows = [Idx(self.frame.math.add(row, r), level=2) for r in range(size)]
             ev = Evaluator(self.frame, self.s.lanes)
             points = {(r, j): self._point(point, rows[r], columns[j]) for r in range(size) for j in range(len(columns))}
@@ -238,10 +317,10 @@ class _Contraction:
             start = [
                 ev.child(mask=masks[j]).splat(ev.child(mask=masks[j]).tensor(init, points[r, j])) for r, j in points
             ]
-            sums = self._reduce(ev, [points[k] for k in points], list(points), masks, self.reductions, {}, start)
+            sums = self._reduce(ev, _Tile(row, points, masks, ends), self.reductions, {}, start)
             self._epilogue(ev, points, masks, dict(zip(points, sums, strict=True)))
 
-        return tile
+        return emit
 
     def _point(self, point: list[Idx], row: Idx, column: Idx) -> list[Idx]:
         result = list(point)
@@ -253,48 +332,133 @@ class _Contraction:
     def _reduce(
         self,
         ev: Evaluator,
-        points: list[list[Idx]],
-        names: list[tuple[int, int]],
-        masks: list[ir.Value | None],
+        tile: _Tile,
         loops: list[tuple[int, Scalar]],
         position: dict[int, Idx],
         carried: Sequence[ir.Value],
     ) -> list[ir.Value]:
         """Loops over the reduction dimensions around one multiply-add per accumulator."""
         if not loops:
-            return self._multiply_add(ev, points, names, masks, position, carried)
+            return self._multiply_add(ev, tile, position, carried)
         dim, extent = loops[0]
-        if isinstance(extent, int) and extent == 1:
-            return self._reduce(ev, points, names, masks, loops[1:], {**position, dim: Idx(0)}, carried)
+        if self.row_window is not None and dim == self.row_window.tap and tile.ends is _Ends.KNOWN:
+            return self._taps_by_row(ev, tile, loops, position, carried)
+        low, high = self._taps(tile, dim, extent)
+        if (low, high) == (0, 1):
+            return self._reduce(ev, tile, loops[1:], {**position, dim: Idx(0)}, carried)
         innermost = all(isinstance(e, int) and e == 1 for _, e in loops[1:])
-        unroll = self.s.unroll if innermost and isinstance(extent, int) and extent % self.s.unroll == 0 else 1
+        divides = low == 0 and isinstance(high, int) and high % self.s.unroll == 0
+        unroll = self.s.unroll if innermost and divides else 1
         level = 3 + len(position)
 
         def body(variable: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
             for u in range(unroll):
                 at = Idx(self.frame.math.add(variable, u), level=level)
-                inner = self._reduce(ev.child(), points, names, masks, loops[1:], {**position, dim: at}, inner)
+                inner = self._reduce(ev.child(), tile, loops[1:], {**position, dim: at}, inner)
             return inner
 
-        return for_loop(self.frame, 0, extent, unroll, carried, body)
+        return for_loop(self.frame, low, high, unroll, carried, body)
 
-    def _multiply_add(
+    # -- padding ----------------------------------------------------------------------------------------------------
+
+    def _use_padding(self, operand: int) -> None:
+        """Skip the taps in the padding of an input where every padded dimension is a window over grid or rows."""
+        producer = defining_op(self.root.operands[operand])
+        padding = None if producer is None else padding_of(producer)
+        if padding is None or padding.value.value != 0 or self.padded:
+            return
+        iterators = [str(t) for t in self.root.attributes["iterator_types"]]
+        windows = windows_of(padding, list(operand_map(self.root, operand).results), iterators) or []
+        axes = [self.order.index(w.point) for w in windows]
+        several_rows = self.s.row_first < self.s.row_last
+        if not windows or any(a == self.s.vector_dim or several_rows and self._is_row(a) for a in axes):
+            return
+        self.padded[operand] = padding
+        for window, axis in zip(windows, axes, strict=True):
+            if self._is_row(axis):
+                self.row_window = window
+            else:
+                self.outer_windows[window.tap] = (window, axis)
+
+    def _is_row(self, axis: int) -> bool:
+        return self.s.row_first <= axis <= self.s.row_last
+
+    def _source_extent(self, window: Window) -> Scalar:
+        """Extent, along a window, of the tensor without padding."""
+        return self.frame.extent(next(iter(self.padded.values())).source, window.axis)
+
+    def _taps(self, tile: _Tile, tap: int, extent: Scalar) -> tuple[Scalar, Scalar]:
+        """The first tap of a window over a dimension of the grid that is inside, and the end of those that are."""
+        if tap not in self.outer_windows:
+            return 0, extent
+        math, (window, axis) = self.frame.math, self.outer_windows[tap]
+        at = math.mul(next(iter(tile.points.values()))[axis].base, window.stride)
+        before = math.maximum(math.sub(window.low, at), 0)
+        after = math.sub(math.add(self._source_extent(window), window.low), at)
+        past = math.div(math.maximum(math.add(after, window.dilation - 1), 0), window.dilation)
+        return math.ceildiv(before, window.dilation), math.minimum(past, extent)
+
+    def _taps_by_row(
         self,
         ev: Evaluator,
-        points: list[list[Idx]],
-        names: list[tuple[int, int]],
-        masks: list[ir.Value | None],
+        tile: _Tile,
+        loops: list[tuple[int, Scalar]],
         position: dict[int, Idx],
         carried: Sequence[ir.Value],
     ) -> list[ir.Value]:
+        """All taps along the rows of a tile at a known position, each for the rows in which it is inside."""
+        (tap, taps), window = loops[0], self.row_window
+        assert window is not None and isinstance(taps, int) and isinstance(tile.row, int)
+        extent = self._source_extent(window)
+        assert isinstance(extent, int)
+        sums = dict(zip(tile.points, carried, strict=True))
+        for t in range(taps):
+            offset = t * window.dilation - window.low
+            rows = [r for r in {r for r, _ in tile.points} if 0 <= (tile.row + r) * window.stride + offset < extent]
+            part = tile.only(rows)
+            if rows:
+                at = {**position, tap: Idx(t)}
+                inner = self._reduce(ev.child(), part, loops[1:], at, [sums[k] for k in part.points])
+                sums.update(zip(part.points, inner, strict=True))
+        return list(sums.values())
+
+    def _is_inside(self, window: Window, row: Scalar, size: int) -> ir.Value:
+        """Are all taps of rows `row` … `row + size - 1` inside?"""
+        math, c = self.frame.math, self.frame.constants
+        first = math.mul(row, window.stride)
+        reach = math.add(first, (size - 1) * window.stride + 1)
+        taps = dict(self.reductions)[window.tap]
+        reach = math.sub(math.add(reach, math.mul(math.sub(taps, 1), window.dilation)), window.low)
+        after_start = arith.cmpi(arith.CmpIPredicate.sge, c.index(first), c.index(window.low))
+        before_end = arith.cmpi(arith.CmpIPredicate.sle, c.index(reach), c.index(self._source_extent(window)))
+        return arith.andi(after_start, before_end)
+
+    def _unpadded(self, ev: Evaluator, padding: Padding, coords: Sequence[Idx], guarded: int | None) -> ir.Value:
+        """The source of a padded operand at its coordinates `coords`; zero where dimension `guarded` is outside."""
+        inner = [ev.idx.add(at, Idx(-low)) for at, low in zip(coords, padding.low, strict=True)]
+        if guarded is None:
+            return ev.tensor(padding.source, inner)
+        c, at = self.frame.constants, inner[guarded]
+        limit = c.index(self.frame.extent(padding.source, guarded))
+        inside = arith.cmpi(arith.CmpIPredicate.ult, c.index(at.base), limit)
+        inner[guarded] = Idx(arith.select(inside, c.index(at.base), c.index(0)), level=at.level)
+        value = ev.splat(ev.tensor(padding.source, inner))
+        zero = ev.splat(c.get(padding.source.type.element_type, padding.value.value))
+        return arith.select(memory.splat(inside, self.s.lanes), value, zero)
+
+    # -- multiply-add -----------------------------------------------------------------------------------------------
+
+    def _multiply_add(
+        self, ev: Evaluator, tile: _Tile, position: dict[int, Idx], carried: Sequence[ir.Value]
+    ) -> list[ir.Value]:
         loaded: dict[tuple[int, int, int], ir.Value] = {}
         results = []
-        for (r, j), point, accumulator in zip(names, points, carried, strict=True):
+        for (name, point), accumulator in zip(tile.points.items(), carried, strict=True):
             dims = [position.get(d, Idx(0)) for d in range(self.rank)]
             for axis, dim in enumerate(self.order):
                 dims[dim] = point[axis]
-            scope = ev.child(mask=masks[j])
-            args = [self._operand(scope, i, r, j, dims, loaded) for i in range(2)]
+            scope = ev.child(mask=tile.masks[name[1]])
+            args = [self._operand(scope, tile, i, name, dims, loaded) for i in range(2)]
             if self.fma:
                 results.append(vector.FMAOp(scope.splat(args[0]), scope.splat(args[1]), accumulator).result)
             else:
@@ -302,15 +466,26 @@ class _Contraction:
         return results
 
     def _operand(
-        self, ev: Evaluator, i: int, r: int, j: int, dims: list[Idx], loaded: dict[tuple[int, int, int], ir.Value]
+        self,
+        ev: Evaluator,
+        tile: _Tile,
+        i: int,
+        name: tuple[int, int],
+        dims: list[Idx],
+        loaded: dict[tuple[int, int, int], ir.Value],
     ) -> ir.Value:
         """Input `i`, loaded once for all accumulators that share it."""
         exprs = operand_map(self.root, i).results
         rows = self.s.row_last >= 0 and any(mentions(e, self.order[self.s.row_last]) for e in exprs)
         columns = any(mentions(e, self.order[self.s.vector_dim]) for e in exprs)
-        key = (i, r if rows else -1, j if columns else -1)
+        key = (i, name[0] if rows else -1, name[1] if columns else -1)
         if key not in loaded:
-            value = ev.tensor(self.root.operands[i], [ev.idx.affine(e, dims) for e in exprs])
+            coords = [ev.idx.affine(e, dims) for e in exprs]
+            if i in self.padded:
+                guarded = self.row_window if tile.ends is _Ends.GUARDED else None
+                value = self._unpadded(ev, self.padded[i], coords, guarded.axis if guarded else None)
+            else:
+                value = ev.tensor(self.root.operands[i], coords)
             loaded[key] = ev.splat(value) if self.fma else value
         return loaded[key]
 

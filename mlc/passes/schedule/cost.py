@@ -210,14 +210,15 @@ def _unit_stride(root: ir.Operation, operand: int, dim: int) -> bool:
 def _packable(
     source: KernelSource, root: ir.Operation, operand: int, dim: int, constant_inputs: set[int], extent: Extent
 ) -> bool:
-    """Is the operand a weight that holds the vector dimension, read through a plain permutation?"""
+    """Is the operand a weight that holds the vector dimension, read through a permutation (and unit dimensions)?"""
     value = root.operands[operand]
     if defining_op(value) is not None or extent is None or extent == 1:
         return False
     number = list(source.block.arguments).index(value)
     exprs = list(operand_map(root, operand).results)
     plain = [e.position for e in exprs if isinstance(e, ir.AffineDimExpr)]
-    return number in constant_inputs and len(plain) == len(exprs) and dim in plain
+    fixed = sum(isinstance(e, ir.AffineConstantExpr) for e in exprs)
+    return number in constant_inputs and len(plain) + fixed == len(exprs) and dim in plain
 
 
 def _rows_flatten(
@@ -255,7 +256,7 @@ def _unroll(root: ir.Operation) -> int:
 
 
 def _row_block(shape: Sequence[Extent], axis: int, first: int, last: int, rows: int, panel: int) -> int:
-    """Row tiles per work item: as many as leave enough items."""
+    """Row tiles per work item: items of about one size, and enough of them."""
     extent = _known(shape[first : last + 1]) if first >= 0 else 1
     others = [e for i, e in enumerate(shape) if i != axis and not first <= i <= last]
     columns = shape[axis]
@@ -264,7 +265,6 @@ def _row_block(shape: Sequence[Extent], axis: int, first: int, last: int, rows: 
     if extent is None:
         return 8
     panels = 1 if columns is None else -(-columns // panel)
-    for block in (64, 32, 16, 8, 4, 2):
-        if panels * outer * -(-extent // (rows * block)) >= ITEMS_WANTED // 4:
-            return block
-    return 1
+    tiles = -(-extent // rows)
+    wanted = -(-ITEMS_WANTED // (4 * max(1, panels * outer)))
+    return max(1, min(64, -(-tiles // wanted)))

@@ -49,11 +49,14 @@ def _pack(kernel: ir.Operation, schedule: dict[str, int | str], launches: list[i
     operand, panel = int(schedule["packed_operand"]), int(schedule["panel"])
     argument = root.operands[operand]
     number = list(source.block.arguments).index(argument)
-    dims = [ir.AffineDimExpr(e).position for e in operand_map(root, operand).results]
+    exprs = list(operand_map(root, operand).results)
+    kept = [i for i, e in enumerate(exprs) if isinstance(e, ir.AffineDimExpr)]  # the others are unit dimensions
+    dims = [ir.AffineDimExpr(exprs[i]).position for i in kept]
+    shape = [argument.type.get_dim_size(i) for i in kept]
     out = [ir.AffineDimExpr(e).position for e in operand_map(root, 2).results]
     columns = out[int(schedule["vector_dim"])]
     order = _panel_order(root, dims, columns)
-    plan = _Packing(dims, columns, order, panel, list(argument.type.shape))
+    plan = _Packing(dims, columns, order, panel, shape)
     new_type = ir.RankedTensorType.get(plan.packed_shape, argument.type.element_type)
     _retype(source.func.operation, argument, number, new_type)
     maps = list(root.attributes["indexing_maps"])
@@ -106,6 +109,8 @@ class _Packing:
     def emit(self, weight: ir.Value) -> ir.Value:
         """The packed weight as `mlc` operations on `weight`."""
         element, rank = weight.type.element_type, len(self.shape)
+        if weight.type.rank != rank:
+            weight = m.reshape(weight, self.shape)
         padded = list(self.shape)
         padded[self.axis] = self.panels * self.panel
         if padded != self.shape:

@@ -46,6 +46,12 @@ def _windows(op: Lowering, positions: list[int], first_tap: int) -> list[ir.Affi
     return [window(p, first_tap + i, strides[i], dilations[i]) for i, p in enumerate(positions)]
 
 
+def _is_pointwise(op: Lowering, layout: Layout, filter_: ir.Value) -> bool:
+    """Has the window one tap and no padding? Then there is nothing to sum over it."""
+    extents = shape_of(filter_)[:-2] if layout.channels_last else shape_of(filter_)[2:]
+    return all(e == 1 for e in extents) and not any(op.ints("padding"))
+
+
 def _activation(layout: Layout, spatial: list[ir.AffineExpr], channel: list[ir.AffineExpr]) -> list[ir.AffineExpr]:
     """Exprs of an activation tensor from those of its parts."""
     return [dim(0), *spatial, *channel] if layout.channels_last else [dim(0), *channel, *spatial]
@@ -56,11 +62,17 @@ def _plain(
 ) -> ir.Value:
     """Iteration space: the result's dimensions, then taps and input channels (innermost when channels are last)."""
     rank, spatial = layout.rank, len(layout.spatial)
+    out = dim(layout.channel)
+    if _is_pointwise(op, layout, filter_):
+        strided = [dim(p) * s for p, s in zip(layout.spatial, op.ints("strides"), strict=True)]
+        first = [ir.AffineExpr.get_constant(0)] * spatial
+        weights = [*first, dim(rank), out] if layout.channels_last else [out, dim(rank), *first]
+        source = _activation(layout, strided, [dim(rank)])
+        return contraction(sizes, dims(rank), "p" * rank + "r", Source(value, source), Source(filter_, weights), result)
     first_tap = rank if layout.channels_last else rank + 1
     channel = dim(rank + spatial if layout.channels_last else rank)
     taps = [dim(first_tap + i) for i in range(spatial)]
     source = _activation(layout, _windows(op, layout.spatial, first_tap), [channel])
-    out = dim(layout.channel)
     weights = [*taps, channel, out] if layout.channels_last else [out, channel, *taps]
     iterators = "p" * rank + "r" * (spatial + 1)
     return contraction(sizes, dims(rank), iterators, Source(value, source), Source(filter_, weights), result)

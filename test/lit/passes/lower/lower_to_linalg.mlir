@@ -5,6 +5,8 @@
 // CHECK-DAG: #[[LHS:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>
 // CHECK-DAG: #[[RHS:.*]] = affine_map<(d0, d1, d2, d3) -> (d2, d3)>
 // CHECK-DAG: #[[WINDOW:.*]] = affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d1 * 2 + d4, d2 * 2 + d5, d6)>
+// CHECK-DAG: #[[PIXELS:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d4)>
+// CHECK-DAG: #[[ONE_TAP:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (0, 0, d4, d3)>
 // CHECK-DAG: #[[SLICE:.*]] = affine_map<(d0, d1) -> (d0, d1 * 2 + 1)>
 
 // Sizes come from the arguments, the bias is read through its map, splat constants are in the body.
@@ -39,6 +41,14 @@ func.func @matmul(%a: tensor<?x4x8xbf16>, %b: tensor<16x8xbf16>) -> tensor<?x4x1
 }
 
 // The padded input is explicit: a bounds test around the load.
+// A window of one tap is no dimension of the iteration space: rows and columns stay one contiguous range.
+// CHECK-LABEL: func.func @pointwise_conv
+// CHECK: linalg.generic {indexing_maps = [#[[PIXELS]], #[[ONE_TAP]], #{{.*}}], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
+func.func @pointwise_conv(%x: tensor<1x8x8x3xf32>, %w: tensor<1x1x3x4xf32>) -> tensor<1x8x8x4xf32> {
+  %0 = mlc.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, layout = "nhwc"} : tensor<1x8x8x3xf32>, tensor<1x1x3x4xf32> -> tensor<1x8x8x4xf32>
+  return %0 : tensor<1x8x8x4xf32>
+}
+
 // CHECK-LABEL: func.func @conv
 // CHECK: linalg.generic
 // CHECK: scf.if

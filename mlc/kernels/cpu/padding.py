@@ -1,0 +1,59 @@
+"""Windows over a padded operand: which taps of a contraction have something to read.
+
+A zero-padded operand adds nothing where a tap is outside of its source, so that the template leaves those taps out
+instead of reading a padded copy or guarding every access. Where a tap may leave the source in a dimension of the grid,
+the loop over the taps gets tighter bounds; along the rows of a register tile, tiles at the ends of a line leave taps
+out row by row. (As in other compilers a NaN or an infinity of the filter does not meet the zeros of the padding.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlc.kernels.common.padding import Padding
+
+
+@dataclass(frozen=True)
+class Window:
+    """`point * stride + tap * dilation - low`: the coordinate in the source, valid from 0 up to its extent.
+
+    `axis` is the padded dimension of the operand; `point` and `tap` are iteration dimensions of the contraction.
+    """
+
+    axis: int
+    point: int
+    stride: int
+    tap: int
+    dilation: int
+    low: int
+
+
+def windows_of(padding: Padding, exprs: Sequence[ir.AffineExpr], iterators: Sequence[str]) -> list[Window] | None:
+    """The padded dimensions of an operand with the map `exprs` as windows; None when one is indexed otherwise."""
+    found = []
+    for axis in padding.dims:
+        terms = _terms(exprs[axis])
+        points = [t for t in terms or [] if "reduction" not in iterators[t[0]]]
+        taps = [t for t in terms or [] if "reduction" in iterators[t[0]]]
+        if len(points) != 1 or len(taps) != 1 or points[0][1] < 1 or taps[0][1] < 1:
+            return None
+        found.append(Window(axis, *points[0], *taps[0], padding.low[axis]))
+    return found if len({w.tap for w in found}) == len(found) else None
+
+
+def _terms(expr: ir.AffineExpr) -> list[tuple[int, int]] | None:
+    """A sum of dimensions with constant factors, as (dimension, factor)."""
+    expr = expr.maybe_downcast() if type(expr) is ir.AffineExpr else expr
+    if isinstance(expr, ir.AffineDimExpr):
+        return [(expr.position, 1)]
+    if isinstance(expr, ir.AffineAddExpr):
+        a, b = _terms(expr.lhs), _terms(expr.rhs)
+        return None if a is None or b is None else a + b
+    if isinstance(expr, ir.AffineMulExpr):
+        base, factor = _terms(expr.lhs), expr.rhs.maybe_downcast()
+        if base is not None and isinstance(factor, ir.AffineConstantExpr):
+            return [(d, f * factor.value) for d, f in base]
+    return None

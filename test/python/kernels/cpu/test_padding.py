@@ -1,0 +1,69 @@
+"""Padded convolutions: taps in the padding are left out, whatever the position of a register tile on its line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+import mlc
+
+# channels, filters, height, width, window, pads (top, left, bottom, right), strides, dilations, groups
+CASES = {
+    "3x3": (16, 64, 14, 14, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 1),
+    "one tile a line": (16, 48, 7, 7, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 1),
+    "7x7 strided, 3 channels": (3, 64, 28, 28, (7, 7), (3, 3, 3, 3), (2, 2), (1, 1), 1),
+    "dilated": (8, 40, 15, 17, (3, 3), (2, 2, 2, 2), (1, 1), (2, 2), 1),
+    "every pad different": (8, 40, 15, 17, (3, 5), (0, 1, 2, 3), (2, 1), (1, 2), 1),
+    "depthwise": (32, 32, 14, 14, (3, 3), (1, 1, 1, 1), (2, 2), (1, 1), 32),
+    "grouped": (32, 64, 14, 14, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 4),
+    "one pixel": (8, 16, 1, 1, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 1),
+    "window larger than the image": (8, 16, 5, 2, (7, 7), (3, 3, 3, 3), (1, 1), (1, 1), 1),
+    "line of many tiles": (4, 24, 3, 500, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 1),
+    "1x1 over padding": (8, 24, 6, 5, (1, 1), (1, 1, 1, 1), (1, 1), (1, 1), 1),
+}
+Case = tuple[
+    int, int, int, int, Sequence[int], Sequence[int], Sequence[int], Sequence[int], int
+]  # as in the comment above
+
+
+def _model(case: Case, dynamic: bool) -> onnx.ModelProto:
+    channels, filters, height, width, window, pads, strides, dilations, groups = case
+    rng = np.random.default_rng(1)
+    filter_ = rng.standard_normal((filters, channels // groups, *window)).astype(np.float32)
+    bias = rng.standard_normal(filters).astype(np.float32)
+    extents = [1, channels, "h", "w"] if dynamic else [1, channels, height, width]
+    node = helper.make_node(
+        "Conv", ["x", "f", "b"], ["y"], pads=pads, strides=strides, dilations=dilations, group=groups
+    )
+    graph = helper.make_graph(
+        [node],
+        "padded",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, extents)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, filters, None, None])],
+        [numpy_helper.from_array(filter_, "f"), numpy_helper.from_array(bias, "b")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("name", CASES)
+def test_padded_convolution(tmp_path: Path, name: str, dynamic: bool) -> None:
+    case = CASES[name]
+    proto = _model(case, dynamic)
+    path = tmp_path / "model.onnx"
+    onnx.save(proto, path)
+    model = mlc.compile(path, output=tmp_path / "model.so")
+    reference = ReferenceEvaluator(proto)
+    sizes = [case[2:4]] if not dynamic else [case[2:4], (case[2] + 3, case[3] + 8)]
+    for height, width in sizes:
+        x = np.random.default_rng(2).standard_normal((1, case[0], height, width)).astype(np.float32)
+        [want] = reference.run(None, {"x": x})
+        [got] = model(x)
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=3e-6 * np.abs(want).max())
