@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
@@ -37,6 +37,9 @@ from mlc.targets.cpu import CpuTarget, resolve
 from mlc.weights import Store, registry
 from mlc.weights.safetensors import atomic_file
 
+if TYPE_CHECKING:
+    from mlc.inspect.collect import Report
+
 EMBEDDED_LIMIT = 256 << 20  # bytes of weights; more go to a file of their own
 # One compilation at a time may use the store of a model: passes find it by its key.
 _LOCKS: dict[str, threading.Lock] = {}
@@ -51,6 +54,8 @@ class Compilation:
         self.context = ir.Context()
         self.title = ""
         self.written: list[Path] = []
+        self.findings: Report | None = None
+        self._seconds: dict[str, float] = {}
         self.module: ir.Module
         self.store: Store
         self.target: CpuTarget
@@ -71,9 +76,9 @@ class Compilation:
             with lock:
                 registry.register(self.store)
                 try:
-                    if self.options.verify:
-                        return self._verified(output)
-                    return self._phases(done, output)
+                    path = self._verified(output) if self.options.verify else self._phases(done, output)
+                    self._write_report()
+                    return path
                 except InternalError as error:
                     if done is not None:
                         blame_stage(Path(source), done, error)
@@ -107,6 +112,8 @@ class Compilation:
             raise FileNotFoundError(f"the folder '{output.parent}' of the output file does not exist")
         if output.is_dir() and self.options.emit not in FOLDERS:
             raise IsADirectoryError(f"the output '{output}' is a folder")
+        if self.options.report is not None and not self.options.report.parent.is_dir():
+            raise FileNotFoundError(f"the folder '{self.options.report.parent}' of the report does not exist")
         if output.exists():
             if not (output.is_file() or output.is_dir()):
                 raise OSError(f"the output '{output}' is neither a file nor a folder")
@@ -193,8 +200,11 @@ class Compilation:
         done = said or wanted
         if not done:
             raise UsageError(f"'{path}' does not say which phase it has completed; say it with --from")
-        if done not in self.options.phases:
+        phases = self.options.phases
+        if done not in phases:
             raise UsageError(f"'{path}' has completed '{done}', which is no phase of target '{self.options.target}'")
+        if self.options.report is not None and phases.index(done) > phases.index("schedule"):
+            raise UsageError(f"a report is about phase 'schedule', which '{path}' is beyond: go on from an earlier one")
         return done
 
     def _resolve_target(self) -> None:
@@ -246,6 +256,8 @@ class Compilation:
         gpu = self.gpu
         phases = cuda_pipeline.phases(gpu, self.target) if gpu else cpu_pipeline.phases(self.target, self.precision)
         first = 0 if done is None else self.options.phases.index(done) + 1
+        if done == "schedule" and self.options.report is not None:
+            self._collect()
         for number, (name, passes) in enumerate(phases):
             if number < first:
                 continue
@@ -260,6 +272,8 @@ class Compilation:
                     self._run_passes(name, passes)
             self.module.operation.attributes["mlc.phase"] = ir.StringAttr.get(name)
             self._dump(number, name)
+            if name == "schedule" and self.options.report is not None:
+                self._collect()
             if self.options.verify_each:
                 self._verify(name)
             if self.options.emit == name:
@@ -446,9 +460,28 @@ class Compilation:
         self.written = [folder]
         return folder
 
+    # --- The report -------------------------------------------------------------------------------------------
+
+    def _collect(self) -> None:
+        from mlc.inspect.collect import collect
+
+        self.findings = collect(self.module, Path(self.title).name)
+
+    def _write_report(self) -> None:
+        if self.findings is None or self.options.report is None:
+            return
+        from mlc.inspect.report import write_report
+
+        self.findings.weight_bytes = module_attribute(self.module, "mlc.weight_bytes", 0)
+        self.findings.arena = module_attribute(self.module, "mlc.memory", {})
+        self.findings.stages = self._seconds
+        write_report(self.findings, self.options.report)
+        self.written.append(self.options.report)
+
     # --- Progress ---------------------------------------------------------------------------------------------
 
     def _report(self, stage: str, done: int, total: int, seconds: float) -> None:
+        self._seconds[stage] = seconds
         if self._progress is not None:
             self._progress(stage, done, total, seconds)
 

@@ -86,6 +86,8 @@ class Options:
             self._choice("opt_level", (0, 1, 2, 3))
         if self.jobs is not None and self.jobs < 1:
             raise UsageError("jobs must be at least 1")
+        if self.report is not None and "schedule" in self.stages[self.stages.index(self.emit) + 1 :]:
+            raise UsageError(f"a report is about phase 'schedule', which a compilation to '{self.emit}' does not reach")
         if self.verify < 0:
             raise UsageError("verify must be at least 1, or 0 not to verify")
         if self.verify and (self.emit != "library" or self.from_phase is not None):

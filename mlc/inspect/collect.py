@@ -1,0 +1,235 @@
+"""What the IR after `schedule` says about a model, as plain data: kernels with their templates, schedules, source
+nodes and work; refused fusions; warnings.
+
+Work is counted at one set of extents: a named dimension has its lowest extent, but at least 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from mlir import ir
+
+from mlc import __version__
+from mlc.dims import DimAnalysis
+from mlc.inspect.extents import Extents, named
+from mlc.interp.dtypes import numpy_dtype
+from mlc.interp.from_ir import result_type
+from mlc.kernels.common.analysis import is_contraction, reachable
+from mlc.kernels.common.evaluate import operand_map
+from mlc.kernels.common.frame import KernelSource, kernel_source
+from mlc.passes.host.nodes import node_names
+
+GENERIC = "loops"
+"""The template that takes any kernel."""
+
+_COUNTED = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "arith.maximumf", "arith.minimumf")
+_INTEGER = ("arith.addi", "arith.subi", "arith.muli", "arith.divsi", "arith.divui")
+
+
+@dataclass
+class KernelReport:
+    """One kernel. `shapes` are those of its first launch; `flops` and `bytes` (of all its tensors) are for one launch,
+    None where the data decide them.
+    """
+
+    name: str
+    template: str
+    schedule: dict[str, Any]
+    nodes: list[str] = field(default_factory=list)
+    launches: int = 0
+    shapes: list[str] = field(default_factory=list)
+    flops: int | None = None
+    bytes: int | None = None
+    contraction: bool = False
+
+
+@dataclass
+class Report:
+    """All that is known about a compilation."""
+
+    model: str
+    compiler: str
+    target: str
+    extents: dict[str, int]
+    kernels: list[KernelReport]
+    refusals: list[dict[str, str]]
+    warnings: list[str]
+    weight_bytes: int = 0
+    arena: dict[str, str] = field(default_factory=dict)
+    stages: dict[str, float] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, Any]:
+        """The report as JSON data."""
+        return asdict(self)
+
+
+def collect(module: ir.Module, model: str) -> Report:
+    """The report of a module that has completed `schedule`."""
+    attributes = module.operation.attributes
+    target = ir.StringAttr(attributes["mlc.target"]).value if "mlc.target" in attributes else ""
+    kernels: dict[str, tuple[KernelReport, KernelSource]] = {}
+    functions = []
+    for child in (c.operation for c in module.body.operations):
+        if "mlc.kernel" in child.attributes:
+            name = ir.StringAttr(child.attributes["sym_name"]).value
+            kernels[name] = _kernel(name, child)
+        elif child.name == "func.func":
+            functions.append(child)
+    extents: dict[str, int] = {}
+    refusals: list[dict[str, str]] = []
+    for function in functions:
+        analysis = DimAnalysis(function)
+        values = _reference(analysis, function)
+        extents |= values
+        for launch in _launches(function):
+            name = ir.FlatSymbolRefAttr(launch.attributes["kernel"]).value
+            _count_launch(*kernels[name], launch, named(analysis, values))
+            refusals += _refusals(name, launch)
+    rows = [report for report, _ in kernels.values()]
+    return Report(model, f"mlc {__version__}", target, extents, rows, refusals, list(_warnings(rows)))
+
+
+def _plain(attribute: ir.Attribute) -> Any:
+    if isinstance(attribute, ir.DictAttr):
+        return {named_attr.name: _plain(named_attr.attr) for named_attr in attribute}
+    if isinstance(attribute, (ir.ArrayAttr, ir.DenseI64ArrayAttr)):
+        return [_plain(a) if isinstance(a, ir.Attribute) else a for a in attribute]
+    return getattr(attribute, "value", str(attribute))
+
+
+def _kernel(name: str, module: ir.Operation) -> tuple[KernelReport, KernelSource]:
+    schedule: dict[str, Any] = {}
+    if "mlc.schedule" in module.attributes:
+        alternatives = _plain(module.attributes["mlc.schedule"])
+        schedule = dict(alternatives[-1]) if alternatives else {}
+    source = kernel_source(module)
+    contraction = any(is_contraction(op) for op in reachable(source.results))
+    template = str(schedule.pop("template", ""))
+    return KernelReport(name, template, schedule, contraction=contraction), source
+
+
+def _reference(analysis: DimAnalysis, function: ir.Operation) -> dict[str, int]:
+    """The extents at which work is counted, of every named dimension."""
+    values = {}
+    for argument in ir.ArrayAttr(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else []:
+        described = ir.DictAttr(argument)
+        for name in _plain(described["mlc.dims"]) if "mlc.dims" in described else []:
+            if name in analysis.symbol_names:
+                symbol = ir.AffineSymbolExpr.get(analysis.symbol_names.index(name), function.context)
+                low, _ = analysis.known_range(symbol)
+                multiple = max(analysis.known_multiple(symbol), 1)
+                values[name] = max(-(-(low or 1) // multiple), 1) * multiple
+    return values
+
+
+def _launches(function: ir.Operation) -> Iterator[ir.Operation]:
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "mlc.launch":
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    function.walk(visit)
+    return iter(found)
+
+
+def _count_launch(report: KernelReport, source: KernelSource, launch: ir.Operation, extents: Extents) -> None:
+    report.launches += 1
+    report.nodes += [n for n in _all_nodes(source, launch) if n not in report.nodes]
+    if report.launches > 1:
+        return
+    arguments = list(source.block.arguments)
+    given: dict[int, list[int | None]] = {}
+    total: int | None = 0
+    for number, value in enumerate(launch.operands):
+        if not isinstance(value.type, ir.RankedTensorType):
+            given[number] = [extents.index(value)]
+            continue
+        shape = extents.shape(value)
+        given[number] = shape
+        kind = result_type(value.type)
+        report.shapes.append(f"{kind.dtype}[{','.join('?' if n is None else str(n) for n in shape)}]")
+        size = _product(shape)
+        if size is None or total is None:
+            total = None
+        else:
+            total += size * (1 if kind.dtype == "i1" else numpy_dtype(kind.dtype).itemsize)
+    report.bytes = total
+    analysis = DimAnalysis(source.func)
+    positions = {argument: number for number, argument in enumerate(arguments)}
+
+    def lookup(position: int) -> int | None:
+        found = analysis.source_of(position)
+        if found is None or found[0] not in positions:
+            return None
+        shape = given.get(positions[found[0]], [])
+        at = found[1] or 0
+        return shape[at] if at < len(shape) else None
+
+    report.flops = _flops(source, Extents(analysis, lookup))
+
+
+def _all_nodes(source: KernelSource, launch: ir.Operation) -> list[str]:
+    """The launch's nodes, then those of what is fused into the kernel."""
+    names = node_names(launch.location)
+    for op in source.block.operations:
+        if op.operation.name.startswith(("linalg.generic", "mlc.")):
+            names += node_names(op.operation.location)
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def _flops(source: KernelSource, extents: Extents) -> int | None:
+    """Arithmetic of all generics of a kernel: iterations times operations of the body (a function counts as one)."""
+    total = 0
+    for view in source.block.operations:
+        op = view.operation
+        if op.name != "linalg.generic":
+            continue
+        body = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
+        count = sum(name in _COUNTED or name.startswith("math.") for name in body)
+        if is_contraction(op):
+            count += sum(name in _INTEGER for name in body)
+        if not count:
+            continue
+        iterations = _product(_iterations(op, extents))
+        if iterations is None:
+            return None
+        total += count * iterations
+    return total
+
+
+def _iterations(op: ir.Operation, extents: Extents) -> list[int | None]:
+    """The extents of a generic's loops."""
+    loops: list[int | None] = [None] * len(op.attributes["iterator_types"])
+    for number, operand in enumerate(op.operands):
+        if not isinstance(operand.type, ir.RankedTensorType):
+            continue
+        shape = extents.shape(operand)
+        for expr, extent in zip(operand_map(op, number).results, shape, strict=True):
+            if isinstance(expr, ir.AffineDimExpr) and loops[expr.position] is None:
+                loops[expr.position] = extent
+    return loops
+
+
+def _product(numbers: Sequence[int | None]) -> int | None:
+    known = [n for n in numbers if n is not None]
+    return math.prod(known) if len(known) == len(numbers) else None
+
+
+def _refusals(kernel: str, launch: ir.Operation) -> list[dict[str, str]]:
+    """What was not fused into a kernel, and why."""
+    if "mlc.refused" not in launch.attributes:
+        return []
+    return [{"kernel": kernel, **entry} for entry in _plain(launch.attributes["mlc.refused"])]
+
+
+def _warnings(kernels: Sequence[KernelReport]) -> Iterator[str]:
+    for kernel in kernels:
+        if kernel.contraction and kernel.template == GENERIC:
+            nodes = ", ".join(kernel.nodes[:3])
+            yield f"kernel {kernel.name} ({nodes}) is a contraction on the generic path: expect a fraction of the peak"
