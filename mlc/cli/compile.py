@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -64,23 +64,31 @@ def compile_command(
     from mlc.driver import SUFFIXES
 
     path = output or Path(f"{model.stem}{SUFFIXES.get(emit, '.mlir')}")
-    report, interrupts = reporter(verbose), Interrupts()
-    try:
-        options: dict[str, Any] = {
+
+    def options() -> dict[str, Any]:
+        _refuse(tune, calibrate)
+        return {
             "target": target, "cpu": cpu, "gpu": gpu, "emit": emit, "from_phase": from_phase, "dump_ir": dump_ir,
             "precision": precision, "weights": weights, "jobs": jobs, "opt_level": opt_level,
             "verify_each": verify_each, "verify": verify, "cache": not no_cache, "report": report_file,
             "reproducer": path.with_name(f"{path.stem}.reproducer.mlir"),
+            **_signature_options(inputs or [], dims or [], outputs),
         }  # fmt: skip
-        _refuse(tune, calibrate)
-        options |= _signature_options(inputs or [], dims or [], outputs)
+
+    _compile(model, path, options, reporter(verbose), verbose)
+
+
+def _compile(model: Path, output: Path, options: Callable[[], dict[str, Any]], report: Reporter, verbose: bool) -> None:
+    """Compiles, or ends the command with one message and the right code."""
+    interrupts = Interrupts()
+    try:
         with interrupts, report:
-            written = _run(model, path, options, report, interrupts)
+            written = _run(model, output, options(), report, interrupts)
         for file in written:
             report.finish(file)
     except KeyboardInterrupt:
         _fail(interrupts.message, interrupts.code)
-    except Exception as error:  # every failure ends here, with one message and the right code
+    except Exception as error:
         if interrupts.pending:
             _fail(interrupts.message, interrupts.code)
         if verbose:
