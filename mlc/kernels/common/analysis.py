@@ -158,14 +158,27 @@ def can_flatten(roots: Sequence[ir.Value], first: int, last: int) -> bool:
     return True
 
 
+def can_flatten_reduction(op: ir.Operation, first: int, last: int) -> bool:
+    """May iteration dimensions `first..last` of a reduction, all of them reduced, be walked as one?"""
+    members = list(range(first, last + 1))
+    inner = None if _reads_indices(op) else _operands_with(op, members, first)
+    if inner is None:
+        return False
+    return all(can_flatten([value], first - shift, last - shift) for value, shift in inner)
+
+
 def _group_operands(op: ir.Operation, group: list[int]) -> list[tuple[ir.Value, int]] | None:
     """Operands that hold the whole group, with the shift of its position; None when one holds a part of it."""
-    results = []
     out_map = operand_map(op, len(op.operands) - 1)
     if not all(isinstance(e, ir.AffineDimExpr) for e in out_map.results):
         return None
     order = [e.position for e in out_map.results]
-    members = [order[d] for d in group]
+    return _operands_with(op, [order[d] for d in group], group[0])
+
+
+def _operands_with(op: ir.Operation, members: list[int], first: int) -> list[tuple[ir.Value, int]] | None:
+    """Operands that hold all iteration dimensions `members`, with the shift of their position from `first`."""
+    results = []
     for i in range(len(op.operands) - len(op.results)):
         exprs = list(operand_map(op, i).results)
         touching = [p for p, e in enumerate(exprs) if any(_mentions(e, m) for m in members)]
@@ -174,7 +187,7 @@ def _group_operands(op: ir.Operation, group: list[int]) -> list[tuple[ir.Value, 
         plain = [e.position if isinstance(e, ir.AffineDimExpr) else -1 for e in exprs]
         if [plain[p] for p in touching] != members or touching != list(range(touching[0], touching[-1] + 1)):
             return None
-        results.append((op.operands[i], group[0] - touching[0]))
+        results.append((op.operands[i], first - touching[0]))
     return results
 
 

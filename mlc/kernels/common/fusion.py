@@ -67,6 +67,26 @@ def accepts_pointwise(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     return None if dims.is_permutation else "its elements would be computed more than once"
 
 
+def accepts_rows(role: Role, op: ir.Operation, dims: Dims) -> str | None:
+    """The rule of row kernels, which compute what they do not store anew in every pass over a row."""
+    if role == "producer" and is_expensive(op):
+        return "its functions would be computed in every pass over the row"
+    if role == "producer" and not dims.is_same_point:
+        return "its elements are not read along the rows"
+    return accepts_pointwise(role, op, dims)
+
+
+_CHEAP_MATH = ("math.absf", "math.absi", "math.fma", "math.copysign", "math.floor", "math.ceil", "math.trunc")
+
+
+def is_expensive(op: ir.Operation) -> bool:
+    """Does a generic compute a function that takes much longer than a load, or load at computed addresses?"""
+    if op.name != "linalg.generic":
+        return False
+    names = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
+    return any(n.startswith("math.") and n not in _CHEAP_MATH or n in ("tensor.extract", "scf.if") for n in names)
+
+
 def refuses_all(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     """The rule of templates that do one thing."""
     return f"the kernel of {dims.root.name} takes no other operation"

@@ -113,6 +113,7 @@ def reduce_at(ev: Evaluator, generic: ir.Operation, coords: Sequence[Idx]) -> li
     combine = combiner(generic)
     lanes = ev.frame.vector_lanes
     if all(c.uniform for c in coords) and along is not None and combine is not None and lanes > 1:
+        extents = _flattened(ev.frame, generic, extents, along)
         extent = extents[along]
         if not (isinstance(extent, int) and extent < 4):
             return [_horizontal(ev, generic, dims, extents, along, combine, inits[0], lanes)]
@@ -120,6 +121,19 @@ def reduce_at(ev: Evaluator, generic: ir.Operation, coords: Sequence[Idx]) -> li
     inner = ev.child(mask=ev.mask) if vectors else ev.child(lanes=1)
     starts = [ev.splat(v) for v in inits] if vectors else inits
     return _nest(inner, generic, dims, list(extents.items()), starts)
+
+
+def _flattened(frame: Frame, generic: ir.Operation, extents: dict[int, Scalar], along: int) -> dict[int, Scalar]:
+    """Extents with the dimensions that are contiguous with `along`, the last one, walked together with it; what is
+    left out has coordinate 0."""
+    from mlc.kernels.common.analysis import can_flatten_reduction
+
+    first = along
+    while first - 1 in extents and can_flatten_reduction(generic, first - 1, along):
+        first -= 1
+    with frame.prologue():
+        total = frame.math.product([extents[d] for d in range(first, along + 1)])
+    return {d: total if d == along else e for d, e in extents.items() if not first <= d < along}
 
 
 def _nest(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mlc.kernels.common.fusion import Accepts, accepts_pointwise, refuses_all
+from mlc.kernels.common.fusion import Accepts, accepts_pointwise, accepts_rows, refuses_all
 from mlc.kernels.cpu import contraction_fusion
 
 ACCEPTS: dict[str, Accepts] = {
     "contraction": contraction_fusion.accepts,
-    "rows": accepts_pointwise,
+    "rows": accepts_rows,
     "reduction": accepts_pointwise,
     "elementwise": accepts_pointwise,
     "opaque": refuses_all,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from mlc.kernels.common.fusion import Accepts, Dims, Role, accepts_pointwise, refuses_all
+from mlc.kernels.common.fusion import Accepts, Dims, Role, accepts_pointwise, accepts_rows, refuses_all
 
 
 def _contraction(role: Role, op: ir.Operation, dims: Dims) -> str | None:
@@ -16,7 +16,7 @@ def _contraction(role: Role, op: ir.Operation, dims: Dims) -> str | None:
 
 ACCEPTS: dict[str, Accepts] = {
     "contraction": _contraction,
-    "rows": accepts_pointwise,
+    "rows": accepts_rows,
     "reduction": accepts_pointwise,
     "elementwise": accepts_pointwise,
     "opaque": refuses_all,

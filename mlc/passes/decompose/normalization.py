@@ -79,20 +79,21 @@ def layer_norm(op: OpAdaptor, x: ir.Value) -> ir.Value:
 @decomposition("mlc.group_norm")
 @b.widened
 def group_norm(op: OpAdaptor, x: ir.Value) -> ir.Value:
-    """Over each group of channels of each sample. With one channel a group no reshape is needed."""
+    """Over each group of channels of each sample; scale and bias are applied before the groups are joined again, so
+    that the whole of it is one kernel over rows. With one channel a group no reshape is needed."""
     groups, rank = op.int("groups"), x.type.rank
-    scale, bias = (b.channelwise(b.cast(v, element(x)), rank) for v in op.operands[1:3])
+    scale, bias = (b.cast(v, element(x)) for v in op.operands[1:3])
     channels = x.type.shape[1]
     if channels == groups:
         result = normalized(x, list(range(2, rank)), op.float("epsilon"))
-    else:
-        if channels == DYNAMIC:
-            raise ValueError(f"{op.node}: group_norm needs a channel count that is known when compiling")
-        own = b.sizes(x)
-        split = b.reshape(x, [own[0], groups, channels // groups, *own[2:]])
-        result = normalized(split, list(range(2, rank + 1)), op.float("epsilon"))
-        result = b.reshape(result, own)
-    return b.add(b.mul(result, scale), bias)
+        return b.add(b.mul(result, b.channelwise(scale, rank)), b.channelwise(bias, rank))
+    if channels == DYNAMIC:
+        raise ValueError(f"{op.node}: group_norm needs a channel count that is known when compiling")
+    own = b.sizes(x)
+    split = b.reshape(x, [own[0], groups, channels // groups, *own[2:]])
+    result = normalized(split, list(range(2, rank + 1)), op.float("epsilon"))
+    scale, bias = (b.reshape(v, [1, groups, channels // groups] + [1] * (rank - 2)) for v in (scale, bias))
+    return b.reshape(b.add(b.mul(result, scale), bias), own)
 
 
 @decomposition("mlc.lrn")

@@ -17,7 +17,7 @@ from __future__ import annotations
 from mlir import ir
 
 from mlc.kernels.common.evaluate import is_reduction
-from mlc.kernels.common.fusion import Accepts, Dims, Role
+from mlc.kernels.common.fusion import Accepts, Dims, Role, is_expensive
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.cpu.accepts import ACCEPTS as CPU_ACCEPTS
 from mlc.kernels.nvidia.accepts import ACCEPTS as CUDA_ACCEPTS
@@ -130,6 +130,8 @@ class _Planner:
                 self._place_elementwise(n)
             elif op.name == "linalg.fill" and any(self._needs_memory(u) for u in graph.users[n]):
                 graph.new_cluster([n], "elementwise")
+        for cluster in [c for c, kind in graph.kinds.items() if kind == "rows"]:
+            self._lengthen_rows(cluster)
 
     def _root(self, n: int, kind: str) -> int:
         cluster = self.graph.new_cluster([n], kind)
@@ -224,6 +226,37 @@ class _Planner:
             if not is_identity(op, i) or is_reduction(op):
                 graph.inlined.update(members)
             graph.merge(other, cluster)
+
+    def _lengthen_rows(self, cluster: int) -> None:
+        """Take in the elementwise kernels that compute what a row kernel reads, whoever else reads it too."""
+        graph = self.graph
+        work = list(graph.members[cluster])
+        while work:
+            n = work.pop()
+            for i, value in enumerate(_inputs(graph.ops[n])):
+                producer = graph.producer(value)
+                other = None if producer is None else graph.cluster.get(producer)
+                if producer is None or other is None or other == cluster or graph.kinds[other] != "elementwise":
+                    continue
+                members = list(graph.members[other])
+                readers = {n, *members}
+                if not is_identity(graph.ops[n], i) or not self._is_domain_level(producer):
+                    self._refuse(cluster, "producer", producer, "its elements are not read along the rows")
+                elif not all(self._accepts_part(cluster, m, readers) for m in members):
+                    continue
+                elif not graph.legal([*members, *graph.members[cluster]]):
+                    self._refuse(cluster, "producer", producer, "the kernel also feeds what it reads")
+                else:
+                    graph.merge(other, cluster)
+                    work.extend(members)
+
+    def _accepts_part(self, cluster: int, n: int, readers: set[int]) -> bool:
+        """Does the template take operation `n` of a kernel that is to join: asked, unless it is inlined in there?"""
+        if n in self.graph.inlined and not is_expensive(self.graph.ops[n]):
+            return True
+        if not any(u in readers for u in self.graph.users[n]):
+            return True  # another result, at the points of the domain
+        return self._ask(cluster, "producer", n, *self._reader(n, readers))
 
     def _reader(self, n: int, among: set[int]) -> tuple[int, int]:
         """A user of operation `n` among `among`, and its operand; -1 when its body reads the result."""

@@ -25,24 +25,33 @@ def _row_rank(op: ir.Operation) -> int | None:
     return rank if len(plain) == len(out) and plain == list(range(rank)) else None
 
 
-def _is_prefix(op: ir.Operation, operand: int, rank: int) -> bool:
-    """Does the operand's map read only the first `rank` dimensions?"""
-    exprs = list(operand_map(op, operand).results)
-    positions = [e.position for e in exprs if isinstance(e, ir.AffineDimExpr)]
-    constants = sum(isinstance(e, ir.AffineConstantExpr) for e in exprs)
-    return len(positions) + constants == len(exprs) and all(p < rank for p in positions)
+RowDims = tuple[int | None, ...]
+"""For every dimension of a value per row, the row dimension that it lies along; None for an extent of 1."""
 
 
-def _is_unit_view(op: ir.Operation) -> bool:
-    """A view that only adds or removes unit dimensions."""
+def _row_dims_of_view(op: ir.Operation, source: RowDims) -> RowDims | None:
+    """The row dimensions of the result of a view that only adds or removes extents of 1; None for other views."""
     if op.name not in ("tensor.expand_shape", "tensor.collapse_shape"):
-        return False
-    wide = op.results[0] if op.name == "tensor.expand_shape" else op.operands[0]
-    for group in op.attributes["reassociation"]:
-        extents = [wide.type.is_dynamic_dim(a.value) or wide.type.get_dim_size(a.value) != 1 for a in group]
-        if sum(extents) > 1:
-            return False
-    return True
+        return None
+    expand = op.name == "tensor.expand_shape"
+    wide = op.results[0].type if expand else op.operands[0].type
+    result: list[int | None] = [None] * op.results[0].type.rank
+    for narrow, group in enumerate(op.attributes["reassociation"]):
+        dims = [a.value for a in group]
+        moving = [d for d in dims if wide.is_dynamic_dim(d) or wide.get_dim_size(d) != 1]
+        if len(moving) > 1:
+            return None
+        if expand and moving:
+            result[moving[0]] = source[narrow]
+        elif not expand:
+            result[narrow] = source[moving[0]] if moving else None
+    return tuple(result)
+
+
+def _extent(op: ir.Operation, dim: int) -> int | None:
+    """The extent of an iteration dimension of a generic with an identity output, when it is known."""
+    type_ = op.results[0].type
+    return None if type_.is_dynamic_dim(dim) else type_.get_dim_size(dim)
 
 
 class _Rows:
@@ -53,40 +62,85 @@ class _Rows:
         self.graph = graph
         self.rank = rank
         self.kinds = [str(t) for t in op.attributes["iterator_types"]]
-        self.row_values: set[ir.Value] = set(op.results)
-        self.full_values: set[ir.Value] = {op.operands[0]}
+        self.row_values: dict[ir.Value, RowDims] = {op.results[0]: tuple(range(rank))}
+        self.full_values = self._same_domain(op.operands[0])
         self.mine: set[ir.Value] = set(op.results)
         self.ops = [seed]
+        self.inside = {seed}
+        self.outside: set[int] = set()  # operations that depend on the rows and are not in the kernel
+
+    def _same_domain(self, value: ir.Value) -> set[ir.Value]:
+        """`value` and what it is computed from point by point."""
+        found, work = {value}, [value]
+        while work:
+            n = self.graph.producer(work.pop())
+            op = None if n is None else self.graph.ops[n]
+            if op is None or op.name != "linalg.generic" or not is_elementwise(op) or not has_identity_output(op):
+                continue
+            below = [v for i, v in enumerate(_inputs(op)) if is_identity(op, i) and v not in found]
+            found.update(below)
+            work.extend(below)
+        return found
 
     def grow(self) -> None:
         """Add the operations after the seed that stay within the rows."""
         for n in range(self.ops[0] + 1, len(self.graph.ops)):
             op = self.graph.ops[n]
-            if n in self.graph.cluster or not any(v in self.mine for v in op.operands):
+            returns = any(p in self.outside for p in self.graph.producers[n])
+            if not returns and not any(p in self.inside for p in self.graph.producers[n]):
                 continue
-            if _is_unit_view(op) and op.operands[0] in self.row_values or self._is_reduction(op) or self._is_row_op(op):
-                self._take(n, row=True)
-            elif self._is_full_op(op):
-                self._take(n, row=False)
+            if returns or n in self.graph.cluster or not self._grow_by(n, op):
+                self.outside.add(n)
 
-    def _take(self, n: int, row: bool) -> None:
+    def _grow_by(self, n: int, op: ir.Operation) -> bool:
+        """Take operation `n`, which reads the rows and nothing that others make of them, if it stays within them."""
+        dims = self._row_dims(op)
+        if dims is not None:
+            self.row_values.update(dict.fromkeys(op.results, dims))
+        elif self._is_full_op(op):
+            self.full_values.update(op.results)
+        else:
+            return False
+        self._take(n)
+        return True
+
+    def _take(self, n: int) -> None:
         self.ops.append(n)
-        results = self.graph.ops[n].results
-        self.mine.update(results)
-        (self.row_values if row else self.full_values).update(results)
+        self.inside.add(n)
+        self.mine.update(self.graph.ops[n].results)
+
+    def _row_dims(self, op: ir.Operation) -> RowDims | None:
+        """What the dimensions of the result of a reduction, or of an operation on values per row, lie along."""
+        if op.operands[0] in self.row_values and op.name.startswith("tensor."):
+            return _row_dims_of_view(op, self.row_values[op.operands[0]])
+        if self._is_reduction(op):
+            return tuple(range(self.rank))
+        if not is_elementwise(op) or op.name != "linalg.generic" or not has_identity_output(op):
+            return None
+        if any(v in self.full_values for v in _inputs(op)) or not self._captures_nothing(op):
+            return None
+        found: list[int | None] = [None] * len(op.attributes["iterator_types"])
+        for i, value in enumerate(_inputs(op)):
+            if value in self.row_values and not self._match(op, i, found):
+                return None
+        ones = [d for d, row in enumerate(found) if row is None]
+        return tuple(found) if all(_extent(op, d) == 1 for d in ones) else None
+
+    def _match(self, op: ir.Operation, operand: int, found: list[int | None]) -> bool:
+        """Extend `found`, the row dimensions of the iteration dimensions of `op`, by what operand `operand` says."""
+        dims = self.row_values[op.operands[operand]]
+        for expr, row in zip(operand_map(op, operand).results, dims, strict=True):
+            if not isinstance(expr, ir.AffineDimExpr):
+                continue  # a constant: the extent is 1
+            if row is not None and found[expr.position] not in (None, row):
+                return False
+            found[expr.position] = row if row is not None else found[expr.position]
+        return True
 
     def _is_reduction(self, op: ir.Operation) -> bool:
         if _row_rank(op) != self.rank or [str(t) for t in op.attributes["iterator_types"]] != self.kinds:
             return False
         return op.operands[0] in self.full_values and self._operands_fit(op)
-
-    def _is_row_op(self, op: ir.Operation) -> bool:
-        if not is_elementwise(op) or op.name != "linalg.generic" or not has_identity_output(op):
-            return False
-        inputs = _inputs(op)
-        if any(v in self.full_values for v in inputs) or not self._operands_fit(op):
-            return False
-        return any(v in self.row_values and is_identity(op, i) for i, v in enumerate(inputs))
 
     def _is_full_op(self, op: ir.Operation) -> bool:
         if not is_elementwise(op) or op.name != "linalg.generic" or not has_identity_output(op):
@@ -97,16 +151,24 @@ class _Rows:
     def _operands_fit(self, op: ir.Operation) -> bool:
         """Row values are read along their row, values of the full domain at the same point."""
         for i, value in enumerate(_inputs(op)):
-            if value in self.row_values and not _is_prefix(op, i, self.rank):
+            if value in self.row_values and not self._along_rows(op, i):
                 return False
             if value in self.full_values and value in self.mine and not is_identity(op, i):
                 return False
+        return self._captures_nothing(op)
+
+    def _along_rows(self, op: ir.Operation, operand: int) -> bool:
+        dims = self.row_values[op.operands[operand]]
+        pairs = zip(operand_map(op, operand).results, dims, strict=True)
+        return all(row is None or not isinstance(e, ir.AffineDimExpr) or e.position == row for e, row in pairs)
+
+    def _captures_nothing(self, op: ir.Operation) -> bool:
         operands = list(op.operands)
         return not any(v in self.mine for v in captured(op) if v not in operands)
 
     def accept(self) -> bool:
         """Are the escaping values all over the full domain, and is the set one legal kernel?"""
-        inside = set(self.ops)
+        inside = self.inside
         escaping = [n for n in self.ops if any(u not in inside for u in self.graph.users[n])]
         if not escaping or any(r in self.row_values for n in escaping for r in self.graph.ops[n].results):
             return False
