@@ -46,7 +46,8 @@ def phases(target: CpuTarget, precision: str = "fp32") -> list[Phase]:
         (
             "schedule",
             [
-                f"mlc-assign-schedules{{vector-bits={target.vector_bits} vector-registers={target.vector_registers}}}",
+                f"mlc-assign-schedules{{vector-bits={target.vector_bits} vector-registers={target.vector_registers}"
+                f" bf16-dot={str(target.bf16_dot).lower()}}}",
                 "mlc-pack-weights",
                 "mlc-hoist-weights",
                 "func.func(canonicalize,cse)",

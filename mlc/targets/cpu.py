@@ -52,6 +52,11 @@ class CpuTarget:
         """How many vector registers there are."""
         return 32 if self.vector_bits == 512 else 16
 
+    @property
+    def bf16_dot(self) -> bool:
+        """Is there an instruction that sums products of pairs of bf16 (`vdpbf16ps`)?"""
+        return "+avx512bf16" in self.required.split(",")
+
 
 def known_names() -> list[str]:
     """What `resolve` accepts."""

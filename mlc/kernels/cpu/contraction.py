@@ -76,7 +76,7 @@ def find_contraction(source: KernelSource) -> ir.Operation:
 
 def expand(source: KernelSource, schedule: ContractionSchedule) -> list[Frame]:
     """The memref function and the grid function of `source`."""
-    return [_Contraction(source, schedule).emit(), _emit_grid(source, schedule)]
+    return [Contraction(source, schedule).emit(), emit_grid(source, schedule)]
 
 
 def _outer_dims(rank: int, s: ContractionSchedule) -> list[int]:
@@ -91,7 +91,7 @@ def _items(frame: Frame, shape: list[Scalar], s: ContractionSchedule) -> list[Sc
     return [math.ceildiv(shape[s.vector_dim], s.panel), *outer, math.ceildiv(rows, s.row_block)]
 
 
-def _emit_grid(source: KernelSource, schedule: ContractionSchedule) -> Frame:
+def emit_grid(source: KernelSource, schedule: ContractionSchedule) -> Frame:
     frame = Frame(source, grid=True)
     with frame.body():
         shape = frame.buffers[source.destinations[0]].shape
@@ -99,7 +99,7 @@ def _emit_grid(source: KernelSource, schedule: ContractionSchedule) -> Frame:
     return frame
 
 
-class _Ends(enum.Enum):
+class Ends(enum.Enum):
     """How the rows of a register tile meet the padding at the ends of their line."""
 
     INSIDE = "every tap of every row is inside"
@@ -111,28 +111,28 @@ _KNOWN_TAPS = 48  # taps of tiles at known positions that are written out, per k
 
 
 @dataclass(frozen=True)
-class _Tile:
+class Tile:
     """A register tile: the output coordinates of its accumulators, by (row, vector)."""
 
     row: Scalar
     points: dict[tuple[int, int], list[Idx]]
     masks: list[ir.Value | None]
-    ends: _Ends
+    ends: Ends
 
-    def only(self, rows: Sequence[int]) -> _Tile:
+    def only(self, rows: Sequence[int]) -> Tile:
         """The accumulators of `rows`."""
         return replace(self, points={k: v for k, v in self.points.items() if k[0] in rows})
 
 
-_EmitTile = Callable[[Scalar, int, _Ends], None]
+_EmitTile = Callable[[Scalar, int, Ends], None]
 
 
 def _emit_inside(tile: _EmitTile, size: int, variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-    tile(variable, size, _Ends.INSIDE)
+    tile(variable, size, Ends.INSIDE)
     return []
 
 
-class _Contraction:
+class Contraction:
     def __init__(self, source: KernelSource, schedule: ContractionSchedule) -> None:
         self.source = source
         self.s = schedule
@@ -256,7 +256,7 @@ class _Contraction:
                 assert isinstance(position, int)
                 self._line(tile, position, size, ends)
             elif count == 1 and self.row_window is None:
-                tile(position, size, _Ends.INSIDE)
+                tile(position, size, Ends.INSIDE)
             else:
                 self._tile_loop(tile, position, end, size)
             position = end
@@ -287,19 +287,19 @@ class _Contraction:
                 for_loop(self.frame, low, high, size, [], emit)
                 i += run
             else:
-                tile(start + i * size, size, _Ends.KNOWN)
+                tile(start + i * size, size, Ends.KNOWN)
                 i += 1
 
     def _tile_loop(self, tile: _EmitTile, low: Scalar, high: Scalar, size: int) -> None:
         def body(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             if self.row_window is None:
-                tile(variable, size, _Ends.INSIDE)
+                tile(variable, size, Ends.INSIDE)
             else:
                 inside = self._is_inside(self.row_window, variable, size)
                 if_then(
                     inside,
-                    lambda: tile(variable, size, _Ends.INSIDE),
-                    lambda: tile(variable, size, _Ends.GUARDED),
+                    lambda: tile(variable, size, Ends.INSIDE),
+                    lambda: tile(variable, size, Ends.GUARDED),
                 )
             return []
 
@@ -308,7 +308,7 @@ class _Contraction:
     # -- one register tile ------------------------------------------------------------------------------------------
 
     def _tile_emitter(self, point: list[Idx], columns: list[Idx], mask: ir.Value | None) -> _EmitTile:
-        def emit(row: Scalar, size: int, ends: _Ends) -> None:
+        def emit(row: Scalar, size: int, ends: Ends) -> None:
             rows = [Idx(self.frame.math.add(row, r), level=2) for r in range(size)]
             ev = Evaluator(self.frame, self.s.lanes)
             points = {(r, j): self._point(point, rows[r], columns[j]) for r in range(size) for j in range(len(columns))}
@@ -317,7 +317,7 @@ class _Contraction:
             start = [
                 ev.child(mask=masks[j]).splat(ev.child(mask=masks[j]).tensor(init, points[r, j])) for r, j in points
             ]
-            sums = self._reduce(ev, _Tile(row, points, masks, ends), self.reductions, {}, start)
+            sums = self._reduce(ev, Tile(row, points, masks, ends), self.reductions, {}, start)
             self._epilogue(ev, points, masks, dict(zip(points, sums, strict=True)))
 
         return emit
@@ -332,7 +332,7 @@ class _Contraction:
     def _reduce(
         self,
         ev: Evaluator,
-        tile: _Tile,
+        tile: Tile,
         loops: list[tuple[int, Scalar]],
         position: dict[int, Idx],
         carried: Sequence[ir.Value],
@@ -341,7 +341,7 @@ class _Contraction:
         if not loops:
             return self._multiply_add(ev, tile, position, carried)
         dim, extent = loops[0]
-        if self.row_window is not None and dim == self.row_window.tap and tile.ends is _Ends.KNOWN:
+        if self.row_window is not None and dim == self.row_window.tap and tile.ends is Ends.KNOWN:
             return self._taps_by_row(ev, tile, loops, position, carried)
         low, high = self._taps(tile, dim, extent)
         if (low, high) == (0, 1):
@@ -387,7 +387,7 @@ class _Contraction:
         """Extent, along a window, of the tensor without padding."""
         return self.frame.extent(next(iter(self.padded.values())).source, window.axis)
 
-    def _taps(self, tile: _Tile, tap: int, extent: Scalar) -> tuple[Scalar, Scalar]:
+    def _taps(self, tile: Tile, tap: int, extent: Scalar) -> tuple[Scalar, Scalar]:
         """The first tap of a window over a dimension of the grid that is inside, and the end of those that are."""
         if tap not in self.outer_windows:
             return 0, extent
@@ -401,7 +401,7 @@ class _Contraction:
     def _taps_by_row(
         self,
         ev: Evaluator,
-        tile: _Tile,
+        tile: Tile,
         loops: list[tuple[int, Scalar]],
         position: dict[int, Idx],
         carried: Sequence[ir.Value],
@@ -433,23 +433,33 @@ class _Contraction:
         before_end = arith.cmpi(arith.CmpIPredicate.sle, c.index(reach), c.index(self._source_extent(window)))
         return arith.andi(after_start, before_end)
 
-    def _unpadded(self, ev: Evaluator, padding: Padding, coords: Sequence[Idx], guarded: int | None) -> ir.Value:
-        """The source of a padded operand at its coordinates `coords`; zero where dimension `guarded` is outside."""
+    def _unpadded(self, ev: Evaluator, tile: Tile, padding: Padding, coords: Sequence[Idx]) -> ir.Value:
+        """The value of a padded operand at its coordinates `coords`."""
+        inner, inside = self._in_source(ev, tile, padding, coords)
+        value = ev.tensor(padding.source, inner)
+        if inside is None:
+            return value
+        zero = ev.splat(self.frame.constants.get(padding.source.type.element_type, padding.value.value))
+        return arith.select(memory.splat(inside, self.s.lanes), ev.splat(value), zero)
+
+    def _in_source(
+        self, ev: Evaluator, tile: Tile, padding: Padding, coords: Sequence[Idx]
+    ) -> tuple[list[Idx], ir.Value | None]:
+        """Coordinates in the source of a padded operand, and whether they are inside where that is not certain."""
         inner = [ev.idx.add(at, Idx(-low)) for at, low in zip(coords, padding.low, strict=True)]
-        if guarded is None:
-            return ev.tensor(padding.source, inner)
-        c, at = self.frame.constants, inner[guarded]
+        if self.row_window is None or tile.ends is not Ends.GUARDED:
+            return inner, None
+        c, guarded = self.frame.constants, self.row_window.axis
+        at = inner[guarded]
         limit = c.index(self.frame.extent(padding.source, guarded))
         inside = arith.cmpi(arith.CmpIPredicate.ult, c.index(at.base), limit)
         inner[guarded] = Idx(arith.select(inside, c.index(at.base), c.index(0)), level=at.level)
-        value = ev.splat(ev.tensor(padding.source, inner))
-        zero = ev.splat(c.get(padding.source.type.element_type, padding.value.value))
-        return arith.select(memory.splat(inside, self.s.lanes), value, zero)
+        return inner, inside
 
     # -- multiply-add -----------------------------------------------------------------------------------------------
 
     def _multiply_add(
-        self, ev: Evaluator, tile: _Tile, position: dict[int, Idx], carried: Sequence[ir.Value]
+        self, ev: Evaluator, tile: Tile, position: dict[int, Idx], carried: Sequence[ir.Value]
     ) -> list[ir.Value]:
         loaded: dict[tuple[int, int, int], ir.Value] = {}
         results = []
@@ -468,7 +478,7 @@ class _Contraction:
     def _operand(
         self,
         ev: Evaluator,
-        tile: _Tile,
+        tile: Tile,
         i: int,
         name: tuple[int, int],
         dims: list[Idx],
@@ -482,8 +492,7 @@ class _Contraction:
         if key not in loaded:
             coords = [ev.idx.affine(e, dims) for e in exprs]
             if i in self.padded:
-                guarded = self.row_window if tile.ends is _Ends.GUARDED else None
-                value = self._unpadded(ev, self.padded[i], coords, guarded.axis if guarded else None)
+                value = self._unpadded(ev, tile, self.padded[i], coords)
             else:
                 value = ev.tensor(self.root.operands[i], coords)
             loaded[key] = ev.splat(value) if self.fma else value

@@ -25,10 +25,12 @@ class AssignSchedules(Pass):
 
     vector_bits: int = 512
     vector_registers: int = 32
+    bf16_dot: bool = False
+    "the target has an instruction that sums products of pairs of bf16"
 
     def run(self, root: ir.OpView) -> None:
         module = root.operation
-        unit = VectorUnit(self.vector_bits, self.vector_registers)
+        unit = VectorUnit(self.vector_bits, self.vector_registers, self.bf16_dot)
         launches = collect_launches(module)
         for view in module.regions[0].blocks[0].operations:
             op = view.operation

@@ -11,6 +11,7 @@ from mlc.kernels.common.analysis import can_flatten, is_contraction, mentions, r
 from mlc.kernels.common.evaluate import is_reduction, operand_map
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.reduce import combiner, lane_dim
+from mlc.passes.schedule.pairs import as_dot_product
 
 Extent = int | None  # None: known at run time only
 
@@ -24,6 +25,7 @@ class VectorUnit:
 
     bits: int
     registers: int
+    bf16_dot: bool = False  # has an instruction that sums products of pairs of bf16
 
     def lanes(self, element: ir.Type) -> int:
         """Lanes for computing on `element`: 32-bit lanes, 64-bit ones for f64."""
@@ -186,7 +188,7 @@ def _contraction(
     if packed:
         schedule["packed_operand"] = operand
         schedule["panel"] = panel
-    return schedule
+    return as_dot_product(root, operand, schedule, unit.bf16_dot) or schedule
 
 
 def _row_size(shape: Sequence[Extent], axis: int) -> int:

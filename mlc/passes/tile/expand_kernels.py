@@ -17,7 +17,7 @@ from typing import Any
 from mlir import ir
 
 from mlc.kernels.common.frame import Frame, KernelSource, kernel_source
-from mlc.kernels.cpu import contraction, loops, nonzero, scan, scatter, select
+from mlc.kernels.cpu import contraction, dot_product, loops, nonzero, scan, scatter, select
 from mlc.passes.base import Pass
 from mlc.passes.schedule.assign_schedules import read_schedule
 
@@ -26,6 +26,7 @@ Template = tuple[type, Callable[[KernelSource, Any], list[Frame]]]
 TEMPLATES: dict[str, Template] = {
     "loops": (loops.LoopSchedule, loops.expand),
     "contraction": (contraction.ContractionSchedule, contraction.expand),
+    "dot_product": (dot_product.DotProductSchedule, dot_product.expand),
     "nonzero": (nonzero.NonzeroSchedule, nonzero.expand),
     "scan": (scan.ScanSchedule, scan.expand),
     "scatter_elements": (scatter.ScatterSchedule, scatter.expand),
@@ -38,7 +39,7 @@ TEMPLATES: dict[str, Template] = {
 class ExpandKernels(Pass):
     """Expand every kernel by the template that its schedule names."""
 
-    dialects = ("func", "memref", "vector", "scf", "arith", "math", "cf")
+    dialects = ("func", "memref", "vector", "scf", "arith", "math", "cf", "llvm")
 
     def run(self, root: ir.OpView) -> None:
         module = root.operation
