@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from mlc.cli import process
 from mlc.cli.interrupt import Interrupts
 
 if TYPE_CHECKING:
@@ -210,11 +211,14 @@ def parse_dim(text: str) -> tuple[str, tuple[int, int | None, int]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line (default: the process's); returns 0 (done), 1 (input or machine), 2 (usage), 3 (a bug of
-    ours), 130 (interrupted) or 143 (terminated).
+    ours), 130 (interrupted) or 143 (terminated). With the process's command line it ends the process instead.
     """
+    if arguments is None:
+        process.begin()
+        process.end(main(sys.argv[1:]))
     # The values of --verify and --tune are optional, which typer's options cannot say.
     alone = {"--verify": "--verify=3", "--tune": "--tune="}
-    words = [alone.get(word, word) for word in (sys.argv[1:] if arguments is None else arguments)]
+    words = [alone.get(word, word) for word in arguments]
     try:
         app(words, prog_name="mlc-compile")
     except SystemExit as stop:

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import hashlib
+import mmap
+import os
+import stat
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import BinaryIO, TypeAlias
 
 import numpy as np
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import external_data_helper, numpy_helper
 
+from mlc.frontends.onnx.detach import detach
 from mlc.frontends.report import ModelError, Problem
 
 Source: TypeAlias = Path | str | bytes | onnx.ModelProto
 _SIZE_LIMIT = 2**31 - 1
-_HASH_IN_THREAD = 1 << 20  # bytes
+_LARGE = 1 << 20  # bytes of a file that is mapped, and hashed in a thread
 
 
 @dataclass
 class Model:
     """A model that parsed: its proto, where it came from, and its content hash, which a thread works out meanwhile.
 
-    `serialized` is the message that the proto was parsed from, until the model has been checked.
+    `serialized` is the message to check, until the model has been checked. The initializers `detached` are in the file
+    that the model came from, and external data in the proto.
     """
 
     proto: onnx.ModelProto
@@ -33,6 +38,7 @@ class Model:
     folder: Path | None
     hashing: Future[str]
     serialized: bytes = field(repr=False)
+    detached: frozenset[str] = frozenset()
 
     @property
     def digest(self) -> str:
@@ -43,30 +49,55 @@ class Model:
 def load(source: Source) -> Model:
     """The model of `source`; raises `ModelError` for a file that is missing, truncated or no ONNX model."""
     if isinstance(source, onnx.ModelProto):
-        title, folder = source.graph.name or "model", None
         data = source.SerializeToString(deterministic=True)
-    elif isinstance(source, bytes):
-        data, title, folder = source, "model", None
-    else:
-        path = Path(source)
-        title, folder = str(source), path.parent
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise ModelError(title, [Problem(f"cannot be read: {error.strerror or error}")]) from error
-    hashing = _hashed(data)
-    proto = source if isinstance(source, onnx.ModelProto) else _parse(data, title)
-    return Model(proto, title, folder, hashing, data)
+        return Model(source, source.graph.name or "model", None, _hashed(data), data)
+    if isinstance(source, bytes):
+        return Model(_parse(source, "model"), "model", None, _hashed(source), source)
+    path, title = Path(source), str(source)
+    try:
+        with path.open("rb") as file:
+            mapped = _mapped(file, path)
+            data = b"" if mapped else file.read()
+    except OSError as error:
+        raise ModelError(title, [Problem(f"cannot be read: {error.strerror or error}")]) from error
+    if mapped is None:
+        return Model(_parse(data, title), title, path.parent, _hashed(data), data)
+    hashing = _hashed_file(path)
+    split = detach(memoryview(mapped), path.name, tensor_bytes)
+    if split is not None:
+        return Model(_parse(split.parse, title), title, path.parent, hashing, split.check, split.names)
+    data = mapped[:]
+    return Model(_parse(data, title), title, path.parent, hashing, data)
+
+
+def _mapped(file: BinaryIO, path: Path) -> mmap.mmap | None:
+    """The content of a file where mapping it pays, and where its folder is the one that its name says."""
+    status = os.fstat(file.fileno())
+    if status.st_size < _LARGE or not stat.S_ISREG(status.st_mode) or path.is_symlink():
+        return None
+    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _hashed(data: bytes) -> Future[str]:
-    """The hash of `data`, in a thread where that is worth one."""
-    if len(data) < _HASH_IN_THREAD:
-        done: Future[str] = Future()
-        done.set_result(hashlib.sha256(data).hexdigest())
-        return done
+    done: Future[str] = Future()
+    done.set_result(hashlib.sha256(data).hexdigest())
+    return done
+
+
+def _hashed_file(path: Path) -> Future[str]:
+    """The hash of a file, by a thread. It reads: nobody waits for it when the import fails, and touching a mapping of a
+    file that has become shorter by then would end the process.
+    """
+
+    def work() -> str:
+        digest, buffer = hashlib.sha256(), memoryview(bytearray(1 << 20))
+        with path.open("rb", buffering=0) as file:
+            while count := file.readinto(buffer):
+                digest.update(buffer[:count])
+        return digest.hexdigest()
+
     pool = ThreadPoolExecutor(1, thread_name_prefix="mlc-hash")
-    hashing = pool.submit(lambda: hashlib.sha256(data).hexdigest())
+    hashing = pool.submit(work)
     pool.shutdown(wait=False)
     return hashing
 
@@ -100,7 +131,7 @@ def check(model: Model) -> list[Problem]:
     model.
     """
     data, model.serialized = model.serialized, b""
-    if len(data) > _SIZE_LIMIT or has_external_data(model.proto):
+    if len(data) > _SIZE_LIMIT or has_external_data(model):
         return []
     try:
         onnx.checker.check_model(data)
@@ -129,9 +160,10 @@ def tensors_of(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
                 yield from tensors_of(nested)
 
 
-def has_external_data(proto: onnx.ModelProto) -> bool:
+def has_external_data(model: Model) -> bool:
     """Whether any tensor lives outside the model file."""
-    return any(external_data_helper.uses_external_data(tensor) for tensor in tensors_of(proto.graph))
+    external = (tensor for tensor in tensors_of(model.proto.graph) if external_data_helper.uses_external_data(tensor))
+    return any(tensor.name not in model.detached for tensor in external)
 
 
 def external_problems(model: Model) -> list[Problem]:

@@ -1,0 +1,22 @@
+"""The beginning and the end of a command that owns its process."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import sys
+from typing import NoReturn
+
+
+def begin() -> None:
+    """Looks for cyclic garbage seldom: a compilation makes little of it, and many objects that stay."""
+    gc.set_threshold(100_000, 50, 100)
+
+
+def end(code: int) -> NoReturn:
+    """Ends the process at once. Taking apart millions of objects takes a tenth of a compilation, and helps nobody."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
