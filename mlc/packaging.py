@@ -26,6 +26,7 @@ from mlc.passes.simplify.weight_recipes import read_recipes
 from mlc.runtime.image_hash import DIGEST_BYTES, LEAF_BYTES, ImageHash
 from mlc.targets.cpu import CpuTarget
 from mlc.weights import Store, WeightImage
+from mlc.weights.rebuild import describe
 from mlc.weights.image import Placement
 
 IN_MEMORY = 256 << 20  # bytes of weights; more are evaluated into a file
@@ -45,6 +46,8 @@ class Image:
     file: str | None = None
     written: Path | None = None
     final: Path | None = None
+    description: dict[str, Any] | None = None
+    """Of an external image: how it is made of the model's own weights, see `mlc.weights.rebuild`."""
 
     def publish(self) -> None:
         """Gives an external weight file its name; called when the artefact is complete."""
@@ -148,7 +151,7 @@ def weight_image(
         else:
             digest = layout.write_safetensors(path, digest=ImageHash())
             final = output.with_name(f"{stem}.safetensors")
-            yield Image(size, digest, file=final.name, written=path, final=final)
+            yield Image(size, digest, file=final.name, written=path, final=final, description=describe(layout))
     finally:
         path.unlink(missing_ok=True)
 
@@ -164,6 +167,8 @@ def build_program(module: ir.Module, target: CpuTarget, image: Image) -> Program
         "kernels": [{"id": i, **k} for i, k in enumerate(module_attribute(module, "mlc.kernels", []))],
         "memory": module_attribute(module, "mlc.memory", {}),
     }
+    if image.description is not None:
+        metadata["weight_image"] = image.description
     return Program(
         entries=[_entry(e) for e in module_attribute(module, "mlc.entries", [])],
         dims=dims,

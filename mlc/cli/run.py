@@ -61,6 +61,12 @@ def run_command(
     info: Annotated[bool, typer.Option("--info", help="say what the model takes and gives, and stop")] = False,
     threads: Annotated[int | None, typer.Option(min=1, help="[MLC_NUM_THREADS, else the cores]")] = None,
     weights: Annotated[Path | None, typer.Option(help="external weights, when not beside MODEL")] = None,
+    init_weights: Annotated[
+        str | None, typer.Option(metavar="SEED|FILE", help="write the external weights first: random ones, or a file's")
+    ] = None,
+    trust_weights: Annotated[
+        bool, typer.Option("--trust-weights", help="external weights may differ from those compiled with")
+    ] = False,
 ) -> None:
     """Run MODEL once and summarise its outputs; or check, time, profile or describe it."""
     from rich.console import Console
@@ -71,7 +77,9 @@ def run_command(
     console = Console(highlight=False)
     specs = parse_assignments(inputs or [], "--input")
     extents = _parse_dims(parse_assignments(dims or [], "--dim"))
-    loaded = load(model, threads=threads, weights=weights)
+    if init_weights is not None:
+        trust_weights |= _init_weights(model, weights, init_weights)
+    loaded = load(model, threads=threads, weights=weights, verify_weights=not trust_weights)
     chosen = loaded.entry(entry)
     if info:
         _print_info(console, loaded)
@@ -89,6 +97,30 @@ def run_command(
             _profile(console, profiled, chosen, feeds, bench or 20)
     if check is not None:
         _check(console, check, feeds, outputs, rtol, atol)
+
+
+def _init_weights(model: Path, weights: Path | None, source: str) -> bool:
+    """Writes the weight file of `model` and says where. Returns whether it differs from the one compiled with."""
+    from mlc.runtime.image_hash import ImageHash
+    from mlc.runtime.loader import read_metadata
+
+    try:
+        from mlc.weights.rebuild import random_weights, rebuild, weights_of_file
+    except ImportError as error:
+        raise ArgumentError(f"--init-weights needs {error.name}: pip install {error.name}") from error
+    metadata = read_metadata(model)
+    description, known = metadata.get("weight_image"), metadata["weights"]
+    if description is None:
+        raise ArgumentError(f"--init-weights: '{model}' has no external weights (compile with --weights external)")
+    path = weights or model.with_name(known["file"])
+    if path.exists():
+        raise ArgumentError(f"--init-weights: '{path}' exists already; name another file with --weights")
+    given = random_weights(description, int(source)) if source.isdecimal() else weights_of_file(source)
+    digest = rebuild(description, known["size"], given, path, ImageHash())
+    same = digest.hex() == known["hash"]
+    note = "those compiled with" if same else "not those compiled with: run it with --trust-weights"
+    print(f"wrote {path} ({known['size'] / 1e6:.1f} MB; {note})", file=sys.stderr)
+    return not same
 
 
 def _parse_dims(texts: Mapping[str, str]) -> dict[str, int]:
@@ -271,6 +303,8 @@ def _describe(error: BaseException, arguments: Sequence[str]) -> tuple[str, int]
     """The message for an error, and the exit code."""
     if isinstance(error, ArgumentError):
         return str(error), USAGE
+    if type(error).__name__ in ("WeightError", "FormatError"):  # of mlc.weights, which is imported when it is needed
+        return str(error), FAULT
     if isinstance(error, OSError) and not isinstance(error, MlcError) and error.strerror:
         return f"'{error.filename}': {error.strerror}" if error.filename else error.strerror, FAULT
     if isinstance(error, (MlcError, OSError, MemoryError)):

@@ -48,12 +48,18 @@ class _Library:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._users: list[None] = []
-        self._dll = _open(path)
+        self._name = _NAMES.take(path)
+        try:
+            self._dll = _open(path, self._name)
+        except BaseException:
+            _NAMES.give_back(self._name)
+            raise
         query = self._dll.mlc_model_query
         query.argtypes, query.restype = [ctypes.c_uint32], ctypes.POINTER(abi.Api)
         table = query(abi.ABI_VERSION)
         if not table:
             _ctypes.dlclose(self._dll._handle)
+            _NAMES.give_back(self._name)
             raise LoadError(
                 f"'{path}' was compiled by a version of mlc whose ABI this one does not speak: compile it again"
             )
@@ -68,13 +74,49 @@ class _Library:
         self._users.pop()
         if not self._users:
             dlclose(self._dll._handle)
+            _NAMES.give_back(self._name)
 
     def check(self, code: int, status: abi.Status) -> None:
         if code:
             raise error_of(code, status.message.decode(errors="replace"))
 
 
-def _open(path: Path) -> ctypes.CDLL:
+class _Names:
+    """The names under which files are open. The dynamic loader takes a file that has replaced another one of the same
+    name for the one that it has loaded: such a file gets another spelling of its path.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: dict[str, tuple[tuple[int, int], int]] = {}  # name -> (device, inode), users
+
+    def take(self, path: Path) -> str:
+        """The name to load `path` by."""
+        try:
+            status = os.stat(path)
+        except OSError:
+            return str(path)  # opening it will say what is wrong
+        identity, name, folder = (status.st_dev, status.st_ino), str(path), str(path.parent)
+        with self._lock:
+            while self._open.get(name, (identity, 0))[0] != identity:
+                folder += "/."
+                name = f"{folder}/{path.name}"
+            self._open[name] = (identity, self._open.get(name, (identity, 0))[1] + 1)
+        return name
+
+    def give_back(self, name: str) -> None:
+        """One user less."""
+        with self._lock:
+            if name in self._open:
+                identity, users = self._open.pop(name)
+                if users > 1:
+                    self._open[name] = (identity, users - 1)
+
+
+_NAMES = _Names()
+
+
+def _open(path: Path, name: str) -> ctypes.CDLL:
     if not path.exists():
         raise LoadError(f"there is no file '{path}'")
     if path.is_dir():
@@ -86,9 +128,9 @@ def _open(path: Path) -> ctypes.CDLL:
     if problem:
         raise LoadError(f"'{path}' is not a compiled model that this machine can load: {problem}")
     try:
-        dll = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
+        dll = ctypes.CDLL(name, mode=os.RTLD_NOW | os.RTLD_LOCAL)
     except OSError as error:
-        reason = str(error).removeprefix(f"{path}: ")
+        reason = str(error).removeprefix(f"{name}: ")
         raise LoadError(f"'{path}' is not a compiled model that this machine can load: {reason}") from error
     if not hasattr(dll, "mlc_model_query"):
         _ctypes.dlclose(dll._handle)
@@ -381,6 +423,18 @@ def _value_info(value: abi.ValueInfo, names: Sequence[str]) -> ValueInfo:
         dims.append(extent if extent >= 0 else names[identity] if identity >= 0 else None)
     shape = None if value.rank < 0 else tuple(dims)
     return ValueInfo(value.name.decode(), dtype_name(value.dtype), shape, tuple(kinds))
+
+
+def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What the compiler recorded in a compiled model. Its weights and this machine's features are not looked at.
+    Raises LoadError.
+    """
+    library = _Library(Path(os.path.abspath(path)))
+    library.acquire()
+    try:
+        return dict(json.loads(library.api.metadata() or b"{}"))
+    finally:
+        library.release()
 
 
 def load(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -417,6 +418,26 @@ def test_unloading_out_of_a_cycle(build_model: Any) -> None:
     holder["output"] = holder["model"].entry("select")([1.0, 2.0], [0])
     holder["self"] = holder
     del holder
+    gc.collect()
+    assert not is_mapped(path)
+
+
+def test_a_file_that_was_replaced(build_model: Any, tmp_path: Path) -> None:
+    """Loading a path again gives what lies there now, also while the model that lay there before is in use."""
+    path = tmp_path / "model.so"
+    old, new = build_model(), build_model(external=True)
+    shutil.copy(new.with_suffix(".safetensors"), tmp_path)
+    models = []
+    for source in (old, new, old, new):
+        shutil.copy(source, tmp_path / "next.so")
+        (tmp_path / "next.so").rename(path)
+        models += [mlc.load(path), mlc.load(path)]
+    mapped = [line.split(maxsplit=5)[4:] for line in Path("/proc/self/maps").read_text().splitlines()]
+    inodes = {entry[0] for entry in mapped if len(entry) == 2 and entry[1].startswith(str(path))}
+    assert len(inodes) == 4
+    for model in models:
+        np.testing.assert_array_equal(model(rows(3))[0], expected(rows(3)))
+    del models, model
     gc.collect()
     assert not is_mapped(path)
 
