@@ -28,7 +28,7 @@ from mlc.kernels.nvidia.limits import missing_functions
 from mlc.packaging import ImageInMemory, begin_image, build_program, module_attribute, weight_image
 from mlc.passes.adaptor import node_name
 from mlc.passes.base import PipelineError, run_pipeline
-from mlc.passes.simplify.weight_recipes import store_of
+from mlc.passes.simplify.weight_recipes import forget_recipes, store_of
 from mlc.pipelines import cpu as cpu_pipeline
 from mlc.pipelines import cuda as cuda_pipeline
 from mlc.stage_files import blame_stage, module_text, read_stage, text_attribute, write_stage
@@ -86,6 +86,7 @@ class Compilation:
                 finally:
                     if self.image is not None:
                         self.image.close()
+                    forget_recipes()
                     registry.release(self.store.key)
 
     def _verified(self, output: Path) -> Path:

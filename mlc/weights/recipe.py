@@ -18,6 +18,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,10 @@ class Recipe:
 
     def digest(self) -> str:
         """Hash of the recipe's text, 64 hexadecimal digits; equal recipes have equal ones."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.blake2b(text.encode(), digest_size=32).hexdigest()
 

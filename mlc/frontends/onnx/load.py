@@ -181,7 +181,7 @@ def _external_problem(model: Model, tensor: onnx.TensorProto) -> tuple[str, str]
     info = external_data_helper.ExternalDataInfo(tensor)
     if model.folder is None:
         return "has external data, but the model was not given as a file", "give the path of the model"
-    path = external_path(model.folder, info.location)
+    path = _file_of(model, info.location)
     if path is None:
         reason = f'its external data "{info.location}" lies outside the model\'s folder'
         return reason, "keep the data beside the model"
@@ -192,6 +192,15 @@ def _external_problem(model: Model, tensor: onnx.TensorProto) -> tuple[str, str]
         reason = f'its external data file "{info.location}" has {path.stat().st_size} bytes, but needs {end}'
         return reason, "the file is truncated: copy it again"
     return None
+
+
+def _file_of(model: Model, location: str) -> Path | None:
+    """The file of an external tensor, or nothing when it is not inside the model's folder; the model's own file is."""
+    if model.folder is None:
+        return None
+    if model.detached and location == Path(model.title).name:
+        return Path(model.title)
+    return external_path(model.folder, location)
 
 
 def external_path(folder: Path, location: str) -> Path | None:
@@ -248,6 +257,6 @@ def array_of(model: Model, tensor: onnx.TensorProto) -> np.ndarray | ExternalTen
     if not external_data_helper.uses_external_data(tensor):
         return numpy_helper.to_array(tensor)
     info = external_data_helper.ExternalDataInfo(tensor)
-    path = None if model.folder is None else external_path(model.folder, info.location)
+    path = _file_of(model, info.location)
     assert path is not None, "external_problems was not asked"
     return ExternalTensor(path, info.offset or 0, tensor.data_type, tuple(tensor.dims))

@@ -13,6 +13,7 @@ for an absent operand. Names come from the content, so equal recipes are one.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from mlir import ir
@@ -42,6 +43,13 @@ def write_recipes(module: Any, recipes: Mapping[str, Recipe]) -> None:
             module.operation.attributes[RECIPES] = attr
         elif RECIPES in module.operation.attributes:
             del module.operation.attributes[RECIPES]
+
+
+def forget_recipes() -> None:
+    """Lets go of the recipes that have been read, and of their contexts: passes read the same ones again and again, but
+    the next compilation has others.
+    """
+    _from_attr.cache_clear()
 
 
 def recipe_name(recipe: Recipe, source: str = "constant") -> str:
@@ -115,6 +123,7 @@ def value_attr(value: Any) -> ir.Attribute:
     return builders.elements(constant_of(value))
 
 
+@lru_cache(maxsize=1 << 16)
 def _from_attr(attr: ir.DictAttr) -> Recipe:
     number, result = ir.DenseI64ArrayAttr(attr["result"])
     node = ir.StringAttr(attr["node"]).value if "node" in attr else ""
