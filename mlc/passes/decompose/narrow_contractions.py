@@ -27,7 +27,7 @@ from mlc.passes.decompose import build as b
 FEWEST = 8
 """Products that a contraction must sum to be narrowed, unless their number is known at run time only."""
 
-_MOVES = frozenset({"mlc.reshape", "mlc.transpose", "mlc.broadcast", "mlc.slice", "mlc.concat", "mlc.pad", "mlc.pool"})
+_MOVES = frozenset({"mlc.reshape", "mlc.transpose", "mlc.broadcast", "mlc.slice", "mlc.concat", "mlc.pad"})
 
 
 class NarrowContractions(Pass):
@@ -107,8 +107,6 @@ def _is_move(op: ir.Operation) -> bool:
     """Does rounding the elements before `op` give what rounding them after it does?"""
     if op.name not in _MOVES or not isinstance(element(op.results[0]), ir.F32Type):
         return False
-    if op.name == "mlc.pool":  # rounding keeps the order
-        return OpAdaptor(op).text("kind") == "max"
     return op.name != "mlc.pad" or not OpAdaptor(op).segments()[1]
 
 

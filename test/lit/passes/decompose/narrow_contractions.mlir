@@ -40,7 +40,7 @@ func.func @convolution(%x: tensor<?x3x8x8xf32>, %b: tensor<4xf32>) -> (tensor<?x
 // CHECK-NEXT: %[[C:.*]] = mlc.cast %[[E]] : tensor<2x16x12xf32> -> tensor<2x16x12xbf16>
 // CHECK-NEXT: mlc.reshape %[[C]] [2, 4, 4, 12] : tensor<2x16x12xbf16> -> tensor<2x4x4x12xbf16>
 // CHECK-NEXT: mlc.transpose {{.*}} -> tensor<2x12x4x4xbf16>
-// CHECK: mlc.pool max {{.*}} -> tensor<2x12x2x2xbf16>
+// CHECK: mlc.slice {{.*}} -> tensor<2x12x2x2xbf16>
 // CHECK-NOT: mlc.cast %{{.*}} : tensor<2x12
 // CHECK: mlc.conv {{.*}}widen
 func.func @early(%x: tensor<2x16x12xf32>) -> tensor<2x4x2x2xf32> {
@@ -48,8 +48,7 @@ func.func @early(%x: tensor<2x16x12xf32>) -> tensor<2x4x2x2xf32> {
   %0 = mlc.unary exp %x : tensor<2x16x12xf32>
   %1 = mlc.reshape %0 [2, 4, 4, 12] : tensor<2x16x12xf32> -> tensor<2x4x4x12xf32>
   %2 = mlc.transpose %1 {permutation = array<i64: 0, 3, 1, 2>} : tensor<2x4x4x12xf32> -> tensor<2x12x4x4xf32>
-  %3 = mlc.pool max %2 {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>,
-    dilations = array<i64: 1, 1>} : tensor<2x12x4x4xf32> -> tensor<2x12x2x2xf32>
+  %3 = mlc.slice %2 [0, 0, 1, 1] [2, 12, 2, 2] [1, 1, 1, 1] : tensor<2x12x4x4xf32> -> tensor<2x12x2x2xf32>
   %4 = mlc.conv %3, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>}
     : tensor<2x12x2x2xf32>, tensor<4x12x1x1xf32> -> tensor<2x4x2x2xf32>
   return %4 : tensor<2x4x2x2xf32>
@@ -67,7 +66,7 @@ func.func @both(%x: tensor<8x4xf32>) -> (tensor<4x16xf32>, tensor<4x8xf32>) {
   return %2, %1 : tensor<4x16xf32>, tensor<4x8xf32>
 }
 
-// A mean is no move; few products, depthwise convolutions and other types stay.
+// A pool is no move; few products, depthwise convolutions and other types stay.
 // CHECK-LABEL: func.func @stays
 // CHECK: mlc.pool avg {{.*}} -> tensor<2x12x2x2xf32>
 // CHECK: mlc.conv {{.*}} : tensor<2x12x2x2xf32>, tensor<12x1x2x2xf32> -> tensor<2x12x1x1xf32>
