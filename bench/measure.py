@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
 import statistics
 import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -127,3 +131,37 @@ def compile_model(model: Path, library: Path) -> float:
     start = time.perf_counter()
     mlc.compile(model, output=library)
     return time.perf_counter() - start
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What `mlc-compile` took: the whole process's seconds, those of each stage, and its largest resident size."""
+
+    seconds: float
+    stages: Mapping[str, float]
+    peak: int
+
+    def __str__(self) -> str:
+        inside = sum(self.stages.values())
+        parts = [f"{name} {seconds:.2f}" for name, seconds in self.stages.items()]
+        parts.append(f"start and end {self.seconds - inside:.2f}")
+        return f"{self.seconds:5.2f} s, {self.peak / 1e6:.0f} MB  ({', '.join(parts)})"
+
+
+def compile_process(model: Path, library: Path, cache: Path) -> Compiled:
+    """Compiles `model` by a process of its own that keeps its cache in `cache`. Raises RuntimeError with what the
+    process said when it fails.
+    """
+    command = [sys.executable, "-m", "mlc.cli.compile", "--verbose", str(model), "-o", str(library)]
+    with tempfile.TemporaryFile("w+") as said:
+        start = time.perf_counter()
+        process = subprocess.Popen(command, stderr=said, env={**os.environ, "MLC_CACHE_DIR": str(cache)})
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        text = said.read()
+    if process.returncode:
+        raise RuntimeError(text.strip().splitlines()[-1] if text.strip() else f"exit code {process.returncode}")
+    stages = {name: float(number) for name, number in re.findall(r"^(\w+) +(\d+\.\d+) s", text, re.MULTILINE)}
+    return Compiled(seconds, stages, usage.ru_maxrss * 1024)

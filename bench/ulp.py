@@ -37,9 +37,7 @@ def erf(x: Array) -> Array:
     for n in range(1, 150 if z.size and np.nanmax(z) > 2 else 45):
         term *= 2 * square / (2 * n + 1)
         total += term
-    return np.where(
-        np.abs(x) > 6.5, np.sign(x), np.copysign(2 / math.sqrt(math.pi) * np.exp(-square) * total, x)
-    )
+    return np.where(np.abs(x) > 6.5, np.sign(x), np.copysign(2 / math.sqrt(math.pi) * np.exp(-square) * total, x))
 
 
 def exp_nonpositive(x: Array) -> Array:
@@ -101,9 +99,7 @@ def kernel_text(name: str, width: int, constant: float | None = None) -> str:
                 at = [loop.induction_variable]
                 lanes = ir.VectorType.get([width], f32) if width else f32
                 load = (
-                    (lambda v: vector.LoadOp(lanes, v, at).result)
-                    if width
-                    else (lambda v: memref.LoadOp(v, at).result)
+                    (lambda v: vector.LoadOp(lanes, v, at).result) if width else (lambda v: memref.LoadOp(v, at).result)
                 )
                 operands = [load(view) for view in views[:-1]]
                 if constant is not None:
@@ -169,9 +165,7 @@ def ulp_error(result: Array, exact: Array) -> Array:
         error = np.abs(wide - exact) / ulp
         rounded = exact.astype(np.float32)
         same = (result.view(np.uint32) == rounded.view(np.uint32)) | (np.isnan(result) & np.isnan(exact))
-        wrong = (
-            np.isnan(result) | np.isnan(exact) | ((exact == 0) & (np.signbit(result) != np.signbit(exact)))
-        )
+        wrong = np.isnan(result) | np.isnan(exact) | ((exact == 0) & (np.signbit(result) != np.signbit(exact)))
         return np.where(
             same,
             np.where(np.isfinite(error) & np.isfinite(result), error, 0.0),
@@ -279,22 +273,14 @@ def measure(name: str, inputs: Iterator[tuple[Array, ...]]) -> tuple[float, tupl
 
 def main() -> int:
     """Command line entry point."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("functions", nargs="+", choices=["all", *REFERENCES], metavar="FUNCTION")
     parser.add_argument("--stride", type=int, default=1, help="test every STRIDE-th bit pattern (default: 1)")
-    parser.add_argument(
-        "--samples", type=int, default=20, help="log2 of the pairs per distribution (default: 20)"
-    )
+    parser.add_argument("--samples", type=int, default=20, help="log2 of the pairs per distribution (default: 20)")
     options = parser.parse_args()
     for name in REFERENCES if "all" in options.functions else options.functions:
         start = time.perf_counter()
-        inputs = (
-            pairs(np.random.default_rng(0), 1 << options.samples)
-            if name in BINARY
-            else patterns(options.stride)
-        )
+        inputs = pairs(np.random.default_rng(0), 1 << options.samples) if name in BINARY else patterns(options.stride)
         worst, where = measure(name, inputs)
         operands = ", ".join(f"{value:.9g}" for value in where)
         print(f"{name:8} {worst:.3f} ulp at {operands}  ({time.perf_counter() - start:.0f} s)", flush=True)

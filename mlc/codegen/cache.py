@@ -7,13 +7,19 @@ folder outgrows its limit. A folder that cannot be written only costs the reuse,
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tempfile
+import time
 from pathlib import Path
 
 DEFAULT_LIMIT = 2 << 30
 DIGEST_BYTES = 16  # at the end of each file
+_SHARE = 16  # of the limit, which may be written before somebody looks whether it is kept
+_UNIT = 1 << 16
+_BLOCK = 1 << 12  # what even the smallest file takes
+_ABANDONED = 3600  # seconds after which a file that was never finished is removed
 
 
 def default_folder() -> Path:
@@ -65,7 +71,6 @@ class ObjectCache:
         path = self._path(key)
         try:
             content = path.read_bytes()
-            os.utime(path)
         except OSError:
             content = b""
         data, digest = content[:-DIGEST_BYTES], content[-DIGEST_BYTES:]
@@ -73,6 +78,8 @@ class ObjectCache:
             self.misses += 1
             return None
         self.hits += 1
+        with contextlib.suppress(OSError):  # somebody else's folder
+            os.utime(path)
         return data
 
     def put(self, key: str, data: bytes) -> None:
@@ -97,29 +104,41 @@ class ObjectCache:
 
     def trim(self) -> None:
         """Removes the least recently used objects until the folder is within its limit; called once a
-        compilation.
+        compilation. Looking through the folder takes longer than a small compilation, so it waits until a
+        sixteenth of the limit has been written, by whomever: the file `written` has a byte for every 64 kB.
         """
         if not self._written:
             return
         from filelock import FileLock, Timeout
 
+        written, self._written = -(-self._written // _UNIT), 0
+        journal = self.folder / "written"
         try:
+            with open(journal, "ab") as file:
+                file.write(bytes(written))
+                file.flush()
+                if file.tell() * _UNIT <= self.limit // _SHARE:
+                    return
             with FileLock(self.folder / "lock", timeout=5):
-                self._evict()
+                self._evict(self.limit - self.limit // _SHARE)
+                os.truncate(journal, 0)
         except (OSError, Timeout):
             return
 
-    def _evict(self) -> None:
+    def _evict(self, limit: int) -> None:
         entries: list[tuple[float, int, Path]] = []
-        for path in (self.folder / "objects").glob("*/*.o"):
+        for path in (self.folder / "objects").glob("*/*"):
             try:
                 status = path.stat()
             except OSError:
                 continue
-            entries.append((status.st_mtime, status.st_size, path))
+            if path.suffix == ".o":
+                entries.append((status.st_mtime, -(-status.st_size // _BLOCK) * _BLOCK, path))
+            elif status.st_mtime < time.time() - _ABANDONED:
+                path.unlink(missing_ok=True)  # whoever wrote it was killed
         total = sum(size for _, size, _ in entries)
         for _, size, path in sorted(entries):
-            if total <= self.limit:
+            if total <= limit:
                 return
             path.unlink(missing_ok=True)
             total -= size
