@@ -143,7 +143,11 @@ def compile(
         raise UsageError("external weights need an output file")
     if output is None:
         parsed = replace(parsed, weights="embed")
-    from mlc.compilation import Compilation
+    try:
+        from mlc.compilation import Compilation
+    except ModuleNotFoundError as error:
+        hint = "install mlc with its dependencies to compile (models run without them)"
+        raise ImportError(f"this installation lacks the compiler's package '{error.name}': {hint}") from error
 
     if output is not None:
         path = Compilation(parsed, progress).run(source, Path(output))

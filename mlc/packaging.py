@@ -26,8 +26,8 @@ from mlc.passes.simplify.weight_recipes import read_recipes
 from mlc.runtime.image_hash import DIGEST_BYTES, LEAF_BYTES, ImageHash
 from mlc.targets.cpu import CpuTarget
 from mlc.weights import Store, WeightImage
-from mlc.weights.rebuild import describe
 from mlc.weights.image import Placement
+from mlc.weights.rebuild import describe
 
 IN_MEMORY = 256 << 20  # bytes of weights; more are evaluated into a file
 
@@ -164,6 +164,7 @@ def build_program(module: ir.Module, target: CpuTarget, image: Image) -> Program
         "compiler": f"mlc {__version__}",
         "source": module_attribute(module, "mlc.source", ""),
         "target": {"triple": target.triple, "cpu": target.cpu, "features": target.required},
+        "precision": module_attribute(module, "mlc.codegen", {}).get("precision", "fp32"),
         "kernels": [{"id": i, **k} for i, k in enumerate(module_attribute(module, "mlc.kernels", []))],
         "memory": module_attribute(module, "mlc.memory", {}),
     }

@@ -11,7 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+try:
+    import typer
+except ModuleNotFoundError:
+    sys.exit("mlc-run: needs typer and rich beside NumPy: pip install typer rich")
 
 from mlc.cli.interrupt import Interrupts
 from mlc.runtime.errors import ArgumentError, MlcError
@@ -80,23 +83,31 @@ def run_command(
     if init_weights is not None:
         trust_weights |= _init_weights(model, weights, init_weights)
     loaded = load(model, threads=threads, weights=weights, verify_weights=not trust_weights)
-    chosen = loaded.entry(entry)
     if info:
         _print_info(console, loaded)
         return
+    chosen = loaded.entry(entry)
     feeds = make_inputs(loaded, chosen, specs, extents, seed)
-    with loaded.context() as context:
-        outputs = context.run(feeds, entry=chosen)
-        _print_outputs(console, outputs)
-        if save is not None:
-            _save(save, outputs)
-        if bench is not None:
-            _bench(console, lambda: context.run(feeds, entry=chosen), bench, loaded.num_threads)
+    outputs = _run(console, loaded, chosen, feeds, save, bench)
     if profile:
         with loaded.context(profile=True) as profiled:
             _profile(console, profiled, chosen, feeds, bench or 20)
     if check is not None:
         _check(console, check, feeds, outputs, rtol, atol)
+
+
+def _run(
+    console: Console, model: Model, entry: Entry, feeds: Mapping[str, Any], save: Path | None, bench: int | None
+) -> dict[str, Any]:
+    """Runs the entry once, prints, saves and times it; returns the outputs."""
+    with model.context() as context:
+        outputs = context.run(feeds, entry=entry)
+        _print_outputs(console, outputs)
+        if save is not None:
+            _save(save, outputs)
+        if bench is not None:
+            _bench(console, lambda: context.run(feeds, entry=entry), bench, model.num_threads)
+    return outputs
 
 
 def _init_weights(model: Path, weights: Path | None, source: str) -> bool:
@@ -161,6 +172,7 @@ def _print_info(console: Console, model: Model) -> None:
     rows = {
         "compiled by": model.metadata.get("compiler"),
         "for": f"{target['cpu']} ({target['triple']})" if isinstance(target, dict) else target,
+        "precision": model.metadata.get("precision"),
         "kernels": len(model.metadata["kernels"]) if "kernels" in model.metadata else None,
         "weights": f"{weights['size'] / 1e6:.1f} MB in {weights.get('file') or 'the library'}"
         if weights.get("size")

@@ -75,9 +75,7 @@ def test_c_program_gets_the_values_of_onnxruntime(folder: Path) -> None:
 
     start = shown.index("output scores -1 10")
     assert shown[start + 1] == f"shape {EXTENT} 10"
-    got = np.array([float(line) for line in shown[start + 2 : start + 2 + scores.size]]).reshape(
-        scores.shape
-    )
+    got = np.array([float(line) for line in shown[start + 2 : start + 2 + scores.size]]).reshape(scores.shape)
     np.testing.assert_allclose(got, scores, rtol=1e-5, atol=1e-5)
     assert [int(line) for line in shown[-EXTENT:]] == best.tolist()
 
