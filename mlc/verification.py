@@ -1,8 +1,8 @@
 """`verify=N`: a compiled library against the interpreter, which evaluates the imported module with NumPy.
 
 Inputs are random: normal floats, integers 0 and 1. Every named dimension gets another extent in every run, as
-far as its range allows. Results must agree to about a thousandth of each output's largest magnitude; integers
-and bools exactly.
+far as its range allows. Results must agree to about a thousandth of each output's largest magnitude (three hundredths
+when contractions read bfloat16: the interpreter's read float32); integers and bools exactly.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mlc.runtime.loader import DimInfo, Model, load
 from mlc.runtime.values import ValueInfo
 from mlc.weights import Store
 
-RELATIVE, ABSOLUTE = 1e-3, 1e-6
+RELATIVE, ABSOLUTE = {"fp32": 1e-3, "bf16": 3e-2}, 1e-6
 EXTENTS = (3, 1, 8, 2, 17)
 
 
@@ -45,7 +45,7 @@ def verify_library(path: Path, imported: ir.Operation, store: Store, runs: int) 
             except (InterpError, MlcError) as error:
                 raise UsageError(f"cannot verify '{name}': it does not take random inputs: {error}") from error
             for (output, value), reference in zip(got.items(), want, strict=True):
-                problem = difference(value, reference)
+                problem = difference(value, reference, RELATIVE[model.metadata.get("precision", "fp32")])
                 if problem:
                     shapes = ", ".join(f"{n}{list(v.shape)}" for n, v in inputs.items())
                     raise InternalError("verify", f"output '{output}' of '{name}' ({shapes}): {problem}", None)
@@ -81,10 +81,11 @@ def _extent(dims: dict[str, DimInfo], dim: int | str | None, run: int) -> int:
     return extent if info.highest < 0 else min(extent, info.highest // info.multiple * info.multiple)
 
 
-def difference(value: Any, reference: Any) -> str | None:
-    """What is wrong with `value`, None when it agrees with `reference`."""
+def difference(value: Any, reference: Any, relative: float = RELATIVE["fp32"]) -> str | None:
+    """What is wrong with `value`, None when it agrees with `reference` to `relative` of its largest magnitude."""
     if not isinstance(reference, np.ndarray):
-        return None if isinstance(value, (list, tuple)) and _all_agree(value, reference) else "the values differ"
+        agree = isinstance(value, (list, tuple)) and _all_agree(value, reference, relative)
+        return None if agree else "the values differ"
     got, want = signed_view(np.asarray(value)), signed_view(reference)
     if got.shape != want.shape:
         return f"its shape is {list(got.shape)}, the interpreter's {list(want.shape)}"
@@ -95,13 +96,15 @@ def difference(value: Any, reference: Any) -> str | None:
     exact, seen = want.astype(kind), got.astype(kind)
     finite = np.isfinite(exact)
     scale = float(np.abs(exact[finite]).max(initial=0.0))
-    close = np.isclose(seen, exact, rtol=RELATIVE, atol=RELATIVE * scale + ABSOLUTE, equal_nan=True)
+    close = np.isclose(seen, exact, rtol=relative, atol=relative * scale + ABSOLUTE, equal_nan=True)
     if close.all():
         return None
     worst = float(np.nanmax(np.abs(np.where(close, 0, seen - exact)), initial=0.0))
     return f"{int((~close).sum())} of {want.size} elements differ, by up to {worst:.3g} (largest magnitude {scale:.3g})"
 
 
-def _all_agree(values: Any, references: Any) -> bool:
+def _all_agree(values: Any, references: Any, relative: float) -> bool:
     items = list(references)
-    return len(values) == len(items) and all(difference(v, r) is None for v, r in zip(values, items, strict=True))
+    if len(values) != len(items):
+        return False
+    return all(difference(v, r, relative) is None for v, r in zip(values, items, strict=True))
