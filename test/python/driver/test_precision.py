@@ -1,0 +1,82 @@
+"""`precision="bf16"`: what it changes in a whole model, and what it leaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import mlc
+from mlc.driver import UsageError
+
+SHAPE = (2, 12, 24)
+PHASES = ("import", "simplify", "decompose", "layout", "linalg", "kernels", "schedule", "tile", "buffers", "llvm")
+
+
+def _attention() -> onnx.ModelProto:
+    """One head of attention with a residual: products with weights, of two activations, and of a softmax."""
+    rng = np.random.default_rng(0)
+    weights = {n: (rng.standard_normal((24, 24)) / 5).astype(np.float32) for n in "qkvo"}
+    nodes = [helper.make_node("MatMul", ["x", n], [f"x{n}"]) for n in "qkv"]
+    nodes += [
+        helper.make_node("Transpose", ["xk"], ["xt"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["xq", "xt"], ["scores"]),
+        helper.make_node("Softmax", ["scores"], ["shares"], axis=-1),
+        helper.make_node("MatMul", ["shares", "xv"], ["mixed"]),
+        helper.make_node("MatMul", ["mixed", "o"], ["out"]),
+        helper.make_node("Add", ["x", "out"], ["y"]),
+    ]
+    shape = ["batch", *SHAPE[1:]]
+    graph = helper.make_graph(
+        nodes,
+        "attention",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
+        [numpy_helper.from_array(w, n) for n, w in weights.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Path:
+    """The model compiled for bf16 in one go, every phase checked."""
+    path = tmp_path / "whole.so"
+    mlc.compile(_attention(), output=path, precision="bf16", verify_each=True)
+    return path
+
+
+def test_results_are_float32_and_near_those_of_fp32(whole: Path, tmp_path: Path) -> None:
+    narrow, wide = mlc.load(whole), mlc.compile(_attention(), output=tmp_path / "wide.so")
+    assert narrow.metadata["precision"] == "bf16" and wide.metadata["precision"] == "fp32"
+    x = np.random.default_rng(1).standard_normal(SHAPE).astype(np.float32)
+    [got], [want] = narrow(x), wide(x)
+    assert got.dtype == np.float32
+    error = np.abs(got - want).max() / np.abs(want).max()
+    assert 1e-5 < error < 1e-2  # rounded, and not far away
+    weights = [m.metadata["weights"]["size"] for m in (narrow, wide)]
+    assert weights[0] < 0.6 * weights[1]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_the_ir_of_every_phase_knows_its_precision(whole: Path, tmp_path: Path, phase: str) -> None:
+    mlc.compile(_attention(), output=tmp_path / "stage.mlir", emit=phase, precision="bf16")
+    mlc.compile(tmp_path / "stage.mlir", output=tmp_path / "whole2.so")
+    assert (tmp_path / "whole2.so").read_bytes() == whole.read_bytes()
+
+
+def test_a_precision_cannot_be_changed_on_the_way(tmp_path: Path) -> None:
+    mlc.compile(_attention(), output=tmp_path / "stage.mlir", emit="linalg")
+    with pytest.raises(UsageError, match="was made for precision fp32, not bf16"):
+        mlc.compile(tmp_path / "stage.mlir", output=tmp_path / "other.so", precision="bf16")
+
+
+def test_unknown_precisions_are_usage_errors(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="precision 'int8' is not one of: fp32, bf16"):
+        mlc.compile(_attention(), output=tmp_path / "model.so", precision="int8")
+
+
+def test_verify_allows_for_the_precision(tmp_path: Path) -> None:
+    mlc.compile(_attention(), output=tmp_path / "model.so", precision="bf16", verify=2)
