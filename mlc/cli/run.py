@@ -50,7 +50,7 @@ def run_command(
         list[str] | None, typer.Option("--dim", metavar="NAME=N", help="extent of a dynamic dimension [smallest]")
     ] = None,
     entry: Annotated[str | None, typer.Option(help="which entry to run [the first]")] = None,
-    seed: Annotated[int, typer.Option(help="of random inputs")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="of random inputs")] = 0,
     save: Annotated[Path | None, typer.Option(metavar="OUT.npz", help="write the outputs to this file")] = None,
     check: Annotated[
         Path | None, typer.Option(metavar="REF", help="compare with an .onnx model, or with the arrays of an .npz file")
@@ -58,7 +58,8 @@ def run_command(
     rtol: Annotated[float, typer.Option(help="relative tolerance of --check")] = 1e-3,
     atol: Annotated[float, typer.Option(help="absolute tolerance of --check")] = 1e-4,
     bench: Annotated[
-        int | None, typer.Option(metavar="[=N]", help="time N runs; alone, for about a second", show_default=False)
+        int | None,
+        typer.Option(metavar="[=N]", min=0, help="time N runs; alone, for about a second", show_default=False),
     ] = None,
     profile: Annotated[bool, typer.Option("--profile", help="time every kernel")] = False,
     info: Annotated[bool, typer.Option("--info", help="say what the model takes and gives, and stop")] = False,
@@ -100,6 +101,10 @@ def _run(
     console: Console, model: Model, entry: Entry, feeds: Mapping[str, Any], save: Path | None, bench: int | None
 ) -> dict[str, Any]:
     """Runs the entry once, prints, saves and times it; returns the outputs."""
+    from mlc.runtime.arrays import check_writable
+
+    if save is not None:
+        check_writable(save)
     with model.context() as context:
         outputs = context.run(feeds, entry=entry)
         _print_outputs(console, outputs)
@@ -281,7 +286,7 @@ def _check(
 
 def _save(path: Path, outputs: Mapping[str, Any]) -> None:
     """Writes the arrays; the file appears when it is complete. Items of sequences are NAME.0, NAME.1, …"""
-    import numpy as np
+    from mlc.runtime.arrays import write_arrays
 
     arrays: dict[str, Any] = {}
     for name, value in outputs.items():
@@ -289,14 +294,7 @@ def _save(path: Path, outputs: Mapping[str, Any]) -> None:
             arrays.update({f"{name}.{i}": item for i, item in enumerate(value)})
         elif value is not None:
             arrays[name] = value.astype(str) if value.dtype == object else value
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **arrays)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    write_arrays(path, arrays)
 
 
 # --- The command -----------------------------------------------------------------------------------------------

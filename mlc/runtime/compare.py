@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .arrays import read_arrays
 from .errors import ArgumentError
 
 
@@ -82,8 +83,8 @@ def reference_outputs(path: Path, inputs: Mapping[str, Any]) -> dict[str, Any]:
     if not path.exists():
         raise ArgumentError(f"there is no file '{path}'")
     if path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+        content = read_arrays(path)
+        return {"": content} if isinstance(content, np.ndarray) else dict(content)
     if path.suffix != ".onnx":
         raise ArgumentError(f"'{path}': a reference is an .npz or an .onnx file")
     feeds = {name: value for name, value in inputs.items() if value is not None}

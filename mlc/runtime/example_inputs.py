@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .arrays import read_arrays
 from .dtypes import DTYPES, numpy_dtype
 from .errors import ArgumentError
 from .loader import DimInfo, Entry, Model
@@ -77,11 +78,9 @@ def _parse_shape(spec: str) -> tuple[int, ...] | None:
 def _read(text: str, name: str) -> Any:
     path, _, key = text.partition(":") if ".npz:" in text else (text, "", "")
     try:
-        content = np.load(Path(path), allow_pickle=False)
-    except FileNotFoundError as error:
-        raise ArgumentError(f"input '{name}': there is no file '{path}'") from error
-    except (OSError, ValueError) as error:
-        raise ArgumentError(f"input '{name}': '{path}' is not a .npy or .npz file: {error}") from error
+        content = read_arrays(Path(path))
+    except ArgumentError as error:
+        raise ArgumentError(f"input '{name}': {error}") from error
     if isinstance(content, np.ndarray):
         return content
     if (key or name) not in content:

@@ -309,6 +309,8 @@ class Model:
         options = abi.InstanceOptions(ctypes.sizeof(abi.InstanceOptions))
         if threads is not None and threads < 1:
             raise ArgumentError(f"threads is {threads}; it must be at least 1")
+        if weights is not None and self.metadata.get("weights", {"file": True})["file"] is None:
+            raise ArgumentError(f"the weights of '{self.path}' are inside of it: it cannot read '{weights}'")
         options.num_threads = threads or 0
         options.weights_path = os.fsencode(weights) if weights else None
         options.skip_weights_hash = int(not verify_weights)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,7 @@ def weights_of_file(path: str | os.PathLike[str]) -> Store:
         with np.load(path, allow_pickle=False) as archive:
             for name in archive.files:
                 store.add(name, archive[name])
-    except ValueError as error:
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise WeightError(f"'{path}' is not an .npz file: {error}") from error
     return store
 

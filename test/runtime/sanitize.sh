@@ -5,6 +5,7 @@ set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=${1:-$(mktemp -d)}
 [ $# -gt 0 ] || trap 'rm -rf "$build"' EXIT
+mkdir -p "$build"
 
 for kind in address,undefined thread; do
   folder=$build/$(echo $kind | tr , -)

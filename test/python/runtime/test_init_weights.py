@@ -79,6 +79,7 @@ def test_random_weights(folder: Path) -> None:
     [
         (["--init-weights", "none.npz"], 1, "'none.npz': No such file or directory"),
         (["--init-weights", "x.npy"], 1, "x.npy is not a safetensors file"),
+        (["--init-weights", "cut.npz"], 1, "'cut.npz' is not an .npz file"),
         (["--init-weights", "half.npz"], 1, "the model's weight 'v' (f32[32,5]) is not among those given: w"),
         (["--init-weights", "wrong.npz"], 1, "weight 'w' is f32[24,3], the model's is f32[24,32]"),
         (["--init-weights", "1", "--weights", "original"], 2, "'original' exists already"),
@@ -89,6 +90,7 @@ def test_faults(folder: Path, capsys: Captured, arguments: list[str], code: int,
     own = dict(np.load("own.npz"))
     np.savez("half.npz", w=own["w"])
     np.savez("wrong.npz", v=own["v"], w=own["w"][:, :3])
+    Path("cut.npz").write_bytes(Path("own.npz").read_bytes()[:-30])
     before = sorted(p.name for p in folder.iterdir())
     assert run.main(["model.so", *arguments]) == code
     text = capsys.readouterr().err
@@ -101,6 +103,8 @@ def test_embedded_weights_cannot_be_made(folder: Path, capsys: Captured) -> None
     assert run.main(["embedded.so", "--init-weights", "1"]) == 2
     assert "has no external weights" in capsys.readouterr().err
     assert "weight_image" not in read_metadata("embedded.so")
+    assert run.main(["embedded.so", "--weights", "original"]) == 2
+    assert "embedded.so' are inside of it: it cannot read 'original'" in capsys.readouterr().err
 
 
 def test_it_needs_no_compiler(folder: Path) -> None:

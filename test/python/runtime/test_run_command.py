@@ -116,12 +116,45 @@ def test_bench_and_profile(command: Path, capsys: Captured) -> None:
         (["--check", "none.npz"], 2, "there is no file 'none.npz'"),
         (["--check", __file__], 2, "a reference is an .npz or an .onnx file"),
         (["--save", "no/such/folder.npz"], 1, "No such file or directory"),
+        (["--save", "."], 1, "'.' is no file that can be replaced"),
+        (["--save", "/proc/out.npz"], 1, "cannot write to the folder '/proc'"),
+        (["--seed", "-1"], 2, "--seed"),
+        (["--bench=-3"], 2, "--bench"),
+        (["--bench=few"], 2, "--bench"),
+        (["--rtol", "x"], 2, "--rtol"),
+        (["--dim", "batch=99999999999"], 1, "Unable to allocate"),
     ],
 )
 def test_faults(command: Path, capsys: Captured, arguments: list[str], code: int, message: str) -> None:
     got, _, err = call(capsys, command, *arguments)
     assert got == code and message in err
     assert err.startswith("mlc-run: ") and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"\x89PNG\r\n", b"PK\x03\x04", None], ids=["empty", "png", "zip", "cut"])
+@pytest.mark.parametrize("suffix", ["npy", "npz"])
+def test_damaged_arrays(command: Path, capsys: Captured, tmp_path: Path, content: bytes | None, suffix: str) -> None:
+    path = tmp_path / f"x.{suffix}"
+    if content is None:
+        arrays = {"x": np.ones((2, 4), np.float32), "y": np.ones((2, 3), np.float32)}
+        np.savez(path, **arrays) if suffix == "npz" else np.save(path, arrays["x"])
+        content = path.read_bytes()[:-30]
+    path.write_bytes(content)
+    options = [["-i", f"x=@{path}"]] + ([["--check", str(path)]] if suffix == "npz" else [])
+    for option in options:
+        code, _, err = call(capsys, command, *option)
+        assert code == 2 and f"'{path}' is not a .npy or .npz file: " in err and err.count("\n") == 1
+
+
+def test_saved_files_are_like_others(command: Path, capsys: Captured, tmp_path: Path) -> None:
+    """Their permissions are those that any new file has, and a pipe is not replaced by one."""
+    (tmp_path / "other").touch()
+    assert call(capsys, command, "--save", str(tmp_path / "out.npz"))[0] == 0
+    assert (tmp_path / "out.npz").stat().st_mode == (tmp_path / "other").stat().st_mode
+    os.mkfifo(tmp_path / "pipe.npz")
+    code, _, err = call(capsys, command, "--save", str(tmp_path / "pipe.npz"))
+    assert code == 1 and "pipe.npz' is no file that can be replaced" in err and (tmp_path / "pipe.npz").is_fifo()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["other", "out.npz", "pipe.npz"]
 
 
 def test_not_a_model(capsys: Captured, tmp_path: Path) -> None:
