@@ -42,7 +42,10 @@ def phases(target: CpuTarget, precision: str = "fp32") -> list[Phase]:
         ("decompose", decompose),
         ("layout", ["mlc-propagate-layout", "mlc-hoist-weights", "canonicalize", "cse"]),
         ("linalg", ["mlc-lower-to-linalg", "canonicalize", "cse"]),
-        ("kernels", ["mlc-count-nonzero", "mlc-plan-fusion", "mlc-outline-kernels", "mlc-dedupe-kernels"]),
+        (
+            "kernels",
+            ["mlc-count-nonzero", "mlc-fold-views", "mlc-plan-fusion", "mlc-outline-kernels", "mlc-dedupe-kernels"],
+        ),
         (
             "schedule",
             [

@@ -12,7 +12,7 @@ from mlc.targets.nvidia import NvidiaTarget
 
 Phase = tuple[str, list[str]]
 SHARED = ("import", "simplify", "decompose", "layout", "linalg", "kernels")
-_PLAN = "mlc-plan-fusion{target=cuda}"  # fusion asks the templates of the target
+ASKING = ("mlc-fold-views", "mlc-plan-fusion")  # the templates of the target
 
 # The same conversions as for the CPU, but for the functions of the C library: a GPU has none.
 TO_NVVM = [
@@ -45,7 +45,7 @@ TO_NVVM = [
 def phases(target: NvidiaTarget, host: CpuTarget) -> list[Phase]:
     """All phases with their passes for `target`; `host` is the CPU that launches the kernels."""
     ours = [phase for phase in cpu.phases(host) if phase[0] in SHARED]
-    shared = [(name, [_PLAN if p.startswith("mlc-plan-fusion") else p for p in passes]) for name, passes in ours]
+    shared = [(name, [f"{p}{{target=cuda}}" if p in ASKING else p for p in passes]) for name, passes in ours]
     return [
         *shared,
         ("schedule", ["mlc-assign-gpu-schedules"]),

@@ -22,15 +22,20 @@ Role: TypeAlias = Literal["producer", "consumer"]
 @dataclass(frozen=True)
 class Dims:
     """Where an operation would join a kernel: `reader` is the operation of the pair that reads the other's result, as
-    its operand number `operand` (-1: its body reads it); `root` is the kernel's root."""
+    its operand number `operand` (-1: its body reads it); `root` is the kernel's root. `through` is
+    set when `op` moves data and would become part of an indexing map of the root: the map that the root's operand, for
+    a consumer its result, would get."""
 
     root: ir.Operation
     reader: ir.Operation
     operand: int
+    through: ir.AffineMap | None = None
 
     @property
     def coordinates(self) -> list[ir.AffineExpr] | None:
         """The element that is read at an iteration point of `reader`; None when that is no generic."""
+        if self.through is not None:
+            return list(self.through.results)
         if self.reader.name != "linalg.generic" or self.operand < 0:
             return None
         return list(operand_map(self.reader, self.operand).results)

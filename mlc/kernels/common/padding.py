@@ -37,7 +37,7 @@ def padding_of(op: ir.Operation) -> Padding | None:
     if extract is None or value is None:
         return None
     source = extract.operands[0]
-    shifts = [_shift(c) for c in list(extract.operands)[1:]]
+    shifts = [coordinate_shift(c) for c in list(extract.operands)[1:]]
     rank = op.results[0].type.rank
     if source.type.rank != rank or any(s is None for s in shifts):
         return None
@@ -63,7 +63,7 @@ def _sides(branch: ir.Operation) -> tuple[ir.Operation | None, ir.Attribute | No
     return inside[0], constant.attributes["value"]
 
 
-def _shift(value: ir.Value) -> tuple[int | None, int] | None:
+def coordinate_shift(value: ir.Value) -> tuple[int | None, int] | None:
     """`value` as (dimension, constant) of `linalg.index dimension + constant`; the dimension is None for constants."""
     op = defining_op(value)
     if op is None:
@@ -74,7 +74,7 @@ def _shift(value: ir.Value) -> tuple[int | None, int] | None:
         return None, ir.IntegerAttr(op.attributes["value"]).value
     if op.name not in ("arith.addi", "arith.subi"):
         return None
-    a, b = (_shift(v) for v in op.operands)
+    a, b = (coordinate_shift(v) for v in op.operands)
     if a is None or b is None or b[0] is not None:
         return None
     return a[0], a[1] + b[1] if op.name == "arith.addi" else a[1] - b[1]
@@ -90,7 +90,7 @@ def _tested(condition: ir.Value, source: ir.Value) -> set[int] | None:
         return None if sides[0] is None or sides[1] is None else sides[0] | sides[1]
     if op.name != "arith.cmpi" or ir.IntegerAttr(op.attributes["predicate"]).value != _ULT:
         return None
-    shift = _shift(op.operands[0])
+    shift = coordinate_shift(op.operands[0])
     if shift is None or shift[0] is None:
         return None
     return {shift[0]} if _is_extent(op.operands[1], source, shift[0]) else None
@@ -100,8 +100,8 @@ def _is_extent(value: ir.Value, source: ir.Value, dim: int) -> bool:
     """Is `value` the extent of dimension `dim` of `source`?"""
     op = defining_op(value)
     if op is not None and op.name == "tensor.dim":
-        return op.operands[0] == source and _shift(op.operands[1]) == (None, dim)
-    return _shift(value) == (None, source.type.shape[dim]) and not source.type.is_dynamic_dim(dim)
+        return op.operands[0] == source and coordinate_shift(op.operands[1]) == (None, dim)
+    return coordinate_shift(value) == (None, source.type.shape[dim]) and not source.type.is_dynamic_dim(dim)
 
 
 _ULT = 6  # arith.cmpi ult

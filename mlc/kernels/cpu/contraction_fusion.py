@@ -1,7 +1,8 @@
 """What the contraction template of CPUs takes into its kernels.
 
 Consumers run on the accumulators before they are stored. Of producers it takes the padding of a convolution: its
-windows then read the tensor that is not padded.
+windows then read the tensor that is not padded. Movements of data become indexing maps where the operand that is loaded
+as vectors, and the result, keep their vectors contiguous; the other operand may have any strides.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from mlc.kernels.common.padding import padding_of
 
 def accepts(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     """None when the template takes `op` into the kernel of the contraction `dims.root`, else the reason."""
+    if dims.through is not None:
+        return _moved_result(dims) if role == "consumer" else _moved_operand(dims)
     if role == "consumer":
         return accepts_pointwise(role, op, dims)
     padding = padding_of(op)
@@ -34,6 +37,39 @@ def accepts(role: Role, op: ir.Operation, dims: Dims) -> str | None:
         if columns is None or mentions(expr, columns):
             return f"dimension {dim} is padded, along which vectors are loaded"
     return None
+
+
+_FAR = 64  # steps of the reduction across memory that a row may take
+
+
+def _moved_operand(dims: Dims) -> str | None:
+    exprs, columns = dims.coordinates or [], _vector_dim(dims.root)
+    if columns is None or not exprs:
+        return "the result has a single element"
+    touching = [i for i, e in enumerate(exprs) if mentions(e, columns)]
+    if touching:
+        plain = touching == [len(exprs) - 1] and isinstance(exprs[-1], ir.AffineDimExpr)
+        return None if plain else "its vectors would be gathered"
+    kinds = ["reduction" in str(t) for t in dims.root.attributes["iterator_types"]]
+    if any(kinds[d] and mentions(exprs[-1], d) for d in range(len(kinds))):
+        return None
+    steps = 1
+    for e, extent in zip(
+        operand_map(dims.root, dims.operand).results, dims.root.operands[dims.operand].type.shape, strict=True
+    ):
+        if isinstance(e, ir.AffineDimExpr) and kinds[e.position]:
+            steps *= extent if extent >= 0 else _FAR + 1
+    return None if steps <= _FAR else "its rows would be read across memory"
+
+
+def _moved_result(dims: Dims) -> str | None:
+    """Columns stay the last dimension that is not 1."""
+    exprs, shape = dims.coordinates or [], dims.reader.results[0].type.shape
+    moving = [i for i, extent in enumerate(shape) if extent != 1]
+    columns = _vector_dim(dims.root)
+    last = exprs[moving[-1]] if moving else None
+    same = isinstance(last, ir.AffineDimExpr) and last.position == columns
+    return None if same else "its vectors would be scattered"
 
 
 def _vector_dim(root: ir.Operation) -> int | None:

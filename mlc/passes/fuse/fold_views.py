@@ -1,0 +1,352 @@
+"""Read and write through views instead of copying: transposes and slices become part of the indexing maps.
+
+```mlir
+%t = linalg.generic … (i, j, k) -> (j, i, k) yield %in   ins(%x)           %m = linalg.generic … reads %x through a map
+%m = linalg.generic … {mlc.contraction} ins(%t, %w)                  →     and writes in the order of %p
+%p = linalg.generic … (i, j, k) -> (j, i, k) yield %in   ins(%m)
+```
+A reader's operand is followed through movements and reshapes as far as the element that is read stays a dimension, or a
+dimension plus a constant, of what remains; reshapes that split dimensions are views and stay. Elementwise readers take
+a movement that nobody else reads; contractions are asked (`accepts` of the template with the new map). A transpose of
+a contraction's result becomes its output map where the template accepts it, and one in front of a padding moves behind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mlir import ir
+from mlir.dialects import linalg, tensor
+
+from mlc.kernels.common.analysis import is_contraction
+from mlc.kernels.common.evaluate import is_reduction, operand_map
+from mlc.kernels.common.frame import defining_op
+from mlc.kernels.common.fusion import Accepts, Dims
+from mlc.kernels.common.moves import move_of
+from mlc.kernels.common.padding import padding_of
+from mlc.kernels.cpu.accepts import ACCEPTS as CPU_ACCEPTS
+from mlc.kernels.nvidia.accepts import ACCEPTS as CUDA_ACCEPTS
+from mlc.passes.base import Pass
+from mlc.passes.fuse.plan_fusion import _blocks
+
+_ACCEPTS = {"cpu": CPU_ACCEPTS, "cuda": CUDA_ACCEPTS}
+
+
+class FoldViews(Pass):
+    """Read and write through views instead of copying."""
+
+    dialects = ("linalg", "tensor")
+    statistics = {"folded": "operands and results that are accessed through a view"}
+
+    target: str = "cpu"
+    "Whose templates are asked: cpu or cuda"
+
+    def run(self, root: ir.OpView) -> None:
+        self.accepts = _ACCEPTS[self.target]["contraction"]
+        for block in _blocks(root.operation):
+            generics = [o.operation for o in block.operations if o.operation.name == "linalg.generic"]
+            for op in generics:
+                self.count("folded", int(_fold_padding(op, self.accepts)))
+            for op in generics:
+                self.count("folded", _fold_operands(op, self.accepts))
+            for op in generics:
+                self.count("folded", int(_fold_result(op, self.accepts)))
+            _erase_unused(block)
+
+
+def _erase_unused(block: ir.Block) -> None:
+    for op in reversed([o.operation for o in block.operations]):
+        view = op.name in ("tensor.expand_shape", "tensor.collapse_shape", "tensor.empty", "linalg.fill")
+        if (view or move_of(op) is not None or padding_of(op) is not None) and not _users(op):
+            op.erase()
+
+
+def _users(op: ir.Operation) -> list[tuple[ir.Operation, int]]:
+    return [(u.owner.operation, u.operand_number) for u in op.results[0].uses]
+
+
+# -- operands ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A part of a dimension: `dim + offset` (`offset` alone where `dim` is None) within `extent`; `size` is the extent
+    of the reader's dimension. An unknown extent is None."""
+
+    extent: int | None
+    dim: int | None
+    offset: int
+    size: int | None
+
+    @property
+    def is_expressible(self) -> bool:
+        """Does an indexing map say it? A plain dimension claims that the extents are equal."""
+        return self.dim is None or self.offset != 0 or self.extent == self.size
+
+    @property
+    def expr(self) -> ir.AffineExpr:
+        constant = ir.AffineExpr.get_constant(self.offset)
+        return constant if self.dim is None else ir.AffineExpr.get_dim(self.dim) + constant
+
+
+Access = list[list[Factor]]
+"""For every dimension of a value, outermost first, the factors that the coordinate is made of."""
+
+_UNIT = Factor(1, None, 0, 1)
+
+
+def _extents(type_: ir.RankedTensorType) -> list[int | None]:
+    return [None if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)]
+
+
+def _product(factors: list[Factor]) -> int | None:
+    total = 1
+    for factor in factors:
+        if factor.extent is None:
+            return factors[0].extent if len(factors) == 1 else None
+        total *= factor.extent
+    return total
+
+
+def _access(op: ir.Operation, operand: int) -> Access | None:
+    """How a generic reads an operand; None where its map has other expressions than dimensions and constants."""
+    access: Access = []
+    for expr, extent in zip(operand_map(op, operand).results, _extents(op.operands[operand].type), strict=True):
+        if isinstance(expr, ir.AffineDimExpr):
+            access.append([Factor(extent, expr.position, 0, extent)])
+        elif isinstance(expr, ir.AffineConstantExpr):
+            access.append([Factor(extent, None, expr.value, 1)])
+        else:
+            return None
+    return access
+
+
+def _through(op: ir.Operation, access: Access) -> tuple[ir.Value, Access] | None:
+    """The same element before `op`, a movement or a reshape; None where it is no such operation or too irregular."""
+    if op.name == "tensor.expand_shape":
+        groups = [[a.value for a in group] for group in op.attributes["reassociation"]]
+        return op.operands[0], [_joined([f for d in group for f in access[d]]) for group in groups]
+    if op.name == "tensor.collapse_shape":
+        return _through_collapse(op, access)
+    move = move_of(op)
+    if move is None:
+        return None
+    own, result = _extents(move.source.type), _extents(op.results[0].type)
+    before: Access = []
+    for (dim, constant), extent in zip(move.coordinates, own, strict=True):
+        if dim is None:
+            before.append([Factor(extent, None, constant, 1)])
+            continue
+        if constant == 0 and (move.is_plain or extent is not None and extent == result[dim]):
+            before.append(access[dim])
+            continue
+        part = _sliced(access[dim], constant, extent)
+        if part is None:
+            return None
+        before.append(part)
+    return move.source, before
+
+
+def _joined(factors: list[Factor]) -> list[Factor]:
+    return [f for f in factors if f.extent != 1] or [_UNIT]
+
+
+def _through_collapse(op: ir.Operation, access: Access) -> tuple[ir.Value, Access] | None:
+    extents = _extents(op.operands[0].type)
+    before: Access = []
+    for group, factors in zip(op.attributes["reassociation"], access, strict=True):
+        rest = list(factors)
+        parts: list[list[Factor]] = []
+        for dim in reversed([a.value for a in group]):
+            part: list[Factor] = []
+            while rest and extents[dim] != 1 and (not part or _product(part) != extents[dim]):
+                part.insert(0, rest.pop())
+            if extents[dim] != 1 and (not part or _product(part) != extents[dim]):
+                return None
+            parts.insert(0, part or [_UNIT])
+        if any(f.extent != 1 for f in rest):
+            return None
+        before.extend(parts)
+    return op.operands[0], before
+
+
+def _sliced(factors: list[Factor], offset: int, extent: int | None) -> list[Factor] | None:
+    """`factors` in a dimension of `extent` elements of which they start at `offset`."""
+    total = _product(factors)
+    if extent is None or total is None:
+        return None
+    if len(factors) == 1:
+        return [replace(factors[0], extent=extent, offset=factors[0].offset + offset)]
+    if offset % total or extent % total:
+        return None
+    return [Factor(extent // total, None, offset // total, 1), *factors]
+
+
+def _fold_operands(op: ir.Operation, accepts: Accepts) -> int:
+    """Let `op` read what its operands are moved from; gives how many it does."""
+    folded = 0
+    if is_reduction(op) and not is_contraction(op):
+        return 0
+    for operand in range(len(op.operands) - len(op.results)):
+        access = _access(op, operand)
+        if access is not None:
+            folded += _fold_operand(op, operand, access, accepts)
+    return folded
+
+
+def _fold_operand(op: ir.Operation, operand: int, access: Access, accepts: Accepts) -> int:
+    contraction = is_contraction(op)
+    if not contraction and not _reads_once(op, access):
+        return 0
+    value, best = op.operands[operand], None
+    while True:
+        producer = defining_op(value)
+        if producer is None or producer.block != op.block or not contraction and not _only_moved(producer):
+            break
+        step = _through(producer, access)
+        if step is None:
+            break
+        value, access = step
+        if move_of(producer) is None or not _is_expressible(value, access):
+            continue
+        through = ir.AffineMap.get(len(op.attributes["iterator_types"]), 0, [f.expr for fs in access for f in fs])
+        if not contraction or accepts("producer", producer, Dims(op, op, operand, through)) is None:
+            best = value, access, through
+    if best is None:
+        return 0
+    value, access, through = best
+    maps = list(op.attributes["indexing_maps"])
+    maps[operand] = ir.AffineMapAttr.get(through)
+    with ir.InsertionPoint(op), op.location:
+        op.operands[operand] = _split(value, access)
+    op.attributes["indexing_maps"] = ir.ArrayAttr.get(maps)
+    return 1
+
+
+def _only_moved(producer: ir.Operation) -> bool:
+    """Is there one reader, or does everyone only move parts of the result?"""
+    users = _users(producer)
+    views = ("tensor.expand_shape", "tensor.collapse_shape")
+    return len(users) == 1 or all(user.name in views or move_of(user) is not None for user, _ in users)
+
+
+def _reads_once(op: ir.Operation, access: Access) -> bool:
+    """Is every element read at one point only, so that nothing is gained by putting the elements in order first?"""
+    extents = _extents(op.results[0].type)
+    used = {f.dim for factors in access for f in factors}
+    return all(d in used or extent == 1 for d, extent in enumerate(extents))
+
+
+def _is_expressible(value: ir.Value, access: Access) -> bool:
+    split = any(len(factors) > 1 for factors in access)
+    if split and not value.type.has_static_shape:
+        return False
+    return all(f.is_expressible for factors in access for f in factors)
+
+
+def _split(value: ir.Value, access: Access) -> ir.Value:
+    """`value` with a dimension for every factor: a view."""
+    if all(len(factors) == 1 for factors in access):
+        return value
+    shape = [f.extent for factors in access for f in factors]
+    groups, position = [], 0
+    for factors in access:
+        groups.append(list(range(position, position + len(factors))))
+        position += len(factors)
+    type_ = ir.RankedTensorType.get(shape, value.type.element_type)
+    return tensor.ExpandShapeOp(type_, value, groups, [], shape).result
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
+
+
+def _fold_result(op: ir.Operation, accepts: Accepts) -> bool:
+    """Let the contraction that `op` transposes the result of write in that order."""
+    move = move_of(op)
+    order = None if move is None else move.permutation
+    root = None if move is None else defining_op(move.source)
+    if root is None or order is None or not is_contraction(root) or root.block != op.block or len(_users(root)) != 1:
+        return False
+    init = defining_op(root.operands[len(root.operands) - 1])
+    if init is None or init.name != "linalg.fill" or not op.results[0].type.has_static_shape:
+        return False
+    number = len(root.operands) - 1
+    exprs = list(operand_map(root, number).results)
+    position = {result: source for source, result in enumerate(order)}
+    out = ir.AffineMap.get(len(root.attributes["iterator_types"]), 0, [exprs[position[i]] for i in range(len(exprs))])
+    if accepts("consumer", op, Dims(root, op, 0, out)) is not None:
+        return False
+    type_ = op.results[0].type
+    with ir.InsertionPoint(root), root.location:
+        empty = tensor.empty(list(type_.shape), type_.element_type)
+        root.operands[number] = linalg.fill(init.operands[0], outs=[empty])
+    root.results[0].set_type(type_)
+    maps = list(root.attributes["indexing_maps"])
+    maps[number] = ir.AffineMapAttr.get(out)
+    root.attributes["indexing_maps"] = ir.ArrayAttr.get(maps)
+    for user, at in _users(op):
+        user.operands[at] = root.results[0]
+    return True
+
+
+# -- padding -----------------------------------------------------------------------------------------------------------
+
+
+def _fold_padding(op: ir.Operation, accepts: Accepts) -> bool:
+    """Pad a transposed tensor before it is transposed, so that the contractions that read it can read through."""
+    padding = padding_of(op)
+    moved = None if padding is None else defining_op(padding.source)
+    move = None if moved is None else move_of(moved)
+    order = None if move is None else move.permutation
+    if moved is None or move is None or order is None or not op.results[0].type.has_static_shape:
+        return False
+    users = _users(op)
+    if not users or not all(is_contraction(user) and user.block == op.block for user, _ in users):
+        return False
+    maps = {}
+    for user, number in users:
+        exprs = list(operand_map(user, number).results)
+        maps[number] = ir.AffineMap.get(len(user.attributes["iterator_types"]), 0, [exprs[d] for d in order])
+        if accepts("producer", moved, Dims(user, user, number, maps[number])) is not None:
+            return False
+    padded = _pad_before(op, move.source, order)
+    for user, number in users:
+        user.operands[number] = padded
+        all_maps = list(user.attributes["indexing_maps"])
+        exprs = list(operand_map(user, number).results)
+        all_maps[number] = ir.AffineMapAttr.get(
+            ir.AffineMap.get(len(user.attributes["iterator_types"]), 0, [exprs[d] for d in order])
+        )
+        user.attributes["indexing_maps"] = ir.ArrayAttr.get(all_maps)
+    return True
+
+
+def _pad_before(op: ir.Operation, source: ir.Value, order: list[int]) -> ir.Value:
+    """The padding `op` of `source` itself, whose dimension `i` is `order[i]` after the transpose."""
+    old = op.results[0].type
+    type_ = ir.RankedTensorType.get([old.shape[d] for d in order], old.element_type)
+    clone = op.clone(ir.InsertionPoint(op))
+    with ir.InsertionPoint(clone), op.location:
+        clone.operands[0] = tensor.empty(list(type_.shape), type_.element_type)
+    clone.results[0].set_type(type_)
+    i64 = ir.IntegerType.get_signless(64)
+    for inner in _all_operations(clone):
+        if inner.name == "linalg.index":
+            dim = ir.IntegerAttr(inner.attributes["dim"]).value
+            inner.attributes["dim"] = ir.IntegerAttr.get(i64, order.index(dim))
+        elif inner.name == "tensor.extract":
+            coordinates = list(inner.operands)[1:]
+            inner.operands[0] = source
+            for i, dim in enumerate(order):
+                inner.operands[1 + i] = coordinates[dim]
+    return clone.results[0]
+
+
+def _all_operations(op: ir.Operation) -> list[ir.Operation]:
+    found = []
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                found.append(inner.operation)
+                found.extend(_all_operations(inner.operation))
+    return found

@@ -1,0 +1,61 @@
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-decompose{none=true},mlc-lower-to-linalg,canonicalize,cse,mlc-fold-views)' | FileCheck %s
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-decompose{none=true},mlc-lower-to-linalg,canonicalize,cse,mlc-fold-views{target=cuda})' | FileCheck %s --check-prefix=CUDA
+
+// CHECK-DAG: #[[QUERY:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d2, 0, d1, d4)>
+// CHECK-DAG: #[[VALUE:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d4, 2, d1, d3)>
+// CHECK-DAG: #[[OUT:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d2, d1, d3)>
+// CHECK-DAG: #[[KEY:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d3, 1, d1, d2)>
+
+// Of an attention over one tensor of queries, keys and values only the keys are put in another order: their vectors
+// would be gathered.
+// CHECK-LABEL: func.func @attention
+// CHECK-SAME: %[[X:.*]]: tensor<2x16x96xf32>
+// CHECK: tensor.expand_shape %[[X]] {{.*}} output_shape [2, 16, 3, 2, 16]
+// CHECK: linalg.generic {indexing_maps = [#[[KEY]], #{{.*}}]
+// CHECK: linalg.generic {indexing_maps = [#[[QUERY]], #{{.*}}, #{{.*}}]{{.*}}mlc.contraction
+// CHECK: linalg.generic {indexing_maps = [#{{.*}}, #[[VALUE]], #[[OUT]]]{{.*}}mlc.contraction
+// CHECK-NOT: linalg.generic
+// CHECK: return
+// CUDA-LABEL: func.func @attention
+// CUDA-COUNT-7: linalg.generic
+func.func @attention(%x: tensor<2x16x96xf32>) -> tensor<2x16x32xf32> {
+  %q0 = mlc.slice %x [0, 0, 0] [2, 16, 32] [1, 1, 1] : tensor<2x16x96xf32> -> tensor<2x16x32xf32>
+  %k0 = mlc.slice %x [0, 0, 32] [2, 16, 32] [1, 1, 1] : tensor<2x16x96xf32> -> tensor<2x16x32xf32>
+  %v0 = mlc.slice %x [0, 0, 64] [2, 16, 32] [1, 1, 1] : tensor<2x16x96xf32> -> tensor<2x16x32xf32>
+  %q1 = mlc.reshape %q0 [2, 16, 2, 16] : tensor<2x16x32xf32> -> tensor<2x16x2x16xf32>
+  %k1 = mlc.reshape %k0 [2, 16, 2, 16] : tensor<2x16x32xf32> -> tensor<2x16x2x16xf32>
+  %v1 = mlc.reshape %v0 [2, 16, 2, 16] : tensor<2x16x32xf32> -> tensor<2x16x2x16xf32>
+  %q = mlc.transpose %q1 {permutation = array<i64: 0, 2, 1, 3>} : tensor<2x16x2x16xf32> -> tensor<2x2x16x16xf32>
+  %k = mlc.transpose %k1 {permutation = array<i64: 0, 2, 3, 1>} : tensor<2x16x2x16xf32> -> tensor<2x2x16x16xf32>
+  %v = mlc.transpose %v1 {permutation = array<i64: 0, 2, 1, 3>} : tensor<2x16x2x16xf32> -> tensor<2x2x16x16xf32>
+  %s = mlc.matmul %q, %k : tensor<2x2x16x16xf32>, tensor<2x2x16x16xf32> -> tensor<2x2x16x16xf32>
+  %o = mlc.matmul %s, %v : tensor<2x2x16x16xf32>, tensor<2x2x16x16xf32> -> tensor<2x2x16x16xf32>
+  %t = mlc.transpose %o {permutation = array<i64: 0, 2, 1, 3>} : tensor<2x2x16x16xf32> -> tensor<2x16x2x16xf32>
+  %r = mlc.reshape %t [2, 16, 32] : tensor<2x16x2x16xf32> -> tensor<2x16x32xf32>
+  return %r : tensor<2x16x32xf32>
+}
+
+// The transpose in front of a padded convolution moves behind the padding.
+// CHECK-LABEL: func.func @padding
+// CHECK-SAME: %[[X:.*]]: tensor<1x3x9x9xf32>
+// CHECK: outs(%{{.*}} : tensor<1x3x11x11xf32>)
+// CHECK: tensor.extract %[[X]]
+// CHECK: ins(%{{.*}} : tensor<1x3x11x11xf32>, tensor<3x3x3x16xf32>){{.*}}mlc.contraction
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @padding(%x: tensor<1x3x9x9xf32>, %w: tensor<3x3x3x16xf32>) -> tensor<1x9x9x16xf32> {
+  %t = mlc.transpose %x {permutation = array<i64: 0, 2, 3, 1>} : tensor<1x3x9x9xf32> -> tensor<1x9x9x3xf32>
+  %r = mlc.conv %t, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, groups = 1 : i64, layout = "nhwc"} : tensor<1x9x9x3xf32>, tensor<3x3x3x16xf32> -> tensor<1x9x9x16xf32>
+  return %r : tensor<1x9x9x16xf32>
+}
+
+// A result whose vectors would be scattered, and rows that would be read across memory, stay.
+// CHECK-LABEL: func.func @refused
+// CHECK-COUNT-3: linalg.generic
+// CHECK: return
+func.func @refused(%x: tensor<128x16xf32>, %w: tensor<128x32xf32>) -> tensor<32x16xf32> {
+  %t = mlc.transpose %x {permutation = array<i64: 1, 0>} : tensor<128x16xf32> -> tensor<16x128xf32>
+  %m = mlc.matmul %t, %w : tensor<16x128xf32>, tensor<128x32xf32> -> tensor<16x32xf32>
+  %r = mlc.transpose %m {permutation = array<i64: 1, 0>} : tensor<16x32xf32> -> tensor<32x16xf32>
+  return %r : tensor<32x16xf32>
+}
