@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
@@ -37,7 +39,8 @@ class Placement:
 
 
 class WeightImage:
-    """A layout of weights of a store, written out piece by piece: one weight is in memory at a time.
+    """A layout of weights of a store, written out piece by piece: few weights are in memory at a time. One is evaluated
+    while the one before it is hashed and written.
 
     `placements` are in ascending order and do not overlap; `size` may exceed the last one's end.
     """
@@ -99,9 +102,15 @@ class WeightImage:
     def write_to(self, file: BinaryIO, digest: Digest | None = None) -> bytes:
         """Writes the image at the file's position. Returns its BLAKE2b-256, or the hash that `digest` computes."""
         digest = digest or hashlib.blake2b(digest_size=32)
-        for chunk in self.chunks():
-            digest.update(chunk)
-            file.write(chunk)
+        with ThreadPoolExecutor(1) as evaluator, ThreadPoolExecutor(1) as hasher:
+            hashed: deque[Future[None]] = deque()
+            for chunk in _ahead(self.chunks(), evaluator):
+                hashed.append(hasher.submit(digest.update, chunk))
+                file.write(chunk)
+                if len(hashed) > 2:
+                    hashed.popleft().result()
+            for future in hashed:
+                future.result()
         return digest.digest()
 
     def write_safetensors(
@@ -124,6 +133,14 @@ class WeightImage:
         with atomic_file(path) as file:
             file.write(header_bytes(tensors, metadata or {}))
             return self.write_to(file, digest)
+
+
+def _ahead(chunks: Iterator[bytes | memoryview], thread: Executor) -> Iterator[bytes | memoryview]:
+    """`chunks`, each made by `thread` while the one before it is being used."""
+    following = thread.submit(next, chunks, None)
+    while (chunk := following.result()) is not None:
+        following = thread.submit(next, chunks, None)
+        yield chunk
 
 
 def _aligned(size: int) -> int:
