@@ -116,7 +116,9 @@ def _run(model: Path, output: Path, options: dict[str, Any], report: Reporter, i
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    print(f"mlc-compile: {message}", file=sys.stderr)
+    from mlc.cli.progress import say
+
+    say(f"mlc-compile: {message}")
     raise typer.Exit(code)
 
 

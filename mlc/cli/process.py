@@ -10,13 +10,22 @@ from typing import NoReturn
 
 
 def begin() -> None:
-    """Looks for cyclic garbage seldom: a compilation makes little of it, and many objects that stay."""
+    """Looks for cyclic garbage seldom: a compilation makes little of it, and many objects that stay. Opens those of the
+    three standard files that the caller has closed: else the next file would take the place of one of them, and get what
+    a linker prints.
+    """
     gc.set_threshold(100_000, 50, 100)
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
 
 
 def end(code: int) -> NoReturn:
     """Ends the process at once. Taking apart millions of objects takes a tenth of a compilation, and helps nobody."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
-            stream.flush()
+            if stream is not None:
+                stream.flush()
     os._exit(code)

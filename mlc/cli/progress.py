@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +27,14 @@ class Reporter(Protocol):
 
 def reporter(verbose: bool) -> Reporter:
     """Bars on a terminal unless `verbose`, lines otherwise."""
-    return Bars() if sys.stderr.isatty() and not verbose else Lines()
+    return Bars() if sys.stderr is not None and sys.stderr.isatty() and not verbose else Lines()
+
+
+def say(text: str) -> None:
+    """Prints a line to the standard error. That nobody reads it, or that it is closed, is no reason to stop."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            print(text, file=sys.stderr, flush=True)
 
 
 def size_text(path: Path) -> str:
@@ -52,12 +60,12 @@ class Lines:
         """Prints the stage when it ends."""
         if done == total:
             count = f", {total} modules" if total > 1 else ""
-            print(f"{stage:<10} {seconds:8.2f} s{count}", file=sys.stderr, flush=True)
+            say(f"{stage:<10} {seconds:8.2f} s{count}")
 
     def finish(self, path: Path) -> None:
         """Prints the path and its size."""
         size = f" ({size_text(path)})" if path.is_file() else ""
-        print(f"wrote {path}{size}", file=sys.stderr)
+        say(f"wrote {path}{size}")
 
 
 class Bars(Lines):

@@ -280,6 +280,17 @@ def test_verify_alone_means_three_runs(compile_: Compile, monkeypatch: pytest.Mo
     assert compile_("perceptron.onnx", "--verify=1")[0] == 0 and seen == [0, 1, 2, 0]
 
 
+# --- Who reads what is printed --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", ["2>&1 | true", "2>/dev/full", "2>&-"])
+def test_progress_that_nobody_reads(folder: Path, end: str) -> None:
+    program = f"{sys.executable} -m mlc.cli.compile perceptron.onnx -o out.so {end}"
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {program}"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert mlc.load("out.so").inputs[0].name == "x"
+
+
 # --- mlc-opt -------------------------------------------------------------------------------------------------
 
 
