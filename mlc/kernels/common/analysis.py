@@ -9,6 +9,7 @@ from mlir import ir
 
 from mlc.kernels.common.evaluate import is_reduction, operand_map
 from mlc.kernels.common.frame import KernelSource, defining_op
+from mlc.kernels.common.padding import coordinate_shift
 
 Exprs = list[ir.AffineExpr | None]
 
@@ -124,6 +125,51 @@ def _substitute(expr: ir.AffineExpr, dims: Exprs) -> ir.AffineExpr | None:
     if any(d is None and _mentions(expr, i) for i, d in enumerate(dims)):
         return None
     return expr.compose(ir.AffineMap.get(len(known), 0, known))
+
+
+def cuts(roots: Sequence[ir.Value], dim: int) -> list[int]:
+    """Positions along domain dimension `dim` where the outcome of a comparison of coordinates with constants changes:
+    between them a concatenation reads one input, and a padding lies inside or outside."""
+    found: set[int] = set()
+    seen: set[tuple[int, str]] = set()
+
+    def visit(value: ir.Value, exprs: Exprs) -> None:
+        op = defining_op(value)
+        key = (hash(value), str(exprs))
+        if op is None or op.name != "linalg.generic" or is_reduction(op) or key in seen:
+            return
+        seen.add(key)
+        dims: Exprs = [None] * len(op.attributes["iterator_types"])
+        out_map = operand_map(op, len(op.operands) - len(op.results) + ir.OpResult(value).result_number)
+        for expr, at in zip(out_map.results, exprs, strict=True):
+            if isinstance(expr, ir.AffineDimExpr):
+                dims[expr.position] = at
+        for d, position in compared_positions(op.regions[0]):
+            at = dims[d]
+            if isinstance(at, ir.AffineDimExpr) and at.position == dim:
+                found.add(position)
+        for i in range(len(op.operands) - len(op.results)):
+            visit(op.operands[i], [_substitute(e, dims) for e in operand_map(op, i).results])
+
+    for root in roots:
+        visit(root, [ir.AffineExpr.get_dim(i) for i in range(root.type.rank)])
+    return sorted(found)
+
+
+def compared_positions(region: ir.Region) -> Iterator[tuple[int, int]]:
+    """(dimension, position) of the comparisons of `linalg.index` plus a constant with a constant in a body: the first
+    position of either outcome, for comparisons without a sign also where the coordinate is no longer negative."""
+    for view in region.blocks[0].operations:
+        op = view.operation
+        for inner in op.regions:
+            if len(inner.blocks):
+                yield from compared_positions(inner)
+        if op.name != "arith.cmpi" or not isinstance(op.operands[0].type, ir.IndexType):
+            continue
+        shift, limit = (coordinate_shift(v) for v in op.operands)
+        if shift is not None and limit is not None and shift[0] is not None and limit[0] is None:
+            yield shift[0], limit[1] - shift[1]
+            yield shift[0], -shift[1]
 
 
 def can_flatten(roots: Sequence[ir.Value], first: int, last: int) -> bool:

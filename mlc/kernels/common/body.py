@@ -126,10 +126,72 @@ def _dim(ev: Evaluator, op: ir.Operation, env: dict[ir.Value, Lane], dims: Seque
     env[op.results[0]] = Idx(ev.frame.extent(op.operands[0], which))
 
 
+_SIGNED = {2: "<", 3: "<=", 4: ">", 5: ">="}  # arith.cmpi predicates
+_UNSIGNED = {6: "<", 7: "<=", 8: ">", 9: ">="}
+
+
+def _compare(ev: Evaluator, op: ir.Operation, env: dict[ir.Value, Lane], dims: Sequence[Idx]) -> None:
+    """A comparison of coordinates whose bounds decide it is a constant."""
+    known = None
+    if isinstance(op.operands[0].type, ir.IndexType):
+        a, b = (_operand(ev, env, v) for v in op.operands)
+        if isinstance(a, Idx) and isinstance(b, Idx):
+            known = decide(ir.IntegerAttr(op.attributes["predicate"]).value, a, b)
+    if known is None:
+        _elementwise(ev, op, env)
+    else:
+        env[op.results[0]] = ev.frame.constants.get(ir.IntegerType.get_signless(1), int(known))
+
+
+def decide(predicate: int, a: Idx, b: Idx) -> bool | None:
+    """The outcome of `arith.cmpi` where the bounds of the coordinates decide it."""
+    if a.span is None or b.span is None:
+        return None
+    kind = _SIGNED.get(predicate)
+    if kind is None:
+        kind = _UNSIGNED.get(predicate)
+        if kind is None or b.span[0] < 0:
+            return None
+        if a.span[1] < 0:  # negative numbers are large without a sign
+            return kind[0] == ">"
+        if a.span[0] < 0:
+            return None
+    (a_low, a_high), (b_low, b_high) = (a.span, b.span) if kind[0] == "<" else (b.span, a.span)
+    if a_high < b_low or kind.endswith("=") and a_high <= b_low:
+        return True
+    if a_low > b_high or not kind.endswith("=") and a_low >= b_high:
+        return False
+    return None
+
+
+def _and(ev: Evaluator, op: ir.Operation, env: dict[ir.Value, Lane], dims: Sequence[Idx]) -> None:
+    """A conjunction with what is known."""
+    if isinstance(op.results[0].type, ir.IntegerType) and op.results[0].type.width == 1:
+        false, true = _truths(ev)
+        sides = [_value(ev, _operand(ev, env, v)) for v in op.operands]
+        if false in sides:
+            env[op.results[0]] = false
+            return
+        if true in sides:
+            env[op.results[0]] = sides[0] if sides[1] == true else sides[1]
+            return
+    _elementwise(ev, op, env)
+
+
+def _truths(ev: Evaluator) -> tuple[ir.Value, ir.Value]:
+    constants, i1 = ev.frame.constants, ir.IntegerType.get_signless(1)
+    return constants.get(i1, 0), constants.get(i1, 1)
+
+
 def _if(ev: Evaluator, op: ir.Operation, env: dict[ir.Value, Lane], dims: Sequence[Idx]) -> None:
     """A uniform condition stays a branch; a varying one masks the memory accesses of both sides and selects."""
     condition = _value(ev, _operand(ev, env, op.operands[0]))
     blocks = [region.blocks[0] for region in op.regions]
+    truths = _truths(ev)
+    if condition in truths:
+        values = _block(ev, blocks[truths[0] == condition], dict(env), dims)
+        env.update(zip(op.results, values, strict=True))
+        return
     if isinstance(condition.type, ir.VectorType):
         sides = []
         for block, mask in zip(blocks, _masks(ev, condition), strict=True):
@@ -216,6 +278,8 @@ _HANDLERS: dict[str, Callable[[Evaluator, ir.Operation, dict[ir.Value, Lane], Se
     "arith.addi": _affine,
     "arith.subi": _affine,
     "arith.muli": _affine,
+    "arith.cmpi": _compare,
+    "arith.andi": _and,
     "arith.index_cast": _index_cast,
     "arith.index_castui": _index_cast,
     "tensor.extract": _extract,

@@ -147,6 +147,7 @@ class Idx:
     `tile = (high, size, low)` says that `base == high * size + low` with `0 <= low + lane * step < size`, so that
     `floordiv size` and `mod size` of a blocked layout stay affine. `level` is the depth of the innermost loop whose
     variable the coordinate depends on; addresses are summed outermost level first so that invariant parts hoist.
+    `bounds` are the least and the greatest value, where a loop makes them known: comparisons with constants fold.
     """
 
     base: Scalar = 0
@@ -154,6 +155,12 @@ class Idx:
     lanes: ir.Value | None = None
     tile: tuple[Scalar, int, int] | None = None
     level: int = 0
+    bounds: tuple[int, int] | None = None
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """The least and the greatest value that is known."""
+        return (self.base, self.base) if self.uniform and isinstance(self.base, int) else self.bounds
 
     @property
     def uniform(self) -> bool:
@@ -201,7 +208,8 @@ class IdxMath:
                 return a
             if a.key() == (0, 0, None):
                 return b
-            return Idx(self.math.add(a.base, b.base), a.step + b.step, level=level)
+            bounds = (a.span[0] + b.span[0], a.span[1] + b.span[1]) if a.span and b.span else None
+            return Idx(self.math.add(a.base, b.base), a.step + b.step, level=level, bounds=bounds)
         return Idx(lanes=arith.addi(self.vector(a), self.vector(b)), level=level)
 
     def scale(self, a: Idx, factor: Scalar) -> Idx:
@@ -209,7 +217,11 @@ class IdxMath:
             return a
         if a.lanes is None and (isinstance(factor, int) or a.step == 0):
             step = a.step * factor if isinstance(factor, int) else 0
-            return Idx(self.math.mul(a.base, factor), step, level=a.level)
+            bounds = None
+            if a.span and isinstance(factor, int):
+                ends = sorted(end * factor for end in a.span)
+                bounds = ends[0], ends[1]
+            return Idx(self.math.mul(a.base, factor), step, level=a.level, bounds=bounds)
         return Idx(lanes=arith.muli(self.vector(a), self.vector(Idx(factor))), level=a.level)
 
     def floordiv(self, a: Idx, size: int) -> Idx:

@@ -2,7 +2,8 @@
 
 It takes any kernel whose roots are evaluable at a coordinate: elementwise chains, reductions, windows, gathers, and
 rows with inner reductions (softmax, layer norm: the inner reductions are evaluated once per row, before the loop that
-reads them). The innermost dimension, or a group of trailing dimensions that flatten, is vectorised with a masked tail.
+reads them). The innermost dimension, or a group of trailing dimensions that flatten, is vectorised with a masked tail;
+a concatenation or padding along it splits the loop where another input begins.
 
 Schedule parameters (`docs/ir.md` §5): `lanes`; `first`, `last`: the domain dimensions of the vector loop, walked as one
 (`first > last`: no vector loop, reductions run along lanes instead); `grid`: how many outer dimensions are work items;
@@ -17,10 +18,12 @@ from mlir import ir
 from mlir.dialects import func
 
 from mlc.kernels.common import memory
-from mlc.kernels.common.analysis import reduction_demands
+from mlc.kernels.common.analysis import cuts, reduction_demands
 from mlc.kernels.common.evaluate import Evaluator, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop
 from mlc.kernels.common.index import Idx, Scalar
+
+_PARTS = 64  # loops that a vector loop is split into at most: each is code of its own
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class _Loops:
         self.frame = Frame(source, vector_lanes=schedule.lanes)
         self.shape = self.frame.buffers[source.destinations[0]].shape
         self.demands = reduction_demands(source.results)
+        self.cuts = cuts(source.results, schedule.last) if schedule.first == schedule.last else []
 
     def emit(self) -> Frame:
         frame, s = self.frame, self.s
@@ -114,46 +118,64 @@ class _Loops:
         if s.first > s.last:
             self._store(ev.child(lanes=1), dims)
             return
-        low: Scalar = 0 if block is None else math.mul(block, s.block)
-        high = self.inner if block is None else math.minimum(math.add(low, s.block), self.inner)
+        if block is None and isinstance(self.inner, int):
+            for low, high in self._parts(self.inner):
+                self._span(ev, dims, low, high)
+            return
+        start: Scalar = 0 if block is None else math.mul(block, s.block)
+        end = self.inner if block is None else math.minimum(math.add(start, s.block), self.inner)
+        self._span(ev, dims, start, end, is_block=block is not None)
+
+    def _parts(self, extent: int) -> list[tuple[int, int]]:
+        """The vector loop, split where a comparison of its coordinate changes."""
+        inside = [c for c in self.cuts if 0 < c < extent]
+        if len(inside) >= _PARTS:
+            inside = []
+        return list(zip([0, *inside], [*inside, extent], strict=True))
+
+    def _span(self, ev: Evaluator, dims: list[Idx], low: Scalar, high: Scalar, is_block: bool = False) -> None:
+        """The vector loop from `low` to `high`."""
+        s, math = self.s, self.frame.math
         level = len(dims) + 2
+        bounds = (low, high - 1) if isinstance(low, int) and isinstance(high, int) else None
         if s.lanes == 1:
 
             def scalar(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-                self._store(ev.child(lanes=1), self._point(dims, Idx(variable, level=level)))
+                self._store(ev.child(lanes=1), self._point(dims, Idx(variable, level=level, bounds=bounds)))
                 return []
 
             for_loop(self.frame, low, high, 1, [], scalar)
             return
         length = math.sub(high, low)
         whole = math.mul(math.div(length, s.lanes), s.lanes)
-        if block is not None and isinstance(self.inner, int) and self.inner % s.lanes == 0:
+        exact = is_block and isinstance(self.inner, int) and self.inner % s.lanes == 0
+        if exact:
             whole = length  # blocks are multiples of the lanes, so no block has a tail
 
         def vectors(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            self._store(ev.child(), self._point(dims, Idx(variable, 1, level=level)))
+            self._store(ev.child(), self._point(dims, Idx(variable, 1, level=level, bounds=bounds)))
             return []
 
         if not (isinstance(whole, int) and whole == 0):
             for_loop(self.frame, low, math.add(low, whole), s.lanes, [], vectors)
-        self._tail(ev, dims, math.add(low, whole), math.sub(length, whole), level)
+        if not exact:
+            self._tail(ev, dims, math.add(low, whole), math.sub(length, whole), level, bounds)
 
-    def _tail(self, ev: Evaluator, dims: list[Idx], base: Scalar, count: Scalar, level: int) -> None:
-        if count is base or (isinstance(count, int) and count == 0) or self._no_tail():
+    def _tail(
+        self, ev: Evaluator, dims: list[Idx], base: Scalar, count: Scalar, level: int, bounds: tuple[int, int] | None
+    ) -> None:
+        if isinstance(count, int) and count == 0:
             return
 
         def partial(_: ir.Value, __: list[ir.Value]) -> list[ir.Value]:
             mask = lane_mask(self.frame, self.s.lanes, self.frame.constants.index(count))
-            self._store(ev.child(mask=mask), self._point(dims, Idx(base, 1, level=level)))
+            self._store(ev.child(mask=mask), self._point(dims, Idx(base, 1, level=level, bounds=bounds)))
             return []
 
         if isinstance(count, int):
             for_loop(self.frame, 0, 1, 1, [], partial)
         else:  # at most once, and not at all when nothing is left
             for_loop(self.frame, 0, self.frame.math.minimum(count, 1), 1, [], partial)
-
-    def _no_tail(self) -> bool:
-        return isinstance(self.inner, int) and self.inner % self.s.lanes == 0
 
     def _point(self, dims: list[Idx], inner: Idx) -> list[Idx]:
         """Domain coordinates: the flattened group is zeros and the linear coordinate last."""
