@@ -7,9 +7,9 @@ reduction gives a pair as 32 bits, broadcast to all lanes. The operand of the ve
 `[panels, …, K / 2, panel, 2]` with a zero behind an odd K (`mlc-pack-weights`), or two rows of it are interleaved on
 the way.
 
-`vdpbf16ps` reads and writes denormal numbers as zeros, rounds to nearest even whatever the mode, and rounds the
-products' sums as the two steps of a chain of multiply-adds would (Intel, "Architecture Instruction Set Extensions
-Programming Reference", VDPBF16PS), so that results differ from those of the multiply-adds in the last bits.
+`vdpbf16ps` takes denormal numbers for zeros, rounds to nearest even whatever the mode, and adds its two products in an
+order of its own (Intel, "Architecture Instruction Set Extensions Programming Reference", VDPBF16PS), so that results
+differ from those of the multiply-adds in the last bits.
 
 Schedule parameters: those of `contraction`; `vector_operand`: the input with the vector dimension; `stored`: `pairs` or
 `rows`; `instruction`: `vdpbf16ps` or `fma`.
