@@ -10,6 +10,7 @@ the root's result with its accumulator.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from mlir import ir
 from mlir.dialects import arith, vector
@@ -20,6 +21,8 @@ from mlc.kernels.common.frame import Frame, defining_op
 from mlc.kernels.common.index import Idx, IdxMath
 
 Override = Callable[[Sequence[Idx]], ir.Value]
+Hook: TypeAlias = "Callable[[Evaluator, Sequence[Idx]], ir.Value]"
+"""Computes a value in place of the evaluator, in the scope where it is needed."""
 
 
 class Evaluator:
@@ -37,6 +40,7 @@ class Evaluator:
         mask: ir.Value | None = None,
         parent: Evaluator | None = None,
         overrides: dict[ir.Value, Override] | None = None,
+        hooks: dict[ir.Value, Hook] | None = None,
     ) -> None:
         self.frame = frame
         self.lanes = lanes
@@ -45,6 +49,7 @@ class Evaluator:
         self.idx = IdxMath(frame.math, lanes)
         self.overrides: dict[ir.Value, Override] = dict(parent.overrides) if parent else {}
         self.overrides.update(overrides or {})
+        self.hooks: dict[ir.Value, Hook] = hooks if hooks is not None else parent.hooks if parent else {}
         self._known: dict[tuple[object, ...], ir.Value] = {}
 
     def child(self, lanes: int | None = None, mask: ir.Value | None = None) -> Evaluator:
@@ -67,10 +72,16 @@ class Evaluator:
         key = (hash(value), *(c.key() for c in coords))
         known = self._lookup(key, all(c.uniform for c in coords))
         if known is None:
-            known = self._known[key] = self._compute(value, coords)
+            hook = self.hooks.get(value)
+            known = self._known[key] = self.compute(value, coords) if hook is None else hook(self, coords)
         return known
 
-    def _compute(self, value: ir.Value, coords: Sequence[Idx]) -> ir.Value:
+    def remember(self, value: ir.Value, coords: Sequence[Idx], known: ir.Value) -> None:
+        """Take over what another evaluator computed where this one's block can use it."""
+        key = (hash(value), *(c.key() for c in coords))
+        self._known[key] = known
+
+    def compute(self, value: ir.Value, coords: Sequence[Idx]) -> ir.Value:
         if value in self.frame.buffers:
             return memory.load(self.frame, self.idx, self.frame.buffers[value], coords, self.mask)
         op = defining_op(value)

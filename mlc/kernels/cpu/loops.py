@@ -3,7 +3,8 @@
 It takes any kernel whose roots are evaluable at a coordinate: elementwise chains, reductions, windows, gathers, and
 rows with inner reductions (softmax, layer norm: the inner reductions are evaluated once per row, before the loop that
 reads them). The innermost dimension, or a group of trailing dimensions that flatten, is vectorised with a masked tail;
-a concatenation or padding along it splits the loop where another input begins.
+a concatenation or padding along it splits the loop where another input begins. What a row's reduction and its result
+both need and takes long to compute (the exponentials of a softmax) waits in the destination in between.
 
 Schedule parameters (`docs/ir.md` §5): `lanes`; `first`, `last`: the domain dimensions of the vector loop, walked as one
 (`first > last`: no vector loop, reductions run along lanes instead); `grid`: how many outer dimensions are work items;
@@ -12,6 +13,7 @@ Schedule parameters (`docs/ir.md` §5): `lanes`; `first`, `last`: the domain dim
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -19,9 +21,10 @@ from mlir.dialects import func
 
 from mlc.kernels.common import memory
 from mlc.kernels.common.analysis import cuts, reduction_demands
-from mlc.kernels.common.evaluate import Evaluator, lane_mask
+from mlc.kernels.common.evaluate import Evaluator, Hook, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop
 from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.cpu.kept import kept_value
 
 _PARTS = 64  # loops that a vector loop is split into at most: each is code of its own
 
@@ -107,11 +110,35 @@ class _Loops:
             return
         ev = Evaluator(self.frame, self.s.lanes)
         moving = range(self.s.first, self.s.last + 1)
+        kept = None if self.s.block else kept_value(self.source, [d.value for d in self.demands])
         for demand in self.demands:
-            if not demand.depends_on(moving):
-                everything = dims + [Idx(0)] * (len(self.shape) - len(dims))
-                ev.tensor(demand.value, [ev.idx.affine(e, everything) for e in demand.exprs])
+            if demand.depends_on(moving):
+                continue
+            everything = dims + [Idx(0)] * (len(self.shape) - len(dims))
+            coords = [ev.idx.affine(e, everything) for e in demand.exprs]
+            if kept is not None and demand.value == kept.reduction:
+                keeping = Evaluator(self.frame, self.s.lanes, parent=ev, hooks={kept.value: self._keep(kept.value)})
+                ev.remember(demand.value, coords, keeping.tensor(demand.value, coords))
+                ev.hooks = {kept.value: self._take}
+            else:
+                ev.tensor(demand.value, coords)
         self._vector_loop(ev, dims, block)
+
+    def _keep(self, value: ir.Value) -> Hook:
+        """Store `value` in the destination when it is computed."""
+        buffer = self.frame.buffers[self.source.destinations[0]]
+
+        def hook(scope: Evaluator, coords: Sequence[Idx]) -> ir.Value:
+            result = scope.compute(value, coords)
+            memory.store(self.frame, scope.idx, buffer, coords, result, scope.mask)
+            return result
+
+        return hook
+
+    def _take(self, scope: Evaluator, coords: Sequence[Idx]) -> ir.Value:
+        """Load what `_keep` has stored."""
+        buffer = self.frame.buffers[self.source.destinations[0]]
+        return memory.load(self.frame, scope.idx, buffer, coords, scope.mask)
 
     def _vector_loop(self, ev: Evaluator, dims: list[Idx], block: Scalar | None) -> None:
         s, math = self.s, self.frame.math

@@ -60,3 +60,17 @@ def test_trailing_dimensions_are_reduced_as_one(tmp_path: Path, kind: str, exten
       %r = mlc.reduce {kind} %n {{axes = array<i64: 1, 2, 3>, keepdims = false}} : {t} -> {o}
       return %r : {o}"""
     check(tmp_path, body, [t], [o], [(draw(extents),)], 1e-5)
+
+
+@pytest.mark.parametrize("shape", ["5x3", "5x16", "4x100", "?x37", "2x5x257"])
+def test_exponentials_wait_in_the_destination(tmp_path: Path, shape: str) -> None:
+    """Softmax stores them; a second reader at other points and a second result do not."""
+    t, axis = f"tensor<{shape}xf32>", shape.count("x")
+    body = f"""
+      %s = mlc.softmax %a0 {{axis = {axis} : i64, log = false}} : {t}
+      %l = mlc.softmax %a0 {{axis = {axis} : i64, log = true}} : {t}
+      %w = mlc.softmax %a0 {{axis = 0 : i64, log = false}} : {t}
+      return %s, %l, %w : {t}, {t}, {t}"""
+    data = draw([9 if d == "?" else int(d) for d in shape.split("x")]) * 5
+    data[0, ..., -1] = -np.inf
+    check(tmp_path, body, [t], [t, t, t], [(data,)], 5e-6)

@@ -1,0 +1,61 @@
+"""Which value of a row kernel is kept in its destination between the reduction that needs it and the result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlc.kernels.common.evaluate import is_reduction, operand_map
+from mlc.kernels.common.frame import KernelSource, defining_op
+from mlc.kernels.common.fusion import is_expensive
+
+
+@dataclass(frozen=True)
+class Kept:
+    """`value` is stored while `reduction` is computed from it, and loaded afterwards."""
+
+    value: ir.Value
+    reduction: ir.Value
+
+
+def kept_value(source: KernelSource, reductions: Sequence[ir.Value]) -> Kept | None:
+    """What the only result and a reduction over its rows both read at their own points, and takes long to compute.
+
+    `reductions` are the reductions of the kernel in the order in which they are computed. None when there is no such
+    value of the result's type, or when it is read at other points too.
+    """
+    if len(source.results) != 1:
+        return None
+    result = source.results[0]
+    for reduction in reductions:
+        op = defining_op(reduction)
+        if op is None or len(op.operands) != 2 or not _is_identity(op, 0):
+            continue
+        value = op.operands[0]
+        producer = defining_op(value)
+        if producer is None or not is_expensive(producer) or is_reduction(producer) or value.type != result.type:
+            continue
+        others = [u.owner.operation for u in value.uses if u.owner.operation != op]
+        if value != result and others and all(_same_points(u, result) for u in others):
+            return Kept(value, reduction)
+    return None
+
+
+def _same_points(op: ir.Operation, result: ir.Value) -> bool:
+    """Does everything from `op` on to the result read at its own points, without reductions?"""
+    if op.name != "linalg.generic" or is_reduction(op):
+        return False
+    count = len(op.operands) - len(op.results)
+    if not all(
+        _is_identity(op, i) for i in range(len(op.operands)) if op.operands[i].type == result.type or i >= count
+    ):
+        return False
+    users = [u.owner.operation for r in op.results for u in r.uses]
+    return all(u.name == "func.return" or _same_points(u, result) for u in users)
+
+
+def _is_identity(op: ir.Operation, operand: int) -> bool:
+    rank = len(op.attributes["iterator_types"])
+    return operand_map(op, operand) == ir.AffineMap.get_identity(rank)
