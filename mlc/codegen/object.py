@@ -197,7 +197,7 @@ def compile_unit(unit: Unit, target: Target) -> bytes:
 
     from mlc import _native
 
-    context = ir.Context()
+    context = ir.Context(load_on_create_dialects=[])  # they are loaded when they are met
     context.enable_multithreading(False)
     with context, ir.Location.unknown():
         try:

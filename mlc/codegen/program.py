@@ -278,7 +278,7 @@ def emit_program(program: Program, triple: str = "") -> bytes:
     import mlc.compiler_setup  # noqa: F401
     from mlc import _native
 
-    context = ir.Context()
+    context = ir.Context(load_on_create_dialects=[])  # they are loaded when they are met
     context.enable_multithreading(False)
     with context, ir.Location.unknown():
         module = ir.Module.parse(program_module(program))
