@@ -1,4 +1,5 @@
-"""`mlc.scatter_elements` and `mlc.scatter_nd`: a copy of the input with updates written or reduced into it.
+"""`mlc.scatter_elements` and `mlc.scatter_nd`: a copy of the input with updates written or reduced into it; where the
+input is the destination itself (`mlc.inout`), nothing is copied.
 
 One work item, updates in order, so that duplicate indices have the result of the source framework's loop and the sum
 of several updates does not depend on threads. ONNX operators ScatterElements and ScatterND.
@@ -33,7 +34,8 @@ def expand(source: KernelSource, schedule: ScatterSchedule) -> list[Frame]:
 
     def body(frame: Frame, _: list[Scalar]) -> None:
         output = frame.buffers[source.destinations[0]]
-        _copy(frame, data, output)
+        if data != source.destinations[0]:  # else it is updated in place
+            _copy(frame, data, output)
         if op.name == "mlc.scatter_elements":
             _scatter_elements(frame, op, output)
         else:

@@ -185,6 +185,9 @@ def _launch(host: HostFunction, op: ir.Operation) -> None:
     inout = inout_results(op, host.kernels)
     outs = []
     for number, destination in enumerate(operands[len(operands) - count :]):
+        if number in inout and "mlc.overwrite" in op.attributes and host.buffer(destination) in host.loops.carried:
+            outs.append(host.buffer(destination))
+            continue
         target = host.allocate(destination)
         if number in inout and not _is_empty(destination):
             memref.copy(host.buffer(destination), target)

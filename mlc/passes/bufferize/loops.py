@@ -30,6 +30,8 @@ class LoopBufferizer:
     def __init__(self, host: HostFunction) -> None:
         self._host = host
         self._fixed: dict[ir.Value, bool] = {}
+        self.carried: set[ir.Value] = set()
+        """Buffers that loops own: what an iteration makes of their contents may overwrite them."""
 
     # --- Which carried values keep their extents: asked of the tensors, before anything is translated -----
 
@@ -125,6 +127,7 @@ class LoopBufferizer:
                 if not self._is_empty(initial):
                     memref.copy(self._host.buffer(initial), buffer)
                 carried[number] = buffer
+                self.carried.add(buffer)
             else:
                 buffer = self._host.buffer(initial)
             op.operands[first + number] = buffer

@@ -292,6 +292,11 @@ def gather(x: ir.Value, positions: ir.Value, axis: int, *, in_range: bool = Fals
     return operation("gather", [x, positions], attributes)[0]
 
 
+def scatter_nd(x: ir.Value, positions: ir.Value, updates: ir.Value) -> ir.Value:
+    """`x` with `updates` written at `positions`."""
+    return operation("scatter_nd", [x, positions, updates], {"reduction": text("none")})[0]
+
+
 # ---- precision -------------------------------------------------------------------------------------------------------
 
 

@@ -141,8 +141,7 @@ class _Direction:
             position = index_scalar(at)
             y, h, *rest = loop.inner_iter_args
             new_y, new_h, new_c = self._step(inputs, at, position, h, rest[0] if rest else h)
-            here = b.compare("eq", b.iota([self.steps, 1, 1], 0, b.i64()), position)
-            y = b.select(here, b.expand_dims(new_y, [0]), y)
+            y = b.scatter_nd(y, b.expand_dims(position, [0, 1]), b.expand_dims(new_y, [0]))
             yielded = [y, new_h, *([new_c] if rest else [])]
             for value, start in zip(yielded, carried, strict=True):
                 if value.type != start.type:

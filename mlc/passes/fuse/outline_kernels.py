@@ -5,8 +5,9 @@
 %r = linalg.generic … ins(%m) {mlc.cluster = 0}        →   %r = mlc.launch @k0(%x, %w) outs(%o) : …
                                                            module @k0 attributes {mlc.kernel} { func.func @k0(…) … }
 ```
-Obeys `mlc.cluster`; `mlc.refused` moves to the launch. Leaves (constants, fills, empties) are cloned into every kernel
-that uses them.
+Obeys `mlc.cluster`; `mlc.refused` moves to the launch. A scatter into what a loop carries, and what nothing else reads,
+gets it as its destination: `mlc.inout` and `mlc.overwrite`. Leaves (constants, fills, empties) are cloned into every
+kernel that uses them.
 """
 
 from __future__ import annotations
@@ -78,12 +79,16 @@ class OutlineKernels(Pass):
             outputs = list(ops[0].results)  # their templates use every destination
         if not outputs:  # dead code: nothing reads it
             return
-        inputs = _inputs(graph, numbers)
+        updated = _updated_in_place(ops[0])
+        inputs = [v for v in _inputs(graph, numbers) if updated is None or v != updated]
         with _root(ops).location:
-            destinations = [_destination(r) for r in outputs]
+            destinations = [_destination(r) for r in outputs] if updated is None else [updated]
             name = next(self.names)
-            self._kernel(name, ops, inputs, outputs)
+            self._kernel(name, ops, inputs, outputs, updated)
             results = m.launch(name, [_passed(v) for v in inputs], destinations)
+            if updated is not None:
+                results[0].owner.attributes["mlc.inout"] = ir.DenseI64ArrayAttr.get([0])
+                results[0].owner.attributes["mlc.overwrite"] = ir.UnitAttr.get()
             for op in ops:
                 if "mlc.refused" in op.attributes:
                     results[0].owner.attributes["mlc.refused"] = op.attributes["mlc.refused"]
@@ -96,9 +101,13 @@ class OutlineKernels(Pass):
         ops: list[ir.Operation],
         inputs: list[ir.Value],
         outputs: list[ir.Value],
+        updated: ir.Value | None,
     ) -> None:
-        """The kernel module: a function on tensors with the operations of the cluster."""
+        """The kernel module: a function on tensors with the operations of the cluster. The destination has the old
+        contents of `updated`, if there is such a value."""
         attributes = {"sym_name": ir.StringAttr.get(name), "mlc.kernel": ir.UnitAttr.get()}
+        if updated is not None:
+            attributes["mlc.inout"] = ir.DenseI64ArrayAttr.get([0])
         with ir.InsertionPoint(self.module_block):
             module = ir.Operation.create("builtin.module", regions=1, attributes=attributes)
         body = module.regions[0].blocks.append()
@@ -109,6 +118,8 @@ class OutlineKernels(Pass):
         arguments = list(entry.arguments)
         mapping = dict(zip(inputs, arguments, strict=False))
         targets = dict(zip(outputs, arguments[len(inputs) :], strict=True))
+        if updated is not None:
+            mapping[updated] = arguments[len(inputs)]
         with ir.InsertionPoint(entry):
             for value in inputs:
                 if _is_host_scalar(value.type):
@@ -116,6 +127,18 @@ class OutlineKernels(Pass):
             for op in ops:
                 _clone(op, mapping, targets)
             func.ReturnOp([mapping[v] for v in outputs])
+
+
+def _updated_in_place(op: ir.Operation) -> ir.Value | None:
+    """What a scatter updates where a loop carries it and nothing else reads it: one step of a sequence is written
+    without a copy of the others."""
+    if op.name not in ("mlc.scatter_nd", "mlc.scatter_elements"):
+        return None
+    data = op.operands[0]
+    if not isinstance(data.owner, ir.Block) or data.owner.owner.operation.name not in ("scf.for", "scf.while"):
+        return None
+    readers = [u.owner.operation for u in data.uses if u.owner.operation.name != "tensor.dim"]
+    return data if readers == [op] and data.type == op.results[0].type else None
 
 
 def _topological(graph: BlockGraph) -> list[tuple[bool, int]]:
