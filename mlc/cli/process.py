@@ -11,8 +11,8 @@ from typing import NoReturn
 
 def begin() -> None:
     """Looks for cyclic garbage seldom: a compilation makes little of it, and many objects that stay. Opens those of the
-    three standard files that the caller has closed: else the next file would take the place of one of them, and get what
-    a linker prints.
+    three standard files that the caller has closed: else the next file would take the place of one of them, and get
+    what a linker prints.
     """
     gc.set_threshold(100_000, 50, 100)
     for number in range(3):

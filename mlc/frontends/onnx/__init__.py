@@ -14,6 +14,7 @@ from mlc.frontends.common.builder import Builder, Store, Tensor
 from mlc.frontends.common.entry import Argument, DimRange
 from mlc.frontends.onnx import functions, load
 from mlc.frontends.onnx import operators as _operators  # noqa: F401  (registers the importers of all families)
+from mlc.frontends.onnx.blame import blame
 from mlc.frontends.onnx.graph import GraphImporter, PoisonedError, sorted_nodes, used_names
 from mlc.frontends.onnx.load import Source
 from mlc.frontends.onnx.values import declared_shape, input_argument
@@ -40,6 +41,25 @@ def import_model(
     Raises `ModelError` with every problem found.
     """
     model = load.load(source)
+    try:
+        return _import(model, context, store, input_shapes, dims, outputs)
+    except ModelError:
+        raise
+    except Exception as error:
+        problems = blame(model)
+        if not problems:
+            raise
+        raise ModelError(model.title, problems) from error
+
+
+def _import(
+    model: load.Model,
+    context: ir.Context,
+    store: Store,
+    input_shapes: Mapping[str, Sequence[int | str]] | None,
+    dims: Mapping[str, DimRange] | None,
+    outputs: Sequence[str] | None,
+) -> ir.Module:
     nodes = _checked(model)
     with context, ir.Location.name(Path(model.title).name):
         module = ir.Module.create()

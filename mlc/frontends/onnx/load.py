@@ -139,11 +139,12 @@ def check(model: Model) -> list[Problem]:
         # Inputs of unknown rank get their shapes from the caller, or a report of their own.
         if "Field 'shape' of 'type' is required" in str(error):
             return []
-        return [Problem(f"onnx.checker: {_one_line(error)}")]
+        return [Problem(f"onnx.checker: {one_line(error)}")]
     return []
 
 
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
+    """The message of an error of the checker on one line, without the node that it prints."""
     text = str(error).split("==> Context:")[0]
     return " ".join(text.split())
 

@@ -53,10 +53,25 @@ def resize(g: GraphImporter, node: Node) -> Tensor:
     return _resize_to(g, node, sizes, wanted, axes)
 
 
+_COORDINATES = (
+    *("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"),
+    *("tf_half_pixel_for_nn", "tf_crop_and_resize"),
+)
+_NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+
+
+def _choice(node: Node, name: str, allowed: tuple[str, ...]) -> str:
+    """The value of an attribute, by default the first one allowed; NodeError for any other."""
+    value = node.attr(name, allowed[0])
+    if value not in allowed:
+        raise NodeError(f"its {name} is {value!r}", f"it must be one of {', '.join(allowed)}")
+    return value
+
+
 def _options(node: Node) -> dict[str, Any]:
     return {
-        "coordinate": node.attr("coordinate_transformation_mode", "half_pixel"),
-        "nearest_mode": node.attr("nearest_mode", "round_prefer_floor"),
+        "coordinate": _choice(node, "coordinate_transformation_mode", _COORDINATES),
+        "nearest_mode": _choice(node, "nearest_mode", _NEAREST),
         "cubic_coeff": float(node.attr("cubic_coeff_a", -0.75)),
         "exclude_outside": bool(node.attr("exclude_outside", 0)),
     }
