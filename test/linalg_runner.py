@@ -11,7 +11,7 @@ import ml_dtypes
 import mlir.runtime as rt
 import numpy as np
 from mlir import ir
-from mlir.dialects import arith
+from mlir.dialects import arith, tensor
 from mlir.execution_engine import ExecutionEngine
 from mlir.passmanager import PassManager
 
@@ -214,11 +214,11 @@ def interpret(module: ir.Module, inputs: Sequence[np.ndarray]) -> list[np.ndarra
 
 
 def _adopt(module: ir.Module) -> None:
-    """Constants and checks in upstream terms."""
+    """Constants, checks and updates of one slice in upstream terms."""
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name in ("mlc.constant", "mlc.check"):
+        if op.name in ("mlc.constant", "mlc.check", "mlc.scatter_nd"):
             found.append(op)
         return ir.WalkResult.ADVANCE
 
@@ -228,10 +228,26 @@ def _adopt(module: ir.Module) -> None:
             if op.name == "mlc.constant":
                 new = ir.Operation.create("arith.constant", [op.results[0].type], [], {"value": op.attributes["value"]})
                 op.results[0].replace_all_uses_with(new.results[0])
+            elif op.name == "mlc.scatter_nd":
+                op.results[0].replace_all_uses_with(_insert_slice(op))
             else:
                 message = {"msg": op.attributes["message"]}
                 ir.Operation.create("cf.assert", [], [op.operands[0]], message)
         op.erase()
+
+
+def _insert_slice(op: ir.Operation) -> ir.Value:
+    """What a scatter of one slice along the first dimension does."""
+    data, positions, updates = op.operands
+    assert list(positions.type.shape) == [1, 1]
+    assert ir.StringAttr(op.attributes["reduction"]).value == "none"
+    zero, index, dynamic = arith.constant(ir.IndexType.get(), 0), ir.IndexType.get(), ir.ShapedType.get_dynamic_size()
+    offset = arith.index_cast(index, tensor.extract(positions, [zero, zero]))
+    sizes = [tensor.dim(updates, arith.constant(index, i)) for i, s in enumerate(updates.type.shape) if s == dynamic]
+    rank = data.type.rank
+    return tensor.insert_slice(
+        updates, data, [offset], sizes, [], [dynamic, *[0] * (rank - 1)], list(updates.type.shape), [1] * rank
+    )
 
 
 def _byte_memref(type_: ir.Type) -> ir.Type:
