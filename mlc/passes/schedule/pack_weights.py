@@ -21,7 +21,7 @@ from mlc.kernels.common.analysis import root_operation
 from mlc.kernels.common.evaluate import operand_map
 from mlc.kernels.common.frame import kernel_source
 from mlc.passes.base import Pass
-from mlc.passes.schedule.assign_schedules import collect_launches, read_schedule
+from mlc.passes.schedule.assign_schedules import collect_launches, read_schedule, weight_source
 
 
 class PackWeights(Pass):
@@ -64,7 +64,13 @@ def _pack(kernel: ir.Operation, schedule: dict[str, int | str], launches: list[i
     root.attributes["indexing_maps"] = ir.ArrayAttr.get(maps)
     for launch in launches:
         with ir.InsertionPoint(launch), launch.location:
-            launch.operands[number] = plan.emit(launch.operands[number])
+            launch.operands[number] = plan.emit(_without_views(launch.operands[number]))
+
+
+def _without_views(value: ir.Value) -> ir.Value:
+    """A weight seen through views as an operation on the weight, which can be hoisted."""
+    source = weight_source(value)
+    return value if source is None or source == value else m.reshape(source, list(value.type.shape))
 
 
 def _panel_order(root: ir.Operation, dims: list[int], columns: int) -> tuple[list[int], list[int]]:

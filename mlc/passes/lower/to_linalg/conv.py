@@ -10,7 +10,7 @@ from mlc.passes.lower.to_linalg.builder import Source, dim, dims, pointwise
 from mlc.passes.lower.to_linalg.context import Lowering
 from mlc.passes.lower.to_linalg.linalg import contraction
 from mlc.passes.lower.to_linalg.sizes import divide, sizes_of
-from mlc.passes.lower.to_linalg.views import collapse
+from mlc.passes.lower.to_linalg.views import collapse, expand
 from mlc.passes.lower.to_linalg.windows import Layout, padded, window
 
 
@@ -20,11 +20,14 @@ def conv(op: Lowering) -> ir.Value:
     value, filter_ = op.operand(0), op.operand(1)
     layout = Layout(value.type.rank, op.text("layout", "nchw") == "nhwc")
     groups = op.int("groups", 1)
-    value = padded(value, layout.spatial, op.ints("padding"), 0)
     sizes = op.sizes()
     result = op.types[0].element_type
     outputs = sizes[layout.channel]
     depthwise = groups > 1 and groups == outputs and shape_of(value)[layout.channel] == groups
+    if groups > 1 and not depthwise and layout.channels_last:
+        value = _split_channels(value, [groups, shape_of(filter_)[-2]])
+        filter_ = _split_channels(filter_, [groups, shape_of(filter_)[-1] // groups])
+    value = padded(value, layout.spatial, op.ints("padding"), 0)
     build = _depthwise if depthwise else _plain if groups == 1 else _grouped
     convolved = build(op, layout, value, filter_, sizes, result)
     bias = op.trailing(2)
@@ -96,13 +99,20 @@ def _depthwise(
     return contraction(sizes, dims(rank), iterators, Source(value, source), Source(filter_, weights), result)
 
 
+def _split_channels(value: ir.Value, extents: list[int]) -> ir.Value:
+    """The last dimension as (group, channel of the group): a view."""
+    rank = value.type.rank
+    return expand(value, [*sizes_of(value)[:-1], *extents], [*([i] for i in range(rank - 1)), [rank - 1, rank]])
+
+
 def _grouped(
     op: Lowering, layout: Layout, value: ir.Value, filter_: ir.Value, sizes: list[Size], result: ir.Type
 ) -> ir.Value:
-    """The result has its channels split into (group, channel of the group) until a view joins them."""
+    """The result has its channels split into (group, channel of the group) until a view joins them. Channels that are
+    last are split in the operands too, so that each is one dimension of a plain indexing map."""
     groups, spatial = op.int("groups", 1), len(layout.spatial)
     rank, at = layout.rank + 1, layout.channel
-    inputs = shape_of(filter_)[-2] if layout.channels_last else shape_of(filter_)[1]
+    inputs = shape_of(filter_)[1]
     outputs = divide(sizes[at], groups)
     assert isinstance(outputs, int), "the filter's extents are static"
     first_tap = rank if layout.channels_last else rank + 1
@@ -110,9 +120,12 @@ def _grouped(
     taps = [dim(first_tap + i) for i in range(spatial)]
     positions = [p if p < at else p + 1 for p in layout.spatial]
     group, out = dim(at), dim(at + 1)
-    source = _activation(layout, _windows(op, positions, first_tap), [group * inputs + channel])
-    joined = group * outputs + out
-    weights = [*taps, channel, joined] if layout.channels_last else [joined, channel, *taps]
+    windows = _windows(op, positions, first_tap)
+    if layout.channels_last:
+        source, weights = _activation(layout, windows, [group, channel]), [*taps, channel, group, out]
+    else:
+        source = _activation(layout, windows, [group * inputs + channel])
+        weights = [group * outputs + out, channel, *taps]
     split = [*sizes[:at], groups, outputs, *sizes[at + 1 :]]
     iterators = "p" * rank + "r" * (spatial + 1)
     value = contraction(split, dims(rank), iterators, Source(value, source), Source(filter_, weights), result)
