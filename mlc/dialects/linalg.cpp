@@ -128,7 +128,8 @@ LogicalResult EinsumOp::inferDims(Adaptor adaptor, DimEnv &env) {
 
 namespace {
 /// matmul(transpose(x), y) -> matmul(x, y) {transpose_lhs} where the transpose
-/// swaps the last two dimensions.
+/// swaps the last two dimensions. The operands of a widening product are in the
+/// order that its kernel wants.
 struct FoldTransposeIntoMatmul : OpRewritePattern<MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -148,6 +149,8 @@ struct FoldTransposeIntoMatmul : OpRewritePattern<MatmulOp> {
 
   LogicalResult matchAndRewrite(MatmulOp op,
                                 PatternRewriter &rewriter) const override {
+    if (op.getWiden())
+      return failure();
     Value lhs = swapped(op.getLhs()), rhs = swapped(op.getRhs());
     if (!lhs && !rhs)
       return failure();

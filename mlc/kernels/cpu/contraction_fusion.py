@@ -2,7 +2,8 @@
 
 Consumers run on the accumulators before they are stored. Of producers it takes the padding of a convolution: its
 windows then read the tensor that is not padded. Movements of data become indexing maps where the operand that is loaded
-as vectors, and the result, keep their vectors contiguous; the other operand may have any strides.
+as vectors, and the result, keep their vectors contiguous; the other operand may have any strides, except that bf16 is
+read in pairs along the innermost reduction.
 """
 
 from __future__ import annotations
@@ -51,6 +52,10 @@ def _moved_operand(dims: Dims) -> str | None:
         plain = touching == [len(exprs) - 1] and isinstance(exprs[-1], ir.AffineDimExpr)
         return None if plain else "its vectors would be gathered"
     kinds = ["reduction" in str(t) for t in dims.root.attributes["iterator_types"]]
+    if isinstance(dims.root.operands[dims.operand].type.element_type, ir.BF16Type):
+        inner = max(d for d, reduced in enumerate(kinds) if reduced)
+        paired = isinstance(exprs[-1], ir.AffineDimExpr) and exprs[-1].position == inner
+        return None if paired else "its elements would not stand in pairs"
     if any(kinds[d] and mentions(exprs[-1], d) for d in range(len(kinds))):
         return None
     steps = 1

@@ -9,8 +9,10 @@
 ```
 
 A value that only contractions read, directly or through operations that move elements, is rounded where it is computed,
-so that it is stored in `bf16`. Casts of weights become weights (`mlc-hoist-weights`). What sums fewer than eight
-products stays: a depthwise convolution has no products to pair, and small products are often coordinates.
+so that it is stored in `bf16`. Casts of weights become weights (`mlc-hoist-weights`). Products read the left operand
+along its rows and an activation on the right along its rows: others are transposed first. What sums fewer than eight
+products stays (a depthwise convolution has no products to pair, and small products are often coordinates), and so do
+products of activations of fewer than eight rows or columns: rounding takes as long as they do.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
 
 FEWEST = 8
-"""Products that a contraction must sum to be narrowed, unless their number is known at run time only."""
+"""Products that a contraction must sum to be narrowed, and rows and columns of products of activations, unless their
+number is known at run time only."""
 
 _MOVES = frozenset({"mlc.reshape", "mlc.transpose", "mlc.broadcast", "mlc.slice", "mlc.concat", "mlc.pad"})
 
@@ -50,6 +53,8 @@ def narrow_function(function: ir.Operation) -> int:
         for number in range(2):
             op.operands[number] = _narrowed(op.operands[number], casts)
         op.attributes["widen"] = ir.UnitAttr.get()
+        if op.name == "mlc.matmul":
+            _put_in_order(op)
     _round_early(function)
     return len(contractions)
 
@@ -69,7 +74,19 @@ def _is_wide(op: ir.Operation) -> bool:
     ):
         return False
     terms = _terms(OpAdaptor(op))
-    return DYNAMIC in terms or (math.prod(terms) >= FEWEST and (op.name == "mlc.matmul" or terms[0] > 1))
+    if op.name == "mlc.conv":
+        return DYNAMIC in terms or (math.prod(terms) >= FEWEST and terms[0] > 1)
+    between = [] if any(_is_weight(v) for v in op.operands) else shape_of(op.results[0])[-2:]
+    return all(extent == DYNAMIC or extent >= FEWEST for extent in [*terms, *between])
+
+
+def _is_weight(value: ir.Value) -> bool:
+    """Is `value` computed from weights only?"""
+    op = defining_op(value)
+    if op is None or not op.name.startswith("mlc."):
+        return False
+    tensors = _moved_operands(op)
+    return all(_is_weight(v) for v in tensors) if tensors else op.name in ("mlc.weight", "mlc.constant")
 
 
 def _terms(op: OpAdaptor) -> list[int]:
@@ -88,6 +105,18 @@ def _narrowed(value: ir.Value, casts: dict[ir.Value, ir.Value]) -> ir.Value:
         with point, ir.Location.unknown() if op is None else op.location:
             casts[value] = b.cast(value, ir.BF16Type.get())
     return casts[value]
+
+
+def _put_in_order(op: ir.Operation) -> None:
+    """The left operand as `[…, M, K]`, and on the right `[…, K, N]` unless it is a weight."""
+    for number, name in enumerate(("transpose_lhs", "transpose_rhs")):
+        value = op.operands[number]
+        if name not in op.attributes or (number == 1 and _is_weight(value)):
+            continue
+        rank = value.type.rank
+        with ir.InsertionPoint(op), op.location:
+            op.operands[number] = b.transpose(value, [*range(rank - 2), rank - 1, rank - 2])
+        del op.attributes[name]
 
 
 # -- rounding where a value is computed --------------------------------------------------------------------------------

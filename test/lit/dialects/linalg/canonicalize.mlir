@@ -20,3 +20,15 @@ func.func @batch_transpose(%x: tensor<3x2x4xf32>, %y: tensor<4x5xf32>) -> tensor
   %1 = mlc.matmul %0, %y : tensor<2x3x4xf32>, tensor<4x5xf32> -> tensor<2x3x5xf32>
   return %1 : tensor<2x3x5xf32>
 }
+
+// -----
+
+// A widening product has its operands in the order that its kernel wants.
+// CHECK-LABEL: func.func @widening
+func.func @widening(%x: tensor<2x3x4xbf16>, %y: tensor<2x5x4xbf16>) -> tensor<2x3x5xf32> {
+  // CHECK: %[[T:.*]] = mlc.transpose
+  // CHECK: mlc.matmul %{{.*}}, %[[T]] {widen}
+  %0 = mlc.transpose %y {permutation = array<i64: 0, 2, 1>} : tensor<2x5x4xbf16> -> tensor<2x4x5xbf16>
+  %1 = mlc.matmul %x, %0 {widen} : tensor<2x3x4xbf16>, tensor<2x4x5xbf16> -> tensor<2x3x5xf32>
+  return %1 : tensor<2x3x5xf32>
+}

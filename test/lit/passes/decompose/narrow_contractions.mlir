@@ -86,3 +86,28 @@ func.func @stays(%x: tensor<2x12x4x4xf32>, %a: tensor<5x3xf32>, %b: tensor<3x5xf
   %4 = mlc.matmul %e, %f : tensor<5x30xbf16>, tensor<30x5xbf16> -> tensor<5x5xbf16>
   return %1, %2, %3, %4 : tensor<2x12x1x1xf32>, tensor<5x5xf32>, tensor<5x5xf64>, tensor<5x5xbf16>
 }
+
+// A left operand is read along its rows, and so is an activation on the right; a weight is packed anyway.
+// CHECK-LABEL: func.func @order
+// CHECK: %[[L:.*]] = mlc.transpose %{{.*}} {permutation = array<i64: 0, 2, 1>} : tensor<2x16x12xbf16> -> tensor<2x12x16xbf16>
+// CHECK: %[[R:.*]] = mlc.transpose %{{.*}} {permutation = array<i64: 0, 2, 1>} : tensor<2x9x16xbf16> -> tensor<2x16x9xbf16>
+// CHECK: mlc.matmul %[[L]], %[[R]] {widen} : tensor<2x12x16xbf16>, tensor<2x16x9xbf16> -> tensor<2x12x9xf32>
+// CHECK: mlc.matmul %{{.*}}, %{{.*}} {transpose_rhs, widen} : tensor<2x12x16xbf16>, tensor<5x16xbf16> -> tensor<2x12x5xf32>
+func.func @order(%x: tensor<2x16x12xf32>, %y: tensor<2x9x16xf32>, %z: tensor<2x12x16xf32>)
+    -> (tensor<2x12x9xf32>, tensor<2x12x5xf32>) {
+  %w = mlc.weight "w" : tensor<5x16xf32>
+  %0 = mlc.matmul %x, %y {transpose_lhs, transpose_rhs} : tensor<2x16x12xf32>, tensor<2x9x16xf32> -> tensor<2x12x9xf32>
+  %1 = mlc.matmul %z, %w {transpose_rhs} : tensor<2x12x16xf32>, tensor<5x16xf32> -> tensor<2x12x5xf32>
+  return %0, %1 : tensor<2x12x9xf32>, tensor<2x12x5xf32>
+}
+
+// One row times an activation takes as long as rounding it; a weight is rounded once and for all.
+// CHECK-LABEL: func.func @row
+// CHECK: mlc.matmul %{{.*}}, %{{.*}} : tensor<1x64xf32>, tensor<64x32xf32> -> tensor<1x32xf32>
+// CHECK: mlc.matmul %{{.*}}, %{{.*}} {widen} : tensor<1x64xbf16>, tensor<64x32xbf16> -> tensor<1x32xf32>
+func.func @row(%x: tensor<1x64xf32>, %y: tensor<64x32xf32>) -> (tensor<1x32xf32>, tensor<1x32xf32>) {
+  %w = mlc.weight "w" : tensor<64x32xf32>
+  %0 = mlc.matmul %x, %y : tensor<1x64xf32>, tensor<64x32xf32> -> tensor<1x32xf32>
+  %1 = mlc.matmul %x, %w : tensor<1x64xf32>, tensor<64x32xf32> -> tensor<1x32xf32>
+  return %0, %1 : tensor<1x32xf32>, tensor<1x32xf32>
+}

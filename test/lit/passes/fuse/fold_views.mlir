@@ -59,3 +59,20 @@ func.func @refused(%x: tensor<128x16xf32>, %w: tensor<128x32xf32>) -> tensor<32x
   %r = mlc.transpose %m {permutation = array<i64: 1, 0>} : tensor<16x32xf32> -> tensor<32x16xf32>
   return %r : tensor<32x16xf32>
 }
+
+// bf16 is read in pairs along the reduction: rows may be anywhere, but their elements stand together.
+// CHECK-LABEL: func.func @pairs
+// CHECK-SAME: %[[X:.*]]: tensor<1x3x9x9xbf16>, %{{.*}}: tensor<1x1x3x16xbf16>, %[[Y:.*]]: tensor<16x2x32xbf16>
+// CHECK: %[[T:.*]] = linalg.generic {{.*}} ins(%[[X]] : tensor<1x3x9x9xbf16>)
+// CHECK: linalg.generic {{.*}} ins(%[[T]], {{.*}}mlc.contraction
+// CHECK: linalg.generic {{.*}} ins(%[[Y]], {{.*}}mlc.contraction
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @pairs(%x: tensor<1x3x9x9xbf16>, %w: tensor<1x1x3x16xbf16>, %y: tensor<16x2x32xbf16>, %v: tensor<2x32x64xbf16>)
+    -> (tensor<1x9x9x16xf32>, tensor<2x16x64xf32>) {
+  %t = mlc.transpose %x {permutation = array<i64: 0, 2, 3, 1>} : tensor<1x3x9x9xbf16> -> tensor<1x9x9x3xbf16>
+  %c = mlc.conv %t, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, layout = "nhwc", widen} : tensor<1x9x9x3xbf16>, tensor<1x1x3x16xbf16> -> tensor<1x9x9x16xf32>
+  %u = mlc.transpose %y {permutation = array<i64: 1, 0, 2>} : tensor<16x2x32xbf16> -> tensor<2x16x32xbf16>
+  %m = mlc.matmul %u, %v {widen} : tensor<2x16x32xbf16>, tensor<2x32x64xbf16> -> tensor<2x16x64xf32>
+  return %c, %m : tensor<1x9x9x16xf32>, tensor<2x16x64xf32>
+}
