@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mlc.interrupt import deferred
+
 if TYPE_CHECKING:
     from mlc.runtime.loader import Model
 
@@ -149,12 +151,13 @@ def compile(
         hint = "install mlc with its dependencies to compile (models run without them)"
         raise ImportError(f"this installation lacks the compiler's package '{error.name}': {hint}") from error
 
-    if output is not None:
-        path = Compilation(parsed, progress).run(source, Path(output))
-        return _load(path) if parsed.emit == "library" else path
-    with tempfile.TemporaryDirectory(prefix="mlc-") as folder:
-        # The library stays mapped after its file is gone.
-        return _load(Compilation(parsed, progress).run(source, Path(folder) / "model.so"))
+    with deferred(progress) as update:
+        if output is not None:
+            path = Compilation(parsed, update).run(source, Path(output))
+            return _load(path) if parsed.emit == "library" else path
+        with tempfile.TemporaryDirectory(prefix="mlc-") as folder:
+            # The library stays mapped after its file is gone.
+            return _load(Compilation(parsed, update).run(source, Path(folder) / "model.so"))
 
 
 def make_options(**options: Any) -> Options:

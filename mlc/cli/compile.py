@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from mlc.cli import process
-from mlc.cli.interrupt import Interrupts
+from mlc.interrupt import Interrupts
 
 if TYPE_CHECKING:
     from mlc.cli.progress import Reporter

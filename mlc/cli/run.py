@@ -16,7 +16,7 @@ try:
 except ModuleNotFoundError:
     sys.exit("mlc-run: needs typer and rich beside NumPy: pip install typer rich")
 
-from mlc.cli.interrupt import Interrupts
+from mlc.interrupt import Interrupts
 from mlc.runtime.errors import ArgumentError, MlcError
 
 if TYPE_CHECKING:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -182,3 +184,20 @@ def test_an_error_in_a_run_names_the_node() -> None:
     np.testing.assert_array_equal(compiled(table, np.array([3, -1, 0]))[0], table[[3, -1, 0]])
     with pytest.raises(RuntimeError, match="node 'lookup': index 4 is out of range"):
         compiled(table, np.array([0, 4]))
+
+
+@pytest.mark.parametrize("phase", ["import", "simplify", "tile", "llvm"])
+def test_an_interrupt_inside_a_pass(model_file: Path, tmp_path: Path, phase: str) -> None:
+    """Ctrl-C reaches the caller as such, not as the failure of the pass that it came in."""
+    started = threading.Event()
+
+    def progress(stage: str, done: int, total: int, _: float) -> None:
+        if stage == phase and done < total and not started.is_set():
+            started.set()
+            threading.Timer(0.002, signal.raise_signal, [signal.SIGINT]).start()
+
+    with pytest.raises(KeyboardInterrupt):
+        mlc.compile(model_file, output=tmp_path / "m.so", progress=progress, cache=False)
+    assert started.is_set() and not (tmp_path / "m.so").exists()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    mlc.compile(model_file, output=tmp_path / "m.so")
