@@ -80,7 +80,7 @@ def _load(torch: Any, source: str | Path | Any) -> tuple[str, str, Any]:
     try:
         script = torch.jit.load(str(path), map_location="cpu").eval()
     except (RuntimeError, ValueError) as error:
-        reason = str(error).splitlines()[0]
+        reason = str(error).splitlines()[0].split(". ")[0]
         raise ModelError(
             path.name, [Problem(f"is no TorchScript file: {reason}", "save it with torch.jit.save")]
         ) from error
