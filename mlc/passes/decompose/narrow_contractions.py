@@ -47,14 +47,16 @@ class NarrowContractions(Pass):
 
 def narrow_function(function: ir.Operation) -> int:
     """Narrows every contraction of `function`, also inside control flow; gives their number."""
-    contractions = [op for op in _operations(function) if _is_wide(op)]
+    weights = _weights(function)
+    contractions = [op for op in _operations(function) if _is_wide(op, weights)]
     casts: dict[ir.Value, ir.Value] = {}
     for op in contractions:
+        is_packed = op.operands[1] in weights
         for number in range(2):
             op.operands[number] = _narrowed(op.operands[number], casts)
         op.attributes["widen"] = ir.UnitAttr.get()
         if op.name == "mlc.matmul":
-            _put_in_order(op)
+            _put_in_order(op, is_packed)
     _round_early(function)
     return len(contractions)
 
@@ -67,7 +69,18 @@ def _operations(root: ir.Operation) -> Iterator[ir.Operation]:
                 yield from _operations(view.operation)
 
 
-def _is_wide(op: ir.Operation) -> bool:
+def _weights(function: ir.Operation) -> set[ir.Value]:
+    """The values that are computed from weights only."""
+    found: set[ir.Value] = set()
+    for op in _operations(function):
+        tensors = _tensor_operands(op)
+        known = all(v in found for v in tensors) if tensors else op.name in ("mlc.weight", "mlc.constant")
+        if known and op.name.startswith("mlc."):
+            found.update(op.results)
+    return found
+
+
+def _is_wide(op: ir.Operation, weights: set[ir.Value]) -> bool:
     """A contraction of `f32` that sums enough products, a pair of them of adjacent channels."""
     if op.name not in ("mlc.matmul", "mlc.conv") or not all(
         isinstance(element(v), ir.F32Type) for v in list(op.operands)[:2]
@@ -76,17 +89,8 @@ def _is_wide(op: ir.Operation) -> bool:
     terms = _terms(OpAdaptor(op))
     if op.name == "mlc.conv":
         return DYNAMIC in terms or (math.prod(terms) >= FEWEST and terms[0] > 1)
-    between = [] if any(_is_weight(v) for v in op.operands) else shape_of(op.results[0])[-2:]
+    between = [] if any(v in weights for v in op.operands) else shape_of(op.results[0])[-2:]
     return all(extent == DYNAMIC or extent >= FEWEST for extent in [*terms, *between])
-
-
-def _is_weight(value: ir.Value) -> bool:
-    """Is `value` computed from weights only?"""
-    op = defining_op(value)
-    if op is None or not op.name.startswith("mlc."):
-        return False
-    tensors = _moved_operands(op)
-    return all(_is_weight(v) for v in tensors) if tensors else op.name in ("mlc.weight", "mlc.constant")
 
 
 def _terms(op: OpAdaptor) -> list[int]:
@@ -107,11 +111,11 @@ def _narrowed(value: ir.Value, casts: dict[ir.Value, ir.Value]) -> ir.Value:
     return casts[value]
 
 
-def _put_in_order(op: ir.Operation) -> None:
-    """The left operand as `[…, M, K]`, and on the right `[…, K, N]` unless it is a weight."""
+def _put_in_order(op: ir.Operation, is_packed: bool) -> None:
+    """The left operand as `[…, M, K]`, and the right one as `[…, K, N]` unless it is a weight, which is packed."""
     for number, name in enumerate(("transpose_lhs", "transpose_rhs")):
         value = op.operands[number]
-        if name not in op.attributes or (number == 1 and _is_weight(value)):
+        if name not in op.attributes or (number == 1 and is_packed):
             continue
         rank = value.type.rank
         with ir.InsertionPoint(op), op.location:
@@ -124,12 +128,30 @@ def _put_in_order(op: ir.Operation) -> None:
 
 def _round_early(function: ir.Operation) -> None:
     """Moves casts to bf16 in front of operations that only move elements, from the last one on."""
-    for op in reversed(list(_operations(function))):
-        if not _is_move(op):
-            continue
+    moves = [op for op in _operations(function) if _is_move(op)]
+    for op in reversed(_worth_rounding(moves)):
         readers = _readers(op.results[0])
-        if readers and all(_is_narrowing(r) for r in readers) and all(_is_free(v, op) for v in _moved_operands(op)):
+        if readers and all(_is_narrowing(r) for r in readers):
             _swap(op, readers)
+
+
+def _worth_rounding(moves: list[ir.Operation]) -> list[ir.Operation]:
+    """Those of `moves` whose operands may be stored rounded: all that read them read them rounded, or move them to
+    where they are only read rounded."""
+    rounded: set[ir.Value] = set()
+    for op in reversed(moves):
+        readers = _readers(op.results[0])
+        if readers and all(_is_narrowing(r) or _gives(r, rounded) for r in readers):
+            rounded.add(op.results[0])
+
+    def is_free(value: ir.Value) -> bool:
+        return all(_is_narrowing(r) or _gives(r, rounded) for r in _readers(value))
+
+    return [op for op in moves if op.results[0] in rounded and all(is_free(v) for v in _tensor_operands(op))]
+
+
+def _gives(op: ir.Operation, values: set[ir.Value]) -> bool:
+    return len(op.results) == 1 and op.results[0] in values
 
 
 def _is_move(op: ir.Operation) -> bool:
@@ -139,7 +161,7 @@ def _is_move(op: ir.Operation) -> bool:
     return op.name != "mlc.pad" or not OpAdaptor(op).segments()[1]
 
 
-def _moved_operands(op: ir.Operation) -> list[ir.Value]:
+def _tensor_operands(op: ir.Operation) -> list[ir.Value]:
     """The operands with elements, rather than sizes."""
     return [v for v in op.operands if isinstance(v.type, ir.RankedTensorType)]
 
@@ -152,19 +174,6 @@ def _readers(value: ir.Value) -> list[ir.Operation]:
 
 def _is_narrowing(op: ir.Operation) -> bool:
     return op.name == "mlc.cast" and isinstance(element(op.results[0]), ir.BF16Type)
-
-
-def _is_free(value: ir.Value, op: ir.Operation) -> bool:
-    """May `value` be stored rounded: does nothing but `op`, and others that will read it rounded, read it?"""
-    return all(r == op or _is_narrowing(r) or _will_narrow(r) for r in _readers(value))
-
-
-def _will_narrow(op: ir.Operation) -> bool:
-    """Is `op` a move whose result is only read rounded?"""
-    if not _is_move(op):
-        return False
-    readers = _readers(op.results[0])
-    return bool(readers) and all(_is_narrowing(r) or _will_narrow(r) for r in readers)
 
 
 def _swap(op: ir.Operation, casts: list[ir.Operation]) -> None:

@@ -80,3 +80,19 @@ def test_unknown_precisions_are_usage_errors(tmp_path: Path) -> None:
 
 def test_verify_allows_for_the_precision(tmp_path: Path) -> None:
     mlc.compile(_attention(), output=tmp_path / "model.so", precision="bf16", verify=2)
+
+
+def test_deep_models(tmp_path: Path) -> None:
+    """A product of activations behind two thousand operations."""
+    nodes = [helper.make_node("Add", [f"v{i}", "x"], [f"v{i + 1}"]) for i in range(2000)]
+    nodes[0].input[0] = "x"
+    nodes += [helper.make_node("Transpose", ["v2000"], ["t"]), helper.make_node("MatMul", ["v2000", "t"], ["y"])]
+    graph = helper.make_graph(
+        nodes,
+        "deep",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [16, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [16, 16])],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    mlc.compile(proto, output=tmp_path / "deep.mlir", emit="decompose", precision="bf16")
+    assert (tmp_path / "deep.mlir").read_text().count("{widen}") == 1
