@@ -225,9 +225,16 @@ def _fold_operand(op: ir.Operation, operand: int, access: Access, accepts: Accep
 
 def _only_moved(producer: ir.Operation) -> bool:
     """Is there one reader, or does everyone only move parts of the result?"""
-    users = _users(producer)
+    users = [_enclosing(user, producer.block) for user, _ in _users(producer)]
     views = ("tensor.expand_shape", "tensor.collapse_shape")
-    return len(users) == 1 or all(user.name in views or move_of(user) is not None for user, _ in users)
+    return len(users) == 1 or all(user.name in views or move_of(user) is not None for user in users)
+
+
+def _enclosing(op: ir.Operation, block: ir.Block) -> ir.Operation:
+    """The operation of `block` that `op` is in: bodies read tensors too."""
+    while op.block != block and op.parent is not None:
+        op = op.parent.operation
+    return op
 
 
 def _reads_once(op: ir.Operation, access: Access) -> bool:
