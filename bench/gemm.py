@@ -21,6 +21,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from mlc.bench.peak import Peak, build
+
 TOLERANCE = 1e-5
 
 
@@ -50,8 +52,9 @@ def bench(size: int, thread_counts: list[int], rounds: int) -> bool:
         write_model(size, weight, model)
         seconds = measure.compile_model(model, library)
         print(f"{size}^3: compiled in {seconds:.1f} s")
+        program = build(Path(folder))
         for threads in thread_counts:
-            peak = measure.Peak(Path(folder), threads)
+            peak = Peak(program, threads)
             engines = {
                 "mlc": measure.mlc_engine(library, {"x": x}, threads),
                 "onnxruntime": measure.onnxruntime_engine(model, {"x": x}, threads),
@@ -60,11 +63,12 @@ def bench(size: int, thread_counts: list[int], rounds: int) -> bool:
             samples = measure.interleave(engines, rounds, peak.sample)
             for name, sample in samples.items():
                 rate = 2.0 * size**3 / sample.median * 1e-6
+                share = f"{rate / peak.best:6.1%} of {peak.best:.0f}" if peak.best else ""
                 verdict = "" if errors[name] <= TOLERANCE else "   WRONG"
                 right &= not verdict
                 print(
                     f"  {threads} thread(s)  {name:<12} {sample.median:8.3f} ms  {rate:7.1f} GFLOP/s  "
-                    f"{rate / peak.gflops:6.1%} of {peak.gflops:.0f}   error {errors[name]:.1e}{verdict}"
+                    f"{share}   error {errors[name]:.1e}{verdict}"
                 )
     return right
 

@@ -1,4 +1,4 @@
-"""What the benchmarks share: interleaved timing, the machine's peak, errors, and the two engines."""
+"""What the benchmarks of one process share: interleaved timing, errors, and the two engines."""
 
 from __future__ import annotations
 
@@ -57,30 +57,6 @@ def interleave(
                 run()
             samples[name].milliseconds.append((time.perf_counter() - start) / calls[name] * 1e3)
     return samples
-
-
-class Peak:
-    """The fp32 multiply-add rate of this machine, by `peak.c`, sampled as often as one likes."""
-
-    def __init__(self, folder: Path, threads: int) -> None:
-        """Compiles the program into `folder` with `cc`."""
-        self.program = folder / f"peak{threads}"
-        self.threads = threads
-        self.samples: list[float] = []
-        flags = ["-O3", "-march=native", "-ffp-contract=fast", "-pthread"]
-        source = Path(__file__).with_name("peak.c")
-        subprocess.run(["cc", *flags, str(source), "-o", str(self.program)], check=True)
-
-    def sample(self) -> None:
-        """Runs the program once, for some tens of milliseconds."""
-        command = [str(self.program), str(self.threads)]
-        shown = subprocess.run(command, check=True, capture_output=True, text=True)
-        self.samples.append(float(shown.stdout))
-
-    @property
-    def gflops(self) -> float:
-        """The best of the samples: other work on the machine only takes from it, and a peak is no average."""
-        return max(self.samples)
 
 
 def relative_error(got: np.ndarray, expected: np.ndarray) -> float:

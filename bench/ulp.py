@@ -63,7 +63,7 @@ REFERENCES: dict[str, Function] = {
 }  # fmt: skip
 BINARY = ("atan2", "powf")
 #: Functions of their own, which are no operations of the `math` dialect.
-HELPERS = ("sigmoid", "exp_nonpositive")
+HELPERS = ("sigmoid", "exp_nonpositive", "one_plus_erf", "one_plus_tanh")
 
 
 def kernel_text(name: str, width: int, constant: float | None = None) -> str:

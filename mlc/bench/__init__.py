@@ -1,0 +1,1 @@
+"""Benchmarks: engines in processes of their own, timed in turn, beside what the machine can do."""

@@ -1,0 +1,244 @@
+"""What can run a model: mlc and its peers. A peer is optional, and imported in its worker process only.
+
+An engine takes a job and gives a function that runs the model once and another that makes NumPy arrays of what the
+first one gave, which is not timed.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+Feeds = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker is asked to run. Paths are text; `onnx`, `torchscript` and `library` are empty when there is none,
+    `inputs` is an archive of `mlc.bench.arrays`, `folder` one that engines may keep files in.
+    """
+
+    engine: str
+    threads: int
+    precision: str
+    inputs: str
+    folder: str
+    onnx: str = ""
+    torchscript: str = ""
+    library: str = ""
+    weights: str = ""
+
+    def text(self) -> str:
+        """The job as one line of JSON."""
+        return json.dumps(asdict(self))
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model that is ready: `run` is timed, `fetch` turns its result into arrays in the order of the outputs. `files`
+    are what the engine made or needs in place of the model's own file.
+    """
+
+    run: Callable[[], Any]
+    fetch: Callable[[Any], list[Any]]
+    files: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine by name. `modules` must be importable; `packages` are what to install, and the first one's version is
+    shown. `reads` is the field of a job that it needs. `bf16`: whether it computes in bf16 when asked to.
+    """
+
+    name: str
+    modules: tuple[str, ...]
+    packages: tuple[str, ...]
+    reads: str
+    bf16: bool
+    load: Callable[[Job, Feeds], Loaded]
+
+    @property
+    def installed(self) -> bool:
+        """Whether its modules can be imported."""
+        return all(_findable(module) for module in self.modules)
+
+    @property
+    def version(self) -> str:
+        """The version of its package; empty when it is not known."""
+        try:
+            return importlib.metadata.version(self.packages[0])
+        except importlib.metadata.PackageNotFoundError:
+            return ""
+
+    def precision(self, asked: str) -> str:
+        """The precision that it computes contractions in."""
+        return asked if self.bf16 else "fp32"
+
+
+def _findable(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):  # its parent package is missing or broken
+        return False
+
+
+# --- Engines ----------------------------------------------------------------------------------------------------
+
+
+def load_mlc(job: Job, feeds: Feeds) -> Loaded:
+    """The compiled library."""
+    import mlc
+
+    model = mlc.load(job.library, threads=job.threads, weights=job.weights or None)
+    context = model.context()
+    files = [Path(job.library)]
+    if name := model.metadata.get("weights", {}).get("file"):
+        files.append(Path(job.weights or Path(job.library).with_name(name)))
+    return Loaded(lambda: context.run(feeds), lambda outputs: list(outputs.values()), tuple(files))
+
+
+def load_onnxruntime(job: Job, feeds: Feeds) -> Loaded:
+    """onnxruntime's CPU provider with all graph optimisations."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = job.threads
+    options.inter_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(job.onnx, options, providers=["CPUExecutionProvider"])
+    return Loaded(lambda: session.run(None, feeds), list)
+
+
+def load_openvino(job: Job, feeds: Feeds) -> Loaded:
+    """OpenVINO's CPU device: one stream, tuned for latency, arrays shared and not copied."""
+    import numpy as np
+    import openvino
+
+    core = openvino.Core()
+    settings = {
+        "INFERENCE_NUM_THREADS": job.threads,
+        "NUM_STREAMS": 1,
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_PRECISION_HINT": "bf16" if job.precision == "bf16" else "f32",
+    }
+    model = core.compile_model(core.read_model(job.onnx), "CPU", settings)
+    request = model.create_infer_request()
+    return Loaded(
+        lambda: request.infer(feeds, share_inputs=True, share_outputs=True),
+        lambda results: [np.array(results[port]) for port in model.outputs],
+    )
+
+
+def load_iree(job: Job, feeds: Feeds) -> Loaded:
+    """IREE, compiled for this CPU with data tiling. One file serves all thread counts."""
+    import iree.runtime as runtime
+
+    path = _compile_iree(job)
+    if job.threads == 1:
+        device = runtime.get_device("local-sync")
+    else:
+        count = f"task_topology_max_group_count={job.threads}", f"task_topology_group_count={job.threads}"
+        runtime.flags.parse_flags(*(f"--{flag}" for flag in count))
+        device = runtime.get_device("local-task")
+    context = runtime.SystemContext(config=runtime.Config(device=device))
+    module = runtime.VmModule.mmap(context.instance, str(path))
+    context.add_vm_module(module)
+    names = [n for n in module.function_names if not n.startswith("__") and not n.endswith("$async")]
+    function = context.modules[module.name][names[0]]
+    arrays = [runtime.asdevicearray(device, value) for value in feeds.values()]
+    return Loaded(lambda: function(*arrays), lambda result: [v.to_host() for v in _listed(result)], (path,))
+
+
+def _listed(result: Any) -> Sequence[Any]:
+    return result if isinstance(result, (list, tuple)) else [result]
+
+
+def _compile_iree(job: Job) -> Path:
+    """The compiled module, made unless an earlier worker has."""
+    from iree.compiler import tools
+
+    result, imported = Path(job.folder) / "iree.vmfb", Path(job.folder) / "iree.mlir"
+    if result.exists():
+        return result
+    command = [sys.executable, "-m", "iree.compiler.tools.import_onnx", job.onnx, "-o", str(imported)]
+    done = subprocess.run([*command, "--opset-version", "17"], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"the importer of IREE: {_last_line(done.stderr)}")
+    extra = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
+    extra += ["--iree-opt-level=O3", "--iree-llvmcpu-target-cpu=host", "--iree-opt-data-tiling"]
+    partial = result.with_suffix(".partial")
+    tools.compile_file(str(imported), input_type="auto", output_file=str(partial), extra_args=extra)
+    imported.unlink()
+    partial.rename(result)
+    return result
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1].strip() if lines else "it failed without a word"
+
+
+def load_torch(job: Job, feeds: Feeds) -> Loaded:
+    """TorchScript in PyTorch, frozen and optimised for inference. `torch.compile` does not take TorchScript."""
+    import torch
+
+    torch.set_num_threads(job.threads)
+    module = torch.jit.load(job.torchscript).eval()
+    frozen = torch.jit.optimize_for_inference(torch.jit.freeze(module))
+    arguments = [torch.from_numpy(value) for value in feeds.values()]
+
+    def run() -> Any:
+        with torch.inference_mode():
+            return frozen(*arguments)
+
+    for _ in range(2):  # the executor of TorchScript watches two runs before it compiles
+        run()
+    return Loaded(run, _torch_outputs)
+
+
+def _torch_outputs(result: Any) -> list[Any]:
+    """The tensors of a result as mlc orders them: tuples, lists and dictionaries from left to right."""
+    if isinstance(result, Mapping):
+        result = list(result.values())
+    if isinstance(result, (list, tuple)):
+        return [array for item in result for array in _torch_outputs(item)]
+    return [result.numpy()]
+
+
+def load_onnx(job: Job, feeds: Feeds) -> Loaded:
+    """The reference evaluator of the onnx package: slow, for comparison only."""
+    from onnx.reference import ReferenceEvaluator
+
+    evaluator = ReferenceEvaluator(job.onnx)
+    return Loaded(lambda: evaluator.run(None, dict(feeds)), list)
+
+
+_IREE_PACKAGES = ("iree-base-compiler", "iree-base-runtime")
+
+#: All engines that can be timed, in the order of tables.
+ENGINES: dict[str, Engine] = {
+    engine.name: engine
+    for engine in (
+        Engine("mlc", ("mlc",), ("mlc",), "library", True, load_mlc),
+        Engine("onnxruntime", ("onnxruntime",), ("onnxruntime",), "onnx", False, load_onnxruntime),
+        Engine("openvino", ("openvino",), ("openvino",), "onnx", True, load_openvino),
+        Engine("iree", ("iree.compiler", "iree.runtime"), _IREE_PACKAGES, "onnx", False, load_iree),
+        Engine("torch", ("torch",), ("torch",), "torchscript", False, load_torch),
+    )
+}
+PEERS = tuple(name for name in ENGINES if name != "mlc")
+
+#: What gives reference results, best first.
+REFERENCES: dict[str, Engine] = {
+    "onnxruntime": ENGINES["onnxruntime"],
+    "torch": ENGINES["torch"],
+    "onnx": Engine("onnx", ("onnx",), ("onnx",), "onnx", False, load_onnx),
+}

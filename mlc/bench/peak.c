@@ -1,0 +1,181 @@
+/* What this machine can do at most.
+ *
+ *   cc -O3 -march=native -ffp-contract=fast -pthread peak.c -o peak
+ *   ./peak THREADS fp32          GFLOP/s of fused multiply-adds on registers
+ *   ./peak THREADS bf16          the same of bf16 products summed in fp32; 0
+ *                                where the CPU has no instruction for them
+ *   ./peak THREADS copy BYTES    GB/s, read and written, of a copy that touches
+ *                                BYTES in all, again and again
+ *
+ * A multiply-add counts as two. Every number is the sum over the threads of the
+ * mean of some tens of milliseconds.
+ *
+ * Every value changes in every step, between two numbers with unlike mantissas:
+ * a core that multiplies constants needs less power and may clock higher than
+ * it does on any real data (by 9% on Zen 4), which would be no peak to compare
+ * with.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+#endif
+
+#if defined(__AVX512F__)
+#define WIDTH 16
+#elif defined(__AVX__)
+#define WIDTH 8
+#else
+#define WIDTH 4
+#endif
+
+/* Independent chains: more than latency times throughput of any current core,
+ * and still within the registers. */
+#define CHAINS 12
+#define STEPS 400000L
+#define RUNS 60
+#define MAX_THREADS 256
+#define COPY_SECONDS 0.03
+#define FLOPS_OF_A_RUN (2.0 * WIDTH * CHAINS * (double)STEPS)
+
+typedef float vec __attribute__((vector_size(WIDTH * sizeof(float))));
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static volatile float sink;
+static size_t copy_bytes; /* of one thread, both arrays */
+
+/* Seconds of one run. */
+static double one_run(void) {
+  vec acc[CHAINS], factor, addend;
+  for (int lane = 0; lane < WIDTH; ++lane) {
+    factor[lane] = -1.0f;
+    addend[lane] = 0.37f + 0.618034f * (float)lane;
+    for (int i = 0; i < CHAINS; ++i)
+      acc[i][lane] = 0.7312f * (float)((i * 31 + lane * 17) % 23);
+  }
+  double start = now();
+  for (long step = 0; step < STEPS; ++step) {
+#pragma GCC unroll 12
+    for (int i = 0; i < CHAINS; ++i)
+      acc[i] = acc[i] * factor + addend;
+  }
+  double elapsed = now() - start;
+  float total = 0;
+  for (int i = 0; i < CHAINS; ++i)
+    total += acc[i][0];
+  sink = total;
+  return elapsed;
+}
+
+static void *fp32(void *result) {
+  double seconds = 0;
+  for (int run = 0; run < RUNS; ++run)
+    seconds += one_run();
+  *(double *)result = FLOPS_OF_A_RUN * RUNS / seconds * 1e-9;
+  return NULL;
+}
+
+#if defined(__AVX512BF16__)
+/* Sums go up and down again: products of two pairs with opposite signs. */
+static double one_bf16_run(void) {
+  __m512 acc[CHAINS], seed;
+  float lanes[16];
+  for (int lane = 0; lane < 16; ++lane)
+    lanes[lane] = 0.37f + 0.618034f * (float)lane;
+  seed = _mm512_loadu_ps(lanes);
+  __m512bh left = _mm512_cvtne2ps_pbh(seed, _mm512_mul_ps(seed, seed));
+  __m512bh up = _mm512_cvtne2ps_pbh(seed, seed);
+  __m512bh down = _mm512_cvtne2ps_pbh(_mm512_sub_ps(_mm512_setzero_ps(), seed),
+                                      _mm512_sub_ps(_mm512_setzero_ps(), seed));
+  for (int i = 0; i < CHAINS; ++i)
+    acc[i] = _mm512_mul_ps(seed, _mm512_set1_ps(0.7312f * (float)(i + 1)));
+  double start = now();
+  for (long step = 0; step < STEPS / 2; ++step) {
+#pragma GCC unroll 12
+    for (int i = 0; i < CHAINS; ++i)
+      acc[i] = _mm512_dpbf16_ps(acc[i], left, up);
+#pragma GCC unroll 12
+    for (int i = 0; i < CHAINS; ++i)
+      acc[i] = _mm512_dpbf16_ps(acc[i], left, down);
+  }
+  double elapsed = now() - start;
+  __m512 total = acc[0];
+  for (int i = 1; i < CHAINS; ++i)
+    total = _mm512_add_ps(total, acc[i]);
+  sink = _mm512_reduce_add_ps(total);
+  return elapsed;
+}
+
+static void *bf16(void *result) {
+  double seconds = 0;
+  for (int run = 0; run < RUNS; ++run)
+    seconds += one_bf16_run();
+  *(double *)result = 2 * FLOPS_OF_A_RUN * RUNS / seconds * 1e-9;
+  return NULL;
+}
+#else
+static void *bf16(void *result) {
+  *(double *)result = 0;
+  return NULL;
+}
+#endif
+
+static void *copy(void *result) {
+  size_t vectors = copy_bytes / 2 / sizeof(vec);
+  vec *from = aligned_alloc(64, (vectors * sizeof(vec) + 63) / 64 * 64);
+  vec *to = aligned_alloc(64, (vectors * sizeof(vec) + 63) / 64 * 64);
+  *(double *)result = 0;
+  if (from && to && vectors) {
+    memset(from, 1, vectors * sizeof(vec));
+    memset(to, 2, vectors * sizeof(vec));
+    long passes = 0;
+    double start = now(), elapsed = 0;
+    do {
+      for (size_t i = 0; i < vectors; ++i)
+        to[i] = from[i];
+      __asm__ volatile("" ::: "memory");
+      ++passes;
+      elapsed = now() - start;
+    } while (elapsed < COPY_SECONDS);
+    double touched = 2.0 * (double)(vectors * sizeof(vec)) * (double)passes;
+    *(double *)result = touched / elapsed * 1e-9;
+  }
+  free(from);
+  free(to);
+  return NULL;
+}
+
+int main(int argc, char **argv) {
+  int threads = argc > 1 ? atoi(argv[1]) : 1;
+  const char *what = argc > 2 ? argv[2] : "fp32";
+  void *(*worker)(void *) = !strcmp(what, "fp32")   ? fp32
+                            : !strcmp(what, "bf16") ? bf16
+                            : !strcmp(what, "copy") ? copy
+                                                    : NULL;
+  if (threads < 1 || threads > MAX_THREADS || !worker ||
+      (worker == copy) != (argc > 3)) {
+    fprintf(stderr, "usage: peak THREADS fp32|bf16|copy BYTES\n");
+    return 2;
+  }
+  if (worker == copy)
+    copy_bytes = strtoull(argv[3], NULL, 10) / (size_t)threads;
+  pthread_t ids[MAX_THREADS];
+  double rates[MAX_THREADS], sum = 0;
+  for (int i = 0; i < threads; ++i)
+    if (pthread_create(&ids[i], NULL, worker, &rates[i]) != 0)
+      return 1;
+  for (int i = 0; i < threads; ++i) {
+    pthread_join(ids[i], NULL);
+    sum += rates[i];
+  }
+  printf("%.1f\n", sum);
+  return 0;
+}
