@@ -79,17 +79,19 @@ class WeightOnly:
 
     def has(self, value: ir.Value) -> bool:
         """Whether a value does."""
-        return self._has(value, {})
-
-    def _has(self, value: ir.Value, known: dict[ir.Value, bool]) -> bool:
-        if value not in known:
-            op = defining_op(value)
-            if op is None or not is_pure_mlc(op) or op.name == "mlc.random" or not is_static(value.type):
-                known[value] = op is not None and constant_index(value) is not None
-            else:
-                leaf = op.name in ("mlc.weight", "mlc.constant")
-                known[value] = leaf or (len(op.operands) > 0 and all(self._has(v, known) for v in op.operands))
-        return known[value]
+        pending, seen = [value], {value}
+        while pending:
+            current = pending.pop()
+            op = defining_op(current)
+            if op is None or not is_pure_mlc(op) or op.name == "mlc.random" or not is_static(current.type):
+                if op is None or constant_index(current) is None:
+                    return False
+            elif op.name not in ("mlc.weight", "mlc.constant"):
+                if not len(op.operands):
+                    return False
+                pending += [v for v in op.operands if v not in seen]
+                seen.update(op.operands)
+        return True
 
 
 def _is_float(element: ir.Type) -> bool:
