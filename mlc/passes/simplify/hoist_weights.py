@@ -20,8 +20,9 @@ from mlir import ir
 
 from mlc.interp.dtypes import numpy_dtype
 from mlc.interp.from_ir import attributes, result_type
-from mlc.passes.adaptor import defining_op, node_name
+from mlc.passes.adaptor import defining_op
 from mlc.passes.base import Pass
+from mlc.passes.host.nodes import node_name
 from mlc.passes.simplify.rewrite import (
     constant_index,
     element_count,

@@ -83,8 +83,8 @@ def _to_attr(recipe: Recipe) -> ir.Attribute:
     ]
     number, result = recipe.result
     result_attr = ir.DenseI64ArrayAttr.get([number % len(steps), result])
-    node = ir.StringAttr.get(recipe.node)
-    return ir.DictAttr.get({"steps": ir.ArrayAttr.get(steps), "result": result_attr, "node": node})
+    node = {"node": ir.StringAttr.get(recipe.node)} if recipe.node else {}
+    return ir.DictAttr.get({"steps": ir.ArrayAttr.get(steps), "result": result_attr, **node})
 
 
 def _type(result: ResultType) -> ir.Type:
