@@ -218,6 +218,14 @@ def hyperbolic_fits() -> list[Fit]:
             lambda t: np.log2(erfc(t)),
             lambda t: erfc(t) / erf(t),
         ),
+        Fit(
+            "ERFC",
+            "log2(1 - erf(t)) = sum c_j t^(j+1), 0 <= t <= 6, small where 1 - erf(t) is; it falls beyond",
+            (0.0, 6.0),
+            range(1, 9),
+            lambda t: np.log2(erfc(t)),
+            erfc,
+        ),
     ]
 
 

@@ -82,7 +82,18 @@ def _elementwise(ev: Evaluator, op: ir.Operation, env: dict[ir.Value, Lane]) -> 
 
 
 def _attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
-    return {name: op.attributes[name] for name in op.attributes}
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    if op.name in EXTREMA:
+        attributes["fastmath"] = any_zero()
+    return attributes
+
+
+EXTREMA = ("arith.maximumf", "arith.minimumf")
+
+
+def any_zero() -> ir.Attribute:
+    """What makes extrema short: NaN counts, but which of two zeros is larger does not (no source framework says)."""
+    return ir.Attribute.parse("#arith.fastmath<nsz>")
 
 
 def _index(ev: Evaluator, op: ir.Operation, env: dict[ir.Value, Lane], dims: Sequence[Idx]) -> None:

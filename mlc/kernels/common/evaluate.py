@@ -15,7 +15,7 @@ from typing import TypeAlias
 from mlir import ir
 from mlir.dialects import arith, vector
 
-from mlc.kernels.common import memory
+from mlc.kernels.common import memory, peepholes, vector_math
 from mlc.kernels.common.body import inline_body
 from mlc.kernels.common.frame import Frame, defining_op
 from mlc.kernels.common.index import Idx, IdxMath
@@ -151,11 +151,32 @@ def _generic(ev: Evaluator, op: ir.Operation, value: ir.Value, coords: Sequence[
                 element = result.type.element_type
                 zero = 0.0 if isinstance(element, ir.FloatType) else 0
                 outs.append(ev.frame.constants.get(element, zero))
-        results = inline_body(ev, op, input_values(ev, op, dims, outs), dims)
+        results = _shorter(ev, op, dims) or inline_body(ev, op, input_values(ev, op, dims, outs), dims)
     for i, result in enumerate(op.results):
         place = (hash(result), *(c.key() for c in coords))
         ev._known[place] = results[i]
     return results[number]
+
+
+def _shorter(ev: Evaluator, op: ir.Operation, dims: Sequence[Idx]) -> list[ir.Value]:
+    """The results of an elementwise generic by one of the `peepholes`; empty when none fits."""
+    found = peepholes.plus_one(op)
+    if found is not None and not {found[0].results[0]} & {*ev.overrides, *ev.hooks}:
+        [x, *_] = input_values(ev, found[0], dims, [])
+        return [peepholes.emit_plus_one(found[1], x)]
+    if peepholes.shifted_by_maximum(op) is not None:
+        return [vector_math.exp_nonpositive(input_values(ev, op, dims, [])[0])]
+    divisor = peepholes.row_sum(op)
+    if divisor is not None:
+        dividend, total = (ev.splat(v) for v in _in_order(input_values(ev, op, dims, []), divisor))
+        one = ev.splat(ev.frame.constants.get(op.results[0].type.element_type, 1.0))
+        return [arith.mulf(dividend, arith.divf(one, total))]
+    return []
+
+
+def _in_order(values: list[ir.Value], divisor: int) -> tuple[ir.Value, ir.Value]:
+    """Dividend and divisor of two inputs."""
+    return values[1 - divisor], values[divisor]
 
 
 def _rank(generic: ir.Operation) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from mlir import ir
 from mlir.dialects import arith, vector
 
+from mlc.kernels.common import peepholes
 from mlc.kernels.common.frame import Frame, defining_op, for_loop
 from mlc.kernels.common.index import Idx, Scalar
 
@@ -147,6 +148,10 @@ def _nest(
     from mlc.kernels.common.body import inline_body
     from mlc.kernels.common.evaluate import input_values
 
+    if not extents and peepholes.ignores_nan(generic):
+        value = input_values(ev, generic, dims, carried)[0]
+        vectors = isinstance(carried[0].type, ir.VectorType)
+        return [peepholes.maximum_of_numbers(carried[0], ev.splat(value) if vectors else value)]
     if not extents:
         results = inline_body(ev, generic, input_values(ev, generic, dims, carried), dims)
         vectors = any(isinstance(c.type, ir.VectorType) for c in carried)
@@ -205,13 +210,16 @@ def _horizontal(
         partial = [p[0] if len(p) == 1 else _apply(combine, p[0], p[1]) for p in pairs]
     kind = ir.Attribute.parse(f"#vector.kind<{combine.kind}>")
     total = vector.ReductionOp(
-        element, kind, partial[0], fastmath=ir.Attribute.parse("#arith.fastmath<reassoc>")
+        element, kind, partial[0], fastmath=ir.Attribute.parse("#arith.fastmath<reassoc,nsz>")
     ).result
     return _apply(combine, init, total)
 
 
 def _apply(combine: Combiner, a: ir.Value, b: ir.Value) -> ir.Value:
-    return ir.Operation.create(combine.op, [a.type], [a, b]).results[0]
+    from mlc.kernels.common.body import EXTREMA, any_zero
+
+    attributes = {"fastmath": any_zero()} if combine.op in EXTREMA else {}
+    return ir.Operation.create(combine.op, [a.type], [a, b], attributes).results[0]
 
 
 def _lane_loop(

@@ -72,6 +72,16 @@ def sigmoid(x: ir.Value) -> ir.Value:
     return exp.sigmoid(Emitter(x.type), x)
 
 
+def one_plus_erf(x: ir.Value) -> ir.Value:
+    """Emits 1 + erf(x) for an f32 scalar or vector, to within 2^-22."""
+    return erf.one_plus_erf(Emitter(x.type), x)
+
+
+def one_plus_tanh(x: ir.Value) -> ir.Value:
+    """Emits 1 + tanh(x) for an f32 scalar or vector, to within 2^-22."""
+    return hyperbolic.one_plus_tanh(Emitter(x.type), x)
+
+
 def exp_nonpositive(x: ir.Value) -> ir.Value:
     """Emits e^x for an f32 scalar or vector without positive elements (above 87 the result is garbage).
 

@@ -189,6 +189,18 @@ ERF_LARGE = (
     2.6888234e-04,
 )
 
+#: log2(1 - erf(t)) = sum c_j t^(j+1), 0 <= t <= 6, small where 1 - erf(t) is; it falls beyond; error 2^-25.4.
+ERFC = (
+    -1.6279086e00,
+    -9.1841644e-01,
+    -1.484815e-01,
+    2.8253647e-02,
+    -7.748184e-04,
+    -1.489187e-03,
+    4.4538494e-04,
+    -4.5338045e-05,
+)
+
 #: ln(2); the first part has 15 bits, so that n * LN2[0] is exact for |n| < 512.
 LN2 = (
     6.9314575e-01,

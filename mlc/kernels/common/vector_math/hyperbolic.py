@@ -9,7 +9,7 @@ from mlir import ir
 
 from . import coefficients as k
 from .emitter import INF, Emitter
-from .exp import ROUND_BIASED, ROUND_EXPONENT, reduce_exp, scale, scale_factors
+from .exp import ROUND_BIASED, ROUND_EXPONENT, exp2_parts, reduce_exp, scale, scale_factors
 from .log import log1p_parts, log_domain, natural, normalise
 
 #: From here on sqrt(x^2 + 1) and sqrt(x^2 - 1) round to x.
@@ -34,6 +34,14 @@ def tanh(e: Emitter, x: ir.Value) -> ir.Value:
     p = e.horner(r, tuple(c * 2.0**j for j, c in enumerate((1.0, 1.0, *k.EXP))))
     large = e.sub(1.0, e.div(2.0, e.fma(p, scale(e, biased), 1.0)))
     return e.copysign(e.select(e.compare("olt", magnitude, k.TANH_SPLIT), small, large), x)
+
+
+def one_plus_tanh(e: Emitter, x: ir.Value) -> ir.Value:
+    """1 + tanh(x) to within 2^-22, as 2 / (1 + e^-2x)."""
+    # At 128 the factor 2^n is infinite and the result 0: a product with a huge x has to vanish.
+    exponent = e.at_most(e.at_least(e.mul(x, -2 * k.LOG2_E[0]), -127.0), 128.0)
+    p, biased = exp2_parts(e, exponent, ROUND_EXPONENT)
+    return e.div(2.0, e.fma(p, scale(e, biased), 1.0))
 
 
 def half_exp(e: Emitter, x: ir.Value) -> ir.Value:
@@ -66,9 +74,7 @@ def asinh(e: Emitter, x: ir.Value) -> ir.Value:
     # For huge x the argument is 2|x|: one more in the exponent.
     large = natural(e, e.select(huge, e.add(n, 1.0), n), f)
     large = e.select(e.compare("olt", magnitude, INF), large, magnitude)
-    return e.copysign(
-        e.select(e.compare("olt", magnitude, k.ASINH_SPLIT), odd(e, magnitude, k.ASINH), large), x
-    )
+    return e.copysign(e.select(e.compare("olt", magnitude, k.ASINH_SPLIT), odd(e, magnitude, k.ASINH), large), x)
 
 
 def acosh(e: Emitter, x: ir.Value) -> ir.Value:

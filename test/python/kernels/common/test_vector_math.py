@@ -291,3 +291,17 @@ def test_coefficients_are_up_to_date() -> None:
         np.testing.assert_allclose(
             np.array(names[key], np.float64), np.array(value, np.float64), rtol=2.0**-22, err_msg=key
         )
+
+
+@pytest.mark.parametrize("name", ["one_plus_erf", "one_plus_tanh"])
+def test_functions_plus_one_are_absolutely_accurate(name: str) -> None:
+    edges = [0.0, -0.0, 1e-30, -1e-30, 3e38, -3e38, INF, -INF] * 2
+    values = np.concatenate([np.linspace(-12, 12, 1 << 20), edges]).astype(np.float32)
+    wide = values.astype(np.float64)
+    expected = 1 + (np.tanh(wide) if name.endswith("tanh") else ulp.erf(wide))
+    result = ulp.build(name)(values).astype(np.float64)
+    assert np.max(np.abs(result - expected)) <= 2.0**-22
+    assert np.all(result >= 0)
+    far = wide < -8
+    assert np.all(result[far] < 3e-7)
+    assert np.isnan(ulp.build(name)(np.full(16, NAN, np.float32))).all()

@@ -1,0 +1,104 @@
+"""Patterns with shorter code: right where they match, at special values too, and left alone where they do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_templates import check, draw
+
+SPECIAL = np.array([0.0, -0.0, 1e-20, -5.5, 9.0, -40.0, 200.0, -3e38, np.inf, -np.inf, np.nan], np.float32)
+
+
+@pytest.mark.parametrize("function", ["erf", "tanh"])
+@pytest.mark.parametrize("addend", [1.0, 2.0])
+def test_function_plus_one(tmp_path: Path, function: str, addend: float) -> None:
+    t = "tensor<?xf32>"
+    body = f"""
+      %one = mlc.constant dense<{addend}> : tensor<f32>
+      %f = mlc.unary {function} %a0 : {t}
+      %s = mlc.binary add %one, %f : tensor<f32>, {t} -> {t}
+      %h = mlc.binary mul %s, %a0 : {t}, {t} -> {t}
+      return %s, %h : {t}, {t}"""
+    check(tmp_path, body, [t], [t, t], [(draw((n,)) * 3,) for n in (1, 37, 4096)])
+
+
+@pytest.mark.parametrize("function", ["erf", "tanh"])
+def test_special_values_of_a_function_plus_one(tmp_path: Path, function: str) -> None:
+    t = f"tensor<{SPECIAL.size}xf32>"
+    body = f"""
+      %one = mlc.constant dense<1.0> : tensor<f32>
+      %f = mlc.unary {function} %a0 : {t}
+      %s = mlc.binary add %f, %one : {t}, tensor<f32> -> {t}
+      return %s : {t}"""
+    model = check(tmp_path, body, [t], [t], [(draw((SPECIAL.size,)),)])
+    [result] = model(SPECIAL)
+    small = 1 + np.tanh(-5.5) if function == "tanh" else 0
+    np.testing.assert_allclose(result, [1, 1, 1, small, 2, 0, 2, 0, 2, 0, np.nan], rtol=1e-6, atol=1e-13)
+    assert result[7] == result[9] == 0  # times a huge number it has to vanish
+
+
+@pytest.mark.parametrize("function", ["erf", "tanh"])
+def test_a_function_that_is_read_elsewhere_keeps_its_accuracy(tmp_path: Path, function: str) -> None:
+    t = "tensor<64xf32>"
+    body = f"""
+      %one = mlc.constant dense<1.0> : tensor<f32>
+      %f = mlc.unary {function} %a0 : {t}
+      %s = mlc.binary add %f, %one : {t}, tensor<f32> -> {t}
+      return %f, %s : {t}, {t}"""
+    tiny = draw((64,)) * np.float32(1e-6)
+    model = check(tmp_path, body, [t], [t, t], [(tiny,)])
+    slope = 2 / np.sqrt(np.pi) if function == "erf" else 1.0
+    np.testing.assert_allclose(model(tiny)[0], slope * tiny.astype(np.float64), rtol=3e-7)
+
+
+def _softmax_rows() -> np.ndarray:
+    rows = draw((9, 40)) * 20
+    rows[1, 7] = np.nan
+    rows[2, :] = -np.inf
+    rows[3, ::2] = -np.inf
+    rows[4, 3] = np.inf
+    rows[5, :] = 3e38
+    rows[6, :] = np.nan
+    rows[7, 0] = 500
+    return rows
+
+
+@pytest.mark.parametrize("shape", ["9x40", "?x40", "9x?"])
+def test_softmax_of_special_rows(tmp_path: Path, shape: str) -> None:
+    t = f"tensor<{shape}xf32>"
+    body = f"%s = mlc.softmax %a0 {{axis = 1 : i64, log = false}} : {t}\nreturn %s : {t}"
+    with np.errstate(invalid="ignore"):
+        model = check(tmp_path, body, [t], [t], [(draw((9, 40)) * 5,)])
+        rows = _softmax_rows()
+        wide = rows.astype(np.float64)
+        power = np.exp(wide - wide.max(axis=1, keepdims=True))
+        expected = power / power.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model(rows)[0], expected, rtol=2e-5, atol=1e-37)
+
+
+def test_exponentials_of_shifted_rows_keep_the_maximum_exact(tmp_path: Path) -> None:
+    """Without the division a NaN of the row has to reach every result through the maximum."""
+    t, r = "tensor<9x40xf32>", "tensor<9x1xf32>"
+    body = f"""
+      %m = mlc.reduce max %a0 {{axes = array<i64: 1>, keepdims = true}} : {t} -> {r}
+      %d = mlc.binary sub %a0, %m : {t}, {r} -> {t}
+      %e = mlc.unary exp %d : {t}
+      return %e : {t}"""
+    with np.errstate(invalid="ignore"):
+        model = check(tmp_path, body, [t], [t], [(draw((9, 40)) * 5,)])
+        rows = _softmax_rows()
+        expected = np.exp(rows.astype(np.float64) - rows.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(model(rows)[0], expected, rtol=2e-5, atol=1e-37)
+
+
+@pytest.mark.parametrize("kind", ["max", "min"])
+def test_extrema_see_every_nan(tmp_path: Path, kind: str) -> None:
+    t, o = "tensor<5x100xf32>", "tensor<5xf32>"
+    body = f"%r = mlc.reduce {kind} %a0 {{axes = array<i64: 1>, keepdims = false}} : {t} -> {o}\nreturn %r : {o}"
+    rows = draw((5, 100))
+    rows[0, 0] = rows[1, 99] = rows[2, 50] = np.nan
+    rows[3, 10] = np.inf if kind == "max" else -np.inf
+    model = check(tmp_path, body, [t], [o], [(draw((5, 100)),)])
+    np.testing.assert_array_equal(model(rows)[0], getattr(rows, kind)(axis=1))
