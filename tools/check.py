@@ -95,6 +95,9 @@ def steps() -> list[Step]:
         Step(
             "operator docs", "docs/operators.md is current", lambda: script("gen_op_table.py", "--check")
         ),
+        Step(
+            "kernel replay", "the IR of kernels is what was accepted", lambda: script("kernel_replay.py")
+        ),
         Step("lit", "IR tests", lit_command),
         Step("pytest", "numerics, API, command lines, runtime", pytest_command),
     ]
