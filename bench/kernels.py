@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Single kernels against onnxruntime and OpenVINO, and against what the machine can do.
+
+    python bench/kernels.py                          # all of them: about ten minutes
+    python bench/kernels.py --only 'gemm|conv:64x'   # those whose family:name matches
+    python bench/kernels.py --date 2026-11-21        # the odd sizes of another day
+    python bench/kernels.py --json k.json --chart k.html
+
+Every kernel is an ONNX model of one node. Engines run in processes of their own, are compared with onnxruntime first,
+and are timed in bursts that take turns. In the same rounds the machine's arithmetic peak is measured, and the speed
+of a copy that touches as many bytes as the kernel, so that caches count for both. A kernel's share is that of the
+bound that is nearer: the time that its arithmetic or its bytes take at least, over the time that it takes. FLOPs are
+those that are needed: taps in the padding of a convolution are not. The sizes that no model has are drawn by the
+date. Exits 1 when a kernel of mlc does not compile or differs from onnxruntime.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+from kernel_cases import Case, cases
+
+from mlc.bench.chart import Point, page, roofline, table, write_page
+from mlc.bench.contest import Plan, Result, WorkerError, contest, paired_ratio, save_reference
+from mlc.bench.engines import ENGINES
+from mlc.bench.output import machine
+from mlc.bench.peak import Peak, build
+from mlc.bench.subject import CompileError, make_subject
+from mlc.runtime.errors import MlcError
+
+PEERS = ("onnxruntime", "openvino")
+TOLERANCE = 1e-4
+COLUMNS = ("kernel", "engine", "ms", "GFLOP/s", "GB/s", "bound", "share", "mlc is", "error")
+
+
+def measure(case: Case, threads: int, engines: Sequence[str], plan: Plan, program: Path | None) -> dict[str, Any]:
+    """The data of one kernel at one number of threads. Raises what compiling or the reference raises."""
+    with tempfile.TemporaryDirectory(prefix="mlc-kernel-") as name:
+        folder = Path(name)
+        path = folder / "kernel.onnx"
+        onnx.save(case.model, path)
+        subject = make_subject(path, folder, specs={}, dims={}, shapes={})
+        save_reference(subject.job(subject.references()[0], threads), folder / "reference.npz", plan.timeout)
+        peak, copy = Peak(program, threads), Peak(program, threads, "copy", case.bytes)
+
+        def each_round() -> None:
+            peak.sample()
+            copy.sample()
+
+        jobs = [subject.job(engine, threads) for engine in engines]
+        results = contest(jobs, folder / "reference.npz", plan, each_round, lambda text: None)
+        flops = case.flops if case.flops is not None else subject.compiled.flops
+    ours = results[0]
+    return {
+        "family": case.family,
+        "kernel": case.name,
+        "threads": threads,
+        "flops": flops,
+        "bytes": case.bytes,
+        "peak_gflops": peak.best,
+        "copy_gbs": copy.best,
+        "ratio": paired_ratio(ours, [r for r in results[1:] if r.status == "ok"]),
+        "engines": [_engine(r, ours, flops, case.bytes, peak.best, copy.best) for r in results],
+    }
+
+
+def _engine(
+    result: Result, ours: Result, flops: int | None, size: int, peak: float | None, copy: float | None
+) -> dict[str, Any]:
+    seconds = result.median / 1e3 if result.median else None
+    least = {"compute": (flops or 0) / peak / 1e9 if peak else None, "memory": size / copy / 1e9 if copy else None}
+    known = {bound: value for bound, value in least.items() if value is not None}
+    bound = max(known, key=lambda name: known[name], default=None)
+    return {
+        "engine": result.engine,
+        "status": result.status,
+        "message": result.message,
+        "median_ms": result.median,
+        "best_ms": result.best,
+        "rounds_ms": result.rounds,
+        "relative_error": result.relative_error,
+        "gflops": flops / seconds / 1e9 if flops and seconds else None,
+        "gbs": size / seconds / 1e9 if seconds else None,
+        "bound": bound,
+        "share": known[bound] / seconds if bound and seconds else None,
+        "ratio": None if result is ours else paired_ratio(ours, [result]),
+    }
+
+
+def rows(record: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """The lines of one kernel, by COLUMNS."""
+    lines: list[tuple[str, ...]] = []
+    for e in record["engines"]:
+        name = f"{record['family']}:{record['kernel']}" if e["engine"] == "mlc" else ""
+        if e["status"] == "failed":
+            lines.append((name, e["engine"], "", "", "", "", "", "", f"failed: {e['message']}"))
+            continue
+        error = "?" if e["relative_error"] is None else f"{e['relative_error']:.0e}"
+        lines.append((
+            name, e["engine"], f"{e['median_ms']:.4f}", f"{e['gflops']:.1f}" if e["gflops"] else "",
+            f"{e['gbs']:.1f}", e["bound"] or "", f"{e['share']:.0%}" if e["share"] else "",
+            f"{e['ratio']:.2f}x" if e["ratio"] else "", error + ("" if e["status"] == "ok" else " DIFFERS"),
+        ))  # fmt: skip
+    return lines
+
+
+def show(record: Mapping[str, Any]) -> None:
+    widths = (34, 12, 10, 9, 8, 8, 6, 7)
+    for line in rows(record):
+        names = [cell.ljust(width) for cell, width in zip(line[:2], widths[:2], strict=True)]
+        numbers = [cell.rjust(width) for cell, width in zip(line[2:-1], widths[2:], strict=True)]
+        print(*names, *numbers, line[-1], flush=True)
+
+
+def chart(data: Mapping[str, Any]) -> str:
+    """The page: a roofline and a table for every number of threads."""
+    parts = [f"<p>{data['machine']['cpu']}, {data['date']}. Green: mlc; grey: its peers.</p>"]
+    for threads in dict.fromkeys(record["threads"] for record in data["kernels"]):
+        records = [r for r in data["kernels"] if r["threads"] == threads]
+        parts.append(f"<h2>{threads} thread{'s' if threads > 1 else ''}</h2>")
+        peaks, copies = [r["peak_gflops"] for r in records], [r["copy_gbs"] for r in records]
+        if all(peaks) and all(copies):
+            # The roof of memory is that of the largest kernel: the others are in caches.
+            largest = max(records, key=lambda r: r["bytes"])
+            parts.append(roofline(points(records), max(peaks), largest["copy_gbs"]))
+        parts.append(table(COLUMNS, [row for record in records for row in rows(record)]))
+    return page("Single kernels", parts)
+
+
+def points(records: Sequence[Mapping[str, Any]]) -> list[Point]:
+    """A point for every engine that ran a kernel; ours last, so that it is on top."""
+    found = []
+    for record in records:
+        for e in record["engines"]:
+            if e["gflops"]:
+                kind = "mlc" if e["engine"] == "mlc" else "peer"
+                name = f"{record['family']} {record['kernel']}, {e['engine']}"
+                found.append(Point(name, record["flops"] / record["bytes"], e["gflops"], kind))
+    return sorted(found, key=lambda point: point.kind == "mlc")
+
+
+def run(options: argparse.Namespace) -> tuple[dict[str, Any], bool]:
+    """All data, and whether every kernel of mlc was right."""
+    engines = ["mlc"]
+    for name in PEERS:
+        if ENGINES[name].installed:
+            engines.append(name)
+        else:
+            print(f"{name}: not installed (pip install {' '.join(ENGINES[name].packages)})")
+    chosen = [c for c in cases(options.date) if re.search(options.only, f"{c.family}:{c.name}")]
+    plan = Plan(options.rounds, options.burst, TOLERANCE, timeout=300)
+    right, records = True, []
+    with tempfile.TemporaryDirectory(prefix="mlc-peak-") as folder:
+        program = build(Path(folder))
+        for threads in options.threads:
+            print(f"{threads} thread{'s' if threads > 1 else ''}")
+            for case in chosen:
+                try:
+                    records.append(measure(case, threads, engines, plan, program))
+                except (CompileError, WorkerError, MlcError) as error:
+                    print(f"{case.family}:{case.name}: {error}")
+                    right = False
+                    continue
+                show(records[-1])
+                right &= records[-1]["engines"][0]["status"] == "ok"
+    versions = {name: ENGINES[name].version for name in engines}
+    return {"machine": machine(), "date": options.date, "versions": versions, "kernels": records}, right
+
+
+def integers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="regular expression for family:name")
+    parser.add_argument("--threads", type=integers, default=[1], help="comma-separated (default 1)")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--burst", type=float, default=0.05, help="seconds of a burst (default 0.05)")
+    parser.add_argument("--date", default=datetime.date.today().isoformat(), help="draws the odd sizes (default today)")
+    parser.add_argument("--json", type=Path, help="write all numbers to this file")
+    parser.add_argument("--chart", type=Path, help="write a page with rooflines to this .html file")
+    options = parser.parse_args()
+    data, right = run(options)
+    if options.json:
+        write_page(options.json, json.dumps(data, indent=1) + "\n")
+    if options.chart:
+        write_page(options.chart, chart(data))
+    return 0 if right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
