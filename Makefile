@@ -35,8 +35,8 @@ test-torch: $(VENV)/.dev  ## the tests that need PyTorch (installs its CPU build
 	$(PIP) install --quiet "$(TORCH)"
 	$(BIN)/pytest -q -n 2 --basetemp out/pytest-torch test/python/frontends/torch
 
-bench: $(VENV)/.dev  ## onnxruntime and mlc in one run, and the share of peak of a MatMul
-	$(BIN)/python bench/gemm.py
+bench: $(VENV)/.dev  ## single kernels and pretrained models, mlc and its peers in one run
+	$(BIN)/python bench/kernels.py
 	$(BIN)/python bench/models.py
 
 docs: $(VENV)/.dev   ## regenerate docs/passes.md and docs/operators.md

@@ -3,6 +3,7 @@
 
     python bench/kernels.py                          # all of them: about ten minutes
     python bench/kernels.py --only 'gemm|conv:64x'   # those whose family:name matches
+    python bench/kernels.py --gemm 300x70x500        # a product [300, 500] x [500, 70] with a constant right side
     python bench/kernels.py --date 2026-11-21        # the odd sizes of another day
     python bench/kernels.py --json k.json --chart k.html
 
@@ -27,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from kernel_cases import Case, cases
+from kernel_cases import Case, cases, gemm
 
 from mlc.bench.chart import Point, page, roofline, table, write_page
 from mlc.bench.contest import Plan, Result, WorkerError, contest, paired_ratio, save_reference
@@ -156,7 +157,8 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], bool]:
             engines.append(name)
         else:
             print(f"{name}: not installed (pip install {' '.join(ENGINES[name].packages)})")
-    chosen = [c for c in cases(options.date) if re.search(options.only, f"{c.family}:{c.name}")]
+    chosen = [gemm(*shape) for shape in options.gemm]
+    chosen = chosen or [c for c in cases(options.date) if re.search(options.only, f"{c.family}:{c.name}")]
     plan = Plan(options.rounds, options.burst, TOLERANCE, timeout=300)
     right, records = True, []
     with tempfile.TemporaryDirectory(prefix="mlc-peak-") as folder:
@@ -180,9 +182,16 @@ def integers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
 
+def products(text: str) -> list[tuple[int, int, int]]:
+    """`128x768x768,1x64x64` -> shapes (M, N, K)."""
+    shapes = [[int(n) for n in part.split("x")] for part in text.split(",")]
+    return [(m, n, k) for m, n, k in shapes]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="regular expression for family:name")
+    parser.add_argument("--gemm", type=products, default=[], metavar="MxNxK,…", help="these products and nothing else")
     parser.add_argument("--threads", type=integers, default=[1], help="comma-separated (default 1)")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--burst", type=float, default=0.05, help="seconds of a burst (default 0.05)")

@@ -78,7 +78,7 @@ def bench_command(
     from mlc.runtime.example_inputs import parse_assignments
 
     _check_model(model, torch, precision, static)
-    _check_outputs(json_file, chart)
+    _check_outputs([model, torch], json_file, chart)
     counts, names = parse_threads(threads), parse_peers(peers)
     specs = parse_assignments(inputs or [], "--input")
     extents = _parse_dims(parse_assignments(dims or [], "--dim"))
@@ -141,7 +141,7 @@ def _check_model(model: Path, torch: Path | None, precision: str, static: bool) 
         raise ArgumentError("--static is about .onnx models: the shapes of TorchScript are those of --input")
 
 
-def _check_outputs(json_file: Path | None, chart: Path | None) -> None:
+def _check_outputs(given: Sequence[Path | None], json_file: Path | None, chart: Path | None) -> None:
     """Finds before the first minute has passed what would fail in the last one."""
     import importlib.util
 
@@ -152,8 +152,11 @@ def _check_outputs(json_file: Path | None, chart: Path | None) -> None:
     if chart is not None and chart.suffix not in (".html", ".png"):
         raise ArgumentError(f"--chart {chart}: expected an .html or a .png file")
     for path in (json_file, chart):
-        if path is not None:
-            check_writable(path)
+        if path is None:
+            continue
+        if any(path.resolve() == source.resolve() for source in given if source is not None):
+            raise ArgumentError(f"'{path}' is the model itself: name another file")
+        check_writable(path)
 
 
 # --- Measuring --------------------------------------------------------------------------------------------------

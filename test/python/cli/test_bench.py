@@ -135,6 +135,8 @@ def test_static_model_in_bf16_without_a_c_compiler(
         (["perceptron.onnx", "--precision", "int8"], 2, "--precision int8"),
         (["perceptron.onnx", "--chart", "c.pdf"], 2, "an .html or a .png file"),
         (["perceptron.onnx", "--json", "nowhere/o.json"], 1, "nowhere"),
+        (["perceptron.onnx", "--json", "./perceptron.onnx"], 2, "is the model itself"),
+        (["perceptron.onnx", "--json", "/dev/null"], 1, "no file that can be replaced"),
         (["perceptron.onnx", "--dim", "batch=few"], 2, "--dim batch=few"),
         (["perceptron.onnx", "--input", "x"], 2, "--input x"),
         (["perceptron.onnx", "--static"], 2, "give --dim batch=N"),
