@@ -18,14 +18,22 @@ from mlc import _native
 from mlc.codegen.cache import ObjectCache
 from mlc.codegen.known_kernels import KnownKernels
 from mlc.codegen.object import CodegenError, CompiledUnit, Target, Unit, compile_units
-from mlc.codegen.ptx import CompiledKernel, GpuTarget, PtxError, collect_kernels, compile_kernels, write_kernels
+from mlc.codegen.ptx import (
+    CompiledKernel,
+    GpuTarget,
+    PtxError,
+    collect_kernels,
+    compile_kernels,
+    is_for_host,
+    write_kernels,
+)
 from mlc.codegen.ptxas import AssemblyError
 from mlc.codegen.version import toolchain_version
 from mlc.driver import FOLDERS, InternalError, Options, Progress, UsageError
 from mlc.frontends.report import ModelError, Problem
 from mlc.kernels.common.frame import kernel_source
 from mlc.kernels.nvidia.limits import missing_functions
-from mlc.packaging import ImageInMemory, begin_image, build_program, module_attribute, weight_image
+from mlc.packaging import ImageInMemory, begin_image, build_program, gpu_table, module_attribute, weight_image
 from mlc.passes.adaptor import node_name
 from mlc.passes.base import PipelineError, run_pipeline
 from mlc.passes.simplify.weight_recipes import forget_recipes, store_of
@@ -279,7 +287,7 @@ class Compilation:
                 self._verify(name)
             if self.options.emit == name:
                 return self._write_stage(output)
-            if name == "buffers" and not self._external_weights():
+            if name == "buffers" and self.options.emit in ("object", "library") and not self._external_weights():
                 self.image = begin_image(self.module, store_of(self.module), self.options.jobs)
         return self._artefact(output)
 
@@ -374,6 +382,8 @@ class Compilation:
         names, units = [], []
         for child in self.module.body.operations:
             if child.operation.name == "builtin.module":
+                if self.gpu and "mlc.kernel" in child.operation.attributes and not is_for_host(child.operation):
+                    continue
                 names.append(ir.StringAttr(child.operation.attributes["sym_name"]).value)
                 if names[-1] not in known:
                     text = child.operation.get_asm(use_local_scope=True)
@@ -407,8 +417,10 @@ class Compilation:
         return [objects[name] for name in names]
 
     def _artefact(self, output: Path) -> Path:
-        if self.gpu:
-            return self._gpu_kernels(self.gpu, output)
+        kernels = self._gpu_kernels(self.gpu) if self.gpu else []
+        if self.gpu and self.options.emit != "library":
+            self.written = [write_kernels(output, kernels)]
+            return output
         from mlc.codegen.link import link_library
         from mlc.codegen.program import emit_program
 
@@ -416,11 +428,12 @@ class Compilation:
         stem = output.stem if self._external_weights() else None
         store = store_of(self.module)
         with self._stage("library"), weight_image(self.module, store, output, stem, self.image) as image:
-            program = build_program(self.module, self.target, image)
+            gpu = gpu_table(self.module, self.gpu, kernels) if self.gpu else None
+            program = build_program(self.module, self.target, image, gpu)
             objects = [unit.data for unit in compiled] + [emit_program(program, self.target.triple)]
             if self.options.emit == "object":
                 return self._write_objects(output, compiled, objects[-1])
-            link_library(objects, output, image.embedded)
+            link_library(objects, output, image.embedded, gpu=gpu is not None)
             image.publish()
             self.written = [output] if image.final is None else [output, image.final]
         return output
@@ -429,11 +442,12 @@ class Compilation:
         size = module_attribute(self.module, "mlc.weight_bytes", 0)
         return self.options.weights == "external" or (self.options.weights == "auto" and size > EMBEDDED_LIMIT)
 
-    def _gpu_kernels(self, gpu: nvidia.NvidiaTarget, output: Path) -> Path:
-        """The PTX or machine code of all kernels."""
+    def _gpu_kernels(self, gpu: nvidia.NvidiaTarget) -> list[CompiledKernel]:
+        """The PTX of all kernels, and their machine code unless only PTX is wanted."""
         kernels = collect_kernels(self.module)
         target = GpuTarget(gpu.arch, gpu.features, self.opt_level)
-        emit, began, done = self.options.emit, time.perf_counter(), 0
+        began, done = time.perf_counter(), 0
+        emit = "ptx" if self.options.emit == "ptx" else "cubin"
         self._report(emit, 0, len(kernels), 0.0)
 
         def count(_: CompiledKernel) -> None:
@@ -443,15 +457,13 @@ class Compilation:
 
         version, cache, jobs = toolchain_version(), self.cache, self.options.jobs
         try:
-            compiled = compile_kernels(
+            return compile_kernels(
                 kernels, target, version=version, assembled=emit == "cubin", jobs=jobs, cache=cache, progress=count
             )
         except PtxError as error:
             raise self._bug("ptx", str(error), error.text) from error
         except AssemblyError as error:
             raise self._bug("cubin", str(error), error.ptx) from error
-        self.written = [write_kernels(output, compiled)]
-        return output
 
     def _write_objects(self, folder: Path, compiled: list[CompiledUnit], program: bytes) -> Path:
         folder.mkdir(parents=True, exist_ok=True)

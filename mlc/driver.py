@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from mlc.runtime.loader import Model
 
 PHASES = ("import", "simplify", "decompose", "layout", "linalg", "kernels", "schedule", "tile", "buffers", "llvm")
-CUDA_PHASES = (*PHASES[: PHASES.index("buffers")], "nvvm")
+CUDA_PHASES = (*PHASES[: PHASES.index("llvm")], "nvvm")
 TARGET_PHASES = {"cpu": PHASES, "cuda": CUDA_PHASES}
-STAGES = {"cpu": (*PHASES, "object", "library"), "cuda": (*CUDA_PHASES, "ptx", "cubin")}
+STAGES = {"cpu": (*PHASES, "object", "library"), "cuda": (*CUDA_PHASES, "ptx", "cubin", "library")}
 PRECISIONS = {"cpu": ("fp32", "bf16"), "cuda": ("fp32",)}
 SUFFIXES = {"object": ".objects", "library": ".so", "ptx": ".ptx", "cubin": ".cubin"}
 FOLDERS = ("object", "ptx", "cubin")  # stages whose output is a folder
@@ -73,8 +73,6 @@ class Options:
 
     def __post_init__(self) -> None:
         self._choice("target", tuple(STAGES))
-        if self.target == "cuda" and self.emit == "library":
-            raise UsageError("target 'cuda' compiles kernels but no library yet: emit 'ptx' or 'cubin'")
         if self.target != "cuda" and self.gpu is not None:
             raise UsageError(f"a GPU is chosen for target 'cuda', not for '{self.target}'")
         self._choice("emit", self.stages)
@@ -121,7 +119,7 @@ def compile(
     compilation has written; `output` the file to write (default: a temporary one, which the returned model
     owns).
 
-    Options: `target` ("cpu", or "cuda", which compiles kernels only so far); `cpu` ("native" or a name,
+    Options: `target` ("cpu", or "cuda": a library that runs on an NVIDIA GPU); `cpu` ("native" or a name,
     `mlc.targets.cpu`); `gpu` ("h200" or another name of `mlc.targets.nvidia`); `emit` (the phase to stop after,
     "object" or "library"; for CUDA "ptx" or "cubin"); `from_phase` (the phase that an `.mlir` source has
     completed; it says so itself); `dump_ir` (a folder for the IR after every phase); `inputs` (`{name: shape}`,

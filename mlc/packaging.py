@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,13 +18,16 @@ import numpy as np
 from mlir import ir
 
 from mlc import __version__
-from mlc.codegen.program import Dim, Entry, Program, Value
+from mlc.codegen.program import Dim, Entry, Gpu, GpuKernel, Program, Value
+from mlc.codegen.ptx import CompiledKernel, portable_ptx
 from mlc.codegen.weights_segment import FileImage
 from mlc.codegen.weights_segment import WeightImage as EmbeddedImage
 from mlc.passes.host.entry import entry_symbol
+from mlc.passes.host.isolate_host import kernel_modules
 from mlc.passes.simplify.weight_recipes import read_recipes
 from mlc.runtime.image_hash import DIGEST_BYTES, LEAF_BYTES, ImageHash
 from mlc.targets.cpu import CpuTarget
+from mlc.targets.nvidia import NvidiaTarget
 from mlc.weights import Store, WeightImage
 from mlc.weights.image import Placement
 from mlc.weights.rebuild import describe
@@ -156,8 +159,8 @@ def weight_image(
         path.unlink(missing_ok=True)
 
 
-def build_program(module: ir.Module, target: CpuTarget, image: Image) -> Program:
-    """The program table of the lowered `module`."""
+def build_program(module: ir.Module, target: CpuTarget, image: Image, gpu: Gpu | None = None) -> Program:
+    """The program table of the lowered `module`, which launches on `gpu` if that is given."""
     ranges = module_attribute(module, "mlc.dim_ranges", {})
     dims = [Dim(name, *limits) for name, limits in ranges.items()]
     metadata = {
@@ -168,6 +171,9 @@ def build_program(module: ir.Module, target: CpuTarget, image: Image) -> Program
         "kernels": [{"id": i, **k} for i, k in enumerate(module_attribute(module, "mlc.kernels", []))],
         "memory": module_attribute(module, "mlc.memory", {}),
     }
+    if gpu is not None:
+        major, minor = gpu.capability
+        metadata["gpu"] = {"arch": gpu.arch, "capability": f"{major}.{minor}", "driver": gpu.driver}
     if image.description is not None:
         metadata["weight_image"] = image.description
     return Program(
@@ -180,7 +186,23 @@ def build_program(module: ir.Module, target: CpuTarget, image: Image) -> Program
         weights_size=image.size,
         weights_file=image.file,
         weights_hash=image.hash,
+        gpu=gpu,
     )
+
+
+def gpu_table(module: ir.Module, target: NvidiaTarget, compiled: Sequence[CompiledKernel]) -> Gpu:
+    """What the lowered `module` needs of a GPU: `compiled` are its kernels with machine code."""
+    images = {one.kernel.name: one for one in compiled}
+    kernels = []
+    for name, _ in kernel_modules(module.operation):
+        one = images.get(name)
+        if one is None or one.cubin is None:
+            kernels.append(GpuKernel(name))
+            continue
+        kernel, ptx = one.kernel, portable_ptx(one.ptx, target.arch)
+        words = kernel.tensors + kernel.indices
+        kernels.append(GpuKernel(name, one.cubin.data, ptx, kernel.threads, kernel.group, words))
+    return Gpu(target.arch, target.capability, target.driver, kernels)
 
 
 def _entry(described: dict[str, Any]) -> Entry:
@@ -195,4 +217,4 @@ def _value(described: dict[str, Any]) -> Value:
         extent if extent >= 0 else (name or None)
         for extent, name in zip(described["shape"], described["dims"], strict=True)
     )
-    return Value(described["name"], described["dtype"], dims)
+    return Value(described["name"], described["dtype"], dims, on_device=described.get("placement") == "device")

@@ -23,6 +23,7 @@ from .weights_segment import WeightImage, append_image, placeholder_object
 
 EXPORTS = "{ global: mlc_model_query; local: *; };\n"
 RUNTIME_ARCHIVE = "libmlc_rt.a"
+GPU_ARCHIVE = "libmlc_rt_cuda.a"
 STUBS = ("libm.stub.so", "libc.stub.so")
 # --as-needed: no dependency on libm for a model that calls none of it.
 OPTIONS = (
@@ -100,11 +101,13 @@ def link_library(
     *,
     linker: Linker | None = None,
     runtime: Path | None = None,
+    gpu: bool = False,
 ) -> None:
     """Links `objects` (files, or contents) and the runtime into the shared library `output`.
 
     With `weights` the image is embedded and the objects may refer to the hidden symbol `mlc_weights`, its
-    page-aligned start. `runtime` is a folder as `runtime_folder` finds it. The order of `objects` is kept,
+    page-aligned start. `runtime` is a folder as `runtime_folder` finds it; `gpu` takes the runtime for GPUs.
+    The order of `objects` is kept,
     so equal inputs give equal files. Raises LinkError; whatever happens, no partial file is left.
     """
     linker = linker or find_linker()
@@ -117,7 +120,7 @@ def link_library(
     os.close(handle)
     temporary = Path(name)
     try:
-        _run_linker(objects, temporary, weights, linker, runtime)
+        _run_linker(objects, temporary, weights, linker, runtime / (GPU_ARCHIVE if gpu else RUNTIME_ARCHIVE))
         if weights is not None and weights.size:
             append_image(temporary, weights)
         umask = os.umask(0)
@@ -131,7 +134,7 @@ def link_library(
 
 
 def _run_linker(
-    objects: Sequence[Path | bytes], output: Path, weights: WeightImage | None, linker: Linker, runtime: Path
+    objects: Sequence[Path | bytes], output: Path, weights: WeightImage | None, linker: Linker, archive: Path
 ) -> None:
     """Runs the linker on files in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="mlc-link-") as name:
@@ -143,7 +146,7 @@ def _run_linker(
         script, response = folder / "exports.map", folder / "objects.rsp"
         script.write_text(EXPORTS)
         response.write_text("\n".join(f'"{file}"' for file in files) + "\n")
-        libraries = [runtime / RUNTIME_ARCHIVE, *(runtime / "stubs" / stub for stub in STUBS)]
+        libraries = [archive, *(archive.parent / "stubs" / stub for stub in STUBS)]
         command = linker.arguments(output, script, response, libraries)
         try:
             done = subprocess.run(command, capture_output=True, text=True, cwd=folder)

@@ -33,13 +33,41 @@ class Value:
 
     `dtype` is a name from `mlc.runtime.dtypes`. An entry of `dims` is an extent, the name of a dimension, or
     None (dynamic, without a name); `dims` None is any rank. `kind` goes from the outside in:
-    ("optional", "sequence", "tensor").
+    ("optional", "sequence", "tensor"). An input `on_device` is wanted in the GPU's memory.
     """
 
     name: str
     dtype: str
     dims: tuple[int | str | None, ...] | None
     kind: tuple[str, ...] = ("tensor",)
+    on_device: bool = False
+
+
+@dataclass(frozen=True)
+class GpuKernel:
+    """A kernel as the runtime launches it: `name` in its images, and what `launch.json` says of it (mlc.codegen.ptx).
+
+    `cubin` is None for a kernel of the host.
+    """
+
+    name: str
+    cubin: bytes | None = None
+    ptx: str = ""
+    threads: int = 0
+    group: int = 1
+    arguments: int = 0
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """What a program needs of a GPU: `arch` of the machine code ("sm_90a"), its compute capability, the lowest driver
+    version (as `cuDriverGetVersion` gives it), and its kernels by number.
+    """
+
+    arch: str
+    capability: tuple[int, int]
+    driver: int
+    kernels: Sequence[GpuKernel]
 
 
 @dataclass(frozen=True)
@@ -59,7 +87,7 @@ class Program:
     `metadata` is what the compiler wants to say (target, source hash, kernels, …); the signature is added.
     `nodes` and `messages` are the tables that the host code's node and message numbers index. Weights are
     embedded when there are any and `weights_file` is None; `weights_hash` (mlc.runtime.image_hash) is
-    needed for external ones.
+    needed for external ones. `gpu` is None for a program that runs on the CPU.
     """
 
     entries: Sequence[Entry]
@@ -71,6 +99,7 @@ class Program:
     weights_size: int = 0
     weights_file: str | None = None
     weights_hash: bytes = bytes(32)
+    gpu: Gpu | None = None
 
     def all_dims(self) -> list[Dim]:
         """`dims`, and those that only values name, without bounds."""
@@ -117,6 +146,12 @@ _DIM = "!llvm.struct<(ptr, i64, i64, i64)>"
 _ENTRY = "!llvm.struct<(ptr, ptr, i32, i32, ptr, ptr)>"
 _PROGRAM = "!llvm.struct<(i32, i32, ptr, ptr, ptr, i64, ptr, i64, ptr, i64, ptr, array<32 x i8>, ptr, i64, ptr, i64)>"
 _PROGRAM_BYTES = 144
+# Programs for GPUs have one more pointer at the end.
+_GPU_PROGRAM = _PROGRAM.replace(")>", ", ptr)>")
+_GPU_PROGRAM_BYTES = 152
+_GPU_KERNEL = "!llvm.struct<(ptr, ptr, ptr, i32, i32, i32, i32)>"
+_GPU = "!llvm.struct<(i32, i32, i32, i32, ptr, ptr, i64)>"
+_GPU_BYTES = 40
 
 
 class _Null:
@@ -144,6 +179,13 @@ class _Writer:
             self._known[body] = symbol
             self.lines.append(f"llvm.mlir.global {linkage} unnamed_addr constant @{symbol}{body}")
         return _Address(self._known[body])
+
+    def data(self, data: bytes | None) -> _Address | _Null:
+        """Bytes, aligned for whatever they hold."""
+        if data is None:
+            return _NULL
+        body = f'(dense<"0x{data.hex().upper()}"> : tensor<{len(data)}xi8>) {{alignment = 16 : i64}}'
+        return self._define(f"{body} : !llvm.array<{len(data)} x i8>")
 
     def text(self, text: str | None) -> _Address | _Null:
         """A NUL-terminated string."""
@@ -184,9 +226,9 @@ class _Writer:
         lines += [f"llvm.return %v{len(cells)} : {kind}", "}"]
         return "\n".join(lines)
 
-    def program(self, fields: Sequence[Any]) -> None:
+    def program(self, fields: Sequence[Any], struct: str = _PROGRAM) -> None:
         """The table itself."""
-        body = self._region(_PROGRAM, _PROGRAM, [((i,), value) for i, value in enumerate(fields)])
+        body = self._region(struct, struct, [((i,), value) for i, value in enumerate(fields)])
         self.lines.append(f"llvm.mlir.global external hidden constant @mlc_program{body}")
 
 
@@ -219,10 +261,22 @@ def _values(writer: _Writer, values: Sequence[Value], numbers: Mapping[str, int]
                 writer.integers([d if isinstance(d, int) else -1 for d in dims], 64),
                 writer.integers([numbers[d] if isinstance(d, str) else -1 for d in dims], 32),
                 kind,
-                0,
+                int(value.on_device),
             )
         )
     return writer.table(rows, _VALUE)
+
+
+def _gpu(writer: _Writer, gpu: Gpu) -> _Address | _Null:
+    """The table of the GPU's kernels."""
+    rows = []
+    for kernel in gpu.kernels:
+        ptx = writer.data(kernel.ptx.encode() + b"\0") if kernel.cubin is not None else _NULL
+        numbers = (kernel.threads, kernel.group, kernel.arguments, 0)
+        rows.append((writer.text(kernel.name), writer.data(kernel.cubin), ptx, *numbers))
+    kernels = writer.table(rows, _GPU_KERNEL)
+    row = (_GPU_BYTES, gpu.driver, *gpu.capability, writer.text(gpu.arch), kernels, len(rows))
+    return writer.table([row], _GPU)
 
 
 def _names(writer: _Writer, names: Sequence[str]) -> _Address | _Null:
@@ -248,26 +302,28 @@ def program_module(program: Program) -> str:
         kind = f"!llvm.array<{program.weights_size} x i8>"
         writer.lines.append(f"llvm.mlir.global external hidden constant @mlc_weights() : {kind}")
     rows = [(writer.text(d.name), d.lowest, d.highest, d.multiple) for d in dims]
-    writer.program(
-        [
-            _PROGRAM_BYTES,
-            ABI_VERSION,
-            writer.text(program.metadata_json()),
-            writer.text(program.cpu_features),
-            _names(writer, program.nodes),
-            len(program.nodes),
-            writer.table(rows, _DIM),
-            len(rows),
-            weights,
-            program.weights_size,
-            writer.text(program.weights_file),
-            program.weights_hash,
-            writer.table(entries, _ENTRY),
-            len(entries),
-            _names(writer, program.messages),
-            len(program.messages),
-        ]  # fmt: skip
-    )
+    fields = [
+        _PROGRAM_BYTES if program.gpu is None else _GPU_PROGRAM_BYTES,
+        ABI_VERSION,
+        writer.text(program.metadata_json()),
+        writer.text(program.cpu_features),
+        _names(writer, program.nodes),
+        len(program.nodes),
+        writer.table(rows, _DIM),
+        len(rows),
+        weights,
+        program.weights_size,
+        writer.text(program.weights_file),
+        program.weights_hash,
+        writer.table(entries, _ENTRY),
+        len(entries),
+        _names(writer, program.messages),
+        len(program.messages),
+    ]
+    if program.gpu is None:
+        writer.program(fields)
+    else:
+        writer.program([*fields, _gpu(writer, program.gpu)], _GPU_PROGRAM)
     return "\n".join(writer.lines) + "\n"
 
 

@@ -20,6 +20,8 @@ from .ptxas import Cubin, Ptxas, assemble, find_ptxas
 TRIPLE = "nvptx64-nvidia-cuda"
 # Bump when the code generated from the same text changes.
 FORMAT = "1"
+# Instructions that one chip has and no later one.
+ONE_CHIP_ONLY = ("wgmma", "setmaxnreg")
 
 
 class PtxError(Exception):
@@ -72,7 +74,7 @@ def collect_kernels(module: Any) -> list[GpuKernel]:
     kernels = []
     for view in module.operation.regions[0].blocks[0].operations:
         op = view.operation
-        if op.name != "builtin.module" or "mlc.kernel" not in op.attributes:
+        if op.name != "builtin.module" or "mlc.kernel" not in op.attributes or is_for_host(op):
             continue
         name = ir.StringAttr(op.attributes["sym_name"]).value
         entry = _function(op, name)
@@ -84,6 +86,18 @@ def collect_kernels(module: Any) -> list[GpuKernel]:
         group = int(schedule.get("group", 1))
         kernels.append(GpuKernel(name, op.get_asm(), int(schedule["threads"]), group, tensors, indices))
     return kernels
+
+
+def is_for_host(kernel: Any) -> bool:
+    """Whether a kernel module is one that the host runs (docs/ir.md, section 8)."""
+    return "mlc.placement" in kernel.attributes and kernel.attributes["mlc.placement"].value == "host"
+
+
+def portable_ptx(ptx: str, arch: str) -> str:
+    """`ptx`, made for `arch`, for newer chips too: those with an `a` take no other chip's PTX, unless it is plain."""
+    if not arch.endswith("a") or any(name in ptx for name in ONE_CHIP_ONLY):
+        return ptx
+    return ptx.replace(f".target {arch}", f".target {arch[:-1]}", 1)
 
 
 def _pointer_type() -> type:

@@ -32,6 +32,17 @@ class NvidiaTarget:
         return f"nvidia:{self.name}"
 
     @property
+    def capability(self) -> tuple[int, int]:
+        """The compute capability, as (9, 0) of sm_90a."""
+        digits = self.arch.removeprefix("sm_").rstrip("af")
+        return int(digits[:-1]), int(digits[-1])
+
+    @property
+    def driver(self) -> int:
+        """The lowest driver version, as `cuDriverGetVersion` gives it, that takes PTX of `features`."""
+        return 12000
+
+    @property
     def features(self) -> str:
         """PTX features for LLVM."""
         return "+ptx80" if self.arch.startswith("sm_90") else ""

@@ -211,13 +211,29 @@ def _weight(host: HostFunction, op: ir.Operation) -> None:
         "static_offset": op.attributes["mlc.offset"],
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
     }
+    if "mlc.placement" in op.attributes:
+        attributes["mlc.space"] = op.attributes["mlc.placement"]
     target = memref_type(op.results[0].type)
     host.define(op, [ir.Operation.create("mlc.buffer", [target], [], attributes).result])
 
 
 def _constant(host: HostFunction, op: ir.Operation) -> None:
     if is_tensor(op.results[0]):
-        host.define(op, [host.constants.get(op.attributes["value"], op.results[0].type)])
+        held = host.constants.get(op.attributes["value"], op.results[0].type)
+        if "mlc.placement" in op.attributes:  # the GPU's copy of it
+            held = sequences.call("mlc_rt_gpu_constant", [held], held.type)
+        host.define(op, [held])
+
+
+def _transfer(host: HostFunction, op: ir.Operation) -> None:
+    """`mlc.extern` of a transfer between the memories of host and GPU: a copy that says so."""
+    callee = ir.StringAttr(op.attributes["callee"]).value
+    if callee not in TRANSFERS:
+        raise ValueError(f"the host function cannot call '{callee}' on tensors (at {op.location})")
+    target = host.allocate(op.operands[0])
+    copy = memref.CopyOp(host.buffer(op.operands[0]), target)
+    copy.operation.attributes["mlc.transfer"] = ir.StringAttr.get(TRANSFERS[callee])
+    host.define(op, [target])
 
 
 def _expand_shape(host: HostFunction, op: ir.Operation) -> None:
@@ -321,10 +337,12 @@ def _terminator(host: HostFunction, op: ir.Operation) -> None:
             op.operands[number] = host.buffer(value)
 
 
+TRANSFERS = {"mlc_rt_to_host": "host", "mlc_rt_to_device": "device"}
 HANDLERS: dict[str, Callable[[HostFunction, ir.Operation], None]] = {
     "mlc.launch": _launch,
     "mlc.weight": _weight,
     "mlc.constant": _constant,
+    "mlc.extern": _transfer,
     "arith.constant": _constant,
     "arith.select": _select,
     "tensor.empty": _empty,

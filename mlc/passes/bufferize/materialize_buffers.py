@@ -9,6 +9,7 @@ from mlc.passes.base import Pass
 from mlc.passes.bufferize.place_weights import ALIGNMENT, align, element_bytes
 from mlc.passes.bufferize.plan_arena import dimension_names
 from mlc.passes.bufferize.sizes import Size, SizeAnalysis, SizeEmitter
+from mlc.passes.bufferize.spaces import DEVICE, HOST, SpaceAnalysis
 
 
 class MaterializeBuffers(Pass):
@@ -40,12 +41,15 @@ class _Materializer:
         self.entry = function.regions[0].blocks[0]
         self.analysis = SizeAnalysis(dimension_names(function))
         self.allocs = _allocations(function)
+        self.spaces = SpaceAnalysis(function)
         self.emitter = SizeEmitter(function)
 
     def run(self) -> None:
         """Replaces allocations, then results."""
         # Everything that is derived from a size is computed while the allocations still exist.
         views = {n: self._result_dims(v) for n, v in enumerate(self._returned())}
+        places = [self._space(value) for value in self._returned()]
+        self._mark_copies()
         self._reserve()
         written: dict[int, ir.Value] = {}
         for alloc, place in self.allocs:
@@ -57,9 +61,10 @@ class _Materializer:
                     number = ir.IntegerAttr(place["number"]).value
                     replacement = written[number] = self._output(alloc, number, views[number])
                 else:
-                    replacement = _buffer("pool", alloc.results[0].type, list(alloc.operands))
+                    space = self._space(alloc.results[0])
+                    replacement = _buffer("pool", alloc.results[0].type, list(alloc.operands), space)
             alloc.results[0].replace_all_uses_with(replacement)
-        self._return(written, views)
+        self._return(written, views, places)
         for alloc, _ in self.allocs:
             alloc.erase()
 
@@ -70,6 +75,24 @@ class _Materializer:
         if not isinstance(value.type, ir.MemRefType):
             return []
         return [self.analysis.dim(value, i) for i in range(value.type.rank) if value.type.is_dynamic_dim(i)]
+
+    # --- Memories -----------------------------------------------------------------------------------------
+
+    def _space(self, value: ir.Value) -> str:
+        return self.spaces.space(value) if isinstance(value.type, ir.MemRefType) else HOST
+
+    def _mark_copies(self) -> None:
+        """What happens in the GPU's memory says so from here on."""
+        if not self.spaces.placed:
+            return
+
+        def mark(op: ir.Operation) -> ir.WalkResult:
+            inside = op.name == "memref.copy" and "mlc.transfer" not in op.attributes
+            if inside and self._space(op.operands[0]) == DEVICE:
+                op.attributes["mlc.space"] = ir.StringAttr.get(DEVICE)
+            return ir.WalkResult.ADVANCE
+
+        self.function.walk(mark)
 
     # --- The arena ----------------------------------------------------------------------------------------
 
@@ -115,11 +138,14 @@ class _Materializer:
         i8 = ir.IntegerType.get_signless(8)
         with ir.InsertionPoint(before), before.location:
             if dynamic is None:
-                self.arena = _buffer("arena", ir.MemRefType.get([align(static)], i8), [], static_offset=0)
+                self.arena = self._arena(ir.MemRefType.get([align(static)], i8), [])
                 return
             total = arith.addi(dynamic, arith.constant(ir.IndexType.get(), align(static)))
             target = ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], i8)
-            self.arena = _buffer("arena", target, [total], static_offset=0)
+            self.arena = self._arena(target, [total])
+
+    def _arena(self, target: ir.Type, sizes: list[ir.Value]) -> ir.Value:
+        return _buffer("arena", target, sizes, DEVICE if self.spaces.placed else HOST, static_offset=0)
 
     def _in_arena(self, alloc: ir.Operation, place: ir.DictAttr) -> ir.Value:
         number = ir.IntegerAttr(place["region"]).value
@@ -138,16 +164,15 @@ class _Materializer:
 
     def _output(self, alloc: ir.Operation, number: int, dims: list[Size]) -> ir.Value:
         """The buffer of a result, in the shape in which the function writes it."""
-        returned = self._returned()[number]
+        returned, space = self._returned()[number], self._space(alloc.results[0])
         if returned == alloc.results[0]:
-            return _buffer("output", returned.type, list(alloc.operands), number=number)
+            return _buffer("output", returned.type, list(alloc.operands), space, number=number)
         sizes = [self.emitter.emit(dim) for dim in dims]
-        buffer = _buffer(
-            "output", ir.MemRefType.get(returned.type.shape, returned.type.element_type), sizes, number=number
-        )
+        target = ir.MemRefType.get(returned.type.shape, returned.type.element_type)
+        buffer = _buffer("output", target, sizes, space, number=number)
         return _reshaped(buffer, alloc.results[0].type, list(alloc.operands))
 
-    def _return(self, written: dict[int, ir.Value], dims: dict[int, list[Size]]) -> None:
+    def _return(self, written: dict[int, ir.Value], dims: dict[int, list[Size]], places: list[str]) -> None:
         """Copies what was not written in place; what is still returned are handles and empty buffers, as the
         results that `mlc.numbers` says.
         """
@@ -162,8 +187,10 @@ class _Materializer:
                 dynamic = [i for i in range(value.type.rank) if value.type.is_dynamic_dim(i)]
                 extents = [self._extent(value, i, size) for i, size in zip(dynamic, dims[number], strict=True)]
                 target = ir.MemRefType.get(value.type.shape, value.type.element_type)
-                buffer = _buffer("output", target, extents, number=number)
-                memref.copy(value, buffer)
+                buffer = _buffer("output", target, extents, places[number], number=number)
+                copy = memref.CopyOp(value, buffer).operation
+                if places[number] == DEVICE:
+                    copy.attributes["mlc.space"] = ir.StringAttr.get(DEVICE)
                 if 0 in value.type.shape:
                     handles[number] = buffer  # a copy of nothing goes away, and the unused buffer with it
             left = ir.Operation.create("func.return", [], list(handles.values()))
@@ -204,10 +231,12 @@ def _ancestor(op: ir.Operation, block: ir.Block) -> ir.Operation:
     return op
 
 
-def _buffer(where: str, target: ir.Type, sizes: list[ir.Value], **numbers: int) -> ir.Value:
+def _buffer(where: str, target: ir.Type, sizes: list[ir.Value], space: str = HOST, **numbers: int) -> ir.Value:
     i64 = ir.IntegerType.get_signless(64)
     attributes: dict[str, ir.Attribute] = {name: ir.IntegerAttr.get(i64, value) for name, value in numbers.items()}
     attributes["where"] = ir.StringAttr.get(where)
+    if space == DEVICE:
+        attributes["mlc.space"] = ir.StringAttr.get(space)
     attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([0, len(sizes)])
     return ir.Operation.create("mlc.buffer", [target], sizes, attributes).result
 

@@ -11,6 +11,7 @@ from mlc.passes.bufferize.liveness import Lifetime, Liveness
 from mlc.passes.bufferize.place_weights import align, element_bytes
 from mlc.passes.bufferize.signature import argument_dim_names
 from mlc.passes.bufferize.sizes import Size, SizeAnalysis, evaluate, spell
+from mlc.passes.bufferize.spaces import HOST, SpaceAnalysis
 
 # What an unbounded dimension is taken to be when sizes that the types do not order are compared.
 TYPICAL_EXTENT = 128
@@ -54,6 +55,7 @@ class FunctionPlan:
         self.names = dimension_names(function)
         self.analysis = SizeAnalysis(self.names)
         self.liveness = Liveness(function)
+        self.spaces = SpaceAnalysis(function)
         self._typical = {place: _typical(ranges.get(name)) for place, name in self.names.items()}
         self._regions: list[dict[str, ir.Attribute]] = []
         self._formula: list[str] = []
@@ -71,7 +73,7 @@ class FunctionPlan:
             size = self.analysis.elements(value) * Size.constant(element_bytes(value.type.element_type))
             if number in outputs:
                 _place(lifetime, "output", number=outputs[number])
-            elif lifetime.carried or not size.known_at_entry:
+            elif lifetime.carried or not size.known_at_entry or self._beside_the_arena(value):
                 _place(lifetime, "pool")
             elif size.static is not None:
                 static.append((lifetime, align(size.static)))
@@ -88,6 +90,10 @@ class FunctionPlan:
         self._slots(other)
         self.function.attributes["mlc.arena"] = ir.ArrayAttr.get([ir.DictAttr.get(r) for r in self._regions])
         self.function.attributes["mlc.arena_formula"] = ir.StringAttr.get(" + ".join(self._formula) or "0")
+
+    def _beside_the_arena(self, value: ir.Value) -> bool:
+        """The arena is the GPU's when there is one; the few buffers of the host come from its pool."""
+        return self.spaces.placed and self.spaces.space(value) == HOST
 
     def _outputs(self) -> dict[int, int]:
         """Allocations that become output buffers: {allocation: result number}."""

@@ -48,16 +48,17 @@ def argument_dim_names(function: ir.Operation) -> dict[tuple[int, int], str]:
     return names
 
 
-def _value(name: str, dtype: str, tensor: ir.Type, dims: list[str]) -> ir.Attribute:
+def _value(name: str, dtype: str, tensor: ir.Type, dims: list[str], place: str = "") -> ir.Attribute:
     shape = [-1 if extent == _DYNAMIC else extent for extent in tensor.shape]
-    return ir.DictAttr.get(
-        {
-            "name": ir.StringAttr.get(name),
-            "dtype": ir.StringAttr.get(dtype),
-            "shape": ir.DenseI64ArrayAttr.get(shape),
-            "dims": ir.ArrayAttr.get([ir.StringAttr.get(d) for d in dims]),
-        }
-    )
+    described = {
+        "name": ir.StringAttr.get(name),
+        "dtype": ir.StringAttr.get(dtype),
+        "shape": ir.DenseI64ArrayAttr.get(shape),
+        "dims": ir.ArrayAttr.get([ir.StringAttr.get(d) for d in dims]),
+    }
+    if place:
+        described["placement"] = ir.StringAttr.get(place)
+    return ir.DictAttr.get(described)
 
 
 def innermost(kind: ir.Type) -> tuple[list[str], ir.Type]:
@@ -117,7 +118,8 @@ def entry_signature(function: ir.Operation) -> ir.Attribute:
             inputs.append(_handle(name, argument.type, dtypes))
             continue
         dtype = _text(attributes, "mlc.dtype", default_dtype(argument.type.element_type))
-        inputs.append(_value(name, dtype, argument.type, _dims(attributes, argument.type.rank)))
+        place = _text(attributes, "mlc.placement", "")
+        inputs.append(_value(name, dtype, argument.type, _dims(attributes, argument.type.rank), place))
     outputs = []
     for number, value in enumerate(entry.operations[len(entry.operations) - 1].operands):
         attributes = _attributes(function, "res_attrs", number)

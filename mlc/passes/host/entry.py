@@ -8,6 +8,7 @@ from collections.abc import Callable
 import mlir.ir as ir
 from mlir.dialects import arith, cf, llvm, memref
 
+from mlc.passes.host import device
 from mlc.passes.host.externs import extern_words, lower_extern
 from mlc.passes.host.nodes import Tables, node_name
 from mlc.passes.host.runtime_calls import (
@@ -159,6 +160,9 @@ class EntryLowering:
         sizes = [extent for v in memrefs for extent in self.extents(v)]
         sizes += [v for v in values if not isinstance(v.type, ir.MemRefType)]
         words += [arith.index_cast(i64_type(), size) for size in sizes]
+        if device.on_device(op, "mlc.placement"):
+            device.lower_launch(self, op, words, len(memrefs))
+            return
         self.store_words(words)
         name = ir.FlatSymbolRefAttr(op.attributes["kernel"]).value
         if name not in self.tables.kernels:
@@ -186,8 +190,12 @@ class EntryLowering:
         """`mlc.buffer`."""
         target = op.results[0].type
         where = ir.StringAttr(op.attributes["where"]).value
+        prefix = "mlc_rt_gpu_" if device.on_device(op, "mlc.space") else "mlc_rt_"
         if where == "weights":
             offset = ir.IntegerAttr(op.attributes["static_offset"]).value
+        if where == "weights" and device.on_device(op, "mlc.space"):
+            pointer = device.weight_pointer(self, offset)
+        elif where == "weights":
             pointer = element_pointer(self._weights, ir.IntegerType.get_signless(8), i64_constant(offset))
         elif where == "output":
             number = ir.IntegerAttr(op.attributes["number"]).value
@@ -195,13 +203,13 @@ class EntryLowering:
             self.store_words(words)
             array = self.array if words else llvm.ZeroOp(pointer_type()).result
             operands = [self.rt, i64_constant(number), i64_constant(target.rank), array]
-            pointer = self.runtime.call("mlc_rt_output", operands, pointer_type())
+            pointer = self.runtime.call(f"{prefix}output", operands, pointer_type())
             self.stop_if_null(pointer)
         else:
             size = i64_constant(_element_bytes(target.element_type))
             for word in self.shape_words(target, list(op.operands)):
                 size = arith.muli(size, word)
-            pointer = self.runtime.call(f"mlc_rt_{where}", [self.rt, size], pointer_type())
+            pointer = self.runtime.call(f"{prefix}{where}", [self.rt, size], pointer_type())
             self.stop_if_null(pointer)
         with (
             ir.InsertionPoint(op) if self.current == op.block else ir.InsertionPoint(self.current),
@@ -228,6 +236,9 @@ class EntryLowering:
             extent = memref.dim(source, arith.constant(ir.IndexType.get(), axis))
             size = arith.muli(size, arith.index_cast(i64_type(), extent))
         pointers = [llvm.IntToPtrOp(pointer_type(), self.address(v)).result for v in (target, source)]
+        if "mlc.transfer" in op.attributes or device.on_device(op, "mlc.space"):
+            device.lower_copy(self, op, pointers[0], pointers[1], size)
+            return
         volatile = ir.BoolAttr.get(False)
         llvm.MemcpyOp(pointers[0], pointers[1], size, volatile)
         op.erase()
@@ -296,7 +307,8 @@ def _largest_call(blocks: list[ir.Block]) -> int:
             op = operation.operation
             if op.name == "mlc.launch":
                 ranks = [v.type.rank for v in op.operands if isinstance(v.type, ir.MemRefType)]
-                words = max(words, len(op.operands) + sum(ranks))
+                spare = device.LAUNCH_WORDS if device.on_device(op, "mlc.placement") else 0
+                words = max(words, len(op.operands) + sum(ranks) + spare)
             elif op.name == "mlc.extern":
                 words = max(words, extern_words(op))
             elif op.name == "mlc.buffer":
@@ -306,7 +318,9 @@ def _largest_call(blocks: list[ir.Block]) -> int:
 
 def _uses_weights(blocks: list[ir.Block]) -> bool:
     return any(
-        op.operation.name == "mlc.buffer" and ir.StringAttr(op.operation.attributes["where"]).value == "weights"
+        op.operation.name == "mlc.buffer"
+        and ir.StringAttr(op.operation.attributes["where"]).value == "weights"
+        and not device.on_device(op.operation, "mlc.space")
         for block in blocks
         for op in block.operations
     )

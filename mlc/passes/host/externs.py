@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import mlir.ir as ir
 from mlir.dialects import arith, llvm
 
+from mlc.passes.host.device import lower_constant
 from mlc.passes.host.runtime_calls import descriptor, i64_constant, i64_type, pointer_type
 from mlc.runtime.dtypes import dtype_code
 
@@ -27,6 +28,10 @@ def lower_extern(entry: EntryLowering, op: ir.Operation) -> None:
     callee = ir.StringAttr(op.attributes["callee"]).value
     if callee == "mlc_rt_data":
         op.results[0].replace_all_uses_with(_data(entry, op))
+    elif callee == "mlc_rt_gpu_constant":
+        pointer = lower_constant(entry, op)
+        with ir.InsertionPoint(entry.current), op.location:
+            op.results[0].replace_all_uses_with(descriptor(pointer, [], op.results[0].type))
     elif callee == "mlc_rt_length":
         length = entry.runtime.call(callee, [op.operands[0]], i64_type())
         op.results[0].replace_all_uses_with(length)

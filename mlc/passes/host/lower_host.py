@@ -49,6 +49,8 @@ class LowerHost(Pass):
                 if attribute in function.attributes:
                     memory[name] = function.attributes[attribute]
                     del function.attributes[attribute]
+            if "mlc.placed" in function.attributes:
+                del function.attributes["mlc.placed"]
             EntryLowering(function, runtime, tables).lower()
         runtime.declare()
         op.attributes["mlc.nodes"] = tables.nodes.attribute()

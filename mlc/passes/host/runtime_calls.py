@@ -30,6 +30,15 @@ _SIGNATURES = {
     "mlc_rt_data": "!llvm.func<ptr (ptr)>",
     "mlc_rt_dim_of": "!llvm.func<i64 (ptr, i64)>",
     "mlc_rt_output_value": "!llvm.func<i32 (ptr, i64, ptr)>",
+    "mlc_rt_gpu_arena": "!llvm.func<ptr (ptr, i64)>",
+    "mlc_rt_gpu_output": "!llvm.func<ptr (ptr, i64, i64, ptr)>",
+    "mlc_rt_gpu_pool": "!llvm.func<ptr (ptr, i64)>",
+    "mlc_rt_gpu_weights": "!llvm.func<ptr (ptr)>",
+    "mlc_rt_gpu_constant": "!llvm.func<ptr (ptr, ptr, i64)>",
+    "mlc_rt_gpu_launch": "!llvm.func<i32 (ptr, i64, i64, i64, ptr)>",
+    "mlc_rt_gpu_copy": "!llvm.func<i32 (ptr, ptr, ptr, i64)>",
+    "mlc_rt_gpu_to_host": "!llvm.func<i32 (ptr, ptr, ptr, i64)>",
+    "mlc_rt_gpu_to_device": "!llvm.func<i32 (ptr, ptr, ptr, i64)>",
     "mlc_rt_failed": "!llvm.func<void (ptr, i64)>",
 }
 _KERNEL = "!llvm.func<void (ptr, ptr, i64, i64)>"
@@ -117,6 +126,12 @@ class Runtime:
             self._used[symbol] = signature
             addresses.append(llvm.AddressOfOp(pointer_type(), ir.FlatSymbolRefAttr.get(symbol)).result)
         return addresses[0], addresses[1]
+
+    def items(self, symbol: str, sizes: Sequence[ir.Value]) -> ir.Value:
+        """A call of the function `symbol`, which says how many items a kernel has for `sizes`."""
+        self._used[symbol] = f"!llvm.func<i64 ({', '.join(['i64'] * len(sizes))})>"
+        callee = ir.FlatSymbolRefAttr.get(symbol)
+        return llvm.CallOp(i64_type(), list(sizes), [], ir.DenseI32ArrayAttr.get([]), callee=callee).result
 
     def declare(self) -> None:
         """Declares everything that was used; all of it is linked into the same library."""

@@ -17,6 +17,7 @@ from mlir.dialects import arith, func, nvvm
 
 from mlc.kernels.common.frame import if_then
 from mlc.passes.base import Pass
+from mlc.passes.lower.convert_gpu_kernels import gpu_kernels
 from mlc.passes.schedule.assign_schedules import read_schedule
 
 
@@ -26,11 +27,9 @@ class AddGpuEntries(Pass):
     dialects = ("func", "scf", "arith", "nvvm")
 
     def run(self, root: ir.OpView) -> None:
-        for view in list(root.operation.regions[0].blocks[0].operations):
-            op = view.operation
-            if "mlc.kernel" in op.attributes:
-                schedule = read_schedule(op)
-                _add_entry(op, int(schedule["threads"]), int(schedule.get("group", 1)))
+        for op in gpu_kernels(root.operation):
+            schedule = read_schedule(op)
+            _add_entry(op, int(schedule["threads"]), int(schedule.get("group", 1)))
 
 
 def _add_entry(kernel: ir.Operation, threads: int, group: int) -> None:

@@ -6,7 +6,7 @@ llvm.func @k0(%t: !llvm.ptr, …)
 ```
 The pointers of a kernel are of the global address space: LLVM knows it from `nvvm.kernel`. The module gets the data
 layout of NVPTX, from which the translation to LLVM IR takes the alignment of accesses that have none (in the default
-layout an i64 is aligned to 4 bytes). The grid function stays beside the kernel; it runs on the host.
+layout an i64 is aligned to 4 bytes).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 from mlir import ir
 
 from mlc.passes.base import Pass
+from mlc.passes.lower.convert_gpu_kernels import gpu_kernels
 from mlc.passes.schedule.assign_schedules import read_schedule
 
 TRIPLE = "nvptx64-nvidia-cuda"
@@ -28,12 +29,10 @@ class LowerToNvvm(Pass):
     dialects = ("llvm", "nvvm")
 
     def run(self, root: ir.OpView) -> None:
-        for view in root.operation.regions[0].blocks[0].operations:
-            kernel = view.operation
-            if "mlc.kernel" in kernel.attributes:
-                _mark(kernel, read_schedule(kernel))
-                kernel.attributes["llvm.target_triple"] = ir.StringAttr.get(TRIPLE)
-                kernel.attributes["llvm.data_layout"] = ir.StringAttr.get(DATA_LAYOUT)
+        for kernel in gpu_kernels(root.operation):
+            _mark(kernel, read_schedule(kernel))
+            kernel.attributes["llvm.target_triple"] = ir.StringAttr.get(TRIPLE)
+            kernel.attributes["llvm.data_layout"] = ir.StringAttr.get(DATA_LAYOUT)
 
 
 def _mark(kernel: ir.Operation, schedule: dict[str, int | str]) -> None:

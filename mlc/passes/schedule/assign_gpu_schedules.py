@@ -5,6 +5,7 @@ module @k1 attributes {mlc.kernel} …
   →  module @k1 attributes {mlc.kernel, mlc.schedule = [{template = "rows", group = 32, …}]} …
 ```
 The attribute has the form that `mlc-assign-schedules` gives it; `threads` of a block is part of every GPU schedule.
+Kernels of the host are left to `mlc-assign-schedules`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from mlir import ir
 
 from mlc.kernels.common.frame import kernel_source
 from mlc.passes.base import Pass
+from mlc.passes.schedule.assign_placement import is_host_kernel
 from mlc.passes.schedule.assign_schedules import schedule_attribute
 from mlc.passes.schedule.gpu_cost import choose
 
@@ -23,7 +25,7 @@ class AssignGpuSchedules(Pass):
     def run(self, root: ir.OpView) -> None:
         for view in root.operation.regions[0].blocks[0].operations:
             op = view.operation
-            if "mlc.kernel" not in op.attributes or "mlc.schedule" in op.attributes:
+            if "mlc.kernel" not in op.attributes or "mlc.schedule" in op.attributes or is_host_kernel(op):
                 continue
             with op.context, op.location:
                 op.attributes["mlc.schedule"] = ir.ArrayAttr.get([schedule_attribute(choose(kernel_source(op)))])

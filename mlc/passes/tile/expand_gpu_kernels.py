@@ -4,7 +4,8 @@
 module @k0 { func.func @k0(%a0: tensor<…>, %o0: tensor<…>) -> tensor<…> { linalg… } }
   →  module @k0 { func.func @k0(%a0: memref<f32>, %o0: memref<f32>, …, %begin, %end)   func.func @k0_grid(…) -> index }
 ```
-Obeys `mlc.schedule`; see `docs/ir.md` §8 for the form. Templates whose items are independent loops are the CPU's: a
+Obeys `mlc.schedule`; see `docs/ir.md` §8 for the form.
+Kernels of the host get the CPU's templates. Templates whose items are independent loops are the CPU's: a
 thread runs an item.
 """
 
@@ -16,6 +17,7 @@ from mlc.kernels.common.frame import kernel_source
 from mlc.kernels.nvidia import columns, contraction, elementwise, rows, transpose
 from mlc.kernels.nvidia.limits import missing_functions
 from mlc.passes.base import Pass
+from mlc.passes.schedule.assign_placement import is_host_kernel
 from mlc.passes.tile.expand_kernels import TEMPLATES as CPU_TEMPLATES
 from mlc.passes.tile.expand_kernels import Template, expand_kernel
 
@@ -39,6 +41,9 @@ class ExpandGpuKernels(Pass):
         for view in list(root.operation.regions[0].blocks[0].operations):
             op = view.operation
             if "mlc.kernel" not in op.attributes or "mlc.schedule" not in op.attributes:
+                continue
+            if is_host_kernel(op):
+                expand_kernel(op)
                 continue
             for node, function in missing_functions(kernel_source(op)):
                 raise ValueError(f"node '{node}': {function} of float64 has no GPU kernel")

@@ -202,7 +202,8 @@ typedef struct mlc_instance_options {
   const char *weights_path;
   int32_t skip_weights_hash; /* 1: trust an external weight file of the right
                                 size */
-  int32_t reserved;
+  int32_t device; /* of models for GPUs: 1 + the number of the GPU; 0:
+                     MLC_DEVICE, else GPU 0 */
   /* Caller's memory for arenas, temporaries and outputs. Both or none.
    * Thread-safe. `allocate` returns NULL when it fails; the alignment is 64. */
   void *(*allocate)(void *user, size_t bytes, size_t alignment);
@@ -258,7 +259,13 @@ typedef struct mlc_model_api {
    * allocated and returned with its deleter; an output of kind MLC_TENSOR with
    * data is the caller's buffer, of the right dtype and shape, and may not
    * overlap an input. After a failure nothing is allocated and caller's buffers
-   * have unspecified contents. stream: NULL (CPU). */
+   * have unspecified contents. stream: NULL (CPU).
+   *
+   * A model for GPUs takes tensors of the CPU and of its GPU (kDLCUDA), inputs
+   * and buffers alike; an output of kind MLC_NONE is allocated on the GPU when
+   * its tensor.device says so. stream is the CUstream to launch in, in whose
+   * order inputs are read; NULL: one of the context's own, which waits for the
+   * default stream. The call returns when the outputs are there. */
   int32_t (*run)(mlc_context *context, int64_t entry, const mlc_value *inputs,
                  int64_t num_inputs, mlc_value *outputs, int64_t num_outputs,
                  void *stream, mlc_status *status);

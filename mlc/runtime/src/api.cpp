@@ -1,6 +1,9 @@
 // The public table: instances, contexts, the signature.
 #include "context.h"
 #include "cpu.h"
+#if MLC_RT_CUDA
+#include "cuda.h"
+#endif
 
 #include <new>
 #include <stdlib.h>
@@ -93,8 +96,15 @@ static void release(mlc_instance *instance) {
   if (instance->pool)
     Pool::destroy(instance->pool);
   unmapWeights(*instance);
+#if MLC_RT_CUDA
+  gpu::closeInstance(*instance);
+#endif
   free(instance);
 }
+
+#if MLC_RT_CUDA
+void releaseInstance(mlc_instance *instance) { release(instance); }
+#endif
 
 static int32_t checkMachine(mlc_status *status) {
   char names[256];
@@ -151,6 +161,13 @@ static int32_t instanceCreate(const mlc_instance_options *options,
     release(instance);
     return code;
   }
+#if MLC_RT_CUDA
+  if (int32_t code =
+          gpu::openInstance(*instance, readOptions(options).device, status)) {
+    release(instance);
+    return code;
+  }
+#endif
   *result = instance;
   return MLC_OK;
 }
@@ -183,6 +200,9 @@ static void measureEntries(int64_t *args, int64_t *outputs) {
 static void contextDestroy(mlc_context *context) {
   if (!context)
     return;
+#if MLC_RT_CUDA
+  gpu::closeContext(*context);
+#endif
   context->instance->allocator.put(context->arena, context->arenaBytes);
   freeBlocks(*context);
   free(context->args);
@@ -219,6 +239,12 @@ static int32_t contextCreate(mlc_instance *instance,
     contextDestroy(context);
     return setStatus(status, MLC_ERROR_OUT_OF_MEMORY, "out of memory");
   }
+#if MLC_RT_CUDA
+  if (int32_t code = gpu::openContext(*context, status)) {
+    contextDestroy(context);
+    return code;
+  }
+#endif
   *result = context;
   return MLC_OK;
 }
@@ -227,7 +253,13 @@ static int32_t contextCreate(mlc_instance *instance,
 
 // The compiler writes these tables without seeing this header
 // (mlc/codegen/program.py).
-static_assert(sizeof(mlc_rt_program) == 144 &&
+#if MLC_RT_CUDA
+static constexpr size_t kProgramBytes = 152;
+static_assert(sizeof(mlc_rt_gpu) == 40 && sizeof(mlc_rt_gpu_kernel) == 40);
+#else
+static constexpr size_t kProgramBytes = 144;
+#endif
+static_assert(sizeof(mlc_rt_program) == kProgramBytes &&
               sizeof(mlc_rt_value_desc) == 40 && sizeof(mlc_rt_entry) == 40 &&
               sizeof(mlc_rt_dim) == 32);
 

@@ -7,6 +7,13 @@
 
 #include <atomic>
 
+#if MLC_RT_CUDA
+namespace mlc::gpu {
+struct Instance;
+struct Context;
+} // namespace mlc::gpu
+#endif
+
 struct mlc_instance {
   std::atomic<int32_t> references{1}; // the caller's, and one for each context
   mlc::Allocator allocator;
@@ -18,6 +25,9 @@ struct mlc_instance {
   const char *weights = nullptr;
   void *mapping = nullptr; // of an external weight file
   size_t mappingSize = 0;
+#if MLC_RT_CUDA
+  mlc::gpu::Instance *gpu = nullptr;
+#endif
 };
 
 namespace mlc {
@@ -43,6 +53,14 @@ struct Output {
   bool allocated = false; // the caller's value was empty and now owns memory
   void *buffer = nullptr;
   const mlc_value *value = nullptr;
+#if MLC_RT_CUDA
+  // A result that is not where the caller wants it: copied at the end of the
+  // run from the GPU's memory (`from`) or `buffer`, to the GPU's (`to`) or
+  // `buffer`.
+  uint64_t from = 0, to = 0;
+  int64_t bytes = 0;
+  bool onDevice = false; // an allocated one: the caller wants it on the GPU
+#endif
 };
 
 /// A named dimension during a run.
@@ -82,6 +100,10 @@ struct alignas(mlc::kAlignment) mlc_context {
 
   mlc::Kernel *kernels = nullptr; // by id
   int64_t numKernels = 0;
+
+#if MLC_RT_CUDA
+  mlc::gpu::Context *gpu = nullptr;
+#endif
 
   // Profiling.
   bool profile = false;
@@ -148,6 +170,20 @@ bool allocateTensor(mlc_context &context, int32_t dtype, int64_t rank,
 int32_t mapWeights(mlc_instance &instance, const char *path, bool checkHash,
                    mlc_status *status);
 void unmapWeights(mlc_instance &instance);
+
+#if MLC_RT_CUDA
+// --- api.cpp ---
+void releaseInstance(mlc_instance *instance);
+
+// --- launch.cpp ---
+void recordLaunch(mlc_context &context, int64_t kernel, int64_t time,
+                  int64_t items);
+
+// --- outputs.cpp ---
+/// What mlc_rt_output is without a GPU; the caller's buffer may be the GPU's.
+void *outputTarget(mlc_context &context, int64_t index, int64_t rank,
+                   const int64_t *dims);
+#endif
 
 // --- parallel.cpp ---
 /// body over disjoint ranges of [0, count), on the instance's threads.

@@ -1,6 +1,9 @@
 // Everything that a caller can get wrong about an input is found here, before
 // generated code sees it.
 #include "context.h"
+#if MLC_RT_CUDA
+#include "cuda.h"
+#endif
 
 namespace mlc {
 
@@ -70,6 +73,10 @@ private:
   bool bindDims(const mlc_tensor &tensor);
   bool bindDim(const mlc_tensor &tensor, int32_t id, int64_t extent);
   const char *usableData(const mlc_tensor &tensor);
+#if MLC_RT_CUDA
+  bool checkNumber(const mlc_tensor &tensor);
+  const char *placedData(const mlc_tensor &tensor);
+#endif
   bool importInto(const mlc_value &value, int32_t kinds, mlc_value &target);
 
   mlc_context &context;
@@ -108,6 +115,12 @@ bool InputBinder::refuseKind(int32_t wanted, int32_t kind) {
 bool InputBinder::checkTensor(const mlc_tensor &tensor) {
   constexpr int32_t kCpu = 1, kCudaHost = 3, kRocmHost = 11, kManaged = 13;
   int32_t device = tensor.device.device_type;
+#if MLC_RT_CUDA
+  if (!checkNumber(tensor))
+    return false;
+  if (gpu::isDevice(tensor))
+    device = kCpu; // any of both is right
+#endif
   if (device != kCpu && device != kCudaHost && device != kRocmHost &&
       device != kManaged) {
     context.fail(MLC_ERROR_INPUT,
@@ -190,6 +203,10 @@ bool InputBinder::bindDims(const mlc_tensor &tensor) {
 const char *InputBinder::usableData(const mlc_tensor &tensor) {
   int64_t bytes = 0;
   tensorBytes(desc.dtype, tensor.ndim, tensor.shape, &bytes);
+#if MLC_RT_CUDA
+  if (gpu::isDevice(tensor))
+    return gpu::fetch(context, tensor, bytes);
+#endif
   if (bytes && isContiguous(tensor) && isAligned(tensor))
     return tensorData(tensor);
   void *copy = takeBlock(context, bytes);
@@ -197,6 +214,32 @@ const char *InputBinder::usableData(const mlc_tensor &tensor) {
     packTensor(tensor, copy);
   return static_cast<const char *>(copy);
 }
+
+#if MLC_RT_CUDA
+bool InputBinder::checkNumber(const mlc_tensor &tensor) {
+  int number = context.instance->gpu->number;
+  if (!gpu::isDevice(tensor) || tensor.device.device_id == number)
+    return true;
+  context.fail(MLC_ERROR_INPUT,
+               "input '%s': it is on GPU %d; this model runs on GPU %d",
+               desc.name, tensor.device.device_id, number);
+  return false;
+}
+
+/// The tensor's elements in the memory where the program wants them.
+const char *InputBinder::placedData(const mlc_tensor &tensor) {
+  if (!desc.placement)
+    return usableData(tensor);
+  int64_t bytes = 0;
+  tensorBytes(desc.dtype, tensor.ndim, tensor.shape, &bytes);
+  gpu::Address address = 0;
+  if (gpu::isDevice(tensor))
+    address = gpu::adopt(context, tensor, bytes);
+  else if (const char *data = usableData(tensor))
+    address = gpu::stage(context, data, bytes);
+  return reinterpret_cast<const char *>(address);
+}
+#endif
 
 bool InputBinder::importInto(const mlc_value &value, int32_t kinds,
                              mlc_value &target) {
@@ -246,7 +289,11 @@ bool InputBinder::bind(const mlc_value &value, int64_t *word, int64_t **dims) {
     return refuseKind(MLC_TENSOR, value.kind);
   if (!checkTensor(value.tensor) || !bindDims(value.tensor))
     return false;
+#if MLC_RT_CUDA
+  const char *data = placedData(value.tensor);
+#else
   const char *data = usableData(value.tensor);
+#endif
   *word = reinterpret_cast<int64_t>(data);
   for (int32_t i = 0; i < desc.rank; ++i)
     if (desc.dims[i] < 0)

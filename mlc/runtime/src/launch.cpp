@@ -69,6 +69,14 @@ static void recordTimes(Kernel &kernel, int64_t time, int64_t items) {
   kernel.totalItems += items;
 }
 
+#if MLC_RT_CUDA
+void recordLaunch(mlc_context &context, int64_t id, int64_t time,
+                  int64_t items) {
+  if (Kernel *kernel = findKernel(context, id))
+    recordTimes(*kernel, time, items);
+}
+#endif
+
 } // namespace mlc
 
 using namespace mlc;

@@ -1,5 +1,8 @@
 // Results: the caller's buffers, or new ones.
 #include "context.h"
+#if MLC_RT_CUDA
+#include "cuda.h"
+#endif
 
 namespace mlc {
 
@@ -34,8 +37,19 @@ static bool checkBuffer(mlc_context &context, const mlc_rt_value_desc &desc,
                  desc.name);
     return false;
   }
+#if MLC_RT_CUDA
+  bool device = gpu::isDevice(tensor);
+  if (device && tensor.device.device_id != context.instance->gpu->number)
+    return refuse(context, desc, tensor, "it is on another GPU");
+  if (!device && tensor.device.device_type != 1)
+    return refuse(context, desc, tensor, "it is neither CPU nor GPU memory");
+  if (device && !isContiguous(tensor))
+    return refuse(context, desc, tensor,
+                  "a buffer on the GPU must be contiguous");
+#else
   if (tensor.device.device_type != 1)
     return refuse(context, desc, tensor, "it is not in CPU memory");
+#endif
   if (tensor.ndim < 0 || (desc.rank >= 0 && tensor.ndim != desc.rank) ||
       (tensor.ndim && !tensor.shape) || dtypeOf(tensor) != desc.dtype)
     return refuse(context, desc, tensor, nullptr);
@@ -86,6 +100,10 @@ bool checkOutputs(mlc_context &context, const mlc_value *inputs) {
   for (int32_t i = 0; i < context.entry->num_outputs; ++i) {
     context.outputs[i] = Output();
     context.outputs[i].allocated = wantsAllocation(context.callerOutputs[i]);
+#if MLC_RT_CUDA
+    context.outputs[i].onDevice =
+        gpu::isDevice(context.callerOutputs[i].tensor);
+#endif
   }
   for (int32_t i = 0; i < context.entry->num_outputs; ++i)
     if (!context.outputs[i].allocated &&
@@ -160,6 +178,12 @@ static void *useBuffer(mlc_context &context, int64_t index, int64_t rank,
     refuse(context, desc, tensor, nullptr);
     return nullptr;
   }
+#if MLC_RT_CUDA
+  if (gpu::isDevice(tensor)) {
+    output.kind = Output::Direct;
+    return bytes ? tensorData(tensor) : takeBlock(context, 0);
+  }
+#endif
   if (bytes && isContiguous(tensor)) {
     output.kind = Output::Direct;
     return tensorData(tensor);
@@ -172,8 +196,14 @@ static void *useBuffer(mlc_context &context, int64_t index, int64_t rank,
 
 using namespace mlc;
 
+#if MLC_RT_CUDA
+void *mlc::outputTarget(mlc_context &context, int64_t index, int64_t rank,
+                        const int64_t *dims) {
+  mlc_context *rt = &context;
+#else
 void *mlc_rt_output(mlc_rt *rt, int64_t index, int64_t rank,
                     const int64_t *dims) {
+#endif
   const mlc_rt_value_desc &desc = rt->entry->outputs[index];
   int64_t bytes;
   bool valid = tensorBytes(desc.dtype, rank, dims, &bytes);
@@ -187,6 +217,9 @@ void *mlc_rt_output(mlc_rt *rt, int64_t index, int64_t rank,
   if (desc.dtype == MLC_STRING)
     return deferTensor(*rt, index, rank, dims, bytes);
   Output &output = rt->outputs[index];
+#if MLC_RT_CUDA
+  output.bytes = bytes;
+#endif
   if (!output.allocated)
     return useBuffer(*rt, index, rank, dims, bytes);
   mlc_value &target = rt->callerOutputs[index];
@@ -199,6 +232,14 @@ void *mlc_rt_output(mlc_rt *rt, int64_t index, int64_t rank,
     target.deleter(&target);
   }
   output.kind = Output::Missing;
+#if MLC_RT_CUDA
+  if (output.onDevice) {
+    if (!gpu::allocateTensor(*rt, desc.dtype, rank, dims, target))
+      return nullptr;
+    output.kind = Output::Direct;
+    return target.tensor.data;
+  }
+#endif
   if (!allocateTensor(*rt, desc.dtype, rank, dims, target))
     return nullptr;
   output.kind = Output::Direct;

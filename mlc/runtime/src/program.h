@@ -30,7 +30,7 @@ typedef struct mlc_rt_value_desc {
   const int32_t
       *dim_ids; // index into dim_ranges or -1; equal ids have equal extents
   int32_t kind; // mlc_kind, inner kinds in the next nibbles; 0 means MLC_TENSOR
-  int32_t reserved;
+  int32_t placement; // 1: an input that the program wants in the GPU's memory
 } mlc_rt_value_desc;
 
 // args: one word per input (the data pointer of a tensor, an mlc_value pointer
@@ -44,6 +44,26 @@ typedef struct mlc_rt_entry {
   int32_t num_inputs, num_outputs;
   const mlc_rt_value_desc *inputs, *outputs;
 } mlc_rt_entry;
+
+// Artefacts for GPUs only.
+typedef struct mlc_rt_gpu_kernel {
+  const char *name; // in its images
+  const void
+      *cubin; // machine code for mlc_rt_gpu.arch; NULL: a kernel of the host
+  const char *ptx; // for newer chips, NUL-terminated
+  int32_t threads, group;
+  int32_t arguments; // words: addresses of tensors, then sizes
+  int32_t reserved;
+} mlc_rt_gpu_kernel;
+
+typedef struct mlc_rt_gpu {
+  uint32_t struct_size;
+  int32_t driver;       // the lowest version, as cuDriverGetVersion gives it
+  int32_t major, minor; // compute capability of the machine code
+  const char *arch;     // "sm_90a"
+  const mlc_rt_gpu_kernel *kernels; // by id
+  int64_t num_kernels;
+} mlc_rt_gpu;
 
 typedef struct mlc_rt_program {
   uint32_t struct_size, abi_version;
@@ -62,6 +82,9 @@ typedef struct mlc_rt_program {
   int64_t num_entries;
   const char *const *messages; // texts of mlc_rt_check
   int64_t num_messages;
+#if MLC_RT_CUDA
+  const mlc_rt_gpu *gpu;
+#endif
 } mlc_rt_program;
 
 extern const mlc_rt_program mlc_program;
@@ -107,6 +130,31 @@ int32_t mlc_rt_poll(mlc_rt *rt);
 // between nodes and may set a bare code (less than 16): the launch knows whose
 // it is. A negative node changes nothing.
 void mlc_rt_failed(mlc_rt *rt, int64_t node);
+
+// --- The GPU, in artefacts for one
+// ------------------------------------------------------------------------------------
+// Memory of the GPU, otherwise like the functions above.
+
+void *mlc_rt_gpu_arena(mlc_rt *rt, int64_t bytes);
+void *mlc_rt_gpu_output(mlc_rt *rt, int64_t index, int64_t rank,
+                        const int64_t *dims);
+void *mlc_rt_gpu_pool(mlc_rt *rt, int64_t bytes);
+const void *mlc_rt_gpu_weights(mlc_rt *rt);
+// A constant of the host on the GPU, uploaded once per instance. NULL: failed.
+void *mlc_rt_gpu_constant(mlc_rt *rt, const void *data, int64_t bytes);
+// Launches `items` items of a kernel and does not wait. `words` are the
+// kernel's arguments with room for two more. Nonzero: failed.
+int32_t mlc_rt_gpu_launch(mlc_rt *rt, int64_t kernel, int64_t node,
+                          int64_t items, int64_t *words);
+// Copies inside of the GPU's memory, and to and from it. The first two do not
+// wait; mlc_rt_gpu_to_host waits for all that was launched, and is nonzero when
+// a kernel has set its error word.
+int32_t mlc_rt_gpu_copy(mlc_rt *rt, void *target, const void *source,
+                        int64_t bytes);
+int32_t mlc_rt_gpu_to_device(mlc_rt *rt, void *target, const void *source,
+                             int64_t bytes);
+int32_t mlc_rt_gpu_to_host(mlc_rt *rt, void *target, const void *source,
+                           int64_t bytes);
 
 // --- Sequences, optionals and strings
 // --------------------------------------------------------------------------------

@@ -1,5 +1,8 @@
 // One run of an entry, and what the host program calls during it.
 #include "context.h"
+#if MLC_RT_CUDA
+#include "cuda.h"
+#endif
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -58,6 +61,9 @@ static int32_t runEntry(mlc_context &context, const mlc_value *inputs) {
     return context.code;
   int64_t begin = context.profile ? nanoseconds() : 0;
   int32_t failed = context.entry->run(&context, context.args);
+#if MLC_RT_CUDA
+  gpu::finishRun(context, failed != 0);
+#endif
   if (context.error[0])
     reportErrorWord(context);
   else if (failed)
@@ -101,9 +107,11 @@ int32_t run(mlc_context *context, int64_t entry, const mlc_value *inputs,
   clearStatus(status);
   if (!context)
     return setStatus(status, MLC_ERROR_ARGUMENT, "the context is null");
+#if !MLC_RT_CUDA
   if (stream)
     return setStatus(status, MLC_ERROR_ARGUMENT,
                      "this model runs on the CPU: the stream must be null");
+#endif
   if (int32_t code =
           checkCall(entry, inputs, numInputs, outputs, numOutputs, status))
     return code;
@@ -118,7 +126,14 @@ int32_t run(mlc_context *context, int64_t entry, const mlc_value *inputs,
   int32_t code;
   {
     FloatingPointScope floatingPoint;
+#if MLC_RT_CUDA
+    gpu::Scope scope(*context->instance->gpu);
+    gpu::beginRun(*context, stream);
+#endif
     code = runEntry(*context, inputs);
+#if MLC_RT_CUDA
+    gpu::recycleBlocks(*context);
+#endif
   }
   recycleBlocks(*context);
   context->status = nullptr;

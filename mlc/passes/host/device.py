@@ -1,0 +1,70 @@
+"""What host code does with the GPU: launches, copies and memory, as calls of the runtime's `mlc_rt_gpu_` functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import mlir.ir as ir
+from mlir.dialects import llvm
+
+from mlc.codegen.symbols import kernel_symbol
+from mlc.passes.host.runtime_calls import element_pointer, i64_constant, pointer_type
+
+if TYPE_CHECKING:
+    from mlc.passes.host.entry import EntryLowering
+
+LAUNCH_WORDS = 2  # behind the arguments of a launch: the runtime puts the error word and the number of items there
+
+
+def on_device(op: ir.Operation, attribute: str) -> bool:
+    """Whether `op` concerns the GPU, as `attribute` says."""
+    return attribute in op.attributes and ir.StringAttr(op.attributes[attribute]).value == "device"
+
+
+def grid_symbol(kernel: str) -> str:
+    """The function of host code that says how many items a kernel has; it takes the sizes, not an array of them."""
+    return f"{kernel_symbol(kernel)}_items"
+
+
+def lower_launch(entry: EntryLowering, op: ir.Operation, words: list[ir.Value], tensors: int) -> None:
+    """`mlc.launch` on the GPU; `words` are its arguments, of which the first `tensors` are addresses."""
+    entry.store_words(words)
+    name = ir.FlatSymbolRefAttr(op.attributes["kernel"]).value
+    if name not in entry.tables.kernels:
+        raise ValueError(f"no module for kernel @{name} (at {op.location})")
+    number, node = entry.tables.launch(name, op.location)
+    items = entry.runtime.items(grid_symbol(name), words[tensors:])
+    operands = [entry.rt, i64_constant(number), i64_constant(node), items, entry.array]
+    entry.stop_if(entry.runtime.status("mlc_rt_gpu_launch", operands), -1)
+    op.erase()
+
+
+def lower_copy(entry: EntryLowering, op: ir.Operation, target: ir.Value, source: ir.Value, size: ir.Value) -> None:
+    """`memref.copy` in the GPU's memory, or between it and the host's."""
+    way = ir.StringAttr(op.attributes["mlc.transfer"]).value if "mlc.transfer" in op.attributes else "inside"
+    function = {"inside": "mlc_rt_gpu_copy", "host": "mlc_rt_gpu_to_host", "device": "mlc_rt_gpu_to_device"}[way]
+    entry.stop_if(entry.runtime.status(function, [entry.rt, target, source, size]), -1)
+    op.erase()
+
+
+def lower_constant(entry: EntryLowering, op: ir.Operation) -> ir.Value:
+    """The address in the GPU's memory of a constant of the host."""
+    value = op.operands[0]
+    size = i64_constant(_bytes(value.type))
+    address = llvm.IntToPtrOp(pointer_type(), entry.address(value)).result
+    pointer = entry.runtime.call("mlc_rt_gpu_constant", [entry.rt, address, size], pointer_type())
+    entry.stop_if_null(pointer)
+    return pointer
+
+
+def weight_pointer(entry: EntryLowering, offset: int) -> ir.Value:
+    """The address in the GPU's memory of a weight."""
+    base = entry.runtime.call("mlc_rt_gpu_weights", [entry.rt], pointer_type())
+    return element_pointer(base, ir.IntegerType.get_signless(8), i64_constant(offset))
+
+
+def _bytes(kind: ir.MemRefType) -> int:
+    total = -(-kind.element_type.width // 8)
+    for extent in kind.shape:
+        total *= extent
+    return total

@@ -1,0 +1,60 @@
+"""Convert the GPU's kernels to the LLVM dialect; those of the host are left to code generation.
+
+```mlir
+func.func @k0(%t: memref<f32>, …)  →  llvm.func @k0(%t: !llvm.ptr, …)
+```
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlc.passes.base import Pass, run_pipeline
+from mlc.passes.schedule.assign_placement import is_host_kernel
+
+# The same conversions as for the CPU, but for the functions of the C library: a GPU has none.
+TO_NVVM = [
+    "inline",
+    "symbol-dce",
+    "canonicalize",
+    "cse",
+    "convert-vector-to-scf{full-unroll=true}",
+    "expand-strided-metadata",
+    "lower-affine",
+    "convert-scf-to-cf",
+    "canonicalize",
+    "cse",
+    "convert-vector-to-llvm{reassociate-fp-reductions=true}",
+    "convert-math-to-llvm{approximate-log1p=false}",
+    "expand-strided-metadata",
+    "lower-affine",
+    "finalize-memref-to-llvm{use-generic-functions=false}",
+    "convert-arith-to-llvm",
+    "convert-index-to-llvm",
+    "convert-ub-to-llvm",
+    "convert-func-to-llvm{use-bare-ptr-memref-call-conv=true}",
+    "convert-cf-to-llvm",
+    "reconcile-unrealized-casts",
+    "canonicalize",
+    "cse",
+]
+
+
+def gpu_kernels(program: ir.Operation) -> list[ir.Operation]:
+    """The kernel modules of `program` that run on the GPU."""
+    kernels = []
+    for view in program.regions[0].blocks[0].operations:
+        op = view.operation
+        if "mlc.kernel" in op.attributes and not is_host_kernel(op):
+            kernels.append(op)
+    return kernels
+
+
+class ConvertGpuKernels(Pass):
+    """Convert the GPU's kernels to the LLVM dialect."""
+
+    dialects = ("affine", "arith", "cf", "func", "index", "llvm", "math", "memref", "nvvm", "scf", "ub", "vector")
+
+    def run(self, root: ir.OpView) -> None:
+        for kernel in gpu_kernels(root.operation):
+            run_pipeline(kernel, TO_NVVM)

@@ -1,0 +1,228 @@
+"""Decide for every kernel whether the GPU or the host runs it: the attribute `mlc.placement`.
+
+```mlir
+%n = mlc.launch @k0(%shape) … : tensor<2xi64> …      // the product of a shape, which a size is read from
+  →  %n = mlc.launch @k0(%shape) … {mlc.placement = "host"} …
+     module @k0 attributes {mlc.kernel, mlc.placement = "host"} …
+```
+The GPU runs everything but arithmetic on a few integers that the host needs to go on (sizes, conditions, counters) and
+whose operands it already has: a round trip through the GPU would cost two transfers and a wait. A kernel that is
+launched on both gets a copy for the host, `@k0_host`.
+
+What branches and loops of the host hand on is placed by the same rule: `mlc.placement` of `scf` operations is the list
+of the places of their results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mlir import ir
+
+from mlc.passes.base import Pass
+
+HOST, DEVICE = "host", "device"
+VIEWS = (
+    "tensor.cast",
+    "tensor.collapse_shape",
+    "tensor.expand_shape",
+    "tensor.extract_slice",
+    "tensor.reshape",
+)
+LOOPS = ("scf.for", "scf.while")
+BRANCHES = ("scf.if", "scf.index_switch")
+FEW = 64  # elements that are arithmetic on shapes rather than data
+
+
+class AssignPlacement(Pass):
+    """Decide for every kernel whether the GPU or the host runs it."""
+
+    def run(self, root: ir.OpView) -> None:
+        module = root.operation
+        for view in list(module.regions[0].blocks[0].operations):
+            if view.operation.name == "func.func":
+                _FunctionPlacement(view.operation).run()
+        _split_kernels(module)
+
+
+def is_host_kernel(kernel: ir.Operation) -> bool:
+    """Whether this pass has given a kernel to the host."""
+    return "mlc.placement" in kernel.attributes and ir.StringAttr(kernel.attributes["mlc.placement"]).value == HOST
+
+
+def is_tensor(value: ir.Value) -> bool:
+    """Whether `value` is a tensor."""
+    return isinstance(value.type, ir.RankedTensorType)
+
+
+def terminator(block: ir.Block) -> ir.Operation:
+    """The last operation of `block`."""
+    return block.operations[len(block.operations) - 1].operation
+
+
+def incoming(op: ir.Operation) -> list[list[ir.Value]]:
+    """For every result of a branch or loop: the values that it, and what the loop carries in its place, may be."""
+    if op.name in BRANCHES:
+        ends = [terminator(block) for region in op.regions for block in region.blocks]
+        return [[end.operands[i] for end in ends] for i in range(len(op.results))]
+    if op.name == "scf.for":
+        yielded = terminator(op.regions[0].blocks[0])
+        return [[op.operands[3 + i], yielded.operands[i]] for i in range(len(op.results))]
+    condition = terminator(op.regions[0].blocks[0])
+    return [[condition.operands[1 + i]] for i in range(len(op.results))]
+
+
+def nested(block: ir.Block) -> Iterator[ir.Operation]:
+    """All operations of `block` and below."""
+    for view in block.operations:
+        yield view.operation
+        for region in view.operation.regions:
+            for inner in region.blocks:
+                yield from nested(inner)
+
+
+class _FunctionPlacement:
+    """The decisions for one host function."""
+
+    def __init__(self, function: ir.Operation) -> None:
+        self._entry = function.regions[0].blocks[0]
+        self._available: dict[ir.Value, bool] = {}
+        self._needed: dict[ir.Value, bool] = {}
+
+    def run(self) -> None:
+        for op in nested(self._entry):
+            if op.name == "mlc.launch":
+                host = all(self._on_host(v) for v in op.operands if is_tensor(v)) and len(op.results) > 0
+                host = host and all(_few_integers(v) for v in op.results) and any(map(self._wanted, op.results))
+                op.attributes["mlc.placement"] = ir.StringAttr.get(HOST if host else DEVICE)
+            elif op.name in (*BRANCHES, *LOOPS):
+                places = [HOST if self._is_host(group) else DEVICE for group in placed(op)]
+                op.attributes["mlc.placement"] = ir.ArrayAttr.get([ir.StringAttr.get(p) for p in places])
+
+    def _is_host(self, values: list[ir.Value]) -> bool:
+        return all(map(self._on_host, values)) and any(map(self._wanted, values))
+
+    def _on_host(self, value: ir.Value) -> bool:
+        """Whether the host has the few elements of `value`, or could compute them from what it has."""
+        if value not in self._available:
+            self._available[value] = True  # what a loop carries is there when all that goes into it is
+            self._available[value] = _few(value) and self._computable(value)
+        return self._available[value]
+
+    def _computable(self, value: ir.Value) -> bool:
+        if isinstance(value.owner, ir.Block):
+            return _few_integers(value) and self._argument(value)
+        op = value.owner.operation
+        if op.name in VIEWS:
+            return self._on_host(op.operands[0])
+        if op.name == "mlc.launch":
+            return _few_integers(value) and all(self._on_host(v) for v in op.operands if is_tensor(v))
+        if op.name in (*BRANCHES, *LOOPS):
+            number = ir.OpResult(value).result_number
+            return _few_integers(value) and all(self._on_host(v) for v in incoming(op)[number])
+        return op.name.startswith(("mlc.", "tensor.", "arith.constant"))
+
+    def _argument(self, value: ir.Value) -> bool:
+        """An argument of a function, or what a loop carries."""
+        block = value.owner
+        if block == self._entry:
+            return True
+        op, number = block.owner.operation, ir.BlockArgument(value).arg_number
+        if op.name == "scf.for":
+            return number == 0 or all(self._on_host(v) for v in incoming(op)[number - 1])
+        before, after = op.regions[0].blocks[0], op.regions[1].blocks[0]
+        if block == after:
+            return self._on_host(terminator(before).operands[1 + number])
+        return self._on_host(op.operands[number]) and self._on_host(terminator(after).operands[number])
+
+    def _wanted(self, value: ir.Value) -> bool:
+        """Whether the host reads elements of `value`, or of what it would compute from them."""
+        if value not in self._needed:
+            self._needed[value] = False
+            self._needed[value] = any(self._reads(use.owner.operation, use.operand_number) for use in value.uses)
+        return self._needed[value]
+
+    def _reads(self, op: ir.Operation, number: int) -> bool:
+        if op.name == "mlc.launch":
+            return all(_few_integers(v) for v in op.results) and any(map(self._wanted, op.results))
+        if op.name in VIEWS:
+            return number > 0 or self._wanted(op.results[0])
+        if op.name == "scf.for":
+            return number >= 3 and self._wanted(op.regions[0].blocks[0].arguments[number - 2])
+        if op.name == "scf.while":
+            return self._wanted(op.regions[0].blocks[0].arguments[number])
+        if op.name == "scf.condition":
+            after = op.parent.operation.regions[1].blocks[0]
+            return number > 0 and (
+                self._wanted(after.arguments[number - 1]) or self._wanted(op.parent.operation.results[number - 1])
+            )
+        if op.name == "scf.yield":
+            return self._yields(op.parent.operation, number)
+        return op.name == "tensor.extract" or op.name.startswith(("mlc.sequence", "mlc.optional"))
+
+    def _yields(self, parent: ir.Operation, number: int) -> bool:
+        if parent.name == "scf.while":
+            return self._wanted(parent.regions[0].blocks[0].arguments[number])
+        if parent.name == "scf.for" and self._wanted(parent.regions[0].blocks[0].arguments[number + 1]):
+            return True
+        return self._wanted(parent.results[number])
+
+
+def placed(op: ir.Operation) -> list[list[ir.Value]]:
+    """What the places in `mlc.placement` of a branch or loop are about: for every place the values that share it.
+
+    Those are the results, and for `scf.while` after them what the loop carries.
+    """
+    if op.name == "scf.for":
+        carried = list(op.regions[0].blocks[0].arguments)[1:]
+        return [[result, argument] for result, argument in zip(op.results, carried, strict=True)]
+    if op.name == "scf.while":
+        before, after = (region.blocks[0] for region in op.regions)
+        handed = [[result, argument] for result, argument in zip(op.results, after.arguments, strict=True)]
+        return [*handed, *([argument] for argument in before.arguments)]
+    return [[result] for result in op.results]
+
+
+def _few(value: ir.Value) -> bool:
+    if not is_tensor(value):
+        return True
+    if any(value.type.is_dynamic_dim(i) for i in range(value.type.rank)):
+        return False
+    count = 1
+    for extent in value.type.shape:
+        count *= extent
+    return count <= FEW
+
+
+def _few_integers(value: ir.Value) -> bool:
+    return is_tensor(value) and isinstance(value.type.element_type, ir.IntegerType) and _few(value)
+
+
+def _split_kernels(module: ir.Operation) -> None:
+    """Writes the place of its launches onto every kernel; one that both launch is there twice then."""
+    from mlc.passes.schedule.assign_schedules import collect_launches
+
+    found = collect_launches(module)
+    for view in list(module.regions[0].blocks[0].operations):
+        kernel = view.operation
+        if "mlc.kernel" not in kernel.attributes:
+            continue
+        name = ir.StringAttr(kernel.attributes["sym_name"]).value
+        launches = found.get(name, [])
+        places = {ir.StringAttr(launch.attributes["mlc.placement"]).value for launch in launches}
+        if places == {HOST, DEVICE}:
+            _clone_for_host(kernel, name, [x for x in launches if x.attributes["mlc.placement"].value == HOST])
+        kernel.attributes["mlc.placement"] = ir.StringAttr.get(HOST if places == {HOST} else DEVICE)
+
+
+def _clone_for_host(kernel: ir.Operation, name: str, launches: list[ir.Operation]) -> None:
+    copied = f"{name}_host"
+    clone = kernel.clone(ip=ir.InsertionPoint(kernel))
+    clone.attributes["sym_name"] = ir.StringAttr.get(copied)
+    clone.attributes["mlc.placement"] = ir.StringAttr.get(HOST)
+    for view in clone.regions[0].blocks[0].operations:
+        function = view.operation
+        if function.name == "func.func" and ir.StringAttr(function.attributes["sym_name"]).value == name:
+            function.attributes["sym_name"] = ir.StringAttr.get(copied)
+    for launch in launches:
+        launch.attributes["kernel"] = ir.FlatSymbolRefAttr.get(copied)

@@ -1,0 +1,184 @@
+// The GPU side of instances and contexts, in the runtime of artefacts for
+// NVIDIA GPUs (libmlc_rt_cuda.a; MLC_RT_CUDA is defined for all of its
+// sources).
+#ifndef MLC_RUNTIME_CUDA_H
+#define MLC_RUNTIME_CUDA_H
+
+#include "context.h"
+
+#include <pthread.h>
+
+namespace mlc::gpu {
+
+// The driver's handles and addresses (cuda.h of the toolkit, which is not
+// needed to build).
+using Address = unsigned long long;
+using Handle = void *;
+
+/// Functions of libcuda.so.1, which is opened when the first instance is made.
+/// All return 0 or a CUresult.
+struct Driver {
+  int (*init)(unsigned flags);
+  int (*driverVersion)(int *version);
+  int (*errorName)(int code, const char **name);
+  int (*errorString)(int code, const char **text);
+  int (*deviceCount)(int *count);
+  int (*deviceGet)(int *device, int number);
+  int (*deviceName)(char *name, int capacity, int device);
+  int (*deviceAttribute)(int *value, int attribute, int device);
+  int (*retain)(Handle *context, int device);
+  int (*release)(int device);
+  int (*push)(Handle context);
+  int (*pop)(Handle *context);
+  int (*loadModule)(Handle *module, const void *image, unsigned options,
+                    int *names, void **values);
+  int (*unloadModule)(Handle module);
+  int (*getFunction)(Handle *function, Handle module, const char *name);
+  int (*allocate)(Address *memory, size_t bytes);
+  int (*free)(Address memory);
+  int (*allocateHost)(void **memory, size_t bytes, unsigned flags);
+  int (*freeHost)(void *memory);
+  int (*hostAddress)(Address *address, void *memory, unsigned flags);
+  int (*upload)(Address target, const void *source, size_t bytes);
+  int (*uploadAsync)(Address target, const void *source, size_t bytes,
+                     Handle stream);
+  int (*downloadAsync)(void *target, Address source, size_t bytes,
+                       Handle stream);
+  int (*copyAsync)(Address target, Address source, size_t bytes, Handle stream);
+  int (*createStream)(Handle *stream, unsigned flags);
+  int (*destroyStream)(Handle stream);
+  int (*synchronize)(Handle stream);
+  int (*launch)(Handle function, unsigned gridX, unsigned gridY, unsigned gridZ,
+                unsigned blockX, unsigned blockY, unsigned blockZ,
+                unsigned sharedBytes, Handle stream, void **arguments,
+                void **extra);
+  int (*createEvent)(Handle *event, unsigned flags);
+  int (*destroyEvent)(Handle event);
+  int (*record)(Handle event, Handle stream);
+  int (*waitEvent)(Handle event);
+  int (*elapsed)(float *milliseconds, Handle begin, Handle end);
+};
+
+// CUresults that mean something here.
+enum : int {
+  kOutOfMemory = 2,
+  kInvalidImage = 200,
+  kNoBinary = 209,
+  kUnsupportedPtx = 222
+};
+
+/// The driver; nullptr when it cannot be used (`status` says why).
+const Driver *openDriver(mlc_status *status);
+/// "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (out of memory)".
+void describe(const Driver &driver, Text &text, const char *call, int code);
+/// The status code for a CUresult.
+int32_t statusOf(int code);
+
+/// A constant of the host that has been uploaded.
+struct Constant {
+  const void *host;
+  Address device;
+};
+
+struct Kernel {
+  Handle module = nullptr, function = nullptr;
+};
+
+/// What an instance has on its GPU.
+struct Instance {
+  const Driver *driver = nullptr;
+  int number = 0, device = 0;
+  Handle context = nullptr; // the primary one: shared with other libraries
+  Kernel *kernels = nullptr;
+  Address weights = 0;
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  Constant *constants = nullptr;
+  int64_t numConstants = 0, capacity = 0;
+};
+
+/// Memory of the GPU until the end of a run.
+struct Block {
+  Block *next;
+  Address data;
+  size_t bytes;
+  bool used;          // by the current run
+  const void *source; // what it is a copy of, on the host
+};
+
+/// Since the host has last waited for the GPU.
+struct Launch {
+  int64_t kernel, node;
+};
+
+constexpr int64_t kLaunches = 1024; // before the host waits and looks at errors
+constexpr uint64_t kAddressUnit = 16; // docs/ir.md, section 8
+
+/// What a context has on its instance's GPU.
+struct Context {
+  Handle own = nullptr, stream = nullptr;
+  Address arena = 0;
+  size_t arenaBytes = 0;
+  bool arenaTaken = false;
+  Block *blocks = nullptr;
+  // An error word for each launch, in memory of the host that kernels write to.
+  int64_t *errors = nullptr;
+  Address errorsAddress = 0;
+  Launch launches[kLaunches];
+  int64_t numLaunches = 0;
+  Handle begin = nullptr, end = nullptr; // events, for the profile
+};
+
+/// Makes the GPU's context current while it lives.
+class Scope {
+public:
+  explicit Scope(const Instance &instance) : driver(*instance.driver) {
+    driver.push(instance.context);
+  }
+  ~Scope() {
+    Handle popped;
+    driver.pop(&popped);
+  }
+
+private:
+  const Driver &driver;
+};
+
+// --- cuda_instance.cpp ---
+int32_t openInstance(mlc_instance &instance, int32_t device,
+                     mlc_status *status);
+void closeInstance(mlc_instance &instance);
+
+// --- cuda_context.cpp ---
+int32_t openContext(mlc_context &context, mlc_status *status);
+void closeContext(mlc_context &context);
+void beginRun(mlc_context &context, void *stream);
+/// Copies results to where the caller wants them, waits for the GPU and
+/// collects its errors.
+void finishRun(mlc_context &context, bool failed);
+/// Waits for the GPU. Nonzero: something has failed (recorded, or in the error
+/// word).
+int32_t wait(mlc_context &context);
+/// Records a failure of the driver; returns 1.
+int32_t failCall(mlc_context &context, const char *call, int code);
+
+// --- cuda_memory.cpp ---
+/// Memory of the GPU until the end of the run; 0 when there is none (recorded).
+Address takeBlock(mlc_context &context, int64_t bytes);
+void recycleBlocks(mlc_context &context);
+void freeBlocks(mlc_context &context);
+/// A tensor of the host in the GPU's memory; 0: failed (recorded).
+Address stage(mlc_context &context, const void *data, int64_t bytes);
+/// A tensor of the GPU as kernels want it: contiguous and aligned, a copy if
+/// need be; 0: failed (recorded).
+Address adopt(mlc_context &context, const mlc_tensor &tensor, int64_t bytes);
+/// A tensor of the GPU in the host's memory; nullptr: failed (recorded).
+const char *fetch(mlc_context &context, const mlc_tensor &tensor,
+                  int64_t bytes);
+bool isDevice(const mlc_tensor &tensor);
+/// An empty tensor in the GPU's memory that owns it.
+bool allocateTensor(mlc_context &context, int32_t dtype, int64_t rank,
+                    const int64_t *dims, mlc_value &target);
+
+} // namespace mlc::gpu
+
+#endif

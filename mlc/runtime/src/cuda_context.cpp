@@ -1,0 +1,264 @@
+// Launches and copies of a run on a GPU, and what may go wrong with them.
+#include "cuda.h"
+
+#include <new>
+#include <stdlib.h>
+
+namespace mlc::gpu {
+
+static constexpr size_t kErrorBytes = kLaunches * 2 * sizeof(int64_t);
+
+static const char *nodeOf(int64_t node) {
+  return node >= 0 && node < mlc_program.num_nodes ? mlc_program.nodes[node]
+                                                   : "?";
+}
+
+static const char *kernelOf(int64_t kernel) {
+  return kernel >= 0 && kernel < mlc_program.gpu->num_kernels
+             ? mlc_program.gpu->kernels[kernel].name
+             : "?";
+}
+
+int32_t failCall(mlc_context &context, const char *call, int code) {
+  char reason[256];
+  Text text(reason, sizeof reason);
+  describe(*context.instance->gpu->driver, text, call, code);
+  return context.fail(statusOf(code), "%s", reason);
+}
+
+/// A failure of, or since, the last launch: asynchronous ones are noticed late.
+static int32_t failLaunch(mlc_context &context, const char *call, int code) {
+  const Context &gpu = *context.gpu;
+  char reason[256];
+  Text text(reason, sizeof reason);
+  describe(*context.instance->gpu->driver, text, call, code);
+  if (!gpu.numLaunches)
+    return context.fail(statusOf(code), "%s", reason);
+  const Launch &last = gpu.launches[gpu.numLaunches - 1];
+  const char *node = nodeOf(last.node), *kernel = kernelOf(last.kernel);
+  if (gpu.numLaunches == 1)
+    return context.fail(statusOf(code), "node '%s' (kernel '%s'): %s", node,
+                        kernel, reason);
+  const Launch &first = gpu.launches[0];
+  return context.fail(statusOf(code),
+                      "between node '%s' (kernel '%s') and node '%s' (kernel "
+                      "'%s'): %s; MLC_CUDA_SYNC=1 finds the launch",
+                      nodeOf(first.node), kernelOf(first.kernel), node, kernel,
+                      reason);
+}
+
+static bool waitsForLaunches() {
+  const char *said = getenv("MLC_CUDA_SYNC");
+  return said && *said && *said != '0';
+}
+
+static int createStream(const Driver &driver, Context &gpu, bool profile) {
+  // A blocking stream: it waits for work that others have put into the default
+  // stream, where the caller's tensors may still be in the making.
+  if (int code = driver.createStream(&gpu.own, 0))
+    return code;
+  if (int code = driver.allocateHost(reinterpret_cast<void **>(&gpu.errors),
+                                     kErrorBytes, 2)) // mapped
+    return code;
+  memset(gpu.errors, 0, kErrorBytes);
+  if (int code = driver.hostAddress(&gpu.errorsAddress, gpu.errors, 0))
+    return code;
+  if (!profile)
+    return 0;
+  if (int code = driver.createEvent(&gpu.begin, 0))
+    return code;
+  return driver.createEvent(&gpu.end, 0);
+}
+
+int32_t openContext(mlc_context &context, mlc_status *status) {
+  const Instance &instance = *context.instance->gpu;
+  void *memory = malloc(sizeof(Context));
+  if (!memory)
+    return setStatus(status, MLC_ERROR_OUT_OF_MEMORY, "out of memory");
+  context.gpu = new (memory) Context();
+  Scope scope(instance);
+  int code = createStream(*instance.driver, *context.gpu, context.profile);
+  if (!code)
+    return MLC_OK;
+  char reason[256];
+  Text text(reason, sizeof reason);
+  describe(*instance.driver, text, "creating a context", code);
+  return setStatus(status, statusOf(code), "%s", reason);
+}
+
+void closeContext(mlc_context &context) {
+  Context *gpu = context.gpu;
+  if (!gpu)
+    return;
+  const Driver &driver = *context.instance->gpu->driver;
+  Scope scope(*context.instance->gpu);
+  freeBlocks(context);
+  if (gpu->arena)
+    driver.free(gpu->arena);
+  if (gpu->begin)
+    driver.destroyEvent(gpu->begin);
+  if (gpu->end)
+    driver.destroyEvent(gpu->end);
+  if (gpu->errors)
+    driver.freeHost(gpu->errors);
+  if (gpu->own)
+    driver.destroyStream(gpu->own);
+  free(gpu);
+}
+
+void beginRun(mlc_context &context, void *stream) {
+  Context &gpu = *context.gpu;
+  gpu.stream = stream ? stream : gpu.own;
+  gpu.arenaTaken = false;
+  gpu.numLaunches = 0;
+}
+
+/// The first launch that has set its error word; all words are clear
+/// afterwards.
+static void collectErrors(mlc_context &context) {
+  Context &gpu = *context.gpu;
+  for (int64_t i = 0; i < gpu.numLaunches; ++i) {
+    int64_t *word = gpu.errors + 2 * i;
+    if (!word[0])
+      continue;
+    if (!context.error[0]) {
+      context.error[0] = word[0];
+      context.error[1] = word[1];
+      mlc_rt_failed(&context, gpu.launches[i].node);
+    }
+    word[0] = word[1] = 0;
+  }
+}
+
+int32_t wait(mlc_context &context) {
+  Context &gpu = *context.gpu;
+  int code = context.instance->gpu->driver->synchronize(gpu.stream);
+  if (code)
+    failLaunch(context, "cuStreamSynchronize", code);
+  collectErrors(context);
+  gpu.numLaunches = 0;
+  return context.error[0] || context.code != MLC_OK;
+}
+
+/// Results on their way from the memory they were made in to the caller's.
+static int deliver(mlc_context &context, const Output &output) {
+  const Driver &driver = *context.instance->gpu->driver;
+  Handle stream = context.gpu->stream;
+  auto bytes = static_cast<size_t>(output.bytes);
+  if (output.from && output.to)
+    return driver.copyAsync(output.to, output.from, bytes, stream);
+  if (output.from)
+    return driver.downloadAsync(output.buffer, output.from, bytes, stream);
+  if (output.to)
+    return driver.uploadAsync(output.to, output.buffer, bytes, stream);
+  return 0;
+}
+
+void finishRun(mlc_context &context, bool failed) {
+  failed = failed || context.error[0] || context.code != MLC_OK;
+  for (int32_t i = 0; !failed && i < context.entry->num_outputs; ++i)
+    if (int code = deliver(context, context.outputs[i])) {
+      failLaunch(context, "copying an output", code);
+      failed = true;
+    }
+  wait(context);
+}
+
+/// The launch itself: the arguments lie in one buffer, as kernels take nothing
+/// but words.
+static int launch(mlc_context &context, int64_t id, int64_t items,
+                  int64_t *words) {
+  const mlc_rt_gpu_kernel &kernel = mlc_program.gpu->kernels[id];
+  const Context &gpu = *context.gpu;
+  words[kernel.arguments] =
+      static_cast<int64_t>(gpu.errorsAddress) + (gpu.numLaunches - 1) * 16;
+  words[kernel.arguments + 1] = items;
+  size_t bytes = (kernel.arguments + 2) * sizeof(int64_t);
+  void *extra[] = {reinterpret_cast<void *>(1), words,  // buffer
+                   reinterpret_cast<void *>(2), &bytes, // its size
+                   nullptr};
+  int64_t perBlock = kernel.threads / kernel.group;
+  int64_t blocks = (items + perBlock - 1) / perBlock;
+  if (blocks > INT32_MAX)
+    return 1; // CUDA_ERROR_INVALID_VALUE
+  return context.instance->gpu->driver->launch(
+      context.instance->gpu->kernels[id].function,
+      static_cast<unsigned>(blocks), 1, 1, kernel.threads, 1, 1, 0, gpu.stream,
+      nullptr, extra);
+}
+
+/// A launch between two events.
+static int launchTimed(mlc_context &context, int64_t id, int64_t items,
+                       int64_t *words) {
+  const Driver &driver = *context.instance->gpu->driver;
+  const Context &gpu = *context.gpu;
+  driver.record(gpu.begin, gpu.stream);
+  if (int code = launch(context, id, items, words))
+    return code;
+  driver.record(gpu.end, gpu.stream);
+  if (int code = driver.waitEvent(gpu.end))
+    return code;
+  float milliseconds = 0;
+  driver.elapsed(&milliseconds, gpu.begin, gpu.end);
+  recordLaunch(context, id, static_cast<int64_t>(milliseconds * 1e6F), items);
+  return 0;
+}
+
+} // namespace mlc::gpu
+
+using namespace mlc;
+
+int32_t mlc_rt_gpu_launch(mlc_rt *rt, int64_t kernel, int64_t node,
+                          int64_t items, int64_t *words) {
+  if (items <= 0)
+    return 0;
+  gpu::Context &gpu = *rt->gpu;
+  if (gpu.numLaunches == gpu::kLaunches && gpu::wait(*rt))
+    return 1;
+  gpu.launches[gpu.numLaunches++] = {kernel, node};
+  int code = rt->profile ? gpu::launchTimed(*rt, kernel, items, words)
+                         : gpu::launch(*rt, kernel, items, words);
+  if (code) {
+    gpu.launches[0] = {kernel, node};
+    gpu.numLaunches = 1;
+    return gpu::failLaunch(*rt, "cuLaunchKernel", code);
+  }
+  return gpu::waitsForLaunches() ? gpu::wait(*rt) : 0;
+}
+
+int32_t mlc_rt_gpu_copy(mlc_rt *rt, void *target, const void *source,
+                        int64_t bytes) {
+  if (bytes <= 0)
+    return 0;
+  int code = rt->instance->gpu->driver->copyAsync(
+      reinterpret_cast<gpu::Address>(target),
+      reinterpret_cast<gpu::Address>(source), bytes, rt->gpu->stream);
+  return code ? gpu::failCall(*rt, "cuMemcpyDtoDAsync_v2", code) : 0;
+}
+
+int32_t mlc_rt_gpu_to_device(mlc_rt *rt, void *target, const void *source,
+                             int64_t bytes) {
+  if (bytes <= 0)
+    return 0;
+  int code = rt->instance->gpu->driver->uploadAsync(
+      reinterpret_cast<gpu::Address>(target), source, bytes, rt->gpu->stream);
+  return code ? gpu::failCall(*rt, "cuMemcpyHtoDAsync_v2", code) : 0;
+}
+
+int32_t mlc_rt_gpu_to_host(mlc_rt *rt, void *target, const void *source,
+                           int64_t bytes) {
+  if (bytes <= 0)
+    return 0;
+  auto from = reinterpret_cast<gpu::Address>(source);
+  // The caller's own tensor, which has been staged, is still here.
+  for (const gpu::Block *block = rt->gpu->blocks; block; block = block->next)
+    if (block->used && block->source && block->data == from) {
+      memcpy(target, block->source, bytes);
+      return 0;
+    }
+  int code = rt->instance->gpu->driver->downloadAsync(target, from, bytes,
+                                                      rt->gpu->stream);
+  if (code)
+    return gpu::failCall(*rt, "cuMemcpyDtoHAsync_v2", code);
+  return gpu::wait(*rt);
+}
