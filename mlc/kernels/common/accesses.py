@@ -60,3 +60,15 @@ def _operands(op: ir.Operation, value: ir.Value, exprs: Exprs, rank: int) -> lis
 def _at(expr: ir.AffineExpr, dims: ir.AffineMap) -> ir.AffineExpr:
     """`expr` with its dimensions replaced, as an instance of its own class."""
     return expr.compose(dims).maybe_downcast()
+
+
+def read_dim(argument: ir.Value, accesses: set[tuple[ir.AffineExpr, ...]], write: int) -> int | None:
+    """The result dimension that an input is contiguous along, where that is not `write` although the input has it."""
+    if len(accesses) != 1:
+        return None
+    (exprs,) = accesses
+    dims = [e.position if isinstance(e, ir.AffineDimExpr) else None for e in exprs]
+    moving = [d for d, e in zip(dims, argument.type.shape, strict=True) if e != 1]
+    if None in moving or len(set(moving)) != len(moving) or write not in moving or moving[-1] == write:
+        return None
+    return moving[-1]

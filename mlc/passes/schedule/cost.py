@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from mlc.kernels.common.accesses import input_accesses, read_dim
 from mlc.kernels.common.analysis import can_flatten, is_contraction, mentions, reachable, root_operation
 from mlc.kernels.common.evaluate import is_reduction, operand_map
 from mlc.kernels.common.frame import KernelSource, defining_op
@@ -17,6 +18,7 @@ Extent = int | None  # None: known at run time only
 
 ITEMS_WANTED = 64  # work items that keep a pool busy without making each too small
 BLOCK = 4096  # elements of a vector loop per work item
+TRANSPOSE_BLOCK = 64  # lines of the results that a transposition writes side by side
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def choose(source: KernelSource, unit: VectorUnit, constant_inputs: set[int]) ->
         schedule = _contraction(source, root, unit, constant_inputs)
         if schedule is not None:
             return schedule
-    return _loops(source, unit)
+    return _transposed(source, unit) or _loops(source, unit)
 
 
 # -- loops -------------------------------------------------------------------------------------------------------------
@@ -138,6 +140,32 @@ def _vectorizable(source: KernelSource) -> bool:
         if op.name == "linalg.generic" and is_reduction(op) and len(op.results) > 1 and lane_dim(op) is not None:
             return False
     return True
+
+
+# -- transpositions ----------------------------------------------------------------------------------------------------
+
+
+def _transposed(source: KernelSource, unit: VectorUnit) -> dict[str, int | str] | None:
+    """The schedule of a kernel that reads an input across the results' contiguous dimension; None for other kernels."""
+    shape = _shape(source.results[0].type)
+    write = max((i for i, e in enumerate(shape) if e != 1), default=-1)
+    accesses = input_accesses(source.results) if write >= 0 else None
+    if accesses is None:
+        return None
+    for number, argument in enumerate(source.block.arguments):
+        read = read_dim(argument, accesses.get(argument, set()), write)
+        if read is None:
+            continue
+        lanes = min(unit.lanes(v.type.element_type) for v in [argument, *source.results])
+        if max(_or_many(shape[read]), _or_many(shape[write])) < lanes:
+            continue
+        dims = {"read_dim": read, "write_dim": write}
+        return {"template": "transpose", "argument": number, **dims, "lanes": lanes, "block": TRANSPOSE_BLOCK}
+    return None
+
+
+def _or_many(extent: Extent) -> int:
+    return 1 << 30 if extent is None else extent
 
 
 # -- contractions ------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from math import prod
 
 from mlir import ir
 
+from mlc.kernels.common.accesses import input_accesses, read_dim
 from mlc.kernels.common.analysis import (
     Demand,
     can_flatten,
@@ -19,7 +20,6 @@ from mlc.kernels.common.analysis import (
 from mlc.kernels.common.evaluate import is_reduction, operand_map
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.reduce import combiner, lane_dim
-from mlc.kernels.nvidia.accesses import input_accesses
 from mlc.kernels.nvidia.rows import is_cooperative
 
 Extent = int | None  # None: known at run time only
@@ -157,24 +157,12 @@ def _transposed(source: KernelSource) -> Schedule | None:
     if accesses is None or write < 0:
         return None
     for number, argument in enumerate(source.block.arguments):
-        read = _read_dim(argument, accesses.get(argument, set()), write)
+        read = read_dim(argument, accesses.get(argument, set()), write)
         if read is not None and all(e is None or e >= WARP for e in (shape[read], shape[write])):
             tile = 2 * WARP if all(e is None or e > WARP for e in (shape[read], shape[write])) else WARP
             dims = {"read_dim": read, "write_dim": write}
             return {"template": "transpose", "argument": number, **dims, "tile": tile, "threads": THREADS}
     return None
-
-
-def _read_dim(argument: ir.Value, accesses: set[tuple[ir.AffineExpr, ...]], write: int) -> int | None:
-    """The result dimension that an input is contiguous along, where that is not `write` although the input has it."""
-    if len(accesses) != 1:
-        return None
-    (exprs,) = accesses
-    dims = [e.position if isinstance(e, ir.AffineDimExpr) else None for e in exprs]
-    moving = [d for d, e in zip(dims, _shape(argument.type), strict=True) if e != 1]
-    if None in moving or len(set(moving)) != len(moving) or write not in moving or moving[-1] == write:
-        return None
-    return moving[-1]
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// Transposition of the two inner dimensions.
+// Transposition of the two inner dimensions by a loop that gathers.
 module {
 module @k0 attributes {mlc.kernel, mlc.schedule = [{block = 0 : i64, first = 2 : i64, grid = 2 : i64, lanes = 16 : i64, last = 2 : i64, template = "loops"}]} {
   func.func @k0(%arg0: tensor<?x24x40xf32>, %arg1: index, %arg2: tensor<?x40x24xf32>) -> tensor<?x40x24xf32> {

@@ -1,0 +1,59 @@
+"""Transpositions in registers against the NumPy interpreter: every edge of a square, element types, fused operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from test_templates import check, draw
+
+
+def _type(extents: Sequence[int | str], dtype: str) -> str:
+    return f"tensor<{''.join(f'{e}x' for e in extents)}{dtype}>"
+
+
+def _static(extents: Sequence[int | str], dynamic: int) -> list[int]:
+    return [dynamic if e == "?" else int(e) for e in extents]
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i64", "i8", "i1"])
+@pytest.mark.parametrize(
+    "extents, permutation",
+    [
+        ((32, 48), (1, 0)),
+        ((17, 100), (1, 0)),
+        ((3, 70), (1, 0)),
+        ((70, 3), (1, 0)),
+        ((2, 5, 33, 1), (0, 2, 1, 3)),
+        ((2, 40, 3, 19), (3, 0, 2, 1)),
+        (("?", 100), (1, 0)),
+        ((50, "?"), (1, 0)),
+        (("?", "?", 7), (2, 0, 1)),
+    ],
+    ids=str,
+)
+def test_transpose(tmp_path: Path, extents: Sequence[int | str], permutation: Sequence[int], dtype: str) -> None:
+    t, o = _type(extents, dtype), _type([extents[p] for p in permutation], dtype)
+    order = ", ".join(map(str, permutation))
+    body = f"%r = mlc.transpose %a0 {{permutation = array<i64: {order}>}} : {t} -> {o}\nreturn %r : {o}"
+    sizes = (1, 15, 16, 65) if "?" in extents else (0,)
+    check(tmp_path, body, [t], [o], [(draw(_static(extents, n), dtype),) for n in sizes])
+
+
+@pytest.mark.parametrize("extents", [(40, 70), ("?", 70), (40, "?")], ids=str)
+def test_transpose_with_what_follows(tmp_path: Path, extents: Sequence[int | str]) -> None:
+    """Other inputs along either dimension, and two results."""
+    rows, columns = extents
+    t, o = _type(extents, "f32"), _type([columns, rows], "f32")
+    along, across = _type([rows], "f32"), _type([columns, 1], "f32")
+    body = f"""
+      %r = mlc.transpose %a0 {{permutation = array<i64: 1, 0>}} : {t} -> {o}
+      %s = mlc.binary add %r, %a1 : {o}, {along} -> {o}
+      %m = mlc.binary mul %s, %a2 : {o}, {across} -> {o}
+      return %s, %m : {o}, {o}"""
+    runs = []
+    for n in (1, 31, 64):
+        height, width = _static(extents, n)
+        runs.append((draw((height, width)), draw((height,), seed=1), draw((width, 1), seed=2)))
+    check(tmp_path, body, [t, along, across], [o, o], runs)
