@@ -101,7 +101,7 @@ class InstanceOptions(Structure):
         ("num_threads", c_int32),
         ("weights_path", c_char_p),
         ("skip_weights_hash", c_int32),
-        ("reserved", c_int32),
+        ("device", c_int32),
         ("allocate", c_void_p),
         ("deallocate", c_void_p),
         ("parallel_for", c_void_p),

@@ -12,7 +12,7 @@ import numpy as np
 from . import abi
 from .dtypes import DTYPES, numpy_dtype
 from .errors import ArgumentError, InputError
-from .values import ValueInfo, fill_array, fill_value
+from .values import ValueInfo, fill_buffer, fill_value, is_on_device
 
 # mlc_value as one record: struct_size, kind; data, device, device_id, ndim, code, bits, lanes, shape, strides, offset;
 # items, num_items, deleter, manager.
@@ -61,7 +61,7 @@ class Frame:
                 used += len(info.dims or ())
         self._rules = [_shape_rule(info, inputs) for info in outputs]
 
-    def fill(self, arguments: Sequence[Any], out: Any) -> tuple[list[np.ndarray | None], list[Any]]:
+    def fill(self, arguments: Sequence[Any], out: Any) -> tuple[list[Any], list[Any]]:
         """Describes `arguments` and output buffers in `inputs` and `outputs`.
 
         Returns the buffers (None where the runtime is to allocate), and what must stay alive during the run.
@@ -74,7 +74,7 @@ class Frame:
                 value = self.inputs[slot.number]
                 _VALUE.pack_into(value, 0, _SIZE, *[0] * 15)
                 fill_value(value, argument, slot.info, keep)
-        buffers: list[np.ndarray | None] = [None] * len(self.names) if out is None else self._given(out)
+        buffers: list[Any] = [None] * len(self.names) if out is None else self._given(out)
         for slot in self._slots[1]:
             buffer = buffers[slot.number]
             if buffer is None:
@@ -84,7 +84,7 @@ class Frame:
                 self._clear(slot)
             elif not self._pack(self._output_words, slot, buffer):
                 self._clear(slot)
-                fill_array(self.outputs[slot.number], buffer, slot.info, keep)
+                fill_buffer(self.outputs[slot.number], buffer, slot.info, keep)
         return buffers, keep
 
     def _pack(self, words: Any, slot: _Slot, array: Any) -> bool:
@@ -132,20 +132,20 @@ class Frame:
             return ()
         return tuple((ctypes.c_int64 * tensor.ndim).from_address(tensor.shape))
 
-    def _given(self, out: Any) -> list[np.ndarray | None]:
+    def _given(self, out: Any) -> list[Any]:
         """The caller's buffers in order."""
         if isinstance(out, Mapping):
             unknown = [name for name in out if name not in self.names]
             if unknown:
                 known = ", ".join(self.names)
                 raise ArgumentError(f"the entry has no output '{unknown[0]}'; its outputs are: {known}")
-            buffers: list[np.ndarray | None] = [out.get(name) for name in self.names]
+            buffers: list[Any] = [out.get(name) for name in self.names]
         else:
             buffers = list(out)
             if len(buffers) != len(self.names):
                 raise ArgumentError(f"the entry has {len(self.names)} outputs, got {len(buffers)} buffers")
         for name, buffer in zip(self.names, buffers, strict=True):
-            if buffer is None:
+            if buffer is None or is_on_device(buffer):
                 continue
             if not isinstance(buffer, np.ndarray) or not buffer.flags.writeable or not buffer.dtype.isnative:
                 raise InputError(f"output '{name}': a buffer is a writable NumPy array in native byte order")

@@ -155,10 +155,14 @@ class Entry:
         return self._model._run(self, self.arguments(arrays, named), None)
 
     def run(
-        self, inputs: Mapping[str, Any] | Sequence[Any], *, out: Mapping[str, Any] | Sequence[Any] | None = None
+        self,
+        inputs: Mapping[str, Any] | Sequence[Any],
+        *,
+        out: Mapping[str, Any] | Sequence[Any] | None = None,
+        stream: int | None = None,
     ) -> dict[str, Any]:
         """Runs the entry; see `Model.run`."""
-        results = self._model._run(self, self.bind(inputs), out)
+        results = self._model._run(self, self.bind(inputs), out, stream)
         return dict(zip(self._output_names, results, strict=True))
 
     def bind(self, inputs: Mapping[str, Any] | Sequence[Any]) -> list[Any]:
@@ -234,10 +238,11 @@ class Context:
         *,
         out: Mapping[str, Any] | Sequence[Any] | None = None,
         entry: str | Entry | None = None,
+        stream: int | None = None,
     ) -> dict[str, Any]:
         """Runs an entry in this context; see `Model.run`."""
         chosen = entry if isinstance(entry, Entry) else self._model.entry(entry)
-        results = self._run(chosen, chosen.bind(inputs), out)
+        results = self._run(chosen, chosen.bind(inputs), out, stream)
         return dict(zip(chosen._output_names, results, strict=True))
 
     def profile(self) -> dict[str, Any]:
@@ -258,24 +263,24 @@ class Context:
             kernel["nodes"] = row.get("nodes", [])
         return result
 
-    def _run(self, entry: Entry, arguments: Sequence[Any], out: Any) -> list[Any]:
+    def _run(self, entry: Entry, arguments: Sequence[Any], out: Any, stream: int | None = None) -> list[Any]:
         if not self._handle:
             raise ArgumentError("the context is closed")
         if not self._lock.acquire(blocking=False):
             raise BusyError("the context is running in another thread; use a context for each thread")
         try:
-            return self._run_locked(entry, arguments, out)
+            return self._run_locked(entry, arguments, out, stream)
         finally:
             self._lock.release()
 
-    def _run_locked(self, entry: Entry, arguments: Sequence[Any], out: Any) -> list[Any]:
+    def _run_locked(self, entry: Entry, arguments: Sequence[Any], out: Any, stream: int | None) -> list[Any]:
         frame = self._frames.get(entry.index)
         if frame is None:
             frame = self._frames[entry.index] = Frame(entry.inputs, entry.outputs)
         buffers, keep = frame.fill(arguments, out)
         values, status = frame.outputs, self._status
         code = self._library.api.run(
-            self._handle, entry.index, frame.inputs, len(frame.inputs), values, len(values), None, status
+            self._handle, entry.index, frame.inputs, len(frame.inputs), values, len(values), stream, status
         )
         del keep
         if code:
@@ -293,7 +298,9 @@ class Model:
     recorded.
     """
 
-    def __init__(self, path: Path, threads: int | None, weights: Path | None, verify_weights: bool) -> None:
+    def __init__(
+        self, path: Path, threads: int | None, weights: Path | None, verify_weights: bool, device: int | None
+    ) -> None:
         self._handle = ctypes.c_void_p()
         self._library = _Library(path)
         self._library.acquire()
@@ -303,15 +310,19 @@ class Model:
         self.metadata: dict[str, Any] = json.loads(api.metadata() or b"{}")
         self.dims = {dim.name: dim for dim in _read_dims(api)}
         self.entries = {entry.name: entry for entry in _read_entries(self, api, list(self.dims))}
-        self._create(threads, weights, verify_weights)
+        self._create(threads, weights, verify_weights, device)
 
-    def _create(self, threads: int | None, weights: Path | None, verify_weights: bool) -> None:
+    def _create(self, threads: int | None, weights: Path | None, verify_weights: bool, device: int | None) -> None:
         options = abi.InstanceOptions(ctypes.sizeof(abi.InstanceOptions))
         if threads is not None and threads < 1:
             raise ArgumentError(f"threads is {threads}; it must be at least 1")
         if weights is not None and self.metadata.get("weights", {"file": True})["file"] is None:
             raise ArgumentError(f"the weights of '{self.path}' are inside of it: it cannot read '{weights}'")
+        if device is not None and (device < 0 or "gpu" not in self.metadata):
+            reason = "a GPU has a number from 0 on" if device < 0 else "the model runs on the CPU"
+            raise ArgumentError(f"device is {device}: {reason}")
         options.num_threads = threads or 0
+        options.device = 0 if device is None else device + 1
         options.weights_path = os.fsencode(weights) if weights else None
         options.skip_weights_hash = int(not verify_weights)
         status = abi.new_status()
@@ -360,22 +371,26 @@ class Model:
         *,
         out: Mapping[str, Any] | Sequence[Any] | None = None,
         entry: str | None = None,
+        stream: int | None = None,
     ) -> dict[str, Any]:
         """Runs an entry (default: the first) and returns its outputs by name.
 
         `inputs` are in order, or by name (any string, unlike keyword arguments). `out` gives writable
         arrays for some (None: not this one) or all outputs, which are then returned themselves.
-        """
-        return self.entry(entry).run(inputs, out=out)
 
-    def _run(self, entry: Entry, arguments: Sequence[Any], out: Any) -> list[Any]:
+        A model for GPUs takes DLPack tensors of its GPU without copying them, as inputs and in `out`. `stream`, the
+        number of a CUDA stream, is where it launches: what made the inputs must be in it, or be done.
+        """
+        return self.entry(entry).run(inputs, out=out, stream=stream)
+
+    def _run(self, entry: Entry, arguments: Sequence[Any], out: Any, stream: int | None = None) -> list[Any]:
         """Runs in a context that is free at the moment, or in a new one."""
         try:
             context = self._idle.pop()  # popping and appending are atomic
         except IndexError:
             context = Context(self)
         try:
-            return context._run(entry, arguments, out)
+            return context._run(entry, arguments, out, stream)
         finally:
             self._idle.append(context)
 
@@ -445,13 +460,15 @@ def load(
     threads: int | None = None,
     weights: str | os.PathLike[str] | None = None,
     verify_weights: bool = True,
+    device: int | None = None,
 ) -> Model:
     """Loads a compiled model.
 
     `threads`: how many threads a run may use, the caller's included; default MLC_NUM_THREADS, else the
     physical cores that the process may use. `weights`: the file of external weights, when it is not beside
     the model. `verify_weights=False` trusts an external weight file of the right size without hashing it.
-    Raises LoadError, DeviceError or WeightsError.
+    `device`: the number of the GPU, for models that run on one; default MLC_DEVICE, else 0. Raises LoadError,
+    DeviceError or WeightsError.
     """
     full = Path(os.path.abspath(path))
-    return Model(full, threads, Path(weights) if weights is not None else None, verify_weights)
+    return Model(full, threads, Path(weights) if weights is not None else None, verify_weights, device)

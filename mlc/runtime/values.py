@@ -96,6 +96,22 @@ def _fill_tensor(target: abi.Value, source: Any, info: ValueInfo, keep: list[Any
         fill_array(target, _from_python(source, info), info, keep)
 
 
+def is_on_device(buffer: Any) -> bool:
+    """Whether an array lives outside of the CPU's memory."""
+    if isinstance(buffer, np.ndarray) or not hasattr(buffer, "__dlpack_device__"):
+        return False
+    return bool(buffer.__dlpack_device__()[0] != 1)
+
+
+def fill_buffer(target: abi.Value, buffer: Any, info: ValueInfo, keep: list[Any]) -> None:
+    """Describes a caller's buffer for an output: a NumPy array, or DLPack memory of a GPU."""
+    if isinstance(buffer, np.ndarray):
+        fill_array(target, buffer, info, keep)
+        return
+    target.struct_size, target.kind = ctypes.sizeof(abi.Value), abi.TENSOR
+    _fill_tensor(target, buffer, info, keep)
+
+
 def _from_python(source: Any, info: ValueInfo) -> np.ndarray:
     """Numbers and nested lists take the type that the model wants; NumPy scalars keep theirs."""
     try:
