@@ -43,15 +43,18 @@ TOLERANCE = 1e-4
 COLUMNS = ("kernel", "engine", "ms", "GFLOP/s", "GB/s", "bound", "share", "mlc is", "error")
 
 
-def measure(case: Case, threads: int, engines: Sequence[str], plan: Plan, program: Path | None) -> dict[str, Any]:
-    """The data of one kernel at one number of threads. Raises what compiling or the reference raises."""
+def measure(case: Case, engines: Sequence[str], plan: Plan, program: Path | None, peak: Peak) -> dict[str, Any]:
+    """The data of one kernel at the threads of `peak`, which is sampled once more each round. Raises what compiling or
+    the reference raises.
+    """
+    threads = peak.threads
     with tempfile.TemporaryDirectory(prefix="mlc-kernel-") as name:
         folder = Path(name)
         path = folder / "kernel.onnx"
         onnx.save(case.model, path)
         subject = make_subject(path, folder, specs={}, dims={}, shapes={})
         save_reference(subject.job(subject.references()[0], threads), folder / "reference.npz", plan.timeout)
-        peak, copy = Peak(program, threads), Peak(program, threads, "copy", case.bytes)
+        copy = Peak(program, threads, "copy", case.bytes)
 
         def each_round() -> None:
             peak.sample()
@@ -67,20 +70,26 @@ def measure(case: Case, threads: int, engines: Sequence[str], plan: Plan, progra
         "threads": threads,
         "flops": flops,
         "bytes": case.bytes,
-        "peak_gflops": peak.best,
         "copy_gbs": copy.best,
         "ratio": paired_ratio(ours, [r for r in results[1:] if r.status == "ok"]),
-        "engines": [_engine(r, ours, flops, case.bytes, peak.best, copy.best) for r in results],
+        "engines": [_engine(r, ours, flops, case.bytes) for r in results],
     }
 
 
-def _engine(
-    result: Result, ours: Result, flops: int | None, size: int, peak: float | None, copy: float | None
-) -> dict[str, Any]:
-    seconds = result.median / 1e3 if result.median else None
-    least = {"compute": (flops or 0) / peak / 1e9 if peak else None, "memory": size / copy / 1e9 if copy else None}
+def add_shares(record: dict[str, Any], peak: float | None) -> None:
+    """Adds which bound is nearer, and each engine's share of it, to the data of a kernel."""
+    copy, flops = record["copy_gbs"], record["flops"] or 0
+    least = {"compute": flops / peak / 1e9 if peak else None, "memory": record["bytes"] / copy / 1e9 if copy else None}
     known = {bound: value for bound, value in least.items() if value is not None}
     bound = max(known, key=lambda name: known[name], default=None)
+    record |= {"peak_gflops": peak, "bound": bound}
+    for engine in record["engines"]:
+        milliseconds = engine["median_ms"]
+        engine["share"] = known[bound] / milliseconds * 1e3 if bound and milliseconds else None
+
+
+def _engine(result: Result, ours: Result, flops: int | None, size: int) -> dict[str, Any]:
+    seconds = result.median / 1e3 if result.median else None
     return {
         "engine": result.engine,
         "status": result.status,
@@ -91,8 +100,6 @@ def _engine(
         "relative_error": result.relative_error,
         "gflops": flops / seconds / 1e9 if flops and seconds else None,
         "gbs": size / seconds / 1e9 if seconds else None,
-        "bound": bound,
-        "share": known[bound] / seconds if bound and seconds else None,
         "ratio": None if result is ours else paired_ratio(ours, [result]),
     }
 
@@ -108,7 +115,7 @@ def rows(record: Mapping[str, Any]) -> list[tuple[str, ...]]:
         error = "?" if e["relative_error"] is None else f"{e['relative_error']:.0e}"
         lines.append((
             name, e["engine"], f"{e['median_ms']:.4f}", f"{e['gflops']:.1f}" if e["gflops"] else "",
-            f"{e['gbs']:.1f}", e["bound"] or "", f"{e['share']:.0%}" if e["share"] else "",
+            f"{e['gbs']:.1f}", record["bound"] or "", f"{e['share']:.0%}" if e["share"] else "",
             f"{e['ratio']:.2f}x" if e["ratio"] else "", error + ("" if e["status"] == "ok" else " DIFFERS"),
         ))  # fmt: skip
     return lines
@@ -160,20 +167,24 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], bool]:
     chosen = [gemm(*shape) for shape in options.gemm]
     chosen = chosen or [c for c in cases(options.date) if re.search(options.only, f"{c.family}:{c.name}")]
     plan = Plan(options.rounds, options.burst, TOLERANCE, timeout=300)
-    right, records = True, []
+    right, records = True, list[dict[str, Any]]()
     with tempfile.TemporaryDirectory(prefix="mlc-peak-") as folder:
         program = build(Path(folder))
         for threads in options.threads:
             print(f"{threads} thread{'s' if threads > 1 else ''}")
+            peak, first = Peak(program, threads), len(records)
             for case in chosen:
                 try:
-                    records.append(measure(case, threads, engines, plan, program))
+                    records.append(measure(case, engines, plan, program, peak))
                 except (CompileError, WorkerError, MlcError) as error:
                     print(f"{case.family}:{case.name}: {error}")
                     right = False
                     continue
+                add_shares(records[-1], peak.best)
                 show(records[-1])
                 right &= records[-1]["engines"][0]["status"] == "ok"
+            for record in records[first:]:  # the best of all rounds is known now
+                add_shares(record, peak.best)
     versions = {name: ENGINES[name].version for name in engines}
     return {"machine": machine(), "date": options.date, "versions": versions, "kernels": records}, right
 

@@ -49,6 +49,7 @@ class Peak:
         """`program` is that of `build`; without one there are no samples."""
         self._command = [str(program), str(threads), what, *([str(bytes)] if what == "copy" else [])]
         self._known = program is not None
+        self.threads = threads
         self.samples: list[float] = []
 
     def sample(self) -> None:
