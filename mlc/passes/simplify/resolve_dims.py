@@ -49,13 +49,21 @@ class ResolveDims(Pass):
         is_leaf = isinstance(expr, ir.AffineSymbolExpr | ir.AffineConstantExpr)
         if not is_leaf and op.name != "tensor.dim":
             return
-        source = analysis.source_of(expr.position) if isinstance(expr, ir.AffineSymbolExpr) else None
+        source = None
+        if isinstance(expr, ir.AffineSymbolExpr) and not _follows(analysis, expr):
+            source = analysis.source_of(expr.position)
         if source is not None and (source[0] == op.results[0] or source[0] in op.operands):
             return
         value = builder.build(expr, op)
         if value is not None and value != op.results[0]:
             op.results[0].replace_all_uses_with(value)
             self.count("resolved")
+
+
+def _follows(analysis: DimAnalysis, expr: ir.AffineSymbolExpr) -> bool:
+    """Whether a symbol is a function of other extents, such as those of two operands that broadcast at run time."""
+    definition = analysis.symbols.definition(expr.position)
+    return isinstance(definition, tuple) and definition[0] in _FUNCTIONS
 
 
 def _is_size(op: ir.Operation) -> bool:

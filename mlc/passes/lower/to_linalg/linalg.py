@@ -58,8 +58,31 @@ def matmul(op: Lowering) -> ir.Value:
     batch = op.broadcast([0, 1], rank, keep=2)
     m, n, k = dim(rank - 2), dim(rank - 1), dim(rank)
     lhs = _source(batch[0], [k, m] if op.flag("transpose_lhs") else [m, k], sizes[:-2])
-    rhs = _source(batch[1], [n, k] if op.flag("transpose_rhs") else [k, n], sizes[:-2])
+    right = batch[1]
+    along_k = op.flag("transpose_rhs")
+    if along_k and _is_worth_transposing(right.value, sizes[-2]):
+        right, along_k = Source(_with_rows(right.value), right.exprs, right.dynamic), False
+    rhs = _source(right, [n, k] if along_k else [k, n], sizes[:-2])
     return contraction(sizes, dims(rank), "p" * rank + "r", lhs, rhs, op.types[0].element_type)
+
+
+_FEW_ROWS = 4  # with fewer rows of the result every element of the right side is used too rarely
+
+
+def _is_worth_transposing(value: ir.Value, rows: Size) -> bool:
+    """Is `value`, whose rows are the result's columns, computed at run time and read for many rows? Micro-kernels load
+    vectors along the result's columns, and weights are packed for them anyway."""
+    owner = value.owner
+    is_weight = not isinstance(owner, ir.Block) and owner.operation.name == "mlc.weight"
+    return not is_weight and not (isinstance(rows, int) and rows < _FEW_ROWS)
+
+
+def _with_rows(value: ir.Value) -> ir.Value:
+    """`value` with its last two dimensions exchanged, in memory."""
+    rank = value.type.rank
+    sizes = [extent(value, i) for i in (*range(rank - 2), rank - 1, rank - 2)]
+    exprs = [*dims(rank - 2), dim(rank - 1), dim(rank - 2)]
+    return pointwise(sizes, element(value), [Source(value, exprs)], _same)
 
 
 def _source(source: Source, tail: list[ir.AffineExpr], batch: Sequence[Size]) -> Source:

@@ -26,6 +26,22 @@ func.func @elementwise(%x: tensor<?x8xf32>, %b: tensor<8xf32>) -> tensor<?x8xf32
   return %1 : tensor<?x8xf32>
 }
 
+// What is computed at run time and read along the summed dimension is transposed first, unless there are few rows.
+// CHECK-LABEL: func.func @scores
+// CHECK: %[[KT:.*]] = linalg.generic {{.*}} ins(%arg1 : tensor<2x9x8xf32>) outs(%{{.*}} : tensor<2x8x9xf32>)
+// CHECK: linalg.generic {{.*}} ins(%arg0, %[[KT]] : tensor<2x7x8xf32>, tensor<2x8x9xf32>) {{.*}}{mlc.contraction}
+// CHECK-LABEL: func.func @scores_of_a_row
+// CHECK-NOT: tensor<2x8x9xf32>
+// CHECK: return
+func.func @scores(%q: tensor<2x7x8xf32>, %k: tensor<2x9x8xf32>) -> tensor<2x7x9xf32> {
+  %0 = mlc.matmul %q, %k {transpose_rhs} : tensor<2x7x8xf32>, tensor<2x9x8xf32> -> tensor<2x7x9xf32>
+  return %0 : tensor<2x7x9xf32>
+}
+func.func @scores_of_a_row(%q: tensor<2x1x8xf32>, %k: tensor<2x9x8xf32>) -> tensor<2x1x9xf32> {
+  %0 = mlc.matmul %q, %k {transpose_rhs} : tensor<2x1x8xf32>, tensor<2x9x8xf32> -> tensor<2x1x9xf32>
+  return %0 : tensor<2x1x9xf32>
+}
+
 // Transposition and a missing batch dimension are maps; bf16 accumulates in f32.
 // CHECK-LABEL: func.func @matmul
 // CHECK: linalg.fill {{.*}} -> tensor<?x4x16xf32>
@@ -35,7 +51,8 @@ func.func @elementwise(%x: tensor<?x8xf32>, %b: tensor<8xf32>) -> tensor<?x8xf32
 // CHECK: arith.mulf
 // CHECK-NEXT: arith.addf
 // CHECK: arith.truncf
-func.func @matmul(%a: tensor<?x4x8xbf16>, %b: tensor<16x8xbf16>) -> tensor<?x4x16xbf16> {
+func.func @matmul(%a: tensor<?x4x8xbf16>) -> tensor<?x4x16xbf16> {
+  %b = mlc.weight "b" : tensor<16x8xbf16>
   %0 = mlc.matmul %a, %b {transpose_rhs} : tensor<?x4x8xbf16>, tensor<16x8xbf16> -> tensor<?x4x16xbf16>
   return %0 : tensor<?x4x16xbf16>
 }

@@ -134,3 +134,20 @@ func.func @strided(%x: tensor<1x3x?xf32> {mlc.dims = ["", "", "length"]}, %w: te
   %r = mlc.iota [%n] {axis = 0 : i64} : tensor<?xi64>
   return %y, %r : tensor<1x4x?xf32>, tensor<?xi64>
 }
+
+// The extent of a sum of two tensors that broadcast at run time, asked for again: a choice between the arguments' extents.
+// CHECK-LABEL: func.func @broadcast_sum
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<?x4xf32>, %[[Y:[a-z0-9]+]]: tensor<?x4xf32>,
+// CHECK-DAG: %[[A:.*]] = tensor.dim %[[X]]
+// CHECK-DAG: %[[B:.*]] = tensor.dim %[[Y]]
+// CHECK: %[[N:.*]] = arith.select
+// CHECK-NOT: tensor.dim
+// CHECK: mlc.broadcast %{{.*}} [%[[N]], 4]
+func.func @broadcast_sum(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>, %z: tensor<1x4xf32>) -> tensor<?x4xf32> {
+  %c0 = arith.constant 0 : index
+  %s = mlc.binary add %x, %y : tensor<?x4xf32>, tensor<?x4xf32> -> tensor<?x4xf32>
+  %n = tensor.dim %s, %c0 : tensor<?x4xf32>
+  %b = mlc.broadcast %z [%n, 4] : tensor<1x4xf32> -> tensor<?x4xf32>
+  %r = mlc.binary mul %s, %b : tensor<?x4xf32>, tensor<?x4xf32> -> tensor<?x4xf32>
+  return %r : tensor<?x4xf32>
+}
