@@ -125,3 +125,27 @@ func.func @invalid(%x: tensor<3xf32>, %y: tensor<2xf32>) {
   %0 = mlc.prelu %x, %y : tensor<3xf32>, tensor<2xf32> -> tensor<3xf32>
   return
 }
+
+// -----
+
+func.func @invalid(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{'mlc.activation' op attribute 'kind' failed to satisfy constraint: string attribute one of relu,}}
+  %0 = mlc.activation wibble %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @invalid() {
+  // expected-error @+1 {{'mlc.constant' op failed to verify that all of {value, result} have same type}}
+  %0 = "mlc.constant"() {value = dense<1.0> : tensor<5xf32>} : () -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @invalid() {
+  // expected-error @+1 {{'mlc.weight' op result #0 must be statically shaped tensor of any type values, but got 'tensor<?xf32>'}}
+  %0 = mlc.weight "w" : tensor<?xf32>
+  return
+}

@@ -37,3 +37,11 @@ func.func @invalid(%x: tensor<3x4xf32>) {
   %0 = mlc.lp_normalize %x {axis = 2 : i64, p = 2 : i64} : tensor<3x4xf32>
   return
 }
+
+// -----
+
+func.func @invalid(%x: tensor<1x4xf32>) {
+  // expected-error @+1 {{'mlc.lrn' op has a result of type 'tensor<1x5xf32>' where its operands give 'tensor<1x4xf32>'}}
+  %0 = "mlc.lrn"(%x) {size = 3 : i64, alpha = 1.0 : f64, beta = 0.5 : f64, bias = 1.0 : f64} : (tensor<1x4xf32>) -> tensor<1x5xf32>
+  return
+}

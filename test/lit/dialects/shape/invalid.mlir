@@ -133,3 +133,11 @@ func.func @invalid() {
   %0 = mlc.iota [3] {axis = 1 : i64} : tensor<3xi64>
   return
 }
+
+// -----
+
+func.func @invalid(%x: tensor<2x3xf32>) -> tensor<3xi64> {
+  // expected-error @+1 {{'mlc.shape_of' op has a result of type 'tensor<3xi64>' where its operands give 'tensor<2xi64>'}}
+  %0 = "mlc.shape_of"(%x) : (tensor<2x3xf32>) -> tensor<3xi64>
+  return %0 : tensor<3xi64>
+}
