@@ -308,9 +308,12 @@ def _llvm(root: ir.Operation) -> Iterator[str]:
 
 
 def _nvvm(root: ir.Operation) -> Iterator[str]:
-    """The host is that of `tile`; kernels are LLVM dialect with one entry."""
-    yield from _run(_operations(root), _host_of_kernels, _launches(root))
+    """The host is a module of the LLVM dialect, the GPU's kernels too, with one entry; the host's are those of `tile`."""
+    yield from _run(_operations(root), _only({"builtin.module"}, ("llvm.",)))
     for kernel in kernel_modules(root):
+        if _is_for_host(kernel):
+            yield from _tiled(kernel)
+            continue
         inner = _operations(kernel, kernels=True)
         yield from _run(inner, _only({"builtin.module"}, ("llvm.", "nvvm.")))
         entries = [
@@ -318,6 +321,10 @@ def _nvvm(root: ir.Operation) -> Iterator[str]:
         ]
         if len(entries) != 1:
             yield _describe(kernel, f"has {len(entries)} entries")
+
+
+def _is_for_host(kernel: ir.Operation) -> bool:
+    return "mlc.placement" in kernel.attributes and ir.StringAttr(kernel.attributes["mlc.placement"]).value == "host"
 
 
 _PHASES: dict[str, Callable[[ir.Operation], Iterator[str]]] = {

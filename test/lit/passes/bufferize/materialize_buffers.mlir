@@ -52,3 +52,23 @@ func.func @results(%x: memref<?x4xf32>) -> (memref<?x2x2xf32>, memref<?x4xf32>, 
   // CHECK-NOT: :
   return %v, %x, %p : memref<?x2x2xf32>, memref<?x4xf32>, memref<?xi8>
 }
+
+// -----
+
+// On a GPU the arena is its memory; the host's buffers come from its pool, and copies say what they lead across.
+// CHECK-LABEL: func.func @placed(
+func.func @placed(%x: memref<16xf32>) -> (memref<16xf32>, memref<1xi64>) attributes {mlc.placed, mlc.arena = [{bytes = 64 : i64}]} {
+  // CHECK: %[[ARENA:.*]] = mlc.buffer arena {mlc.space = "device", static_offset = 0 : i64} : memref<64xi8>
+  // CHECK: %[[A:.*]] = memref.view %[[ARENA]]
+  %a = memref.alloc() {mlc.place = {offset = 0 : i64, region = 0 : i64, where = "arena"}} : memref<1xi64>
+  // CHECK: %[[Y:.*]] = mlc.buffer output {mlc.space = "device", number = 0 : i64}
+  %y = memref.alloc() {mlc.place = {number = 0 : i64, where = "output"}} : memref<16xf32>
+  mlc.launch @k(%x) outs(%a, %y) {mlc.placement = "device"} : (memref<16xf32>) outs(memref<1xi64>, memref<16xf32>)
+  // CHECK: %[[H:.*]] = mlc.buffer pool : memref<1xi64>
+  %h = memref.alloc() {mlc.place = {where = "pool"}} : memref<1xi64>
+  // CHECK: memref.copy %[[A]], %[[H]] {mlc.transfer = "host"}
+  memref.copy %a, %h {mlc.transfer = "host"} : memref<1xi64> to memref<1xi64>
+  // CHECK: %[[O:.*]] = mlc.buffer output {number = 1 : i64} : memref<1xi64>
+  // CHECK: memref.copy %[[H]], %[[O]] : memref<1xi64>
+  return %y, %h : memref<16xf32>, memref<1xi64>
+}

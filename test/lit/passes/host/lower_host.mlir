@@ -1,4 +1,4 @@
-// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-lower-host)' | FileCheck %s
+// RUN: mlc-opt %s --split-input-file --pass-pipeline='builtin.module(mlc-lower-host)' | FileCheck %s
 
 // Tables: kernels by position, nodes and messages by first use. The arena's size is kept for the metadata.
 // CHECK: module attributes {
@@ -65,5 +65,39 @@ module @mlc_host attributes {mlc.host} {
 module @k0 attributes {mlc.kernel, mlc.schedule = [{template = "loops"}]} {
 }
 module @k1 attributes {mlc.kernel} {
+}
+}
+
+// -----
+
+// On a GPU launches do not wait: the runtime gets the node with the launch, and the number of items.
+// CHECK: llvm.func hidden @mlc_kernel_______k0_items(i64) -> i64
+module {
+module @mlc_host attributes {mlc.host} {
+  // CHECK: func.func @mlc_entry_placed(
+  func.func @placed(%x: memref<?xf32>) {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : memref<?xf32>
+    // CHECK: llvm.call @mlc_rt_gpu_weights
+    %w = mlc.buffer weights {mlc.space = "device", static_offset = 64 : i64} : memref<4xf32>
+    // CHECK: llvm.call @mlc_rt_gpu_pool
+    %a = mlc.buffer pool (%n) {mlc.space = "device"} : memref<?xf32>
+    // CHECK: %[[ITEMS:.*]] = llvm.call @mlc_kernel_______k0_items
+    // CHECK: llvm.call @mlc_rt_gpu_launch(%{{.*}}, %{{.*}}, %{{.*}}, %[[ITEMS]], %{{.*}})
+    mlc.launch @k0(%w) outs(%a) {mlc.placement = "device"} : (memref<4xf32>) outs(memref<?xf32>) loc("node")
+    // CHECK: llvm.call @mlc_rt_pool
+    %h = mlc.buffer pool (%n) : memref<?xf32>
+    // CHECK: llvm.call @mlc_rt_gpu_to_host
+    memref.copy %a, %h {mlc.transfer = "host"} : memref<?xf32> to memref<?xf32>
+    // CHECK: llvm.call @mlc_rt_gpu_to_device
+    memref.copy %h, %a {mlc.transfer = "device"} : memref<?xf32> to memref<?xf32>
+    // CHECK: llvm.call @mlc_rt_gpu_output
+    %o = mlc.buffer output (%n) {mlc.space = "device", number = 0 : i64} : memref<?xf32>
+    // CHECK: llvm.call @mlc_rt_gpu_copy
+    memref.copy %a, %o {mlc.space = "device"} : memref<?xf32> to memref<?xf32>
+    return
+  }
+}
+module @k0 attributes {mlc.kernel} {
 }
 }

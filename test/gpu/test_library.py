@@ -1,0 +1,248 @@
+"""Libraries for GPUs on a machine without one: what they ask of the driver, and what they say when it refuses.
+
+`fake_libcuda.c` takes the driver's place. It runs no kernels, but knows every address and writes down what it was asked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from models.gpu_cases import build, cases
+from onnx import helper, numpy_helper
+
+from mlc.codegen.ptxas import PtxasError, find_ptxas
+
+FAKE = Path(__file__).with_name("fake_libcuda.c")
+
+
+def _has_ptxas() -> bool:
+    try:
+        find_ptxas()
+    except PtxasError:
+        return False
+    return True
+
+
+pytestmark = [
+    pytest.mark.skipif(not _has_ptxas(), reason="ptxas is not installed (`pip install nvidia-cuda-nvcc`)"),
+    pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler"),
+]
+
+RUN = """
+import sys
+import numpy as np
+from mlc.runtime.loader import load
+model = load(sys.argv[1])
+feeds = {}
+for number, info in enumerate(model.inputs):
+    shape = [d if isinstance(d, int) else 7 for d in info.dims]
+    feeds[info.name] = np.arange(np.prod(shape), dtype=info.dtype).reshape(shape)
+for _ in range(2):
+    with model.context() as context:
+        for _ in range(2):
+            context.run(feeds)
+"""
+
+
+@dataclass
+class Outcome:
+    """How a process with the stand-in ended: its exit code, what it said, and what was asked of the driver."""
+
+    code: int
+    said: str
+    log: list[str]
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the stand-in."""
+    folder = tmp_path_factory.mktemp("driver")
+    command = ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", folder / "libcuda.so.1", FAKE]
+    subprocess.run(command, check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def perceptron(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two layers with a dynamic batch, a constant and weights: kernels k0, k1 and k2."""
+    rng = np.random.default_rng(0)
+    arrays = {"w1": rng.standard_normal((32, 64)), "b1": rng.standard_normal(64), "w2": rng.standard_normal((64, 16))}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w1"], ["a"], name="first"),
+        helper.make_node("Add", ["a", "b1"], ["b"], name="bias"),
+        helper.make_node("Relu", ["b"], ["c"], name="relu"),
+        helper.make_node("MatMul", ["c", "w2"], ["d"], name="second"),
+        helper.make_node("Softmax", ["d"], ["y"], name="softmax"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "perceptron",
+        [helper.make_tensor_value_info("x", 1, ["n", 32])],
+        [helper.make_tensor_value_info("y", 1, ["n", 16])],
+        [numpy_helper.from_array(a.astype("f4"), n) for n, a in arrays.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return _compile(model, tmp_path_factory.mktemp("perceptron") / "model.so")
+
+
+def _compile(model: onnx.ModelProto, output: Path) -> Path:
+    from mlc.compilation import Compilation
+    from mlc.driver import make_options
+
+    return Compilation(make_options(target="cuda")).run(model, output)
+
+
+def _run(driver: Path, arguments: Sequence[object], **settings: str) -> Outcome:
+    log = driver / "log"
+    log.unlink(missing_ok=True)
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(driver), "FAKE_CUDA_LOG": str(log), **settings}
+    done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, env=environment)
+    return Outcome(done.returncode, done.stderr, log.read_text().splitlines() if log.exists() else [])
+
+
+def _command(driver: Path, model: Path, **settings: str) -> Outcome:
+    return _run(driver, [sys.executable, "-m", "mlc.cli.run", model], **settings)
+
+
+# --- A run ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_uploads_launches_and_waits_once(driver: Path, perceptron: Path) -> None:
+    outcome = _run(driver, [sys.executable, "-c", RUN, perceptron])
+    assert outcome.code == 0, outcome.said
+    log = outcome.log
+    assert not [line for line in log if line.startswith("BREACH")]
+    assert log[:5] == ["load cubin"] * 3 + ["alloc 12288", "upload 12288"]  # the weights, once
+    assert log.count("upload 12288") == 1 and log.count("upload 256") == 1  # a constant, once
+    first = [line for line in log[5:] if not line.startswith(("alloc", "upload"))][:6]
+    assert first == [
+        "to device 896",
+        "launch k0 1 x 256, 9 words",
+        "launch k1 1 x 256, 8 words",
+        "launch k2 1 x 128, 7 words",
+        "to host 448",
+        "wait",
+    ]
+    assert log.count("wait") == 4
+    second = log[log.index("wait") + 1 :]
+    assert not second[: second.index("wait")][0].startswith("alloc")  # the second run needs no more memory
+    assert log[-1] == "0 blocks, 0 modules, 0 streams and events left"
+
+
+@pytest.mark.slow
+def test_every_case_keeps_the_rules(driver: Path, tmp_path: Path) -> None:
+    for case in cases():
+        library = _compile(build(case), tmp_path / f"{case.name}.so")
+        outcome = _run(driver, [sys.executable, "-c", RUN, library])
+        assert not [line for line in outcome.log if line.startswith("BREACH")], case.name
+        assert outcome.log[-1] == "0 blocks, 0 modules, 0 streams and events left", case.name
+
+
+def test_newer_chips_get_ptx(driver: Path, perceptron: Path) -> None:
+    outcome = _command(driver, perceptron, FAKE_CUDA_CAPABILITY="10.0")
+    assert outcome.code == 0 and outcome.log[:3] == ["load ptx"] * 3
+
+
+def test_a_driver_that_refuses_machine_code_gets_ptx(driver: Path, perceptron: Path) -> None:
+    outcome = _command(driver, perceptron, FAKE_CUDA_FAIL="cuModuleLoadDataEx:0:209")
+    assert outcome.code == 0 and outcome.log[0] == "load ptx"
+
+
+def test_sizes_that_the_host_reads_are_brought_to_it(driver: Path, tmp_path: Path) -> None:
+    """A slice up to the largest element: the GPU finds it, the host waits for it and launches with that size."""
+    nodes = [
+        helper.make_node("ArgMax", ["x"], ["i"], name="largest", axis=0, keepdims=1),
+        helper.make_node("Slice", ["x", "zero", "i"], ["a"], name="slice"),
+        helper.make_node("Exp", ["a"], ["y"], name="exp"),
+    ]
+    inputs = [helper.make_tensor_value_info("x", 1, [500])]
+    zero = numpy_helper.from_array(np.zeros(1, np.int64), "zero")
+    graph = helper.make_graph(nodes, "sizes", inputs, [helper.make_tensor_value_info("y", 1, ["m"])], [zero])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    outcome = _run(driver, [sys.executable, "-c", RUN, _compile(model, tmp_path / "sizes.so")])
+    assert outcome.code == 0, outcome.said
+    assert not [line for line in outcome.log if line.startswith("BREACH")]
+    events = [line.split(" x ")[0] for line in outcome.log if not line.startswith(("alloc", "load"))]
+    found = events.index("to host 8")
+    assert events[found - 1].startswith("launch k0") and events[found + 1] == "wait"
+
+
+# --- What goes wrong --------------------------------------------------------------------------------------------------
+
+
+def test_a_machine_without_a_driver(perceptron: Path, tmp_path: Path) -> None:
+    if shutil.which("nvidia-smi"):
+        pytest.skip("this machine has a driver")
+    outcome = _command(tmp_path, perceptron)
+    assert outcome.code == 1
+    assert "runs on an NVIDIA GPU, but there is no NVIDIA driver: libcuda.so.1" in outcome.said
+    assert len(outcome.said.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"FAKE_CUDA_DEVICES": "0"}, "none can be used here: cuInit: CUDA_ERROR_NO_DEVICE (no CUDA-capable device"),
+        ({"FAKE_CUDA_VERSION": "11040"}, "the NVIDIA driver is too old: it speaks CUDA 11.4, this model needs 12.0"),
+        ({"FAKE_CUDA_CAPABILITY": "8.0"}, "GPU 0 (Fake GPU 0) has compute capability 8.0; this model was compiled for"),
+        ({"MLC_DEVICE": "3"}, "there is no GPU 3: this process sees 1"),
+        ({"FAKE_CUDA_FAIL": "cuModuleLoadDataEx"}, "kernel 'k0' cannot be loaded: cuModuleLoadDataEx: CUDA_ERROR_"),
+        ({"FAKE_CUDA_FAIL": "cuMemAlloc_v2:0:2"}, "the 12288 bytes of weights cannot be brought to GPU 0: cuMemAlloc"),
+        (
+            {"FAKE_CUDA_FAIL": "cuMemAlloc_v2:3:2"},
+            "entry 'forward' needs an arena of 320 bytes on the GPU: CUDA_ERROR_",
+        ),
+        ({"FAKE_CUDA_FAIL": "cuLaunchKernel:1"}, "node 'second' (kernel 'k1'): cuLaunchKernel: CUDA_ERROR_LAUNCH_FAI"),
+        (
+            {"FAKE_CUDA_FAIL": "cuStreamSynchronize"},
+            "between node 'first' (kernel 'k0') and node 'softmax' (kernel 'k2'): cuStreamSynchronize: CUDA_ERROR_",
+        ),
+        (
+            {"FAKE_CUDA_FAIL": "cuStreamSynchronize:1", "MLC_CUDA_SYNC": "1"},
+            "node 'second' (kernel 'k1'): cuStreamSynchronize: CUDA_ERROR_LAUNCH_FAILED",
+        ),
+        ({"FAKE_CUDA_ERROR": "1:1:77"}, "node 'second': index 77 is out of range"),
+    ],
+)
+def test_one_clear_message(driver: Path, perceptron: Path, settings: dict[str, str], message: str) -> None:
+    outcome = _command(driver, perceptron, **settings)
+    assert outcome.code == 1
+    assert message in outcome.said
+    assert len(outcome.said.strip().splitlines()) == 1
+    assert not [line for line in outcome.log if line.startswith("BREACH")]
+    if outcome.log:  # whatever happened, nothing stays behind
+        assert outcome.log[-1] == "0 blocks, 0 modules, 0 streams and events left"
+
+
+# --- The library itself -----------------------------------------------------------------------------------------------
+
+
+def test_the_library_stands_alone(perceptron: Path) -> None:
+    needed = subprocess.run(["readelf", "-d", perceptron], capture_output=True, text=True, check=True).stdout
+    assert [line for line in needed.splitlines() if "NEEDED" in line and "libc.so.6" not in line] == []
+    assert ctypes.CDLL(str(perceptron)).mlc_model_query  # loads without a driver
+
+
+@pytest.mark.slow
+def test_going_on_from_any_phase_gives_the_same_bytes(perceptron: Path, tmp_path: Path) -> None:
+    from mlc.compilation import Compilation
+    from mlc.driver import CUDA_PHASES, make_options
+
+    case = next(c for c in cases() if c.error[0] == 0)
+    model = build(case)
+    whole = Compilation(make_options(target="cuda", verify_each=True)).run(model, tmp_path / "whole.so").read_bytes()
+    for phase in CUDA_PHASES:
+        stage = tmp_path / f"{phase}.mlir"
+        Compilation(make_options(target="cuda", emit=phase)).run(model, stage)
+        again = Compilation(make_options(target="cuda")).run(stage, tmp_path / "again.so").read_bytes()
+        assert again == whole, phase

@@ -1,0 +1,83 @@
+// RUN: mlc-opt %s --split-input-file --pass-pipeline='builtin.module(mlc-assign-placement)' | FileCheck %s
+
+// Data stay on the GPU; a product of sizes that the host has and reads does not.
+// CHECK-LABEL: func.func @sizes(
+func.func @sizes(%x: tensor<?x4xf32>, %shape: tensor<2xi64>) -> (tensor<?x4xf32>, index) {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x4xf32>
+  %e = tensor.empty(%n) : tensor<?x4xf32>
+  // CHECK: mlc.launch @data({{.*}} {mlc.placement = "device"}
+  %y = mlc.launch @data(%x) outs(%e) : (tensor<?x4xf32>) outs(tensor<?x4xf32>) -> tensor<?x4xf32>
+  %f = tensor.empty() : tensor<1xi64>
+  // CHECK: mlc.launch @product({{.*}} {mlc.placement = "host"}
+  %p = mlc.launch @product(%shape) outs(%f) : (tensor<2xi64>) outs(tensor<1xi64>) -> tensor<1xi64>
+  %v = tensor.extract %p[%c0] : tensor<1xi64>
+  %i = arith.index_cast %v : i64 to index
+  return %y, %i : tensor<?x4xf32>, index
+}
+// CHECK: module @data attributes {mlc.kernel, mlc.placement = "device"}
+module @data attributes {mlc.kernel} {
+}
+// CHECK: module @product attributes {mlc.kernel, mlc.placement = "host"}
+module @product attributes {mlc.kernel} {
+}
+
+// -----
+
+// Nobody on the host reads the first; the second's operand is made by the GPU. The kernel is there twice then.
+// CHECK-LABEL: func.func @both(
+func.func @both(%x: tensor<4xf32>, %shape: tensor<2xi64>) -> (tensor<1xi64>, i64, i64) {
+  %c0 = arith.constant 0 : index
+  %a = tensor.empty() : tensor<1xi64>
+  // CHECK: mlc.launch @k({{.*}} {mlc.placement = "device"}
+  %r = mlc.launch @k(%shape) outs(%a) : (tensor<2xi64>) outs(tensor<1xi64>) -> tensor<1xi64>
+  %b = tensor.empty() : tensor<2xi64>
+  // CHECK: mlc.launch @positions({{.*}} {mlc.placement = "device"}
+  %q = mlc.launch @positions(%x) outs(%b) : (tensor<4xf32>) outs(tensor<2xi64>) -> tensor<2xi64>
+  // CHECK: mlc.launch @k({{.*}} {mlc.placement = "device"}
+  %s = mlc.launch @k(%q) outs(%a) : (tensor<2xi64>) outs(tensor<1xi64>) -> tensor<1xi64>
+  %v = tensor.extract %s[%c0] : tensor<1xi64>
+  // CHECK: mlc.launch @k_host({{.*}} {mlc.placement = "host"}
+  %t = mlc.launch @k(%shape) outs(%a) : (tensor<2xi64>) outs(tensor<1xi64>) -> tensor<1xi64>
+  %w = tensor.extract %t[%c0] : tensor<1xi64>
+  return %r, %v, %w : tensor<1xi64>, i64, i64
+}
+// CHECK: module @k_host attributes {mlc.kernel, mlc.placement = "host"}
+// CHECK: func.func @k_host(
+// CHECK: module @k attributes {mlc.kernel, mlc.placement = "device"}
+module @k attributes {mlc.kernel} {
+  func.func @k(%a: tensor<2xi64>, %o: tensor<1xi64>) -> tensor<1xi64> {
+    return %o : tensor<1xi64>
+  }
+}
+module @positions attributes {mlc.kernel} {
+}
+
+// -----
+
+// A counter that the host compares is the host's; what the loop computes is not.
+// CHECK-LABEL: func.func @loop(
+func.func @loop(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %zero = mlc.constant dense<0> : tensor<i64>
+  %limit = arith.constant 5 : i64
+  %r:2 = scf.while (%i = %zero, %a = %x) : (tensor<i64>, tensor<4xf32>) -> (tensor<i64>, tensor<4xf32>) {
+    %v = tensor.extract %i[] : tensor<i64>
+    %go = arith.cmpi slt, %v, %limit : i64
+    scf.condition(%go) %i, %a : tensor<i64>, tensor<4xf32>
+  } do {
+  ^bb0(%i: tensor<i64>, %a: tensor<4xf32>):
+    %e = tensor.empty() : tensor<i64>
+    // CHECK: mlc.launch @next({{.*}} {mlc.placement = "host"}
+    %j = mlc.launch @next(%i) outs(%e) : (tensor<i64>) outs(tensor<i64>) -> tensor<i64>
+    %f = tensor.empty() : tensor<4xf32>
+    // CHECK: mlc.launch @step({{.*}} {mlc.placement = "device"}
+    %b = mlc.launch @step(%a) outs(%f) : (tensor<4xf32>) outs(tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %j, %b : tensor<i64>, tensor<4xf32>
+  // CHECK: } attributes {mlc.placement = ["host", "device", "host", "device"]}
+  }
+  return %r#1 : tensor<4xf32>
+}
+module @next attributes {mlc.kernel} {
+}
+module @step attributes {mlc.kernel} {
+}
