@@ -127,6 +127,7 @@ def load_openvino(job: Job, feeds: Feeds) -> Loaded:
         "INFERENCE_NUM_THREADS": job.threads,
         "NUM_STREAMS": 1,
         "PERFORMANCE_HINT": "LATENCY",
+        "ENABLE_CPU_PINNING": False,  # no other engine is tied to a core, which may be a busy one
         "INFERENCE_PRECISION_HINT": "bf16" if job.precision == "bf16" else "f32",
     }
     model = core.compile_model(core.read_model(job.onnx), "CPU", settings)
