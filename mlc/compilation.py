@@ -297,10 +297,10 @@ class Compilation:
 
         def visit(op: ir.Operation) -> ir.WalkResult:
             texts = any("mlc.str" in str(v.type) for v in [*op.operands, *op.results])
-            if op.name in _NO_TEMPLATE or (texts and op.name.startswith("mlc.")):
-                what = "operations on strings have" if texts else f"{op.name} has"
+            if texts and op.name.startswith("mlc."):
                 hint = "compute it before or after the model (--outputs can cut a model short)"
-                problems.append(Problem(f"{what} no kernel yet", hint, node_name(op.location), op.name))
+                reason = "operations on strings have no kernel yet"
+                problems.append(Problem(reason, hint, node_name(op.location), op.name))
             return ir.WalkResult.ADVANCE
 
         self.module.operation.walk(visit)
@@ -509,9 +509,6 @@ class Compilation:
 def _short(error: PipelineError) -> str:
     """The diagnostics without the notes that print whole operations."""
     return "\n".join(e.split("\n  note: ")[0] for e in error.errors) or str(error)
-
-
-_NO_TEMPLATE = {"mlc.nms", "mlc.unique", "mlc.random"}
 
 
 def _is_torchscript(source: Any) -> bool:

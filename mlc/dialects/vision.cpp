@@ -21,6 +21,22 @@ LogicalResult NmsOp::inferDims(Adaptor adaptor, DimEnv &env) {
   return success();
 }
 
+LogicalResult SuppressOp::inferDims(Adaptor adaptor, DimEnv &env) {
+  if (failed(env.expectRank(adaptor.getBoxes(), 3, "boxes")) ||
+      failed(env.expectRank(adaptor.getCandidates(), 2, "candidates")))
+    return failure();
+  const Dims &boxes = env.shape(adaptor.getBoxes()),
+             &candidates = env.shape(adaptor.getCandidates());
+  std::string shapes = " of boxes " + shapeText(boxes) + " and candidates " +
+                       shapeText(candidates);
+  if (failed(
+          env.expectEqual(boxes[2], env.constant(4), "coordinates" + shapes)) ||
+      failed(env.expectEqual(boxes[0], candidates[0], "groups" + shapes)) ||
+      failed(env.expectEqual(boxes[1], candidates[1], "box counts" + shapes)))
+    return failure();
+  return env.same(adaptor.getCandidates());
+}
+
 LogicalResult ResizeOp::inferDims(Adaptor adaptor, DimEnv &env) {
   const Dims &in = env.shape(adaptor.getInput());
   Dims sizes;

@@ -16,6 +16,21 @@ def Mlc_NmsOp : Mlc_InferOp<"nms"> {
   }];
 }
 
+def Mlc_SuppressOp : Mlc_InferOp<"suppress"> {
+  let summary = "which boxes of each group remain when those that overlap an earlier one are dropped";
+  let description = [{
+    `boxes [groups, n, 4]` are corners (y1, x1, y2, x2), best box first; `candidates [groups, n]` says which count at
+    all. In this order a candidate is kept unless its intersection over union with a box kept before exceeds
+    `threshold`, until `limit` boxes of the group are kept.
+  }];
+  let arguments = (ins Mlc_FloatTensor:$boxes, Mlc_BoolTensor:$candidates, Mlc_FloatTensor:$threshold, Index:$limit);
+  let results = (outs Mlc_BoolTensor:$result);
+  let assemblyFormat = [{
+    $boxes `,` $candidates `,` $threshold `,` $limit attr-dict
+    `:` type($boxes) `,` type($candidates) `,` type($threshold) `->` type($result)
+  }];
+}
+
 def Mlc_ResizeOp : Mlc_InferOp<"resize"> {
   let summary = "resampling to given sizes; `scales` (f32, one a dimension) map coordinates";
   let description = [{

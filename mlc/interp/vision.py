@@ -72,6 +72,22 @@ def nms(
     return np.asarray(rows, np.int64).reshape(-1, 3)
 
 
+@evaluates("mlc.suppress", "boxes candidates threshold limit")
+def suppress(call: Call, boxes: np.ndarray, candidates: np.ndarray, threshold: np.ndarray, limit: int) -> np.ndarray:
+    """Which boxes `[groups, n, 4]` (corners, best first) remain: candidates that overlap none kept before them by more
+    than `threshold`, up to `limit` a group."""
+    del call
+    iou = float(np.asarray(threshold, np.float32).reshape(()))
+    kept = np.zeros(candidates.shape, bool)
+    for group, corners in enumerate(widen(boxes)):
+        chosen: list[int] = []
+        for box in np.flatnonzero(candidates[group]):
+            if len(chosen) < int(limit) and not _overlaps(corners, int(box), chosen, iou):
+                chosen.append(int(box))
+        kept[group, chosen] = True
+    return kept
+
+
 def source_positions(size: int, extent: int, scale: float, coordinate: str) -> np.ndarray:
     """Where each of `size` output coordinates lies in an input dimension of `extent` elements.
 

@@ -44,7 +44,7 @@ def expand(source: KernelSource, schedule: SelectSchedule) -> list[Frame]:
         return [frame.extent(tensor, i) for i in range(tensor.type.rank) if i != axis]
 
     def body(frame: Frame, coords: list[Scalar]) -> None:
-        _Line(frame, tensor, values, positions, axis, coords, largest).run()
+        _Line(frame, tensor, values, positions, axis, coords, largest, "unsigned" in op.attributes).run()
 
     return emit_items(source, items, body)
 
@@ -61,8 +61,10 @@ class _Line:
         axis: int,
         coords: list[Scalar],
         largest: bool,
+        unsigned: bool,
     ) -> None:
         self.frame, self.tensor, self.axis, self.coords, self.largest = frame, tensor, axis, coords, largest
+        self.unsigned = unsigned or tensor.type.element_type == ir.IntegerType.get_signless(1)
         self.values, self.positions = frame.buffers[values], frame.buffers[positions]
         self.extent = frame.extent(tensor, axis)
         self.size = frame.extent(values, axis)
@@ -106,8 +108,9 @@ class _Line:
     def _compare(self, a: ir.Value, b: ir.Value) -> tuple[ir.Value, ir.Value]:
         """(`a` ranks before `b` by value alone, they are equal in rank)."""
         if not isinstance(a.type, ir.FloatType):
-            predicate = arith.CmpIPredicate.sgt if self.largest else arith.CmpIPredicate.slt
-            return arith.cmpi(predicate, a, b), arith.cmpi(arith.CmpIPredicate.eq, a, b)
+            i = arith.CmpIPredicate
+            more, less = (i.ugt, i.ult) if self.unsigned else (i.sgt, i.slt)
+            return arith.cmpi(more if self.largest else less, a, b), arith.cmpi(i.eq, a, b)
         p = arith.CmpFPredicate
         nan_a, nan_b = arith.cmpf(p.UNO, a, a), arith.cmpf(p.UNO, b, b)
         true = self.frame.constants.get(ir.IntegerType.get_signless(1), 1)

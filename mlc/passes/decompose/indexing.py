@@ -1,4 +1,4 @@
-"""`one_hot` and `trilu`: comparisons with coordinates."""
+"""`one_hot` and `trilu`: comparisons with coordinates; `unique`: runs of equal elements after sorting."""
 
 from __future__ import annotations
 
@@ -42,3 +42,43 @@ def trilu(op: OpAdaptor) -> ir.Value:
     distance = b.sub(b.iota([1, columns], 1, b.i64()), b.iota([rows, 1], 0, b.i64()))
     keep = b.compare("ge" if op.flag("upper", True) else "le", distance, index_scalar(k))
     return b.select(keep, x, b.scalar(0, element(x)))
+
+
+@decomposition("mlc.unique")
+def unique(op: OpAdaptor) -> list[ir.Value]:
+    """A stable sort puts equal elements next to each other, the first occurrence in front: runs of them are the
+    distinct values. NaNs count as equal."""
+    x = op.operand(0)
+    flags = {"axis": b.integer(0), "descending": ir.BoolAttr.get(False)}
+    if op.flag("unsigned"):
+        flags["unsigned"] = ir.UnitAttr.get()
+    ordered, order = b.operation("sort", [x], flags)
+    starts = _run_starts(ordered)
+    counted = b.cast(starts, b.i64())
+    [runs] = b.operation("scan", [counted], {"kind": b.text("sum"), "axis": b.integer(0)})
+    group = b.sub(runs, 1)
+    [where] = b.operation("nonzero", [starts])
+    begin = b.reshape(where, [b.size(where, 1)])
+    first = b.gather(order, begin, 0, in_range=True)
+    plain = {"axis": b.integer(0), "reduction": b.text("none")}
+    [inverse] = b.operation("scatter_elements", [group, order, group], plain)
+    distinct = b.size(begin, 0)
+    after = b.slice_(b.concat([begin, b.reshape(b.size_scalar(x, 0, b.i64()), [1])], 0), [1], [distinct])
+    counts = b.sub(after, begin)
+    if not op.flag("sorted", True):
+        first, ranks = b.operation("sort", [first], {"axis": b.integer(0), "descending": ir.BoolAttr.get(False)})
+        counts = b.gather(counts, ranks, 0, in_range=True)
+        [places] = b.operation("sort", [ranks], {"axis": b.integer(0), "descending": ir.BoolAttr.get(False)})[1:]
+        inverse = b.gather(places, inverse, 0, in_range=True)
+    return [b.gather(x, first, 0, in_range=True), first, inverse, counts]
+
+
+def _run_starts(ordered: ir.Value) -> ir.Value:
+    """Where an element of a sorted tensor differs from the one in front of it; the first always does."""
+    position = b.arange(b.size(ordered, 0), b.i64())
+    previous = b.gather(ordered, b.maximum(b.sub(position, 1), 0), 0, in_range=True)
+    differs = b.compare("ne", ordered, previous)
+    if b.is_float(element(ordered)):
+        both = b.binary("and", b.unary("isnan", ordered), b.unary("isnan", previous))
+        differs = b.binary("and", differs, b.unary("not", both))
+    return b.binary("or", b.compare("eq", position, 0), differs)

@@ -1,8 +1,9 @@
-"""`resize`: one dimension after the other, as gathers at computed coordinates."""
+"""`resize`: one dimension after the other, as gathers at computed coordinates; `nms`: sorting, and `suppress`."""
 
 from __future__ import annotations
 
 from mlir import ir
+from mlir.dialects import arith
 
 from mlc.passes.adaptor import DYNAMIC, OpAdaptor, Size, defining_op, element
 from mlc.passes.decompose import build as b
@@ -179,3 +180,45 @@ def _cubic(ratio: ir.Value, a: float) -> list[ir.Value]:
 
     one, two = b.like(ratio, 1), b.like(ratio, 2)
     return [outer(b.add(ratio, 1)), middle(ratio), middle(b.sub(one, ratio)), outer(b.sub(two, ratio))]
+
+
+@decomposition("mlc.nms")
+def nms(op: OpAdaptor) -> ir.Value:
+    """Boxes sorted by score for each batch and class, `suppress` on each such group, and the coordinates of what it
+    keeps. Computes in `f32`."""
+    boxes, scores, limit, overlap, least = op.operands
+    boxes, scores, overlap, least = (b.cast(x, b.f32()) for x in (boxes, scores, overlap, least))
+    batches, classes, count = b.sizes(scores)
+    ordered, order = b.operation("sort", [scores], {"axis": b.integer(2), "descending": ir.BoolAttr.get(True)})
+    corners = _corners(boxes, op.flag("center_point_box", False))
+    wide = b.broadcast(b.expand_dims(corners, [1]), [batches, classes, count, 4])
+    at = b.broadcast(b.expand_dims(order, [3]), [batches, classes, count, 4])
+    [best] = b.operation("gather_elements", [wide, at], {"axis": b.integer(2)})
+    grouped = _product(batches, classes)
+    candidates = b.reshape(b.compare("gt", ordered, least), [grouped, count])
+    best = b.reshape(best, [grouped, count, 4])
+    [kept] = b.operation("suppress", [best, candidates, overlap, limit])
+    [where] = b.operation("nonzero", [b.reshape(kept, [batches, classes, count])])
+    where = b.transpose(where, [1, 0])
+    [box] = b.operation("gather_nd", [order, where], {"batch_dims": b.integer(0)})
+    found = b.size(where, 0)
+    return b.concat([b.slice_(where, [0, 0], [found, 2]), b.expand_dims(box, [1])], 1)
+
+
+def _corners(boxes: ir.Value, center_point: bool) -> ir.Value:
+    """Boxes `[batch, n, 4]` as (y1, x1, y2, x2) with the lower corner first."""
+    parts = [b.slice_dim(boxes, 2, i, 1) for i in range(4)]
+    if center_point:
+        x, y, width, height = parts[0], parts[1], b.mul(parts[2], 0.5), b.mul(parts[3], 0.5)
+        parts = [b.sub(y, height), b.sub(x, width), b.add(y, height), b.add(x, width)]
+    else:
+        y1, x1, y2, x2 = parts
+        parts = [b.minimum(y1, y2), b.minimum(x1, x2), b.maximum(y1, y2), b.maximum(x1, x2)]
+    return b.concat(parts, 2)
+
+
+def _product(left: Size, right: Size) -> Size:
+    """The product of two extents."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left * right
+    return arith.muli(b.index(left), b.index(right))

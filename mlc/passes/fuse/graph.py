@@ -12,8 +12,8 @@ from mlc.kernels.common.evaluate import is_reduction, operand_map
 from mlc.kernels.common.frame import defining_op
 
 OPAQUE = {
-    "mlc.sort", "mlc.topk", "mlc.scan", "mlc.nonzero", "mlc.unique", "mlc.nms", "mlc.scatter_elements",
-    "mlc.scatter_nd", "mlc.random",
+    "mlc.sort", "mlc.topk", "mlc.scan", "mlc.nonzero", "mlc.suppress", "mlc.scatter_elements",
+    "mlc.scatter_nd",
 }  # fmt: skip
 """Roots that stay whole operations until their template expands them (docs/ir.md §4)."""
 

@@ -17,7 +17,7 @@ from typing import Any
 from mlir import ir
 
 from mlc.kernels.common.frame import Frame, KernelSource, kernel_source
-from mlc.kernels.cpu import contraction, dot_product, loops, nonzero, scan, scatter, select, transpose
+from mlc.kernels.cpu import contraction, dot_product, loops, nonzero, scan, scatter, select, suppress, transpose
 from mlc.passes.base import Pass
 from mlc.passes.schedule.assign_schedules import read_schedule
 
@@ -32,6 +32,7 @@ TEMPLATES: dict[str, Template] = {
     "scatter_elements": (scatter.ScatterSchedule, scatter.expand),
     "scatter_nd": (scatter.ScatterSchedule, scatter.expand),
     "sort": (select.SelectSchedule, select.expand),
+    "suppress": (suppress.SuppressSchedule, suppress.expand),
     "topk": (select.SelectSchedule, select.expand),
     "transpose": (transpose.TransposeSchedule, transpose.expand),
 }

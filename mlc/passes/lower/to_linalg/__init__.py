@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     Rule = Callable[[Lowering], "ir.Value | Sequence[ir.Value]"]
 
-FAMILIES = ("elementwise", "reduction", "linalg", "conv", "pool", "shape", "indexing")
+FAMILIES = ("elementwise", "reduction", "linalg", "conv", "pool", "shape", "indexing", "random")
 
 OPAQUE = frozenset(
     f"mlc.{name}"
     for name in (
-        *("constant", "weight", "scan", "sort", "topk", "nonzero", "unique", "nms", "scatter_elements", "scatter_nd"),
-        *("random", "extern", "check", "sequence_make", "sequence_at", "sequence_insert", "sequence_erase"),
+        *("constant", "weight", "scan", "sort", "topk", "nonzero", "suppress", "scatter_elements", "scatter_nd"),
+        *("extern", "check", "sequence_make", "sequence_at", "sequence_insert", "sequence_erase"),
         *("sequence_length", "optional_some", "optional_none", "optional_has", "optional_get"),
     )
 )
