@@ -18,6 +18,9 @@ Extent = int | None  # None: known at run time only
 
 ITEMS_WANTED = 64  # work items that keep a pool busy without making each too small
 BLOCK = 4096  # elements of a vector loop per work item
+COPIED_STEPS = (128, 1024)  # lines of a panel that is copied: enough to hurt, few enough for the stack
+COPIED_ROWS = 160  # rows of a work item that pay for the copy
+FAR_APART = 256  # elements between two lines from which on they are copied
 TRANSPOSE_BLOCK = 64  # lines of the results that a transposition writes side by side
 
 
@@ -216,7 +219,31 @@ def _contraction(
     if packed:
         schedule["packed_operand"] = operand
         schedule["panel"] = panel
+    elif _is_worth_copying(root, operand, order[axis], shape, schedule):
+        schedule |= {"template": "panel_copy", "vector_operand": operand}
     return as_dot_product(root, operand, schedule, unit.bf16_dot) or schedule
+
+
+def _is_worth_copying(
+    root: ir.Operation, operand: int, columns: int, shape: Sequence[Extent], schedule: dict[str, int | str]
+) -> bool:
+    """Do the lines of a run-time operand lie far apart, and are they read often enough by every work item?"""
+    exprs = list(operand_map(root, operand).results)
+    plain = [e.position for e in exprs if isinstance(e, ir.AffineDimExpr)]
+    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
+    steps = [root.operands[operand].type.shape[plain.index(d)] for d in plain if kinds[d]]
+    if len(plain) != len(exprs) or len(steps) != 1 or sum(kinds) != 1 or not _is_f32(root):
+        return False
+    first, last = int(schedule["row_first"]), int(schedule["row_last"])
+    rows = _known(shape[first : last + 1]) if first >= 0 else 1
+    reach = _known([_shape(root.operands[operand].type)[plain.index(columns)]])
+    if rows is None or reach is None or not COPIED_STEPS[0] <= steps[0] <= COPIED_STEPS[1]:
+        return False
+    return reach >= FAR_APART and min(rows, int(schedule["rows"]) * int(schedule["block"])) >= COPIED_ROWS
+
+
+def _is_f32(root: ir.Operation) -> bool:
+    return all(isinstance(v.type.element_type, ir.F32Type) for v in root.operands)
 
 
 def _row_size(shape: Sequence[Extent], axis: int) -> int:

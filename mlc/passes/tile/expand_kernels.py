@@ -17,7 +17,18 @@ from typing import Any
 from mlir import ir
 
 from mlc.kernels.common.frame import Frame, KernelSource, kernel_source
-from mlc.kernels.cpu import contraction, dot_product, loops, nonzero, scan, scatter, select, suppress, transpose
+from mlc.kernels.cpu import (
+    contraction,
+    dot_product,
+    loops,
+    nonzero,
+    panel_copy,
+    scan,
+    scatter,
+    select,
+    suppress,
+    transpose,
+)
 from mlc.passes.base import Pass
 from mlc.passes.schedule.assign_schedules import read_schedule
 
@@ -27,6 +38,7 @@ TEMPLATES: dict[str, Template] = {
     "loops": (loops.LoopSchedule, loops.expand),
     "contraction": (contraction.ContractionSchedule, contraction.expand),
     "dot_product": (dot_product.DotProductSchedule, dot_product.expand),
+    "panel_copy": (panel_copy.PanelCopySchedule, panel_copy.expand),
     "nonzero": (nonzero.NonzeroSchedule, nonzero.expand),
     "scan": (scan.ScanSchedule, scan.expand),
     "scatter_elements": (scatter.ScatterSchedule, scatter.expand),

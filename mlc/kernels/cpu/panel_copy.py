@@ -1,0 +1,99 @@
+"""Register-tiled matrix products whose right side is known at run time only.
+
+The tiles, loops and epilogues of `contraction`. A weight is stored as panels; here every work item first copies its
+panel of the operand that holds the vector dimension, `[K][panel]`, to its stack: lines that were a whole row of the
+matrix apart (and, in matrices whose rows are a power of two long, fall into few sets of the cache) become adjacent.
+What is fused into that operand is computed once per item on the way. (Goto and van de Geijn, "Anatomy of
+High-Performance Matrix Multiplication", 2008, section 4: packing of B.)
+
+Schedule parameters: those of `contraction`; `vector_operand`: the input with the vector dimension. The reduction has
+one dimension of known extent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import memref, vector
+
+from mlc.kernels.common.evaluate import Evaluator, operand_map
+from mlc.kernels.common.frame import Frame, KernelSource, for_loop
+from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, Tile, emit_grid
+
+_ALIGNMENT = 64  # bytes: lines of the cache
+
+
+@dataclass(frozen=True)
+class PanelCopySchedule(ContractionSchedule):
+    """Parameters of the template; see the module's description."""
+
+    vector_operand: int
+
+
+def expand(source: KernelSource, schedule: PanelCopySchedule) -> list[Frame]:
+    """The memref function and the grid function of `source`."""
+    return [_PanelCopy(source, schedule).emit(), emit_grid(source, schedule)]
+
+
+class _PanelCopy(Contraction):
+    s: PanelCopySchedule
+
+    def __init__(self, source: KernelSource, schedule: PanelCopySchedule) -> None:
+        super().__init__(source, schedule)
+        moving = [(d, e) for d, e in self.reductions if e != 1]
+        if len(moving) != 1 or not isinstance(moving[0][1], int):
+            raise ValueError(f"kernel {self.frame.name}: a panel is copied along one dimension of known extent")
+        self.dim, self.extent = moving[0]
+        self.element = self.root.operands[schedule.vector_operand].type.element_type
+        type_ = ir.MemRefType.get([self.extent * schedule.panel], self.element)
+        with self.frame.prologue():
+            self.panel = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
+
+    def _rows(self, point: list[Idx], columns: list[Idx], mask: ir.Value | None, block: Scalar) -> None:
+        self._copy(point, columns, mask)
+        super()._rows(point, columns, mask, block)
+
+    def _copy(self, point: list[Idx], columns: list[Idx], mask: ir.Value | None) -> None:
+        """The panel of `columns`, a line for every step of the reduction; masked lanes hold anything."""
+        operand = self.s.vector_operand
+
+        def line(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            for j, column in enumerate(columns):
+                at = list(point)
+                at[self.s.vector_dim] = column
+                dims = [Idx(0)] * self.rank
+                for axis, dim in enumerate(self.order):
+                    dims[dim] = at[axis]
+                dims[self.dim] = Idx(variable, level=2)
+                ev = Evaluator(self.frame, self.s.lanes, mask if j == len(columns) - 1 else None)
+                coords = [ev.idx.affine(e, dims) for e in operand_map(self.root, operand).results]
+                value = ev.splat(ev.tensor(self.root.operands[operand], coords))
+                vector.StoreOp(value, self.panel, [self._place(variable, j)], alignment=_ALIGNMENT)
+            return []
+
+        for_loop(self.frame, 0, self.extent, 1, [], line)
+
+    def _place(self, step: Scalar, vector_number: int) -> ir.Value:
+        """Where vector `vector_number` of a line is."""
+        math = self.frame.math
+        return self.frame.constants.index(math.add(math.mul(step, self.s.panel), vector_number * self.s.lanes))
+
+    def _operand(
+        self,
+        ev: Evaluator,
+        tile: Tile,
+        i: int,
+        name: tuple[int, int],
+        dims: list[Idx],
+        loaded: dict[tuple[int, int, int], ir.Value],
+    ) -> ir.Value:
+        if i != self.s.vector_operand:
+            return super()._operand(ev, tile, i, name, dims, loaded)
+        key = (i, -1, name[1])
+        if key not in loaded:
+            type_ = ir.VectorType.get([self.s.lanes], self.element)
+            place = [self._place(dims[self.dim].base, name[1])]
+            loaded[key] = vector.LoadOp(type_, self.panel, place, alignment=_ALIGNMENT).result
+        return loaded[key]

@@ -1,0 +1,36 @@
+"""Matrix products of run-time operands whose panels are copied: tails in every dimension, batches, fused operands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_templates import check, draw
+
+
+@pytest.mark.parametrize("m, n, k", [(512, 512, 256), (403, 333, 131), (192, 1000, 128), (300, 256, 1024)])
+def test_products(tmp_path: Path, m: int, n: int, k: int) -> None:
+    a, b, o = f"tensor<{m}x{k}xf32>", f"tensor<{k}x{n}xf32>", f"tensor<{m}x{n}xf32>"
+    body = f"""
+      %r = mlc.matmul %a0, %a1 : {a}, {b} -> {o}
+      %e = mlc.unary neg %r : {o}
+      return %e : {o}"""
+    check(tmp_path, body, [a, b], [o], [(draw((m, k)), draw((k, n), seed=1))], 2e-5)
+
+
+@pytest.mark.parametrize("batch", ["3", "?"])
+def test_batches_with_a_broadcast_right_side(tmp_path: Path, batch: str) -> None:
+    a, b, o = f"tensor<{batch}x200x128xf32>", "tensor<128x300xf32>", f"tensor<{batch}x200x300xf32>"
+    body = f"%r = mlc.matmul %a0, %a1 : {a}, {b} -> {o}\nreturn %r : {o}"
+    check(tmp_path, body, [a, b], [o], [(draw((n, 200, 128)), draw((128, 300), seed=1)) for n in (3,)], 2e-5)
+
+
+def test_result_does_not_depend_on_the_number_of_threads(tmp_path: Path) -> None:
+    from mlc.runtime import load
+
+    a, b, o = "tensor<512x256xf32>", "tensor<256x512xf32>", "tensor<512x512xf32>"
+    body = f"%r = mlc.matmul %a0, %a1 : {a}, {b} -> {o}\nreturn %r : {o}"
+    inputs = (draw((512, 256)), draw((256, 512), seed=1))
+    check(tmp_path, body, [a, b], [o], [inputs], 2e-5)
+    results = {load(tmp_path / "kernel.so", threads=n)(*inputs)[0].tobytes() for n in (1, 2, 3)}
+    assert len(results) == 1
