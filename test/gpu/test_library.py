@@ -68,7 +68,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the stand-in."""
     folder = tmp_path_factory.mktemp("driver")
     command = ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", folder / "libcuda.so.1", FAKE]
-    subprocess.run(command, check=True)
+    subprocess.run([str(word) for word in command], check=True)
     return folder
 
 

@@ -6,8 +6,9 @@
      module @k0 attributes {mlc.kernel, mlc.placement = "host"} …
 ```
 The GPU runs everything but arithmetic on a few integers that the host needs to go on (sizes, conditions, counters) and
-whose operands it already has: a round trip through the GPU would cost two transfers and a wait. A kernel that is
-launched on both gets a copy for the host, `@k0_host`.
+whose operands it already has: a round trip through the GPU would cost two transfers and a wait. And but for long
+sequential work (sorting, scanning, scattering, collecting), for which the GPU's templates have a thread or a few. A
+kernel that is launched on both gets a copy for the host, `@k0_host`.
 
 What branches and loops of the host hand on is placed by the same rule: `mlc.placement` of `scf` operations is the list
 of the places of their results.
@@ -32,6 +33,8 @@ VIEWS = (
 LOOPS = ("scf.for", "scf.while")
 BRANCHES = ("scf.if", "scf.index_switch")
 FEW = 64  # elements that are arithmetic on shapes rather than data
+LONG = 4096  # elements that one thread of a GPU would take longer for than the transfers and the host
+MANY = 256  # threads that make up for being slow
 
 
 class AssignPlacement(Pass):
@@ -39,9 +42,10 @@ class AssignPlacement(Pass):
 
     def run(self, root: ir.OpView) -> None:
         module = root.operation
+        sequential = _sequential_kernels(module)
         for view in list(module.regions[0].blocks[0].operations):
             if view.operation.name == "func.func":
-                _FunctionPlacement(view.operation).run()
+                _FunctionPlacement(view.operation, sequential).run()
         _split_kernels(module)
 
 
@@ -84,7 +88,8 @@ def nested(block: ir.Block) -> Iterator[ir.Operation]:
 class _FunctionPlacement:
     """The decisions for one host function."""
 
-    def __init__(self, function: ir.Operation) -> None:
+    def __init__(self, function: ir.Operation, sequential: set[str]) -> None:
+        self._sequential = sequential
         self._entry = function.regions[0].blocks[0]
         self._available: dict[ir.Value, bool] = {}
         self._needed: dict[ir.Value, bool] = {}
@@ -94,6 +99,7 @@ class _FunctionPlacement:
             if op.name == "mlc.launch":
                 host = all(self._on_host(v) for v in op.operands if is_tensor(v)) and len(op.results) > 0
                 host = host and all(_few_integers(v) for v in op.results) and any(map(self._wanted, op.results))
+                host = host or ir.FlatSymbolRefAttr(op.attributes["kernel"]).value in self._sequential
                 op.attributes["mlc.placement"] = ir.StringAttr.get(HOST if host else DEVICE)
             elif op.name in (*BRANCHES, *LOOPS):
                 places = [HOST if self._is_host(group) else DEVICE for group in placed(op)]
@@ -168,6 +174,42 @@ class _FunctionPlacement:
         return self._wanted(parent.results[number])
 
 
+def _sequential_kernels(module: ir.Operation) -> set[str]:
+    """The kernels whose items are too long for a thread of a GPU and too few to make up for it."""
+    found = set()
+    for view in module.regions[0].blocks[0].operations:
+        kernel = view.operation
+        if "mlc.kernel" in kernel.attributes and any(map(_is_long, nested(kernel.regions[0].blocks[0]))):
+            found.add(ir.StringAttr(kernel.attributes["sym_name"]).value)
+    return found
+
+
+def _is_long(op: ir.Operation) -> bool:
+    if op.name == "mlc.nonzero":  # one item; of a size that nobody knows, better the host
+        count = _elements(op.operands[0].type)
+        return count is None or count >= LONG
+    if op.name in ("mlc.scatter_elements", "mlc.scatter_nd"):
+        count = _elements(op.operands[2].type)
+        return count is not None and count >= LONG
+    if op.name in ("mlc.sort", "mlc.topk", "mlc.scan"):
+        type_, axis = op.operands[0].type, ir.IntegerAttr(op.attributes["axis"]).value
+        count = _elements(type_)
+        if count is None or type_.get_dim_size(axis) < LONG:
+            return False
+        return count // type_.get_dim_size(axis) < MANY
+    return False
+
+
+def _elements(type_: ir.RankedTensorType) -> int | None:
+    """How many elements a tensor has, if its type says so."""
+    count = 1
+    for i in range(type_.rank):
+        if type_.is_dynamic_dim(i):
+            return None
+        count *= type_.get_dim_size(i)
+    return count
+
+
 def placed(op: ir.Operation) -> list[list[ir.Value]]:
     """What the places in `mlc.placement` of a branch or loop are about: for every place the values that share it.
 
@@ -186,12 +228,8 @@ def placed(op: ir.Operation) -> list[list[ir.Value]]:
 def _few(value: ir.Value) -> bool:
     if not is_tensor(value):
         return True
-    if any(value.type.is_dynamic_dim(i) for i in range(value.type.rank)):
-        return False
-    count = 1
-    for extent in value.type.shape:
-        count *= extent
-    return count <= FEW
+    count = _elements(value.type)
+    return count is not None and count <= FEW
 
 
 def _few_integers(value: ir.Value) -> bool:

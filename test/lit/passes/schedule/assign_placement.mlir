@@ -81,3 +81,29 @@ module @next attributes {mlc.kernel} {
 }
 module @step attributes {mlc.kernel} {
 }
+
+// -----
+
+// One thread of a GPU would go through all of the elements.
+// CHECK-LABEL: func.func @sequential(
+func.func @sequential(%x: tensor<8x5000xf32>, %y: tensor<300x5000xf32>) -> (tensor<8x5000xf32>, tensor<300x5000xf32>) {
+  %a = tensor.empty() : tensor<8x5000xf32>
+  %b = tensor.empty() : tensor<300x5000xf32>
+  // CHECK: mlc.launch @few({{.*}} {mlc.placement = "host"}
+  %r = mlc.launch @few(%x) outs(%a) : (tensor<8x5000xf32>) outs(tensor<8x5000xf32>) -> tensor<8x5000xf32>
+  // CHECK: mlc.launch @many({{.*}} {mlc.placement = "device"}
+  %s = mlc.launch @many(%y) outs(%b) : (tensor<300x5000xf32>) outs(tensor<300x5000xf32>) -> tensor<300x5000xf32>
+  return %r, %s : tensor<8x5000xf32>, tensor<300x5000xf32>
+}
+module @few attributes {mlc.kernel} {
+  func.func @few(%x: tensor<8x5000xf32>, %o: tensor<8x5000xf32>) -> tensor<8x5000xf32> {
+    %r = mlc.scan sum %x {axis = 1 : i64, exclusive = false, reverse = false} : tensor<8x5000xf32>
+    return %r : tensor<8x5000xf32>
+  }
+}
+module @many attributes {mlc.kernel} {
+  func.func @many(%x: tensor<300x5000xf32>, %o: tensor<300x5000xf32>) -> tensor<300x5000xf32> {
+    %r = mlc.scan sum %x {axis = 1 : i64, exclusive = false, reverse = false} : tensor<300x5000xf32>
+    return %r : tensor<300x5000xf32>
+  }
+}
