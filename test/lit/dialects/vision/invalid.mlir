@@ -29,3 +29,11 @@ func.func @invalid(%x: tensor<3x4xf32>, %s: tensor<2xf32>) {
   %0 = mlc.resize linear %x, %s [6, 4] {coordinate = "corner"} : tensor<3x4xf32>, tensor<2xf32> -> tensor<6x4xf32>
   return
 }
+
+// -----
+
+func.func @invalid(%b: tensor<2x6x4xf32>, %c: tensor<2x5xi1>, %t: tensor<f32>, %n: index) {
+  // expected-error @+1 {{'mlc.suppress' op box counts of boxes 2x6x4 and candidates 2x5 differ: 6 and 5}}
+  %0 = mlc.suppress %b, %c, %t, %n : tensor<2x6x4xf32>, tensor<2x5xi1>, tensor<f32> -> tensor<2x5xi1>
+  return
+}
