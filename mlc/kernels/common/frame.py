@@ -17,8 +17,8 @@ from mlc.kernels.common.index import Constants, IndexMath, Scalar
 
 
 def storage_type(element: ir.Type) -> ir.Type:
-    """The type of an element in memory: a bool takes one byte."""
-    if isinstance(element, ir.IntegerType) and element.width == 1:
+    """The type of an element in memory: what is narrower than a byte takes one."""
+    if isinstance(element, (ir.IntegerType, ir.FloatType)) and element.width < 8:
         return ir.IntegerType.get_signless(8)
     return element
 

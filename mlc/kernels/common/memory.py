@@ -93,19 +93,31 @@ def _zeros(frame: Frame, type_: ir.VectorType) -> ir.Value:
 
 
 def from_memory(frame: Frame, value: ir.Value, element: ir.Type) -> ir.Value:
-    """A bool is a byte in memory and `i1` in registers."""
+    """What is narrower than a byte is a byte in memory, of which only the low bits count; a bool is any other than 0."""
     if storage_type(element) == element:
         return value
     type_ = value.type
+    if not _is_bool(element):
+        narrow = arith.trunci(_shaped(type_, ir.IntegerType.get_signless(element.width)), value)
+        return arith.bitcast(_shaped(type_, element), narrow) if isinstance(element, ir.FloatType) else narrow
     if isinstance(type_, ir.VectorType):
         return arith.cmpi(arith.CmpIPredicate.ne, value, _zeros(frame, type_))
     return arith.cmpi(arith.CmpIPredicate.ne, value, frame.constants.get(type_, 0))
+
+
+def _is_bool(element: ir.Type) -> bool:
+    return isinstance(element, ir.IntegerType) and element.width == 1
+
+
+def _shaped(like: ir.Type, element: ir.Type) -> ir.Type:
+    """`element`, in a vector where `like` is one."""
+    return ir.VectorType.get(like.shape, element) if isinstance(like, ir.VectorType) else element
 
 
 def _to_memory(value: ir.Value, element: ir.Type) -> ir.Value:
     memory_type = storage_type(element)
     if memory_type == element:
         return value
-    if isinstance(value.type, ir.VectorType):
-        memory_type = ir.VectorType.get(value.type.shape, memory_type)
-    return arith.extui(memory_type, value)
+    if isinstance(element, ir.FloatType):
+        value = arith.bitcast(_shaped(value.type, ir.IntegerType.get_signless(element.width)), value)
+    return arith.extui(_shaped(value.type, memory_type), value)

@@ -46,16 +46,16 @@ def widen(value: ir.Value) -> ir.Value:
     to = compute_type(value.type)
     if to == value.type:
         return value
-    form = small_floats.format_of(value.type)
-    return arith.extf(to, value) if form is None else small_floats.decode(value, form)
+    decoded = small_floats.widened(value)
+    return arith.extf(to, value) if decoded is None else decoded
 
 
 def narrow(value: ir.Value, type_: ir.Type, saturate: bool = False) -> ir.Value:
     """The inverse of `widen`; `saturate` is for formats of eight bits."""
     if value.type == type_:
         return value
-    form = small_floats.format_of(type_)
-    return arith.truncf(type_, value) if form is None else small_floats.encode(value, type_, form, saturate)
+    encoded = small_floats.narrowed(value, type_, saturate)
+    return arith.truncf(type_, value) if encoded is None else encoded
 
 
 def int_range(type_: ir.IntegerType, unsigned: bool) -> tuple[int, int]:

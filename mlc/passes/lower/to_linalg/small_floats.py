@@ -43,9 +43,8 @@ FORMATS: dict[str, Format] = {
 }
 
 
-def format_of(type_: ir.Type) -> Format | None:
-    """The format of a small float type, None for other types."""
-    return FORMATS.get(str(type_))
+EXPONENT = "f8E8M0FNU"
+"""The format of scales: an exponent and nothing else."""
 
 
 def _i32(value: int) -> ir.Value:
@@ -63,8 +62,56 @@ def _is(a: ir.Value, b: ir.Value) -> ir.Value:
     return arith.cmpi(arith.CmpIPredicate.eq, a, b)
 
 
-def decode(value: ir.Value, form: Format) -> ir.Value:
-    """A small float as `f32`, exactly."""
+def widened(value: ir.Value) -> ir.Value | None:
+    """A small float as `f32`, exactly; None for a value of another type."""
+    if str(value.type) == EXPONENT:
+        return _decode_exponent(value)
+    form = FORMATS.get(str(value.type))
+    return None if form is None else _decode(value, form)
+
+
+def narrowed(value: ir.Value, type_: ir.Type, saturate: bool) -> ir.Value | None:
+    """An `f32` as a small float; None for another type.
+
+    Rounds half to even, to a power of two always up (ONNX's default). Too large a value becomes the largest number with
+    `saturate`, else infinity, or NaN in a format without one; in a format without either, the largest number.
+    """
+    if str(type_) == EXPONENT:
+        return _encode_exponent(value, type_, saturate)
+    form = FORMATS.get(str(type_))
+    return None if form is None else _encode(value, type_, form, saturate)
+
+
+def _decode_exponent(value: ir.Value) -> ir.Value:
+    """A power of two: the exponent's bits are those of `f32`, but 0 stands for 2^-127 and 255 for NaN."""
+    i32, f32 = ir.IntegerType.get_signless(32), ir.F32Type.get()
+    code = arith.extui(i32, arith.bitcast(ir.IntegerType.get_signless(8), value))
+    moved = arith.bitcast(f32, arith.shli(code, _i32(23)))
+    number = arith.select(_is(code, _i32(0)), _f32(2.0**-127), moved)
+    return arith.select(_is(code, _i32(255)), _f32(float("nan")), number)
+
+
+def _encode_exponent(value: ir.Value, type_: ir.Type, saturate: bool) -> ir.Value:
+    """The next power of two that is not less. Without `saturate` what lies outside of 2^-127 to 2^127 is NaN, as negative
+    numbers always are."""
+    i32, unsigned = ir.IntegerType.get_signless(32), arith.CmpIPredicate.ugt
+    bits = arith.bitcast(i32, value)
+    code = arith.shrui(arith.addi(bits, _i32(0x7FFFFF)), _i32(23))
+    # Of the numbers below 2^-126 the upper half rounds up to it, the lower half to 2^-127.
+    upper = arith.extui(i32, arith.cmpi(unsigned, bits, _i32(0x400000)))
+    code = arith.select(arith.cmpi(unsigned, bits, _i32(0x7FFFFF)), code, upper)
+    code = arith.minui(code, _i32(254 if saturate else 255))
+    if not saturate:
+        small = arith.cmpi(arith.CmpIPredicate.ult, bits, _i32(0x400000))
+        code = arith.select(small, _i32(255), code)
+    is_nan = arith.cmpi(unsigned, bits, _i32(0x7F800000))  # or negative
+    is_zero = _is(arith.andi(bits, _i32(0x7FFFFFFF)), _i32(0))
+    code = arith.select(is_nan, _i32(255), code)
+    code = arith.select(is_zero, _i32(0 if saturate else 255), code)
+    return arith.bitcast(type_, arith.trunci(ir.IntegerType.get_signless(8), code))
+
+
+def _decode(value: ir.Value, form: Format) -> ir.Value:
     bits, i32, f32 = ir.IntegerType.get_signless(form.width), ir.IntegerType.get_signless(32), ir.F32Type.get()
     code = arith.extui(i32, arith.bitcast(bits, value))
     magnitude = arith.andi(code, _i32(form.sign - 1))
@@ -84,9 +131,7 @@ def decode(value: ir.Value, form: Format) -> ir.Value:
     return arith.select(negative, arith.negf(number), number)
 
 
-def encode(value: ir.Value, type_: ir.Type, form: Format, saturate: bool) -> ir.Value:
-    """An `f32` rounded to a small float. Too large a value becomes the largest number with `saturate`, else infinity,
-    or NaN in a format without one; in a format without either, it and NaN become the largest number."""
+def _encode(value: ir.Value, type_: ir.Type, form: Format, saturate: bool) -> ir.Value:
     i32 = ir.IntegerType.get_signless(32)
     bits = arith.bitcast(i32, value)
     magnitude = arith.andi(bits, _i32(0x7FFFFFFF))
@@ -100,9 +145,11 @@ def encode(value: ir.Value, type_: ir.Type, form: Format, saturate: bool) -> ir.
     if not form.negative_zero:
         # The code of -0 is the NaN.
         signed = arith.select(_is(code, _i32(0)), code, signed)
+    is_nan = arith.cmpi(arith.CmpIPredicate.ugt, magnitude, _i32(0x7F800000))
     if form.nan is not None:
-        is_nan = arith.cmpi(arith.CmpIPredicate.ugt, magnitude, _i32(0x7F800000))
         signed = arith.select(is_nan, arith.ori(_i32(form.nan), sign), signed)
+    else:  # the reference makes it a zero of the other sign
+        signed = arith.select(is_nan, arith.xori(sign, _i32(form.sign)), signed)
     return arith.bitcast(type_, arith.trunci(ir.IntegerType.get_signless(form.width), signed))
 
 
