@@ -17,6 +17,7 @@ from mlc.passes.schedule.pairs import as_dot_product
 Extent = int | None  # None: known at run time only
 
 ITEMS_WANTED = 64  # work items that keep a pool busy without making each too small
+LONG_COLUMN = 16  # elements of a column from which on several registers of columns are summed together
 BLOCK = 4096  # elements of a vector loop per work item
 COPIED_STEPS = (128, 1024)  # lines of a panel that is copied: enough to hurt, few enough for the stack
 COPIED_ROWS = 160  # rows of a work item that pay for the copy
@@ -88,6 +89,8 @@ def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
             lanes = 1
     inner = _known(shape[first : last + 1])
     block = BLOCK if first <= last and (inner is None or inner > 2 * BLOCK) else 0
+    if lanes > 1 and inner is not None and first <= last and _sums_columns(results):
+        lanes, block = _wide(lanes, inner, shape[:first])
     return {
         "template": "loops",
         "lanes": lanes,
@@ -96,6 +99,30 @@ def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
         "grid": _grid_rank(shape[:first]),
         "block": block,
     }
+
+
+def _sums_columns(results: Sequence[ir.Value]) -> bool:
+    """Is every result a reduction by a plain combiner of long columns, next to each other in the input?"""
+    for value in results:
+        op = _reduction_below(value)
+        if op is None or lane_dim(op) is not None or combiner(op) is None or len(op.operands) != 2:
+            return False
+        if _known([_shape(op.operands[0].type)[-1]]) != _shape(value.type)[-1] or _reduced(op) < LONG_COLUMN:
+            return False
+    return True
+
+
+def _reduced(op: ir.Operation) -> int:
+    """How many elements of the input are reduced to one; many when that is not known."""
+    whole, rest = _known(_shape(op.operands[0].type)), _known(_shape(op.results[0].type))
+    return 1 << 30 if whole is None or not rest else whole // rest
+
+
+def _wide(lanes: int, inner: int, outer: Sequence[Extent]) -> tuple[int, int]:
+    """Lanes of several registers, so that stretches of a row are read, and the block that leaves enough items."""
+    wide = next(lanes * n for n in (16, 8, 4, 2, 1) if inner >= lanes * n or n == 1)
+    items = _known(outer)
+    return wide, 0 if items is None or items >= ITEMS_WANTED else wide
 
 
 def _grid_rank(outer: Sequence[Extent]) -> int:

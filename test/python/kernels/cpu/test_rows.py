@@ -74,3 +74,18 @@ def test_exponentials_wait_in_the_destination(tmp_path: Path, shape: str) -> Non
     data = draw([9 if d == "?" else int(d) for d in shape.split("x")]) * 5
     data[0, ..., -1] = -np.inf
     check(tmp_path, body, [t], [t, t, t], [(data,)], 5e-6)
+
+
+@pytest.mark.parametrize("kind", ["sum", "max", "prod"])
+@pytest.mark.parametrize("extents", ["100x300", "37x1000", "3x64x130", "?x512", "16x16", "20x5"])
+def test_columns(tmp_path: Path, kind: str, extents: str) -> None:
+    """Several registers of columns at a time, and what is left of them."""
+    sizes = extents.split("x")
+    kept = [*sizes[:-2], sizes[-1]]
+    t, o = f"tensor<{extents}xf32>", f"tensor<{'x'.join(kept)}xf32>"
+    body = f"""
+      %r = mlc.reduce {kind} %a0 {{axes = array<i64: {len(sizes) - 2}>, keepdims = false}} : {t} -> {o}
+      %n = mlc.unary neg %r : {o}
+      return %n : {o}"""
+    runs = [(draw([n if d == "?" else int(d) for d in sizes]),) for n in ((1, 40) if "?" in sizes else (0,))]
+    check(tmp_path, body, [t], [o], runs, 1e-5)
