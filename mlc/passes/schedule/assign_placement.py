@@ -7,7 +7,7 @@
 ```
 The GPU runs everything but arithmetic on a few integers that the host needs to go on (sizes, conditions, counters) and
 whose operands it already has: a round trip through the GPU would cost two transfers and a wait. And but for long
-sequential work (sorting, scanning, scattering, collecting), for which the GPU's templates have a thread or a few. A
+sequential work (sorting, scanning, scattering, collecting, suppressing), for which the GPU's templates have a thread or a few. A
 kernel that is launched on both gets a copy for the host, `@k0_host`.
 
 What branches and loops of the host hand on is placed by the same rule: `mlc.placement` of `scf` operations is the list
@@ -188,6 +188,8 @@ def _is_long(op: ir.Operation) -> bool:
     if op.name == "mlc.nonzero":  # one item; of a size that nobody knows, better the host
         count = _elements(op.operands[0].type)
         return count is None or count >= LONG
+    if op.name == "mlc.suppress":  # every box waits for the better ones
+        return True
     if op.name in ("mlc.scatter_elements", "mlc.scatter_nd"):
         count = _elements(op.operands[2].type)
         return count is not None and count >= LONG
