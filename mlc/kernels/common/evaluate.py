@@ -160,6 +160,8 @@ def _generic(ev: Evaluator, op: ir.Operation, value: ir.Value, coords: Sequence[
 
 def _shorter(ev: Evaluator, op: ir.Operation, dims: Sequence[Idx]) -> list[ir.Value]:
     """The results of an elementwise generic by one of the `peepholes`; empty when none fits."""
+    if not peepholes.may_match(op):
+        return []
     found = peepholes.plus_one(op)
     if found is not None and not {found[0].results[0]} & {*ev.overrides, *ev.hooks}:
         [x, *_] = input_values(ev, found[0], dims, [])

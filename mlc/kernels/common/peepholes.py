@@ -65,6 +65,12 @@ def _is_one(value: ir.Value) -> bool:
     return isinstance(attribute, ir.FloatAttr) and attribute.value == 1.0
 
 
+def may_match(op: ir.Operation) -> bool:
+    """A quick look: is the body one of the operations that patterns end in?"""
+    ops = op.regions[0].blocks[0].operations
+    return len(ops) == 2 and ops[0].operation.name in ("arith.addf", "math.exp", "arith.divf")
+
+
 def plus_one(op: ir.Operation) -> tuple[ir.Operation, str] | None:
     """The producer and its function when `op` computes 1 + erf(x) or 1 + tanh(x) on f32 and nothing else reads that."""
     add = _single(op, "arith.addf")
