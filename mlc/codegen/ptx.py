@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .cache import ObjectCache
-from .ptxas import Cubin, Ptxas, assemble, find_ptxas
+from .ptxas import Cubin, Ptxas, Resources, assemble, find_ptxas
 
 TRIPLE = "nvptx64-nvidia-cuda"
 # Bump when the code generated from the same text changes.
@@ -157,14 +157,14 @@ def compile_kernels(
 ) -> list[CompiledKernel]:
     """The PTX of `kernels`, and their cubins when `assembled`, on `jobs` threads, in order.
 
-    `version` names the compiler in the key of the cache, which holds PTX. Raises PtxError, PtxasError or AssemblyError
-    of the first kernel that fails.
+    `version` names the compiler in the key of the cache, which holds PTX and cubins. Raises PtxError,
+    PtxasError or AssemblyError of the first kernel that fails.
     """
     ptxas = find_ptxas() if assembled else None
 
     def one(kernel: GpuKernel) -> CompiledKernel:
         ptx = _cached_ptx(kernel, target, version, cache)
-        return CompiledKernel(kernel, ptx, _assemble(kernel, ptx, target, ptxas))
+        return CompiledKernel(kernel, ptx, _assemble(kernel, ptx, target, ptxas, cache))
 
     workers = max(1, min(jobs or len(os.sched_getaffinity(0)), len(kernels)))
     compiled = []
@@ -194,8 +194,22 @@ def _cached_ptx(kernel: GpuKernel, target: GpuTarget, version: str, cache: Objec
     return ptx
 
 
-def _assemble(kernel: GpuKernel, ptx: str, target: GpuTarget, ptxas: Ptxas | None) -> Cubin | None:
-    return assemble(kernel.name, ptx, target.arch, ptxas) if ptxas is not None else None
+def _assemble(
+    kernel: GpuKernel, ptx: str, target: GpuTarget, ptxas: Ptxas | None, cache: ObjectCache | None
+) -> Cubin | None:
+    if ptxas is None:
+        return None
+    key = ObjectCache.key("cubin", FORMAT, str(ptxas.version), target.arch, kernel.name, ptx)
+    found = cache.get(key) if cache is not None else None
+    if found is not None:
+        head, _, data = found.partition(b"\n")
+        said = json.loads(head)
+        return Cubin(kernel.name, data, Resources(**said["resources"]), tuple(said["warnings"]))
+    cubin = assemble(kernel.name, ptx, target.arch, ptxas)
+    if cache is not None:
+        said = {"resources": asdict(cubin.resources), "warnings": cubin.warnings}
+        cache.put(key, json.dumps(said).encode() + b"\n" + cubin.data)
+    return cubin
 
 
 def launch_description(compiled: Sequence[CompiledKernel]) -> list[dict[str, object]]:

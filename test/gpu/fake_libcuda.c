@@ -1,15 +1,19 @@
-/* A stand-in for libcuda.so.1 on machines without a GPU. Memory of the "GPU" is memory of the host; kernels are not run.
+/* A stand-in for libcuda.so.1 on machines without a GPU. Memory of the "GPU" is
+ * memory of the host; kernels are not run.
  *
- * It checks what a driver cannot: that every address belongs to a living allocation, that copies and launches happen in
- * a context, on a stream that exists, and that launches get as many words as the image's kernel takes. What happens is
- * written to the file $FAKE_CUDA_LOG, a line each; a breach is a line that begins with "BREACH". Environment:
+ * It checks what a driver cannot: that every address belongs to a living
+ * allocation, that copies and launches happen in a context, on a stream that
+ * exists, and that launches get as many words as the image's kernel takes. What
+ * happens is written to the file $FAKE_CUDA_LOG, a line each; a breach is a
+ * line that begins with "BREACH". Environment:
  *
  *   FAKE_CUDA_LOG=FILE           where to write
- *   FAKE_CUDA_DEVICES=N          GPUs [1]; 0: cuInit fails as it does without one
- *   FAKE_CUDA_VERSION=N          what cuDriverGetVersion says [13000]
+ *   FAKE_CUDA_DEVICES=N          GPUs [1]; 0: cuInit fails as it does without
+ * one FAKE_CUDA_VERSION=N          what cuDriverGetVersion says [13000]
  *   FAKE_CUDA_CAPABILITY=MAJOR.MINOR   [9.0]
- *   FAKE_CUDA_FAIL=NAME[:N[:CODE]]     call N (from 0) of function NAME fails with CODE [719]
- *   FAKE_CUDA_ERROR=N:CODE:VALUE launch N (from 0) sets its error word
+ *   FAKE_CUDA_FAIL=NAME[:N[:CODE]]     call N (from 0) of function NAME fails
+ * with CODE [719] FAKE_CUDA_ERROR=N:CODE:VALUE launch N (from 0) sets its error
+ * word
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -19,7 +23,13 @@
 typedef int Result;
 typedef unsigned long long Address;
 
-enum { MAX = 4096, OK = 0, INVALID_VALUE = 1, NO_DEVICE = 100, NO_BINARY = 209 };
+enum {
+  MAX = 4096,
+  OK = 0,
+  INVALID_VALUE = 1,
+  NO_DEVICE = 100,
+  NO_BINARY = 209
+};
 
 static struct {
   char *begin;
@@ -30,11 +40,12 @@ static struct {
   const char *name;
   int calls;
 } functions[64];
-static int launches, modules, streams, events, contexts, depth;
+static int launches, modules, streams, events, graphs, contexts, depth;
 static char kernels[MAX][64];
 static int numKernels;
 
-static void say(const char *format, const char *text, long long a, long long b, long long c) {
+static void say(const char *format, const char *text, long long a, long long b,
+                long long c) {
   const char *path = getenv("FAKE_CUDA_LOG");
   FILE *file = path ? fopen(path, "a") : NULL;
   if (!file)
@@ -58,7 +69,8 @@ static Result failure(const char *name) {
   int call = functions[i].calls++;
   const char *wanted = getenv("FAKE_CUDA_FAIL");
   size_t length = strlen(name);
-  if (!wanted || strncmp(wanted, name, length) || (wanted[length] && wanted[length] != ':'))
+  if (!wanted || strncmp(wanted, name, length) ||
+      (wanted[length] && wanted[length] != ':'))
     return OK;
   int number = 0, code = 719;
   if (wanted[length])
@@ -66,11 +78,11 @@ static Result failure(const char *name) {
   return call == number ? code : OK;
 }
 
-#define ENTER(name)                                                                                                    \
-  do {                                                                                                                 \
-    Result failed = failure(name);                                                                                     \
-    if (failed)                                                                                                        \
-      return failed;                                                                                                   \
+#define ENTER(name)                                                            \
+  do {                                                                         \
+    Result failed = failure(name);                                             \
+    if (failed)                                                                \
+      return failed;                                                           \
   } while (0)
 
 static void inContext(const char *name) {
@@ -78,13 +90,16 @@ static void inContext(const char *name) {
     say("BREACH %s without a context", name, 0, 0, 0);
 }
 
-/* The number of the allocation that holds [address, address + bytes); -1 and a breach when there is none. */
+/* The number of the allocation that holds [address, address + bytes); -1 and a
+ * breach when there is none. */
 static int holder(const char *name, const void *address, size_t bytes) {
   const char *begin = address;
   for (int i = 0; i < MAX; ++i)
-    if (blocks[i].begin && begin >= blocks[i].begin && begin + bytes <= blocks[i].begin + blocks[i].bytes)
+    if (blocks[i].begin && begin >= blocks[i].begin &&
+        begin + bytes <= blocks[i].begin + blocks[i].bytes)
       return i;
-  say("BREACH %s touches %lld bytes outside of every allocation", name, (long long)bytes, 0, 0);
+  say("BREACH %s touches %lld bytes outside of every allocation", name,
+      (long long)bytes, 0, 0);
   return -1;
 }
 
@@ -103,7 +118,8 @@ static void *reserve(size_t bytes, int host) {
 
 static Result give_back(const char *name, void *memory, int host) {
   for (int i = 0; i < MAX; ++i)
-    if (blocks[i].begin && blocks[i].begin == memory && blocks[i].host == host) {
+    if (blocks[i].begin && blocks[i].begin == memory &&
+        blocks[i].host == host) {
       free(blocks[i].begin);
       blocks[i].begin = NULL;
       return OK;
@@ -127,8 +143,11 @@ Result cuGetErrorName(Result code, const char **name) {
   static const struct {
     Result code;
     const char *name;
-  } known[] = {{1, "CUDA_ERROR_INVALID_VALUE"},    {2, "CUDA_ERROR_OUT_OF_MEMORY"},   {100, "CUDA_ERROR_NO_DEVICE"},
-               {209, "CUDA_ERROR_NO_BINARY_FOR_GPU"}, {719, "CUDA_ERROR_LAUNCH_FAILED"}};
+  } known[] = {{1, "CUDA_ERROR_INVALID_VALUE"},
+               {2, "CUDA_ERROR_OUT_OF_MEMORY"},
+               {100, "CUDA_ERROR_NO_DEVICE"},
+               {209, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+               {719, "CUDA_ERROR_LAUNCH_FAILED"}};
   for (size_t i = 0; i < sizeof known / sizeof *known; ++i)
     if (known[i].code == code) {
       *name = known[i].name;
@@ -139,7 +158,8 @@ Result cuGetErrorName(Result code, const char **name) {
 }
 
 Result cuGetErrorString(Result code, const char **text) {
-  *text = code == NO_DEVICE ? "no CUDA-capable device is detected" : "as was wished";
+  *text = code == NO_DEVICE ? "no CUDA-capable device is detected"
+                            : "as was wished";
   return OK;
 }
 
@@ -182,7 +202,8 @@ Result cuDevicePrimaryCtxRelease_v2(int device) {
   int left = 0;
   for (int i = 0; i < MAX; ++i)
     left += blocks[i].begin != NULL;
-  say("%s%lld blocks, %lld modules, %lld streams and events left", "", left, modules, streams + events);
+  say("%s%lld blocks, %lld modules, %lld streams, events and graphs left", "",
+      left, modules, streams + events + graphs);
   return OK;
 }
 
@@ -197,13 +218,19 @@ Result cuCtxPopCurrent_v2(void **context) {
   return OK;
 }
 
-/* Images are ELF files or PTX; a kernel is known by the name that is asked for. */
-Result cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *names, void **values) {
+/* Images are ELF files or PTX; a kernel is known by the name that is asked for.
+ */
+Result cuModuleLoadDataEx(void **module, const void *image, unsigned count,
+                          int *names, void **values) {
   ENTER("cuModuleLoadDataEx");
   inContext("cuModuleLoadDataEx");
   (void)count, (void)names, (void)values;
   int elf = !memcmp(image, "\177ELF", 4);
-  say("load %s", elf ? "cubin" : strstr(image, ".visible .entry") ? "ptx" : "BREACH", 0, 0, 0);
+  say("load %s",
+      elf                                ? "cubin"
+      : strstr(image, ".visible .entry") ? "ptx"
+                                         : "BREACH",
+      0, 0, 0);
   ++modules;
   *module = (void *)image;
   return OK;
@@ -245,9 +272,12 @@ Result cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
   return *memory ? OK : 2;
 }
 
-Result cuMemFreeHost(void *memory) { return give_back("cuMemFreeHost", memory, 1); }
+Result cuMemFreeHost(void *memory) {
+  return give_back("cuMemFreeHost", memory, 1);
+}
 
-Result cuMemHostGetDevicePointer_v2(Address *address, void *memory, unsigned flags) {
+Result cuMemHostGetDevicePointer_v2(Address *address, void *memory,
+                                    unsigned flags) {
   (void)flags;
   *address = (Address)memory;
   return OK;
@@ -262,13 +292,16 @@ Result cuMemcpyHtoD_v2(Address target, const void *source, size_t bytes) {
   return OK;
 }
 
+static int isRecorded(const void *stream);
+
 static void onStream(const char *name, void *stream) {
   inContext(name);
   if (!stream)
     say("BREACH %s on the default stream", name, 0, 0, 0);
 }
 
-Result cuMemcpyHtoDAsync_v2(Address target, const void *source, size_t bytes, void *stream) {
+Result cuMemcpyHtoDAsync_v2(Address target, const void *source, size_t bytes,
+                            void *stream) {
   ENTER("cuMemcpyHtoDAsync_v2");
   onStream("cuMemcpyHtoDAsync_v2", stream);
   if (holder("cuMemcpyHtoDAsync_v2", (void *)target, bytes) >= 0)
@@ -277,7 +310,8 @@ Result cuMemcpyHtoDAsync_v2(Address target, const void *source, size_t bytes, vo
   return OK;
 }
 
-Result cuMemcpyDtoHAsync_v2(void *target, Address source, size_t bytes, void *stream) {
+Result cuMemcpyDtoHAsync_v2(void *target, Address source, size_t bytes,
+                            void *stream) {
   ENTER("cuMemcpyDtoHAsync_v2");
   onStream("cuMemcpyDtoHAsync_v2", stream);
   if (holder("cuMemcpyDtoHAsync_v2", (void *)source, bytes) >= 0)
@@ -286,7 +320,8 @@ Result cuMemcpyDtoHAsync_v2(void *target, Address source, size_t bytes, void *st
   return OK;
 }
 
-Result cuMemcpyDtoDAsync_v2(Address target, Address source, size_t bytes, void *stream) {
+Result cuMemcpyDtoDAsync_v2(Address target, Address source, size_t bytes,
+                            void *stream) {
   ENTER("cuMemcpyDtoDAsync_v2");
   onStream("cuMemcpyDtoDAsync_v2", stream);
   if (holder("cuMemcpyDtoDAsync_v2", (void *)source, bytes) >= 0 &&
@@ -299,8 +334,8 @@ Result cuMemcpyDtoDAsync_v2(Address target, Address source, size_t bytes, void *
 Result cuStreamCreate(void **stream, unsigned flags) {
   ENTER("cuStreamCreate");
   (void)flags;
-  ++streams;
-  *stream = &streams;
+  static char identities[MAX];
+  *stream = &identities[++streams];
   return OK;
 }
 
@@ -312,35 +347,124 @@ Result cuStreamDestroy_v2(void *stream) {
 
 Result cuStreamSynchronize(void *stream) {
   onStream("cuStreamSynchronize", stream);
+  if (isRecorded(stream))
+    say("BREACH %s of a stream that is recorded", "cuStreamSynchronize", 0, 0,
+        0);
   say("wait%s", "", 0, 0, 0);
   ENTER("cuStreamSynchronize");
   return OK;
 }
 
-/* The words of a launch: addresses, sizes, the error word, the items. Tensors must be aligned and alive. */
+/* The words of a launch: addresses, sizes, the error word, the items. Tensors
+ * must be aligned and alive. */
 static void checkWords(const char *kernel, const int64_t *words, size_t count) {
   if (holder(kernel, (void *)words[count - 2], 16) < 0)
     say("BREACH %s: the error word is not there", kernel, 0, 0, 0);
   for (size_t i = 0; i + 2 < count && words[i] > (1ll << 32); ++i) {
     if (words[i] % 16)
-      say("BREACH %s: word %lld is a misaligned address", kernel, (long long)i, 0, 0);
+      say("BREACH %s: word %lld is a misaligned address", kernel, (long long)i,
+          0, 0);
     holder(kernel, (void *)words[i], 1);
   }
 }
 
-Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,
-                      unsigned blockZ, unsigned sharedBytes, void *stream, void **arguments, void **extra) {
+/* A graph is the launches between the two ends of its recording; they are
+ * checked again whenever it is launched. */
+static struct {
+  void *stream; /* that is being recorded */
+  int64_t words[MAX][32];
+  size_t counts[MAX];
+  const char *names[MAX];
+  int number, first;
+} recording;
+
+static int isRecorded(const void *stream) {
+  return stream && stream == recording.stream;
+}
+
+static void record(const char *kernel, const int64_t *words, size_t count) {
+  recording.names[recording.number] = kernel;
+  recording.counts[recording.number] = count < 32 ? count : 32;
+  memcpy(recording.words[recording.number++], words,
+         (count < 32 ? count : 32) * sizeof *words);
+}
+
+Result cuStreamBeginCapture_v2(void *stream, int mode) {
+  ENTER("cuStreamBeginCapture_v2");
+  onStream("cuStreamBeginCapture_v2", stream);
+  (void)mode;
+  recording.stream = stream;
+  recording.first = recording.number;
+  say("record%s", "", 0, 0, 0);
+  return OK;
+}
+
+Result cuStreamEndCapture(void *stream, void **graph) {
+  if (!isRecorded(stream))
+    say("BREACH %s of a stream that is not recorded", "cuStreamEndCapture", 0,
+        0, 0);
+  recording.stream = NULL;
+  ++graphs;
+  *graph = (void *)(intptr_t)(recording.first + 1);
+  return OK;
+}
+
+Result cuGraphInstantiateWithFlags(void **executable, void *graph,
+                                   unsigned long long flags) {
+  ENTER("cuGraphInstantiateWithFlags");
+  (void)flags;
+  int64_t first = (intptr_t)graph - 1;
+  *executable = (void *)(intptr_t)(first << 20 | recording.number);
+  ++graphs;
+  return OK;
+}
+
+Result cuGraphLaunch(void *executable, void *stream) {
+  ENTER("cuGraphLaunch");
+  onStream("cuGraphLaunch", stream);
+  int first = (int)((intptr_t)executable >> 20),
+      end = (int)((intptr_t)executable & 0xfffff);
+  for (int i = first; i < end; ++i)
+    if (recording.counts[i] < 32)
+      checkWords(recording.names[i], recording.words[i], recording.counts[i]);
+  say("graph%s of %lld launches", "", end - first, 0, 0);
+  return OK;
+}
+
+Result cuGraphExecDestroy(void *executable) {
+  (void)executable;
+  --graphs;
+  return OK;
+}
+
+Result cuGraphDestroy(void *graph) {
+  (void)graph;
+  --graphs;
+  return OK;
+}
+
+Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
+                      unsigned gridZ, unsigned blockX, unsigned blockY,
+                      unsigned blockZ, unsigned sharedBytes, void *stream,
+                      void **arguments, void **extra) {
   ENTER("cuLaunchKernel");
   onStream("cuLaunchKernel", stream);
   int64_t *words = extra[1];
   size_t count = *(size_t *)extra[3] / sizeof(int64_t);
-  say("launch %s %lld x %lld, %lld words", function, gridX, blockX, (long long)count);
-  if (arguments || gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1 || sharedBytes || !gridX || !blockX)
+  say("launch %s %lld x %lld, %lld words", function, gridX, blockX,
+      (long long)count);
+  if (arguments || gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1 ||
+      sharedBytes || !gridX || !blockX)
     say("BREACH %s: a strange launch", function, 0, 0, 0);
   checkWords(function, words, count);
+  if (isRecorded(stream)) {
+    record(function, words, count);
+    return OK;
+  }
   int number, code, value;
   const char *wanted = getenv("FAKE_CUDA_ERROR");
-  if (wanted && sscanf(wanted, "%d:%d:%d", &number, &code, &value) == 3 && number == launches) {
+  if (wanted && sscanf(wanted, "%d:%d:%d", &number, &code, &value) == 3 &&
+      number == launches) {
     ((int64_t *)words[count - 2])[0] = code;
     ((int64_t *)words[count - 2])[1] = value;
   }

@@ -135,8 +135,11 @@ def test_a_run_uploads_launches_and_waits_once(driver: Path, perceptron: Path) -
     ]
     assert log.count("wait") == 4
     second = log[log.index("wait") + 1 :]
-    assert not second[: second.index("wait")][0].startswith("alloc")  # the second run needs no more memory
-    assert log[-1] == "0 blocks, 0 modules, 0 streams and events left"
+    second = second[: second.index("wait")]
+    assert not [line for line in second if line.startswith("alloc")]  # it needs no more memory
+    launches = [line for line in first if line.startswith("launch")]
+    assert second == ["to device 896", "record", *launches, "graph of 3 launches", "to host 448"]
+    assert log[-1] == "0 blocks, 0 modules, 0 streams, events and graphs left"
 
 
 @pytest.mark.slow
@@ -145,7 +148,31 @@ def test_every_case_keeps_the_rules(driver: Path, tmp_path: Path) -> None:
         library = _compile(build(case), tmp_path / f"{case.name}.so")
         outcome = _run(driver, [sys.executable, "-c", RUN, library])
         assert not [line for line in outcome.log if line.startswith("BREACH")], case.name
-        assert outcome.log[-1] == "0 blocks, 0 modules, 0 streams and events left", case.name
+        assert outcome.log[-1] == "0 blocks, 0 modules, 0 streams, events and graphs left", case.name
+
+
+def test_runs_that_come_again_are_graphs(driver: Path, perceptron: Path) -> None:
+    """By turns: every shape has a graph of its own, until the arena had to move or too many others have come."""
+    script = RUN[: RUN.index("for number")] + (
+        "with model.context() as context:\n"
+        "    for n in [int(n) for n in sys.argv[2].split(',')]:\n"
+        "        context.run({'x': np.ones((n, 32), np.float32)})\n"
+    )
+
+    def runs(sizes: str, **settings: str) -> list[str]:
+        outcome = _run(driver, [sys.executable, "-c", script, perceptron, sizes], **settings)
+        assert outcome.code == 0, outcome.said
+        assert not [line for line in outcome.log if line.startswith("BREACH")]
+        assert outcome.log[-1] == "0 blocks, 0 modules, 0 streams, events and graphs left"
+        shown = {"record": "R", "graph of 3 launches": "G", "wait": "|"}
+        return "".join(shown.get(line, "") for line in outcome.log).split("|")[:-1]
+
+    assert runs("9,7,9,7,9,7") == ["", "", "RG", "RG", "G", "G"]
+    assert runs("7,7,90,7,7") == ["", "RG", "", "", "RG"]  # 90 needs a larger arena
+    assert runs("9,9,1,2,3,4,5,6,7,8,9,9") == ["", "RG", *[""] * 8, "", "RG"]
+    assert runs("9,9,9", FAKE_CUDA_FAIL="cuStreamBeginCapture_v2") == ["", "", ""]
+    assert runs("9,9,9", FAKE_CUDA_FAIL="cuGraphInstantiateWithFlags") == ["", "R", ""]
+    assert runs("9,9,9", MLC_CUDA_SYNC="1") == [""] * 12  # it waits for every launch, too
 
 
 def test_newer_chips_get_ptx(driver: Path, perceptron: Path) -> None:
@@ -175,6 +202,8 @@ def test_sizes_that_the_host_reads_are_brought_to_it(driver: Path, tmp_path: Pat
     events = [line.split(" x ")[0] for line in outcome.log if not line.startswith(("alloc", "load"))]
     found = events.index("to host 8")
     assert events[found - 1].startswith("launch k0") and events[found + 1] == "wait"
+    assert "record" in events and not [line for line in events if line.startswith("graph")]  # tried once, in vain
+    assert events.count("record") == 2
 
 
 # --- What goes wrong --------------------------------------------------------------------------------------------------
@@ -221,7 +250,7 @@ def test_one_clear_message(driver: Path, perceptron: Path, settings: dict[str, s
     assert len(outcome.said.strip().splitlines()) == 1
     assert not [line for line in outcome.log if line.startswith("BREACH")]
     if outcome.log:  # whatever happened, nothing stays behind
-        assert outcome.log[-1] == "0 blocks, 0 modules, 0 streams and events left"
+        assert outcome.log[-1] == "0 blocks, 0 modules, 0 streams, events and graphs left"
 
 
 # --- The library itself -----------------------------------------------------------------------------------------------

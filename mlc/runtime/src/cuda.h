@@ -57,6 +57,13 @@ struct Driver {
   int (*record)(Handle event, Handle stream);
   int (*waitEvent)(Handle event);
   int (*elapsed)(float *milliseconds, Handle begin, Handle end);
+  int (*beginCapture)(Handle stream, int mode);
+  int (*endCapture)(Handle stream, Handle *graph);
+  int (*instantiate)(Handle *executable, Handle graph,
+                     unsigned long long flags);
+  int (*launchGraph)(Handle executable, Handle stream);
+  int (*destroyExecutable)(Handle executable);
+  int (*destroyGraph)(Handle graph);
 };
 
 // CUresults that mean something here.
@@ -102,6 +109,7 @@ struct Block {
   Address data;
   size_t bytes;
   bool used;          // by the current run
+  int idle;           // runs since then
   const void *source; // what it is a copy of, on the host
 };
 
@@ -109,6 +117,8 @@ struct Block {
 struct Launch {
   int64_t kernel, node;
 };
+
+struct Graph;
 
 constexpr int64_t kLaunches = 1024; // before the host waits and looks at errors
 constexpr uint64_t kAddressUnit = 16; // docs/ir.md, section 8
@@ -126,6 +136,11 @@ struct Context {
   Launch launches[kLaunches];
   int64_t numLaunches = 0;
   Handle begin = nullptr, end = nullptr; // events, for the profile
+  // Graphs, the one used last first.
+  Graph *graphs = nullptr;
+  Graph *recording = nullptr; // what is launched goes there
+  bool broken = false;        // the run cannot be recorded
+  Handle recorder = nullptr;  // a stream
 };
 
 /// Makes the GPU's context current while it lives.
@@ -160,6 +175,21 @@ void finishRun(mlc_context &context, bool failed);
 int32_t wait(mlc_context &context);
 /// Records a failure of the driver; returns 1.
 int32_t failCall(mlc_context &context, const char *call, int code);
+
+/// Whether MLC_CUDA_SYNC is set.
+bool waitsForLaunches();
+
+// --- cuda_graphs.cpp ---
+/// Runs the entry, as a graph when it has run with the same shapes and
+/// addresses before. Nonzero: it has given up.
+int32_t execute(mlc_context &context, const mlc_value *inputs);
+/// What a graph cannot do: the run that is being recorded is given up and begun
+/// again without. Whether it is so.
+bool breakRecording(mlc_context &context);
+/// Notes where a result of the run that is being recorded lies.
+void recordResult(mlc_context &context, int64_t index, int64_t rank,
+                  const int64_t *dims, const void *memory);
+void freeGraphs(mlc_context &context);
 
 // --- cuda_memory.cpp ---
 /// Memory of the GPU until the end of the run; 0 when there is none (recorded).

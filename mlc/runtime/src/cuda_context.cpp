@@ -47,7 +47,7 @@ static int32_t failLaunch(mlc_context &context, const char *call, int code) {
                       reason);
 }
 
-static bool waitsForLaunches() {
+bool waitsForLaunches() {
   const char *said = getenv("MLC_CUDA_SYNC");
   return said && *said && *said != '0';
 }
@@ -92,6 +92,7 @@ void closeContext(mlc_context &context) {
     return;
   const Driver &driver = *context.instance->gpu->driver;
   Scope scope(*context.instance->gpu);
+  freeGraphs(context);
   freeBlocks(context);
   if (gpu->arena)
     driver.free(gpu->arena);
@@ -131,6 +132,8 @@ static void collectErrors(mlc_context &context) {
 }
 
 int32_t wait(mlc_context &context) {
+  if (breakRecording(context))
+    return 1;
   Context &gpu = *context.gpu;
   int code = context.instance->gpu->driver->synchronize(gpu.stream);
   if (code)
@@ -240,6 +243,8 @@ int32_t mlc_rt_gpu_to_device(mlc_rt *rt, void *target, const void *source,
                              int64_t bytes) {
   if (bytes <= 0)
     return 0;
+  if (gpu::breakRecording(*rt))
+    return 1;
   int code = rt->instance->gpu->driver->uploadAsync(
       reinterpret_cast<gpu::Address>(target), source, bytes, rt->gpu->stream);
   return code ? gpu::failCall(*rt, "cuMemcpyHtoDAsync_v2", code) : 0;
@@ -249,6 +254,8 @@ int32_t mlc_rt_gpu_to_host(mlc_rt *rt, void *target, const void *source,
                            int64_t bytes) {
   if (bytes <= 0)
     return 0;
+  if (gpu::breakRecording(*rt))
+    return 1;
   auto from = reinterpret_cast<gpu::Address>(source);
   // The caller's own tensor, which has been staged, is still here.
   for (const gpu::Block *block = rt->gpu->blocks; block; block = block->next)

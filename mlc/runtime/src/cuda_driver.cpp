@@ -48,6 +48,12 @@ static const Symbol kSymbols[] = {
     {"cuEventRecord", offsetof(Driver, record)},
     {"cuEventSynchronize", offsetof(Driver, waitEvent)},
     {"cuEventElapsedTime", offsetof(Driver, elapsed)},
+    {"cuStreamBeginCapture_v2", offsetof(Driver, beginCapture)},
+    {"cuStreamEndCapture", offsetof(Driver, endCapture)},
+    {"cuGraphInstantiateWithFlags", offsetof(Driver, instantiate)},
+    {"cuGraphLaunch", offsetof(Driver, launchGraph)},
+    {"cuGraphExecDestroy", offsetof(Driver, destroyExecutable)},
+    {"cuGraphDestroy", offsetof(Driver, destroyGraph)},
 };
 
 static Driver driver;

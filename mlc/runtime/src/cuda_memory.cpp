@@ -32,17 +32,22 @@ Address takeBlock(mlc_context &context, int64_t bytes) {
     failCall(context, call, code);
     return 0;
   }
-  *block = {gpu.blocks, memory, wanted, true, nullptr};
+  *block = {gpu.blocks, memory, wanted, true, 0, nullptr};
   gpu.blocks = block;
   return memory;
 }
 
-void recycleBlocks(mlc_context &context) {
+// Runs for which a block waits for one that needs it. Shapes take turns, and
+// graphs want the addresses they know.
+static constexpr int kPatience = 16;
+
+static void freeIdle(mlc_context &context, int runs) {
   for (Block **link = &context.gpu->blocks; *link;) {
     Block *block = *link;
-    if (block->used) {
-      block->used = false;
-      block->source = nullptr;
+    block->idle = block->used ? 0 : block->idle + 1;
+    block->used = false;
+    block->source = nullptr;
+    if (block->idle < runs) {
       link = &block->next;
     } else {
       *link = block->next;
@@ -52,10 +57,9 @@ void recycleBlocks(mlc_context &context) {
   }
 }
 
-void freeBlocks(mlc_context &context) {
-  recycleBlocks(context);
-  recycleBlocks(context);
-}
+void recycleBlocks(mlc_context &context) { freeIdle(context, kPatience); }
+
+void freeBlocks(mlc_context &context) { freeIdle(context, 0); }
 
 // --- The caller's tensors
 // -----------------------------------------------------------------------------------------
@@ -213,6 +217,8 @@ void *mlc_rt_gpu_arena(mlc_rt *rt, int64_t bytes) {
 }
 
 void *mlc_rt_gpu_pool(mlc_rt *rt, int64_t bytes) {
+  if (gpu::breakRecording(*rt))
+    return nullptr;
   return reinterpret_cast<void *>(gpu::takeBlock(*rt, bytes));
 }
 
@@ -234,6 +240,8 @@ static bool targetIsDevice(const mlc_context &context, int64_t index) {
 
 void *mlc_rt_output(mlc_rt *rt, int64_t index, int64_t rank,
                     const int64_t *dims) {
+  if (gpu::breakRecording(*rt))
+    return nullptr;
   void *target = outputTarget(*rt, index, rank, dims);
   Output &output = rt->outputs[index];
   output.from = output.to = 0;
@@ -245,8 +253,9 @@ void *mlc_rt_output(mlc_rt *rt, int64_t index, int64_t rank,
   return buffer;
 }
 
-void *mlc_rt_gpu_output(mlc_rt *rt, int64_t index, int64_t rank,
-                        const int64_t *dims) {
+/// The memory that the GPU writes a result to.
+static void *gpuOutput(mlc_rt *rt, int64_t index, int64_t rank,
+                       const int64_t *dims) {
   void *target = outputTarget(*rt, index, rank, dims);
   Output &output = rt->outputs[index];
   output.from = output.to = 0;
@@ -259,4 +268,12 @@ void *mlc_rt_gpu_output(mlc_rt *rt, int64_t index, int64_t rank,
   if (memory && output.bytes)
     deliverLater(*rt, index, target, device, nullptr, memory);
   return reinterpret_cast<void *>(memory);
+}
+
+void *mlc_rt_gpu_output(mlc_rt *rt, int64_t index, int64_t rank,
+                        const int64_t *dims) {
+  void *memory = gpuOutput(rt, index, rank, dims);
+  if (memory)
+    gpu::recordResult(*rt, index, rank, dims, memory);
+  return memory;
 }

@@ -247,6 +247,10 @@ void *mlc_rt_output(mlc_rt *rt, int64_t index, int64_t rank,
 }
 
 int32_t mlc_rt_output_value(mlc_rt *rt, int64_t index, const mlc_value *value) {
+#if MLC_RT_CUDA
+  if (gpu::breakRecording(*rt))
+    return 1;
+#endif
   rt->outputs[index].kind = Output::Deferred;
   rt->outputs[index].value = value;
   return 0;

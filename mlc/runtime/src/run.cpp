@@ -60,9 +60,11 @@ static int32_t runEntry(mlc_context &context, const mlc_value *inputs) {
   if (!bindInputs(context, inputs) || !checkOutputs(context, inputs))
     return context.code;
   int64_t begin = context.profile ? nanoseconds() : 0;
-  int32_t failed = context.entry->run(&context, context.args);
 #if MLC_RT_CUDA
+  int32_t failed = gpu::execute(context, inputs);
   gpu::finishRun(context, failed != 0);
+#else
+  int32_t failed = context.entry->run(&context, context.args);
 #endif
   if (context.error[0])
     reportErrorWord(context);
