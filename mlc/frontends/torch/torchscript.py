@@ -62,7 +62,9 @@ def import_model(
 
 def _torch() -> Any:
     try:
+        # A folder of the name `torch` on the path would pass for the package, but has no such module.
         import torch
+        import torch.jit
     except ImportError as error:
         raise ModelError("TorchScript", [Problem("PyTorch is not installed", "pip install mlc[torch]")]) from error
     return torch

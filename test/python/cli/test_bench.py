@@ -158,7 +158,9 @@ def test_what_is_wrong_in_one_line(
 
 
 def test_torchscript(folder: Path, capsys: Captured) -> None:
-    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch.jit")
+    import torch
+
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU()).eval()
     torch.jit.trace(module, torch.zeros(2, 8)).save("traced.pt")
