@@ -292,14 +292,14 @@ class Compilation:
         return self._artefact(output)
 
     def _check_operators(self) -> None:
-        """Reports every node that no template expands yet."""
+        """Reports every node that would compute with strings."""
         problems: list[Problem] = []
 
         def visit(op: ir.Operation) -> ir.WalkResult:
             texts = any("mlc.str" in str(v.type) for v in [*op.operands, *op.results])
-            if texts and op.name.startswith("mlc."):
+            if texts and op.name in _NUMERIC:
                 hint = "compute it before or after the model (--outputs can cut a model short)"
-                reason = "operations on strings have no kernel yet"
+                reason = "strings are no numbers that it could compute with"
                 problems.append(Problem(reason, hint, node_name(op.location), op.name))
             return ir.WalkResult.ADVANCE
 
@@ -509,6 +509,10 @@ class Compilation:
 def _short(error: PipelineError) -> str:
     """The diagnostics without the notes that print whole operations."""
     return "\n".join(e.split("\n  note: ")[0] for e in error.errors) or str(error)
+
+
+_NUMERIC = {f"mlc.{name}" for name in ("unary", "binary", "compare", "cast", "bitcast", "reduce", "arg_reduce", "scan")}
+_NUMERIC |= {f"mlc.{name}" for name in ("sort", "topk", "matmul", "conv", "pool", "pad", "nonzero")}
 
 
 def _is_torchscript(source: Any) -> bool:

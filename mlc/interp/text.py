@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from mlc.interp.registry import Call, InterpError, evaluates
 
 _ROUTINES: dict[str, Callable[[str, Sequence[Any]], Sequence[Any]]] = {}
@@ -26,3 +28,70 @@ def extern(call: Call, inputs: list[Any]) -> list[Any]:
     if callee not in _ROUTINES:
         raise InterpError(f"mlc.extern: no Python function is registered for the routine '{callee}'")
     return list(_ROUTINES[callee](call.attr("config", ""), inputs))
+
+
+# --- The runtime's routines on strings ----------------------------------------------------------------------------------
+
+
+def _fields(config: str) -> list[str]:
+    """A configuration's fields: each has its length in bytes in front."""
+    data, found = config.encode(), []
+    while data:
+        size, _, rest = data.partition(b":")
+        found.append(rest[: int(size)].decode())
+        data = rest[int(size) :]
+    return found
+
+
+def _objects(items: Sequence[Any], shape: Sequence[int]) -> np.ndarray:
+    result = np.empty(len(items), object)
+    result[:] = items
+    return result.reshape(shape)
+
+
+def _equal(_: str, inputs: Sequence[Any]) -> list[Any]:
+    return [np.asarray(np.equal(inputs[0], inputs[1]), bool)]
+
+
+def _concat(_: str, inputs: Sequence[Any]) -> list[Any]:
+    return [np.asarray(np.add(inputs[0], inputs[1]), object)]
+
+
+def _split(config: str, inputs: Sequence[Any]) -> list[Any]:
+    delimiter, most = _fields(config)
+    parts = [text.split(delimiter or None, int(most)) for text in inputs[0].ravel()]
+    width = max((len(part) for part in parts), default=0)
+    filled = [text for part in parts for text in [*part, *[""] * (width - len(part))]]
+    counts = np.array([len(part) for part in parts], np.int64)
+    return [_objects(filled, [*inputs[0].shape, width]), counts.reshape(inputs[0].shape)]
+
+
+def _lookup(config: str, inputs: Sequence[Any]) -> list[Any]:
+    keys = _fields(config)
+    places = [keys.index(text) if text in keys else len(keys) for text in inputs[0].ravel()]
+    return [np.array(places, np.int64).reshape(inputs[0].shape)]
+
+
+def _table(config: str, _: Sequence[Any]) -> list[Any]:
+    texts = _fields(config)
+    return [_objects(texts, [len(texts)])]
+
+
+def _normalize(config: str, inputs: Sequence[Any]) -> list[Any]:
+    change, sensitive, *words = _fields(config)
+    plain = (lambda text: text) if sensitive == "1" else str.lower
+    stopwords = {plain(word) for word in words}
+    kept = [text for text in inputs[0].ravel() if plain(text) not in stopwords] or [""]
+    changed = {"0": kept, "1": [text.lower() for text in kept], "2": [text.upper() for text in kept]}[change]
+    return [_objects(changed, [1, len(changed)][2 - inputs[0].ndim :])]
+
+
+for _name, _function in {
+    "equal": _equal,
+    "concat": _concat,
+    "split": _split,
+    "lookup": _lookup,
+    "table": _table,
+    "normalize": _normalize,
+}.items():
+    register_routine(f"mlc_text_{_name}", _function)

@@ -41,7 +41,7 @@ def phases(target: CpuTarget, precision: str = "fp32") -> list[Phase]:
         ),
         ("decompose", decompose),
         ("layout", ["mlc-propagate-layout", "mlc-hoist-weights", "canonicalize", "cse"]),
-        ("linalg", ["mlc-lower-to-linalg", "canonicalize", "cse"]),
+        ("linalg", ["mlc-strings-to-records", "mlc-lower-to-linalg", "canonicalize", "cse"]),
         (
             "kernels",
             ["mlc-count-nonzero", "mlc-fold-views", "mlc-plan-fusion", "mlc-outline-kernels", "mlc-dedupe-kernels"],

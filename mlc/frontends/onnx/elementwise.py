@@ -7,7 +7,7 @@ import onnx
 from mlir import ir
 
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common import reduction, shape
+from mlc.frontends.common import reduction, shape, text
 from mlc.frontends.common.builder import Builder, Tensor
 from mlc.frontends.onnx.graph import GraphImporter
 from mlc.frontends.onnx.registry import Node, onnx_op
@@ -129,7 +129,9 @@ def _signed_shift(b: Builder, kind: str, x: Tensor, amount: Tensor) -> Tensor:
 
 @onnx_op(*_COMPARE)
 def compare(g: GraphImporter, node: Node) -> Tensor:
-    """Comparisons."""
+    """Comparisons; strings can be equal."""
+    if node.op == "Equal" and node[0].dtype == "string" == node[1].dtype:
+        return text.equal(g.b, node[0], node[1])
     return ew.compare(g.b, _COMPARE[node.op], node[0], _right(g.b, node))
 
 

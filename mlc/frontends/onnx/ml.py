@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common import indexing, linalg, normalization, reduction, shape, trees
+from mlc.frontends.common import indexing, linalg, normalization, reduction, shape, text, trees
 from mlc.frontends.common.builder import Builder, Tensor
 from mlc.frontends.common.trees import LEAF, Forest
 from mlc.frontends.onnx.graph import GraphImporter
@@ -107,40 +107,55 @@ def one_hot(g: GraphImporter, node: Node) -> Tensor:
 
 @onnx_op("LabelEncoder", domain=ML)
 def label_encoder(g: GraphImporter, node: Node) -> Tensor:
-    """The value of each key; keys and values are numbers."""
-    b, x = g.b, node[0]
+    """The value of each key, or the default; numbers or strings on both sides."""
+    b = g.b
     keys, values = _table(node, "keys"), _table(node, "values")
     default = node.attr("default_tensor")
     if isinstance(default, onnx.TensorProto):
         other = onnx.numpy_helper.to_array(default).reshape([])
+    elif values.dtype.kind == "O":
+        other = np.asarray(node.attr("default_string", "_Unused"), object)
     elif values.dtype.kind == "f":
         other = np.asarray(node.attr("default_float", -0.0), values.dtype)
     else:
         other = np.asarray(node.attr("default_int64", -1), values.dtype)
+    places = _places(b, node[0], keys)
+    entries = np.append(values, other)
+    if values.dtype.kind == "O":
+        return indexing.gather(b, text.table(b, [_text(entry) for entry in entries]), places, 0)
+    return indexing.gather(b, b.constant(entries.astype(values.dtype)), places, 0)
+
+
+def _places(b: Builder, x: Tensor, keys: np.ndarray) -> Tensor:
+    """The number of the first key that fits each element, or the number of keys."""
+    if (keys.dtype.kind == "O") != (x.dtype == "string"):
+        raise NodeError(f"its keys do not fit an input of {x.dtype}", "keys and input must have one type")
+    if x.dtype == "string":
+        return text.lookup(b, x, [_text(key) for key in keys])
     column = shape.unsqueeze(b, x, [x.rank])
-    line = b.constant(keys, x.dtype)
-    hit = ew.compare(b, "eq", column, line)
+    hit = ew.compare(b, "eq", column, b.constant(keys, x.dtype))
     if keys.dtype.kind == "f" and np.isnan(keys).any():
         nan = ew.binary(b, "and", ew.unary(b, "isnan", column), b.constant(np.isnan(keys)))
         hit = ew.binary(b, "or", hit, nan)
-    # The first key that fits, or the default behind them all.
     count = len(keys)
     places = ew.select(b, hit, b.constant(np.arange(count)), b.constant(np.array(count, np.int64)))
-    first = reduction.reduce(b, "min", places, [x.rank], False)
-    return indexing.gather(b, b.constant(np.append(values, other).astype(values.dtype)), first, 0)
+    return reduction.reduce(b, "min", places, [x.rank], False)
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def _table(node: Node, name: str) -> np.ndarray:
+    """Keys or values: an array of numbers, or of objects that are strings."""
     tensor = node.attr(f"{name}_tensor")
     if isinstance(tensor, onnx.TensorProto):
         array = onnx.numpy_helper.to_array(tensor)
-        if array.dtype.kind not in "OSU":
-            return array
-    if node.attr(f"{name}_int64s"):
-        return np.asarray(node.attr(f"{name}_int64s"), np.int64)
-    if node.attr(f"{name}_floats"):
-        return np.asarray(node.attr(f"{name}_floats"), np.float32)
-    raise NodeError(*STRINGS)
+        return array.astype(object) if array.dtype.kind in "OSU" else array
+    for suffix, dtype in (("int64s", np.int64), ("floats", np.float32), ("strings", object)):
+        if node.attr(f"{name}_{suffix}"):
+            return np.asarray(node.attr(f"{name}_{suffix}"), dtype)
+    raise NodeError(f"it has no {name}", f"give {name}_int64s, {name}_floats, {name}_strings or {name}_tensor")
 
 
 def transformed(b: Builder, scores: Tensor, kind: str) -> Tensor:

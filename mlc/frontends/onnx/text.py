@@ -1,14 +1,15 @@
-"""Text operators that work on token numbers; those on strings are not imported."""
+"""Text operators: those on token numbers as tensor operations, those on strings as calls of C routines."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from mlir import ir
 
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common import linalg, reduction, shape
-from mlc.frontends.common.builder import Builder, Size, Tensor
+from mlc.frontends.common import linalg, reduction, shape, text, types
+from mlc.frontends.common.builder import DYNAMIC, Builder, Size, Tensor
 from mlc.frontends.onnx.graph import GraphImporter
 from mlc.frontends.onnx.registry import Node, onnx_op
 from mlc.frontends.report import NodeError
@@ -93,3 +94,51 @@ def _scored(b: Builder, mode: str, counts: Tensor, weights: np.ndarray) -> Tenso
     if mode == "TFIDF":
         return ew.binary(b, "mul", counts, b.constant(weights))
     raise NodeError(f'mode "{mode}"', "use TF, IDF or TFIDF")
+
+
+# --- Strings: routines of the runtime (docs/abi.md, section 2) --------------------------------------------------------
+
+
+def _require_strings(node: Node, *positions: int) -> None:
+    for position in positions:
+        if node[position].dtype != "string":
+            raise NodeError(f"input {position} is {node[position].dtype}", "the operator takes strings")
+
+
+@onnx_op("StringConcat")
+def string_concat(g: GraphImporter, node: Node) -> Tensor:
+    """Strings joined in pairs, with broadcasting."""
+    _require_strings(node, 0, 1)
+    return text.routine(g.b, "concat", [node[0], node[1]], [text.broadcast_type(node[0], node[1], "string")])[0]
+
+
+@onnx_op("StringSplit")
+def string_split(g: GraphImporter, node: Node) -> list[Tensor]:
+    """The parts of each string, filled up with empty ones, and their number."""
+    _require_strings(node, 0)
+    shape_ = list(node[0].type.shape)
+    results = [
+        ir.RankedTensorType.get([*shape_, DYNAMIC], types.element_type("string")),
+        ir.RankedTensorType.get(shape_, types.element_type("int64")),
+    ]
+    delimiter = node.attr("delimiter", "")
+    config = text.config_of(_decoded(delimiter), int(node.attr("maxsplit", -1)))
+    return text.routine(g.b, "split", [node[0]], results, config)
+
+
+@onnx_op("StringNormalizer")
+def string_normalizer(g: GraphImporter, node: Node) -> Tensor:
+    """Words that are no stopwords, in upper or lower case."""
+    _require_strings(node, 0)
+    x = node[0]
+    if x.rank not in (1, 2) or (x.rank == 2 and x.type.shape[0] != 1):
+        raise NodeError(f"its input has the shape {list(x.type.shape)}", "the operator takes [C] or [1, C]")
+    change = {"NONE": 0, "LOWER": 1, "UPPER": 2}[_decoded(node.attr("case_change_action", "NONE"))]
+    words = [_decoded(word) for word in node.attr("stopwords", [])]
+    kind = ir.RankedTensorType.get([1, DYNAMIC][2 - x.rank :], types.element_type("string"))
+    config = text.config_of(change, int(node.attr("is_case_sensitive", 0)), *words)
+    return text.routine(g.b, "normalize", [x], [kind], config)[0]
+
+
+def _decoded(given: str | bytes) -> str:
+    return given.decode() if isinstance(given, bytes) else given

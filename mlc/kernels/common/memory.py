@@ -93,7 +93,7 @@ def _zeros(frame: Frame, type_: ir.VectorType) -> ir.Value:
 
 
 def from_memory(frame: Frame, value: ir.Value, element: ir.Type) -> ir.Value:
-    """What is narrower than a byte is a byte in memory, of which only the low bits count; a bool is any other than 0."""
+    """What is narrower than a byte is one in memory, of which only the low bits count; a bool is any byte but 0."""
     if storage_type(element) == element:
         return value
     type_ = value.type

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import mlir.ir as ir
+import numpy as np
 from mlir.dialects import arith, memref
 
+from mlc.interp.from_ir import elements
 from mlc.passes.base import Pass
 from mlc.passes.bufferize import sequences
 from mlc.passes.bufferize.loops import LoopBufferizer
@@ -97,12 +99,11 @@ class Constants:
 
 
 def _in_memory(value: ir.Attribute, target: ir.MemRefType) -> ir.Attribute:
-    """The elements as they lie in memory: bools as bytes."""
+    """The elements as they lie in memory: those narrower than a byte take one."""
     if value.type.element_type == target.element_type:
         return value
-    bools = ir.DenseIntElementsAttr(value)
-    elements = [ir.IntegerAttr.get(target.element_type, int(bool(b))) for b in bools]
-    return ir.DenseElementsAttr.get(elements, ir.RankedTensorType.get(target.shape, target.element_type))
+    data = elements(value).view(np.int8)
+    return ir.DenseElementsAttr.get(data, type=ir.RankedTensorType.get(target.shape, target.element_type))
 
 
 class HostFunction:
@@ -226,8 +227,11 @@ def _constant(host: HostFunction, op: ir.Operation) -> None:
 
 
 def _transfer(host: HostFunction, op: ir.Operation) -> None:
-    """`mlc.extern` of a transfer between the memories of host and GPU: a copy that says so."""
+    """`mlc.extern` of a transfer between the memories of host and GPU, a copy that says so, or of a routine on strings."""
     callee = ir.StringAttr(op.attributes["callee"]).value
+    if callee.startswith("mlc_text_"):
+        sequences.text_call(host, op, callee)
+        return
     if callee not in TRANSFERS:
         raise ValueError(f"the host function cannot call '{callee}' on tensors (at {op.location})")
     target = host.allocate(op.operands[0])

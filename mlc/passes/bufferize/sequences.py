@@ -119,6 +119,28 @@ def _get(host: HostFunction, op: ir.Operation) -> None:
     host.define(op, [_unboxed(handle, op.results[0].type)])
 
 
+def text_call(host: HostFunction, op: ir.Operation, callee: str) -> None:
+    """A routine on strings: handles of the inputs and of the configuration go in, a sequence of the results comes out."""
+    items = [call("mlc_rt_tensor", [host.buffer(v)], _pointer(), _dtype(host, v)) for v in op.operands]
+    config = ir.StringAttr(op.attributes["config"]).value if "config" in op.attributes else ""
+    if config:
+        i8 = ir.IntegerType.get_signless(8)
+        data = [ir.IntegerAttr.get(i8, byte - 256 if byte > 127 else byte) for byte in config.encode()]
+        kind = ir.RankedTensorType.get([len(data)], i8)
+        held = host.constants.get(ir.DenseElementsAttr.get(data, kind), kind)
+        items.append(call("mlc_rt_tensor", [held], _pointer(), "uint8"))
+    results = call(callee, items, _pointer())
+    outputs = []
+    for number, result in enumerate(op.results):
+        handle = call("mlc_rt_sequence_at", [results, arith.constant(_i64(), number)], _pointer())
+        outputs.append(_unboxed(handle, result.type))
+    host.define(op, outputs)
+
+
+def _dtype(host: HostFunction, value: ir.Value) -> str:
+    return host.element_dtype(value.type.element_type)
+
+
 HANDLERS: dict[str, Handler] = {
     "mlc.sequence_make": _make,
     "mlc.sequence_at": _at,

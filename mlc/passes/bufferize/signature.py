@@ -16,7 +16,7 @@ from mlc.passes.bufferize.types import is_handle_type
 from mlc.runtime.dtypes import DTYPES
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
-_DTYPES = {"i1": "bool", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "!mlc.str": "string"}
+_DTYPES = {"i1": "bool", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "i128": "string"}
 
 
 def _attributes(function: ir.Operation, which: str, index: int) -> dict[str, ir.Attribute]:

@@ -45,10 +45,11 @@ def lower_extern(entry: EntryLowering, op: ir.Operation) -> None:
 def _operands(entry: EntryLowering, op: ir.Operation, callee: str) -> list[ir.Value]:
     if callee == "mlc_rt_tensor":
         return _tensor(entry, op)
-    if callee == "mlc_rt_sequence":
+    if callee == "mlc_rt_sequence" or callee.startswith("mlc_text_"):
         entry.store_words([llvm.PtrToIntOp(i64_type(), item).result for item in op.operands])
         items = entry.array if len(op.operands) else llvm.ZeroOp(pointer_type()).result
-        return [entry.rt, i64_constant(len(op.operands)), items]
+        words = [entry.rt, i64_constant(len(op.operands)), items]
+        return words if callee == "mlc_rt_sequence" else [*words, i64_constant(entry.node(op))]
     if callee == "mlc_rt_optional":
         return [entry.rt, op.operands[0] if len(op.operands) else llvm.ZeroOp(pointer_type()).result]
     if callee not in _CHECKED:

@@ -41,6 +41,7 @@ _SIGNATURES = {
     "mlc_rt_gpu_to_device": "!llvm.func<i32 (ptr, ptr, ptr, i64)>",
     "mlc_rt_failed": "!llvm.func<void (ptr, i64)>",
 }
+_TEXT = "!llvm.func<ptr (ptr, i64, ptr, i64)>"
 _KERNEL = "!llvm.func<void (ptr, ptr, i64, i64)>"
 _GRID = "!llvm.func<i64 (ptr)>"
 
@@ -107,7 +108,7 @@ class Runtime:
 
     def call(self, name: str, operands: Sequence[ir.Value], result: ir.Type | None) -> ir.Value | None:
         """A call of the runtime function `name`."""
-        self._used[name] = _SIGNATURES[name]
+        self._used[name] = _TEXT if name.startswith("mlc_text_") else _SIGNATURES[name]
         callee = ir.FlatSymbolRefAttr.get(name)
         op = llvm.CallOp(result, list(operands), [], ir.DenseI32ArrayAttr.get([]), callee=callee)
         return op.result if result is not None else None

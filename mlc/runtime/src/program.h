@@ -185,8 +185,8 @@ int64_t mlc_rt_dim_of(const mlc_value *tensor, int64_t axis);
 // A copy of `size` bytes that lives until the end of the run, for elements of
 // string tensors.
 const char *mlc_rt_text(mlc_rt *rt, const char *data, int64_t size);
-// Operators on strings (text.cpp): inputs and a configuration as tensors, to the
-// sequence of results. Linked in when used. NULL: failed.
+// Operators on strings (text.cpp): inputs and a configuration as tensors, to
+// the sequence of results. Linked in when used. NULL: failed.
 const mlc_value *mlc_text_equal(mlc_rt *rt, int64_t count,
                                 const mlc_value *const *items, int64_t node);
 const mlc_value *mlc_text_concat(mlc_rt *rt, int64_t count,

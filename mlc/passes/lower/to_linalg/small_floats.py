@@ -92,8 +92,8 @@ def _decode_exponent(value: ir.Value) -> ir.Value:
 
 
 def _encode_exponent(value: ir.Value, type_: ir.Type, saturate: bool) -> ir.Value:
-    """The next power of two that is not less. Without `saturate` what lies outside of 2^-127 to 2^127 is NaN, as negative
-    numbers always are."""
+    """The next power of two that is not less. Without `saturate` what lies outside of 2^-127 to 2^127 is NaN, and
+    negative numbers always are."""
     i32, unsigned = ir.IntegerType.get_signless(32), arith.CmpIPredicate.ugt
     bits = arith.bitcast(i32, value)
     code = arith.shrui(arith.addi(bits, _i32(0x7FFFFF)), _i32(23))

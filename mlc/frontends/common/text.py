@@ -1,0 +1,47 @@
+"""Strings: calls of the runtime's routines (docs/abi.md, section 2)."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlc.frontends.common import types
+from mlc.frontends.common.builder import DYNAMIC, Builder, Tensor
+
+
+def config_of(*fields: str | int) -> str:
+    """The configuration of a routine: each field with its length in bytes in front."""
+    texts = [str(field) for field in fields]
+    return "".join(f"{len(text.encode())}:{text}" for text in texts)
+
+
+def routine(b: Builder, name: str, inputs: list[Tensor], results: list[ir.Type], config: str = "") -> list[Tensor]:
+    """A call of the routine `mlc_text_<name>`."""
+    operation = b.emit("extern", [inputs], results, callee=f"mlc_text_{name}", config=config)
+    return [Tensor(result) for result in operation.results]
+
+
+def broadcast_type(a: Tensor, b: Tensor, dtype: str) -> ir.Type:
+    """The type of an elementwise result; extents that only the run tells are dynamic."""
+    extents = []
+    for axis in range(-max(a.rank, b.rank), 0):
+        known = [t.type.shape[axis] if -axis <= t.rank else 1 for t in (a, b)]
+        larger = [extent for extent in known if extent not in (1, DYNAMIC)]
+        extents.append(larger[0] if larger else DYNAMIC if DYNAMIC in known else 1)
+    return ir.RankedTensorType.get(extents, types.element_type(dtype))
+
+
+def equal(b: Builder, lhs: Tensor, rhs: Tensor) -> Tensor:
+    """Which strings are equal, with broadcasting."""
+    return routine(b, "equal", [lhs, rhs], [broadcast_type(lhs, rhs, "bool")])[0]
+
+
+def lookup(b: Builder, x: Tensor, keys: list[str]) -> Tensor:
+    """The number of each string's first equal key, `len(keys)` where there is none."""
+    kind = ir.RankedTensorType.get(x.type.shape, types.element_type("int64"))
+    return routine(b, "lookup", [x], [kind], config_of(*keys))[0]
+
+
+def table(b: Builder, texts: list[str]) -> Tensor:
+    """A constant vector of strings."""
+    kind = ir.RankedTensorType.get([len(texts)], types.element_type("string"))
+    return routine(b, "table", [], [kind], config_of(*texts))[0]
