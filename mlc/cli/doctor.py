@@ -101,14 +101,14 @@ def check_cache() -> Finding:
 
 
 def check_gpu() -> Finding:
-    """NVIDIA's driver. mlc compiles for CPUs; a GPU is reported for completeness."""
+    """NVIDIA's driver, which only models for GPUs need."""
     import ctypes
 
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:
-        return Finding("gpu", OPTIONAL, "no NVIDIA driver (not needed)")
-    return Finding("gpu", OK, "NVIDIA driver found; this version of mlc compiles for CPUs only")
+        return Finding("gpu", OPTIONAL, "no NVIDIA driver: models compiled for GPUs (--target cuda) do not run here")
+    return Finding("gpu", OK, "NVIDIA driver found")
 
 
 def check_packages() -> Iterator[Finding]:

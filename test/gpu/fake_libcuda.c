@@ -1,20 +1,25 @@
-/* A stand-in for libcuda.so.1 on machines without a GPU. Memory of the "GPU" is
- * memory of the host; kernels are not run.
- *
- * It checks what a driver cannot: that every address belongs to a living
- * allocation, that copies and launches happen in a context, on a stream that
- * exists, and that launches get as many words as the image's kernel takes. What
- * happens is written to the file $FAKE_CUDA_LOG, a line each; a breach is a
- * line that begins with "BREACH". Environment:
- *
- *   FAKE_CUDA_LOG=FILE           where to write
- *   FAKE_CUDA_DEVICES=N          GPUs [1]; 0: cuInit fails as it does without
- * one FAKE_CUDA_VERSION=N          what cuDriverGetVersion says [13000]
- *   FAKE_CUDA_CAPABILITY=MAJOR.MINOR   [9.0]
- *   FAKE_CUDA_FAIL=NAME[:N[:CODE]]     call N (from 0) of function NAME fails
- * with CODE [719] FAKE_CUDA_ERROR=N:CODE:VALUE launch N (from 0) sets its error
- * word
- */
+// A stand-in for libcuda.so.1 on machines without a GPU. Memory of the "GPU" is
+// memory of the host; kernels are not run.
+//
+// It checks what a driver cannot: that every address belongs to a living
+// allocation, that copies and launches happen in a context, on a stream that
+// exists, with aligned tensors. What happens is written to a file, a line each;
+// a breach is a line that begins with "BREACH". The environment says:
+//
+// FAKE_CUDA_LOG=FILE: where to write.
+//
+// FAKE_CUDA_DEVICES=N: GPUs [1]; 0: cuInit fails as it does without one.
+//
+// FAKE_CUDA_VERSION=N: what cuDriverGetVersion says [13000].
+//
+// FAKE_CUDA_CAPABILITY=MAJOR.MINOR: of the GPUs [9.0].
+//
+// FAKE_CUDA_FAIL=NAME[:N[:CODE]]: call N (from 0) of function NAME fails with
+// CODE [719].
+//
+// FAKE_CUDA_CAPTURING=1: streams are being captured by their owner.
+//
+// FAKE_CUDA_ERROR=N:CODE:VALUE: launch N (from 0) sets its error word.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -387,6 +392,11 @@ static void record(const char *kernel, const int64_t *words, size_t count) {
   recording.counts[recording.number] = count < 32 ? count : 32;
   memcpy(recording.words[recording.number++], words,
          (count < 32 ? count : 32) * sizeof *words);
+}
+
+Result cuStreamIsCapturing(void *stream, int *status) {
+  *status = (int)setting("FAKE_CUDA_CAPTURING", 0) || isRecorded(stream);
+  return OK;
 }
 
 Result cuStreamBeginCapture_v2(void *stream, int mode) {

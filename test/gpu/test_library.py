@@ -56,10 +56,11 @@ for _ in range(2):
 
 @dataclass
 class Outcome:
-    """How a process with the stand-in ended: its exit code, what it said, and what was asked of the driver."""
+    """How a process with the stand-in ended: its exit code, what it said and printed, what was asked of the driver."""
 
     code: int
     said: str
+    printed: str
     log: list[str]
 
 
@@ -107,7 +108,7 @@ def _run(driver: Path, arguments: Sequence[object], **settings: str) -> Outcome:
     log.unlink(missing_ok=True)
     environment = {**os.environ, "LD_LIBRARY_PATH": str(driver), "FAKE_CUDA_LOG": str(log), **settings}
     done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, env=environment)
-    return Outcome(done.returncode, done.stderr, log.read_text().splitlines() if log.exists() else [])
+    return Outcome(done.returncode, done.stderr, done.stdout, log.read_text().splitlines() if log.exists() else [])
 
 
 def _command(driver: Path, model: Path, **settings: str) -> Outcome:
@@ -206,6 +207,22 @@ def test_sizes_that_the_host_reads_are_brought_to_it(driver: Path, tmp_path: Pat
     assert events.count("record") == 2
 
 
+def test_what_only_the_host_computes(driver: Path, tmp_path: Path) -> None:
+    """Exponentials of float64: no kernel is launched, and the numbers are right although this GPU computes none."""
+    graph = helper.make_graph(
+        [helper.make_node("Exp", ["x"], ["y"], name="exp")],
+        "double",
+        [helper.make_tensor_value_info("x", 11, [5])],
+        [helper.make_tensor_value_info("y", 11, [5])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    library = _compile(model, tmp_path / "double.so")
+    script = RUN.replace("context.run(feeds)", "assert np.allclose(context.run(feeds)['y'], np.exp(feeds['x']))")
+    outcome = _run(driver, [sys.executable, "-c", script, library])
+    assert outcome.code == 0, outcome.said
+    assert not [line for line in outcome.log if line.startswith(("launch", "BREACH", "to "))]
+
+
 # --- What goes wrong --------------------------------------------------------------------------------------------------
 
 
@@ -275,3 +292,89 @@ def test_going_on_from_any_phase_gives_the_same_bytes(perceptron: Path, tmp_path
         Compilation(make_options(target="cuda", emit=phase)).run(model, stage)
         again = Compilation(make_options(target="cuda")).run(stage, tmp_path / "again.so").read_bytes()
         assert again == whole, phase
+
+
+# --- Tensors of the GPU -----------------------------------------------------------------------------------------------
+
+TENSORS = """
+import ctypes, sys
+import numpy as np
+from mlc.runtime import abi
+from mlc.runtime.loader import load
+driver = ctypes.CDLL("libcuda.so.1")
+model = load(sys.argv[1])
+context = model.context()
+
+def gpu(nbytes, shift=0):
+    address = ctypes.c_uint64()
+    driver.cuCtxPushCurrent_v2(ctypes.c_void_p(1))
+    driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(nbytes + shift))
+    driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
+    return address.value + shift
+
+def value(address, shape, kind=2, number=0, strides=None):
+    result = abi.Value(ctypes.sizeof(abi.Value), abi.TENSOR)
+    result.shape = (ctypes.c_int64 * len(shape))(*shape)
+    result.steps = (ctypes.c_int64 * len(shape))(*strides) if strides else None
+    tensor = result.tensor
+    tensor.data, tensor.device_type, tensor.device_id, tensor.ndim = address, kind, number, len(shape)
+    tensor.code, tensor.bits, tensor.lanes = 2, 32, 1
+    tensor.shape = ctypes.addressof(result.shape)
+    tensor.strides = ctypes.addressof(result.steps) if strides else None
+    return result
+
+def run(source, target, stream=None):
+    status = abi.new_status()
+    code = model._library.api.run(
+        context._handle, 0, ctypes.byref(source), 1, ctypes.byref(target), 1, stream, ctypes.byref(status)
+    )
+    print(code, status.message.decode())
+    return code
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "said", "log"),
+    [
+        # Both on the GPU: nothing is copied.
+        ("run(value(gpu(896), [7, 32]), value(gpu(448), [7, 16]))", "0 ", []),
+        # Kernels want addresses that are multiples of 16.
+        ("run(value(gpu(896, 4), [7, 32]), value(gpu(448, 8), [7, 16]))", "0 ", ["on device 896", "on device 448"]),
+        # A slice of a tensor comes over the host.
+        ("run(value(gpu(2000), [7, 32], strides=[40, 1]), value(gpu(448), [7, 16]))", "0 ",
+         ["to host 1088", "to device 896"]),
+        ("run(value(gpu(896), [7, 32], number=1), value(gpu(448), [7, 16]))",
+         "2 input 'x': it is on GPU 1; this model runs on GPU 0", []),
+        ("run(value(gpu(896), [7, 32]), value(gpu(448), [7, 16], number=2))", "it is on another GPU", []),
+        ("run(value(gpu(896), [7, 32]), value(gpu(2000), [7, 16], strides=[32, 1]))",
+         "a buffer on the GPU must be contiguous", []),
+        # The caller's stream; an output that the runtime allocates on the GPU.
+        ("stream = ctypes.c_void_p(); driver.cuStreamCreate(ctypes.byref(stream), 0)\n"
+         "out = abi.Value(ctypes.sizeof(abi.Value)); out.tensor.device_type = 2\n"
+         "assert run(value(gpu(896), [7, 32]), out, stream) == 0\n"
+         "assert out.tensor.device_type == 2 and out.tensor.data % 16 == 0\n"
+         "out.deleter(ctypes.byref(out))", "0 ", []),
+    ],
+)  # fmt: skip
+def test_tensors_of_the_gpu(driver: Path, perceptron: Path, calls: str, said: str, log: list[str]) -> None:
+    outcome = _run(driver, [sys.executable, "-c", TENSORS + calls, perceptron])
+    assert outcome.code == 0, outcome.said
+    assert said in outcome.printed
+    assert not [line for line in outcome.log if line.startswith("BREACH")]
+    assert [line for line in outcome.log if line.startswith(("to ", "on "))] == log
+
+
+def test_a_stream_that_its_owner_captures(driver: Path, perceptron: Path) -> None:
+    """Launches without waiting; whatever needs the host is refused."""
+    stream = "stream = ctypes.c_void_p(); driver.cuStreamCreate(ctypes.byref(stream), 0)\n"
+    buffers = "x, y = value(gpu(896), [7, 32]), value(gpu(448), [7, 16])\n"
+    script = TENSORS + stream + buffers + "run(x, y, stream)\nrun(x, y, stream)"
+    outcome = _run(driver, [sys.executable, "-c", script, perceptron], FAKE_CUDA_CAPTURING="1")
+    assert outcome.printed == "0 \n0 \n" and "wait" not in outcome.log and "record" not in outcome.log
+    host = "memory = np.ones((7, 32), np.float32); x = value(memory.ctypes.data, [7, 32], kind=1)\n"
+    script = TENSORS + stream + buffers + host + "run(x, y, stream)"
+    outcome = _run(driver, [sys.executable, "-c", script, perceptron], FAKE_CUDA_CAPTURING="1")
+    assert outcome.printed == "1 the caller's stream is being captured, but not all inputs are on the GPU\n"
+    script = TENSORS + stream + buffers + "run(x, abi.Value(ctypes.sizeof(abi.Value)), stream)"
+    outcome = _run(driver, [sys.executable, "-c", script, perceptron], FAKE_CUDA_CAPTURING="1")
+    assert outcome.printed.startswith("1 the caller's stream is being captured, but not all outputs are buffers on")

@@ -7,8 +7,9 @@
 ```
 The GPU runs everything but arithmetic on a few integers that the host needs to go on (sizes, conditions, counters) and
 whose operands it already has: a round trip through the GPU would cost two transfers and a wait. And but for long
-sequential work (sorting, scanning, scattering, collecting, suppressing), for which the GPU's templates have a thread or a few. A
-kernel that is launched on both gets a copy for the host, `@k0_host`.
+sequential work (sorting, scanning, scattering, collecting, suppressing), for which the GPU's templates have a thread or
+a few, and the functions of float64 (exp, log, sin, …) that no instruction of a GPU computes. A kernel that is launched
+on both gets a copy for the host, `@k0_host`.
 
 What branches and loops of the host hand on is placed by the same rule: `mlc.placement` of `scf` operations is the list
 of the places of their results.
@@ -20,6 +21,8 @@ from collections.abc import Iterator
 
 from mlir import ir
 
+from mlc.kernels.common.frame import kernel_source
+from mlc.kernels.nvidia.limits import missing_functions
 from mlc.passes.base import Pass
 
 HOST, DEVICE = "host", "device"
@@ -42,10 +45,10 @@ class AssignPlacement(Pass):
 
     def run(self, root: ir.OpView) -> None:
         module = root.operation
-        sequential = _sequential_kernels(module)
+        unfit = _unfit_kernels(module)
         for view in list(module.regions[0].blocks[0].operations):
             if view.operation.name == "func.func":
-                _FunctionPlacement(view.operation, sequential).run()
+                _FunctionPlacement(view.operation, unfit).run()
         _split_kernels(module)
 
 
@@ -88,8 +91,8 @@ def nested(block: ir.Block) -> Iterator[ir.Operation]:
 class _FunctionPlacement:
     """The decisions for one host function."""
 
-    def __init__(self, function: ir.Operation, sequential: set[str]) -> None:
-        self._sequential = sequential
+    def __init__(self, function: ir.Operation, unfit: set[str]) -> None:
+        self._unfit = unfit
         self._entry = function.regions[0].blocks[0]
         self._available: dict[ir.Value, bool] = {}
         self._needed: dict[ir.Value, bool] = {}
@@ -99,7 +102,7 @@ class _FunctionPlacement:
             if op.name == "mlc.launch":
                 host = all(self._on_host(v) for v in op.operands if is_tensor(v)) and len(op.results) > 0
                 host = host and all(_few_integers(v) for v in op.results) and any(map(self._wanted, op.results))
-                host = host or ir.FlatSymbolRefAttr(op.attributes["kernel"]).value in self._sequential
+                host = host or ir.FlatSymbolRefAttr(op.attributes["kernel"]).value in self._unfit
                 op.attributes["mlc.placement"] = ir.StringAttr.get(HOST if host else DEVICE)
             elif op.name in (*BRANCHES, *LOOPS):
                 places = [HOST if self._is_host(group) else DEVICE for group in placed(op)]
@@ -174,14 +177,22 @@ class _FunctionPlacement:
         return self._wanted(parent.results[number])
 
 
-def _sequential_kernels(module: ir.Operation) -> set[str]:
-    """The kernels whose items are too long for a thread of a GPU and too few to make up for it."""
+def _unfit_kernels(module: ir.Operation) -> set[str]:
+    """The kernels that a GPU cannot compute, or whose items are too long for a thread of it and too few."""
     found = set()
     for view in module.regions[0].blocks[0].operations:
         kernel = view.operation
-        if "mlc.kernel" in kernel.attributes and any(map(_is_long, nested(kernel.regions[0].blocks[0]))):
+        if "mlc.kernel" not in kernel.attributes:
+            continue
+        operations = list(nested(kernel.regions[0].blocks[0]))
+        missing = any(map(_has_float64, operations)) and missing_functions(kernel_source(kernel))
+        if missing or any(map(_is_long, operations)):
             found.add(ir.StringAttr(kernel.attributes["sym_name"]).value)
     return found
+
+
+def _has_float64(op: ir.Operation) -> bool:
+    return op.name.startswith("math.") and any(isinstance(v.type, ir.F64Type) for v in op.operands)
 
 
 def _is_long(op: ir.Operation) -> bool:

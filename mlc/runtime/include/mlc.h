@@ -265,7 +265,9 @@ typedef struct mlc_model_api {
    * and buffers alike; an output of kind MLC_NONE is allocated on the GPU when
    * its tensor.device says so. stream is the CUstream to launch in, in whose
    * order inputs are read; NULL: one of the context's own, which waits for the
-   * default stream. The call returns when the outputs are there. */
+   * default stream. The call returns when the outputs are there, unless the
+   * caller is capturing the stream into a graph: then all inputs and buffers
+   * must be on the GPU, and one run without capture comes first. */
   int32_t (*run)(mlc_context *context, int64_t entry, const mlc_value *inputs,
                  int64_t num_inputs, mlc_value *outputs, int64_t num_outputs,
                  void *stream, mlc_status *status);

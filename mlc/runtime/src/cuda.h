@@ -57,6 +57,7 @@ struct Driver {
   int (*record)(Handle event, Handle stream);
   int (*waitEvent)(Handle event);
   int (*elapsed)(float *milliseconds, Handle begin, Handle end);
+  int (*isCapturing)(Handle stream, int *status);
   int (*beginCapture)(Handle stream, int mode);
   int (*endCapture)(Handle stream, Handle *graph);
   int (*instantiate)(Handle *executable, Handle graph,
@@ -126,6 +127,7 @@ constexpr uint64_t kAddressUnit = 16; // docs/ir.md, section 8
 /// What a context has on its instance's GPU.
 struct Context {
   Handle own = nullptr, stream = nullptr;
+  bool captured = false; // by the caller: nothing happens now
   Address arena = 0;
   size_t arenaBytes = 0;
   bool arenaTaken = false;
@@ -167,6 +169,9 @@ void closeInstance(mlc_instance &instance);
 int32_t openContext(mlc_context &context, mlc_status *status);
 void closeContext(mlc_context &context);
 void beginRun(mlc_context &context, void *stream);
+/// For what needs the host in the midst of a run: records that it cannot be
+/// done while the caller captures its stream. Nonzero: so it is.
+int32_t refuseCapture(mlc_context &context, const char *what);
 /// Copies results to where the caller wants them, waits for the GPU and
 /// collects its errors.
 void finishRun(mlc_context &context, bool failed);

@@ -6,7 +6,8 @@
 
 namespace mlc::gpu {
 
-static constexpr size_t kErrorBytes = kLaunches * 2 * sizeof(int64_t);
+// One word more than launches: nobody looks at what a captured run sets.
+static constexpr size_t kErrorBytes = (kLaunches + 1) * 2 * sizeof(int64_t);
 
 static const char *nodeOf(int64_t node) {
   return node >= 0 && node < mlc_program.num_nodes ? mlc_program.nodes[node]
@@ -112,6 +113,17 @@ void beginRun(mlc_context &context, void *stream) {
   gpu.stream = stream ? stream : gpu.own;
   gpu.arenaTaken = false;
   gpu.numLaunches = 0;
+  int status = 0;
+  gpu.captured = stream &&
+                 !context.instance->gpu->driver->isCapturing(stream, &status) &&
+                 status;
+}
+
+int32_t refuseCapture(mlc_context &context, const char *what) {
+  if (!context.gpu->captured)
+    return 0;
+  return context.fail(MLC_ERROR_ARGUMENT,
+                      "the caller's stream is being captured, but %s", what);
 }
 
 /// The first launch that has set its error word; all words are clear
@@ -132,7 +144,8 @@ static void collectErrors(mlc_context &context) {
 }
 
 int32_t wait(mlc_context &context) {
-  if (breakRecording(context))
+  if (breakRecording(context) ||
+      refuseCapture(context, "this run needs results of the GPU on the host"))
     return 1;
   Context &gpu = *context.gpu;
   int code = context.instance->gpu->driver->synchronize(gpu.stream);
@@ -145,6 +158,10 @@ int32_t wait(mlc_context &context) {
 
 /// Results on their way from the memory they were made in to the caller's.
 static int deliver(mlc_context &context, const Output &output) {
+  bool onHost = !output.to && (output.from || output.buffer);
+  if ((onHost || (output.to && !output.from)) &&
+      refuseCapture(context, "not all outputs are buffers on the GPU"))
+    return 0;
   const Driver &driver = *context.instance->gpu->driver;
   Handle stream = context.gpu->stream;
   auto bytes = static_cast<size_t>(output.bytes);
@@ -164,7 +181,8 @@ void finishRun(mlc_context &context, bool failed) {
       failLaunch(context, "copying an output", code);
       failed = true;
     }
-  wait(context);
+  if (!context.gpu->captured)
+    wait(context);
 }
 
 /// The launch itself: the arguments lie in one buffer, as kernels take nothing
@@ -173,8 +191,8 @@ static int launch(mlc_context &context, int64_t id, int64_t items,
                   int64_t *words) {
   const mlc_rt_gpu_kernel &kernel = mlc_program.gpu->kernels[id];
   const Context &gpu = *context.gpu;
-  words[kernel.arguments] =
-      static_cast<int64_t>(gpu.errorsAddress) + (gpu.numLaunches - 1) * 16;
+  int64_t word = gpu.captured ? kLaunches : gpu.numLaunches - 1;
+  words[kernel.arguments] = static_cast<int64_t>(gpu.errorsAddress) + word * 16;
   words[kernel.arguments + 1] = items;
   size_t bytes = (kernel.arguments + 2) * sizeof(int64_t);
   void *extra[] = {reinterpret_cast<void *>(1), words,  // buffer
@@ -216,6 +234,8 @@ int32_t mlc_rt_gpu_launch(mlc_rt *rt, int64_t kernel, int64_t node,
   if (items <= 0)
     return 0;
   gpu::Context &gpu = *rt->gpu;
+  if (gpu.numLaunches == gpu::kLaunches && gpu.captured)
+    gpu.numLaunches = 0;
   if (gpu.numLaunches == gpu::kLaunches && gpu::wait(*rt))
     return 1;
   gpu.launches[gpu.numLaunches++] = {kernel, node};
@@ -226,7 +246,7 @@ int32_t mlc_rt_gpu_launch(mlc_rt *rt, int64_t kernel, int64_t node,
     gpu.numLaunches = 1;
     return gpu::failLaunch(*rt, "cuLaunchKernel", code);
   }
-  return gpu::waitsForLaunches() ? gpu::wait(*rt) : 0;
+  return gpu::waitsForLaunches() && !gpu.captured ? gpu::wait(*rt) : 0;
 }
 
 int32_t mlc_rt_gpu_copy(mlc_rt *rt, void *target, const void *source,

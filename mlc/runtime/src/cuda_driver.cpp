@@ -48,6 +48,7 @@ static const Symbol kSymbols[] = {
     {"cuEventRecord", offsetof(Driver, record)},
     {"cuEventSynchronize", offsetof(Driver, waitEvent)},
     {"cuEventElapsedTime", offsetof(Driver, elapsed)},
+    {"cuStreamIsCapturing", offsetof(Driver, isCapturing)},
     {"cuStreamBeginCapture_v2", offsetof(Driver, beginCapture)},
     {"cuStreamEndCapture", offsetof(Driver, endCapture)},
     {"cuGraphInstantiateWithFlags", offsetof(Driver, instantiate)},

@@ -275,7 +275,7 @@ static int32_t runPlainly(mlc_context &context) {
 int32_t execute(mlc_context &context, const mlc_value *inputs) {
   Context &gpu = *context.gpu;
   Graph *graph = nullptr;
-  if (!context.profile && !waitsForLaunches())
+  if (!context.profile && !gpu.captured && !waitsForLaunches())
     graph = find(context, inputs);
   if (!graph || graph->state == State::Never)
     return runPlainly(context);

@@ -69,6 +69,8 @@ bool isDevice(const mlc_tensor &tensor) {
 }
 
 Address stage(mlc_context &context, const void *data, int64_t bytes) {
+  if (refuseCapture(context, "not all inputs are on the GPU"))
+    return 0;
   Address memory = takeBlock(context, bytes);
   if (!memory || !bytes)
     return memory;

@@ -19,7 +19,6 @@ from mlc import _native
 from mlc.codegen.ptx import GpuKernel, GpuTarget, compile_kernels, emit_ptx
 from mlc.codegen.ptxas import AssemblyError, PtxasError, Resources, assemble, find_ptxas, read_resources
 from mlc.driver import UsageError
-from mlc.frontends.report import ModelError
 from mlc.passes.lower.lower_to_nvvm import DATA_LAYOUT, TRIPLE
 
 TARGET = GpuTarget("sm_90a", "+ptx80")
@@ -49,6 +48,11 @@ def _compile(case: Case, folder: Path, emit: str, **options: object) -> Path:
     return output
 
 
+def _gpu_kernels(case: Case) -> int:
+    """How many kernels of `ten_operators` the GPU runs: NonZero of a size that nobody knows is the host's."""
+    return 8 if case.dims is None else 7
+
+
 def _body(ptx: str) -> list[str]:
     """The instructions of PTX text without their operands."""
     return re.findall(r"^\s*(?:@!?%p\d+ )?([a-z][a-z0-9_.]*)", ptx, re.MULTILINE)
@@ -59,7 +63,7 @@ def test_ptx_of_the_ten_operators(case: Case, tmp_path: Path) -> None:
     folder = _compile(case, tmp_path, "ptx")
     launches = {k["name"]: k for k in json.loads((folder / "launch.json").read_text())}
     texts = {path.stem: path.read_text() for path in folder.glob("*.ptx")}
-    assert set(texts) == set(launches) and len(texts) == 8
+    assert set(texts) == set(launches) and len(texts) == _gpu_kernels(case)
     for name, text in texts.items():
         kernel = launches[name]
         assert f".entry {name}(" in text and "sm_90a" in text
@@ -79,7 +83,7 @@ def test_ptx_of_the_ten_operators(case: Case, tmp_path: Path) -> None:
 def test_ptxas_takes_every_kernel(case: Case, tmp_path: Path) -> None:
     folder = _compile(case, tmp_path, "cubin")
     launches = json.loads((folder / "launch.json").read_text())
-    assert len(launches) == 8
+    assert len(launches) == _gpu_kernels(case)
     for kernel in launches:
         assert (folder / f"{kernel['name']}.cubin").read_bytes()[:4] == b"\x7fELF"
         resources = kernel["resources"]
@@ -121,16 +125,14 @@ def test_messages_for_the_command_line(tmp_path: Path) -> None:
         mlc.compile(tiled, output=tmp_path / "x.so")
 
 
-def test_functions_of_float64_are_reported_with_their_nodes(tmp_path: Path) -> None:
-    nodes = [("Exp", ["x"], ["a"]), ("Mul", ["a", "x"], ["b"]), ("Tanh", ["b"], ["y"])]
+def test_functions_of_float64_are_the_hosts(tmp_path: Path) -> None:
+    nodes = [("Exp", ["x"], ["a"]), ("Mul", ["a", "x"], ["b"]), ("MatMul", ["b", "b"], ["y"])]
     case = Case(
-        "double", nodes, lambda: {"x": normal(4, 6, dtype="float64")}, lambda a: [np.tanh(a["x"])], {"y": "float64"}
+        "double", nodes, lambda: {"x": normal(4, 4, dtype="float64")}, lambda a: [np.tanh(a["x"])], {"y": "float64"}
     )
-    with pytest.raises(ModelError) as caught:
-        _compile(case, tmp_path, "ptx")
-    text = str(caught.value)
-    assert 'node "exp_0" (exp): exp of float64 has no GPU kernel; cast its input to float32' in text
-    assert 'node "tanh_2" (tanh)' in text and "mul" not in text
+    folder = _compile(case, tmp_path, "ptx")
+    kernels = json.loads((folder / "launch.json").read_text())
+    assert [kernel["name"] for kernel in kernels] == ["k1"]  # the product; k0 computes the exponentials on the host
 
 
 # --- ptxas ------------------------------------------------------------------------------------------------------------
