@@ -31,8 +31,6 @@ from mlc.codegen.ptxas import AssemblyError
 from mlc.codegen.version import toolchain_version
 from mlc.driver import FOLDERS, InternalError, Options, Progress, UsageError
 from mlc.frontends.report import ModelError, Problem
-from mlc.kernels.common.frame import kernel_source
-from mlc.kernels.nvidia.limits import missing_functions
 from mlc.packaging import ImageInMemory, begin_image, build_program, gpu_table, module_attribute, weight_image
 from mlc.passes.adaptor import node_name
 from mlc.passes.base import PipelineError, run_pipeline
@@ -270,8 +268,6 @@ class Compilation:
         for number, (name, passes) in enumerate(phases):
             if number < first:
                 continue
-            if gpu and name == "schedule":
-                self._check_kernels()
             if name == "linalg":
                 self._check_operators()
             if name == "tile":
@@ -304,17 +300,6 @@ class Compilation:
             return ir.WalkResult.ADVANCE
 
         self.module.operation.walk(visit)
-        if problems:
-            raise ModelError(self.title, problems)
-
-    def _check_kernels(self) -> None:
-        """Reports every node that no GPU kernel can compute."""
-        problems = []
-        for child in self.module.body.operations:
-            if "mlc.kernel" in child.operation.attributes:
-                for node, function in missing_functions(kernel_source(child.operation)):
-                    reason = f"{function} of float64 has no GPU kernel"
-                    problems.append(Problem(reason, "cast its input to float32 in the model", node, function))
         if problems:
             raise ModelError(self.title, problems)
 
