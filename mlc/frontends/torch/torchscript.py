@@ -40,8 +40,7 @@ def import_model(
     `input_shapes` must name the shape of every input, with strings for dynamic dimensions; `dtypes` are "float32"
     unless given. Raises ModelError with every problem of the model.
     """
-    torch = _torch()
-    title, digest, script = _load(torch, source)
+    torch, title, digest, script = _load(source)
     graph = script.inlined_graph
     aten.load()
     with context, ir.Location.name(title):
@@ -60,25 +59,28 @@ def import_model(
     return module
 
 
-def _torch() -> Any:
+def _torch(title: str) -> Any:
     try:
         # A folder of the name `torch` on the path would pass for the package, but has no such module.
         import torch
         import torch.jit
     except ImportError as error:
-        raise ModelError("TorchScript", [Problem("PyTorch is not installed", "pip install mlc[torch]")]) from error
+        hint = "pip install mlc[torch]"
+        raise ModelError(title, [Problem("a TorchScript file needs PyTorch, which is not installed", hint)]) from error
     return torch
 
 
-def _load(torch: Any, source: str | Path | Any) -> tuple[str, str, Any]:
+def _load(source: str | Path | Any) -> tuple[Any, str, str, Any]:
+    """PyTorch, the title, the digest and the module of a model."""
     if not isinstance(source, str | Path):
-        text = str(source.inlined_graph)
-        return type(source).__name__, hashlib.sha256(text.encode()).hexdigest(), source.eval()
+        text, title = str(source.inlined_graph), type(source).__name__
+        return _torch(title), title, hashlib.sha256(text.encode()).hexdigest(), source.eval()
     path = Path(source)
     try:
         content = path.read_bytes()
     except OSError as error:
         raise ModelError(path.name, [Problem(f"cannot be read: {error.strerror}")]) from error
+    torch = _torch(path.name)
     try:
         script = torch.jit.load(str(path), map_location="cpu").eval()
     except (RuntimeError, ValueError) as error:
@@ -86,7 +88,7 @@ def _load(torch: Any, source: str | Path | Any) -> tuple[str, str, Any]:
         raise ModelError(
             path.name, [Problem(f"is no TorchScript file: {reason}", "save it with torch.jit.save")]
         ) from error
-    return path.name, hashlib.sha256(content).hexdigest(), script
+    return torch, path.name, hashlib.sha256(content).hexdigest(), script
 
 
 def _input_names(graph: Any) -> list[str]:
