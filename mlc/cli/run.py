@@ -52,9 +52,7 @@ def run_command(
     entry: Annotated[str | None, typer.Option(help="which entry to run [the first]")] = None,
     seed: Annotated[int, typer.Option(min=0, help="of random inputs")] = 0,
     save: Annotated[Path | None, typer.Option(metavar="OUT.npz", help="write the outputs to this file")] = None,
-    check: Annotated[
-        Path | None, typer.Option(metavar="REF", help="compare with an .onnx model, or with the arrays of an .npz file")
-    ] = None,
+    check: Annotated[Path | None, typer.Option(metavar="REF", help="compare with an .onnx model or .npz file")] = None,
     rtol: Annotated[float, typer.Option(help="relative tolerance of --check")] = 1e-3,
     atol: Annotated[float, typer.Option(help="absolute tolerance of --check")] = 1e-4,
     bench: Annotated[
@@ -64,6 +62,7 @@ def run_command(
     profile: Annotated[bool, typer.Option("--profile", help="time every kernel")] = False,
     info: Annotated[bool, typer.Option("--info", help="say what the model takes and gives, and stop")] = False,
     threads: Annotated[int | None, typer.Option(min=1, help="[MLC_NUM_THREADS, else the cores]")] = None,
+    device: Annotated[int | None, typer.Option(min=0, help="number of the GPU [MLC_DEVICE, else 0]")] = None,
     weights: Annotated[Path | None, typer.Option(help="external weights, when not beside MODEL")] = None,
     init_weights: Annotated[
         str | None, typer.Option(metavar="SEED|FILE", help="write the external weights first: random ones, or a file's")
@@ -83,7 +82,7 @@ def run_command(
     extents = _parse_dims(parse_assignments(dims or [], "--dim"))
     if init_weights is not None:
         trust_weights |= _init_weights(model, weights, init_weights)
-    loaded = load(model, threads=threads, weights=weights, verify_weights=not trust_weights)
+    loaded = load(model, threads=threads, weights=weights, verify_weights=not trust_weights, device=device)
     if info:
         _print_info(console, loaded)
         return
@@ -178,6 +177,7 @@ def _print_info(console: Console, model: Model) -> None:
         "compiled by": model.metadata.get("compiler"),
         "for": f"{target['cpu']} ({target['triple']})" if isinstance(target, dict) else target,
         "precision": model.metadata.get("precision"),
+        "tuning": model.metadata.get("tuning"),
         "kernels": len(model.metadata["kernels"]) if "kernels" in model.metadata else None,
         "weights": f"{weights['size'] / 1e6:.1f} MB in {weights.get('file') or 'the library'}"
         if weights.get("size")
