@@ -18,3 +18,13 @@ def test_results_of_all_cases(tmp_path: Path) -> None:
     results = run_bundle(tmp_path)
     assert len(results) == len(cases())
     assert {r["name"]: r["problem"] for r in results if r["problem"]} == {}
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+def test_libraries_of_all_cases(tmp_path: Path) -> None:
+    from gpu.libraries import compile_cases, run_cases
+    from models.gpu_cases import cases
+
+    compile_cases(tmp_path, cases())
+    assert run_cases(tmp_path) == []
