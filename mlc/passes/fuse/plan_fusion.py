@@ -5,9 +5,9 @@
 %r = linalg.generic … relu of %m                 →  {mlc.cluster = 0}   (epilogue)
 %s = linalg.generic … sum over rows of %x        →  {mlc.cluster = 1}
 ```
-Greedy and root-centred: row patterns first, then in program order every elementwise operation joins the kernel that
-computes what it reads (a contraction before a reduction before another elementwise one), and producers with a single
-consumer join the kernel that reads them. The template of the kernel's root is asked before an operation joins
+Greedy and root-centred: attention and row patterns first, then in program order every elementwise operation joins the
+kernel that computes what it reads (a contraction before a reduction before another elementwise one), and producers with
+a single consumer join the kernel that reads them. The template of the kernel's root is asked before an operation joins
 (`mlc/kernels/common/fusion.py`), and a join is legal when no path leaves the kernel and comes back. What was refused is
 kept as `mlc.refused` on the cluster's first operation.
 """
@@ -22,6 +22,7 @@ from mlc.kernels.common.padding import padding_of
 from mlc.kernels.cpu.accepts import ACCEPTS as CPU_ACCEPTS
 from mlc.kernels.nvidia.accepts import ACCEPTS as CUDA_ACCEPTS
 from mlc.passes.base import Pass
+from mlc.passes.fuse.attention import find_attention
 from mlc.passes.fuse.graph import (
     OPAQUE,
     BlockGraph,
@@ -34,7 +35,7 @@ from mlc.passes.fuse.graph import (
 from mlc.passes.fuse.rows import find_rows
 from mlc.passes.host.nodes import node_name
 
-_PREFERENCE = {"contraction": 0, "rows": 1, "reduction": 2, "elementwise": 3}
+_PREFERENCE = {"attention": 0, "contraction": 0, "rows": 1, "reduction": 2, "elementwise": 3}
 _ACCEPTS = {"cpu": CPU_ACCEPTS, "cuda": CUDA_ACCEPTS}
 
 
@@ -116,6 +117,8 @@ class _Planner:
 
     def plan(self) -> None:
         graph = self.graph
+        attentions = find_attention(graph, self.accepts["attention"]) if "attention" in self.accepts else {}
+        self.roots.update(attentions)
         find_rows(graph)
         for n, op in enumerate(graph.ops):
             if n in graph.cluster:
@@ -132,6 +135,9 @@ class _Planner:
                 graph.new_cluster([n], "elementwise")
         for cluster in [c for c, kind in graph.kinds.items() if kind == "rows"]:
             self._lengthen_rows(cluster)
+        for cluster in attentions:
+            for n in [m for m in graph.members[cluster] if is_contraction(graph.ops[m])]:
+                self._inline_producers(n, cluster)
 
     def _root(self, n: int, kind: str) -> int:
         cluster = self.graph.new_cluster([n], kind)

@@ -9,9 +9,11 @@ from mlir import ir
 
 from mlc.kernels.common.accesses import input_accesses, read_dim
 from mlc.kernels.common.analysis import can_flatten, is_contraction, mentions, reachable, root_operation
+from mlc.kernels.common.attention import find_attention
 from mlc.kernels.common.evaluate import is_reduction, operand_map
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.reduce import combiner, lane_dim
+from mlc.passes.schedule.attention_cost import choose_attention
 from mlc.passes.schedule.pairs import as_dot_product
 
 Extent = int | None  # None: known at run time only
@@ -57,6 +59,9 @@ def choose(source: KernelSource, unit: VectorUnit, constant_inputs: set[int]) ->
     `constant_inputs` are numbers of the inputs that every caller passes a weight to; a contraction may ask for such an
     operand in packed panels (`packed_operand`, `panel`).
     """
+    attention = find_attention(source)
+    if attention is not None:
+        return choose_attention(attention, unit.lanes(source.results[0].type.element_type), unit.registers)
     root = root_operation(source)
     if root.name.startswith("mlc.") and root.name != "mlc.constant":
         return {"template": root.name.removeprefix("mlc.")}

@@ -18,6 +18,7 @@ from mlir import ir
 
 from mlc.kernels.common.frame import Frame, KernelSource, kernel_source
 from mlc.kernels.cpu import (
+    attention,
     contraction,
     dot_product,
     loops,
@@ -35,6 +36,7 @@ from mlc.passes.schedule.assign_schedules import read_schedule
 Template = tuple[type, Callable[[KernelSource, Any], list[Frame]]]
 
 TEMPLATES: dict[str, Template] = {
+    "attention": (attention.AttentionSchedule, attention.expand),
     "loops": (loops.LoopSchedule, loops.expand),
     "contraction": (contraction.ContractionSchedule, contraction.expand),
     "dot_product": (dot_product.DotProductSchedule, dot_product.expand),

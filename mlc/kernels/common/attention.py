@@ -1,0 +1,418 @@
+"""The pattern of attention: `softmax(f(q k)) v` in the linalg form, between two contractions.
+
+`f` is any chain of elementwise operations on the scores at their own points (scale, soft cap, masks). The softmax is
+`exp(x - max(x)) / sum` over the last dimension, where the maximum may be guarded (−inf counts as 0) and the sum may
+pass through elementwise operations per row. Reshapes that regroup leading dimensions (grouped heads) may stand anywhere
+between the contractions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlc.kernels.common.analysis import is_contraction, mentions, reachable
+from mlc.kernels.common.evaluate import is_reduction, operand_map
+from mlc.kernels.common.frame import KernelSource, defining_op
+
+_VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
+
+
+@dataclass(frozen=True)
+class Product:
+    """A contraction of attention by its iteration dimensions: `left` has `row` and `inner`, `right` has `column` and
+    `inner`; `batch` are the others."""
+
+    op: ir.Operation
+    row: int
+    column: int
+    inner: int
+
+    @property
+    def batch(self) -> list[int]:
+        """The dimensions that are neither rows, columns nor the reduction."""
+        rank = len(self.op.attributes["iterator_types"])
+        return [d for d in range(rank) if d not in (self.row, self.column, self.inner)]
+
+    @property
+    def order(self) -> list[int]:
+        """The iteration dimension of every dimension of the result."""
+        return [ir.AffineDimExpr(e).position for e in operand_map(self.op, 2).results]
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The operations of one attention: `scores`, the chain `between` whose last value `logits` the softmax reads,
+    `maximum` and `total` of the rows, `divisor` (what the exponentials are divided by) and the `output` product.
+    `members` are all of them in the order of their discovery."""
+
+    scores: Product
+    output: Product
+    logits: ir.Value
+    path: tuple[tuple[ir.Operation, int], ...]
+    maximum: ir.Operation
+    total: ir.Operation
+    divisor: ir.Value
+    quotient: ir.Operation
+    members: tuple[ir.Operation, ...]
+
+
+def find_attention(source: KernelSource) -> Attention | None:
+    """The attention that a kernel computes, if it does."""
+    for op in reachable(source.results):
+        if is_contraction(op):
+            return attention_of(op)
+    return None
+
+
+def attention_of(output: ir.Operation) -> Attention | None:
+    """The attention whose last product is the contraction `output`, if it is one on f32."""
+    if not is_contraction(output) or len(output.operands) != 3:
+        return None
+    product = _product(output, operand_map(output, 0))
+    if product is None or not _reads_last_two(product, 0):
+        return None
+    members: dict[ir.Operation, None] = {output: None}
+    quotient = _through_views(output.operands[0], members)
+    parts = _binary(quotient, "arith.divf")
+    if quotient is None or parts is None or not _same_point(quotient, parts[0]):
+        return None
+    divisor = quotient.operands[parts[1]]
+    exponential = defining_op(quotient.operands[parts[0]])
+    shift = _argument_of(exponential, "math.exp")
+    total = _row_reduction(divisor, "arith.addf", 0.0, members)
+    if exponential is None or shift is None or total is None or total.operands[0] != exponential.results[0]:
+        return None
+    parts = _binary(shift, "arith.subf")
+    if parts is None or not _same_point(shift, parts[0]) or not _per_row(shift, parts[1]) or not _per_row(quotient, 1):
+        return None
+    logits = shift.operands[parts[0]]
+    maximum = _maximum(shift.operands[parts[1]], members)
+    if maximum is None or maximum.operands[0] != logits:
+        return None
+    members.update(dict.fromkeys((quotient, exponential, shift, total, maximum)))
+    path = _path(logits)
+    if path is None or len(path[-1][0].operands) != 3:
+        return None
+    scores = _product(path[-1][0], operand_map(path[-1][0], 2))
+    if scores is None or scores.order[-2:] != [scores.row, scores.column]:
+        return None
+    members.update(dict.fromkeys(op for op, _ in path))
+    if not _closed(members, output):
+        return None
+    chain = tuple(path[:-1])
+    return Attention(scores, product, logits, chain, maximum, total, divisor, quotient, tuple(members))
+
+
+# -- contractions ------------------------------------------------------------------------------------------------------
+
+
+def _product(op: ir.Operation, rows_in: ir.AffineMap) -> Product | None:
+    """`op` as a product of matrices, if it is an f32 contraction over one dimension from zero. The rows are the last
+    dimension but one of `rows_in`: of grouped heads, which share their keys, the left operand alone has several."""
+    if not _starts_at(op, 0.0) or len(rows_in.results) < 2:
+        return None
+    if not all(isinstance(v.type.element_type, ir.F32Type) for v in op.operands):
+        return None
+    out = list(operand_map(op, 2).results)
+    if not all(isinstance(e, ir.AffineDimExpr) for e in out):
+        return None
+    kinds = ["reduction" in str(t) for t in op.attributes["iterator_types"]]
+    if sum(kinds) != 1 or len(out) != len(kinds) - 1:
+        return None
+    left, right = ([d for d in range(len(kinds)) if _touches(op, i, d)] for i in range(2))
+    inner = kinds.index(True)
+    rows = [d for d in left if d not in right and d != inner]
+    columns = [d for d in right if d not in left]
+    at = list(rows_in.results)[-2]
+    row = at.position if isinstance(at, ir.AffineDimExpr) else -1
+    if inner not in left or inner not in right or len(columns) != 1 or row not in rows:
+        return None
+    return Product(op, row, columns[0], inner) if _plain(op, 0, row) and _plain(op, 1, columns[0]) else None
+
+
+def _touches(op: ir.Operation, operand: int, dim: int) -> bool:
+    return any(mentions(e, dim) for e in operand_map(op, operand).results)
+
+
+def _plain(op: ir.Operation, operand: int, dim: int) -> bool:
+    """Is an operand's coordinate that depends on `dim` that dimension itself?"""
+    exprs = [e for e in operand_map(op, operand).results if mentions(e, dim)]
+    return len(exprs) == 1 and isinstance(exprs[0], ir.AffineDimExpr)
+
+
+def _reads_last_two(product: Product, operand: int) -> bool:
+    exprs = list(operand_map(product.op, operand).results)[-2:]
+    dims = [e.position if isinstance(e, ir.AffineDimExpr) else -1 for e in exprs]
+    return dims == [product.row, product.inner]
+
+
+def _starts_at(op: ir.Operation, number: float) -> bool:
+    """Is the output operand of a reduction filled with `number`?"""
+    fill = defining_op(op.operands[len(op.operands) - 1])
+    value = None if fill is None or fill.name != "linalg.fill" else defining_op(fill.operands[0])
+    if value is None or value.name != "arith.constant":
+        return False
+    attribute = value.attributes["value"]
+    return isinstance(attribute, ir.FloatAttr) and attribute.value == number
+
+
+# -- the softmax -------------------------------------------------------------------------------------------------------
+
+
+def _body(op: ir.Operation | None) -> list[ir.Operation]:
+    """Operations of the body of a generic with one result; none for anything else."""
+    if op is None or op.name != "linalg.generic" or len(op.results) != 1:
+        return []
+    return [o.operation for o in op.regions[0].blocks[0].operations]
+
+
+def _single(op: ir.Operation | None, name: str) -> ir.Operation | None:
+    """The only operation, `name`, of the body of an elementwise generic over all its points."""
+    ops = _body(op)
+    if op is None or len(ops) != 2 or ops[0].name != name or is_reduction(op):
+        return None
+    last = len(op.operands) - 1
+    plain = ops[1].operands[0] == ops[0].results[0] and _same_point(op, last)
+    return ops[0] if plain and all(_input(op, v) is not None for v in ops[0].operands) else None
+
+
+def _input(op: ir.Operation, value: ir.Value) -> int | None:
+    """Number of the input of a generic whose body argument is `value`."""
+    arguments = list(op.regions[0].blocks[0].arguments)[: len(op.operands) - len(op.results)]
+    return arguments.index(value) if value in arguments else None
+
+
+def _binary(op: ir.Operation | None, name: str) -> tuple[int, int] | None:
+    inner = _single(op, name)
+    if op is None or inner is None:
+        return None
+    numbers = [n for n in (_input(op, v) for v in inner.operands) if n is not None]
+    return (numbers[0], numbers[1]) if numbers == [0, 1] else None
+
+
+def _argument_of(op: ir.Operation | None, name: str) -> ir.Operation | None:
+    """What computes the argument of an elementwise function."""
+    return None if op is None or _single(op, name) is None or not _same_point(op, 0) else defining_op(op.operands[0])
+
+
+def _same_point(op: ir.Operation, operand: int) -> bool:
+    return operand_map(op, operand) == ir.AffineMap.get_identity(len(op.attributes["iterator_types"]))
+
+
+def _per_row(op: ir.Operation, operand: int) -> bool:
+    """Is an operand read at the coordinates of the row, with 0 for extents of 1?"""
+    exprs, shape = list(operand_map(op, operand).results), op.operands[operand].type.shape
+    rank = len(op.attributes["iterator_types"])
+    if len(exprs) not in (rank - 1, rank):
+        return False
+    for d, (expr, extent) in enumerate(zip(exprs, shape, strict=True)):
+        if isinstance(expr, ir.AffineDimExpr) and (expr.position != d or d == rank - 1):
+            return False
+        if not isinstance(expr, ir.AffineDimExpr) and extent != 1:
+            return False
+    return True
+
+
+def _row_reduction(value: ir.Value, name: str, start: float, members: dict[ir.Operation, None]) -> ir.Operation | None:
+    """The reduction over the last dimension that `value` is computed from by elementwise operations per row alone;
+    those join `members`."""
+    op = defining_op(value)
+    found: dict[ir.Operation, None] = {}
+    reduction: ir.Operation | None = None
+    work = [op]
+    while work:
+        op = work.pop()
+        if op is None or op in found:
+            if op is None:
+                return None
+            continue
+        if _is_row_reduction(op, name, start):
+            if reduction is not None and reduction != op:
+                return None
+            reduction = op
+            continue
+        if op.name != "linalg.generic" or is_reduction(op) or not _only_computes(op):
+            return None
+        found[op] = None
+        work.extend(defining_op(v) for v in list(op.operands)[: len(op.operands) - len(op.results)])
+    members.update(found)
+    return reduction
+
+
+def _only_computes(op: ir.Operation) -> bool:
+    names = [o.name for o in _body(op)]
+    return bool(names) and all(n.startswith(("arith.", "math.")) or n == "linalg.yield" for n in names)
+
+
+def _is_row_reduction(op: ir.Operation, name: str, start: float) -> bool:
+    ops = _body(op)
+    if len(op.operands) != 2 or len(ops) != 2 or ops[0].name != name or not is_reduction(op):
+        return False
+    kinds = ["reduction" in str(t) for t in op.attributes["iterator_types"]]
+    rank = len(kinds)
+    rows = [e.position if isinstance(e, ir.AffineDimExpr) else -1 for e in operand_map(op, 1).results]
+    arguments = set(op.regions[0].blocks[0].arguments)
+    along = kinds == [False] * (rank - 1) + [True] and rows == list(range(rank - 1)) and _same_point(op, 0)
+    return along and set(ops[0].operands) == arguments and _starts_at(op, start)
+
+
+def _maximum(value: ir.Value, members: dict[ir.Operation, None]) -> ir.Operation | None:
+    """The maximum of the rows that `value` is, or is but for a guard: `max == -inf ? 0 : max`."""
+    op, low = defining_op(value), float("-inf")
+    if op is not None and _is_row_reduction(op, "arith.maximumf", low):
+        return op
+    ops = _body(op)
+    if op is None or [o.name for o in ops] != ["arith.select", "linalg.yield"] or is_reduction(op):
+        return None
+    condition, zero, plain = ops[0].operands
+    tested, kept = _input(op, condition), _input(op, plain)
+    if tested is None or kept is None or not _is_number(zero, 0.0) or ops[1].operands[0] != ops[0].results[0]:
+        return None
+    test = defining_op(op.operands[tested])
+    checks = _body(test)
+    if test is None or [o.name for o in checks] != ["arith.cmpf", "linalg.yield"]:
+        return None
+    equal = ir.IntegerAttr(checks[0].attributes["predicate"]).value == 1  # oeq
+    if not equal or _input(test, checks[0].operands[0]) != 0 or not _is_number(checks[0].operands[1], low):
+        return None
+    if test.operands[0] != op.operands[kept]:
+        return None
+    reduction = _row_reduction(value, "arith.maximumf", low, members)
+    return reduction if reduction is not None and op.operands[kept] == reduction.results[0] else None
+
+
+def _is_number(value: ir.Value, number: float) -> bool:
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant":
+        return False
+    attribute = op.attributes["value"]
+    return isinstance(attribute, ir.FloatAttr) and attribute.value == number
+
+
+# -- between -----------------------------------------------------------------------------------------------------------
+
+
+def _through_views(value: ir.Value, members: dict[ir.Operation, None]) -> ir.Operation | None:
+    """What computes `value` before views of leading dimensions, which join `members`."""
+    op = defining_op(value)
+    while op is not None and _keeps_matrices(op):
+        members[op] = None
+        op = defining_op(op.operands[0])
+    return op
+
+
+def _keeps_matrices(op: ir.Operation) -> bool:
+    """Is `op` a view that leaves the last two dimensions alone?"""
+    if op.name not in _VIEWS:
+        return False
+    groups = list(op.attributes["reassociation"])
+    return len(groups) > 2 and all(len(g) == 1 for g in groups[-2:])
+
+
+def _path(logits: ir.Value) -> list[tuple[ir.Operation, int]] | None:
+    """From the logits to the contraction that they come from: every operation and its operand on the way."""
+    path: list[tuple[ir.Operation, int]] = []
+    op = defining_op(logits)
+    while op is not None and not is_contraction(op):
+        if _keeps_matrices(op):
+            path.append((op, 0))
+            op = defining_op(op.operands[0])
+            continue
+        if op.name != "linalg.generic" or is_reduction(op) or len(op.results) != 1:
+            return None
+        if not _same_point(op, len(op.operands) - 1):
+            return None
+        below = [i for i in range(len(op.operands) - 1) if _same_point(op, i) and _leads_down(op.operands[i])]
+        if len(below) != 1:
+            return None
+        path.append((op, below[0]))
+        op = defining_op(op.operands[below[0]])
+    return None if op is None else [*path, (op, -1)]
+
+
+def _leads_down(value: ir.Value) -> bool:
+    """Is `value` computed by elementwise operations from a contraction?"""
+    op = defining_op(value)
+    while op is not None and not is_contraction(op):
+        if op.name not in _VIEWS and (op.name != "linalg.generic" or is_reduction(op)):
+            return False
+        inputs = list(op.operands)[: len(op.operands) - len(op.results)] if op.name == "linalg.generic" else []
+        deeper = [v for v in inputs if _leads_down(v)] if op.name == "linalg.generic" else [op.operands[0]]
+        op = defining_op(deeper[0]) if deeper else None
+    return op is not None
+
+
+def _closed(members: dict[ir.Operation, None], output: ir.Operation) -> bool:
+    """Does nothing outside read what is computed inside, but for the output, and is all in one block?"""
+    for op in members:
+        if op.block != output.block:
+            return False
+        if op == output:
+            continue
+        for result in op.results:
+            if any(use.owner.operation not in members for use in result.uses):
+                return False
+    return True
+
+
+# -- masks -------------------------------------------------------------------------------------------------------------
+
+
+def grows_with_scores(attention: Attention) -> bool:
+    """Are the logits monotone in the scores, and does anything but the scores take part, so that the logits of very
+    large scores say what a mask hides?"""
+    masked = False
+    for op, operand in attention.path:
+        if op.name in _VIEWS:
+            continue
+        block = op.regions[0].blocks[0]
+        if not _grows(block, block.arguments[operand]):
+            return False
+        names = {o.operation.name for o in block.operations}
+        others = [i for i in range(len(op.operands) - 1) if i != operand]
+        masked = masked or bool(others) or "linalg.index" in names or "tensor.extract" in names
+    return masked
+
+
+def _grows(block: ir.Block, argument: ir.Value) -> bool:
+    """Does what a body yields never fall while `argument` grows?"""
+    rising: list[ir.Value] = [argument]
+    for view in block.operations:
+        op = view.operation
+        touched = [i for i, v in enumerate(op.operands) if v in rising]
+        if not touched:
+            if any(v in rising for inner in _nested(op) for v in inner.operands):
+                return False
+            continue
+        if op.name == "linalg.yield":
+            return True
+        if not _is_rising(op, touched):
+            return False
+        rising.extend(op.results)
+    return False
+
+
+def _nested(op: ir.Operation) -> Iterator[ir.Operation]:
+    for region in op.regions:
+        for block in region.blocks:
+            for view in block.operations:
+                yield view.operation
+                yield from _nested(view.operation)
+
+
+def _is_rising(op: ir.Operation, touched: list[int]) -> bool:
+    if op.name in ("arith.addf", "arith.maximumf", "arith.minimumf", "math.tanh"):
+        return True
+    if op.name == "arith.subf":
+        return touched == [0]
+    if op.name == "arith.select":
+        return 0 not in touched
+    if op.name in ("arith.mulf", "arith.divf") and len(touched) == 1 and (op.name == "arith.mulf" or touched == [0]):
+        other = defining_op(op.operands[1 - touched[0]])
+        if other is not None and other.name == "arith.constant":
+            attribute = other.attributes["value"]
+            return isinstance(attribute, ir.FloatAttr) and attribute.value > 0
+    return False

@@ -1,0 +1,517 @@
+"""Attention in one kernel: the scores of a block of keys stay in the first-level cache.
+
+A work item is a block of query rows of one head. For every block of keys the item packs the keys (transposed) and the
+values onto the stack and walks over its rows in register tiles: the tile's scores, what is done to them (scale, masks)
+on demand, the exponentials relative to the largest logit so far, and the product with the values. When that largest
+logit grows, the row's sum and its accumulators are scaled down ("Online normalizer calculation for softmax", Milakov
+and Gimelshein, 2018; "FlashAttention", Dao et al., 2022). Blocks whose logits a mask hides are left out: when the chain
+grows with the scores and its value for a score of 1e30 is below −1e37 everywhere, while every row has seen a logit
+above −1e30, all exponentials are exactly 0. So any mask helps, a causal one as well as a padding.
+
+What does not come out as in three kernels: where a mask hides a whole block, infinities and NaN of its keys and values
+and scores above 1e30 do not show.
+
+Schedule parameters: `lanes`; `rows`: rows of a register tile; `vectors`: vectors of keys of a block, and of columns of
+the tile; `row_block`: rows of a work item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, func, memref, vector
+
+from mlc.kernels.common import memory, peepholes, vector_math
+from mlc.kernels.common.accesses import input_accesses
+from mlc.kernels.common.attention import Attention, find_attention, grows_with_scores
+from mlc.kernels.common.evaluate import Evaluator, Override, lane_mask, operand_map
+from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
+from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.reduce import reduction_extents
+from mlc.kernels.cpu.transpose import transposed
+
+_LARGE_SCORE, _HIDDEN, _SEEN = 1e30, -1e37, -1e30
+
+
+@dataclass(frozen=True)
+class AttentionSchedule:
+    """Parameters of the template; see the module's description."""
+
+    lanes: int
+    rows: int
+    vectors: int
+    row_block: int
+
+
+def expand(source: KernelSource, schedule: AttentionSchedule) -> list[Frame]:
+    """The memref function and the grid function of `source`."""
+    attention = find_attention(source)
+    if attention is None:
+        raise ValueError(f"kernel {source.func.name.value}: no attention")
+    return [_Attention(source, schedule, attention).emit(), _emit_grid(source, schedule, attention)]
+
+
+def _items(frame: Frame, attention: Attention, shape: Sequence[Scalar], s: AttentionSchedule) -> list[Scalar]:
+    """Extents of the grid: blocks of rows, then batch dimensions, so that neighbours share what a mask says of them."""
+    order = attention.output.order
+    batch = [shape[order.index(d)] for d in attention.output.batch]
+    return [frame.math.ceildiv(shape[order.index(attention.output.row)], s.row_block), *batch]
+
+
+def _emit_grid(source: KernelSource, schedule: AttentionSchedule, attention: Attention) -> Frame:
+    frame = Frame(source, grid=True)
+    with frame.body():
+        shape = frame.buffers[source.destinations[0]].shape
+        func.ReturnOp([frame.constants.index(frame.math.product(_items(frame, attention, shape, schedule)))])
+    return frame
+
+
+def _contiguous_dim(op: ir.Operation, operand: int) -> int | None:
+    """The iteration dimension of a contraction along which what an operand is computed from lies in memory."""
+    accesses = input_accesses([op.operands[operand]]) or {}
+    exprs = list(operand_map(op, operand).results)
+    for found in accesses.values():
+        for access in found:
+            last = access[-1] if access else None
+            if isinstance(last, ir.AffineDimExpr) and isinstance(exprs[last.position], ir.AffineDimExpr):
+                return ir.AffineDimExpr(exprs[last.position]).position
+    return None
+
+
+_EmitTile = Callable[[Scalar, int], None]
+
+
+class _Attention:
+    def __init__(self, source: KernelSource, schedule: AttentionSchedule, attention: Attention) -> None:
+        self.source, self.s, self.a = source, schedule, attention
+        self.frame = frame = Frame(source, vector_lanes=schedule.lanes)
+        self.shape = frame.buffers[source.destinations[0]].shape
+        order = attention.output.order
+        with frame.prologue():
+            self.depth = self._known(reduction_extents(frame, attention.scores.op)[attention.scores.inner])
+            self.keys = reduction_extents(frame, attention.output.op)[attention.output.inner]
+        self.width = self._known(self.shape[order.index(attention.output.column)])
+        self.row_extent = self.shape[order.index(attention.output.row)]
+        self.vector = ir.VectorType.get([schedule.lanes], ir.F32Type.get())
+        self.masked = grows_with_scores(attention)
+        self._allocate()
+
+    def _known(self, extent: Scalar) -> int:
+        if not isinstance(extent, int):
+            raise ValueError(f"kernel {self.frame.name}: attention needs known head dimensions")
+        return extent
+
+    def _allocate(self) -> None:
+        """Panels on the stack: packed operands, the scores of a tile, and the state of the item's rows."""
+        s, lanes = self.s, self.s.lanes
+        self.depth_pitch = -(-self.depth // lanes) * lanes
+        self.columns = -(-self.width // lanes)
+        self.key_pitch, self.width_pitch = s.vectors * lanes, self.columns * lanes
+        f32, i8 = ir.F32Type.get(), ir.IntegerType.get_signless(8)
+        sizes = {
+            "queries": s.row_block * self.depth_pitch,
+            "panel": self.depth_pitch * self.key_pitch,
+            "values": self.key_pitch * self.width_pitch,
+            "scores": s.rows * self.key_pitch,
+            "sums": s.row_block * lanes,
+            "output": s.row_block * self.width_pitch,
+            "largest": s.row_block,
+            "shifts": lanes,
+            "factors": lanes,
+        }
+        with self.frame.prologue():
+            self.stack = {name: self._buffer(size, f32) for name, size in sizes.items()}
+            self.flags = self._buffer(s.row_block + 1, i8) if self.masked else None
+
+    def _buffer(self, size: int, element: ir.Type) -> ir.Value:
+        type_ = ir.MemRefType.get([size], element)
+        align = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
+        return memref.AllocaOp(type_, [], [], alignment=align).result
+
+    def emit(self) -> Frame:
+        frame, s, math = self.frame, self.s, self.frame.math
+        with frame.body():
+            items = _items(frame, self.a, self.shape, s)
+
+            def item(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+                block, *batch = math.delinearize(variable, items)
+                self.first_row = math.mul(block, s.row_block)
+                exact = isinstance(self.row_extent, int) and self.row_extent % s.row_block == 0
+                left = math.sub(self.row_extent, self.first_row)
+                self.row_count: Scalar = s.row_block if exact else math.minimum(left, s.row_block)
+                self._locate(batch)
+                self._pack_queries()
+                self._for_rows(self._clear)
+                self._key_blocks()
+                self._for_rows(self._finish)
+                return []
+
+            for_loop(frame, frame.begin, frame.end, 1, [], item)
+            func.ReturnOp([])
+        return frame
+
+    # -- coordinates ------------------------------------------------------------------------------------------------
+
+    def _locate(self, batch: Sequence[Scalar]) -> None:
+        """The coordinates of the item: of the output's dimensions, and the leading ones of logits and scores."""
+        out = self.a.output
+        self.dims = [Idx(0)] * len(out.op.attributes["iterator_types"])
+        for dim, at in zip(out.batch, batch, strict=True):
+            self.dims[dim] = Idx(at, level=1)
+        ev = Evaluator(self.frame, self.s.lanes)
+        zero = self._number(0.0)
+        seen: dict[str, list[Idx]] = {}
+
+        def capture(name: str) -> Override:
+            def override(coords: Sequence[Idx]) -> ir.Value:
+                seen[name] = list(coords)
+                return zero
+
+            return override
+
+        rows = {self.a.maximum.results[0]: lambda _: zero, self.a.total.results[0]: lambda _: zero}
+        above = Evaluator(self.frame, self.s.lanes, overrides={**rows, self.a.logits: capture("logits")})
+        above.tensor(out.op.operands[0], [ev.idx.affine(e, self.dims) for e in operand_map(out.op, 0).results])
+        below = Evaluator(self.frame, self.s.lanes, overrides={self.a.scores.op.results[0]: capture("scores")})
+        below.tensor(self.a.logits, seen["logits"])
+        self.logit_batch = seen["logits"][:-2]
+        self.score_dims = [Idx(0)] * len(self.a.scores.op.attributes["iterator_types"])
+        for dim, at in zip(self.a.scores.order[:-2], seen["scores"][:-2], strict=True):
+            self.score_dims[dim] = at
+
+    def _row(self, local: Scalar) -> Idx:
+        return Idx(self.frame.math.add(self.first_row, local), level=3)
+
+    def _operand(self, ev: Evaluator, op: ir.Operation, number: int, dims: list[Idx]) -> ir.Value:
+        """Elements of an operand of one of the products, as a vector."""
+        coords = [ev.idx.affine(e, dims) for e in operand_map(op, number).results]
+        return ev.splat(ev.tensor(op.operands[number], coords))
+
+    def _number(self, value: float) -> ir.Value:
+        return self.frame.constants.get(ir.F32Type.get(), value)
+
+    def _splat(self, value: float | ir.Value) -> ir.Value:
+        return memory.splat(value if isinstance(value, ir.Value) else self._number(value), self.s.lanes)
+
+    # -- panels -----------------------------------------------------------------------------------------------------
+
+    def _load(self, panel: str, at: Scalar) -> ir.Value:
+        return vector.LoadOp(self.vector, self.stack[panel], [self.frame.constants.index(at)]).result
+
+    def _store(self, panel: str, at: Scalar, value: ir.Value) -> None:
+        vector.StoreOp(value, self.stack[panel], [self.frame.constants.index(at)])
+
+    def _load_scalar(self, panel: str, at: Scalar) -> ir.Value:
+        return memref.load(self.stack[panel], [self.frame.constants.index(at)])
+
+    def _tail(self, extent: int, j: int) -> ir.Value | None:
+        """The mask of vector `j` of `extent` elements."""
+        left = extent - j * self.s.lanes
+        return None if left >= self.s.lanes else lane_mask(self.frame, self.s.lanes, self.frame.constants.index(left))
+
+    def _loop(self, low: Scalar, high: Scalar, step: int, body: Callable[[ir.Value], None]) -> None:
+        def run(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            body(variable)
+            return []
+
+        for_loop(self.frame, low, high, step, [], run)
+
+    def _for_rows(self, body: Callable[[ir.Value], None]) -> None:
+        self._loop(0, self.row_count, 1, body)
+
+    def _pack_queries(self) -> None:
+        scores, math, lanes = self.a.scores, self.frame.math, self.s.lanes
+
+        def row(local: ir.Value) -> None:
+            for j in range(self.depth_pitch // lanes):
+                ev = Evaluator(self.frame, lanes, self._tail(self.depth, j))
+                dims = list(self.score_dims)
+                dims[scores.row], dims[scores.inner] = self._row(local), Idx(j * lanes, 1)
+                packed = self._operand(ev, scores.op, 0, dims)
+                self._store("queries", math.add(math.mul(local, self.depth_pitch), j * lanes), packed)
+
+        self._for_rows(row)
+
+    def _pack_keys(self, key: Scalar, vectors: int, mask: ir.Value | None) -> None:
+        scores, math, lanes = self.a.scores, self.frame.math, self.s.lanes
+        if _contiguous_dim(scores.op, 1) == scores.inner:
+            for i in range(self.depth_pitch // lanes):
+                self._loop(0, vectors * lanes, lanes, lambda at, i=i: self._pack_square(key, at, i, mask))  # type: ignore[misc]
+            return
+
+        def line(d: ir.Value) -> None:
+            for j in range(vectors):
+                ev = Evaluator(self.frame, lanes, mask if j == vectors - 1 else None)
+                dims = list(self.score_dims)
+                dims[scores.column], dims[scores.inner] = self._key(key, j), Idx(d, level=4)
+                packed = self._operand(ev, scores.op, 1, dims)
+                self._store("panel", math.add(math.mul(d, self.key_pitch), j * lanes), packed)
+
+        self._loop(0, self.depth, 1, line)
+
+    def _pack_square(self, key: Scalar, at: ir.Value, i: int, mask: ir.Value | None) -> None:
+        """`lanes` keys from `key + at` on, transposed; keys behind the end repeat the last one."""
+        scores, math, lanes = self.a.scores, self.frame.math, self.s.lanes
+        lines = []
+        for k in range(lanes):
+            position = math.add(math.add(key, at), k)
+            if mask is not None:
+                position = math.minimum(position, math.sub(self.keys, 1))
+            ev = Evaluator(self.frame, lanes, self._tail(self.depth, i))
+            dims = list(self.score_dims)
+            dims[scores.column], dims[scores.inner] = Idx(position, level=4), Idx(i * lanes, 1)
+            lines.append(self._operand(ev, scores.op, 1, dims))
+        for k, column in enumerate(transposed(lines, lanes)):
+            if i * lanes + k < self.depth:
+                self._store("panel", math.add(at, (i * lanes + k) * self.key_pitch), column)
+
+    def _pack_values(self, key: Scalar, count: Scalar) -> None:
+        out, math, lanes = self.a.output, self.frame.math, self.s.lanes
+
+        def line(k: ir.Value) -> None:
+            for j in range(self.columns):
+                ev = Evaluator(self.frame, lanes, self._tail(self.width, j))
+                dims = list(self.dims)
+                dims[out.inner], dims[out.column] = Idx(math.add(key, k), level=4), Idx(j * lanes, 1)
+                packed = self._operand(ev, out.op, 1, dims)
+                self._store("values", math.add(math.mul(k, self.width_pitch), j * lanes), packed)
+
+        self._loop(0, count, 1, line)
+
+    # -- rows and keys ----------------------------------------------------------------------------------------------
+
+    def _clear(self, local: ir.Value) -> None:
+        math, c = self.frame.math, self.frame.constants
+        memref.store(self._number(float("-inf")), self.stack["largest"], [c.index(local)])
+        self._store("sums", math.mul(local, self.s.lanes), self._splat(0.0))
+        for j in range(self.columns):
+            at = math.add(math.mul(local, self.width_pitch), j * self.s.lanes)
+            self._store("output", at, self._splat(0.0))
+
+    def _tiles(self, tile: _EmitTile) -> None:
+        """All rows of the item in register tiles; a known rest is one smaller tile, an unknown one single rows."""
+        math, rows = self.frame.math, self.s.rows
+        whole = math.mul(math.div(self.row_count, rows), rows)
+        rest = self.row_extent % rows if isinstance(self.row_extent, int) else 1
+        if not (isinstance(whole, int) and whole == 0):
+            self._loop(0, whole, rows, lambda at: tile(at, rows))
+        if rest and not (isinstance(whole, int) and whole == self.row_count):
+            self._loop(whole, self.row_count, rest, lambda at: tile(at, rest))
+
+    def _key(self, key: Scalar, j: int) -> Idx:
+        return Idx(self.frame.math.add(key, j * self.s.lanes), 1, level=2)
+
+    def _key_blocks(self) -> None:
+        """Known extents split into blocks of equal size but for one vector; else what remains is single vectors."""
+        lanes, vectors, math = self.s.lanes, self.s.vectors, self.frame.math
+        if isinstance(self.keys, int):
+            total = -(-self.keys // lanes)
+            blocks = -(-total // vectors)
+            small, more = divmod(total, max(blocks, 1))
+            middle = more * (small + 1) * lanes
+            partial = self.keys % lanes != 0
+            last = blocks - more
+            if more:
+                self._loop(0, middle, (small + 1) * lanes, lambda k: self._block(k, small + 1, partial and not last))
+            if last:
+                self._loop(middle, self.keys, small * lanes, lambda k: self._block(k, small, partial))
+            return
+        whole = math.mul(math.div(self.keys, vectors * lanes), vectors * lanes)
+        self._loop(0, whole, vectors * lanes, lambda k: self._block(k, vectors, False))
+        self._loop(whole, self.keys, lanes, lambda k: self._block(k, 1, True))
+
+    def _block(self, key: ir.Value, vectors: int, partial: bool) -> None:
+        """One block of keys, whose last vector may reach behind the end when `partial`."""
+        math, c, lanes = self.frame.math, self.frame.constants, self.s.lanes
+        mask, count = None, vectors * lanes
+        length: Scalar = count
+        if partial:
+            left = math.sub(self.keys, key)
+            mask = lane_mask(self.frame, lanes, c.index(math.sub(left, (vectors - 1) * lanes)))
+            length = math.minimum(left, count)
+
+        def work() -> None:
+            self._pack_keys(key, vectors, mask)
+            self._pack_values(key, length)
+            self._tiles(lambda at, size: self._visible_tile(at, size, key, vectors, mask, length))
+
+        if self.flags is None:
+            work()
+            return
+        i8 = ir.IntegerType.get_signless(8)
+        end = c.index(self.s.row_block)
+        memref.store(c.get(i8, 0), self.flags, [end])
+        self._tiles(lambda at, size: self._mark(at, size, key, vectors, mask))
+        if_then(self._is_set(end), work)
+
+    # -- masks ------------------------------------------------------------------------------------------------------
+
+    def _is_set(self, at: Scalar) -> ir.Value:
+        flag = memref.load(self.flags, [self.frame.constants.index(at)])
+        return arith.cmpi(arith.CmpIPredicate.ne, flag, self.frame.constants.get(flag.type, 0))
+
+    def _mark(self, at: Scalar, size: int, key: Scalar, vectors: int, mask: ir.Value | None) -> None:
+        """Set the flag of a tile, and that of the block, unless every logit is hidden. The last row is asked first."""
+        c, math, i8 = self.frame.constants, self.frame.math, ir.IntegerType.get_signless(8)
+        least = self._load_scalar("largest", at)
+        for r in range(1, size):
+            seen = self._load_scalar("largest", math.add(at, r))
+            least = arith.select(arith.cmpf(arith.CmpFPredicate.OLT, seen, least), seen, least)
+        unseen = arith.cmpf(arith.CmpFPredicate.ULE, least, self._number(_SEEN))
+
+        def mark() -> None:
+            for place in (at, self.s.row_block):
+                memref.store(c.get(i8, 1), self.flags, [c.index(place)])
+
+        def ask(points: Sequence[tuple[int, int]]) -> ir.Value:
+            large, top = self._splat(_LARGE_SCORE), self._splat(float("-inf"))
+            for r, j in points:
+                bound = self._logits(at, r, key, j, mask if j == vectors - 1 else None, large)
+                top = arith.select(arith.cmpf(arith.CmpFPredicate.UGT, bound, top), bound, top)
+            above = arith.cmpf(arith.CmpFPredicate.UGT, top, self._splat(_HIDDEN))
+            kind = ir.Attribute.parse("#vector.kind<or>")
+            return vector.ReductionOp(ir.IntegerType.get_signless(1), kind, above).result
+
+        memref.store(c.get(i8, 0), self.flags, [c.index(at)])
+        rest = [(r, j) for r in range(size) for j in range(vectors) if (r, j) != (size - 1, 0)]
+        if_then(arith.ori(unseen, ask([(size - 1, 0)])), mark, lambda: if_then(ask(rest), mark) if rest else None)
+
+    def _logits(self, at: Scalar, r: int, key: Scalar, j: int, mask: ir.Value | None, score: ir.Value) -> ir.Value:
+        """What the chain makes of the scores of row `at + r` and vector `j`; −inf behind the end."""
+        overrides: dict[ir.Value, Override] = {self.a.scores.op.results[0]: lambda _: score}
+        ev = Evaluator(self.frame, self.s.lanes, mask, overrides=overrides)
+        row = self._row(self.frame.math.add(at, r))
+        value = ev.splat(ev.tensor(self.a.logits, [*self.logit_batch, row, self._key(key, j)]))
+        return value if mask is None else arith.select(mask, value, self._splat(float("-inf")))
+
+    # -- one tile ---------------------------------------------------------------------------------------------------
+
+    def _visible_tile(
+        self, at: Scalar, size: int, key: Scalar, vectors: int, mask: ir.Value | None, count: Scalar
+    ) -> None:
+        def tile() -> None:
+            self._scores(at, size, key, vectors, mask)
+            self._loop(0, size, 1, lambda r: self._largest(at, r, vectors))
+            self._store("factors", 0, vector_math.exp_nonpositive(self._load("factors", 0)))
+            self._loop(0, size, 1, lambda r: self._exponentials(at, r, vectors))
+            for first in range(0, self.columns, self.s.vectors):
+                self._product(at, size, first, min(self.s.vectors, self.columns - first), count)
+
+        if self.flags is None:
+            tile()
+        else:
+            if_then(self._is_set(at), tile)
+
+    def _scores(self, at: Scalar, size: int, key: Scalar, vectors: int, mask: ir.Value | None) -> None:
+        """The logits of the tile, into the panel of scores."""
+        math, lanes = self.frame.math, self.s.lanes
+        unroll = next(u for u in (4, 2, 1) if self.depth % u == 0)
+
+        def body(variable: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
+            for u in range(unroll):
+                d = math.add(variable, u)
+                right = [self._load("panel", math.add(math.mul(d, self.key_pitch), j * lanes)) for j in range(vectors)]
+                new = []
+                for r in range(size):
+                    where = math.add(math.mul(math.add(at, r), self.depth_pitch), d)
+                    left = self._splat(self._load_scalar("queries", where))
+                    new += [vector.FMAOp(left, right[j], sums[r * vectors + j]).result for j in range(vectors)]
+                sums = new
+            return sums
+
+        start = [self._splat(0.0)] * (size * vectors)
+        sums = for_loop(self.frame, 0, self.depth, unroll, start, body)
+        for r in range(size):
+            for j in range(vectors):
+                score = sums[r * vectors + j]
+                value = self._logits(at, r, key, j, mask if j == vectors - 1 else None, score)
+                self._store("scores", r * self.key_pitch + j * lanes, value)
+
+    def _largest(self, at: Scalar, r: ir.Value, vectors: int) -> None:
+        """The largest logit of one row so far, what its logits are shifted by, and how far that has moved."""
+        math, c, lanes = self.frame.math, self.frame.constants, self.s.lanes
+        top = self._splat(float("-inf"))
+        for j in range(vectors):
+            x = self._load("scores", math.add(math.mul(r, self.key_pitch), j * lanes))
+            top = peepholes.maximum_of_numbers(top, x)
+        f32, fast = ir.F32Type.get(), ir.Attribute.parse("#arith.fastmath<nnan,nsz>")
+        local = math.add(at, r)
+        old = self._load_scalar("largest", local)
+        found = vector.ReductionOp(f32, ir.Attribute.parse("#vector.kind<maxnumf>"), top, fastmath=fast).result
+        new = peepholes.maximum_of_numbers(old, found)
+        nothing = arith.cmpf(arith.CmpFPredicate.OEQ, new, self._number(float("-inf")))
+        shift = arith.select(nothing, self._number(0.0), new)
+        for name, value, place in (
+            ("largest", new, local),
+            ("shifts", shift, r),
+            ("factors", arith.subf(old, shift), r),
+        ):
+            memref.store(value, self.stack[name], [c.index(place)])
+
+    def _exponentials(self, at: Scalar, r: ir.Value, vectors: int) -> None:
+        """Exponentials of one row in place of its logits; its sum and results are scaled to the new largest logit."""
+        math, lanes = self.frame.math, self.s.lanes
+        local = math.add(at, r)
+        shift, factor = (self._splat(self._load_scalar(name, r)) for name in ("shifts", "factors"))
+        total = arith.mulf(self._load("sums", math.mul(local, lanes)), factor)
+        for j in range(vectors):
+            place = math.add(math.mul(r, self.key_pitch), j * lanes)
+            power = vector_math.exp_nonpositive(arith.subf(self._load("scores", place), shift))
+            self._store("scores", place, power)
+            total = arith.addf(total, power)
+        self._store("sums", math.mul(local, lanes), total)
+        for j in range(self.columns):
+            where = math.add(math.mul(local, self.width_pitch), j * lanes)
+            self._store("output", where, arith.mulf(self._load("output", where), factor))
+
+    def _product(self, at: Scalar, size: int, first: int, vectors: int, count: Scalar) -> None:
+        """Add the product of the tile's exponentials and `vectors` vectors of the values' columns."""
+        math, lanes = self.frame.math, self.s.lanes
+        unroll = 4 if isinstance(count, int) else 1
+        places = [
+            math.add(math.mul(math.add(at, r), self.width_pitch), (first + j) * lanes)
+            for r in range(size)
+            for j in range(vectors)
+        ]
+
+        def body(variable: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
+            for u in range(unroll):
+                k = math.add(variable, u)
+                row = math.mul(k, self.width_pitch)
+                right = [self._load("values", math.add(row, (first + j) * lanes)) for j in range(vectors)]
+                new = []
+                for r in range(size):
+                    left = self._splat(self._load_scalar("scores", math.add(k, r * self.key_pitch)))
+                    new += [vector.FMAOp(left, right[j], sums[r * vectors + j]).result for j in range(vectors)]
+                sums = new
+            return sums
+
+        start = [self._load("output", place) for place in places]
+        for place, value in zip(places, for_loop(self.frame, 0, count, unroll, start, body), strict=True):
+            self._store("output", place, value)
+
+    def _finish(self, local: ir.Value) -> None:
+        """Divide one row by its sum and store it with the epilogue."""
+        a, math, lanes = self.a, self.frame.math, self.s.lanes
+        kind, fast = ir.Attribute.parse("#vector.kind<add>"), ir.Attribute.parse("#arith.fastmath<reassoc,nsz>")
+        sums = self._load("sums", math.mul(local, lanes))
+        total = vector.ReductionOp(ir.F32Type.get(), kind, sums, fastmath=fast).result
+        ev = Evaluator(self.frame, lanes, overrides={a.total.results[0]: lambda _: total})
+        point = [*self.logit_batch, self._row(local), Idx(0)]
+        divisor = ev.tensor(a.divisor, [ev.idx.affine(e, point) for e in operand_map(a.quotient, 1).results])
+        factor = self._splat(arith.divf(self._number(1.0), divisor))
+        for j in range(self.columns):
+            where = math.add(math.mul(local, self.width_pitch), j * lanes)
+            value = arith.mulf(self._load("output", where), factor)
+            dims = list(self.dims)
+            dims[a.output.row], dims[a.output.column] = self._row(local), Idx(j * lanes, 1)
+            self._write([dims[d] for d in a.output.order], value, self._tail(self.width, j))
+
+    def _write(self, point: list[Idx], value: ir.Value, mask: ir.Value | None) -> None:
+        overrides: dict[ir.Value, Override] = {self.a.output.op.results[0]: lambda _: value}
+        ev = Evaluator(self.frame, self.s.lanes, mask, overrides=overrides)
+        for result, destination in zip(self.source.results, self.source.destinations, strict=True):
+            stored = ev.tensor(result, point)
+            memory.store(self.frame, ev.idx, self.frame.buffers[destination], point, stored, mask)

@@ -1,0 +1,162 @@
+"""Attention in one kernel against softmax(q k) v in float64: masks, grouped heads, odd and run-time sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_templates import check
+
+import mlc
+
+Shape = tuple[int | str, ...]
+
+
+def _type(extents: Shape, dtype: str = "f32") -> str:
+    return f"tensor<{''.join(f'{e}x' for e in extents)}{dtype}>"
+
+
+def _reference(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None, causal: bool, softcap: float
+) -> np.ndarray:
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    groups = q.shape[1] // k.shape[1]
+    k, v = np.repeat(k, groups, axis=1), np.repeat(v, groups, axis=1)
+    scores = q @ np.swapaxes(k, 2, 3) / np.sqrt(q.shape[3])
+    if softcap:
+        scores = np.tanh(scores / softcap) * softcap
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + mask
+    if causal:
+        rows, columns = scores.shape[2:]
+        scores = np.where(np.arange(columns) <= np.arange(rows)[:, None], scores, -np.inf)
+    top = scores.max(axis=3, keepdims=True)
+    powers = np.exp(scores - np.where(np.isneginf(top), 0, top))
+    total = powers.sum(axis=3, keepdims=True)
+    return (powers / np.where(total == 0, 1, total)) @ v
+
+
+def _compile(
+    path: Path, q: Shape, k: Shape, v: Shape, mask: str | None = None, causal: bool = False, softcap: float = 0
+) -> mlc.Model:
+    """The model of one `mlc.attention`; checks that it became one kernel of the template."""
+    result: Shape = (*q[:3], v[3])
+    types = [_type(q), _type(k), _type(v), *([mask] if mask else [])]
+    dims = ['"b", "", "s", ""', '"b", "", "t", ""', '"b", "", "t", ""', ", ".join(['""'] * (mask or "").count("x"))]
+    arguments = ", ".join(
+        f'%a{i}: {t} {{mlc.name = "a{i}", mlc.dtype = "{"bool" if t.endswith("i1>") else "float32"}", mlc.dims = [{d}]}}'
+        for i, (t, d) in enumerate(zip(types, dims, strict=False))
+    )
+    attributes = [*(["causal = true"] if causal else []), *([f"softcap = {softcap} : f64"] if softcap else [])]
+    options = f" {{{', '.join(attributes)}}}" if attributes else ""
+    masked = f" mask(%a3 : {mask})" if mask else ""
+    text = f"""
+module {{ func.func @forward({arguments}) -> ({_type(result)} {{mlc.name = "r", mlc.dtype = "float32"}}) {{
+  %r = mlc.attention %a0, %a1, %a2{masked}{options} : {", ".join(types[:3])} -> {_type(result)}
+  return %r : {_type(result)}
+}} }}"""
+    source = path / "attention.mlir"
+    source.write_text(text)
+    scheduled = path / "scheduled.mlir"
+    mlc.compile(source, output=scheduled, from_phase="import", emit="schedule")
+    assert 'template = "attention"' in scheduled.read_text()
+    return mlc.compile(source, output=path / "attention.so", from_phase="import", cache=False)
+
+
+def _draw(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed + sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+@pytest.mark.parametrize(
+    "rows, keys, depth, width",
+    [(32, 64, 32, 32), (7, 16, 8, 5), (197, 197, 64, 64), (64, 333, 80, 72), (250, 100, 16, 33), (5, 1000, 3, 130)],
+)
+def test_sizes(tmp_path: Path, rows: int, keys: int, depth: int, width: int, causal: bool) -> None:
+    model = _compile(tmp_path, (2, 3, rows, depth), (2, 3, keys, depth), (2, 3, keys, width), causal=causal)
+    q, k, v = _draw(2, 3, rows, depth), _draw(2, 3, keys, depth, seed=1), _draw(2, 3, keys, width, seed=2)
+    [got] = model(q, k, v)
+    np.testing.assert_allclose(got, _reference(q, k, v, None, causal, 0), rtol=2e-5, atol=4e-6)
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+def test_run_time_sizes(tmp_path: Path, causal: bool) -> None:
+    """Also grouped heads, and few rows and keys."""
+    model = _compile(tmp_path, ("?", 4, "?", 24), ("?", 2, "?", 24), ("?", 2, "?", 40), causal=causal)
+    for batch, rows, keys in ((1, 1, 1), (2, 6, 16), (1, 13, 64), (2, 64, 13), (1, 200, 129), (3, 1, 70)):
+        q, k, v = _draw(batch, 4, rows, 24), _draw(batch, 2, keys, 24, seed=1), _draw(batch, 2, keys, 40, seed=2)
+        [got] = model(q, k, v)
+        np.testing.assert_allclose(got, _reference(q, k, v, None, causal, 0), rtol=2e-5, atol=4e-6)
+
+
+@pytest.mark.parametrize("shape", [(70, 150), (2, 1, 70, 150), (2, 1, 1, 150), (1, 4, 70, 150)], ids=str)
+@pytest.mark.parametrize("dtype", ["i1", "f32"])
+def test_masks(tmp_path: Path, shape: tuple[int, ...], dtype: str) -> None:
+    """Padding, windows, hidden rows (zeros), whole hidden blocks at either end; with soft cap and grouped heads."""
+    model = _compile(tmp_path, (2, 4, 70, 32), (2, 2, 150, 32), (2, 2, 150, 32), mask=_type(shape, dtype), softcap=3.0)
+    q, k, v = _draw(2, 4, 70, 32), _draw(2, 2, 150, 32, seed=1), _draw(2, 2, 150, 32, seed=2)
+    rows, keys = np.arange(70)[:, None], np.arange(150)
+    patterns = [
+        keys < 60 + 0 * rows,
+        keys >= 100 + 0 * rows,
+        np.abs(keys - 2 * rows) < 9,
+        (keys + rows) % 7 != 0,
+        (rows % 10 != 3) & (keys > rows),
+    ]
+    for pattern in patterns:
+        visible = np.broadcast_to(pattern[: shape[-2]] if len(shape) > 1 else pattern, shape)
+        low = [visible] if dtype == "i1" else [np.where(visible, 0.25, x) for x in (-np.inf, -3.4028235e38, -30.0)]
+        for mask in low:
+            mask = np.ascontiguousarray(mask, dtype=np.bool_ if dtype == "i1" else np.float32)
+            [got] = model(q, k, v, mask)
+            np.testing.assert_allclose(got, _reference(q, k, v, mask, False, 3.0), rtol=2e-5, atol=4e-6)
+
+
+def test_large_scores_and_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logits in the hundreds, growing from block to block, need the running maximum; bits do not depend on threads."""
+    model = _compile(tmp_path, (1, 2, 100, 64), (1, 2, 300, 64), (1, 2, 300, 64), causal=True)
+    q, k, v = 20 * _draw(1, 2, 100, 64), 20 * _draw(1, 2, 300, 64, seed=1), _draw(1, 2, 300, 64, seed=2)
+    k *= np.linspace(0.1, 3, 300, dtype=np.float32)[:, None]
+    [got] = model(q, k, v)
+    np.testing.assert_allclose(got, _reference(q, k, v, None, True, 0), rtol=2e-3, atol=2e-4)
+    for threads in (1, 2, 3):
+        monkeypatch.setenv("MLC_NUM_THREADS", str(threads))
+        [again] = mlc.load(tmp_path / "attention.so")(q, k, v)
+        np.testing.assert_array_equal(again, got)
+
+
+def test_what_is_no_number(tmp_path: Path) -> None:
+    """Rows with NaN are NaN, others are not."""
+    model = _compile(tmp_path, (1, 1, 40, 16), (1, 1, 90, 16), (1, 1, 90, 16))
+    q, k, v = _draw(1, 1, 40, 16), _draw(1, 1, 90, 16, seed=1), _draw(1, 1, 90, 16, seed=2)
+    q[0, 0, 7, 3] = np.nan
+    [got] = model(q, k, v)
+    assert np.isnan(got[0, 0, 7]).all()
+    rest = np.arange(40) != 7
+    np.testing.assert_allclose(got[0, 0, rest], _reference(q, k, v, None, False, 0)[0, 0, rest], rtol=2e-5, atol=4e-6)
+
+
+def test_products_and_softmax(tmp_path: Path) -> None:
+    """The same from plain operations: scaled operands, a mask with rows of -inf (NaN), an epilogue, other layouts."""
+    q, m, o = "tensor<1x50x2x24xf32>", "tensor<50x50xf32>", "tensor<1x2x50x24xf32>"
+    t, s = "tensor<1x2x24x50xf32>", "tensor<1x2x50x50xf32>"
+    body = f"""
+      %c = mlc.constant dense<4.000000e-01> : tensor<f32>
+      %q = mlc.transpose %a0 {{permutation = array<i64: 0, 2, 1, 3>}} : {q} -> {o}
+      %k = mlc.transpose %a1 {{permutation = array<i64: 0, 2, 3, 1>}} : {q} -> {t}
+      %v = mlc.transpose %a2 {{permutation = array<i64: 0, 2, 1, 3>}} : {q} -> {o}
+      %qs = mlc.binary mul %q, %c : {o}, tensor<f32> -> {o}
+      %ks = mlc.binary mul %k, %c : {t}, tensor<f32> -> {t}
+      %s = mlc.matmul %qs, %ks : {o}, {t} -> {s}
+      %x = mlc.binary add %s, %a3 : {s}, {m} -> {s}
+      %p = mlc.softmax %x {{axis = 3 : i64, log = false}} : {s} -> {s}
+      %y = mlc.matmul %p, %v : {s}, {o} -> {o}
+      %r = mlc.unary neg %y : {o} -> {o}
+      return %r : {o}"""
+    mask = np.where(np.arange(50) <= np.arange(50)[:, None], 0, -np.inf).astype(np.float32)
+    mask[[0, 20, 49]] = -np.inf
+    runs = [(_draw(1, 50, 2, 24), _draw(1, 50, 2, 24, seed=1), _draw(1, 50, 2, 24, seed=2), mask)]
+    check(tmp_path, body, [q, q, q, m], [o], runs)
+    mlc.compile(tmp_path / "kernel.mlir", output=tmp_path / "scheduled.mlir", from_phase="import", emit="schedule")
+    assert (tmp_path / "scheduled.mlir").read_text().count("mlc.launch") == 1
