@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from mlc.frontends.common import control_flow, reduction, shape
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common import shape
 from mlc.frontends.common.builder import Builder, Size, Tensor, unit
 
 
@@ -49,3 +51,32 @@ def compress(b: Builder, x: Tensor, condition: Tensor, axis: int) -> Tensor:
     """The slices of `x` along `axis` where the rank-1 condition holds (it may be shorter than the dimension)."""
     places = b.op("nonzero", [condition])
     return gather(b, x, shape.reshape_codes(b, places, [-1]), axis)
+
+
+def sort(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
+    """A vector in ascending order, and where its elements came from."""
+    operation = b.emit("sort", [x], axis=0, descending=False, is_unsigned=unit(x.unsigned))
+    return Tensor(operation.results[0], x.unsigned), Tensor(operation.results[1])
+
+
+def ranks(b: Builder, rows: Tensor) -> Tensor:
+    """The place of each row of a matrix among the distinct rows, in lexicographic order: `i64 [rows]`.
+
+    Stable sorts by one column after the other, the last one first.
+    """
+    count = b.dim(rows, 0)
+    start = shape.iota(b, [count], 0, "int64")
+
+    def by_column(iteration: Tensor, carried: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        [order] = carried
+        column = control_flow.take(b, rows, 1, iteration, True)
+        _, places = sort(b, gather(b, column, order, 0))
+        return [gather(b, order, places, 0)], []
+
+    [order] = control_flow.for_(b, b.dim(rows, 1), [start], by_column)
+    ordered = gather(b, rows, order, 0)
+    before = ew.binary(b, "max", ew.binary(b, "sub", start, b.like(1, start)), b.like(0, start))
+    differs = ew.compare(b, "ne", ordered, gather(b, ordered, before, 0))
+    steps = ew.cast(b, reduction.reduce(b, "max", differs, [1], False), "int64")
+    numbers = reduction.scan(b, "sum", steps, 0, False, False)
+    return b.op("scatter_elements", [numbers, order, numbers], axis=0, reduction="none")

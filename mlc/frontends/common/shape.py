@@ -403,6 +403,13 @@ def size_tensor(b: Builder, x: Tensor, axis: int) -> Tensor:
     return reshape(b, slice_(b, line, [axis], [1], [1]), [])
 
 
+def size_scalar(b: Builder, size: Size) -> Tensor:
+    """A size as an `i64` scalar tensor."""
+    if isinstance(size, int):
+        return b.constant(np.array(size, np.int64))
+    return size_tensor(b, iota(b, [size], 0, "int64"), 0)
+
+
 def element_count(b: Builder, x: Tensor) -> Tensor:
     """The number of elements as an `i64` scalar tensor."""
     count = b.product(b.dims(x))

@@ -184,5 +184,28 @@ def _placed(g: GraphImporter, output: Tensor, axis: int, reverse: bool) -> Tenso
 
 @onnx_op("Scan", since=8)
 def scan_batched(g: GraphImporter, node: Node) -> list[Tensor]:
-    """Opset 8 had a batch dimension."""
-    raise NodeError("Scan of opset 8 is not supported", "convert the model to opset 9 or newer")
+    """Opset 8: every value has a batch dimension in front, and a sequence for each element of the batch."""
+    b = g.b
+    if node.optional(0) is not None:
+        raise NodeError("sequences of different lengths are not supported", "convert the model to opset 9 or newer")
+    body: onnx.GraphProto = node.required("body")
+    scanned_count = int(node.required("num_scan_inputs"))
+    inputs = [without_known(value) for value in node.present()]
+    state_count = len(inputs) - scanned_count
+    backwards = list(node.attr("directions") or [0] * scanned_count)
+
+    def element(number: Tensor, _: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        own = [common.take(b, value, 0, number, False) for value in inputs]
+        states, scanned = own[:state_count], own[state_count:]
+
+        def step(iteration: Tensor, values: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+            parts = [
+                common.take(b, tensor, 0, iteration, bool(reverse))
+                for tensor, reverse in zip(scanned, backwards, strict=True)
+            ]
+            results = loop_body(g, body, [*values, *parts])
+            return results[:state_count], results[state_count:]
+
+        return [], common.for_(b, b.dim(scanned[0], 0), states, step)
+
+    return common.for_(b, b.dim(inputs[0], 0), [], element)

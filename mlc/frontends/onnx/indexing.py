@@ -77,14 +77,21 @@ def topk(g: GraphImporter, node: Node) -> list[Tensor]:
 
 @onnx_op("Unique")
 def unique(g: GraphImporter, node: Node) -> list[Tensor]:
-    """Distinct elements, flattened."""
+    """Distinct elements, flattened, or distinct slices along an axis."""
     b, x = g.b, node[0]
-    axis = node.attr("axis")
-    if axis is not None and x.rank != 1:
-        raise NodeError("distinct slices along an axis are not supported", "use Unique without axis")
-    flat = shape.reshape_codes(b, x, [-1])
-    operation = b.emit("unique", [flat], sorted=bool(node.attr("sorted", 1)), is_unsigned=unit(x.unsigned))
-    return [Tensor(result, x.unsigned and position == 0) for position, result in enumerate(operation.results)]
+    given = node.attr("axis")
+    ordered = bool(node.attr("sorted", 1))
+    if given is None or x.rank == 1:
+        flat = shape.reshape_codes(b, x, [-1])
+        operation = b.emit("unique", [flat], sorted=ordered, is_unsigned=unit(x.unsigned))
+        return [Tensor(result, x.unsigned and position == 0) for position, result in enumerate(operation.results)]
+    axis = shape.normalize_axis(given, x.rank)
+    order = [axis, *(dim for dim in range(x.rank) if dim != axis)]
+    slices = shape.transpose(b, x, order)
+    rest = b.product(b.dims(slices)[1:])
+    numbers = common.ranks(b, shape.reshape(b, slices, [b.dim(slices, 0), rest]))
+    _, first, *others = (Tensor(result) for result in b.emit("unique", [numbers], sorted=ordered).results)
+    return [common.gather(b, x, first, axis), first, *others]
 
 
 @onnx_op("OneHot")

@@ -21,12 +21,26 @@ def _static(size: Size | None, what: str) -> int:
     return size
 
 
-def dft(b: Builder, x: Tensor, length: int, kept: int, inverse: bool) -> Tensor:
+def _tables(b: Builder, length: Size, kept: Size, dtype: str) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of every time and frequency, `[length, kept]`."""
+    if isinstance(length, int) and isinstance(kept, int):
+        angles = 2 * np.pi * (np.outer(np.arange(length), np.arange(kept)) % length) / length
+        return b.constant(np.cos(angles), dtype), b.constant(np.sin(angles), dtype)
+    times, frequencies = (shape.iota(b, sizes, axis, "int64") for axis, sizes in enumerate(([length, 1], [1, kept])))
+    whole = shape.size_scalar(b, length)
+    turns = ew.binary(b, "mod", ew.binary(b, "mul", times, frequencies), whole)
+    share = ew.binary(b, "div", ew.cast(b, turns, "float64"), ew.cast(b, whole, "float64"))
+    angle = ew.scaled(b, share, 2 * np.pi)
+    cosine, sine = (ew.cast(b, ew.unary(b, kind, angle), dtype) for kind in ("cos", "sin"))
+    return cosine, sine
+
+
+def dft(b: Builder, x: Tensor, length: Size, kept: Size, inverse: bool) -> Tensor:
     """The transform of the last-but-one dimension of `[…, length, 1 or 2]` as products with cosine and sine tables;
     `kept` frequencies of the result `[…, kept, 2]`."""
-    angles = 2 * np.pi * (np.outer(np.arange(length), np.arange(kept)) % length) / length
-    cosine = b.constant(np.cos(angles), x.dtype)
-    sine = b.constant(np.sin(angles) * (1 if inverse else -1), x.dtype)
+    cosine, sine = _tables(b, length, kept, x.dtype)
+    if not inverse:
+        sine = ew.unary(b, "neg", sine)
     axis = x.rank - 1
     last = x.rank - 2
     real = shape.squeeze(b, shape.window(b, x, axis, 0, 1), [axis])
@@ -38,7 +52,9 @@ def dft(b: Builder, x: Tensor, length: int, kept: int, inverse: bool) -> Tensor:
     sizes: list[Size] = [*b.dims(x)[:last], kept]
     columns = [shape.unsqueeze(b, shape.reshape(b, part, sizes), [axis]) for part in parts]
     result = shape.concat(b, columns, axis)
-    return ew.scaled(b, result, 1 / length) if inverse else result
+    if not inverse:
+        return result
+    return ew.binary(b, "div", result, ew.cast(b, shape.size_scalar(b, length), x.dtype))
 
 
 def _row(b: Builder, x: Tensor) -> Tensor:
@@ -104,9 +120,9 @@ def stft(g: GraphImporter, node: Node) -> Tensor:
     b, x = g.b, node[0]
     window, given = node.optional(2), node.optional(3)
     if window is not None and window.shape[0] is not None:
-        length = window.shape[0]
+        length: Size = window.shape[0]
     elif given is not None:
-        length = _static(b.scalar(given), "frame length")
+        length = b.scalar(given)
     else:
         raise NodeError("the length of its frames is unknown", "give a window, or a constant frame length")
     hop = shape.reshape(b, ew.cast(b, node[1], "int64"), [])
@@ -120,39 +136,51 @@ def stft(g: GraphImporter, node: Node) -> Tensor:
     if window is not None:
         framed = ew.binary(b, "mul", framed, shape.reshape(b, window, [1, 1, length, 1]))
     onesided = bool(node.attr("onesided", 1)) and parts == 1
-    return dft(b, framed, length, length // 2 + 1 if onesided else length, False)
+    half = b.arith("addi", b.arith("floordivsi", length, 2), 1)
+    return dft(b, framed, length, half if onesided else length, False)
 
 
 @onnx_op("MelWeightMatrix")
 def mel_weights(g: GraphImporter, node: Node) -> Tensor:
-    """The matrix that maps spectra to mel bands; all parameters must be constant."""
-    values = []
-    for position in range(5):
-        constant = node[position].constant
-        if constant is None:
-            raise NodeError("a parameter is computed at run time", "make all inputs constant")
-        values.append(constant.reshape(-1)[0].item())
-    bands, length, rate, low, high = values
-    to = node.attr("output_datatype", 1)
-    return g.b.constant(_mel_matrix(int(bands), int(length), rate, low, high).astype(elem_dtype(to)))
+    """The matrix that maps spectra to mel bands: triangles between neighbouring mel frequencies, on whole bins."""
+    b = g.b
+    bands, length = b.scalar(node[0]), b.scalar(node[1])
+    rate, low, high = (shape.reshape(b, ew.cast(b, node[position], "float64"), []) for position in (2, 3, 4))
+    bins = b.arith("addi", b.arith("floordivsi", length, 2), 1)
+    low_mel, high_mel = (_mel(b, frequency) for frequency in (low, high))
+    count = b.arith("addi", bands, 2)
+    step = ew.binary(
+        b, "div", ew.binary(b, "sub", high_mel, low_mel), ew.cast(b, shape.size_scalar(b, count), "float64")
+    )
+    edges = ew.cast(b, shape.iota(b, [count], 0, "int64"), "float64")
+    mels = ew.binary(b, "add", ew.binary(b, "mul", edges, step), low_mel)
+    power = ew.binary(b, "pow", b.like(10, mels), ew.scaled(b, mels, 1 / 2595))
+    hertz = ew.scaled(b, ew.binary(b, "sub", power, b.like(1, mels)), 700)
+    whole = ew.cast(b, shape.size_scalar(b, b.arith("addi", length, 1)), "float64")
+    places = ew.unary(b, "floor", ew.binary(b, "div", ew.binary(b, "mul", whole, hertz), rate))
+    weights = _triangles(b, places, bands, bins)
+    return ew.cast(b, weights, elem_dtype(int(node.attr("output_datatype", 1))))
 
 
-def _mel_matrix(bands: int, length: int, rate: float, low: float, high: float) -> np.ndarray:
-    """Triangles between neighbouring mel frequencies, on whole spectrum bins, as ONNX defines them."""
-    bins = length // 2 + 1
-    edges = np.arange(bands + 2)
-    low_mel, high_mel = (2595 * np.log10(1 + frequency / 700) for frequency in (low, high))
-    mels = edges * ((high_mel - low_mel) / edges.shape[0]) + low_mel
-    places = ((length + 1) * (700 * (np.power(10, mels / 2595) - 1)) // rate).astype(int)
-    matrix = np.zeros((bins, bands))
-    for band in range(bands):
-        left, middle, right = places[band : band + 3]
-        if middle == left:
-            matrix[middle, band] = 1
-        for place in range(left, middle + 1):
-            if middle != left:
-                matrix[place, band] = (place - left) / (middle - left)
-        for place in range(middle, right):
-            if right != middle:
-                matrix[place, band] = (right - place) / (right - middle)
-    return matrix
+def _mel(b: Builder, frequency: Tensor) -> Tensor:
+    """2595 log10(1 + f / 700)."""
+    ratio = ew.binary(b, "add", ew.scaled(b, frequency, 1 / 700), b.like(1, frequency))
+    return ew.scaled(b, ew.unary(b, "log", ratio), 2595 / np.log(10))
+
+
+def _triangles(b: Builder, places: Tensor, bands: Size, bins: Size) -> Tensor:
+    """`[bins, bands]`: 1 at the middle of three neighbouring places, down to 0 at the outer two."""
+    left, middle, right = (shape.window(b, places, 0, offset, bands) for offset in range(3))
+    bin_ = ew.cast(b, shape.iota(b, [bins, 1], 0, "int64"), "float64")
+    one, zero = b.like(1, places), b.like(0, places)
+
+    def side(outer: Tensor, inner: Tensor) -> Tensor:
+        width = ew.binary(b, "max", ew.unary(b, "abs", ew.binary(b, "sub", inner, outer)), one)
+        return ew.binary(b, "div", ew.unary(b, "abs", ew.binary(b, "sub", bin_, outer)), width)
+
+    def within(low: Tensor, high: Tensor, last: str) -> Tensor:
+        return ew.binary(b, "and", ew.compare(b, "ge", bin_, low), ew.compare(b, last, bin_, high))
+
+    rising = ew.select(b, within(left, middle, "lt"), side(left, middle), zero)
+    falling = ew.select(b, within(middle, right, "lt"), side(right, middle), rising)
+    return ew.select(b, ew.compare(b, "eq", bin_, middle), one, falling)

@@ -74,6 +74,9 @@ def assert_like(got: Any, want: Any, rtol: float = 1e-3, atol: float = 1e-5) -> 
     want = onnx.numpy_helper.to_array(want) if isinstance(want, onnx.TensorProto) else np.asarray(want)
     got = np.asarray(got)
     assert got.shape == want.shape
+    if want.dtype.kind in "OUST":  # strings
+        assert got.tolist() == want.tolist()
+        return
     assert got.dtype == want.dtype
     if got.dtype.kind in "biu":
         np.testing.assert_array_equal(got, want)
