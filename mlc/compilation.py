@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,7 @@ from mlir import ir
 
 import mlc.compiler_setup  # noqa: F401
 from mlc import _native
-from mlc.codegen.cache import ObjectCache
+from mlc.codegen.cache import ObjectCache, default_folder
 from mlc.codegen.known_kernels import KnownKernels
 from mlc.codegen.object import CodegenError, CompiledUnit, Target, Unit, compile_units
 from mlc.codegen.ptx import (
@@ -40,6 +42,7 @@ from mlc.pipelines import cuda as cuda_pipeline
 from mlc.stage_files import blame_stage, module_text, read_stage, text_attribute, write_stage
 from mlc.targets import nvidia
 from mlc.targets.cpu import CpuTarget, resolve
+from mlc.tuning import cache as tuning_cache
 from mlc.weights import Store, registry
 from mlc.weights.safetensors import atomic_file
 
@@ -54,9 +57,13 @@ _LOCKS: dict[str, threading.Lock] = {}
 class Compilation:
     """Runs once: `run` takes a source to a file."""
 
-    def __init__(self, options: Options, progress: Progress | None = None) -> None:
+    def __init__(
+        self, options: Options, progress: Progress | None = None, note: Callable[[str], None] | None = None
+    ) -> None:
+        """`progress` is told of stages; `note` gets a line for every kernel that tuning has measured."""
         self.options = options
         self._progress = progress
+        self._note = note
         self.context = ir.Context()
         self.title = ""
         self.written: list[Path] = []
@@ -263,11 +270,14 @@ class Compilation:
         gpu = self.gpu
         phases = cuda_pipeline.phases(gpu, self.target) if gpu else cpu_pipeline.phases(self.target, self.precision)
         first = 0 if done is None else self.options.phases.index(done) + 1
+        self._check_tuning(first)
         if done == "schedule" and self.options.report is not None:
             self._collect()
         for number, (name, passes) in enumerate(phases):
             if number < first:
                 continue
+            if name == "schedule" and not gpu:
+                passes = self._tuned(passes)
             if name == "linalg":
                 self._check_operators()
             if name == "tile":
@@ -286,6 +296,55 @@ class Compilation:
             if name == "buffers" and self.options.emit in ("object", "library") and not self._external_weights():
                 self.image = begin_image(self.module, store_of(self.module), self.options.jobs)
         return self._artefact(output)
+
+    def _check_tuning(self, first: int) -> None:
+        """Finds out before the work begins whether schedules can be measured, and whether their file is one."""
+        options = self.options
+        wanted = options.tune is not None or options.tuning_cache is not None
+        if wanted and first > options.phases.index("schedule"):
+            raise UsageError("tune: schedules are decided in phase 'schedule', which the IR is beyond")
+        if options.tune is not None:
+            here = set(resolve("native", _native.host_info()).required.split(","))
+            missing = sorted(set(self.target.required.split(",")) - here)
+            if missing:
+                reason = f"this machine lacks {', '.join(missing)}"
+                raise UsageError(f"tune: code for CPU '{self.target.cpu}' cannot be measured: {reason}")
+        path = self._tuning_file()
+        if path is not None and options.target == "cpu":
+            if options.tune is not None:
+                tuning_cache.check_writable(path)
+            if options.tune is None or path.exists():
+                tuning_cache.read(path)
+
+    def _tuning_file(self) -> Path | None:
+        """The file of measured schedules; None when nobody asks for one."""
+        if self.options.tuning_cache is not None:
+            return self.options.tuning_cache
+        if os.environ.get("MLC_TUNING_CACHE"):
+            return Path(os.environ["MLC_TUNING_CACHE"])
+        return default_folder() / "tuning.json" if self.options.tune is not None else None
+
+    def _tuned(self, passes: list[str]) -> list[str]:
+        """The passes of `schedule`, with the file of measured schedules where one is wanted; `tune` measures first."""
+        path = self._tuning_file()
+        if path is None:
+            return passes
+        if self.options.tune is not None:
+            from mlc.tuning.search import tune
+
+            with self._stage("tune"), contextlib.suppress(PipelineError):  # which the passes below will run into, too
+                known = tuning_cache.read(path) if path.exists() else {}
+                found = tune(
+                    self.module, passes, self._code_target(), self.target.vector_registers, self.options.tune, known,
+                    jobs=self.options.jobs, objects=self.cache, step=self._tuning_step,
+                )  # fmt: skip
+                tuning_cache.write(path, found)
+        return [tuning_cache.with_file(passes[0], path), *passes[1:]]
+
+    def _tuning_step(self, done: int, total: int, line: str) -> None:
+        self._report("tune", 0, 1, 0.0)
+        if self._note is not None:
+            self._note(f"tune       {done}/{total} {line}")
 
     def _check_operators(self) -> None:
         """Reports every node that would compute with strings."""

@@ -70,6 +70,8 @@ class Options:
     cache: bool = True
     reproducer: Path | None = None
     report: Path | None = None
+    tune: float | None = None  # seconds to measure schedules for
+    tuning_cache: Path | None = None
 
     def __post_init__(self) -> None:
         self._choice("target", tuple(STAGES))
@@ -88,10 +90,23 @@ class Options:
             raise UsageError("jobs must be at least 1")
         if self.report is not None and "schedule" in self.stages[self.stages.index(self.emit) + 1 :]:
             raise UsageError(f"a report is about phase 'schedule', which a compilation to '{self.emit}' does not reach")
+        self._check_tuning()
         if self.verify < 0:
             raise UsageError("verify must be at least 1, or 0 not to verify")
         if self.verify and (self.emit != "library" or self.from_phase is not None):
             raise UsageError("verify compares a library with the model that it was compiled from: both are needed")
+
+    def _check_tuning(self) -> None:
+        name = "tune" if self.tune is not None else "tuning cache" if self.tuning_cache is not None else ""
+        if not name:
+            return
+        if self.tune is not None and not 0 < self.tune < float("inf"):
+            raise UsageError("tune takes a number of seconds above 0")
+        if self.target != "cpu":
+            raise UsageError(f"{name}: schedules are measured for target 'cpu' only, not for '{self.target}'")
+        done = self.stages.index(self.from_phase) if self.from_phase is not None else 0
+        if not done < self.stages.index("schedule") <= self.stages.index(self.emit):
+            raise UsageError(f"{name}: schedules are decided in phase 'schedule', which this compilation does not run")
 
     @property
     def phases(self) -> tuple[str, ...]:
@@ -130,7 +145,8 @@ def compile(
     code generation); `opt_level` (0 to 3); `verify_each` (check the IR contract after every phase); `verify` (how
     often to compare the library with the interpreter); `cache` (use the cache of compiled kernels);
     `reproducer` (where to write the IR that shows a bug); `report` (an `.html` or `.json` file for what was
-    decided, see `mlc.inspect.report`).
+    decided, see `mlc.inspect.report`); `tune` (seconds to measure schedules of CPU kernels for); `tuning_cache` (the
+    file of measured schedules, docs/commands.md).
 
     Returns the loaded model, or the path that was written when `emit` is not "library". Raises `UsageError` for
     options that make no sense, `mlc.frontends.report.ModelError` for a model that cannot be compiled,
@@ -172,7 +188,7 @@ def make_options(**options: Any) -> Options:
         values["dims"] = {name: _range(name, extent) for name, extent in values["dims"].items()}
     if values.get("outputs") is not None:
         values["outputs"] = tuple(values["outputs"])
-    for name in ("dump_ir", "reproducer", "report"):
+    for name in ("dump_ir", "reproducer", "report", "tuning_cache"):
         if values.get(name) is not None:
             values[name] = Path(values[name])
     return Options(**values)

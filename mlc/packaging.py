@@ -171,6 +171,8 @@ def build_program(module: ir.Module, target: CpuTarget, image: Image, gpu: Gpu |
         "kernels": [{"id": i, **k} for i, k in enumerate(module_attribute(module, "mlc.kernels", []))],
         "memory": module_attribute(module, "mlc.memory", {}),
     }
+    if "mlc.tuning" in module.operation.attributes:
+        metadata["tuning"] = module_attribute(module, "mlc.tuning", "")
     if gpu is not None:
         major, minor = gpu.capability
         metadata["gpu"] = {"arch": gpu.arch, "capability": f"{major}.{minor}", "driver": gpu.driver}

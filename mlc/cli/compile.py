@@ -29,7 +29,7 @@ def compile_command(
         Path, typer.Argument(help="an .onnx or TorchScript (.pt) file, or .mlir of an earlier run", show_default=False)
     ],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="the file to write [MODEL.so]")] = None,
-    target: Annotated[str, typer.Option(help="what to compile for: cpu, or cuda (kernels only so far)")] = "cpu",
+    target: Annotated[str, typer.Option(help="what to compile for: cpu, or cuda (an NVIDIA GPU)")] = "cpu",
     cpu: Annotated[str | None, typer.Option(help="native, x86-64-v3, x86-64-v4 or a CPU's name [native]")] = None,
     gpu: Annotated[str | None, typer.Option(help="the GPU of target cuda: h100 or h200 [h200]")] = None,
     emit: Annotated[str, typer.Option(help="stop after this phase, or: object, library; cuda: ptx, cubin")] = "library",
@@ -55,7 +55,8 @@ def compile_command(
     report_file: Annotated[
         Path | None, typer.Option("--report", metavar="OUT.html", help="write what was decided, by kernel; or .json")
     ] = None,
-    tune: Annotated[str | None, typer.Option(hidden=True)] = None,
+    tune: Annotated[str | None, typer.Option(metavar="[=SECONDS]", help="measure schedules here; alone: 60")] = None,
+    tuning_cache: Annotated[Path | None, typer.Option(help="the file of measured schedules to use")] = None,
     calibrate: Annotated[Path | None, typer.Option(hidden=True)] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="do not use the cache of compiled kernels")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="tracebacks, and a line per phase")] = False,
@@ -67,11 +68,12 @@ def compile_command(
     path = output or Path(f"{model.stem}{SUFFIXES.get(emit, '.mlir')}")
 
     def options() -> dict[str, Any]:
-        _refuse(tune, calibrate)
+        _refuse(calibrate)
         return {
             "target": target, "cpu": cpu, "gpu": gpu, "emit": emit, "from_phase": from_phase, "dump_ir": dump_ir,
             "precision": precision, "weights": weights, "jobs": jobs, "opt_level": opt_level,
             "verify_each": verify_each, "verify": verify, "cache": not no_cache, "report": report_file,
+            "tune": None if tune is None else parse_seconds(tune), "tuning_cache": tuning_cache,
             "reproducer": path.with_name(f"{path.stem}.reproducer.mlir"),
             **_signature_options(inputs or [], dims or [], outputs),
         }  # fmt: skip
@@ -110,7 +112,7 @@ def _run(model: Path, output: Path, options: dict[str, Any], report: Reporter, i
             interrupts.check()
         report.update(stage, done, total, seconds)
 
-    compilation = Compilation(parsed, update)
+    compilation = Compilation(parsed, update, report.note)
     compilation.run(model, output)
     return compilation.written
 
@@ -153,11 +155,9 @@ def describe(error: BaseException, code: int) -> str:
     return str(error)
 
 
-def _refuse(tune: str | None, calibrate: Path | None) -> None:
+def _refuse(calibrate: Path | None) -> None:
     from mlc.driver import UsageError
 
-    if tune is not None:
-        raise UsageError("--tune: this version does not measure schedules; those of the cost model are used without it")
     if calibrate is not None:
         raise UsageError("--calibrate: this version does not quantise models; give one that has been (QDQ form)")
 
@@ -211,6 +211,15 @@ def parse_dim(text: str) -> tuple[str, tuple[int, int | None, int]]:
     return name, (int(low), highest, int(multiple or 1))
 
 
+def parse_seconds(text: str) -> float:
+    """A budget: `60`, `0.5` or `60s`. Raises UsageError."""
+    from mlc.driver import UsageError
+
+    if not re.fullmatch(r"\d+(\.\d*)?s?", text):
+        raise UsageError(f"--tune={text}: expected a number of seconds, as in --tune=60")
+    return float(text.removesuffix("s"))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line (default: the process's); returns 0 (done), 1 (input or machine), 2 (usage), 3 (a bug of
     ours), 130 (interrupted) or 143 (terminated). With the process's command line it ends the process instead.
@@ -219,7 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         process.begin()
         process.end(main(sys.argv[1:]))
     # The values of --verify and --tune are optional, which typer's options cannot say.
-    alone = {"--verify": "--verify=3", "--tune": "--tune="}
+    alone = {"--verify": "--verify=3", "--tune": "--tune=60"}
     words = [alone.get(word, word) for word in arguments]
     try:
         app(words, prog_name="mlc-compile")

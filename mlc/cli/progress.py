@@ -21,6 +21,9 @@ class Reporter(Protocol):
     def update(self, stage: str, done: int, total: int, seconds: float) -> None:
         """A stage has begun (`done` 0), goes on, or ends (`done` = `total`)."""
 
+    def note(self, text: str) -> None:
+        """A line that is worth showing."""
+
     def finish(self, path: Path) -> None:
         """The compilation has written `path`."""
 
@@ -62,6 +65,10 @@ class Lines:
             count = f", {total} modules" if total > 1 else ""
             say(f"{stage:<10} {seconds:8.2f} s{count}")
 
+    def note(self, text: str) -> None:
+        """Prints the line."""
+        say(text)
+
     def finish(self, path: Path) -> None:
         """Prints the path and its size."""
         size = f" ({size_text(path)})" if path.is_file() else ""
@@ -76,7 +83,7 @@ class Bars(Lines):
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         columns = (TextColumn("{task.description:<10}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn())
-        self._bars = Progress(*columns, console=Console(stderr=True))
+        self._bars = Progress(*columns, console=Console(stderr=True, highlight=False))
         self._tasks: dict[str, Any] = {}
 
     def __enter__(self) -> Bars:
@@ -91,3 +98,7 @@ class Bars(Lines):
         if stage not in self._tasks:
             self._tasks[stage] = self._bars.add_task(stage, total=total)
         self._bars.update(self._tasks[stage], completed=done, total=total)
+
+    def note(self, text: str) -> None:
+        """Prints the line above the bars."""
+        self._bars.console.print(text, markup=False)

@@ -32,8 +32,8 @@ _INTEGER = ("arith.addi", "arith.subi", "arith.muli", "arith.divsi", "arith.divu
 
 @dataclass
 class KernelReport:
-    """One kernel. `shapes` are those of its first launch; `flops` and `bytes` (of all its tensors) are for one launch,
-    None where the data decide them.
+    """One kernel. `shapes` and `sizes` (its `index` inputs) are those of its first launch; `flops` and `bytes` (of
+    all its tensors) are for one launch, None where the data decide them.
     """
 
     name: str
@@ -42,6 +42,7 @@ class KernelReport:
     nodes: list[str] = field(default_factory=list)
     launches: int = 0
     shapes: list[str] = field(default_factory=list)
+    sizes: list[int | None] = field(default_factory=list)
     flops: int | None = None
     bytes: int | None = None
     contraction: bool = False
@@ -148,7 +149,8 @@ def _count_launch(report: KernelReport, source: KernelSource, launch: ir.Operati
     total: int | None = 0
     for number, value in enumerate(launch.operands):
         if not isinstance(value.type, ir.RankedTensorType):
-            given[number] = [extents.index(value)]
+            report.sizes.append(extents.index(value))
+            given[number] = report.sizes[-1:]
             continue
         shape = extents.shape(value)
         given[number] = shape

@@ -7,15 +7,22 @@ module @k0 attributes {mlc.kernel, mlc.schedule = [{template = "contraction", ro
 ```
 The attribute is an ordered list of alternatives; today it has one, unguarded entry. What expands a kernel obeys it, so
 that editing the attribute (or tuning it) changes the code and nothing else.
+
+With `tuned`, a file that `mlc-compile --tune` has written, a kernel that is found there has the measured values of the
+parameters that tuning explores (`mlc/tuning/cache.py`); the module's attribute `mlc.tuning` is a hash of those used.
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from mlir import ir
 
 from mlc.kernels.common.frame import defining_op, kernel_source
 from mlc.passes.base import Pass
+from mlc.passes.fuse.dedupe_kernels import kernel_text
 from mlc.passes.schedule.cost import VectorUnit, choose
+from mlc.tuning.cache import Entry, Schedule, digest, entry_key, fixed_part, read
 
 VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast")
 
@@ -27,11 +34,17 @@ class AssignSchedules(Pass):
     vector_registers: int = 32
     bf16_dot: bool = False
     "the target has an instruction that sums products of pairs of bf16"
+    tuned: str = ""
+    "a file of measured schedules"
+
+    statistics = {"tuned": "kernels whose schedule was measured"}
 
     def run(self, root: ir.OpView) -> None:
         module = root.operation
         unit = VectorUnit(self.vector_bits, self.vector_registers, self.bf16_dot)
         launches = collect_launches(module)
+        table, target = read(Path(self.tuned)) if self.tuned else {}, target_text(module)
+        used: dict[str, Schedule] = {}
         for view in module.regions[0].blocks[0].operations:
             op = view.operation
             if "mlc.kernel" not in op.attributes or "mlc.schedule" in op.attributes:
@@ -40,7 +53,34 @@ class AssignSchedules(Pass):
             constants = constant_inputs(launches.get(name, []))
             with op.context, op.location:
                 schedule = choose(kernel_source(op), unit, constants)
+                if table:
+                    schedule = _measured(op, schedule, target, table, used)
                 op.attributes["mlc.schedule"] = ir.ArrayAttr.get([schedule_attribute(schedule)])
+        if used:
+            self.count("tuned", len(used))
+            module.attributes["mlc.tuning"] = ir.StringAttr.get(digest(used))
+
+
+def _measured(
+    kernel: ir.Operation, default: Schedule, target: str, table: dict[str, Entry], used: dict[str, Schedule]
+) -> Schedule:
+    """The schedule of a kernel from the file, noted in `used`; `default` when it is not there, or was edited in more
+    than what tuning explores.
+    """
+    key = entry_key(kernel_text(kernel), default, target)
+    if key not in table or fixed_part(table[key].schedule) != fixed_part(default):
+        return default
+    used[key] = table[key].schedule
+    return table[key].schedule
+
+
+def target_text(module: ir.Operation) -> str:
+    """What code is generated for, as entries of tuning name it: CPU, its features and the level of optimisation."""
+    if "mlc.codegen" not in module.attributes:
+        return ""
+    kept = {named.name: named.attr for named in ir.DictAttr(module.attributes["mlc.codegen"])}
+    parts = [ir.StringAttr(kept[name]).value for name in ("triple", "cpu", "features")]
+    return "|".join([*parts, f"O{ir.IntegerAttr(kept['opt_level']).value}"])
 
 
 def schedule_attribute(schedule: dict[str, int | str]) -> ir.DictAttr:

@@ -232,8 +232,8 @@ def test_a_damaged_cache(compile_: Compile, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--tune"], "--tune: this version does not measure schedules"),
-        (["--tune=60s"], "--tune: this version does not measure schedules"),
+        (["--tune=soon"], "--tune=soon: expected a number of seconds"),
+        (["--tune=0"], "tune takes a number of seconds above 0"),
         (["--calibrate", "data.npz"], "--calibrate: this version does not quantise models"),
         (["--precision", "int8"], "precision 'int8' is not one of: fp32"),
         (["--verify=-1"], "verify must be at least 1"),

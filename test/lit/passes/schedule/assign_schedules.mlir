@@ -1,5 +1,9 @@
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-assign-schedules)' | FileCheck %s
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-assign-schedules{vector-bits=256 vector-registers=16})' | FileCheck %s --check-prefix=AVX2
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-assign-schedules{tuned="%S/Inputs/assign_schedules.json"})' | FileCheck %s --check-prefix=TUNED
+
+// With a file of measured schedules (`mlc-compile --tune`): one fits, one changes what tuning leaves alone, one is another kernel's.
+// TUNED: module attributes {mlc.tuning = "{{[0-9a-f]+}}"}
 
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
@@ -18,6 +22,8 @@ func.func @main(%x: tensor<96x128xf32>) -> (tensor<96x256xf32>, tensor<96xf32>) 
 // CHECK-SAME: lanes = 16 : i64, packed_operand = 1 : i64, panel = 64 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 6 : i64, template = "contraction", unroll = 4 : i64, vector_dim = 1 : i64, vectors = 4 : i64
 // AVX2: module @k0
 // AVX2-SAME: lanes = 8 : i64, packed_operand = 1 : i64, panel = 24 : i64
+// TUNED: module @k0
+// TUNED-SAME: block = 7 : i64, lanes = 16 : i64, packed_operand = 1 : i64, panel = 64 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 5 : i64, template = "contraction"
 module @k0 attributes {mlc.kernel} {
   func.func @k0(%a: tensor<96x128xf32>, %b: tensor<128x256xf32>, %o: tensor<96x256xf32>) -> tensor<96x256xf32> {
     %zero = arith.constant 0.0 : f32
@@ -53,6 +59,8 @@ module @k1 attributes {mlc.kernel} {
 // An elementwise kernel over a contiguous box is one flat vector loop.
 // CHECK: module @k2
 // CHECK-SAME: first = 0 : i64, grid = 0 : i64, lanes = 16 : i64, last = 1 : i64, template = "loops"
+// TUNED: module @k2
+// TUNED-SAME: lanes = 16 : i64
 module @k2 attributes {mlc.kernel} {
   func.func @k2(%a: tensor<4x6xf32>, %o: tensor<4x6xf32>) -> tensor<4x6xf32> {
     %s = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}

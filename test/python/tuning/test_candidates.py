@@ -1,0 +1,74 @@
+"""What is tried for a kernel, and what wins."""
+
+from __future__ import annotations
+
+import pytest
+from mlir import ir
+
+import mlc.compiler_setup  # noqa: F401
+from mlc.kernels.common.frame import kernel_source
+from mlc.passes.schedule.cost import VectorUnit, choose
+from mlc.tuning import search
+from mlc.tuning.cache import Schedule, fixed_part
+from mlc.tuning.candidates import MOST, candidates
+from mlc.tuning.measure import Timing
+
+PRODUCT = """
+module @k attributes {{mlc.kernel}} {{
+  func.func @k(%a: tensor<{m}x{k}xf32>, %b: tensor<{k}x{n}xf32>, %o: tensor<{m}x{n}xf32>) -> tensor<{m}x{n}xf32> {{
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<{m}x{n}xf32>) -> tensor<{m}x{n}xf32>
+    %r = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+        affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}}
+        ins(%a, %b : tensor<{m}x{k}xf32>, tensor<{k}x{n}xf32>) outs(%f : tensor<{m}x{n}xf32>) attrs = {{mlc.contraction}} {{
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    }} -> tensor<{m}x{n}xf32>
+    return %r : tensor<{m}x{n}xf32>
+  }}
+}}
+"""
+
+
+def _product(m: int, n: int, k: int, packed: bool) -> tuple[Schedule, list[Schedule]]:
+    with ir.Context() as context, ir.Location.unknown():
+        context.load_all_available_dialects()
+        module = ir.Module.parse(f"module {{ {PRODUCT.format(m=m, n=n, k=k)} }}")
+        source = kernel_source(module.body.operations[0].operation)
+        schedule = choose(source, VectorUnit(512, 32), {1} if packed else set())
+        return schedule, candidates(source, schedule, [m, n], 32)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("shape", [(256, 256, 256), (1, 1000, 512), (49, 512, 60)])
+def test_candidates_of_a_product(shape: tuple[int, int, int], packed: bool) -> None:
+    schedule, found = _product(*shape, packed)
+    assert 0 < len(found) <= MOST
+    assert schedule not in found and all(found.count(one) == 1 for one in found)
+    for one in found:
+        assert fixed_part(one) == fixed_part(schedule)  # formats of weights above all
+        assert int(one["rows"]) * int(one["vectors"]) + int(one["vectors"]) <= 32
+    assert any(one["template"] == "panel_copy" for one in found) != packed
+
+
+def test_work_for_several_threads_is_kept() -> None:
+    schedule, found = _product(256, 256, 256, True)
+    items = [4 * -(-256 // (int(s["rows"]) * int(s["block"]))) for s in (schedule, *found)]
+    assert min(items) >= min(items[0], 16)
+
+
+def test_only_what_is_clearly_faster_wins() -> None:
+    default = Timing(1e-3, 1.0)
+    assert search._best({0: default, 1: Timing(0.98e-3, 0.98)}) == 0
+    assert search._best({0: default, 1: Timing(0.99e-3, 0.5)}) == 0  # once lucky
+    assert search._best({0: default, 1: Timing(0.9e-3, 0.9), 2: Timing(0.8e-3, 0.8)}) == 2
+
+
+def test_changes_that_win_alone_are_tried_together() -> None:
+    default: Schedule = {"template": "contraction", "rows": 6, "unroll": 4, "block": 8}
+    tried = [default, {**default, "rows": 8, "block": 6}, {**default, "unroll": 1}, {**default, "block": 4}]
+    times = {n: Timing(t, t) for n, t in enumerate([1.0, 0.8, 0.9, 0.85])}
+    assert search._together(tried, times) == {**default, "rows": 8, "block": 6, "unroll": 1}
+    assert search._together(tried, {0: times[0], 1: times[1]}) is None
