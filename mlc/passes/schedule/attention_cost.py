@@ -7,7 +7,7 @@ from math import prod
 from mlc.kernels.common.attention import Attention
 
 ROWS_WANTED = 192  # per work item: what is packed for a block of keys is used by all of them
-ITEMS_WANTED = 32
+ITEMS_WANTED = 24
 STACK = 24576  # floats of the item's queries and results
 
 
