@@ -14,7 +14,7 @@ from mlir import ir
 
 from mlc.frontends.common import control_flow, shape, types
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common.builder import Size, Tensor
+from mlc.frontends.common.builder import DYNAMIC, Size, Tensor
 from mlc.frontends.onnx.control_flow import loop_body
 from mlc.frontends.onnx.graph import GraphImporter
 from mlc.frontends.onnx.registry import Node, onnx_op
@@ -229,24 +229,43 @@ def split(g: GraphImporter, node: Node) -> Tensor:
     axis = shape.normalize_axis(node.attr("axis", 0), x.rank)
     sizes = node.optional(1)
     extent = x.shape[axis]
-    if extent is None and (sizes is None or sizes.rank == 0):
-        raise NodeError("the number of parts is known only at run time", "fix the input's shape")
     lengths: list[Size]
-    if sizes is None:
-        assert extent is not None
-        lengths = [1] * extent
-    elif sizes.rank == 0:
-        assert extent is not None
-        step = b.scalar(sizes)
-        if not isinstance(step, int):
-            raise NodeError("the size of the parts is known only at run time", "make it a constant")
-        lengths = [min(step, extent - start) for start in range(0, extent, step)]
-    else:
+    if sizes is not None and sizes.rank == 1:
         lengths = b.elements(sizes, "split")
+    else:
+        step = 1 if sizes is None else b.scalar(sizes)
+        drop = sizes is None and not node.attr("keepdims", 1)
+        if isinstance(step, int) and step < 1:
+            raise NodeError(f"parts of {step} elements", "the size of the parts must be positive")
+        if not isinstance(step, int):
+            assert sizes is not None
+            positive = ew.compare(b, "gt", shape.reshape(b, sizes, []), b.like(0, sizes))
+            control_flow.require(b, positive, True, f"{node.name}: the size of the parts must be positive")
+            step = b.arith("maxsi", step, 1)
+        if extent is None or not isinstance(step, int):
+            return _split_at_run_time(g, x, axis, step, drop)
+        lengths = [min(step, extent - start) for start in range(0, extent, step)]
     parts = shape.split(b, x, axis, lengths)
     if sizes is None and not node.attr("keepdims", 1):
         parts = [shape.squeeze(b, part, [axis]) for part in parts]
     return make(g, parts)
+
+
+def _split_at_run_time(g: GraphImporter, x: Tensor, axis: int, step: Size, drop: bool) -> Tensor:
+    """A loop that appends windows of `step` elements, the last one perhaps shorter; `drop` removes their dimension."""
+    b, extent = g.b, g.b.dim(x, axis)
+    extents = list(x.type.shape)
+    extents[axis : axis + 1] = [] if drop else [DYNAMIC]
+    kind = sequence_of(ir.RankedTensorType.get(extents, x.element))
+    empty_ = b.op("sequence_make", [[]], [kind], unsigned=x.unsigned)
+
+    def append(counter: Tensor, values: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        offset = b.arith("muli", b.element(counter), step)
+        item = shape.window(b, x, axis, offset, b.arith("minsi", step, b.arith("subi", extent, offset)))
+        item = b.cast_type(shape.squeeze(b, item, [axis]) if drop else item, element_type(kind))
+        return [b.op("sequence_insert", [values[0], item, None], [kind], unsigned=x.unsigned)], []
+
+    return control_flow.for_(b, b.arith("ceildivsi", extent, step), [empty_], append)[0]
 
 
 @onnx_op("Optional")

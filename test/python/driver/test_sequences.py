@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 import mlc
+from mlc.runtime import MlcError
 
 SEQ = "!mlc.seq<tensor<?xf32>>"
 
@@ -96,3 +98,25 @@ func.func @f(%o: {optional} {{mlc.name = "o"}}, %x: tensor<?xf32> {{mlc.name = "
         np.testing.assert_array_equal(some, want)
         np.testing.assert_array_equal(value, want)
         assert bool(has) == (given is not None)
+
+
+def test_split_into_parts_of_run_time_size() -> None:
+    """Parts that fit, a shorter last one, one part, and a size that makes no sense."""
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[n,3] x, int64 k) => (seq(float[m,3]) s) { s = SplitToSequence<axis = 0>(x, k) }"""
+    model = mlc.compile(onnx.parser.parse_model(text))
+    x = np.arange(21, dtype=np.float32).reshape(7, 3)
+    for size in (1, 2, 3, 7, 9):
+        [parts] = model(x=x, k=np.array(size))
+        assert [part.tolist() for part in parts] == [x[i : i + size].tolist() for i in range(0, 7, size)]
+    for size in (0, -2):
+        with pytest.raises(MlcError, match="must be positive"):
+            model(x=x, k=np.array(size))
+
+
+def test_split_into_slices_of_run_time_number() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2,n] x) => (seq(float[2]) s) { s = SplitToSequence<axis = 1, keepdims = 0>(x) }"""
+    x = np.arange(10, dtype=np.float32).reshape(2, 5)
+    [parts] = mlc.compile(onnx.parser.parse_model(text))(x=x)
+    assert [part.tolist() for part in parts] == x.T.tolist()
