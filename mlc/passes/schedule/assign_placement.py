@@ -8,8 +8,8 @@
 The GPU runs everything but arithmetic on a few integers that the host needs to go on (sizes, conditions, counters) and
 whose operands it already has: a round trip through the GPU would cost two transfers and a wait. And but for long
 sequential work (sorting, scanning, scattering, collecting, suppressing), for which the GPU's templates have a thread or
-a few, and the functions of float64 (exp, log, sin, …) that no instruction of a GPU computes. A kernel that is launched
-on both gets a copy for the host, `@k0_host`.
+a few, the functions of float64 (exp, log, sin, …) that no instruction of a GPU computes, and strings. A kernel that is
+launched on both gets a copy for the host, `@k0_host`.
 
 What branches and loops of the host hand on is placed by the same rule: `mlc.placement` of `scf` operations is the list
 of the places of their results.
@@ -186,9 +186,18 @@ def _unfit_kernels(module: ir.Operation) -> set[str]:
             continue
         operations = list(nested(kernel.regions[0].blocks[0]))
         missing = any(map(_has_float64, operations)) and missing_functions(kernel_source(kernel))
-        if missing or any(map(_is_long, operations)):
+        if missing or any(map(_is_long, operations)) or any(map(_moves_strings, operations)):
             found.add(ir.StringAttr(kernel.attributes["sym_name"]).value)
     return found
+
+
+def _moves_strings(op: ir.Operation) -> bool:
+    """Strings are records of 16 bytes with an address of the host (`mlc-strings-to-records`)."""
+    if op.name != "func.func" or not len(op.regions[0].blocks):
+        return False
+    record = ir.IntegerType.get_signless(128)
+    arguments = op.regions[0].blocks[0].arguments
+    return any(is_tensor(a) and a.type.element_type == record for a in arguments)
 
 
 def _has_float64(op: ir.Operation) -> bool:

@@ -107,3 +107,19 @@ module @many attributes {mlc.kernel} {
     return %r : tensor<300x5000xf32>
   }
 }
+
+// -----
+
+// Strings stay where their characters are.
+// CHECK-LABEL: func.func @strings(
+func.func @strings(%s: tensor<4xi128>) -> tensor<4xi128> {
+  %a = tensor.empty() : tensor<4xi128>
+  // CHECK: mlc.launch @move({{.*}} {mlc.placement = "host"}
+  %r = mlc.launch @move(%s) outs(%a) : (tensor<4xi128>) outs(tensor<4xi128>) -> tensor<4xi128>
+  return %r : tensor<4xi128>
+}
+module @move attributes {mlc.kernel} {
+  func.func @move(%s: tensor<4xi128>, %o: tensor<4xi128>) -> tensor<4xi128> {
+    return %o : tensor<4xi128>
+  }
+}
