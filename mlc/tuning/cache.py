@@ -2,7 +2,7 @@
 
 ```json
 {"format": 1, "kernels": {"<key>": {"target": "…", "kernel": "…", "schedule": {"template": "contraction", …},
-                                    "microseconds": 81.5, "default": 93.1, "date": "2025-01-31"}}}
+                                    "microseconds": 81.5, "default": 93.1, "tried": 9, "date": "2025-01-31"}}}
 ```
 A key stands for a kernel before it is scheduled, the target, and the parameters that tuning never explores. So an entry
 never changes which format a weight is stored in, and one that no longer fits is not found.
@@ -34,13 +34,16 @@ class TuningError(OSError):
 
 @dataclass(frozen=True)
 class Entry:
-    """The best schedule known of a kernel, and what it and the cost model's took when it was measured."""
+    """The best schedule known of a kernel, what it and the cost model's took when it was measured, and how many were
+    tried.
+    """
 
     target: str
     kernel: str
     schedule: Schedule
     microseconds: float
     default: float
+    tried: int
     date: str
 
 
@@ -153,6 +156,8 @@ def _entry(path: Path, key: str, value: Any) -> Entry:
     for time in (entry.microseconds, entry.default):
         if not isinstance(time, (int, float)) or not math.isfinite(time):
             raise _damaged(path, f"the times of entry '{key}' are no numbers")
+    if not isinstance(entry.tried, int):
+        raise _damaged(path, f"entry '{key}' does not say how many schedules were tried")
     return entry
 
 

@@ -19,10 +19,10 @@ from pathlib import Path
 from mlir import ir
 
 from mlc.kernels.common.frame import defining_op, kernel_source
-from mlc.passes.base import Pass
+from mlc.passes.base import Pass, PipelineError
 from mlc.passes.fuse.dedupe_kernels import kernel_text
 from mlc.passes.schedule.cost import VectorUnit, choose
-from mlc.tuning.cache import Entry, Schedule, digest, entry_key, fixed_part, read
+from mlc.tuning.cache import Entry, Schedule, TuningError, digest, entry_key, fixed_part, read
 
 VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast")
 
@@ -43,7 +43,10 @@ class AssignSchedules(Pass):
         module = root.operation
         unit = VectorUnit(self.vector_bits, self.vector_registers, self.bf16_dot)
         launches = collect_launches(module)
-        table, target = read(Path(self.tuned)) if self.tuned else {}, target_text(module)
+        try:
+            table, target = read(Path(self.tuned)) if self.tuned else {}, target_text(module)
+        except TuningError as error:
+            raise PipelineError([str(error)]) from error
         used: dict[str, Schedule] = {}
         for view in module.regions[0].blocks[0].operations:
             op = view.operation

@@ -12,7 +12,7 @@ from mlc.tuning import cache
 from mlc.tuning.cache import Entry, TuningError
 
 SCHEDULE: cache.Schedule = {"template": "contraction", "lanes": 16, "rows": 6, "vectors": 4, "unroll": 4, "block": 3}
-ENTRY = Entry("cpu", "contraction f32[4,4]", SCHEDULE, 10.0, 12.0, "2025-01-31")
+ENTRY = Entry("cpu", "contraction f32[4,4]", SCHEDULE, 10.0, 12.0, 9, "2025-01-31")
 
 
 def test_merging_keeps_the_faster_entry() -> None:
@@ -58,6 +58,7 @@ def _file(**changes: object) -> str:
         (_file(schedule={**SCHEDULE, "rows": 0}), "parameter 'rows' of entry 'a' cannot be 0"),
         (_file(schedule={**SCHEDULE, "rows": "6"}), "parameter 'rows' of entry 'a' cannot be '6'"),
         (_file(schedule={**SCHEDULE, "lanes": 1.5}), "parameter 'lanes' of entry 'a'"),
+        (_file(tried=None), "how many schedules were tried"),
         (_file(microseconds="fast"), "the times of entry 'a'"),
     ],
 )

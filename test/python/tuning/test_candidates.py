@@ -72,3 +72,18 @@ def test_changes_that_win_alone_are_tried_together() -> None:
     times = {n: Timing(t, t) for n, t in enumerate([1.0, 0.8, 0.9, 0.85])}
     assert search._together(tried, times) == {**default, "rows": 8, "block": 6, "unroll": 1}
     assert search._together(tried, {0: times[0], 1: times[1]}) is None
+
+
+def test_a_winner_has_to_win_twice() -> None:
+    times = {0: Timing(1.0, 1.0), 1: Timing(0.8, 0.8)}
+    asked: list[int] = []
+
+    def again(result: dict[int, Timing]) -> tuple[int, dict[int, Timing]]:
+        return search._confirmed(times, lambda n: asked.append(n) or result)
+
+    second = {0: Timing(1.1, 1.0), 1: Timing(0.9, 0.82)}
+    assert again(second) == (1, second)
+    assert again({0: Timing(0.8, 1.0), 1: Timing(0.8, 1.0)}) == (0, times)
+    assert again({}) == (0, times)  # it does not run any more
+    assert asked == [1, 1, 1]
+    assert search._confirmed({0: times[0]}, again) == (0, {0: times[0]})  # nothing to ask
