@@ -30,7 +30,7 @@ def extern(call: Call, inputs: list[Any]) -> list[Any]:
     return list(_ROUTINES[callee](call.attr("config", ""), inputs))
 
 
-# --- The runtime's routines on strings ----------------------------------------------------------------------------------
+# --- The runtime's routines on strings ---------------------------------------------------------------------------------
 
 
 def _fields(config: str) -> list[str]:
@@ -86,6 +86,35 @@ def _normalize(config: str, inputs: Sequence[Any]) -> list[Any]:
     return [_objects(changed, [1, len(changed)][2 - inputs[0].ndim :])]
 
 
+def _match(config: str, inputs: Sequence[Any]) -> list[Any]:
+    """Runs the program of a regular expression (mlc/frontends/common/regex.py) on all of each text."""
+    count, *numbers = map(int, _fields(config))
+    code = numbers[count:]
+    program = [code[at : at + 2 + code[at + 1]] for at in numbers[:count]]
+    found = [_matches(program, text) for text in inputs[0].ravel()]
+    return [np.array(found, bool).reshape(inputs[0].shape)]
+
+
+def _matches(program: list[list[int]], text: str) -> bool:
+    words = [False, *((c.isascii() and c.isalnum()) or c == "_" for c in text), False]
+    places = [0]
+    for at in range(len(text) + 1):
+        held = {3: at == 0, 4: at == len(text), 5: words[at] != words[at + 1], 6: words[at] == words[at + 1]}
+        for place in places:  # grows
+            op, _, *rest = program[place]
+            reached = rest if op == 1 else [place + 1] if held.get(op) else []
+            places += [to for to in dict.fromkeys(reached) if to not in places]
+        if at < len(text):
+            pairs = [(place, program[place][2:]) for place in places if program[place][0] == 2]
+            hits = [
+                place + 1
+                for place, bounds in pairs
+                if any(low <= ord(text[at]) <= high for low, high in zip(bounds[::2], bounds[1::2], strict=True))
+            ]
+            places = list(dict.fromkeys(hits))
+    return any(program[place][0] == 0 for place in places)
+
+
 for _name, _function in {
     "equal": _equal,
     "concat": _concat,
@@ -93,5 +122,6 @@ for _name, _function in {
     "lookup": _lookup,
     "table": _table,
     "normalize": _normalize,
+    "match": _match,
 }.items():
     register_routine(f"mlc_text_{_name}", _function)

@@ -8,7 +8,7 @@ import numpy as np
 from mlir import ir
 
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common import linalg, reduction, shape, text, types
+from mlc.frontends.common import linalg, reduction, regex, shape, text, types
 from mlc.frontends.common.builder import DYNAMIC, Builder, Size, Tensor
 from mlc.frontends.onnx.graph import GraphImporter
 from mlc.frontends.onnx.registry import Node, onnx_op
@@ -138,6 +138,15 @@ def string_normalizer(g: GraphImporter, node: Node) -> Tensor:
     kind = ir.RankedTensorType.get([1, DYNAMIC][2 - x.rank :], types.element_type("string"))
     config = text.config_of(change, int(node.attr("is_case_sensitive", 0)), *words)
     return text.routine(g.b, "normalize", [x], [kind], config)[0]
+
+
+@onnx_op("RegexFullMatch")
+def regex_full_match(g: GraphImporter, node: Node) -> Tensor:
+    """Whether all of each string matches a pattern."""
+    _require_strings(node, 0)
+    program = regex.program(_decoded(node.attr("pattern", "")))
+    kind = ir.RankedTensorType.get(node[0].type.shape, types.element_type("bool"))
+    return text.routine(g.b, "match", [node[0]], [kind], text.config_of(*program))[0]
 
 
 def _decoded(given: str | bytes) -> str:

@@ -53,6 +53,10 @@ template <typename T> T *take(mlc_rt *rt, int64_t count) {
 /// A copy of the bytes as an element. False when memory runs out.
 bool put(mlc_rt *rt, mlc_string *target, View text);
 
+/// One code point; bytes that are no UTF-8 count as one each. Returns how many
+/// bytes it takes.
+int64_t decode(View text, uint32_t *letter);
+
 /// Extents of a result and how its elements follow from two broadcast inputs.
 class Broadcast {
 public:
@@ -66,4 +70,8 @@ public:
 };
 
 } // namespace mlc
+
+extern "C" __attribute__((visibility("hidden"))) const mlc_value *
+mlc_text_match(mlc_rt *rt, int64_t count, const mlc_value *const *items,
+               int64_t node);
 #endif

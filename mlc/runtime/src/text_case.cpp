@@ -43,9 +43,7 @@ static uint32_t changed(uint32_t letter, bool upper) {
   return upper && letter == 0x3c2 ? 0x3a3 : letter; // a final sigma
 }
 
-/// One code point; bytes that are no UTF-8 count as one each. Returns how many
-/// bytes it takes.
-static int64_t decode(View text, uint32_t *letter) {
+int64_t decode(View text, uint32_t *letter) {
   auto byte = [&](int64_t i) { return static_cast<uint8_t>(text.data[i]); };
   uint8_t lead = byte(0);
   int64_t size = lead < 0xc2 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;

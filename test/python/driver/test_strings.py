@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import numpy as np
 import onnx
 import pytest
 
 import mlc
+from mlc.frontends.report import ModelError
 from mlc.runtime import MlcError
 
 HEAD = '<ir_version: 10, opset_import: ["" : 20, "ai.onnx.ml" : 4]>\n'
@@ -91,3 +95,48 @@ def test_labels_both_ways() -> None:
 def test_arithmetic_is_rejected() -> None:
     with pytest.raises(Exception, match="Less"):
         compiled("g (string[n] x) => (bool[n] y) { y = Less(x, x) }")
+
+
+PATTERNS = [
+    r"www\.[\w.-]+\.\bcom\b",
+    r"(\W|^)[\w.\-]{0,25}@(yahoo|gmail)\.com(\W|$)",
+    r"a|b*c|(?:de)+?",
+    r"[^a-cü]{2,3}\d?",
+    r"(a?){3}a{3}",
+    r"^\Bx$|\by\b",
+    r".*",
+    r"[]a\]-]+\x41\x{dc}",
+    r"a{,2}|\s+\S|",
+]
+TEXTS = [
+    "www.google.com",
+    "www.bbc.co.uk",
+    "a@gmail.com",
+    " a.b@yahoo.com ",
+    "aaa",
+    "aaaaaa",
+    "c",
+    "bbc",
+    "dede",
+    "ded",
+]
+TEXTS += ["", "xyz7", "üü", "xü", "x", "y", "a\nb", "日本語", "]-aAÜ", "a{,2}", " \tx", "  "]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_patterns_like_python(pattern: str) -> None:
+    """Python's `re` in its ASCII mode agrees with RE2 on what these patterns use."""
+    node = onnx.helper.make_node("RegexFullMatch", ["x"], ["y"], pattern=pattern)
+    x = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.STRING, ["n"])
+    y = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.BOOL, ["n"])
+    graph = onnx.helper.make_graph([node], "g", [x], [y])
+    model = mlc.compile(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)]))
+    python = re.compile(pattern.replace(r"\x{dc}", "Ü").replace("a{,2}", r"a\{,2\}"), re.ASCII)
+    wanted = [python.fullmatch(text) is not None for text in TEXTS]
+    assert model(x=strings(*TEXTS))[0].tolist() == wanted
+
+
+@pytest.mark.parametrize("pattern", ["(a", "a)", "*a", "[a", "a{3,1}", r"(a)\1", "(?i)a", "(?=a)", r"\pL", "a{2000}"])
+def test_patterns_that_are_rejected(pattern: str) -> None:
+    with pytest.raises(ModelError, match="RegexFullMatch"):
+        compiled(f"g (string[n] x) => (bool[n] y) {{ y = RegexFullMatch<pattern = {json.dumps(pattern)}>(x) }}")
