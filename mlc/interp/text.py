@@ -30,7 +30,7 @@ def extern(call: Call, inputs: list[Any]) -> list[Any]:
     return list(_ROUTINES[callee](call.attr("config", ""), inputs))
 
 
-# --- The runtime's routines on strings ---------------------------------------------------------------------------------
+# --- The runtime's routines on strings --------------------------------------------------------------------------------
 
 
 def _fields(config: str) -> list[str]:
