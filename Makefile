@@ -14,7 +14,7 @@ NATIVE  := CMakeLists.txt pyproject.toml $(shell find mlc \( -name '*.cpp' -o -n
 SOURCES := $(NATIVE) $(shell find mlc -name '*.py' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build dev test-torch bench docs format clean
+.PHONY: help demo test build dev test-torch test-onnx bench docs format clean
 
 help:            ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -30,6 +30,9 @@ build:           ## rebuild the C++ parts incrementally (creates the development
 	@if [ -e $(VENV)/.dev ]; then $(EDITABLE) && touch $(VENV)/.dev; else $(MAKE) --no-print-directory dev; fi
 
 dev: $(VENV)/.dev    ## the development environment: an editable install with all tools
+
+test-onnx: $(VENV)/.dev   ## ONNX's own backend suite, compiled: about 2,000 small models, some minutes
+	$(BIN)/pytest -q -m suite --basetemp out/pytest-onnx test/conformance
 
 test-torch: $(VENV)/.dev  ## the tests that need PyTorch (installs its CPU build, about 200 MB)
 	$(PIP) install --quiet "$(TORCH)"

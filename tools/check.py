@@ -71,7 +71,8 @@ def lit_command() -> list[str]:
 def pytest_command() -> list[str]:
     # Not `python -m pytest`: that puts the source folder on sys.path and would test an uninstalled tree.
     # A folder of its own for temporary files: pytest's shared one is cleared by whichever run starts next.
-    return [str(BIN / "pytest"), "-q", "-n", "2", "--dist", "loadfile", "--basetemp", str(ROOT / "out" / "pytest")]
+    folder = str(ROOT / "out" / "pytest")
+    return [str(BIN / "pytest"), "-q", "-n", "2", "--dist", "loadfile", "-m", "not suite", "--basetemp", folder]
 
 
 def steps() -> list[Step]:

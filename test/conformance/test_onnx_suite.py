@@ -18,7 +18,7 @@ CASES = 2024  # of the package that the list was made with; a later one has more
 MOST_FAILURES = 60
 
 
-@pytest.mark.slow
+@pytest.mark.suite
 def test_suite(tmp_path: Path) -> None:
     """A process of its own: the suite forks workers, which a process with threads must not."""
     results = tmp_path / "results.json"
