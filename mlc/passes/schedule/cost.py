@@ -153,19 +153,20 @@ def _horizontal(results: Sequence[ir.Value]) -> bool:
 
 def _reduction_below(value: ir.Value) -> ir.Operation | None:
     """The reduction whose results `value` is an elementwise function of, over the same domain."""
-    op = defining_op(value)
-    while op is not None and op.name == "linalg.generic":
+    waiting, seen = [value], set()
+    while waiting:
+        current = waiting.pop()
+        op = defining_op(current)
+        # What several operations read is looked at once.
+        if current in seen or op is None or op.name != "linalg.generic":
+            continue
         if is_reduction(op):
             return op
-        below = [
-            d
-            for i in range(len(op.operands) - len(op.results))
-            if (d := defining_op(op.operands[i])) is not None
-            and d.name == "linalg.generic"
-            and operand_map(op, i) == operand_map(op, len(op.operands) - 1)
-        ]
-        reductions = [r for d in below for r in [_reduction_below(d.results[0])] if r is not None]
-        return reductions[0] if reductions else None
+        seen.add(current)
+        last = operand_map(op, len(op.operands) - 1)
+        inputs = range(len(op.operands) - len(op.results))
+        below = [defining_op(op.operands[i]) for i in inputs if operand_map(op, i) == last]
+        waiting += [d.results[0] for d in reversed(below) if d is not None and d.name == "linalg.generic"]
     return None
 
 
