@@ -308,7 +308,7 @@ def _llvm(root: ir.Operation) -> Iterator[str]:
 
 
 def _nvvm(root: ir.Operation) -> Iterator[str]:
-    """The host is a module of the LLVM dialect, the GPU's kernels too, with one entry; the host's are those of `tile`."""
+    """The host is a module of the LLVM dialect, so are the kernels, with one entry; the host's are those of `tile`."""
     yield from _run(_operations(root), _only({"builtin.module"}, ("llvm.",)))
     for kernel in kernel_modules(root):
         if _is_for_host(kernel):

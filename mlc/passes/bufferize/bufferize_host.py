@@ -227,7 +227,7 @@ def _constant(host: HostFunction, op: ir.Operation) -> None:
 
 
 def _transfer(host: HostFunction, op: ir.Operation) -> None:
-    """`mlc.extern` of a transfer between the memories of host and GPU, a copy that says so, or of a routine on strings."""
+    """`mlc.extern` of a transfer between host and GPU, of a copy that says so, or of a routine on strings."""
     callee = ir.StringAttr(op.attributes["callee"]).value
     if callee.startswith("mlc_text_"):
         sequences.text_call(host, op, callee)

@@ -120,7 +120,7 @@ def _get(host: HostFunction, op: ir.Operation) -> None:
 
 
 def text_call(host: HostFunction, op: ir.Operation, callee: str) -> None:
-    """A routine on strings: handles of the inputs and of the configuration go in, a sequence of the results comes out."""
+    """A routine on strings: handles of inputs and configuration go in, a sequence of the results comes out."""
     items = [call("mlc_rt_tensor", [host.buffer(v)], _pointer(), _dtype(host, v)) for v in op.operands]
     config = ir.StringAttr(op.attributes["config"]).value if "config" in op.attributes else ""
     if config:
