@@ -19,8 +19,8 @@ from mlc.inspect.extents import Extents, named
 from mlc.interp.dtypes import numpy_dtype
 from mlc.interp.from_ir import result_type
 from mlc.kernels.common.analysis import is_contraction, reachable
-from mlc.kernels.common.evaluate import operand_map
 from mlc.kernels.common.frame import KernelSource, kernel_source
+from mlc.kernels.common.generics import operand_map
 from mlc.passes.host.nodes import node_names
 
 GENERIC = "loops"

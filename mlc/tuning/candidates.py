@@ -12,8 +12,8 @@ from math import prod
 from mlir import ir
 
 from mlc.kernels.common.analysis import is_contraction, reachable
-from mlc.kernels.common.evaluate import operand_map
 from mlc.kernels.common.frame import KernelSource
+from mlc.kernels.common.generics import operand_map
 from mlc.kernels.cpu.contraction import split_rows
 from mlc.tuning.cache import COPYING, Schedule
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from mlc.kernels.common.evaluate import is_reduction, operand_map
 from mlc.kernels.common.frame import defining_op
+from mlc.kernels.common.generics import is_reduction, operand_map
 
 Exprs = tuple[ir.AffineExpr, ...]
 _PLAIN = ("tensor.empty", "linalg.fill", "arith.constant", "mlc.constant")

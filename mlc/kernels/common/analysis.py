@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from mlc.kernels.common.evaluate import is_reduction, operand_map
 from mlc.kernels.common.frame import KernelSource, defining_op
+from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.padding import coordinate_shift
 
 Exprs = list[ir.AffineExpr | None]

@@ -14,8 +14,17 @@ from dataclasses import dataclass
 from mlir import ir
 
 from mlc.kernels.common.analysis import is_contraction, mentions, reachable
-from mlc.kernels.common.evaluate import is_reduction, operand_map
 from mlc.kernels.common.frame import KernelSource, defining_op
+from mlc.kernels.common.generics import (
+    body_of,
+    input_number,
+    is_identity,
+    is_number,
+    is_reduction,
+    only_operation,
+    operand_map,
+    reduces_by,
+)
 
 _VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
 
@@ -77,7 +86,7 @@ def attention_of(output: ir.Operation) -> Attention | None:
     members: dict[ir.Operation, None] = {output: None}
     quotient = _through_views(output.operands[0], members)
     parts = _binary(quotient, "arith.divf")
-    if quotient is None or parts is None or not _same_point(quotient, parts[0]):
+    if quotient is None or parts is None or not is_identity(quotient, parts[0]):
         return None
     divisor = quotient.operands[parts[1]]
     exponential = defining_op(quotient.operands[parts[0]])
@@ -86,7 +95,7 @@ def attention_of(output: ir.Operation) -> Attention | None:
     if exponential is None or shift is None or total is None or total.operands[0] != exponential.results[0]:
         return None
     parts = _binary(shift, "arith.subf")
-    if parts is None or not _same_point(shift, parts[0]) or not _per_row(shift, parts[1]) or not _per_row(quotient, 1):
+    if parts is None or not is_identity(shift, parts[0]) or not _per_row(shift, parts[1]) or not _per_row(quotient, 1):
         return None
     logits = shift.operands[parts[0]]
     maximum = _maximum(shift.operands[parts[1]], members)
@@ -152,54 +161,31 @@ def _reads_last_two(product: Product, operand: int) -> bool:
 def _starts_at(op: ir.Operation, number: float) -> bool:
     """Is the output operand of a reduction filled with `number`?"""
     fill = defining_op(op.operands[len(op.operands) - 1])
-    value = None if fill is None or fill.name != "linalg.fill" else defining_op(fill.operands[0])
-    if value is None or value.name != "arith.constant":
-        return False
-    attribute = value.attributes["value"]
-    return isinstance(attribute, ir.FloatAttr) and attribute.value == number
+    return fill is not None and fill.name == "linalg.fill" and is_number(fill.operands[0], number)
 
 
 # -- the softmax -------------------------------------------------------------------------------------------------------
 
 
-def _body(op: ir.Operation | None) -> list[ir.Operation]:
-    """Operations of the body of a generic with one result; none for anything else."""
-    if op is None or op.name != "linalg.generic" or len(op.results) != 1:
-        return []
-    return [o.operation for o in op.regions[0].blocks[0].operations]
-
-
 def _single(op: ir.Operation | None, name: str) -> ir.Operation | None:
-    """The only operation, `name`, of the body of an elementwise generic over all its points."""
-    ops = _body(op)
-    if op is None or len(ops) != 2 or ops[0].name != name or is_reduction(op):
+    """The only operation, `name` on inputs, of the body of an elementwise generic over all its points."""
+    inner = only_operation(op, name)
+    if op is None or inner is None or not is_identity(op, len(op.operands) - 1):
         return None
-    last = len(op.operands) - 1
-    plain = ops[1].operands[0] == ops[0].results[0] and _same_point(op, last)
-    return ops[0] if plain and all(_input(op, v) is not None for v in ops[0].operands) else None
-
-
-def _input(op: ir.Operation, value: ir.Value) -> int | None:
-    """Number of the input of a generic whose body argument is `value`."""
-    arguments = list(op.regions[0].blocks[0].arguments)[: len(op.operands) - len(op.results)]
-    return arguments.index(value) if value in arguments else None
+    return inner if all(input_number(op, v) is not None for v in inner.operands) else None
 
 
 def _binary(op: ir.Operation | None, name: str) -> tuple[int, int] | None:
     inner = _single(op, name)
     if op is None or inner is None:
         return None
-    numbers = [n for n in (_input(op, v) for v in inner.operands) if n is not None]
+    numbers = [n for n in (input_number(op, v) for v in inner.operands) if n is not None]
     return (numbers[0], numbers[1]) if numbers == [0, 1] else None
 
 
 def _argument_of(op: ir.Operation | None, name: str) -> ir.Operation | None:
     """What computes the argument of an elementwise function."""
-    return None if op is None or _single(op, name) is None or not _same_point(op, 0) else defining_op(op.operands[0])
-
-
-def _same_point(op: ir.Operation, operand: int) -> bool:
-    return operand_map(op, operand) == ir.AffineMap.get_identity(len(op.attributes["iterator_types"]))
+    return None if op is None or _single(op, name) is None or not is_identity(op, 0) else defining_op(op.operands[0])
 
 
 def _per_row(op: ir.Operation, operand: int) -> bool:
@@ -243,20 +229,18 @@ def _row_reduction(value: ir.Value, name: str, start: float, members: dict[ir.Op
 
 
 def _only_computes(op: ir.Operation) -> bool:
-    names = [o.name for o in _body(op)]
+    names = [o.name for o in body_of(op)]
     return bool(names) and all(n.startswith(("arith.", "math.")) or n == "linalg.yield" for n in names)
 
 
 def _is_row_reduction(op: ir.Operation, name: str, start: float) -> bool:
-    ops = _body(op)
-    if len(op.operands) != 2 or len(ops) != 2 or ops[0].name != name or not is_reduction(op):
+    if not reduces_by(op, name):
         return False
     kinds = ["reduction" in str(t) for t in op.attributes["iterator_types"]]
     rank = len(kinds)
     rows = [e.position if isinstance(e, ir.AffineDimExpr) else -1 for e in operand_map(op, 1).results]
-    arguments = set(op.regions[0].blocks[0].arguments)
-    along = kinds == [False] * (rank - 1) + [True] and rows == list(range(rank - 1)) and _same_point(op, 0)
-    return along and set(ops[0].operands) == arguments and _starts_at(op, start)
+    along = kinds == [False] * (rank - 1) + [True] and rows == list(range(rank - 1))
+    return along and _starts_at(op, start)
 
 
 def _maximum(value: ir.Value, members: dict[ir.Operation, None]) -> ir.Operation | None:
@@ -264,32 +248,24 @@ def _maximum(value: ir.Value, members: dict[ir.Operation, None]) -> ir.Operation
     op, low = defining_op(value), float("-inf")
     if op is not None and _is_row_reduction(op, "arith.maximumf", low):
         return op
-    ops = _body(op)
+    ops = body_of(op)
     if op is None or [o.name for o in ops] != ["arith.select", "linalg.yield"] or is_reduction(op):
         return None
     condition, zero, plain = ops[0].operands
-    tested, kept = _input(op, condition), _input(op, plain)
-    if tested is None or kept is None or not _is_number(zero, 0.0) or ops[1].operands[0] != ops[0].results[0]:
+    tested, kept = input_number(op, condition), input_number(op, plain)
+    if tested is None or kept is None or not is_number(zero, 0.0) or ops[1].operands[0] != ops[0].results[0]:
         return None
     test = defining_op(op.operands[tested])
-    checks = _body(test)
+    checks = body_of(test)
     if test is None or [o.name for o in checks] != ["arith.cmpf", "linalg.yield"]:
         return None
     equal = ir.IntegerAttr(checks[0].attributes["predicate"]).value == 1  # oeq
-    if not equal or _input(test, checks[0].operands[0]) != 0 or not _is_number(checks[0].operands[1], low):
+    if not equal or input_number(test, checks[0].operands[0]) != 0 or not is_number(checks[0].operands[1], low):
         return None
     if test.operands[0] != op.operands[kept]:
         return None
     reduction = _row_reduction(value, "arith.maximumf", low, members)
     return reduction if reduction is not None and op.operands[kept] == reduction.results[0] else None
-
-
-def _is_number(value: ir.Value, number: float) -> bool:
-    op = defining_op(value)
-    if op is None or op.name != "arith.constant":
-        return False
-    attribute = op.attributes["value"]
-    return isinstance(attribute, ir.FloatAttr) and attribute.value == number
 
 
 # -- between -----------------------------------------------------------------------------------------------------------
@@ -323,9 +299,9 @@ def _path(logits: ir.Value) -> list[tuple[ir.Operation, int]] | None:
             continue
         if op.name != "linalg.generic" or is_reduction(op) or len(op.results) != 1:
             return None
-        if not _same_point(op, len(op.operands) - 1):
+        if not is_identity(op, len(op.operands) - 1):
             return None
-        below = [i for i in range(len(op.operands) - 1) if _same_point(op, i) and _leads_down(op.operands[i])]
+        below = [i for i in range(len(op.operands) - 1) if is_identity(op, i) and _leads_down(op.operands[i])]
         if len(below) != 1:
             return None
         path.append((op, below[0]))

@@ -18,6 +18,7 @@ from mlir.dialects import arith, vector
 from mlc.kernels.common import memory, peepholes, vector_math
 from mlc.kernels.common.body import inline_body
 from mlc.kernels.common.frame import Frame, defining_op
+from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.index import Idx, IdxMath
 
 Override = Callable[[Sequence[Idx]], ir.Value]
@@ -110,16 +111,6 @@ def iteration_coords(generic: ir.Operation, result_number: int, coords: Sequence
     return dims
 
 
-def operand_map(generic: ir.Operation, operand: int) -> ir.AffineMap:
-    """Indexing map of operand number `operand` of a linalg.generic."""
-    return ir.AffineMapAttr(generic.attributes["indexing_maps"][operand]).value
-
-
-def is_reduction(generic: ir.Operation) -> bool:
-    """Does a linalg.generic have a reduction iterator?"""
-    return any("reduction" in str(t) for t in generic.attributes["iterator_types"])
-
-
 def input_values(ev: Evaluator, generic: ir.Operation, dims: Sequence[Idx], outs: Sequence[ir.Value]) -> list[ir.Value]:
     """Body arguments of `generic` at iteration point `dims`, with `outs` for the output arguments."""
     count = len(generic.operands) - len(generic.results)
@@ -163,22 +154,17 @@ def _shorter(ev: Evaluator, op: ir.Operation, dims: Sequence[Idx]) -> list[ir.Va
     if not peepholes.may_match(op):
         return []
     found = peepholes.plus_one(op)
-    if found is not None and not {found[0].results[0]} & {*ev.overrides, *ev.hooks}:
+    if found is not None and found[0].results[0] not in ev.overrides and found[0].results[0] not in ev.hooks:
         [x, *_] = input_values(ev, found[0], dims, [])
         return [peepholes.emit_plus_one(found[1], x)]
     if peepholes.shifted_by_maximum(op) is not None:
         return [vector_math.exp_nonpositive(input_values(ev, op, dims, [])[0])]
     divisor = peepholes.row_sum(op)
     if divisor is not None:
-        dividend, total = (ev.splat(v) for v in _in_order(input_values(ev, op, dims, []), divisor))
+        values = [ev.splat(v) for v in input_values(ev, op, dims, [])]
         one = ev.splat(ev.frame.constants.get(op.results[0].type.element_type, 1.0))
-        return [arith.mulf(dividend, arith.divf(one, total))]
+        return [arith.mulf(values[1 - divisor], arith.divf(one, values[divisor]))]
     return []
-
-
-def _in_order(values: list[ir.Value], divisor: int) -> tuple[ir.Value, ir.Value]:
-    """Dividend and divisor of two inputs."""
-    return values[1 - divisor], values[divisor]
 
 
 def _rank(generic: ir.Operation) -> int:

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 from mlir import ir
 
-from mlc.kernels.common.evaluate import operand_map
+from mlc.kernels.common.generics import operand_map
 
 Role: TypeAlias = Literal["producer", "consumer"]
 

@@ -29,7 +29,13 @@ def emit_items(source: KernelSource, items: Items, body: Body, *, alignment: int
 
         for_loop(frame, frame.begin, frame.end, 1, [], item)
         func.ReturnOp([])
+    return [frame, emit_grid(source, lambda grid, _: items(grid))]
+
+
+def emit_grid(source: KernelSource, extents: Callable[[Frame, list[Scalar]], list[Scalar]]) -> Frame:
+    """The grid function: the size of the box `extents(frame, shape)`; `shape` is that of the first destination."""
     grid = Frame(source, grid=True)
     with grid.body():
-        func.ReturnOp([grid.constants.index(grid.math.product(items(grid)))])
-    return [frame, grid]
+        box = extents(grid, grid.buffers[source.destinations[0]].shape)
+        func.ReturnOp([grid.constants.index(grid.math.product(box))])
+    return grid

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from mlc.kernels.common.evaluate import is_reduction, operand_map
 from mlc.kernels.common.frame import defining_op
+from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.padding import coordinate_shift
 
 Coordinate = tuple[int | None, int]

@@ -69,7 +69,7 @@ def combiner(generic: ir.Operation) -> Combiner | None:
 
 def reduction_extents(frame: Frame, generic: ir.Operation) -> dict[int, Scalar]:
     """Extents of the reduction dimensions, by iteration dimension."""
-    from mlc.kernels.common.evaluate import operand_map
+    from mlc.kernels.common.generics import operand_map
 
     wanted = [i for i, t in enumerate(generic.attributes["iterator_types"]) if "reduction" in str(t)]
     extents: dict[int, Scalar] = {}
@@ -85,7 +85,7 @@ def reduction_extents(frame: Frame, generic: ir.Operation) -> dict[int, Scalar]:
 
 def lane_dim(generic: ir.Operation) -> int | None:
     """The innermost reduction dimension when an input is contiguous along it, else None."""
-    from mlc.kernels.common.evaluate import operand_map
+    from mlc.kernels.common.generics import operand_map
 
     reductions = [i for i, t in enumerate(generic.attributes["iterator_types"]) if "reduction" in str(t)]
     if not reductions:

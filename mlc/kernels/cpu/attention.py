@@ -26,9 +26,11 @@ from mlir.dialects import arith, func, memref, vector
 from mlc.kernels.common import memory, peepholes, vector_math
 from mlc.kernels.common.accesses import input_accesses
 from mlc.kernels.common.attention import Attention, find_attention, grows_with_scores
-from mlc.kernels.common.evaluate import Evaluator, Override, lane_mask, operand_map
+from mlc.kernels.common.evaluate import Evaluator, Override, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
+from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.cpu.transpose import transposed
 
@@ -50,7 +52,8 @@ def expand(source: KernelSource, schedule: AttentionSchedule) -> list[Frame]:
     attention = find_attention(source)
     if attention is None:
         raise ValueError(f"kernel {source.func.name.value}: no attention")
-    return [_Attention(source, schedule, attention).emit(), _emit_grid(source, schedule, attention)]
+    kernel = _Attention(source, schedule, attention).emit()
+    return [kernel, emit_grid(source, lambda frame, shape: _items(frame, attention, shape, schedule))]
 
 
 def _items(frame: Frame, attention: Attention, shape: Sequence[Scalar], s: AttentionSchedule) -> list[Scalar]:
@@ -58,14 +61,6 @@ def _items(frame: Frame, attention: Attention, shape: Sequence[Scalar], s: Atten
     order = attention.output.order
     batch = [shape[order.index(d)] for d in attention.output.batch]
     return [frame.math.ceildiv(shape[order.index(attention.output.row)], s.row_block), *batch]
-
-
-def _emit_grid(source: KernelSource, schedule: AttentionSchedule, attention: Attention) -> Frame:
-    frame = Frame(source, grid=True)
-    with frame.body():
-        shape = frame.buffers[source.destinations[0]].shape
-        func.ReturnOp([frame.constants.index(frame.math.product(_items(frame, attention, shape, schedule)))])
-    return frame
 
 
 def _contiguous_dim(op: ir.Operation, operand: int) -> int | None:

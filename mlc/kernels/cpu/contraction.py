@@ -25,9 +25,11 @@ from mlir.dialects import arith, func, vector
 from mlc.kernels.common import memory
 from mlc.kernels.common.analysis import is_contraction, mentions, reachable
 from mlc.kernels.common.body import inline_body
-from mlc.kernels.common.evaluate import Evaluator, Override, lane_mask, operand_map
+from mlc.kernels.common.evaluate import Evaluator, Override, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, defining_op, for_loop, if_then
+from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.padding import Padding, padding_of
 from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.cpu.padding import Window, windows_of
@@ -76,7 +78,7 @@ def find_contraction(source: KernelSource) -> ir.Operation:
 
 def expand(source: KernelSource, schedule: ContractionSchedule) -> list[Frame]:
     """The memref function and the grid function of `source`."""
-    return [Contraction(source, schedule).emit(), emit_grid(source, schedule)]
+    return [Contraction(source, schedule).emit(), tile_grid(source, schedule)]
 
 
 def _outer_dims(rank: int, s: ContractionSchedule) -> list[int]:
@@ -91,12 +93,9 @@ def _items(frame: Frame, shape: list[Scalar], s: ContractionSchedule) -> list[Sc
     return [math.ceildiv(shape[s.vector_dim], s.panel), *outer, math.ceildiv(rows, s.row_block)]
 
 
-def emit_grid(source: KernelSource, schedule: ContractionSchedule) -> Frame:
-    frame = Frame(source, grid=True)
-    with frame.body():
-        shape = frame.buffers[source.destinations[0]].shape
-        func.ReturnOp([frame.constants.index(frame.math.product(_items(frame, shape, schedule)))])
-    return frame
+def tile_grid(source: KernelSource, schedule: ContractionSchedule) -> Frame:
+    """The grid function of the template and of those that share its tiles."""
+    return emit_grid(source, lambda frame, shape: _items(frame, shape, schedule))
 
 
 class Ends(enum.Enum):
@@ -456,6 +455,13 @@ class Contraction:
         inner[guarded] = Idx(arith.select(inside, c.index(at.base), c.index(0)), level=at.level)
         return inner, inside
 
+    def _iteration(self, point: Sequence[Idx], position: dict[int, Idx]) -> list[Idx]:
+        """Iteration coordinates of the output element `point` at a `position` of the reduction."""
+        dims = [position.get(d, Idx(0)) for d in range(self.rank)]
+        for axis, dim in enumerate(self.order):
+            dims[dim] = point[axis]
+        return dims
+
     # -- multiply-add -----------------------------------------------------------------------------------------------
 
     def _multiply_add(
@@ -464,9 +470,7 @@ class Contraction:
         loaded: dict[tuple[int, int, int], ir.Value] = {}
         results = []
         for (name, point), accumulator in zip(tile.points.items(), carried, strict=True):
-            dims = [position.get(d, Idx(0)) for d in range(self.rank)]
-            for axis, dim in enumerate(self.order):
-                dims[dim] = point[axis]
+            dims = self._iteration(point, position)
             scope = ev.child(mask=tile.masks[name[1]])
             args = [self._operand(scope, tile, i, name, dims, loaded) for i in range(2)]
             if self.fma:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from mlir import ir
 
 from mlc.kernels.common.analysis import mentions
-from mlc.kernels.common.evaluate import operand_map
 from mlc.kernels.common.fusion import Dims, Role, accepts_pointwise
+from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.padding import padding_of
 
 

@@ -25,10 +25,11 @@ from mlir.dialects import arith, vector
 
 from mlc.kernels.common import memory
 from mlc.kernels.common.analysis import mentions
-from mlc.kernels.common.evaluate import Evaluator, operand_map
+from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Buffer, Frame, KernelSource, for_loop
+from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
-from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, Tile, emit_grid
+from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, Tile, tile_grid
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class DotProductSchedule(ContractionSchedule):
 
 def expand(source: KernelSource, schedule: DotProductSchedule) -> list[Frame]:
     """The memref function and the grid function of `source`."""
-    return [_DotProduct(source, schedule).emit(), emit_grid(source, schedule)]
+    return [_DotProduct(source, schedule).emit(), tile_grid(source, schedule)]
 
 
 class _DotProduct(Contraction):
@@ -83,9 +84,7 @@ class _DotProduct(Contraction):
         loaded: dict[tuple[int, int, int], list[ir.Value]] = {}
         results = []
         for (name, point), accumulator in zip(tile.points.items(), carried, strict=True):
-            dims = [position.get(d, Idx(0)) for d in range(self.rank)]
-            for axis, dim in enumerate(self.order):
-                dims[dim] = point[axis]
+            dims = self._iteration(point, position)
             scope = ev.child(mask=tile.masks[name[1]])
             operands = [self._pairs(scope, tile, i, name, dims, whole, loaded) for i in range(2)]
             results.append(self._dot(accumulator, operands[1 - self.s.vector_operand], operands[self.s.vector_operand]))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from mlc.kernels.common.evaluate import is_reduction, operand_map
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.fusion import is_expensive
+from mlc.kernels.common.generics import is_identity, is_reduction
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def kept_value(source: KernelSource, reductions: Sequence[ir.Value]) -> Kept | N
     result = source.results[0]
     for reduction in reductions:
         op = defining_op(reduction)
-        if op is None or len(op.operands) != 2 or not _is_identity(op, 0):
+        if op is None or len(op.operands) != 2 or not is_identity(op, 0):
             continue
         value = op.operands[0]
         producer = defining_op(value)
@@ -49,13 +49,8 @@ def _same_points(op: ir.Operation, result: ir.Value) -> bool:
         return False
     count = len(op.operands) - len(op.results)
     if not all(
-        _is_identity(op, i) for i in range(len(op.operands)) if op.operands[i].type == result.type or i >= count
+        is_identity(op, i) for i in range(len(op.operands)) if op.operands[i].type == result.type or i >= count
     ):
         return False
     users = [u.owner.operation for r in op.results for u in r.uses]
     return all(u.name == "func.return" or _same_points(u, result) for u in users)
-
-
-def _is_identity(op: ir.Operation, operand: int) -> bool:
-    rank = len(op.attributes["iterator_types"])
-    return operand_map(op, operand) == ir.AffineMap.get_identity(rank)

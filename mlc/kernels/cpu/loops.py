@@ -24,6 +24,7 @@ from mlc.kernels.common.analysis import cuts, reduction_demands
 from mlc.kernels.common.evaluate import Evaluator, Hook, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop
 from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.items import emit_grid
 from mlc.kernels.cpu.kept import kept_value
 
 _PARTS = 64  # loops that a vector loop is split into at most: each is code of its own
@@ -42,7 +43,7 @@ class LoopSchedule:
 
 def expand(source: KernelSource, schedule: LoopSchedule) -> list[Frame]:
     """The memref function and the grid function of `source`."""
-    return [_Loops(source, schedule).emit(), _emit_grid(source, schedule)]
+    return [_Loops(source, schedule).emit(), emit_grid(source, lambda frame, shape: _items(frame, shape, schedule))]
 
 
 def _inner_extent(frame: Frame, shape: list[Scalar], s: LoopSchedule) -> Scalar:
@@ -55,15 +56,6 @@ def _items(frame: Frame, shape: list[Scalar], s: LoopSchedule) -> list[Scalar]:
     if s.block:
         extents.append(frame.math.ceildiv(_inner_extent(frame, shape, s), s.block))
     return extents
-
-
-def _emit_grid(source: KernelSource, schedule: LoopSchedule) -> Frame:
-    frame = Frame(source, grid=True)
-    with frame.body():
-        shape = frame.buffers[source.destinations[0]].shape
-        items = frame.math.product(_items(frame, shape, schedule))
-        func.ReturnOp([frame.constants.index(items)])
-    return frame
 
 
 class _Loops:

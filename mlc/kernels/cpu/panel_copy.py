@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import memref, vector
 
-from mlc.kernels.common.evaluate import Evaluator, operand_map
+from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop
+from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
-from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, Tile, emit_grid
+from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, Tile, tile_grid
 
 _ALIGNMENT = 64  # bytes: lines of the cache
 
@@ -34,7 +35,7 @@ class PanelCopySchedule(ContractionSchedule):
 
 def expand(source: KernelSource, schedule: PanelCopySchedule) -> list[Frame]:
     """The memref function and the grid function of `source`."""
-    return [_PanelCopy(source, schedule).emit(), emit_grid(source, schedule)]
+    return [_PanelCopy(source, schedule).emit(), tile_grid(source, schedule)]
 
 
 class _PanelCopy(Contraction):
@@ -63,10 +64,7 @@ class _PanelCopy(Contraction):
             for j, column in enumerate(columns):
                 at = list(point)
                 at[self.s.vector_dim] = column
-                dims = [Idx(0)] * self.rank
-                for axis, dim in enumerate(self.order):
-                    dims[dim] = at[axis]
-                dims[self.dim] = Idx(variable, level=2)
+                dims = self._iteration(at, {self.dim: Idx(variable, level=2)})
                 ev = Evaluator(self.frame, self.s.lanes, mask if j == len(columns) - 1 else None)
                 coords = [ev.idx.affine(e, dims) for e in operand_map(self.root, operand).results]
                 value = ev.splat(ev.tensor(self.root.operands[operand], coords))

@@ -23,6 +23,7 @@ from mlc.kernels.common.accesses import input_accesses
 from mlc.kernels.common.evaluate import Evaluator, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then, storage_type
 from mlc.kernels.common.index import Idx, IdxMath, Scalar
+from mlc.kernels.common.items import emit_grid
 
 
 @dataclass(frozen=True)
@@ -38,21 +39,13 @@ class TransposeSchedule:
 
 def expand(source: KernelSource, schedule: TransposeSchedule) -> list[Frame]:
     """The memref function and the grid function of `source`."""
-    return [_Transpose(source, schedule).emit(), _emit_grid(source, schedule)]
+    return [_Transpose(source, schedule).emit(), emit_grid(source, lambda frame, shape: _items(frame, shape, schedule))]
 
 
 def _items(frame: Frame, shape: Sequence[Scalar], s: TransposeSchedule) -> list[Scalar]:
     """Extents of the grid: the other dimensions, then blocks of the input's contiguous one."""
     outer = [e for d, e in enumerate(shape) if d not in (s.read_dim, s.write_dim)]
     return [*outer, frame.math.ceildiv(shape[s.read_dim], s.block)]
-
-
-def _emit_grid(source: KernelSource, schedule: TransposeSchedule) -> Frame:
-    frame = Frame(source, grid=True)
-    with frame.body():
-        shape = frame.buffers[source.destinations[0]].shape
-        func.ReturnOp([frame.constants.index(frame.math.product(_items(frame, shape, schedule)))])
-    return frame
 
 
 def transposed(rows: Sequence[ir.Value], lanes: int) -> list[ir.Value]:

@@ -29,8 +29,9 @@ from mlir.dialects import arith, nvvm
 from mlc.kernels.common import memory
 from mlc.kernels.common.analysis import is_contraction, mentions, reachable
 from mlc.kernels.common.body import inline_body
-from mlc.kernels.common.evaluate import Evaluator, Override, operand_map
+from mlc.kernels.common.evaluate import Evaluator, Override
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
+from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_items
 from mlc.kernels.common.reduce import reduction_extents

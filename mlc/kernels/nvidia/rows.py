@@ -21,8 +21,9 @@ from mlir.dialects import arith, vector
 from mlc.kernels.common import memory
 from mlc.kernels.common.analysis import is_contraction, mentions, reachable, reduction_demands
 from mlc.kernels.common.body import inline_body
-from mlc.kernels.common.evaluate import Evaluator, input_values, is_reduction, iteration_coords, operand_map
+from mlc.kernels.common.evaluate import Evaluator, input_values, iteration_coords
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
+from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_items
 from mlc.kernels.common.reduce import Combiner, combiner, lane_dim, reduction_extents

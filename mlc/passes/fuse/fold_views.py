@@ -19,9 +19,9 @@ from mlir import ir
 from mlir.dialects import linalg, tensor
 
 from mlc.kernels.common.analysis import is_contraction
-from mlc.kernels.common.evaluate import is_reduction, operand_map
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.fusion import Accepts, Dims
+from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.moves import move_of
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.cpu.accepts import ACCEPTS as CPU_ACCEPTS

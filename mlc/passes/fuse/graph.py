@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from mlir import ir
 
 from mlc.kernels.common.analysis import is_contraction
-from mlc.kernels.common.evaluate import is_reduction, operand_map
 from mlc.kernels.common.frame import defining_op
+from mlc.kernels.common.generics import is_identity, is_reduction
 
 OPAQUE = {
     "mlc.sort", "mlc.topk", "mlc.scan", "mlc.nonzero", "mlc.suppress", "mlc.scatter_elements",
@@ -63,15 +63,6 @@ def is_elementwise(op: ir.Operation) -> bool:
     if op.name == "tensor.extract_slice":
         return op.operands[0].type.rank == op.results[0].type.rank
     return op.name == "linalg.generic" and not is_reduction(op)
-
-
-def is_identity(op: ir.Operation, operand: int) -> bool:
-    """Is the map of a generic's operand the identity over the iteration space?"""
-    if op.name != "linalg.generic":
-        return False
-    exprs = list(operand_map(op, operand).results)
-    rank = len(op.attributes["iterator_types"])
-    return len(exprs) == rank and all(isinstance(e, ir.AffineDimExpr) and e.position == i for i, e in enumerate(exprs))
 
 
 def has_identity_output(op: ir.Operation) -> bool:
@@ -210,5 +201,4 @@ __all__ = [
     "has_identity_output",
     "is_contraction",
     "is_elementwise",
-    "is_identity",
 ]

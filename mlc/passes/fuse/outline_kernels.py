@@ -20,8 +20,8 @@ from mlir.dialects import func, tensor
 from mlc import _native
 from mlc.dialects import mlc as m
 from mlc.kernels.common.analysis import is_contraction
-from mlc.kernels.common.evaluate import is_reduction
 from mlc.kernels.common.frame import defining_op
+from mlc.kernels.common.generics import is_reduction
 from mlc.passes.base import Pass
 from mlc.passes.fuse.graph import OPAQUE, BlockGraph, captured, leaf_of
 from mlc.passes.fuse.plan_fusion import _blocks

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from mlir import ir
 
-from mlc.kernels.common.evaluate import is_reduction
 from mlc.kernels.common.fusion import Accepts, Dims, Role, is_expensive
+from mlc.kernels.common.generics import is_identity, is_reduction
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.cpu.accepts import ACCEPTS as CPU_ACCEPTS
 from mlc.kernels.nvidia.accepts import ACCEPTS as CUDA_ACCEPTS
@@ -30,7 +30,6 @@ from mlc.passes.fuse.graph import (
     has_identity_output,
     is_contraction,
     is_elementwise,
-    is_identity,
 )
 from mlc.passes.fuse.rows import find_rows
 from mlc.passes.host.nodes import node_name

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from mlir import ir
 
-from mlc.kernels.common.evaluate import is_reduction, operand_map
-from mlc.passes.fuse.graph import BlockGraph, captured, has_identity_output, is_contraction, is_elementwise, is_identity
+from mlc.kernels.common.generics import is_identity, is_reduction, operand_map
+from mlc.passes.fuse.graph import BlockGraph, captured, has_identity_output, is_contraction, is_elementwise
 
 
 def _row_rank(op: ir.Operation) -> int | None:

@@ -10,8 +10,8 @@ from mlir import ir
 from mlc.kernels.common.accesses import input_accesses, read_dim
 from mlc.kernels.common.analysis import can_flatten, is_contraction, mentions, reachable, root_operation
 from mlc.kernels.common.attention import find_attention
-from mlc.kernels.common.evaluate import is_reduction, operand_map
 from mlc.kernels.common.frame import KernelSource, defining_op
+from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.reduce import combiner, lane_dim
 from mlc.passes.schedule.attention_cost import choose_attention
 from mlc.passes.schedule.pairs import as_dot_product
@@ -112,7 +112,7 @@ def _sums_columns(results: Sequence[ir.Value]) -> bool:
         op = _reduction_below(value)
         if op is None or lane_dim(op) is not None or combiner(op) is None or len(op.operands) != 2:
             return False
-        if _known([_shape(op.operands[0].type)[-1]]) != _shape(value.type)[-1] or _reduced(op) < LONG_COLUMN:
+        if _shape(op.operands[0].type)[-1] != _shape(value.type)[-1] or _reduced(op) < LONG_COLUMN:
             return False
     return True
 
@@ -269,7 +269,7 @@ def _is_worth_copying(
         return False
     first, last = int(schedule["row_first"]), int(schedule["row_last"])
     rows = _known(shape[first : last + 1]) if first >= 0 else 1
-    reach = _known([_shape(root.operands[operand].type)[plain.index(columns)]])
+    reach = _shape(root.operands[operand].type)[plain.index(columns)]
     if rows is None or reach is None or not COPIED_STEPS[0] <= steps[0] <= COPIED_STEPS[1]:
         return False
     return reach >= FAR_APART and min(rows, int(schedule["rows"]) * int(schedule["block"])) >= COPIED_ROWS

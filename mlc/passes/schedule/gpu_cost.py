@@ -17,8 +17,8 @@ from mlc.kernels.common.analysis import (
     reduction_demands,
     root_operation,
 )
-from mlc.kernels.common.evaluate import is_reduction, operand_map
 from mlc.kernels.common.frame import KernelSource, defining_op
+from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.reduce import combiner, lane_dim
 from mlc.kernels.nvidia.rows import is_cooperative
 

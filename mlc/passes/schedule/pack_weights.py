@@ -18,8 +18,8 @@ from mlir import ir
 
 from mlc.dialects import mlc as m
 from mlc.kernels.common.analysis import root_operation
-from mlc.kernels.common.evaluate import operand_map
 from mlc.kernels.common.frame import kernel_source
+from mlc.kernels.common.generics import operand_map
 from mlc.passes.base import Pass
 from mlc.passes.schedule.assign_schedules import collect_launches, read_schedule, weight_source
 

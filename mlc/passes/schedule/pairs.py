@@ -5,8 +5,8 @@ from __future__ import annotations
 from mlir import ir
 
 from mlc.kernels.common.analysis import mentions
-from mlc.kernels.common.evaluate import operand_map
 from mlc.kernels.common.frame import defining_op
+from mlc.kernels.common.generics import operand_map
 
 Schedule = dict[str, int | str]
 
