@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mlc.interrupt import Interrupts
+from mlc.cli.failures import FAULT, run_program
 from mlc.runtime.errors import ArgumentError, MlcError
 
 if TYPE_CHECKING:
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from mlc.bench.output import Round
     from mlc.bench.subject import Subject
 
-DONE, FAULT, USAGE, BUG = 0, 1, 2, 3
 TOLERANCES = {"fp32": 1e-3, "bf16": 5e-2}
 REFERENCE = "reference.npz"
 SUFFIXES = (".onnx", ".pt", ".pth")
@@ -321,52 +318,23 @@ def _verdict(data: Mapping[str, Any]) -> None:
 # --- The command ------------------------------------------------------------------------------------------------
 
 
-def _bug_report(error: BaseException, arguments: Sequence[str]) -> str:
-    """Writes what is needed to find the bug into a file and says where it is."""
-    handle, name = tempfile.mkstemp(prefix="mlc-bench-bug-", suffix=".txt")
-    with os.fdopen(handle, "w") as file:
-        file.write(f"command: mlc-bench {' '.join(arguments)}\n\n")
-        file.writelines(traceback.format_exception(error))
-    return f"a bug in mlc: {type(error).__name__}: {error}; please report it with the file {name}"
-
-
-def _describe(error: BaseException, arguments: Sequence[str]) -> tuple[str, int]:
-    """The message for an error, and the exit code."""
-    if isinstance(error, ArgumentError):
-        return str(error), USAGE
+def _describe(error: BaseException) -> tuple[str, int] | None:
     if type(error).__name__ == "CompileError":  # of mlc.bench.subject, which is imported when it is needed
         return f"mlc-compile: {error}", error.code  # type: ignore[attr-defined]
     if type(error).__name__ == "DecodeError":  # of protobuf
         return "the model is damaged: it is no ONNX file", FAULT
-    if isinstance(error, OSError) and not isinstance(error, MlcError) and error.strerror:
-        return f"'{error.filename}': {error.strerror}" if error.filename else error.strerror, FAULT
-    if isinstance(error, (MlcError, OSError, MemoryError)):
-        return str(error) or "out of memory", FAULT
-    if hasattr(error, "exit_code") and hasattr(error, "format_message"):
-        return error.format_message(), error.exit_code
-    return _bug_report(error, arguments), BUG
+    return None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns 0 (done), 1 (input, machine or results at fault), 2 (usage), 3 (a bug of ours),
-    130 (interrupted) or 143 (terminated).
-    """
+    """Runs the command line; returns the exit code (`mlc.cli.failures.run_program`), 1 also for wrong results."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     command = typer.main.get_command(app)
-    interrupts = Interrupts(at_once=True)
-    try:
-        with interrupts:
-            code = int(command.main(given, prog_name="mlc-bench", standalone_mode=False) or DONE)
-        if not interrupts.pending:
-            return code
-        message, code = interrupts.message, interrupts.code
-    except (Exception, KeyboardInterrupt) as error:  # every failure ends here, with one message and the right code
-        if interrupts.pending:
-            message, code = interrupts.message, interrupts.code
-        else:
-            message, code = _describe(error, given)
-    print(f"mlc-bench: {message}", file=sys.stderr)
-    return code
+
+    def call() -> object:
+        return command.main(given, prog_name="mlc-bench", standalone_mode=False)
+
+    return run_program("mlc-bench", given, call, _describe)
 
 
 if __name__ == "__main__":

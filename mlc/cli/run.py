@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +13,7 @@ try:
 except ModuleNotFoundError:
     sys.exit("mlc-run: needs typer and rich beside NumPy: pip install typer rich")
 
-from mlc.interrupt import Interrupts
+from mlc.cli.failures import FAULT, run_program
 from mlc.runtime.errors import ArgumentError, MlcError
 
 if TYPE_CHECKING:
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
 
     from mlc.runtime.loader import Context, Entry, Model
 
-DONE, FAULT, USAGE, BUG = 0, 1, 2, 3
 BENCH_SECONDS = 1.0
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -300,52 +296,23 @@ def _save(path: Path, outputs: Mapping[str, Any]) -> None:
 # --- The command -----------------------------------------------------------------------------------------------
 
 
-def _bug_report(error: BaseException, arguments: Sequence[str]) -> str:
-    """Writes what is needed to find the bug into a file and says where it is."""
-    handle, name = tempfile.mkstemp(prefix="mlc-run-bug-", suffix=".txt")
-    with os.fdopen(handle, "w") as file:
-        file.write(f"command: mlc-run {' '.join(arguments)}\n\n")
-        file.writelines(traceback.format_exception(error))
-    return f"a bug in mlc: {type(error).__name__}: {error}; please report it with the file {name}"
-
-
-def _describe(error: BaseException, arguments: Sequence[str]) -> tuple[str, int]:
-    """The message for an error, and the exit code."""
-    if isinstance(error, ArgumentError):
-        return str(error), USAGE
+def _describe(error: BaseException) -> tuple[str, int] | None:
     if type(error).__name__ in ("WeightError", "FormatError"):  # of mlc.weights, which is imported when it is needed
         return str(error), FAULT
-    if isinstance(error, OSError) and not isinstance(error, MlcError) and error.strerror:
-        return f"'{error.filename}': {error.strerror}" if error.filename else error.strerror, FAULT
-    if isinstance(error, (MlcError, OSError, MemoryError)):
-        return str(error) or "out of memory", FAULT
-    if hasattr(error, "exit_code") and hasattr(error, "format_message"):
-        return error.format_message(), error.exit_code
-    return _bug_report(error, arguments), BUG
+    return None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns 0 (done), 1 (input or machine), 2 (usage), 3 (a bug of ours), 130 (interrupted) or
-    143 (terminated).
-    """
+    """Runs the command line; returns the exit code (`mlc.cli.failures.run_program`)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     # The value of --bench is optional, which typer's options cannot say.
     words = ["--bench=0" if word == "--bench" else word for word in given]
     command = typer.main.get_command(app)
-    interrupts = Interrupts(at_once=True)
-    try:
-        with interrupts:
-            code = int(command.main(words, prog_name="mlc-run", standalone_mode=False) or DONE)
-        if not interrupts.pending:
-            return code
-        message, code = interrupts.message, interrupts.code
-    except (Exception, KeyboardInterrupt) as error:  # every failure ends here, with one message and the right code
-        if interrupts.pending:
-            message, code = interrupts.message, interrupts.code
-        else:
-            message, code = _describe(error, given)
-    print(f"mlc-run: {message}", file=sys.stderr)
-    return code
+
+    def call() -> object:
+        return command.main(words, prog_name="mlc-run", standalone_mode=False)
+
+    return run_program("mlc-run", given, call, _describe)
 
 
 if __name__ == "__main__":

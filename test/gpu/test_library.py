@@ -19,22 +19,13 @@ import onnx
 import pytest
 from models.gpu_cases import build, cases
 from onnx import helper, numpy_helper
-
-from mlc.codegen.ptxas import PtxasError, find_ptxas
+from toolchain import needs_ptxas
 
 FAKE = Path(__file__).with_name("fake_libcuda.c")
 
 
-def _has_ptxas() -> bool:
-    try:
-        find_ptxas()
-    except PtxasError:
-        return False
-    return True
-
-
 pytestmark = [
-    pytest.mark.skipif(not _has_ptxas(), reason="ptxas is not installed (`pip install nvidia-cuda-nvcc`)"),
+    needs_ptxas,
     pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler"),
 ]
 

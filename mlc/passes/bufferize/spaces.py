@@ -6,11 +6,10 @@ copy stays in one memory; only copies that `mlc-insert-transfers` made lead from
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import mlir.ir as ir
 
 from mlc.passes.bufferize.liveness import VIEWS
+from mlc.passes.walk import operations
 
 HOST, DEVICE = "host", "device"
 
@@ -24,10 +23,10 @@ class SpaceAnalysis:
         self.placed = "mlc.placed" in function.attributes  # not for programs without a GPU
         if not self.placed:
             return
-        operations = list(_operations(function.regions[0].blocks[0]))
-        for op in operations:
+        inside = operations(function)
+        for op in inside:
             self._join(op)
-        for op in operations:
+        for op in inside:
             self._constrain(op)
 
     def space(self, value: ir.Value) -> str:
@@ -104,11 +103,3 @@ class SpaceAnalysis:
 
 def _text(op: ir.Operation, name: str) -> str:
     return ir.StringAttr(op.attributes[name]).value if name in op.attributes else HOST
-
-
-def _operations(block: ir.Block) -> Iterator[ir.Operation]:
-    for view in block.operations:
-        yield view.operation
-        for region in view.operation.regions:
-            for inner in region.blocks:
-                yield from _operations(inner)

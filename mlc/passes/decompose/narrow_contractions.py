@@ -18,13 +18,13 @@ products of activations of fewer than eight rows or columns: rounding takes as l
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from mlir import ir
 
 from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op, element, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
+from mlc.passes.walk import operations
 
 FEWEST = 8
 """Products that a contraction must sum to be narrowed, and rows and columns of products of activations, unless their
@@ -48,7 +48,7 @@ class NarrowContractions(Pass):
 def narrow_function(function: ir.Operation) -> int:
     """Narrows every contraction of `function`, also inside control flow; gives their number."""
     weights = _weights(function)
-    contractions = [op for op in _operations(function) if _is_wide(op, weights)]
+    contractions = [op for op in operations(function) if _is_wide(op, weights)]
     casts: dict[ir.Value, ir.Value] = {}
     for op in contractions:
         is_packed = op.operands[1] in weights
@@ -61,18 +61,10 @@ def narrow_function(function: ir.Operation) -> int:
     return len(contractions)
 
 
-def _operations(root: ir.Operation) -> Iterator[ir.Operation]:
-    for region in root.regions:
-        for block in region.blocks:
-            for view in list(block.operations):
-                yield view.operation
-                yield from _operations(view.operation)
-
-
 def _weights(function: ir.Operation) -> set[ir.Value]:
     """The values that are computed from weights only."""
     found: set[ir.Value] = set()
-    for op in _operations(function):
+    for op in operations(function):
         tensors = _tensor_operands(op)
         known = all(v in found for v in tensors) if tensors else op.name in ("mlc.weight", "mlc.constant")
         if known and op.name.startswith("mlc."):
@@ -128,7 +120,7 @@ def _put_in_order(op: ir.Operation, is_packed: bool) -> None:
 
 def _round_early(function: ir.Operation) -> None:
     """Moves casts to bf16 in front of operations that only move elements, from the last one on."""
-    moves = [op for op in _operations(function) if _is_move(op)]
+    moves = [op for op in operations(function) if _is_move(op)]
     for op in reversed(_worth_rounding(moves)):
         readers = _readers(op.results[0])
         if readers and all(_is_narrowing(r) for r in readers):

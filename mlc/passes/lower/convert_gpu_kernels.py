@@ -9,34 +9,18 @@ from __future__ import annotations
 
 from mlir import ir
 
+from mlc.codegen.object import KERNEL_TO_LLVM
 from mlc.passes.base import Pass, run_pipeline
 from mlc.passes.schedule.assign_placement import is_host_kernel
 
-# The same conversions as for the CPU, but for the functions of the C library: a GPU has none.
+# What a GPU's kernels do not have: linalg on memrefs, and the functions of the C library.
+_CPU_ONLY = ("convert-linalg-to-loops", "convert-math-to-libm")
 TO_NVVM = [
     "inline",
     "symbol-dce",
     "canonicalize",
     "cse",
-    "convert-vector-to-scf{full-unroll=true}",
-    "expand-strided-metadata",
-    "lower-affine",
-    "convert-scf-to-cf",
-    "canonicalize",
-    "cse",
-    "convert-vector-to-llvm{reassociate-fp-reductions=true}",
-    "convert-math-to-llvm{approximate-log1p=false}",
-    "expand-strided-metadata",
-    "lower-affine",
-    "finalize-memref-to-llvm{use-generic-functions=false}",
-    "convert-arith-to-llvm",
-    "convert-index-to-llvm",
-    "convert-ub-to-llvm",
-    "convert-func-to-llvm{use-bare-ptr-memref-call-conv=true}",
-    "convert-cf-to-llvm",
-    "reconcile-unrealized-casts",
-    "canonicalize",
-    "cse",
+    *(name for name in KERNEL_TO_LLVM if name not in _CPU_ONLY),
 ]
 
 

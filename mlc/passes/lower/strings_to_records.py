@@ -17,7 +17,8 @@ from typing import Any
 from mlir import ir
 
 from mlc.passes.base import Pass
-from mlc.passes.simplify.rewrite import functions, operations
+from mlc.passes.simplify.rewrite import functions
+from mlc.passes.walk import operations
 
 _STRING, _RECORD = "!mlc.str", "i128"
 

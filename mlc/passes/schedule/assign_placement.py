@@ -17,13 +17,12 @@ of the places of their results.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from mlir import ir
 
 from mlc.kernels.common.frame import kernel_source
 from mlc.kernels.nvidia.limits import missing_functions
 from mlc.passes.base import Pass
+from mlc.passes.walk import operations
 
 HOST, DEVICE = "host", "device"
 VIEWS = (
@@ -79,26 +78,18 @@ def incoming(op: ir.Operation) -> list[list[ir.Value]]:
     return [[condition.operands[1 + i]] for i in range(len(op.results))]
 
 
-def nested(block: ir.Block) -> Iterator[ir.Operation]:
-    """All operations of `block` and below."""
-    for view in block.operations:
-        yield view.operation
-        for region in view.operation.regions:
-            for inner in region.blocks:
-                yield from nested(inner)
-
-
 class _FunctionPlacement:
     """The decisions for one host function."""
 
     def __init__(self, function: ir.Operation, unfit: set[str]) -> None:
         self._unfit = unfit
+        self._function = function
         self._entry = function.regions[0].blocks[0]
         self._available: dict[ir.Value, bool] = {}
         self._needed: dict[ir.Value, bool] = {}
 
     def run(self) -> None:
-        for op in nested(self._entry):
+        for op in operations(self._function):
             if op.name == "mlc.launch":
                 host = all(self._on_host(v) for v in op.operands if is_tensor(v)) and len(op.results) > 0
                 host = host and all(_few_integers(v) for v in op.results) and any(map(self._wanted, op.results))
@@ -184,9 +175,9 @@ def _unfit_kernels(module: ir.Operation) -> set[str]:
         kernel = view.operation
         if "mlc.kernel" not in kernel.attributes:
             continue
-        operations = list(nested(kernel.regions[0].blocks[0]))
-        missing = any(map(_has_float64, operations)) and missing_functions(kernel_source(kernel))
-        if missing or any(map(_is_long, operations)) or any(map(_moves_strings, operations)):
+        inside = operations(kernel)
+        missing = any(map(_has_float64, inside)) and missing_functions(kernel_source(kernel))
+        if missing or any(map(_is_long, inside)) or any(map(_moves_strings, inside)):
             found.add(ir.StringAttr(kernel.attributes["sym_name"]).value)
     return found
 

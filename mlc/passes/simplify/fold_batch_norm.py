@@ -23,7 +23,8 @@ from mlc.dialects import builders
 from mlc.dialects import mlc as m
 from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op
 from mlc.passes.base import Pass
-from mlc.passes.simplify.rewrite import constant_index, functions, is_pure_mlc, is_static, operations, replace
+from mlc.passes.simplify.rewrite import constant_index, functions, is_pure_mlc, is_static, replace
+from mlc.passes.walk import operations
 
 _CONVOLUTIONS = {"mlc.conv", "mlc.conv_transpose"}
 _FILTER_KINDS = {"mul", "div"}

@@ -28,9 +28,9 @@ from mlc.passes.simplify.rewrite import (
     functions,
     is_pure_mlc,
     is_static,
-    operations,
     replace,
 )
+from mlc.passes.walk import operations
 
 _NEVER = {"mlc.constant", "mlc.weight", "mlc.random"}
 

@@ -30,9 +30,9 @@ from mlc.passes.simplify.rewrite import (
     is_pure_mlc,
     is_static,
     is_unused,
-    operations,
 )
 from mlc.passes.simplify.weight_recipes import read_recipes, recipe_name, write_recipes
+from mlc.passes.walk import operations
 from mlc.weights import Recipe, Step
 from mlc.weights.recipe import Input
 

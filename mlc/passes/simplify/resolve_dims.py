@@ -24,7 +24,8 @@ from mlir.dialects import arith, tensor
 
 from mlc.dims import DimAnalysis
 from mlc.passes.base import Pass
-from mlc.passes.simplify.rewrite import functions, operations
+from mlc.passes.simplify.rewrite import functions
+from mlc.passes.walk import operations
 
 
 class ResolveDims(Pass):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,20 +24,6 @@ def functions(module: Any) -> list[ir.Operation]:
         for view in module.operation.regions[0].blocks[0].operations
         if view.operation.name == "func.func" and len(view.operation.regions[0].blocks)
     ]
-
-
-def operations(root: ir.Operation) -> list[ir.Operation]:
-    """All operations inside `root`, each after those that it follows and before those in its regions."""
-    return list(_walk(root))
-
-
-def _walk(root: ir.Operation) -> Iterator[ir.Operation]:
-    for region in root.regions:
-        for block in region.blocks:
-            for view in block.operations:
-                yield view.operation
-                if len(view.operation.regions):
-                    yield from _walk(view.operation)
 
 
 def constant_array(value: ir.Value) -> np.ndarray | None:

@@ -12,6 +12,7 @@ import onnx
 import pytest
 from mlir import ir
 from models.gpu_cases import Case, build, normal, ten_operators
+from toolchain import needs_ptxas
 
 import mlc
 import mlc.compiler_setup
@@ -27,17 +28,6 @@ TARGET = GpuTarget("sm_90a", "+ptx80")
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLC_CACHE_DIR", str(tmp_path / "cache"))
-
-
-def _has_ptxas() -> bool:
-    try:
-        find_ptxas()
-    except PtxasError:
-        return False
-    return True
-
-
-needs_ptxas = pytest.mark.skipif(not _has_ptxas(), reason="ptxas is not installed (`pip install nvidia-cuda-nvcc`)")
 
 
 def _compile(case: Case, folder: Path, emit: str, **options: object) -> Path:

@@ -1,0 +1,21 @@
+"""Walking over IR: what passes of several phases share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mlir import ir
+
+
+def operations(root: ir.Operation) -> list[ir.Operation]:
+    """All operations inside `root`, each after those that it follows and before those in its regions."""
+    return list(_walk(root))
+
+
+def _walk(root: ir.Operation) -> Iterator[ir.Operation]:
+    for region in root.regions:
+        for block in region.blocks:
+            for view in block.operations:
+                yield view.operation
+                if len(view.operation.regions):
+                    yield from _walk(view.operation)
