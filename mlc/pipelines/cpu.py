@@ -40,7 +40,7 @@ def phases(target: CpuTarget, precision: str = "fp32") -> list[Phase]:
             ],
         ),
         ("decompose", decompose),
-        ("layout", ["mlc-propagate-layout", "mlc-hoist-weights", "canonicalize", "cse"]),
+        ("layout", ["mlc-propagate-layout", "mlc-merge-contractions", "mlc-hoist-weights", "canonicalize", "cse"]),
         ("linalg", ["mlc-strings-to-records", "mlc-lower-to-linalg", "canonicalize", "cse"]),
         (
             "kernels",

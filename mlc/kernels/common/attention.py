@@ -134,12 +134,21 @@ def _product(op: ir.Operation, rows_in: ir.AffineMap) -> Product | None:
     left, right = ([d for d in range(len(kinds)) if _touches(op, i, d)] for i in range(2))
     inner = kinds.index(True)
     rows = [d for d in left if d not in right and d != inner]
-    columns = [d for d in right if d not in left]
+    columns = [d for d in right if d not in left and not _is_unit(op, d)]
     at = list(rows_in.results)[-2]
     row = at.position if isinstance(at, ir.AffineDimExpr) else -1
     if inner not in left or inner not in right or len(columns) != 1 or row not in rows:
         return None
     return Product(op, row, columns[0], inner) if _plain(op, 0, row) and _plain(op, 1, columns[0]) else None
+
+
+def _is_unit(op: ir.Operation, dim: int) -> bool:
+    """Has a dimension of the result one element? Parts of larger tensors are read at a constant there, not at `dim`."""
+    shape = op.results[0].type.shape
+    return any(
+        extent == 1 and isinstance(e, ir.AffineDimExpr) and e.position == dim
+        for e, extent in zip(operand_map(op, 2).results, shape, strict=True)
+    )
 
 
 def _touches(op: ir.Operation, operand: int, dim: int) -> bool:

@@ -75,3 +75,24 @@ func.func @doubles(%q: tensor<4x32x16xf64>, %k: tensor<4x16x48xf64>, %v: tensor<
   %r = mlc.matmul %p, %v : tensor<4x32x48xf64>, tensor<4x48x16xf64> -> tensor<4x32x16xf64>
   return %r : tensor<4x32x16xf64>
 }
+
+// Parts of one product for queries, keys and values: the batch of one is a constant where they are read.
+// CHECK-LABEL: func.func @parts
+// CHECK: mlc.launch @[[PARTS:.+]](%{{.+}}, %{{.+}}, %{{.+}}) outs
+// CHECK-NOT: mlc.launch
+// CHECK: return
+func.func @parts(%x: tensor<1x32x192xf32>) -> tensor<1x4x32x16xf32> {
+  %q = mlc.slice %x [0, 0, 0] [1, 32, 64] [1, 1, 1] : tensor<1x32x192xf32> -> tensor<1x32x64xf32>
+  %k = mlc.slice %x [0, 0, 64] [1, 32, 64] [1, 1, 1] : tensor<1x32x192xf32> -> tensor<1x32x64xf32>
+  %v = mlc.slice %x [0, 0, 128] [1, 32, 64] [1, 1, 1] : tensor<1x32x192xf32> -> tensor<1x32x64xf32>
+  %qr = mlc.reshape %q [1, 32, 4, 16] : tensor<1x32x64xf32> -> tensor<1x32x4x16xf32>
+  %kr = mlc.reshape %k [1, 32, 4, 16] : tensor<1x32x64xf32> -> tensor<1x32x4x16xf32>
+  %vr = mlc.reshape %v [1, 32, 4, 16] : tensor<1x32x64xf32> -> tensor<1x32x4x16xf32>
+  %qt = mlc.transpose %qr {permutation = array<i64: 0, 2, 1, 3>} : tensor<1x32x4x16xf32> -> tensor<1x4x32x16xf32>
+  %kt = mlc.transpose %kr {permutation = array<i64: 0, 2, 3, 1>} : tensor<1x32x4x16xf32> -> tensor<1x4x16x32xf32>
+  %vt = mlc.transpose %vr {permutation = array<i64: 0, 2, 1, 3>} : tensor<1x32x4x16xf32> -> tensor<1x4x32x16xf32>
+  %s = mlc.matmul %qt, %kt : tensor<1x4x32x16xf32>, tensor<1x4x16x32xf32> -> tensor<1x4x32x32xf32>
+  %p = mlc.softmax %s {axis = 3} : tensor<1x4x32x32xf32>
+  %o = mlc.matmul %p, %vt : tensor<1x4x32x32xf32>, tensor<1x4x32x16xf32> -> tensor<1x4x32x16xf32>
+  return %o : tensor<1x4x32x16xf32>
+}

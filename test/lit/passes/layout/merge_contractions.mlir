@@ -1,0 +1,115 @@
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-merge-contractions)' | FileCheck %s
+
+// Products and biases are joined; a scale that all of them have stays one.
+// CHECK-LABEL: func.func @queries_and_keys
+// CHECK: [[W:%.+]] = mlc.concat %{{.+}}, %{{.+}} {axis = 1 : i64} : {{.*}} -> tensor<8x48xf32>
+// CHECK: [[M:%.+]] = mlc.matmul %arg0, [[W]] : tensor<2x4x8xf32>, tensor<8x48xf32> -> tensor<2x4x48xf32>
+// CHECK: [[B:%.+]] = mlc.concat %{{.+}}, %{{.+}} {axis = 0 : i64} : {{.*}} -> tensor<48xf32>
+// CHECK: [[A:%.+]] = mlc.binary add [[M]], [[B]]
+// CHECK: [[S:%.+]] = mlc.binary mul [[A]], %{{.+}} : tensor<2x4x48xf32>, tensor<f32>
+// CHECK: mlc.slice [[S]] [0, 0, 0] [2, 4, 16]
+// CHECK: mlc.slice [[S]] [0, 0, 16] [2, 4, 32]
+// CHECK-NOT: mlc.matmul
+func.func @queries_and_keys(%x: tensor<2x4x8xf32>) -> (tensor<8x16xf32>, tensor<8x32xf32>) {
+  %wq = mlc.weight "wq" : tensor<8x16xf32>
+  %wk = mlc.weight "wk" : tensor<8x32xf32>
+  %bq = mlc.weight "bq" : tensor<16xf32>
+  %bk = mlc.weight "bk" : tensor<32xf32>
+  %half = mlc.constant dense<0.5> : tensor<f32>
+  %q = mlc.matmul %x, %wq : tensor<2x4x8xf32>, tensor<8x16xf32> -> tensor<2x4x16xf32>
+  %qb = mlc.binary add %q, %bq : tensor<2x4x16xf32>, tensor<16xf32> -> tensor<2x4x16xf32>
+  %qs = mlc.binary mul %qb, %half : tensor<2x4x16xf32>, tensor<f32> -> tensor<2x4x16xf32>
+  %k = mlc.matmul %x, %wk : tensor<2x4x8xf32>, tensor<8x32xf32> -> tensor<2x4x32xf32>
+  %kb = mlc.binary add %k, %bk : tensor<2x4x32xf32>, tensor<32xf32> -> tensor<2x4x32xf32>
+  %ks = mlc.binary mul %kb, %half : tensor<2x4x32xf32>, tensor<f32> -> tensor<2x4x32xf32>
+  %0 = mlc.reshape %qs [8, 16] : tensor<2x4x16xf32> -> tensor<8x16xf32>
+  %1 = mlc.reshape %ks [8, 32] : tensor<2x4x32xf32> -> tensor<8x32xf32>
+  return %0, %1 : tensor<8x16xf32>, tensor<8x32xf32>
+}
+
+// Transposed weights are joined along their rows. Without a bias in common the products are one, the biases are not:
+// what follows the product of `v` decides that the two stay apart.
+// CHECK-LABEL: func.func @other_biases
+// CHECK-NOT: mlc.concat
+// CHECK-LABEL: func.func @transposed
+// CHECK: mlc.concat %{{.+}}, %{{.+}} {axis = 0 : i64} : {{.*}} -> tensor<32x8xf32>
+// CHECK: mlc.matmul %arg0, %{{.+}} {transpose_rhs} : tensor<4x8xf32>, tensor<32x8xf32> -> tensor<4x32xf32>
+func.func @other_biases(%x: tensor<4x8xf32>) -> (tensor<16x4xf32>, tensor<16x4xf32>) {
+  %wk = mlc.weight "wk" : tensor<8x16xf32>
+  %wv = mlc.weight "wv" : tensor<8x16xf32>
+  %bv = mlc.weight "bv" : tensor<16xf32>
+  %k = mlc.matmul %x, %wk : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
+  %v = mlc.matmul %x, %wv : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
+  %vb = mlc.binary add %v, %bv : tensor<4x16xf32>, tensor<16xf32> -> tensor<4x16xf32>
+  %0 = mlc.transpose %k {permutation = array<i64: 1, 0>} : tensor<4x16xf32> -> tensor<16x4xf32>
+  %1 = mlc.transpose %vb {permutation = array<i64: 1, 0>} : tensor<4x16xf32> -> tensor<16x4xf32>
+  return %0, %1 : tensor<16x4xf32>, tensor<16x4xf32>
+}
+func.func @transposed(%x: tensor<4x8xf32>) -> (tensor<16x4xf32>, tensor<16x4xf32>) {
+  %wk = mlc.weight "wk" : tensor<16x8xf32>
+  %wv = mlc.weight "wv" : tensor<16x8xf32>
+  %k = mlc.matmul %x, %wk {transpose_rhs} : tensor<4x8xf32>, tensor<16x8xf32> -> tensor<4x16xf32>
+  %v = mlc.matmul %x, %wv {transpose_rhs} : tensor<4x8xf32>, tensor<16x8xf32> -> tensor<4x16xf32>
+  %0 = mlc.transpose %k {permutation = array<i64: 1, 0>} : tensor<4x16xf32> -> tensor<16x4xf32>
+  %1 = mlc.transpose %v {permutation = array<i64: 1, 0>} : tensor<4x16xf32> -> tensor<16x4xf32>
+  return %0, %1 : tensor<16x4xf32>, tensor<16x4xf32>
+}
+
+// The product of the two would no longer be the consumer of one of them.
+// CHECK-LABEL: func.func @gate_and_up
+// CHECK-NOT: mlc.concat
+func.func @gate_and_up(%x: tensor<4x8xf32>) -> tensor<4x16xf32> {
+  %wg = mlc.weight "wg" : tensor<8x16xf32>
+  %wu = mlc.weight "wu" : tensor<8x16xf32>
+  %g = mlc.matmul %x, %wg : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
+  %s = mlc.unary sigmoid %g : tensor<4x16xf32>
+  %u = mlc.matmul %x, %wu : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
+  %p = mlc.binary mul %s, %u : tensor<4x16xf32>, tensor<4x16xf32> -> tensor<4x16xf32>
+  return %p : tensor<4x16xf32>
+}
+
+// Parts that start in the middle of a vector, other tensors, and shapes that are not known stay apart.
+// CHECK-LABEL: func.func @odd_columns
+// CHECK-NOT: mlc.concat
+func.func @odd_columns(%x: tensor<4x8xf32>) -> (tensor<12x4xf32>, tensor<12x4xf32>) {
+  %wk = mlc.weight "wk" : tensor<8x12xf32>
+  %wv = mlc.weight "wv" : tensor<8x12xf32>
+  %k = mlc.matmul %x, %wk : tensor<4x8xf32>, tensor<8x12xf32> -> tensor<4x12xf32>
+  %v = mlc.matmul %x, %wv : tensor<4x8xf32>, tensor<8x12xf32> -> tensor<4x12xf32>
+  %0 = mlc.transpose %k {permutation = array<i64: 1, 0>} : tensor<4x12xf32> -> tensor<12x4xf32>
+  %1 = mlc.transpose %v {permutation = array<i64: 1, 0>} : tensor<4x12xf32> -> tensor<12x4xf32>
+  return %0, %1 : tensor<12x4xf32>, tensor<12x4xf32>
+}
+// CHECK-LABEL: func.func @two_tensors
+// CHECK-NOT: mlc.concat
+func.func @two_tensors(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> (tensor<16x4xf32>, tensor<16x4xf32>) {
+  %wk = mlc.weight "wk" : tensor<8x16xf32>
+  %wv = mlc.weight "wv" : tensor<8x16xf32>
+  %k = mlc.matmul %x, %wk : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
+  %v = mlc.matmul %y, %wv : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
+  %0 = mlc.transpose %k {permutation = array<i64: 1, 0>} : tensor<4x16xf32> -> tensor<16x4xf32>
+  %1 = mlc.transpose %v {permutation = array<i64: 1, 0>} : tensor<4x16xf32> -> tensor<16x4xf32>
+  return %0, %1 : tensor<16x4xf32>, tensor<16x4xf32>
+}
+// CHECK-LABEL: func.func @unknown_rows
+// CHECK-NOT: mlc.concat
+func.func @unknown_rows(%x: tensor<?x8xf32>) -> (tensor<16x?xf32>, tensor<16x?xf32>) {
+  %wk = mlc.weight "wk" : tensor<8x16xf32>
+  %wv = mlc.weight "wv" : tensor<8x16xf32>
+  %k = mlc.matmul %x, %wk : tensor<?x8xf32>, tensor<8x16xf32> -> tensor<?x16xf32>
+  %v = mlc.matmul %x, %wv : tensor<?x8xf32>, tensor<8x16xf32> -> tensor<?x16xf32>
+  %0 = mlc.transpose %k {permutation = array<i64: 1, 0>} : tensor<?x16xf32> -> tensor<16x?xf32>
+  %1 = mlc.transpose %v {permutation = array<i64: 1, 0>} : tensor<?x16xf32> -> tensor<16x?xf32>
+  return %0, %1 : tensor<16x?xf32>, tensor<16x?xf32>
+}
+
+// Results of the program would have to be copied out of the product.
+// CHECK-LABEL: func.func @results
+// CHECK-NOT: mlc.concat
+func.func @results(%x: tensor<4x8xf32>) -> (tensor<4x16xf32>, tensor<4x16xf32>) {
+  %wk = mlc.weight "wk" : tensor<8x16xf32>
+  %wv = mlc.weight "wv" : tensor<8x16xf32>
+  %k = mlc.matmul %x, %wk : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
+  %v = mlc.matmul %x, %wv : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
+  return %k, %v : tensor<4x16xf32>, tensor<4x16xf32>
+}
