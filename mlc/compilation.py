@@ -268,7 +268,11 @@ class Compilation:
 
     def _phases(self, done: str | None, output: Path) -> Path:
         gpu = self.gpu
-        phases = cuda_pipeline.phases(gpu, self.target) if gpu else cpu_pipeline.phases(self.target, self.precision)
+        phases = (
+            cuda_pipeline.phases(gpu, self.target, self.precision)
+            if gpu
+            else cpu_pipeline.phases(self.target, self.precision)
+        )
         first = 0 if done is None else self.options.phases.index(done) + 1
         self._check_tuning(first)
         if done == "schedule" and self.options.report is not None:

@@ -203,7 +203,8 @@ def gpu_table(module: ir.Module, target: NvidiaTarget, compiled: Sequence[Compil
             continue
         kernel, ptx = one.kernel, portable_ptx(one.ptx, target.arch)
         words = kernel.tensors + kernel.indices
-        kernels.append(GpuKernel(name, one.cubin.data, ptx, kernel.threads, kernel.group, words))
+        launch = (kernel.threads, kernel.group, words, kernel.shared, kernel.maps)
+        kernels.append(GpuKernel(name, one.cubin.data, ptx, *launch))
     return Gpu(target.arch, target.capability, target.driver, kernels)
 
 

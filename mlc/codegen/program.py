@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mlc.codegen.tensor_maps import TensorMap
 from mlc.runtime.dtypes import DTYPES, dtype_code
 
 ABI_VERSION = 1
@@ -47,7 +48,7 @@ class Value:
 class GpuKernel:
     """A kernel as the runtime launches it: `name` in its images, and what `launch.json` says of it (mlc.codegen.ptx).
 
-    `cubin` is None for a kernel of the host.
+    `cubin` is None for a kernel of the host. `shared` is its dynamic shared memory in bytes, `maps` its tensor maps.
     """
 
     name: str
@@ -56,6 +57,8 @@ class GpuKernel:
     threads: int = 0
     group: int = 1
     arguments: int = 0
+    shared: int = 0
+    maps: Sequence[TensorMap] = ()
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,7 @@ _PROGRAM_BYTES = 144
 # Programs for GPUs have one more pointer at the end.
 _GPU_PROGRAM = _PROGRAM.replace(")>", ", ptr)>")
 _GPU_PROGRAM_BYTES = 152
-_GPU_KERNEL = "!llvm.struct<(ptr, ptr, ptr, i32, i32, i32, i32)>"
+_GPU_KERNEL = "!llvm.struct<(ptr, ptr, ptr, i32, i32, i32, i32, ptr, i64)>"
 _GPU = "!llvm.struct<(i32, i32, i32, i32, ptr, ptr, i64)>"
 _GPU_BYTES = 40
 
@@ -272,8 +275,9 @@ def _gpu(writer: _Writer, gpu: Gpu) -> _Address | _Null:
     rows = []
     for kernel in gpu.kernels:
         ptx = writer.data(kernel.ptx.encode() + b"\0") if kernel.cubin is not None else _NULL
-        numbers = (kernel.threads, kernel.group, kernel.arguments, 0)
-        rows.append((writer.text(kernel.name), writer.data(kernel.cubin), ptx, *numbers))
+        numbers = (kernel.threads, kernel.group, kernel.arguments, kernel.shared)
+        maps = writer.integers([word for one in kernel.maps for word in one.words()], 64)
+        rows.append((writer.text(kernel.name), writer.data(kernel.cubin), ptx, *numbers, maps, len(kernel.maps)))
     kernels = writer.table(rows, _GPU_KERNEL)
     row = (_GPU_BYTES, gpu.driver, *gpu.capability, writer.text(gpu.arch), kernels, len(rows))
     return writer.table([row], _GPU)

@@ -16,6 +16,7 @@ from typing import Any
 
 from .cache import ObjectCache
 from .ptxas import Cubin, Ptxas, Resources, assemble, find_ptxas
+from .tensor_maps import TensorMap, read_maps
 
 TRIPLE = "nvptx64-nvidia-cuda"
 # Bump when the code generated from the same text changes.
@@ -47,7 +48,8 @@ class GpuKernel:
     """A kernel module in the LLVM dialect and how it is launched.
 
     Parameters are `tensors` pointers, `indices` 64-bit sizes, the pointer to the error word and the number of items; a
-    grid has ceil(items · group / threads) blocks of `threads`.
+    grid has ceil(items · group / threads) blocks of `threads`, each with `shared` bytes of dynamic shared memory.
+    Tensor maps follow by value.
     """
 
     name: str
@@ -56,6 +58,8 @@ class GpuKernel:
     group: int
     tensors: int
     indices: int
+    shared: int = 0
+    maps: tuple[TensorMap, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,9 +86,11 @@ def collect_kernels(module: Any) -> list[GpuKernel]:
             raise ValueError(f"kernel module @{name} has no GPU entry; run phase nvvm first")
         schedule = {n.name: n.attr.value for n in ir.DictAttr(ir.ArrayAttr(op.attributes["mlc.schedule"])[0])}
         pointers = [isinstance(a.type, _pointer_type()) for a in entry.regions[0].blocks[0].arguments]
-        tensors, indices = sum(pointers) - 1, len(pointers) - sum(pointers) - 1
-        group = int(schedule.get("group", 1))
-        kernels.append(GpuKernel(name, op.get_asm(), int(schedule["threads"]), group, tensors, indices))
+        maps = read_maps(op)
+        shared = op.attributes["mlc.shared_bytes"].value if "mlc.shared_bytes" in op.attributes else 0
+        tensors, indices = sum(pointers) - 1 - len(maps), len(pointers) - sum(pointers) - 1
+        group, threads = int(schedule.get("group", 1)), int(schedule["threads"])
+        kernels.append(GpuKernel(name, op.get_asm(), threads, group, tensors, indices, shared, maps))
     return kernels
 
 

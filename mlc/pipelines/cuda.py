@@ -17,9 +17,11 @@ SHARED = ("import", "simplify", "decompose", "layout", "linalg", "kernels")
 ASKING = ("mlc-fold-views", "mlc-plan-fusion")  # the templates of the target
 
 
-def phases(target: NvidiaTarget, host: CpuTarget) -> list[Phase]:
-    """All phases with their passes for `target`; `host` is the CPU that launches the kernels."""
-    of_cpu = dict(cpu.phases(host))
+def phases(target: NvidiaTarget, host: CpuTarget, precision: str = "fp32") -> list[Phase]:
+    """All phases with their passes for `target`; `host` is the CPU that launches the kernels, `precision` that of the
+    operands of contractions.
+    """
+    of_cpu = dict(cpu.phases(host, precision))
     shared = [(name, [f"{p}{{target=cuda}}" if p in ASKING else p for p in of_cpu[name]]) for name in SHARED]
     for_host = [p for p in of_cpu["schedule"] if p.startswith("mlc-assign-schedules")]
     return [

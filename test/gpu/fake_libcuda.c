@@ -255,6 +255,48 @@ Result cuModuleGetFunction(void **function, void *module, const char *name) {
   return OK;
 }
 
+static int sharedBytes[MAX]; /* that kernels have asked for */
+
+Result cuFuncSetAttribute(void *function, int attribute, int value) {
+  ENTER("cuFuncSetAttribute");
+  inContext("cuFuncSetAttribute");
+  if (attribute != 8 || value < 0 || value > 227 * 1024)
+    return INVALID_VALUE;
+  sharedBytes[((char *)function - kernels[0]) / sizeof *kernels] = value;
+  say("shared %s %lld", function, value, 0, 0);
+  return OK;
+}
+
+static const void *maps[16]; /* that have been encoded last */
+static int numMaps;
+
+/* What the driver asks of a tensor map, and that the tensor is alive. */
+Result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address,
+                              const uint64_t *extents, const uint64_t *strides,
+                              const uint32_t *box, const uint32_t *steps,
+                              int interleave, int swizzle, int promotion,
+                              int outside) {
+  static const int sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+  ENTER("cuTensorMapEncodeTiled");
+  size_t last = sizes[type], inner = box[0] * (size_t)sizes[type];
+  int wrong = (uintptr_t)map % 64 || (uintptr_t)address % 16 || rank < 1 ||
+              rank > 5 || interleave || outside || promotion < 0 ||
+              inner % 16 || (swizzle && inner > 16u << swizzle);
+  for (uint32_t i = 0; i < rank; ++i) {
+    wrong |= !extents[i] || !box[i] || box[i] > 256 || steps[i] != 1;
+    if (i)
+      wrong |= strides[i - 1] % 16 || !strides[i - 1];
+    last += (extents[i] - 1) * (i ? strides[i - 1] : (uint64_t)sizes[type]);
+  }
+  if (wrong)
+    return INVALID_VALUE;
+  holder("cuTensorMapEncodeTiled", address, last);
+  maps[numMaps++ % 16] = map;
+  say("map of%s %lld dimensions, %lld x %lld", "", rank, extents[0],
+      rank > 1 ? (long long)extents[1] : 1);
+  return OK;
+}
+
 Result cuMemAlloc_v2(Address *memory, size_t bytes) {
   ENTER("cuMemAlloc_v2");
   inContext("cuMemAlloc_v2");
@@ -453,25 +495,50 @@ Result cuGraphDestroy(void *graph) {
   return OK;
 }
 
+/* The words of a launch whose parameters are passed one by one; tensor maps
+ * must be behind them, encoded. */
+static size_t gatherWords(const char *kernel, void **parameters,
+                          int64_t *words) {
+  size_t count = 0;
+  int found = 0;
+  for (; *parameters; ++parameters) {
+    int isMap = 0;
+    for (int i = 0; i < 16; ++i)
+      isMap |= maps[i] == *parameters;
+    found += isMap;
+    if (!isMap && !found)
+      words[count++] = *(int64_t *)*parameters;
+    else if (!isMap)
+      say("BREACH %s: a parameter behind the tensor maps", kernel, 0, 0, 0);
+  }
+  if (!found)
+    say("BREACH %s: no tensor maps", kernel, 0, 0, 0);
+  memset(maps, 0, sizeof maps);
+  return count;
+}
+
 Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
                       unsigned gridZ, unsigned blockX, unsigned blockY,
-                      unsigned blockZ, unsigned sharedBytes, void *stream,
+                      unsigned blockZ, unsigned shared, void *stream,
                       void **arguments, void **extra) {
   ENTER("cuLaunchKernel");
   onStream("cuLaunchKernel", stream);
-  int64_t *words = extra[1];
-  size_t count = *(size_t *)extra[3] / sizeof(int64_t);
+  int64_t gathered[MAX];
+  int64_t *words = extra ? extra[1] : gathered;
+  size_t count = extra ? *(size_t *)extra[3] / sizeof(int64_t)
+                       : gatherWords(function, arguments, gathered);
   say("launch %s %lld x %lld, %lld words", function, gridX, blockX,
       (long long)count);
-  if (arguments || gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1 ||
-      sharedBytes || !gridX || !blockX)
+  int number = (int)(((char *)function - kernels[0]) / sizeof *kernels);
+  if (!arguments == !extra || gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1 ||
+      (int)shared != sharedBytes[number] || !gridX || !blockX)
     say("BREACH %s: a strange launch", function, 0, 0, 0);
   checkWords(function, words, count);
   if (isRecorded(stream)) {
     record(function, words, count);
     return OK;
   }
-  int number, code, value;
+  int code, value;
   const char *wanted = getenv("FAKE_CUDA_ERROR");
   if (wanted && sscanf(wanted, "%d:%d:%d", &number, &code, &value) == 3 &&
       number == launches) {

@@ -84,13 +84,24 @@ class Frame:
     """Signature, buffers, constants and extents of one function under construction.
 
     With `grid=True` the function is the grid function: sizes only, no memory. `alignment` is what the addresses of all
-    tensors are multiples of, in bytes, for targets whose wide accesses need to know it; 0 says nothing.
+    tensors are multiples of, in bytes, for targets whose wide accesses need to know it; 0 says nothing. `pointers` is
+    the number of pointers that the function has behind everything else, for targets that describe tensors in memory.
     """
 
-    def __init__(self, source: KernelSource, *, grid: bool = False, vector_lanes: int = 1, alignment: int = 0) -> None:
+    def __init__(
+        self,
+        source: KernelSource,
+        *,
+        grid: bool = False,
+        vector_lanes: int = 1,
+        alignment: int = 0,
+        pointers: int = 0,
+    ) -> None:
         self.source = source
         self.grid = grid
         self.alignment = alignment
+        self.pointers: list[ir.Value] = []
+        self._num_pointers = pointers
         self.vector_lanes = vector_lanes  # lanes that reductions along a contiguous dimension use
         self.name = source.func.name.value + ("_grid" if grid else "")
         self.buffers: dict[ir.Value, Buffer] = {}
@@ -107,6 +118,7 @@ class Frame:
         types += [index] * (len(dynamic) + len(source.scalars))
         if not self.grid:
             types += [ir.MemRefType.get([2], ir.IntegerType.get_signless(64)), index, index]
+            types += [ir.Type.parse("!llvm.ptr")] * self._num_pointers
         with ir.InsertionPoint(source.func):
             results = [index] if self.grid else []
             self.func = func.FuncOp(f"{self.name}__new", ir.FunctionType.get(types, results))
@@ -126,7 +138,9 @@ class Frame:
         for n, scalar in enumerate(source.scalars):
             self._scalars[scalar] = rest[len(dynamic) + n]
         if not self.grid:
-            self.error, self.begin, self.end = rest[-3:]
+            number = len(dynamic) + len(source.scalars)
+            self.error, self.begin, self.end = rest[number : number + 3]
+            self.pointers = rest[number + 3 :]
         with self.prologue():
             for n, tensor in enumerate(tensors):
                 self.buffers[tensor] = self._buffer(tensor, memory[n] if memory else None, extents)

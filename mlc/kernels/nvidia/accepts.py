@@ -4,14 +4,61 @@ from __future__ import annotations
 
 from mlir import ir
 
+from mlc.kernels.common.analysis import mentions
 from mlc.kernels.common.fusion import Accepts, Dims, Role, accepts_pointwise, accepts_rows, refuses_all
+from mlc.kernels.common.generics import operand_map
 
 
 def _contraction(role: Role, op: ir.Operation, dims: Dims) -> str | None:
-    """Consumers run on the accumulators; operands are read from memory."""
+    """Consumers run on the accumulators; operands are read from memory, those of tensor cores with any strides."""
+    if dims.through is not None:
+        return _moved_result(dims) if role == "consumer" else _moved_operand(dims)
     if role == "producer":
         return "it would be computed again for every tile of the contraction"
     return accepts_pointwise(role, op, dims)
+
+
+def _moved_operand(dims: Dims) -> str | None:
+    """The copy engine wants rows of a matrix that are multiples of 16 bytes apart."""
+    value = dims.root.operands[dims.operand]
+    if value.type.element_type.width != 16:
+        return "only tensor cores read an operand that is not in order"
+    exprs = dims.coordinates or []
+    if not exprs or not all(isinstance(e, ir.AffineDimExpr | ir.AffineConstantExpr) for e in exprs):
+        return "it would be read at computed addresses"
+    kinds = ["reduction" in str(t) for t in dims.root.attributes["iterator_types"]]
+    moving = [e.position for e in exprs if isinstance(e, ir.AffineDimExpr)]
+    extent = _extent(dims, moving[-1]) if moving else None
+    if extent is None or extent * 2 % 16:
+        return "its rows would not be multiples of 16 bytes apart"
+    other = operand_map(dims.root, 1 - dims.operand).results
+    if not kinds[moving[-1]] and any(mentions(e, moving[-1]) for e in other):
+        return "its contiguous dimension is none of a matrix"
+    reduced = [d for d in moving if kinds[d]]
+    if len(reduced) > 1:
+        return "its sum would be over dimensions that do not lie together"
+    return None
+
+
+def _extent(dims: Dims, dim: int) -> int | None:
+    """The extent of an iteration dimension of the contraction; None when it is known at run time only."""
+    for operand in range(len(dims.root.operands)):
+        type_ = dims.root.operands[operand].type
+        for position, expr in enumerate(operand_map(dims.root, operand).results):
+            if isinstance(expr, ir.AffineDimExpr) and expr.position == dim and not type_.is_dynamic_dim(position):
+                return int(type_.get_dim_size(position))
+    return None
+
+
+def _moved_result(dims: Dims) -> str | None:
+    """Columns stay the last dimension that is not 1, and one dimension."""
+    if any(dims.root.operands[i].type.element_type.width != 16 for i in range(2)):
+        return "only tensor cores write a result that is not in order"
+    exprs, shape = dims.coordinates or [], dims.reader.results[0].type.shape
+    before = list(operand_map(dims.root, len(dims.root.operands) - 1).results)
+    moving = [i for i, extent in enumerate(shape) if extent != 1]
+    same = bool(moving) and bool(before) and exprs[moving[-1]] == before[-1]
+    return None if same else "its rows would be scattered"
 
 
 ACCEPTS: dict[str, Accepts] = {

@@ -21,6 +21,8 @@ TO_NVVM = [
     "canonicalize",
     "cse",
     *(name for name in KERNEL_TO_LLVM if name not in _CPU_ONLY),
+    "convert-nvvm-to-llvm",
+    "reconcile-unrealized-casts",
 ]
 
 

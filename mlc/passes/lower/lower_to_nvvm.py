@@ -4,15 +4,17 @@
 llvm.func @k0(%t: !llvm.ptr, …)
   →  llvm.func @k0(%t: !llvm.ptr, …) attributes {nvvm.kernel, nvvm.maxntid = array<i32: 256>}
 ```
-The pointers of a kernel are of the global address space: LLVM knows it from `nvvm.kernel`. The module gets the data
-layout of NVPTX, from which the translation to LLVM IR takes the alignment of accesses that have none (in the default
-layout an i64 is aligned to 4 bytes).
+Tensor maps are parameters by value, which the copy engine reads where they are. The pointers of a kernel are of the
+global address space: LLVM knows it from `nvvm.kernel`. The module gets the data layout of NVPTX, from which the
+translation to LLVM IR takes the alignment of accesses that have none (in the default layout an i64 is aligned to 4
+bytes).
 """
 
 from __future__ import annotations
 
 from mlir import ir
 
+from mlc.kernels.nvidia.tensor_maps import count_maps
 from mlc.passes.base import Pass
 from mlc.passes.lower.convert_gpu_kernels import gpu_kernels
 from mlc.passes.schedule.assign_schedules import read_schedule
@@ -46,5 +48,23 @@ def _mark(kernel: ir.Operation, schedule: dict[str, int | str]) -> None:
             function.attributes["nvvm.kernel"] = ir.UnitAttr.get()
             function.attributes["nvvm.maxntid"] = ir.DenseI32ArrayAttr.get([threads])
             function.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), blocks)
+            _pass_maps_by_value(function, count_maps(kernel))
             return
     raise ValueError(f"kernel module {name} has no llvm.func of its name; convert it to the LLVM dialect first")
+
+
+def _pass_maps_by_value(function: ir.Operation, maps: int) -> None:
+    """Makes parameters by value of the last `maps` pointers."""
+    if not maps:
+        return
+    by_value = ir.DictAttr.get(
+        {
+            "llvm.byval": ir.TypeAttr.get(ir.Type.parse("!llvm.array<16 x i64>")),
+            "llvm.align": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64),
+            "nvvm.grid_constant": ir.UnitAttr.get(),
+        }
+    )
+    count = len(function.regions[0].blocks[0].arguments)
+    known = list(ir.ArrayAttr(function.attributes["arg_attrs"])) if "arg_attrs" in function.attributes else []
+    attributes = known or [ir.DictAttr.get({})] * count
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get([*attributes[: count - maps], *[by_value] * maps])

@@ -21,6 +21,8 @@ from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.reduce import combiner, lane_dim
 from mlc.kernels.nvidia.rows import is_cooperative
+from mlc.passes.schedule.hopper_cost import choose_hopper
+from mlc.targets.nvidia import NvidiaTarget
 
 Extent = int | None  # None: known at run time only
 Schedule = dict[str, int | str]
@@ -37,12 +39,15 @@ ASSUMED = 16  # for an unknown extent of a contraction: sharing tiles in vain co
 FEW_ROWS = 4 * MULTIPROCESSORS  # rows that leave most of the chip idle with a warp each
 
 
-def choose(source: KernelSource) -> Schedule:
-    """The schedule of a kernel: `template` and its integer parameters."""
+def choose(source: KernelSource, target: NvidiaTarget, precision: str) -> Schedule:
+    """The schedule of a kernel for `target`: `template` and its parameters; `precision` is that of the operands of
+    contractions of f32."""
     root = root_operation(source)
     if root.name.startswith("mlc.") and root.name != "mlc.constant":
         return {"template": root.name.removeprefix("mlc."), "threads": WARP}
-    tiled = _contraction(source, root) if is_contraction(root) else None
+    tiled = None
+    if is_contraction(root):
+        tiled = choose_hopper(source, root, target, precision) or _contraction(source, root)
     return tiled or _rows(source) or _columns(source) or _transposed(source) or _elementwise(source)
 
 

@@ -15,6 +15,7 @@ from mlir import ir
 
 from mlc.kernels.common.frame import kernel_source
 from mlc.kernels.nvidia import columns, contraction, elementwise, rows, transpose
+from mlc.kernels.nvidia.hopper import contraction as hopper_contraction
 from mlc.kernels.nvidia.limits import missing_functions
 from mlc.passes.base import Pass
 from mlc.passes.schedule.assign_placement import is_host_kernel
@@ -26,6 +27,7 @@ TEMPLATES: dict[str, Template] = {
     "elementwise": (elementwise.ElementwiseSchedule, elementwise.expand),
     "columns": (columns.ColumnSchedule, columns.expand),
     "contraction": (contraction.ContractionSchedule, contraction.expand),
+    "hopper_contraction": (hopper_contraction.HopperSchedule, hopper_contraction.expand),
     "rows": (rows.RowSchedule, rows.expand),
     "transpose": (transpose.TransposeSchedule, transpose.expand),
     **{name: CPU_TEMPLATES[name] for name in _SEQUENTIAL},
@@ -35,7 +37,7 @@ TEMPLATES: dict[str, Template] = {
 class ExpandGpuKernels(Pass):
     """Expand every kernel by the GPU template that its schedule names."""
 
-    dialects = ("func", "memref", "vector", "scf", "arith", "math", "cf", "nvvm")
+    dialects = ("func", "memref", "vector", "scf", "arith", "math", "cf", "llvm", "nvvm")
 
     def run(self, root: ir.OpView) -> None:
         for view in list(root.operation.regions[0].blocks[0].operations):

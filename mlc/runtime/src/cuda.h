@@ -34,6 +34,11 @@ struct Driver {
                     int *names, void **values);
   int (*unloadModule)(Handle module);
   int (*getFunction)(Handle *function, Handle module, const char *name);
+  int (*setAttribute)(Handle function, int attribute, int value);
+  int (*encodeMap)(void *map, int type, uint32_t rank, void *address,
+                   const uint64_t *extents, const uint64_t *strides,
+                   const uint32_t *box, const uint32_t *steps, int interleave,
+                   int swizzle, int l2Promotion, int outside);
   int (*allocate)(Address *memory, size_t bytes);
   int (*free)(Address memory);
   int (*allocateHost)(void **memory, size_t bytes, unsigned flags);
@@ -183,6 +188,13 @@ int32_t failCall(mlc_context &context, const char *call, int code);
 
 /// Whether MLC_CUDA_SYNC is set.
 bool waitsForLaunches();
+
+// --- cuda_maps.cpp ---
+constexpr size_t kMapBytes = 128, kMapAlignment = 64;
+/// Writes tensor map `map` of a launch with arguments `words`. Not 0: the
+/// driver's refusal.
+int encodeMap(const Driver &driver, const mlc_rt_gpu_map &map,
+              const int64_t *words, void *target);
 
 // --- cuda_graphs.cpp ---
 /// Runs the entry, as a graph when it has run with the same shapes and

@@ -185,27 +185,58 @@ void finishRun(mlc_context &context, bool failed) {
     wait(context);
 }
 
-/// The launch itself: the arguments lie in one buffer, as kernels take nothing
-/// but words.
+static constexpr int64_t kMaps = 8;         // of a launch
+static constexpr int64_t kParameters = 512; // of 4096 bytes, words at least
+
+/// A launch of `blocks` blocks with tensor maps behind its words. Where the
+/// driver puts these depends on the chip, so each parameter is passed alone;
+/// nullptr ends their list.
+static int launchWithMaps(const Driver &driver, const Instance &instance,
+                          int64_t id, unsigned blocks, int64_t *words,
+                          Handle stream) {
+  const mlc_rt_gpu_kernel &kernel = mlc_program.gpu->kernels[id];
+  int64_t numWords = kernel.arguments + 2;
+  if (kernel.num_maps > kMaps || numWords + kMaps >= kParameters)
+    return 1; // CUDA_ERROR_INVALID_VALUE
+  alignas(kMapAlignment) char maps[kMaps * kMapBytes];
+  void *parameters[kParameters];
+  for (int64_t i = 0; i < numWords; ++i)
+    parameters[i] = words + i;
+  for (int64_t i = 0; i < kernel.num_maps; ++i) {
+    char *map = maps + i * kMapBytes;
+    if (int code = encodeMap(driver, kernel.maps[i], words, map))
+      return code;
+    parameters[numWords + i] = map;
+  }
+  parameters[numWords + kernel.num_maps] = nullptr;
+  return driver.launch(instance.kernels[id].function, blocks, 1, 1,
+                       kernel.threads, 1, 1, kernel.shared, stream, parameters,
+                       nullptr);
+}
+
+/// The launch itself. Words alone lie in one buffer.
 static int launch(mlc_context &context, int64_t id, int64_t items,
                   int64_t *words) {
   const mlc_rt_gpu_kernel &kernel = mlc_program.gpu->kernels[id];
+  const Instance &instance = *context.instance->gpu;
   const Context &gpu = *context.gpu;
   int64_t word = gpu.captured ? kLaunches : gpu.numLaunches - 1;
   words[kernel.arguments] = static_cast<int64_t>(gpu.errorsAddress) + word * 16;
   words[kernel.arguments + 1] = items;
-  size_t bytes = (kernel.arguments + 2) * sizeof(int64_t);
-  void *extra[] = {reinterpret_cast<void *>(1), words,  // buffer
-                   reinterpret_cast<void *>(2), &bytes, // its size
-                   nullptr};
   int64_t perBlock = kernel.threads / kernel.group;
   int64_t blocks = (items + perBlock - 1) / perBlock;
   if (blocks > INT32_MAX)
     return 1; // CUDA_ERROR_INVALID_VALUE
-  return context.instance->gpu->driver->launch(
-      context.instance->gpu->kernels[id].function,
-      static_cast<unsigned>(blocks), 1, 1, kernel.threads, 1, 1, 0, gpu.stream,
-      nullptr, extra);
+  if (kernel.num_maps)
+    return launchWithMaps(*instance.driver, instance, id,
+                          static_cast<unsigned>(blocks), words, gpu.stream);
+  size_t bytes = (kernel.arguments + 2) * sizeof(int64_t);
+  void *extra[] = {reinterpret_cast<void *>(1), words,  // buffer
+                   reinterpret_cast<void *>(2), &bytes, // its size
+                   nullptr};
+  return instance.driver->launch(
+      instance.kernels[id].function, static_cast<unsigned>(blocks), 1, 1,
+      kernel.threads, 1, 1, kernel.shared, gpu.stream, nullptr, extra);
 }
 
 /// A launch between two events.

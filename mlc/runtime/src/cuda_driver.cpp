@@ -30,6 +30,8 @@ static const Symbol kSymbols[] = {
     {"cuModuleLoadDataEx", offsetof(Driver, loadModule)},
     {"cuModuleUnload", offsetof(Driver, unloadModule)},
     {"cuModuleGetFunction", offsetof(Driver, getFunction)},
+    {"cuFuncSetAttribute", offsetof(Driver, setAttribute)},
+    {"cuTensorMapEncodeTiled", offsetof(Driver, encodeMap)},
     {"cuMemAlloc_v2", offsetof(Driver, allocate)},
     {"cuMemFree_v2", offsetof(Driver, free)},
     {"cuMemHostAlloc", offsetof(Driver, allocateHost)},

@@ -7,6 +7,8 @@
 namespace mlc::gpu {
 
 static constexpr int kMajor = 75, kMinor = 76; // CUdevice_attribute
+// CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+static constexpr int kSharedBytes = 8;
 
 static int32_t fail(const Driver &driver, mlc_status *status, const char *doing,
                     const char *call, int code) {
@@ -96,6 +98,10 @@ static int32_t loadKernel(Instance &gpu, int64_t id, bool machineCode,
   if (!code) {
     call = "cuModuleGetFunction";
     code = driver.getFunction(&kernel.function, kernel.module, described.name);
+  }
+  if (!code && described.shared) {
+    call = "cuFuncSetAttribute";
+    code = driver.setAttribute(kernel.function, kSharedBytes, described.shared);
   }
   if (!code)
     return MLC_OK;

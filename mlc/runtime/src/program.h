@@ -46,6 +46,24 @@ typedef struct mlc_rt_entry {
 } mlc_rt_entry;
 
 // Artefacts for GPUs only.
+
+// A size that depends on a launch: factor times the argument words that are
+// not negative.
+typedef struct mlc_rt_gpu_size {
+  int64_t factor, words[6];
+} mlc_rt_gpu_size;
+
+// A tensor map, made for every launch from its arguments.
+typedef struct mlc_rt_gpu_map {
+  int64_t tensor;  // the argument word with the address
+  int64_t type;    // CUtensorMapDataType
+  int64_t rank;    // 1 to 5; the contiguous dimension is the first
+  int64_t swizzle; // CUtensorMapSwizzle
+  mlc_rt_gpu_size extents[5];
+  mlc_rt_gpu_size strides[4]; // in bytes, of all but the first
+  int64_t box[5];
+} mlc_rt_gpu_map;
+
 typedef struct mlc_rt_gpu_kernel {
   const char *name; // in its images
   const void
@@ -53,7 +71,9 @@ typedef struct mlc_rt_gpu_kernel {
   const char *ptx; // for newer chips, NUL-terminated
   int32_t threads, group;
   int32_t arguments; // words: addresses of tensors, then sizes
-  int32_t reserved;
+  int32_t shared;    // bytes of dynamic shared memory
+  const mlc_rt_gpu_map *maps; // parameters behind the words
+  int64_t num_maps;
 } mlc_rt_gpu_kernel;
 
 typedef struct mlc_rt_gpu {

@@ -45,3 +45,13 @@ module @block attributes {mlc.kernel, mlc.schedule = [{group = 128 : i64, templa
     return
   }
 }
+
+// Tensor maps stay behind everything else.
+// CHECK: module @mapped
+// CHECK: func.func @mapped(%[[T2:.*]]: memref<f32>, %[[ERR2:.*]]: memref<2xi64>, %{{.*}}: index, %[[MAP:.*]]: !llvm.ptr) {
+// CHECK: call @mapped_item(%[[T2]], %[[ERR2]], %{{.*}}, %{{.*}}, %[[MAP]])
+module @mapped attributes {mlc.kernel, mlc.schedule = [{group = 128 : i64, template = "hopper_contraction", threads = 128 : i64}], mlc.tensor_maps = [{}]} {
+  func.func @mapped(%t: memref<f32>, %error: memref<2xi64>, %begin: index, %end: index, %map: !llvm.ptr) {
+    return
+  }
+}

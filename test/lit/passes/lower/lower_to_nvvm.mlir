@@ -17,6 +17,18 @@ module @k0 attributes {mlc.kernel, mlc.schedule = [{template = "rows", threads =
 
 // -----
 
+// Tensor maps are parameters by value.
+// CHECK: llvm.func @k2(%{{.*}}: !llvm.ptr {llvm.noalias}, %{{.*}}: i64, %{{.*}}: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<16 x i64>, nvvm.grid_constant})
+module {
+module @k2 attributes {mlc.kernel, mlc.schedule = [{template = "hopper_contraction", threads = 128 : i64}], mlc.tensor_maps = [{}]} {
+  llvm.func @k2(%t: !llvm.ptr {llvm.noalias}, %items: i64, %map: !llvm.ptr) {
+    llvm.return
+  }
+}
+}
+
+// -----
+
 // expected-error@below {{has no llvm.func of its name}}
 module {
 module @k1 attributes {mlc.kernel, mlc.schedule = [{template = "rows", threads = 128 : i64}]} {

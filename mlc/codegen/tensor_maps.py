@@ -1,0 +1,58 @@
+"""Tensor maps of a kernel's launch (docs/ir.md, section 8), as data: from the IR, and as the runtime reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+TYPES = {"f16": 6, "f32": 7, "bf16": 9, "tf32": 11}  # CUtensorMapDataType
+SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}  # bytes -> CUtensorMapSwizzle
+RANK, FACTORS = 5, 6
+Size = tuple[int, ...]
+"""A factor, and the words of the launch that it is multiplied with."""
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """A map of the tensor whose address is word `tensor` of a launch; the contiguous dimension is the first, and has no
+    stride. Strides are in bytes, `swizzle` too."""
+
+    tensor: int
+    element: str
+    extents: tuple[Size, ...]
+    strides: tuple[Size, ...]
+    box: tuple[int, ...]
+    swizzle: int
+
+    def words(self) -> list[int]:
+        """The struct `mlc_rt_gpu_map` (mlc/runtime/src/program.h)."""
+        sizes = [*_filled(self.extents, RANK), *_filled(self.strides, RANK - 1)]
+        words = [self.tensor, TYPES[self.element], len(self.extents), SWIZZLES[self.swizzle]]
+        for factor, *factors in sizes:
+            words += [factor, *factors, *[-1] * (FACTORS - len(factors))]
+        return [*words, *self.box, *[1] * (RANK - len(self.box))]
+
+
+def _filled(sizes: Sequence[Size], count: int) -> list[Size]:
+    return [*sizes, *[(1,)] * (count - len(sizes))]
+
+
+def read_maps(kernel: Any) -> tuple[TensorMap, ...]:
+    """The attribute `mlc.tensor_maps` of a kernel module; empty without one."""
+    import mlir.ir as ir
+
+    if "mlc.tensor_maps" not in kernel.attributes:
+        return ()
+    return tuple(_read(ir.DictAttr(entry)) for entry in ir.ArrayAttr(kernel.attributes["mlc.tensor_maps"]))
+
+
+def _read(entry: Any) -> TensorMap:
+    import mlir.ir as ir
+
+    def sizes(name: str) -> tuple[Size, ...]:
+        return tuple(tuple(ir.DenseI64ArrayAttr(size)) for size in ir.ArrayAttr(entry[name]))
+
+    element, box = ir.StringAttr(entry["element"]).value, tuple(ir.DenseI64ArrayAttr(entry["box"]))
+    tensor, swizzle = (ir.IntegerAttr(entry[name]).value for name in ("tensor", "swizzle"))
+    return TensorMap(tensor, element, sizes("extents"), sizes("strides"), box, swizzle)

@@ -1,0 +1,99 @@
+"""The roles of a contraction's dimensions: which are rows, columns, summed over, or shared by everything.
+
+A contraction is seen as products of matrices: the *right* operand has the dimension that the result is contiguous
+along (its columns), the *left* one the rows. Dimensions that both operands and the result have, and those of either
+side that cannot be walked together with the others, are *outer*: there is a product of matrices for each of their
+points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlc.kernels.common.analysis import can_flatten, can_flatten_reduction, mentions
+from mlc.kernels.common.generics import operand_map
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Iteration dimensions by role, and `left`, the number of the left operand (0 or 1).
+
+    `rows` and `columns` are neighbours in the result, `reduced` in both operands: each group can be walked as one
+    dimension. `order` is the iteration dimension of every dimension of the result.
+    """
+
+    left: int
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    reduced: tuple[int, ...]
+    outer: tuple[int, ...]
+    order: tuple[int, ...]
+
+    @property
+    def right(self) -> int:
+        """The number of the right operand."""
+        return 1 - self.left
+
+    def positions(self, dims: Sequence[int]) -> tuple[int, ...]:
+        """The result's dimensions that `dims` are."""
+        return tuple(self.order.index(d) for d in dims)
+
+
+def contraction_roles(root: ir.Operation, results: Sequence[ir.Value]) -> Roles | None:
+    """The roles of the dimensions of `root`, in a kernel that returns `results`; None for contractions that are no
+    products of matrices: windows, sums over dimensions that do not lie together, results in another order.
+    """
+    out = list(operand_map(root, len(root.operands) - 1).results)
+    if not out or not all(isinstance(e, ir.AffineDimExpr) for e in out) or len(root.operands) != 3:
+        return None
+    order = tuple(ir.AffineDimExpr(e).position for e in out)
+    shape = root.results[0].type.shape
+    axis = max((i for i, e in enumerate(shape) if e != 1), default=len(shape) - 1)
+    holders = [i for i in range(2) if _has(root, i, order[axis])]
+    if len(holders) != 1 or not all(_is_plain(root, i) for i in range(2)):
+        return None
+    left = 1 - holders[0]
+    columns = _group(root, results, order, axis, holders[0], left)
+    free = [i for i in range(axis) if i not in columns and _only(root, order[i], left)]
+    rows = _group(root, results, order, free[-1], left, 1 - left) if free else ()
+    reduced = tuple(d for d, kind in enumerate(root.attributes["iterator_types"]) if "reduction" in str(kind))
+    if not reduced or (len(reduced) > 1 and not _together(root, reduced)):
+        return None
+    taken = {*columns, *rows}
+    outer = tuple(order[i] for i in range(len(order)) if i not in taken)
+    return Roles(left, tuple(order[i] for i in rows), tuple(order[i] for i in columns), reduced, outer, order)
+
+
+def _group(
+    root: ir.Operation, results: Sequence[ir.Value], order: Sequence[int], last: int, holder: int, other: int
+) -> tuple[int, ...]:
+    """Positions up to `last` in the result of dimensions that operand `holder` alone has and that can be walked as one;
+    dimensions of extent 1 that no operand has go along."""
+    first = last
+    while first > 0 and not _has(root, other, order[first - 1]) and _has(root, holder, order[first - 1]):
+        if not can_flatten(results, first - 1, last):
+            break
+        first -= 1
+    return tuple(range(first, last + 1))
+
+
+def _together(root: ir.Operation, reduced: Sequence[int]) -> bool:
+    first, last = reduced[0], reduced[-1]
+    return tuple(reduced) == tuple(range(first, last + 1)) and can_flatten_reduction(root, first, last)
+
+
+def _is_plain(root: ir.Operation, operand: int) -> bool:
+    """Is every coordinate of an operand a dimension or a constant?"""
+    exprs = operand_map(root, operand).results
+    return all(isinstance(e, ir.AffineDimExpr | ir.AffineConstantExpr) for e in exprs)
+
+
+def _has(root: ir.Operation, operand: int, dim: int) -> bool:
+    return any(mentions(e, dim) for e in operand_map(root, operand).results)
+
+
+def _only(root: ir.Operation, dim: int, operand: int) -> bool:
+    return _has(root, operand, dim) and not _has(root, 1 - operand, dim)

@@ -1,0 +1,101 @@
+"""Barriers in shared memory: rings of pairs that say when a stage is full and when it is empty again.
+
+An mbarrier (PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier") completes a phase when all
+expected threads have arrived and all announced bytes have come; who waits names the parity of the phase.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, nvvm
+
+from mlc.kernels.common.frame import if_then
+from mlc.kernels.common.index import Scalar
+from mlc.kernels.nvidia.hopper.words import Words, assembly
+
+_PATIENCE = 10_000_000  # nanoseconds that one try may take before the next
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where somebody is in a ring: the stage, and the parity of the round."""
+
+    stage: ir.Value
+    parity: ir.Value
+
+
+class Ring:
+    """`stages` pairs of barriers from byte `offset` of the shared memory on; a stage is empty again when `readers`
+    have released it."""
+
+    def __init__(self, words: Words, offset: int, stages: int, readers: int) -> None:
+        self.words, self.offset, self.stages, self.readers = words, offset, stages, readers
+
+    @staticmethod
+    def size(stages: int) -> int:
+        """Bytes of the barriers."""
+        return 16 * stages
+
+    def set_up(self) -> None:
+        """Makes the barriers; one thread does it, and fences."""
+        for stage in range(self.stages):
+            nvvm.MBarrierInitOp(self._place(stage, 0), self.words.value(1))
+            nvvm.MBarrierInitOp(self._place(stage, 1), self.words.value(self.readers))
+
+    def start(self) -> list[ir.Value]:
+        """The position at the beginning, as values that a loop carries."""
+        return [self.words.value(0), self.words.value(0)]
+
+    def advance(self, at: Position) -> list[ir.Value]:
+        """The next position."""
+        words = self.words
+        following = words.math.add(at.stage, 1)
+        wraps = words.is_equal(following, self.stages)
+        flipped = words.xor(at.parity, 1)
+        return [
+            arith.select(wraps, words.value(0), words.value(following)),
+            arith.select(wraps, words.value(flipped), at.parity),
+        ]
+
+    def full(self, stage: Scalar) -> ir.Value:
+        """The barrier of the data of a stage."""
+        return self._place(stage, 0)
+
+    def wait_full(self, at: Position) -> None:
+        """Waits for the data."""
+        wait(self.words, self._place(at.stage, 0), at.parity)
+
+    def wait_empty(self, at: Position) -> None:
+        """Waits until the data of the round before are not needed any more."""
+        wait(self.words, self._place(at.stage, 1), self.words.value(self.words.xor(at.parity, 1)))
+
+    def release(self, stage: Scalar, thread: ir.Value) -> None:
+        """Says that a group of threads is done with a stage; its thread 0 does."""
+        place = self._place(stage, 1)
+        if_then(self.words.is_equal(thread, 0), lambda: arrive(place))
+
+    def _place(self, stage: Scalar, which: int) -> ir.Value:
+        first = self.offset + 8 * self.stages * which
+        return self.words.place(self.words.math.add(self.words.math.mul(stage, 8), first))
+
+
+def wait(words: Words, barrier: ir.Value, parity: ir.Value) -> None:
+    """Waits for the end of the phase of `parity`."""
+    nvvm.MBarrierTryWaitParityOp(barrier, parity, words.value(_PATIENCE))
+
+
+def arrive(barrier: ir.Value) -> None:
+    """Arrives. The operation of the dialect releases at the scope of a cluster, which is a fence of the whole GPU."""
+    assembly(None, [barrier], "mbarrier.arrive.shared::cta.b64 _, [$0];", "r")
+
+
+def expect_bytes(words: Words, barrier: ir.Value, count: int) -> None:
+    """Arrives, and announces `count` bytes."""
+    nvvm.MBarrierArriveExpectTxOp(None, barrier, words.value(count))
+
+
+def synchronize(words: Words, number: Scalar, threads: int) -> None:
+    """A barrier of `threads` threads of the block, by its number (1 to 15)."""
+    nvvm.BarrierOp(None, barrierId=words.value(number), numberOfThreads=words.value(threads))

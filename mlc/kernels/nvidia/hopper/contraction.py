@@ -1,0 +1,301 @@
+"""Contractions on Hopper's tensor cores: tiles copied by tensor maps, multiplied by groups of four warps.
+
+A block is one group of warps that copies and `consumers` groups that multiply. The first asks the copy engine for the
+tiles of both operands, stage after stage of a ring in shared memory; the others wait for a stage, multiply it, and give
+it back. Blocks are persistent: there are as many as the chip holds at a time, and each goes through its tiles while the
+copies run ahead over the end of a tile. Blocks that run together work on `raster` rows of tiles, whose operands the L2
+cache keeps. The method is that of CUTLASS's warp-specialised persistent kernels (NVIDIA, "CUTLASS 3.0: GEMM API").
+
+Takes contractions of bf16, f16, or f32 rounded to tf32, that accumulate in f32 and whose operands are arguments with
+rows that are multiples of 16 bytes apart; any number of rows and columns, and any sum: what lies outside of a tensor is
+copied as zeros, and not stored. The epilogue runs on the accumulators.
+
+Schedule parameters: `element` of the tensor cores; `tile_rows`, `tile_columns`, `stages`, `consumers`, `raster`;
+`lanes`: elements of the result that a thread handles at a time; `blocks` of a multiprocessor, `multiprocessors`.
+Measured on an H200 in bf16: see bench/results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, func, nvvm, scf
+
+from mlc.kernels.common.analysis import is_contraction, reachable
+from mlc.kernels.common.frame import Frame, KernelSource, if_then
+from mlc.kernels.common.index import Scalar
+from mlc.kernels.common.items import emit_grid
+from mlc.kernels.common.reduce import reduction_extents
+from mlc.kernels.common.roles import Roles, contraction_roles
+from mlc.kernels.nvidia import ALIGNMENT
+from mlc.kernels.nvidia.hopper import wgmma
+from mlc.kernels.nvidia.hopper.barriers import Position, Ring, expect_bytes
+from mlc.kernels.nvidia.hopper.epilogue import WARP_ROWS, Domain, Epilogue, staging_bytes
+from mlc.kernels.nvidia.hopper.operands import Copies, Operand, operand_of
+from mlc.kernels.nvidia.hopper.wgmma import ROWS, Tile
+from mlc.kernels.nvidia.hopper.words import Words, assembly, declare_shared_memory
+from mlc.kernels.nvidia.tensor_maps import attach
+
+GROUP = 128  # threads of a group of four warps
+_SIZES = {"bf16": 2, "f16": 2, "tf32": 4}
+# Registers of a thread of the copying group and of the others, by their number: a multiprocessor has 65536.
+REGISTERS = {1: (40, 232), 2: (40, 232), 3: (32, 160)}
+
+
+@dataclass(frozen=True)
+class HopperSchedule:
+    """Parameters of the template; see the module's description."""
+
+    element: str
+    tile_rows: int
+    tile_columns: int
+    stages: int
+    consumers: int
+    raster: int
+    lanes: int
+    blocks: int
+    multiprocessors: int
+    threads: int
+
+    @property
+    def bytes_each(self) -> int:
+        """Bytes of an element of the operands."""
+        return _SIZES[self.element]
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of a stage: a tile of either operand."""
+        return (self.tile_rows + self.tile_columns) * wgmma.ROW
+
+    @property
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory of a block."""
+        staging = staging_bytes(self.tile_columns, 4 * self.consumers)
+        return self.stages * self.stage_bytes + staging + Ring.size(self.stages)
+
+
+def expand(source: KernelSource, schedule: HopperSchedule) -> list[Frame]:
+    """The memref function and the grid function of `source`; an item is a block.
+
+    Raises ValueError for a kernel whose contraction the template does not take.
+    """
+    root = _root(source)
+    roles = contraction_roles(root, source.results)
+    if roles is None:
+        raise ValueError(f"kernel {source.func.name.value}: no product of matrices")
+    frame = Frame(source, alignment=ALIGNMENT, pointers=2)
+    declare_shared_memory(frame)
+    with frame.body():
+        _Block(source, root, roles, schedule, frame).emit()
+        func.ReturnOp([])
+
+    def items(grid: Frame, shape: list[Scalar]) -> list[Scalar]:
+        tiles = grid.math.product(_tiles(grid, shape, roles, schedule))
+        return [grid.math.minimum(tiles, schedule.multiprocessors * schedule.blocks)]
+
+    return [frame, emit_grid(source, items)]
+
+
+def _root(source: KernelSource) -> ir.Operation:
+    found = [op for op in reachable(source.results) if is_contraction(op)]
+    if len(found) != 1:
+        raise ValueError(f"kernel {source.func.name.value}: {len(found)} contractions instead of one")
+    return found[0]
+
+
+def _tiles(frame: Frame, shape: list[Scalar], roles: Roles, s: HopperSchedule) -> list[Scalar]:
+    """Tiles of the rows, of the columns, and products of matrices."""
+    math = frame.math
+    rows, columns, outer = (
+        math.product([shape[p] for p in roles.positions(dims)]) for dims in (roles.rows, roles.columns, roles.outer)
+    )
+    return [math.ceildiv(rows, s.tile_rows), math.ceildiv(columns, s.tile_columns), outer]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a tile lies: its first row and column, and the outer coordinates."""
+
+    row: Scalar
+    column: Scalar
+    outer: tuple[Scalar, ...]
+
+
+class _Block:
+    """What one block does."""
+
+    def __init__(
+        self, source: KernelSource, root: ir.Operation, roles: Roles, schedule: HopperSchedule, frame: Frame
+    ) -> None:
+        self.source, self.root, self.roles, self.s, self.frame = source, root, roles, schedule, frame
+        self.words = Words(frame)
+        self.shape = frame.buffers[source.destinations[0]].shape
+        self.operands = _operands(source, root, roles)
+        element = "f32" if schedule.element == "tf32" else schedule.element
+        self.tiles = [
+            Tile(element, schedule.bytes_each, rows, operand.across)
+            for operand, rows in zip(self.operands, (schedule.tile_rows, schedule.tile_columns), strict=True)
+        ]
+        self._note_maps()
+        self.copies = [
+            Copies(self.words, operand, tile, pointer)
+            for operand, tile, pointer in zip(self.operands, self.tiles, frame.pointers, strict=True)
+        ]
+        self.ring = Ring(self.words, schedule.shared_bytes - Ring.size(schedule.stages), schedule.stages,
+                         schedule.consumers)  # fmt: skip
+        self.counts = [self.words.narrow(n) for n in _tiles(frame, self.shape, roles, schedule)]
+        depth = frame.math.product(list(reduction_extents(frame, root).values()))
+        self.steps = self.words.narrow(frame.math.ceildiv(depth, self.tiles[0].depth))
+
+    def _note_maps(self) -> None:
+        maps = []
+        for operand, tile in zip(self.operands, self.tiles, strict=True):
+            number = self.source.tensors.index(operand.value)
+            maps.append(operand.map(number, tile, self.s.element))
+        attach(self.source.module, maps, self.s.shared_bytes)
+
+    def emit(self) -> None:
+        words = self.words
+        thread = words.thread()
+        # The group's number, known to be the same in all threads of a warp: the branch is then no divergence.
+        group = assembly(words.i32, [words.value(words.math.div(thread, GROUP))],
+                         "shfl.sync.idx.b32 $0, $1, 0, 31, 0xffffffff;", "=r,r")  # fmt: skip
+        assert group is not None
+        if_then(words.is_equal(thread, 0), self._set_up)
+        nvvm.Barrier0Op()
+        branch = scf.IfOp(words.is_equal(group, 0), has_else=True)
+        with ir.InsertionPoint(branch.then_block):
+            self._copy(thread)
+            scf.YieldOp([])
+        with ir.InsertionPoint(branch.else_block):
+            self._consume(words.math.sub(group, 1), thread)
+            scf.YieldOp([])
+
+    def _set_up(self) -> None:
+        self.ring.set_up()
+        nvvm.FenceMbarrierInitOp()
+        nvvm.FenceProxyOp(nvvm.ProxyKind.async_shared, space=nvvm.SharedSpace.shared_cta)
+
+    def _registers(self, which: int) -> None:
+        """Gives the copying group's registers to the others."""
+        if self.s.consumers == 1 or self.s.blocks > 1:
+            return
+        count = REGISTERS[self.s.consumers][which]
+        action = nvvm.SetMaxRegisterAction.increase if which else nvvm.SetMaxRegisterAction.decrease
+        nvvm.SetMaxRegisterOp(count, action)
+
+    def _each_tile(self, carried: list[ir.Value], body: Callable[[_Place, list[ir.Value]], list[ir.Value]]) -> None:
+        """`body` for every tile of this block."""
+        words, math = self.words, self.words.math
+        first = words.narrow(self.frame.begin)
+        stride = nvvm.read_ptx_sreg_nctaid_x(words.i32)
+        words.loop(first, math.product(self.counts), stride, carried, lambda v, c: body(self._place(v), c))
+
+    def _place(self, number: ir.Value) -> _Place:
+        """Tile `number`: bands of `raster` rows of tiles, in which rows run fastest."""
+        words, math, s = self.words, self.words.math, self.s
+        rows, columns, _ = self.counts
+        matrix = math.mul(rows, columns)
+        product, inside = math.div(number, matrix), math.rem(number, matrix)
+        if isinstance(matrix, int) and self.counts[2] == 1:
+            product, inside = 0, number
+        band = math.mul(columns, s.raster)
+        first = math.mul(math.div(inside, band), s.raster)
+        place = math.rem(inside, band)
+        height = math.minimum(math.sub(rows, first), s.raster)
+        if isinstance(rows, int) and rows % s.raster == 0:
+            height = s.raster
+        row, column = math.add(first, math.rem(place, height)), math.div(place, height)
+        outer = self.roles.positions(self.roles.outer)
+        coordinates = math.delinearize(product, [words.narrow(self.shape[p]) for p in outer])
+        return _Place(math.mul(row, s.tile_rows), math.mul(column, s.tile_columns), tuple(coordinates))
+
+    def _outer(self, place: _Place) -> dict[int, Scalar]:
+        return dict(zip(self.roles.outer, place.outer, strict=True))
+
+    # -- copies --------------------------------------------------------------------------------------------------------
+
+    def _copy(self, thread: ir.Value) -> None:
+        self._registers(0)
+
+        def tile(place: _Place, carried: list[ir.Value]) -> list[ir.Value]:
+            return self.words.loop(0, self.steps, 1, carried, lambda v, c: self._copy_stage(place, v, c))
+
+        if_then(self.words.is_equal(thread, 0), lambda: self._each_tile(self.ring.start(), tile))
+
+    def _copy_stage(self, place: _Place, number: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+        at, math = Position(*carried), self.words.math
+        self.ring.wait_empty(at)
+        barrier = self.ring.full(at.stage)
+        expect_bytes(self.words, barrier, sum(c.bytes for c in self.copies))
+        step = math.mul(number, self.tiles[0].depth)
+        offset = math.mul(at.stage, self.s.stage_bytes)
+        outer = self._outer(place)
+        self.copies[0].load(offset, barrier, place.row, step, outer)
+        self.copies[1].load(math.add(offset, self.tiles[0].size), barrier, place.column, step, outer)
+        return self.ring.advance(at)
+
+    # -- products ------------------------------------------------------------------------------------------------------
+
+    def _consume(self, consumer: Scalar, thread: ir.Value) -> None:
+        self._registers(1)
+        words, math, s = self.words, self.words.math, self.s
+        blocks = s.tile_rows // ROWS // s.consumers
+        member = math.rem(thread, GROUP)
+        first = math.mul(consumer, blocks * self.tiles[0].block)
+        left = [wgmma.describe(words, self.tiles[0], math.add(first, b * self.tiles[0].block)) for b in range(blocks)]
+        right = wgmma.describe(words, self.tiles[1], self.tiles[0].size)
+        zeros = [self.frame.constants.get(words.f32, 0.0)] * (blocks * s.tile_columns // 2)
+
+        def tile(place: _Place, carried: list[ir.Value]) -> list[ir.Value]:
+            def step(number: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
+                return self._multiply(number, inner, (left, right), words.value(member))
+
+            found = words.loop(0, self.steps, 1, [*carried, carried[0], *zeros], step)
+            sums = wgmma.finish(words, found[3:])
+            self.ring.release(found[2], words.value(member))
+            self._store(place, consumer, words.value(member), sums, blocks)
+            return found[:2]
+
+        self._each_tile(self.ring.start(), tile)
+
+    def _multiply(
+        self, number: ir.Value, carried: list[ir.Value], descriptors: tuple[list[ir.Value], ir.Value], member: ir.Value
+    ) -> list[ir.Value]:
+        """One stage, and the release of the one before: its products are done when at most one group is under way."""
+        words, (left, right) = self.words, descriptors
+        at, before, sums = Position(*carried[:2]), carried[2], carried[3:]
+        self.ring.wait_full(at)
+        offset = words.math.mul(at.stage, self.s.stage_bytes >> 4)
+        wide = arith.extui(words.i64, words.value(offset))
+        shifted = [arith.addi(d, wide) for d in left], arith.addi(right, wide)
+        sums = wgmma.multiply_add(words, sums, self.tiles[0], self.tiles[1], shifted, 1)
+        is_later = words.is_below(0, number)
+        if_then(is_later, lambda: self.ring.release(before, member))
+        return [*self.ring.advance(at), at.stage, *sums]
+
+    def _store(self, place: _Place, consumer: Scalar, member: ir.Value, sums: list[ir.Value], blocks: int) -> None:
+        words, math, s = self.words, self.words.math, self.s
+        rows, columns = (self.roles.positions(d) for d in (self.roles.rows, self.roles.columns))
+        groups = [(p[0], p[-1]) if p else (-1, -2) for p in (rows, columns)]
+        domain = Domain(tuple(self.shape), groups[0], groups[1], s.lanes)
+        offset = s.stages * s.stage_bytes
+        epilogue = Epilogue(words, self.source, self.root, domain, offset, s.tile_columns)
+        warp, lane = math.div(member, 32), math.rem(member, 32)
+        number = math.add(math.mul(consumer, 4), warp)
+        each = s.tile_columns // 2
+        for block in range(blocks):
+            row = math.add(math.add(place.row, math.mul(math.add(math.mul(consumer, blocks), block), ROWS)),
+                           math.mul(warp, WARP_ROWS))  # fmt: skip
+            part = sums[block * each : (block + 1) * each]
+            epilogue.store(part, words.value(number), words.value(lane), (row, place.column), place.outer)
+
+
+def _operands(source: KernelSource, root: ir.Operation, roles: Roles) -> list[Operand]:
+    """The left and the right operand."""
+    found = [operand_of(source, root, n, roles) for n in (roles.left, roles.right)]
+    if None in found:
+        raise ValueError(f"kernel {source.func.name.value}: an operand of the contraction is no argument")
+    return [operand for operand in found if operand is not None]

@@ -1,0 +1,176 @@
+"""From accumulators to results: what the fusion plan lets a contraction compute at its end, and the stores.
+
+The accumulators of a warp are rows of the left tile, spread over its threads in pairs. They go through shared memory,
+a chunk of columns at a time, so that each thread has vectors of the result: reads of other tensors and the stores are
+whole cache lines, and what lies beyond the edge of the result is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, llvm, nvvm, vector
+
+from mlc.kernels.common import memory
+from mlc.kernels.common.evaluate import Evaluator, Override
+from mlc.kernels.common.frame import Frame, KernelSource, if_then
+from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.nvidia.hopper.words import Words
+
+WARP_ROWS = 16  # of the accumulators of one instruction
+WIDEST_CHUNK = 64
+_WARP = 32
+
+
+def chunk_of(columns: int) -> int:
+    """Columns that are staged at a time, of a tile of `columns`."""
+    return next(c for c in (WIDEST_CHUNK, 32, 16, 8) if columns % c == 0)
+
+
+def staging_bytes(columns: int, warps: int) -> int:
+    """Shared memory that the epilogue of tiles of `columns` columns takes."""
+    return warps * WARP_ROWS * chunk_of(columns) * 4
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The results' shape, and which of its dimensions rows and columns of a tile are (first, last); `lanes` elements
+    of a row are handled at a time."""
+
+    shape: tuple[Scalar, ...]
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+    lanes: int
+
+    def point(self, outer: Sequence[Idx], row: Idx, column: Idx) -> list[Idx]:
+        """Coordinates of a row and column; a group of dimensions is zeros and the linear coordinate last."""
+        free = iter(outer)
+        found = []
+        for position in range(len(self.shape)):
+            if self.rows[0] <= position <= self.rows[1]:
+                found.append(row if position == self.rows[1] else Idx(0))
+            elif self.columns[0] <= position <= self.columns[1]:
+                found.append(column if position == self.columns[1] else Idx(0))
+            else:
+                found.append(next(free))
+        return found
+
+
+class Epilogue:
+    """Stores what `source` returns, with accumulators in place of the contraction `root`.
+
+    `offset` is where the staging area of the first warp lies in shared memory, `columns` the width of a tile.
+    """
+
+    def __init__(
+        self, words: Words, source: KernelSource, root: ir.Operation, domain: Domain, offset: int, columns: int
+    ) -> None:
+        self.words, self.source, self.root, self.domain = words, source, root, domain
+        self.frame: Frame = words.frame
+        self.offset, self.columns, self.chunk = offset, columns, chunk_of(columns)
+
+    def store(
+        self,
+        accumulators: Sequence[ir.Value],
+        warp: ir.Value,
+        lane: ir.Value,
+        origin: tuple[Scalar, Scalar],
+        outer: Sequence[Scalar],
+    ) -> None:
+        """The 16 rows of a warp from row and column `origin` of the result on; `warp` is its number among those that
+        stage."""
+        base = self.words.math.add(self.words.math.mul(warp, WARP_ROWS * self.chunk * 4), self.offset)
+        row, column = origin
+        for first in range(0, self.columns, self.chunk):
+            self._synchronize()
+            self._stage(accumulators, first, base, lane)
+            self._synchronize()
+            self._chunk(base, lane, (row, self.words.math.add(column, first)), outer)
+
+    def _synchronize(self) -> None:
+        nvvm.SyncWarpOp(self.words.value(-1))
+
+    def _stage(self, accumulators: Sequence[ir.Value], first: int, base: Scalar, lane: ir.Value) -> None:
+        """Thread 4r + t of a warp has, of every eight columns, 2t and 2t + 1 of the rows r and r + 8."""
+        words, math = self.words, self.words.math
+        pair = ir.VectorType.get([2], words.f32)
+        row, t = math.div(lane, 4), math.rem(lane, 4)
+        for group in range(self.chunk // 8):
+            for half in range(2):
+                number = (first // 8 + group) * 4 + 2 * half
+                value = vector.from_elements(pair, list(accumulators[number : number + 2]))
+                place = self._place(math.add(row, 8 * half), math.add(math.mul(t, 2), 8 * group))
+                llvm.StoreOp(value, words.place(math.add(base, place)), alignment=8)
+
+    def _place(self, row: Scalar, column: Scalar) -> Scalar:
+        """Byte of an element of the staging area. Pieces of 16 bytes are permuted so that neither the pairs that a
+        half of a warp writes nor the pieces that a quarter reads lie in the same banks."""
+        math = self.words.math
+        piece = self.words.xor(math.div(column, 4), math.mul(math.rem(row, self._rows_apart), 2))
+        inside = math.add(math.mul(piece, 4), math.rem(column, 4))
+        return math.mul(math.add(math.mul(row, self.chunk), inside), 4)
+
+    @property
+    def _rows_apart(self) -> int:
+        return max(1, min(4, self.chunk // 8))
+
+    def _chunk(self, base: Scalar, lane: ir.Value, origin: tuple[Scalar, Scalar], outer: Sequence[Scalar]) -> None:
+        words, math, lanes = self.words, self.words.math, self.domain.lanes
+        vectors = self.chunk // lanes
+
+        def step(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            place = math.add(math.mul(number, _WARP), lane)
+            row, column = math.div(place, vectors), math.mul(math.rem(place, vectors), lanes)
+            where = self._place(row, column)
+            inside = self._is_inside(math.add(origin[0], row), math.add(origin[1], column))
+
+            def emit() -> None:
+                value = self._staged(words.place(math.add(base, where)))
+                self._store(value, math.add(origin[0], row), math.add(origin[1], column), outer)
+
+            if inside is None:
+                emit()
+            else:
+                if_then(inside, emit)
+            return []
+
+        words.loop(0, WARP_ROWS * vectors // _WARP, 1, [], step)
+
+    def _staged(self, pointer: ir.Value) -> ir.Value:
+        lanes = self.domain.lanes
+        type_ = self.words.f32 if lanes == 1 else ir.VectorType.get([lanes], self.words.f32)
+        return llvm.LoadOp(type_, pointer, alignment=4 * lanes).result
+
+    def _extents(self) -> tuple[Scalar, Scalar]:
+        domain, math = self.domain, self.frame.math
+        rows, columns = (domain.shape[a : b + 1] for a, b in (domain.rows, domain.columns))
+        return math.product(rows), math.product(columns)
+
+    def _is_inside(self, row: Scalar, column: Scalar) -> ir.Value | None:
+        """Whether a vector lies in the result; None when all do."""
+        conditions = []
+        for at, extent, unit in zip((row, column), self._extents(), self._units(), strict=True):
+            if not (isinstance(extent, int) and extent % unit == 0):
+                conditions.append(self.words.is_below(at, self.words.narrow(extent)))
+        if len(conditions) < 2:
+            return conditions[0] if conditions else None
+        return arith.andi(*conditions)
+
+    def _units(self) -> tuple[int, int]:
+        """What extents must be multiples of so that tiles have no part outside."""
+        return self.rows_unit, self.columns
+
+    rows_unit = 64
+
+    def _store(self, value: ir.Value, row: Scalar, column: Scalar, outer: Sequence[Scalar]) -> None:
+        lanes, words = self.domain.lanes, self.words
+        at_row = Idx(words.widen(row), level=2)
+        at_column = Idx(words.widen(column), 1 if lanes > 1 else 0, level=2)
+        point = self.domain.point([Idx(words.widen(o), level=1) for o in outer], at_row, at_column)
+        override: Override = lambda _: value  # noqa: E731
+        scope = Evaluator(self.frame, lanes, overrides={self.root.results[0]: override})
+        for result, destination in zip(self.source.results, self.source.destinations, strict=True):
+            found = scope.tensor(result, point)
+            memory.store(self.frame, scope.idx, self.frame.buffers[destination], point, found, None)

@@ -1,0 +1,123 @@
+"""Products of tiles in shared memory by four warps (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions").
+
+A tile of an operand is rows of at most 128 bytes, swizzled as the tensor map that loaded it says. It is either
+*along the sum* (a row per row of the matrix, holding steps of the sum) or *across* (a row per step of the sum, holding
+up to 64 rows of the matrix; wider tiles are several such blocks behind each other).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith
+
+from mlc.kernels.common.index import Scalar
+from mlc.kernels.nvidia.hopper.words import Words, assembly, fields
+
+ROW = 128  # bytes of a row of a tile
+ROWS = 64  # of the accumulators of one instruction
+INSTRUCTION = 32  # bytes of the sum that one instruction takes from each row
+_SWIZZLES = {128: 1, 64: 2, 32: 3}  # bytes of a row -> layout type of the descriptor
+_NAMES = {"bf16": "bf16", "f16": "f16", "f32": "tf32"}
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A tile of an operand in shared memory: `rows` of its matrix, `element` the type's name, `bytes_each` its size."""
+
+    element: str
+    bytes_each: int
+    rows: int
+    across: bool
+
+    @property
+    def depth(self) -> int:
+        """Steps of the sum in a tile."""
+        return ROW // self.bytes_each
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row in memory, which is the width of its swizzle."""
+        return min(ROW, self.rows * self.bytes_each) if self.across else ROW
+
+    @property
+    def block(self) -> int:
+        """Bytes from a block of a tile to the next: 64 rows of the matrix."""
+        return self.depth * self.row_bytes if self.across else ROWS * ROW
+
+    @property
+    def size(self) -> int:
+        """Bytes of the tile."""
+        return self.rows * ROW
+
+    @property
+    def step(self) -> int:
+        """Bytes from the data of one instruction to those of the next."""
+        return INSTRUCTION // self.bytes_each * self.row_bytes if self.across else INSTRUCTION
+
+    def descriptor(self) -> int:
+        """The matrix descriptor without its address: swizzle, and the distances between groups of eight rows and
+        between blocks, in units of 16 bytes."""
+        leading = self.block >> 4 if self.across else 1
+        return _SWIZZLES[self.row_bytes] << 62 | (8 * self.row_bytes >> 4) << 32 | leading << 16
+
+
+def describe(words: Words, tile: Tile, offset: Scalar) -> ir.Value:
+    """The descriptor of a tile at byte `offset` of the shared memory."""
+    address = words.math.add(words.shared_address, offset)
+    masked = arith.andi(words.value(address), words.value(0x3FFFF))
+    low = arith.extui(words.i64, arith.shrui(masked, words.value(4)))
+    return arith.ori(low, words.frame.constants.get(words.i64, _signed(tile.descriptor())))
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value
+
+
+def multiply_add(
+    words: Words,
+    accumulators: Sequence[ir.Value],
+    left: Tile,
+    right: Tile,
+    descriptors: tuple[Sequence[ir.Value], ir.Value],
+    in_flight: int,
+) -> list[ir.Value]:
+    """Accumulators plus the products of tiles: a descriptor of each 64 rows of the left one, and of the right one.
+
+    Waits until at most `in_flight` groups of instructions, this one included, are under way. All instructions are one
+    piece of PTX: ptxas serialises them when accumulators move in between.
+    """
+    lefts, right_descriptor = descriptors
+    blocks, count = len(lefts), len(accumulators)
+    each = count // blocks
+    name = _NAMES[left.element]
+    transposed = f", {int(left.across)}, {int(right.across)}" if left.bytes_each == 2 else ""
+    shape = f"m64n{right.rows}k{INSTRUCTION // left.bytes_each}"
+    first = 2 * count
+    lines = ["wgmma.fence.sync.aligned;", "{ .reg .b64 l, r;"]
+    for step in range(ROW // INSTRUCTION):
+        lines.append(f"add.s64 r, ${first + blocks}, {step * right.step >> 4};")
+        for block in range(blocks):
+            registers = ",".join(f"${block * each + i}" for i in range(each))
+            lines.append(f"add.s64 l, ${first + block}, {step * left.step >> 4};")
+            kind = f"wgmma.mma_async.sync.aligned.{shape}.f32.{name}.{name}"
+            lines.append(f"{kind} {{{registers}}}, l, r, 1, 1, 1{transposed};")
+    lines += ["}", "wgmma.commit_group.sync.aligned;", f"wgmma.wait_group.sync.aligned {in_flight};"]
+    constraints = ",".join(["=f"] * count + [str(i) for i in range(count)] + ["l"] * (blocks + 1))
+    return _emit(words, [*accumulators, *lefts, right_descriptor], count, "\n".join(lines), constraints)
+
+
+def finish(words: Words, accumulators: Sequence[ir.Value]) -> list[ir.Value]:
+    """The accumulators once all instructions are done: nothing reads them earlier."""
+    count = len(accumulators)
+    constraints = ",".join(["=f"] * count + [str(i) for i in range(count)])
+    return _emit(words, accumulators, count, "wgmma.wait_group.sync.aligned 0;", constraints)
+
+
+def _emit(words: Words, operands: Sequence[ir.Value], count: int, text: str, constraints: str) -> list[ir.Value]:
+    struct = ir.Type.parse(f"!llvm.struct<({', '.join(['f32'] * count)})>")
+    result = assembly(struct, operands, text, constraints)
+    assert result is not None
+    return fields(result, [words.f32] * count)

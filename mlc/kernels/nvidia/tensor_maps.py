@@ -1,0 +1,98 @@
+"""Tensor maps: what the copy engine of Hopper is told about a tensor (CUDA driver API, "Tensor Map Object Management").
+
+A kernel that copies by tensor maps has the attribute `mlc.tensor_maps`, from which the runtime makes them before every
+launch: extents and strides may depend on the launch's arguments. In the kernel they are pointers behind its other
+arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlc.kernels.common.frame import KernelSource
+
+ATTRIBUTE = "mlc.tensor_maps"
+SHARED_BYTES = "mlc.shared_bytes"
+"""The attribute that says how much dynamic shared memory a block of the kernel has."""
+LARGEST_RANK = 5
+
+
+@dataclass(frozen=True)
+class Product:
+    """A size: `factor` times the launch's argument words `words`."""
+
+    factor: int
+    words: tuple[int, ...] = ()
+
+    def times(self, other: Product) -> Product:
+        return Product(self.factor * other.factor, (*self.words, *other.words))
+
+    def attribute(self) -> ir.Attribute:
+        return ir.DenseI64ArrayAttr.get([self.factor, *self.words])
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A dimension of a tensor map: its extent, and its stride in elements."""
+
+    extent: Product
+    stride: Product
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """A map of the tensor that is the kernel's argument number `tensor`.
+
+    `axes` are its dimensions, the contiguous one first; `box` are the extents of one copy; `swizzle` is the width in
+    bytes of the pattern in which 16-byte pieces are permuted in shared memory; `element` is bf16, f16, f32 or tf32
+    (f32 that is rounded on the way).
+    """
+
+    tensor: int
+    element: str
+    bytes_each: int
+    axes: tuple[Axis, ...]
+    box: tuple[int, ...]
+    swizzle: int
+
+    def attribute(self) -> ir.Attribute:
+        """The map as an entry of `mlc.tensor_maps`."""
+        i64 = ir.IntegerType.get_signless(64)
+        strides = [Product(self.bytes_each).times(axis.stride) for axis in self.axes[1:]]
+        return ir.DictAttr.get(
+            {
+                "tensor": ir.IntegerAttr.get(i64, self.tensor),
+                "element": ir.StringAttr.get(self.element),
+                "extents": ir.ArrayAttr.get([axis.extent.attribute() for axis in self.axes]),
+                "strides": ir.ArrayAttr.get([stride.attribute() for stride in strides]),
+                "box": ir.DenseI64ArrayAttr.get(self.box),
+                "swizzle": ir.IntegerAttr.get(i64, self.swizzle),
+            }
+        )
+
+
+def extents_of(source: KernelSource, tensor: ir.Value) -> list[Product]:
+    """The extents of a tensor argument: known, or words of a launch, which are the addresses of all tensors and then
+    their dynamic extents in order."""
+    word, found = len(source.tensors), []
+    for other in source.tensors:
+        for position in range(other.type.rank):
+            dynamic = other.type.is_dynamic_dim(position)
+            if other == tensor:
+                found.append(Product(1, (word,)) if dynamic else Product(other.type.get_dim_size(position)))
+            word += dynamic
+    return found
+
+
+def attach(kernel: ir.Operation, maps: Sequence[TensorMap], shared_bytes: int) -> None:
+    """Notes on the kernel module what its launch takes."""
+    kernel.attributes[ATTRIBUTE] = ir.ArrayAttr.get([one.attribute() for one in maps])
+    kernel.attributes[SHARED_BYTES] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), shared_bytes)
+
+
+def count_maps(kernel: ir.Operation) -> int:
+    """How many tensor maps a launch of the kernel module takes."""
+    return len(ir.ArrayAttr(kernel.attributes[ATTRIBUTE])) if ATTRIBUTE in kernel.attributes else 0

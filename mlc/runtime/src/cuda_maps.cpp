@@ -1,0 +1,38 @@
+// Tensor maps: what the copy engine is told about the tensors of a launch.
+#include "cuda.h"
+
+namespace mlc::gpu {
+
+static constexpr int kRank = 5;
+
+static int64_t sizeOf(const mlc_rt_gpu_size &size, const int64_t *words) {
+  int64_t value = size.factor;
+  for (int64_t word : size.words)
+    if (word >= 0)
+      value *= words[word];
+  return value;
+}
+
+int encodeMap(const Driver &driver, const mlc_rt_gpu_map &map,
+              const int64_t *words, void *target) {
+  uint64_t extents[kRank], strides[kRank];
+  uint32_t box[kRank], steps[kRank];
+  for (int64_t i = 0; i < map.rank; ++i) {
+    extents[i] = static_cast<uint64_t>(sizeOf(map.extents[i], words));
+    box[i] = static_cast<uint32_t>(map.box[i]);
+    steps[i] = 1;
+    if (i)
+      strides[i - 1] =
+          static_cast<uint64_t>(sizeOf(map.strides[i - 1], words));
+  }
+  constexpr int kPlain = 0;      // CU_TENSOR_MAP_INTERLEAVE_NONE
+  constexpr int kWholeLines = 2; // CU_TENSOR_MAP_L2_PROMOTION_L2_128B
+  constexpr int kZeros = 0;      // CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE
+  return driver.encodeMap(target, static_cast<int>(map.type),
+                          static_cast<uint32_t>(map.rank),
+                          reinterpret_cast<void *>(words[map.tensor]), extents,
+                          strides, box, steps, kPlain,
+                          static_cast<int>(map.swizzle), kWholeLines, kZeros);
+}
+
+} // namespace mlc::gpu

@@ -1,0 +1,108 @@
+"""Tensor core kernels without a GPU: what the assembler says of every form, and what their launches ask of the driver."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from gpu.test_library import FAKE, RUN, Outcome, _run
+from onnx import helper, numpy_helper
+from toolchain import needs_ptxas
+
+pytestmark = [needs_ptxas, pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")]
+
+TYPES = {"bfloat16": 16, "float16": 10, "float32": 1}
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the stand-in for libcuda."""
+    folder = tmp_path_factory.mktemp("driver")
+    command = ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", folder / "libcuda.so.1", FAKE]
+    subprocess.run([str(word) for word in command], check=True)
+    return folder
+
+
+def _product(rows: int | str, columns: int, depth: int, dtype: str = "bfloat16", turned: str = "") -> onnx.ModelProto:
+    """y = a b; the letters of `turned` name what is stored transposed."""
+    shapes = {"a": [rows, depth], "b": [depth, columns]}
+    nodes, names = [], {}
+    for name in "ab":
+        names[name] = name
+        if name in turned:
+            shapes[name], names[name] = shapes[name][::-1], f"{name}_turned"
+            nodes.append(helper.make_node("Transpose", [name], [names[name]], perm=[1, 0]))
+    nodes.append(helper.make_node("MatMul", list(names.values()), ["y"]))
+    kind = TYPES[dtype]
+    inputs = [helper.make_tensor_value_info(name, kind, shapes[name]) for name in "ab"]
+    graph = helper.make_graph(nodes, "product", inputs, [helper.make_tensor_value_info("y", kind, [rows, columns])])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def _perceptron() -> onnx.ModelProto:
+    """Two layers of f32 with a dynamic batch."""
+    rng = np.random.default_rng(0)
+    weights = {"w1": rng.standard_normal((32, 64)), "b1": rng.standard_normal(64), "w2": rng.standard_normal((64, 16))}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w1"], ["a"], name="first"),
+        helper.make_node("Add", ["a", "b1"], ["b"], name="bias"),
+        helper.make_node("Gelu", ["b"], ["c"], name="gelu"),
+        helper.make_node("MatMul", ["c", "w2"], ["y"], name="second"),
+    ]
+    values = [helper.make_tensor_value_info(n, 1, ["n", d]) for n, d in (("x", 32), ("y", 16))]
+    arrays = [numpy_helper.from_array(a.astype("f4"), n) for n, a in weights.items()]
+    graph = helper.make_graph(nodes, "perceptron", values[:1], values[1:], arrays)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def _compile(model: onnx.ModelProto, output: Path, **options: object) -> Path:
+    from mlc.compilation import Compilation
+    from mlc.driver import make_options
+
+    return Compilation(make_options(target="cuda", cache=False, **options)).run(model, output)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("turned", ["", "a", "b", "ab"])
+@pytest.mark.parametrize("shape", [(128, 768, 768), (4096, 4096, 4096), (6304, 3072, 768), ("m", 520, 136)], ids=str)
+def test_ptxas_takes_every_form(shape: tuple[int | str, int, int], turned: str, dtype: str, tmp_path: Path) -> None:
+    """No spills, and no instruction of a group of warps waits for the one before (C7512, C7513, C7518)."""
+    if "a" in turned and shape[0] == "m":
+        pytest.skip("columns of a run-time number of rows have no known distance")
+    folder = _compile(_product(*shape, dtype=dtype, turned=turned), tmp_path / "product", emit="cubin")
+    (kernel,) = json.loads((folder / "launch.json").read_text())
+    assert len(kernel["maps"]) == 2 and kernel["shared"] <= 227 * 1024 and kernel["warnings"] == []
+    resources = kernel["resources"]
+    assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
+    # At entry, where the groups share the registers alike; `setmaxnreg` gives them out later.
+    assert 0 < resources["registers"] <= 65536 // kernel["threads"]
+
+
+def test_launches_with_tensor_maps(driver: Path, tmp_path: Path) -> None:
+    """Maps have the extents of the run, and recorded launches keep theirs."""
+    model = _compile(_perceptron(), tmp_path / "model.so", precision="bf16")
+    outcome: Outcome = _run(driver, [sys.executable, "-c", RUN, model])
+    assert outcome.code == 0, outcome.said
+    log = outcome.log
+    assert not [line for line in log if line.startswith("BREACH")]
+    maps = [line for line in log if line.startswith("map")]
+    # Of each product the left operand, with the seven rows of the run, and the weights.
+    assert maps[:4] == [
+        "map of 2 dimensions, 32 x 7", "map of 2 dimensions, 64 x 32",
+        "map of 2 dimensions, 64 x 7", "map of 2 dimensions, 16 x 64",
+    ]  # fmt: skip
+    assert len([line for line in log if line.startswith("shared ")]) == 2
+    assert [line for line in log if line.startswith("graph of")], "the second run is a graph"
+
+
+def test_a_map_that_the_driver_refuses(driver: Path, tmp_path: Path) -> None:
+    model = _compile(_perceptron(), tmp_path / "model.so", precision="bf16")
+    outcome = _run(driver, [sys.executable, "-c", RUN, model], FAKE_CUDA_FAIL="cuTensorMapEncodeTiled:2:1")
+    assert outcome.code == 1
+    assert "node 'second' (kernel 'k2'): cuLaunchKernel: CUDA_ERROR_INVALID_VALUE" in outcome.said

@@ -1,0 +1,84 @@
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-expand-gpu-kernels)' | FileCheck %s
+
+// The left operand along the sum; the right one across it, 64 columns a copy.
+// CHECK: module @turned attributes {mlc.kernel,
+// CHECK-SAME: mlc.shared_bytes = 131136 : i64
+// CHECK-SAME: {box = array<i64: 64, 128>, element = "bf16", extents = [array<i64: 136>, array<i64: 300>], strides = [array<i64: 272>], swizzle = 128 : i64, tensor = 0 : i64}
+// CHECK-SAME: {box = array<i64: 64, 64>, element = "bf16", extents = [array<i64: 200>, array<i64: 136>], strides = [array<i64: 400>], swizzle = 128 : i64, tensor = 1 : i64}
+// CHECK: llvm.mlir.global external @mlc_shared() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
+// CHECK: func.func @turned(%{{.*}}: memref<bf16> {llvm.noalias}, %{{.*}}: memref<bf16> {llvm.noalias}, %{{.*}}: memref<f32> {llvm.noalias}, %{{.*}}: memref<bf16> {llvm.noalias}, %{{.*}}: memref<2xi64>, %[[BEGIN:.*]]: index, %{{.*}}: index, %[[LEFT:.*]]: !llvm.ptr, %[[RIGHT:.*]]: !llvm.ptr)
+// Barriers of four stages, one arrival for full, two consumers for empty.
+// CHECK: nvvm.mbarrier.init
+// CHECK: nvvm.fence.mbarrier.init
+// CHECK: nvvm.barrier0
+// The copying warps give registers away, and ask for the two tiles of a stage.
+// CHECK: nvvm.setmaxregister decrease 40
+// CHECK: nvvm.mbarrier.try_wait.parity
+// CHECK: nvvm.mbarrier.arrive.expect_tx
+// CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global {{.*}}, %[[LEFT]],
+// CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global {{.*}}, %[[RIGHT]],
+// The others multiply.
+// CHECK: nvvm.setmaxregister increase 232
+// CHECK: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {{.*}}, l, r, 1, 1, 1, 0, 1;
+// CHECK: wgmma.wait_group.sync.aligned 1;
+// CHECK: wgmma.wait_group.sync.aligned 0;
+// The epilogue: through shared memory to rows of four elements, those inside of the result.
+// CHECK: nvvm.bar.warp.sync
+// CHECK: scf.if
+// CHECK: arith.truncf %{{.*}} : vector<4xf32> to vector<4xbf16>
+// CHECK: vector.store {{.*}} {alignment = 8 : i64}
+// CHECK: func.func @turned_grid() -> index
+module @turned attributes {mlc.kernel, mlc.schedule = [{blocks = 1 : i64, consumers = 2 : i64, element = "bf16", group = 384 : i64, lanes = 4 : i64, multiprocessors = 132 : i64, raster = 8 : i64, stages = 4 : i64, template = "hopper_contraction", threads = 384 : i64, tile_columns = 64 : i64, tile_rows = 128 : i64}]} {
+  func.func @turned(%arg0: tensor<300x136xbf16>, %arg1: tensor<136x200xbf16>, %arg2: tensor<200xf32>, %arg3: tensor<300x200xbf16>) -> tensor<300x200xbf16> {
+    %cst = arith.constant 0.000000e+00 : f32
+    %0 = tensor.empty() : tensor<300x200xf32>
+    %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<300x200xf32>) -> tensor<300x200xf32>
+    %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%arg0, %arg1 : tensor<300x136xbf16>, tensor<136x200xbf16>) outs(%1 : tensor<300x200xf32>) attrs =  {mlc.contraction} {
+    ^bb0(%in: bf16, %in_0: bf16, %out: f32):
+      %4 = arith.extf %in : bf16 to f32
+      %5 = arith.extf %in_0 : bf16 to f32
+      %6 = arith.mulf %4, %5 : f32
+      %7 = arith.addf %out, %6 : f32
+      linalg.yield %7 : f32
+    } -> tensor<300x200xf32>
+    %3 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%2, %arg2 : tensor<300x200xf32>, tensor<200xf32>) outs(%arg3 : tensor<300x200xbf16>) {
+    ^bb0(%in: f32, %in_0: f32, %out: bf16):
+      %4 = arith.addf %in, %in_0 : f32
+      %5 = arith.truncf %4 : f32 to bf16
+      linalg.yield %5 : bf16
+    } -> tensor<300x200xbf16>
+    return %3 : tensor<300x200xbf16>
+  }
+}
+
+// Rows that are known at run time only are word 4 of the launch; one consumer needs no more registers.
+// CHECK: module @any_rows
+// CHECK-SAME: extents = [array<i64: 136>, array<i64: 1, 4>]
+// CHECK-SAME: {box = array<i64: 64, 64>, element = "bf16", extents = [array<i64: 136>, array<i64: 200>], strides = [array<i64: 272>]
+// CHECK-NOT: setmaxregister
+// CHECK: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {{.*}}, l, r, 1, 1, 1, 0, 0;
+// CHECK: func.func @any_rows_grid(%{{.*}}: index, %{{.*}}: index) -> index
+module @any_rows attributes {mlc.kernel, mlc.schedule = [{blocks = 1 : i64, consumers = 1 : i64, element = "bf16", group = 256 : i64, lanes = 4 : i64, multiprocessors = 132 : i64, raster = 8 : i64, stages = 4 : i64, template = "hopper_contraction", threads = 256 : i64, tile_columns = 64 : i64, tile_rows = 64 : i64}]} {
+  func.func @any_rows(%arg0: tensor<?x136xbf16>, %arg1: tensor<200x136xbf16>, %arg2: tensor<200xf32>, %arg3: tensor<?x200xbf16>) -> tensor<?x200xbf16> {
+    %cst = arith.constant 0.000000e+00 : f32
+    %c0 = arith.constant 0 : index
+    %d = tensor.dim %arg0, %c0 : tensor<?x136xbf16>
+    %0 = tensor.empty(%d) : tensor<?x200xf32>
+    %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<?x200xf32>) -> tensor<?x200xf32>
+    %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%arg0, %arg1 : tensor<?x136xbf16>, tensor<200x136xbf16>) outs(%1 : tensor<?x200xf32>) attrs =  {mlc.contraction} {
+    ^bb0(%in: bf16, %in_0: bf16, %out: f32):
+      %4 = arith.extf %in : bf16 to f32
+      %5 = arith.extf %in_0 : bf16 to f32
+      %6 = arith.mulf %4, %5 : f32
+      %7 = arith.addf %out, %6 : f32
+      linalg.yield %7 : f32
+    } -> tensor<?x200xf32>
+    %3 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%2, %arg2 : tensor<?x200xf32>, tensor<200xf32>) outs(%arg3 : tensor<?x200xbf16>) {
+    ^bb0(%in: f32, %in_0: f32, %out: bf16):
+      %4 = arith.addf %in, %in_0 : f32
+      %5 = arith.truncf %4 : f32 to bf16
+      linalg.yield %5 : bf16
+    } -> tensor<?x200xbf16>
+    return %3 : tensor<?x200xbf16>
+  }
+}
