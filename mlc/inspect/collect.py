@@ -16,18 +16,15 @@ from mlir import ir
 from mlc import __version__
 from mlc.dims import DimAnalysis
 from mlc.inspect.extents import Extents, named
+from mlc.inspect.flops import flops_of
 from mlc.interp.dtypes import numpy_dtype
 from mlc.interp.from_ir import result_type
 from mlc.kernels.common.analysis import is_contraction, reachable
 from mlc.kernels.common.frame import KernelSource, kernel_source
-from mlc.kernels.common.generics import operand_map
 from mlc.passes.host.nodes import node_names
 
 GENERIC = "loops"
 """The template that takes any kernel."""
-
-_COUNTED = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "arith.maximumf", "arith.minimumf")
-_INTEGER = ("arith.addi", "arith.subi", "arith.muli", "arith.divsi", "arith.divui")
 
 
 @dataclass
@@ -173,7 +170,7 @@ def _count_launch(report: KernelReport, source: KernelSource, launch: ir.Operati
         at = found[1] or 0
         return shape[at] if at < len(shape) else None
 
-    report.flops = _flops(source, Extents(analysis, lookup))
+    report.flops = flops_of(source, Extents(analysis, lookup))
 
 
 def _all_nodes(source: KernelSource, launch: ir.Operation) -> list[str]:
@@ -183,39 +180,6 @@ def _all_nodes(source: KernelSource, launch: ir.Operation) -> list[str]:
         if op.operation.name.startswith(("linalg.generic", "mlc.")):
             names += node_names(op.operation.location)
     return list(dict.fromkeys(name for name in names if name))
-
-
-def _flops(source: KernelSource, extents: Extents) -> int | None:
-    """Arithmetic of all generics of a kernel: iterations times operations of the body (a function counts as one)."""
-    total = 0
-    for view in source.block.operations:
-        op = view.operation
-        if op.name != "linalg.generic":
-            continue
-        body = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
-        count = sum(name in _COUNTED or name.startswith("math.") for name in body)
-        if is_contraction(op):
-            count += sum(name in _INTEGER for name in body)
-        if not count:
-            continue
-        iterations = _product(_iterations(op, extents))
-        if iterations is None:
-            return None
-        total += count * iterations
-    return total
-
-
-def _iterations(op: ir.Operation, extents: Extents) -> list[int | None]:
-    """The extents of a generic's loops."""
-    loops: list[int | None] = [None] * len(op.attributes["iterator_types"])
-    for number, operand in enumerate(op.operands):
-        if not isinstance(operand.type, ir.RankedTensorType):
-            continue
-        shape = extents.shape(operand)
-        for expr, extent in zip(operand_map(op, number).results, shape, strict=True):
-            if isinstance(expr, ir.AffineDimExpr) and loops[expr.position] is None:
-                loops[expr.position] = extent
-    return loops
 
 
 def _product(numbers: Sequence[int | None]) -> int | None:

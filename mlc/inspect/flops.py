@@ -1,0 +1,86 @@
+"""How much arithmetic a kernel needs: iterations times operations, without what falls into the padding of a window."""
+
+from __future__ import annotations
+
+import math
+
+from mlir import ir
+
+from mlc.inspect.extents import Extents
+from mlc.kernels.common.analysis import is_contraction
+from mlc.kernels.common.frame import KernelSource, defining_op
+from mlc.kernels.common.generics import operand_map
+from mlc.kernels.common.padding import padding_of
+from mlc.kernels.cpu.padding import windows_of
+
+_COUNTED = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "arith.maximumf", "arith.minimumf")
+_INTEGER = ("arith.addi", "arith.subi", "arith.muli", "arith.divsi", "arith.divui")
+
+
+def flops_of(source: KernelSource, extents: Extents) -> int | None:
+    """Arithmetic of all generics of a kernel (a function counts as one); None where extents are not known."""
+    total = 0
+    for view in source.block.operations:
+        op = view.operation
+        if op.name != "linalg.generic":
+            continue
+        body = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
+        count = sum(name in _COUNTED or name.startswith("math.") for name in body)
+        if is_contraction(op):
+            count += sum(name in _INTEGER for name in body)
+        if not count:
+            continue
+        iterations = _iterations(op, extents)
+        if iterations is None:
+            return None
+        total += count * iterations
+    return total
+
+
+def _iterations(op: ir.Operation, extents: Extents) -> int | None:
+    """How many points of a generic's loops read elements that exist."""
+    loops = _loops(op, extents)
+    known = [n for n in loops if n is not None]
+    if len(known) != len(loops):
+        return None
+    count = math.prod(known)
+    if is_contraction(op) and count:
+        for (point, tap), inside in _padded(op, known, extents):
+            count = count // (known[point] * known[tap]) * inside
+    return count
+
+
+def _loops(op: ir.Operation, extents: Extents) -> list[int | None]:
+    """The extents of a generic's loops."""
+    loops: list[int | None] = [None] * len(op.attributes["iterator_types"])
+    for number, operand in enumerate(op.operands):
+        if not isinstance(operand.type, ir.RankedTensorType):
+            continue
+        shape = extents.shape(operand)
+        for expr, extent in zip(operand_map(op, number).results, shape, strict=True):
+            if isinstance(expr, ir.AffineDimExpr) and loops[expr.position] is None:
+                loops[expr.position] = extent
+    return loops
+
+
+def _padded(op: ir.Operation, loops: list[int], extents: Extents) -> list[tuple[tuple[int, int], int]]:
+    """For every padded dimension that a contraction reads windows of: the loops over its points and its taps, and how
+    many pairs of those read inside."""
+    iterators = [str(t) for t in op.attributes["iterator_types"]]
+    found = []
+    for number in range(len(op.operands) - 1):
+        producer = defining_op(op.operands[number])
+        padding = None if producer is None else padding_of(producer)
+        if padding is None:
+            continue
+        shape = extents.shape(padding.source)
+        for w in windows_of(padding, list(operand_map(op, number).results), iterators) or []:
+            extent = shape[w.axis]
+            if extent is not None:
+                inside = sum(
+                    0 <= point * w.stride + tap * w.dilation - w.low < extent
+                    for point in range(loops[w.point])
+                    for tap in range(loops[w.tap])
+                )
+                found.append(((w.point, w.tap), inside))
+    return found
