@@ -4,7 +4,8 @@
     python bench/gpu.py compile FOLDER [PART…] [--model NAME=FILE.onnx]   # where the compiler is
     python bench/gpu.py run FOLDER [PART…]                                # where GPU and PyTorch are; mlc needs NumPy
 
-Parts: `check` (many small products: right or wrong), `gemm` (products of matrices against torch.matmul), `models`.
+Parts: `check` (many small products and convolutions: right or wrong), `gemm` (products of matrices against
+torch.matmul), `conv` (convolutions with channels last against torch's), `models`.
 A model's library has its weights outside; `run` makes random ones of the same seed for each precision and compares
 results with those of the same model in fp32, which another template computes. Times are medians of replays of
 CUDA graphs, the engines in turn; inputs are normal random numbers, several sets of them where one would stay in the
@@ -30,7 +31,7 @@ HOST = "x86-64-v3"  # the machine with the GPU may be an older one
 CACHE = 150_000_000  # bytes that no cache holds
 ROUNDS = 9
 PATIENCE = 20.0  # seconds after which a launch counts as hanging
-PARTS = ("check", "gemm", "models")
+PARTS = ("check", "gemm", "conv", "models")
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,37 @@ class Product:
         return [(*outer, *(a[::-1] if self.turned_left else a)), (*outer, *(b[::-1] if self.turned_right else b))]
 
 
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution of `images` of `size` x `size` pixels with channels last, a bias and a ReLU, in bf16."""
+
+    images: int
+    size: int
+    channels: int
+    filters: int
+    kernel: int
+    stride: int = 1
+    dilation: int = 1
+
+    @property
+    def name(self) -> str:
+        tail = f"s{self.stride}d{self.dilation}"
+        return f"conv{self.images}x{self.size}x{self.channels}_{self.filters}_{self.kernel}{tail}"
+
+    @property
+    def padding(self) -> int:
+        return self.dilation * (self.kernel - 1) // 2
+
+    @property
+    def out(self) -> int:
+        """Pixels of a line of the result."""
+        return (self.size + 2 * self.padding - self.dilation * (self.kernel - 1) - 1) // self.stride + 1
+
+    @property
+    def flops(self) -> int:
+        return 2 * self.images * self.out**2 * self.filters * self.kernel**2 * self.channels
+
+
 def checks() -> list[Product]:
     """Products whose extents are no multiples of anything, in every order and type."""
     found = []
@@ -91,6 +123,22 @@ def products() -> list[Product]:
     found += [Product(4096, 3072, 768, epilogue="gelu"), Product(1, 8192, 2048), Product(16, 4096, 4096)]
     found += [Product(4096, 4096, 4096, "float16")]
     return found
+
+
+def odd_convolutions() -> list[Convolution]:
+    """Convolutions with edges everywhere."""
+    return [
+        Convolution(2, 9, 24, 40, 3), Convolution(3, 17, 64, 72, 3, stride=2), Convolution(2, 15, 136, 64, 5),
+        Convolution(1, 20, 64, 64, 3, dilation=2), Convolution(5, 14, 32, 48, 1, stride=2),
+    ]  # fmt: skip
+
+
+def convolutions() -> list[Convolution]:
+    """The shapes of ResNet-50 that are timed."""
+    sizes = [(56, 64, 64, 3), (28, 128, 128, 3), (14, 256, 256, 3), (7, 512, 512, 3), (56, 64, 256, 1),
+             (14, 1024, 256, 1)]  # fmt: skip
+    found = [Convolution(n, *size) for size in sizes for n in (1, 32)]
+    return [*found, Convolution(32, 56, 128, 128, 3, stride=2), Convolution(32, 56, 256, 512, 1, stride=2)]
 
 
 # --- Where the compiler is --------------------------------------------------------------------------------------------
@@ -126,6 +174,33 @@ def product_model(product: Product) -> Any:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
 
 
+def convolution_model(conv: Convolution) -> Any:
+    """The ONNX model of a convolution whose input and result have channels last, as the GPU keeps them."""
+    import numpy as np
+    from onnx import helper, numpy_helper
+
+    rng = np.random.default_rng(0)
+    shape = (conv.filters, conv.channels, conv.kernel, conv.kernel)
+    weights = rng.standard_normal(shape) / math.sqrt(math.prod(shape[1:]))
+    constants = [
+        numpy_helper.from_array(weights.astype(np.float32), "w"),
+        numpy_helper.from_array(rng.standard_normal(conv.filters).astype(np.float32), "bias"),
+    ]
+    both = {"strides": [conv.stride] * 2, "dilations": [conv.dilation] * 2, "pads": [conv.padding] * 4}
+    nodes = [
+        helper.make_node("Cast", ["x"], ["wide"], to=1),
+        helper.make_node("Transpose", ["wide"], ["first"], perm=[0, 3, 1, 2]),
+        helper.make_node("Conv", ["first", "w", "bias"], ["c"], **both),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Transpose", ["r"], ["last"], perm=[0, 2, 3, 1]),
+        helper.make_node("Cast", ["last"], ["y"], to=16),
+    ]
+    x = helper.make_tensor_value_info("x", 16, [conv.images, conv.size, conv.size, conv.channels])
+    y = helper.make_tensor_value_info("y", 16, [conv.images, conv.out, conv.out, conv.filters])
+    graph = helper.make_graph(nodes, "convolution", [x], [y], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
 def compile_all(folder: Path, parts: Sequence[str], models: dict[str, Path]) -> None:
     """Writes the libraries of all parts."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -133,6 +208,11 @@ def compile_all(folder: Path, parts: Sequence[str], models: dict[str, Path]) -> 
     for product in dict.fromkeys(chosen):
         _compile(product_model(product), folder / f"{product.name}.so", product.precision, "embed")
         print(product.name, flush=True)
+    windows = [c for part, group in (("check", odd_convolutions()), ("conv", convolutions())) if part in parts
+               for c in group]  # fmt: skip
+    for conv in windows:
+        _compile(convolution_model(conv), folder / f"{conv.name}.so", "bf16", "embed")
+        print(conv.name, flush=True)
     for name, path in models.items() if "models" in parts else ():
         for precision in ("fp32", "bf16"):
             _compile(path, folder / f"{name}.{precision}.so", precision, "external")
@@ -274,6 +354,66 @@ class ProductRun:
         return math.inf if math.isnan(error) else error
 
 
+class ConvolutionRun:
+    """A convolution on the GPU: sets of inputs, the library, and torch with channels last."""
+
+    def __init__(self, folder: Path, conv: Convolution, sets: int) -> None:
+        import torch
+
+        from mlc.runtime.loader import load
+
+        self.conv = conv
+        model = convolution_model(conv)
+        weights, bias = (torch.from_numpy(_array(t)).cuda() for t in model.graph.initializer)
+        self.weights = weights.bfloat16().to(memory_format=torch.channels_last)
+        self.bias = bias
+        torch.manual_seed(0)
+        shape = (conv.images, conv.size, conv.size, conv.channels)
+        self.inputs = [torch.randn(shape, device="cuda").bfloat16() for _ in range(sets)]
+        out = (conv.images, conv.out, conv.out, conv.filters)
+        self.results = [torch.empty(out, device="cuda", dtype=torch.bfloat16) for _ in range(sets)]
+        self.context = load(folder / f"{conv.name}.so").context()
+
+    def mlc(self, number: int) -> None:
+        """Runs the library."""
+        import torch
+
+        number %= len(self.inputs)
+        stream = torch.cuda.current_stream().cuda_stream
+        self.context.run([self.inputs[number]], out=[self.results[number]], stream=stream)
+
+    def torch(self, number: int) -> None:
+        """cuDNN's convolution with bias and ReLU in one."""
+        import torch
+
+        conv = self.conv
+        x = self.inputs[number % len(self.inputs)].permute(0, 3, 1, 2)
+        both = ([conv.stride] * 2, [conv.padding] * 2, [conv.dilation] * 2)
+        torch.ops.aten.cudnn_convolution_relu(x, self.weights, self.bias.bfloat16(), *both, 1)
+
+    def error(self) -> float:
+        """||y - y64|| / ||y64|| of the library; NaN counts as infinite."""
+        import torch
+
+        conv = self.conv
+        x = self.inputs[0].permute(0, 3, 1, 2).double()
+        y = torch.nn.functional.conv2d(
+            x, self.weights.double(), self.bias.double(), conv.stride, conv.padding, conv.dilation
+        )
+        expected = y.relu().permute(0, 2, 3, 1)
+        self.results[0].fill_(float("nan"))
+        self.mlc(0)
+        wait()
+        error = ((self.results[0].double() - expected).norm() / expected.norm()).item()
+        return math.inf if math.isnan(error) else error
+
+
+def _array(tensor: Any) -> Any:
+    from onnx import numpy_helper
+
+    return numpy_helper.to_array(tensor).copy()
+
+
 def run_checks(folder: Path) -> bool:
     """Checks every product; whether all are right."""
     right = True
@@ -282,7 +422,34 @@ def run_checks(folder: Path) -> bool:
         is_right = error < (1e-3 if product.dtype != "bfloat16" else 5e-3)
         right = right and is_right
         print(f"{'right' if is_right else 'WRONG'} {product.name:48s} {error:.1e}", flush=True)
+    for conv in odd_convolutions():
+        error = ConvolutionRun(folder, conv, 1).error()
+        right = right and error < 5e-3
+        print(f"{'right' if error < 5e-3 else 'WRONG'} {conv.name:48s} {error:.1e}", flush=True)
     return right
+
+
+def run_convolutions(folder: Path) -> list[dict[str, Any]]:
+    """Times every convolution."""
+    rows = []
+    for conv in convolutions():
+        run = None
+        gc.collect()
+        needed = 2 * conv.images * (conv.size**2 * conv.channels + conv.out**2 * conv.filters)
+        run = ConvolutionRun(folder, conv, max(1, min(8, CACHE // needed + 1)))
+        rows.append(timed(conv.name, run, conv.flops))
+    return rows
+
+
+def timed(name: str, run: Any, flops: int) -> dict[str, Any]:
+    """A row of the report: the check, and the times of the library and of torch."""
+    error, repeats = run.error(), max(4, min(60, int(4e-3 * 700e12 / flops)))
+    times = measure({"mlc": run.mlc, "torch": run.torch}, repeats)
+    ratio = times["torch"].median / times["mlc"].median
+    rate = flops / times["mlc"].median / 1e6
+    own, peer = (f"{engine} {times[engine].median:9.2f} us" for engine in ("mlc", "torch"))
+    print(f"{name:44s} {own} {rate:6.1f} TF  {peer}  x{ratio:5.3f}  err {error:.1e}", flush=True)
+    return {"name": name, "error": error, **{n: asdict(t) for n, t in times.items()}}
 
 
 def run_products(folder: Path) -> list[dict[str, Any]]:
@@ -294,13 +461,7 @@ def run_products(folder: Path) -> list[dict[str, Any]]:
         run = None
         gc.collect()
         run = ProductRun(folder, product, max(1, min(24, CACHE // needed + 1)))
-        error, repeats = run.error(), max(4, min(60, int(4e-3 * 700e12 / product.flops)))
-        times = measure({"mlc": run.mlc, "torch": run.torch}, repeats)
-        ratio = times["torch"].median / times["mlc"].median
-        rate = product.flops / times["mlc"].median / 1e6
-        own, peer = (f"{name} {times[name].median:9.2f} us" for name in ("mlc", "torch"))
-        print(f"{product.name:44s} {own} {rate:6.1f} TF  {peer}  x{ratio:5.3f}  err {error:.1e}", flush=True)
-        rows.append({"name": product.name, "error": error, **{n: asdict(t) for n, t in times.items()}})
+        rows.append(timed(product.name, run, product.flops))
     return rows
 
 
@@ -393,6 +554,8 @@ def main() -> None:
     report: dict[str, Any] = {}
     if "gemm" in parts:
         report["gemm"] = run_products(options.folder)
+    if "conv" in parts:
+        report["conv"] = run_convolutions(options.folder)
     if "models" in parts:
         report["models"] = run_models(options.folder)
     (options.folder / "report.json").write_text(json.dumps(report, indent=1))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 TYPES = {"f16": 6, "f32": 7, "bf16": 9, "tf32": 11}  # CUtensorMapDataType
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}  # bytes -> CUtensorMapSwizzle
-RANK, FACTORS = 5, 6
+RANK, FACTORS, WINDOW = 5, 6, 3
 Size = tuple[int, ...]
 """A factor, and the words of the launch that it is multiplied with."""
 
@@ -16,7 +16,8 @@ Size = tuple[int, ...]
 @dataclass(frozen=True)
 class TensorMap:
     """A map of the tensor whose address is word `tensor` of a launch; the contiguous dimension is the first, and has no
-    stride. Strides are in bytes, `swizzle` too."""
+    stride. Strides are in bytes, `swizzle` too. `pixels` is not 0 for maps of windows, which have `low`, `high` and
+    `step` for every dimension of the window."""
 
     tensor: int
     element: str
@@ -24,6 +25,10 @@ class TensorMap:
     strides: tuple[Size, ...]
     box: tuple[int, ...]
     swizzle: int
+    pixels: int = 0
+    low: tuple[int, ...] = ()
+    high: tuple[int, ...] = ()
+    step: tuple[int, ...] = ()
 
     def words(self) -> list[int]:
         """The struct `mlc_rt_gpu_map` (mlc/runtime/src/program.h)."""
@@ -31,7 +36,10 @@ class TensorMap:
         words = [self.tensor, TYPES[self.element], len(self.extents), SWIZZLES[self.swizzle]]
         for factor, *factors in sizes:
             words += [factor, *factors, *[-1] * (FACTORS - len(factors))]
-        return [*words, *self.box, *[1] * (RANK - len(self.box))]
+        words += [*self.box, *[1] * (RANK - len(self.box)), self.pixels]
+        for corner in (self.low, self.high, self.step):
+            words += [*corner, *[0] * (WINDOW - len(corner))]
+        return words
 
 
 def _filled(sizes: Sequence[Size], count: int) -> list[Size]:
@@ -55,4 +63,8 @@ def _read(entry: Any) -> TensorMap:
 
     element, box = ir.StringAttr(entry["element"]).value, tuple(ir.DenseI64ArrayAttr(entry["box"]))
     tensor, swizzle = (ir.IntegerAttr(entry[name]).value for name in ("tensor", "swizzle"))
-    return TensorMap(tensor, element, sizes("extents"), sizes("strides"), box, swizzle)
+    plain = TensorMap(tensor, element, sizes("extents"), sizes("strides"), box, swizzle)
+    if "pixels" not in entry:
+        return plain
+    low, high, step = (tuple(ir.DenseI64ArrayAttr(entry[name])) for name in ("low", "high", "step"))
+    return replace(plain, pixels=ir.IntegerAttr(entry["pixels"]).value, low=low, high=high, step=step)

@@ -297,6 +297,34 @@ Result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address,
   return OK;
 }
 
+Result cuTensorMapEncodeIm2col(void *map, int type, uint32_t rank,
+                               void *address, const uint64_t *extents,
+                               const uint64_t *strides, const int *low,
+                               const int *high, uint32_t channels,
+                               uint32_t pixels, const uint32_t *steps,
+                               int interleave, int swizzle, int promotion,
+                               int outside) {
+  ENTER("cuTensorMapEncodeIm2col");
+  int wrong = (uintptr_t)map % 64 || (uintptr_t)address % 16 || rank < 3 ||
+              rank > 5 || interleave || outside || promotion < 0 ||
+              channels > 256 || pixels < 1 || pixels > 1024 ||
+              (type == 9 && swizzle == 3 && channels > 64);
+  for (uint32_t i = 0; i + 2 < rank; ++i)
+    wrong |= low[i] < -128 || high[i] > 127 || steps[i + 1] < 1 ||
+             steps[i + 1] > 8 ||
+             (int64_t)extents[i + 1] - 1 + high[i] < low[i];
+  for (uint32_t i = 1; i < rank; ++i)
+    wrong |= !strides[i - 1] || strides[i - 1] % 16;
+  if (wrong)
+    return INVALID_VALUE;
+  holder("cuTensorMapEncodeIm2col", address,
+         extents[rank - 1] * strides[rank - 2]);
+  maps[numMaps++ % 16] = map;
+  say("windows of%s %lld channels, %lld x %lld pixels", "", extents[0],
+      extents[1], rank > 3 ? (long long)extents[2] : 1);
+  return OK;
+}
+
 Result cuMemAlloc_v2(Address *memory, size_t bytes) {
   ENTER("cuMemAlloc_v2");
   inContext("cuMemAlloc_v2");

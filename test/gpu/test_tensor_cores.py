@@ -45,6 +45,20 @@ def _product(rows: int | str, columns: int, depth: int, dtype: str = "bfloat16",
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
 
 
+def _convolution(size: int, channels: int, filters: int, kernel: int, stride: int) -> onnx.ModelProto:
+    """Of f32, with padding, a bias and a ReLU."""
+    rng = np.random.default_rng(0)
+    arrays = {"w": rng.standard_normal((filters, channels, kernel, kernel)), "b": rng.standard_normal(filters)}
+    attributes = {"strides": [stride] * 2, "pads": [kernel // 2] * 4}
+    nodes = [helper.make_node("Conv", ["x", "w", "b"], ["c"], **attributes), helper.make_node("Relu", ["c"], ["y"])]
+    out = (size - 1) // stride + 1
+    values = [("x", [2, channels, size, size]), ("y", [2, filters, out, out])]
+    x, y = (helper.make_tensor_value_info(n, 1, s) for n, s in values)
+    constants = [numpy_helper.from_array(a.astype("f4"), n) for n, a in arrays.items()]
+    graph = helper.make_graph(nodes, "convolution", [x], [y], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
 def _perceptron() -> onnx.ModelProto:
     """Two layers of f32 with a dynamic batch."""
     rng = np.random.default_rng(0)
@@ -82,6 +96,26 @@ def test_ptxas_takes_every_form(shape: tuple[int | str, int, int], turned: str, 
     assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
     # At entry, where the groups share the registers alike; `setmaxnreg` gives them out later.
     assert 0 < resources["registers"] <= 65536 // kernel["threads"]
+
+
+@pytest.mark.parametrize(
+    "form", [(56, 64, 64, 3, 1), (14, 256, 256, 3, 1), (17, 24, 40, 5, 2), (28, 512, 256, 1, 2)], ids=str
+)
+def test_ptxas_takes_convolutions(form: tuple[int, int, int, int, int], tmp_path: Path) -> None:
+    folder = _compile(_convolution(*form), tmp_path / "convolution", emit="cubin", precision="bf16")
+    kernels = [k for k in json.loads((folder / "launch.json").read_text()) if k["maps"]]
+    assert len(kernels) == 1 and kernels[0]["maps"][0]["pixels"] and kernels[0]["warnings"] == []
+    resources = kernels[0]["resources"]
+    assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
+
+
+def test_windows_of_a_convolution(driver: Path, tmp_path: Path) -> None:
+    """The tensor is not padded: the windows reach over its edges."""
+    model = _compile(_convolution(17, 24, 40, 5, 2), tmp_path / "model.so", precision="bf16")
+    outcome = _run(driver, [sys.executable, "-c", RUN, model])
+    assert outcome.code == 0, outcome.said
+    assert not [line for line in outcome.log if line.startswith("BREACH")]
+    assert "windows of 24 channels, 17 x 17 pixels" in outcome.log
 
 
 def test_launches_with_tensor_maps(driver: Path, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -172,8 +172,10 @@ def compared_positions(region: ir.Region) -> Iterator[tuple[int, int]]:
             yield shift[0], -shift[1]
 
 
-def can_flatten(roots: Sequence[ir.Value], first: int, last: int) -> bool:
-    """May domain dimensions `first..last` be walked as one linear dimension?
+def can_flatten(
+    roots: Sequence[ir.Value], first: int, last: int, leaves: Collection[ir.Operation] = ()
+) -> bool:
+    """May domain dimensions `first..last` be walked as one linear dimension? The operands of `leaves` do not count.
 
     True when every operand that is reached has either all of them, adjacent and in order, or none, so that the linear
     coordinate in place of the last and zeros in place of the others addresses the same element.
@@ -186,7 +188,7 @@ def can_flatten(roots: Sequence[ir.Value], first: int, last: int) -> bool:
     while stack:
         value, shift = stack.pop()
         op = defining_op(value)
-        if op is None or value in seen:
+        if op is None or value in seen or op in leaves:
             continue
         seen.add(value)
         if op.name in ("tensor.empty", "linalg.fill", "arith.constant", "mlc.constant"):

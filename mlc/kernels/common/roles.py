@@ -18,11 +18,26 @@ from mlc.kernels.common.generics import operand_map
 
 
 @dataclass(frozen=True)
+class Window:
+    """Dimension `position` of an input is read at `out * stride + tap * dilation`, for iteration dimensions `out` and
+    `tap`; a window of one element has no tap."""
+
+    position: int
+    out: int
+    tap: int | None
+    stride: int
+    dilation: int
+
+
+@dataclass(frozen=True)
 class Roles:
     """Iteration dimensions by role, and `left`, the number of the left operand (0 or 1).
 
     `rows` and `columns` are neighbours in the result, `reduced` in both operands: each group can be walked as one
     dimension. `order` is the iteration dimension of every dimension of the result.
+
+    In a convolution the left operand has `windows`: its rows are pixels, and the sum is over `taps`, the dimensions of
+    the window, besides `reduced`, the channels.
     """
 
     left: int
@@ -31,6 +46,8 @@ class Roles:
     reduced: tuple[int, ...]
     outer: tuple[int, ...]
     order: tuple[int, ...]
+    taps: tuple[int, ...] = ()
+    windows: tuple[Window, ...] = ()
 
     @property
     def right(self) -> int:
@@ -97,3 +114,60 @@ def _has(root: ir.Operation, operand: int, dim: int) -> bool:
 
 def _only(root: ir.Operation, dim: int, operand: int) -> bool:
     return _has(root, operand, dim) and not _has(root, 1 - operand, dim)
+
+
+def convolution_roles(root: ir.Operation, results: Sequence[ir.Value]) -> Roles | None:
+    """The roles of the dimensions of `root` where it is a convolution with channels last, in a kernel that returns
+    `results`; None for anything else."""
+    out = list(operand_map(root, len(root.operands) - 1).results)
+    if len(root.operands) != 3 or len(out) < 3 or not all(isinstance(e, ir.AffineDimExpr) for e in out):
+        return None
+    order = tuple(ir.AffineDimExpr(e).position for e in out)
+    exprs = list(operand_map(root, 0).results)
+    windows = [_window(e, i) for i, e in enumerate(exprs)]
+    found = tuple(w for w in windows if w is not None)
+    plain = [e.position if isinstance(e, ir.AffineDimExpr) else None for e in exprs]
+    if not found or len(exprs) != len(order) or windows[0] is not None or windows[-1] is not None:
+        return None
+    if None in (plain[0], plain[-1]) or any(w is None for w in windows[1:-1]) or not _is_plain(root, 1):
+        return None
+    taps, channels = tuple(w.tap for w in found if w.tap is not None), plain[-1]
+    if (plain[0], *(w.out for w in found)) != order[:-1]:
+        return None
+    filters = [e.position for e in operand_map(root, 1).results if isinstance(e, ir.AffineDimExpr)]
+    if filters != [*taps, channels, order[-1]] or not can_flatten(results, 0, len(order) - 2, [root]):
+        return None
+    assert channels is not None
+    return Roles(0, order[:-1], order[-1:], (channels,), (), order, taps, found)
+
+
+def _window(expr: ir.AffineExpr, position: int) -> Window | None:
+    """An expression as a window; None for others."""
+    expr = expr.maybe_downcast() if type(expr) is ir.AffineExpr else expr
+    if isinstance(expr, ir.AffineMulExpr):
+        single = _scaled(expr)
+        return None if single is None else Window(position, single[0], None, single[1], 0)
+    if not isinstance(expr, ir.AffineAddExpr):
+        return None
+    sides = [_scaled(expr.lhs), _scaled(expr.rhs)]
+    if sides[0] is None or sides[1] is None:
+        return None
+    (out, stride), (tap, dilation) = sides[0], sides[1]
+    return Window(position, out, tap, stride, dilation)
+
+
+def _scaled(expr: ir.AffineExpr) -> tuple[int, int] | None:
+    """(dimension, factor) of a dimension or its product with a positive constant."""
+    expr = expr.maybe_downcast() if type(expr) is ir.AffineExpr else expr
+    if isinstance(expr, ir.AffineDimExpr):
+        return expr.position, 1
+    if isinstance(expr, ir.AffineMulExpr):
+        left, right = expr.lhs.maybe_downcast(), expr.rhs.maybe_downcast()
+        if isinstance(left, ir.AffineDimExpr) and isinstance(right, ir.AffineConstantExpr) and right.value > 0:
+            return left.position, right.value
+    return None
+
+
+def roles_of(root: ir.Operation, results: Sequence[ir.Value]) -> Roles | None:
+    """The roles of the dimensions of `root` as products of matrices, or as a convolution; None where it is neither."""
+    return contraction_roles(root, results) or convolution_roles(root, results)

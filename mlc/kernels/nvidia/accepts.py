@@ -7,6 +7,8 @@ from mlir import ir
 from mlc.kernels.common.analysis import mentions
 from mlc.kernels.common.fusion import Accepts, Dims, Role, accepts_pointwise, accepts_rows, refuses_all
 from mlc.kernels.common.generics import operand_map
+from mlc.kernels.common.padding import padding_of
+from mlc.kernels.common.roles import convolution_roles
 
 
 def _contraction(role: Role, op: ir.Operation, dims: Dims) -> str | None:
@@ -14,8 +16,27 @@ def _contraction(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     if dims.through is not None:
         return _moved_result(dims) if role == "consumer" else _moved_operand(dims)
     if role == "producer":
-        return "it would be computed again for every tile of the contraction"
+        return _padding(op, dims)
     return accepts_pointwise(role, op, dims)
+
+
+def _padding(op: ir.Operation, dims: Dims) -> str | None:
+    """Tensor cores read the windows of a tensor that is not padded."""
+    padding = padding_of(op)
+    if padding is None:
+        return "it would be computed again for every tile of the contraction"
+    number = padding.value.value
+    if number != 0:
+        return f"the padding is {number}, not 0"
+    if dims.reader != dims.root or dims.operand != 0:
+        return "it is not the input of a convolution"
+    roles, source = convolution_roles(dims.root, dims.root.results), padding.source.type
+    channels = source.shape[-1]
+    if roles is None or source.element_type.width != 16 or source.rank > 4 or channels < 0 or channels * 2 % 16:
+        return "tensor cores do not take the convolution"
+    if any(source.is_dynamic_dim(i) for i in range(1, source.rank)):
+        return "its pixels are known at run time only"
+    return None if padding.low[0] == padding.low[-1] == 0 else "images or channels are padded"
 
 
 def _moved_operand(dims: Dims) -> str | None:

@@ -43,12 +43,24 @@ class Axis:
 
 
 @dataclass(frozen=True)
+class MapWindow:
+    """Where windows begin in one dimension: from `low` to the last element plus `high`, `step` apart."""
+
+    low: int
+    high: int
+    step: int
+
+
+@dataclass(frozen=True)
 class TensorMap:
     """A map of the tensor that is the kernel's argument number `tensor`.
 
     `axes` are its dimensions, the contiguous one first; `box` are the extents of one copy; `swizzle` is the width in
     bytes of the pattern in which 16-byte pieces are permuted in shared memory; `element` is bf16, f16, f32 or tf32
     (f32 that is rounded on the way).
+
+    With `windows` a copy brings `pixels` windows' elements of a tensor with channels first in `axes` and images last:
+    those of one tap, at which a window begins `low` in front of the first pixel and ends `high` behind the last.
     """
 
     tensor: int
@@ -57,13 +69,21 @@ class TensorMap:
     axes: tuple[Axis, ...]
     box: tuple[int, ...]
     swizzle: int
+    pixels: int = 0
+    windows: tuple[MapWindow, ...] = ()
 
     def attribute(self) -> ir.Attribute:
         """The map as an entry of `mlc.tensor_maps`."""
         i64 = ir.IntegerType.get_signless(64)
         strides = [Product(self.bytes_each).times(axis.stride) for axis in self.axes[1:]]
+        windows = {}
+        if self.windows:
+            windows["pixels"] = ir.IntegerAttr.get(i64, self.pixels)
+            for name in ("low", "high", "step"):
+                windows[name] = ir.DenseI64ArrayAttr.get([getattr(w, name) for w in self.windows])
         return ir.DictAttr.get(
             {
+                **windows,
                 "tensor": ir.IntegerAttr.get(i64, self.tensor),
                 "element": ir.StringAttr.get(self.element),
                 "extents": ir.ArrayAttr.get([axis.extent.attribute() for axis in self.axes]),

@@ -14,10 +14,10 @@ from mlir import ir
 
 from mlc.kernels.common.analysis import is_contraction
 from mlc.kernels.common.frame import KernelSource, defining_op
-from mlc.kernels.common.generics import is_number
-from mlc.kernels.common.roles import Roles, contraction_roles
+from mlc.kernels.common.generics import is_number, operand_map
+from mlc.kernels.common.roles import Roles, roles_of
 from mlc.kernels.nvidia.hopper.contraction import GROUP, HopperSchedule
-from mlc.kernels.nvidia.hopper.operands import Operand, operand_of
+from mlc.kernels.nvidia.hopper.operands import operands_of
 from mlc.targets.nvidia import NvidiaTarget
 
 Schedule = dict[str, int | str]
@@ -37,12 +37,13 @@ RASTER = 8
 
 @dataclass(frozen=True)
 class _Shape:
-    """A contraction in numbers: products of `rows` x `columns`, each a sum of `depth` terms, `outer` times."""
+    """A contraction in numbers: `outer` products of `rows` x `columns`, each a sum of `depth` terms for all `taps`."""
 
     rows: int
     columns: int
     depth: int
     outer: int
+    taps: int = 1
 
 
 def choose_hopper(source: KernelSource, root: ir.Operation, target: NvidiaTarget, precision: str) -> Schedule | None:
@@ -50,20 +51,20 @@ def choose_hopper(source: KernelSource, root: ir.Operation, target: NvidiaTarget
     element = _element(root, precision)
     if not target.has_wgmma or element is None or not _starts_at_zero(root):
         return None
-    roles = contraction_roles(root, source.results)
+    roles = roles_of(root, source.results)
     if roles is None or sum(is_contraction(op) for op in _operations(source)) != 1:
         return None
     size = 4 if element == "tf32" else 2
-    operands = [operand_of(source, root, number, roles) for number in (roles.left, roles.right)]
-    if any(o is None or o.problem(size) is not None for o in operands):
+    operands = operands_of(source, root, roles)
+    if operands is None or any(o.problem(size) is not None for o in operands):
         return None
-    known = [o for o in operands if o is not None]
-    if element == "tf32" and any(o.across for o in known):
+    if element == "tf32" and any(o.across for o in operands):
         return None  # the tensor cores take f32 along the sum only
     shape = _shape(source, root, roles)
-    if shape.depth < SMALLEST_SUM:
+    if shape.depth < SMALLEST_SUM and not roles.taps:
         return None
-    best = min(_candidates(element, known, _lanes(source, roles), target), key=lambda s: _clocks(s, shape, target))
+    tiles = _candidates(element, operands[1].across, _lanes(source, roles), target)
+    best = min(tiles, key=lambda s: _clocks(s, shape, target))
     names = HopperSchedule.__dataclass_fields__
     return {"template": "hopper_contraction", "group": best.threads, **{n: getattr(best, n) for n in names}}
 
@@ -94,14 +95,21 @@ def _shape(source: KernelSource, root: ir.Operation, roles: Roles) -> _Shape:
     rows, columns, outer = (
         prod(extents[p] for p in roles.positions(dims)) for dims in (roles.rows, roles.columns, roles.outer)
     )
-    return _Shape(rows, columns, prod(ASSUMED if e is None else e for e in reduction_shape(root)), outer)
+    summed = [ASSUMED if e is None else e for e in reduction_shape(root)]
+    taps = len(roles.taps)
+    return _Shape(rows, columns, prod(summed[taps:]), outer, prod(summed[:taps]))
 
 
 def reduction_shape(root: ir.Operation) -> list[int | None]:
     """Extents of the dimensions that are summed over; None for those known at run time only."""
-    from mlc.passes.schedule.gpu_cost import _reduction_shape
-
-    return _reduction_shape(root)
+    extents: dict[int, int] = {}
+    for operand in range(len(root.operands)):
+        type_ = root.operands[operand].type
+        for position, expr in enumerate(operand_map(root, operand).results):
+            if isinstance(expr, ir.AffineDimExpr) and not type_.is_dynamic_dim(position):
+                extents[expr.position] = type_.get_dim_size(position)
+    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
+    return [extents.get(d) for d, is_reduced in enumerate(kinds) if is_reduced]
 
 
 def _lanes(source: KernelSource, roles: Roles) -> int:
@@ -112,9 +120,8 @@ def _lanes(source: KernelSource, roles: Roles) -> int:
     return next(lanes for lanes in (4, 2, 1) if lanes == 1 or (inner is not None and inner % lanes == 0))
 
 
-def _candidates(element: str, operands: list[Operand], lanes: int, target: NvidiaTarget) -> Iterator[HopperSchedule]:
+def _candidates(element: str, right_across: bool, lanes: int, target: NvidiaTarget) -> Iterator[HopperSchedule]:
     """All tiles that fit, with as many stages as fit with them."""
-    right_across = operands[1].across
     for rows, consumers in ((64, 1), (128, 2), (192, 3), (256, 2)):
         for columns in (32, 64, 96, 128, 160, 192, 224, 256):
             accumulators = rows // 64 // consumers * columns // 2
@@ -138,7 +145,7 @@ def _clocks(s: HopperSchedule, shape: _Shape, target: NvidiaTarget) -> float:
     """Clocks that the contraction takes."""
     tiles = -(-shape.rows // s.tile_rows) * -(-shape.columns // s.tile_columns) * shape.outer
     depth = 128 // s.bytes_each
-    steps = -(-shape.depth // depth)
+    steps = shape.taps * -(-shape.depth // depth)
     products = s.tile_rows * s.tile_columns * depth * (s.bytes_each // 2) / PRODUCTS
     copied = s.stage_bytes / COPIED
     each_sm = -(-tiles // target.sms)

@@ -39,6 +39,11 @@ struct Driver {
                    const uint64_t *extents, const uint64_t *strides,
                    const uint32_t *box, const uint32_t *steps, int interleave,
                    int swizzle, int l2Promotion, int outside);
+  int (*encodeWindows)(void *map, int type, uint32_t rank, void *address,
+                       const uint64_t *extents, const uint64_t *strides,
+                       const int *low, const int *high, uint32_t channels,
+                       uint32_t pixels, const uint32_t *steps, int interleave,
+                       int swizzle, int l2Promotion, int outside);
   int (*allocate)(Address *memory, size_t bytes);
   int (*free)(Address memory);
   int (*allocateHost)(void **memory, size_t bytes, unsigned flags);

@@ -32,6 +32,7 @@ static const Symbol kSymbols[] = {
     {"cuModuleGetFunction", offsetof(Driver, getFunction)},
     {"cuFuncSetAttribute", offsetof(Driver, setAttribute)},
     {"cuTensorMapEncodeTiled", offsetof(Driver, encodeMap)},
+    {"cuTensorMapEncodeIm2col", offsetof(Driver, encodeWindows)},
     {"cuMemAlloc_v2", offsetof(Driver, allocate)},
     {"cuMemFree_v2", offsetof(Driver, free)},
     {"cuMemHostAlloc", offsetof(Driver, allocateHost)},

@@ -28,6 +28,19 @@ int encodeMap(const Driver &driver, const mlc_rt_gpu_map &map,
   constexpr int kPlain = 0;      // CU_TENSOR_MAP_INTERLEAVE_NONE
   constexpr int kWholeLines = 2; // CU_TENSOR_MAP_L2_PROMOTION_L2_128B
   constexpr int kZeros = 0;      // CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE
+  if (map.pixels) {
+    int low[kRank - 2], high[kRank - 2];
+    for (int64_t i = 0; i + 2 < map.rank; ++i) {
+      low[i] = static_cast<int>(map.low[i]);
+      high[i] = static_cast<int>(map.high[i]);
+      steps[i + 1] = static_cast<uint32_t>(map.step[i]);
+    }
+    return driver.encodeWindows(
+        target, static_cast<int>(map.type), static_cast<uint32_t>(map.rank),
+        reinterpret_cast<void *>(words[map.tensor]), extents, strides, low,
+        high, box[0], static_cast<uint32_t>(map.pixels), steps, kPlain,
+        static_cast<int>(map.swizzle), kWholeLines, kZeros);
+  }
   return driver.encodeMap(target, static_cast<int>(map.type),
                           static_cast<uint32_t>(map.rank),
                           reinterpret_cast<void *>(words[map.tensor]), extents,

@@ -62,6 +62,9 @@ typedef struct mlc_rt_gpu_map {
   mlc_rt_gpu_size extents[5];
   mlc_rt_gpu_size strides[4]; // in bytes, of all but the first
   int64_t box[5];
+  // Windows of a tensor with channels first and images last (0: none): how many
+  // a copy takes, where the first begins and the last, and how far apart.
+  int64_t pixels, low[3], high[3], step[3];
 } mlc_rt_gpu_map;
 
 typedef struct mlc_rt_gpu_kernel {

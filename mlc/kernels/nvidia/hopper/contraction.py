@@ -6,6 +6,9 @@ it back. Blocks are persistent: there are as many as the chip holds at a time, a
 copies run ahead over the end of a tile. Blocks that run together work on `raster` rows of tiles, whose operands the L2
 cache keeps. The method is that of CUTLASS's warp-specialised persistent kernels (NVIDIA, "CUTLASS 3.0: GEMM API").
 
+The input of a convolution is copied as windows ("im2col"): a row is a pixel of the result, and the sum goes over the
+taps of the window and the channels; padding is not stored.
+
 Takes contractions of bf16, f16, or f32 rounded to tf32, that accumulate in f32 and whose operands are arguments with
 rows that are multiples of 16 bytes apart; any number of rows and columns, and any sum: what lies outside of a tensor is
 copied as zeros, and not stored. The epilogue runs on the accumulators.
@@ -28,12 +31,12 @@ from mlc.kernels.common.frame import Frame, KernelSource, if_then
 from mlc.kernels.common.index import Scalar
 from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.reduce import reduction_extents
-from mlc.kernels.common.roles import Roles, contraction_roles
+from mlc.kernels.common.roles import Roles, roles_of
 from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.hopper import wgmma
 from mlc.kernels.nvidia.hopper.barriers import Position, Ring, expect_bytes
 from mlc.kernels.nvidia.hopper.epilogue import WARP_ROWS, Domain, Epilogue, staging_bytes
-from mlc.kernels.nvidia.hopper.operands import Copies, Operand, operand_of
+from mlc.kernels.nvidia.hopper.operands import Copy, Operand, Pixels, Point, operands_of
 from mlc.kernels.nvidia.hopper.wgmma import ROWS, Tile
 from mlc.kernels.nvidia.hopper.words import Words, assembly, declare_shared_memory
 from mlc.kernels.nvidia.tensor_maps import attach
@@ -82,9 +85,9 @@ def expand(source: KernelSource, schedule: HopperSchedule) -> list[Frame]:
     Raises ValueError for a kernel whose contraction the template does not take.
     """
     root = _root(source)
-    roles = contraction_roles(root, source.results)
+    roles = roles_of(root, source.results)
     if roles is None:
-        raise ValueError(f"kernel {source.func.name.value}: no product of matrices")
+        raise ValueError(f"kernel {source.func.name.value}: neither a product of matrices nor a convolution")
     frame = Frame(source, alignment=ALIGNMENT, pointers=2)
     declare_shared_memory(frame)
     with frame.body():
@@ -139,15 +142,13 @@ class _Block:
             for operand, rows in zip(self.operands, (schedule.tile_rows, schedule.tile_columns), strict=True)
         ]
         self._note_maps()
-        self.copies = [
-            Copies(self.words, operand, tile, pointer)
-            for operand, tile, pointer in zip(self.operands, self.tiles, frame.pointers, strict=True)
-        ]
         self.ring = Ring(self.words, schedule.shared_bytes - Ring.size(schedule.stages), schedule.stages,
                          schedule.consumers)  # fmt: skip
         self.counts = [self.words.narrow(n) for n in _tiles(frame, self.shape, roles, schedule)]
-        depth = frame.math.product(list(reduction_extents(frame, root).values()))
-        self.steps = self.words.narrow(frame.math.ceildiv(depth, self.tiles[0].depth))
+        extents = reduction_extents(frame, root)
+        depth, taps = (frame.math.product([extents[d] for d in dims]) for dims in (roles.reduced, roles.taps))
+        self.steps_each = self.words.narrow(frame.math.ceildiv(depth, self.tiles[0].depth))  # of a tap
+        self.steps = self.words.math.mul(self.steps_each, self.words.narrow(taps))
 
     def _note_maps(self) -> None:
         maps = []
@@ -212,9 +213,6 @@ class _Block:
         coordinates = math.delinearize(product, [words.narrow(self.shape[p]) for p in outer])
         return _Place(math.mul(row, s.tile_rows), math.mul(column, s.tile_columns), tuple(coordinates))
 
-    def _outer(self, place: _Place) -> dict[int, Scalar]:
-        return dict(zip(self.roles.outer, place.outer, strict=True))
-
     # -- copies --------------------------------------------------------------------------------------------------------
 
     def _copy(self, thread: ir.Value) -> None:
@@ -229,13 +227,20 @@ class _Block:
         at, math = Position(*carried), self.words.math
         self.ring.wait_empty(at)
         barrier = self.ring.full(at.stage)
-        expect_bytes(self.words, barrier, sum(c.bytes for c in self.copies))
-        step = math.mul(number, self.tiles[0].depth)
-        offset = math.mul(at.stage, self.s.stage_bytes)
-        outer = self._outer(place)
-        self.copies[0].load(offset, barrier, place.row, step, outer)
-        self.copies[1].load(math.add(offset, self.tiles[0].size), barrier, place.column, step, outer)
+        expect_bytes(self.words, barrier, sum(o.bytes(t) for o, t in zip(self.operands, self.tiles, strict=True)))
+        tap, inside = (0, number) if not self.roles.taps else self._tap(number)
+        step, offset = math.mul(inside, self.tiles[0].depth), math.mul(at.stage, self.s.stage_bytes)
+        outer = dict(zip(self.roles.outer, place.outer, strict=True))
+        for which, row in enumerate((place.row, place.column)):
+            place_of = math.add(offset, self.tiles[0].size if which else 0)
+            copy = Copy(self.tiles[which], self.frame.pointers[which], place_of, barrier)
+            self.operands[which].load(self.words, copy, Point(row, step, tap, outer))
         return self.ring.advance(at)
+
+    def _tap(self, number: ir.Value) -> tuple[Scalar, Scalar]:
+        """The tap of step `number` of the sum, and the step within it."""
+        math = self.words.math
+        return math.div(number, self.steps_each), math.rem(number, self.steps_each)
 
     # -- products ------------------------------------------------------------------------------------------------------
 
@@ -293,9 +298,9 @@ class _Block:
             epilogue.store(part, words.value(number), words.value(lane), (row, place.column), place.outer)
 
 
-def _operands(source: KernelSource, root: ir.Operation, roles: Roles) -> list[Operand]:
+def _operands(source: KernelSource, root: ir.Operation, roles: Roles) -> tuple[Operand | Pixels, Operand]:
     """The left and the right operand."""
-    found = [operand_of(source, root, n, roles) for n in (roles.left, roles.right)]
-    if None in found:
+    found = operands_of(source, root, roles)
+    if found is None:
         raise ValueError(f"kernel {source.func.name.value}: an operand of the contraction is no argument")
-    return [operand for operand in found if operand is not None]
+    return found

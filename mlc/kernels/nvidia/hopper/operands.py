@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import llvm, nvvm
+from mlir.dialects import arith, llvm, nvvm
 
-from mlc.kernels.common.frame import KernelSource
+from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Scalar
+from mlc.kernels.common.padding import padding_of
 from mlc.kernels.common.roles import Roles
 from mlc.kernels.nvidia.hopper.wgmma import ROW, Tile
 from mlc.kernels.nvidia.hopper.words import Words
-from mlc.kernels.nvidia.tensor_maps import LARGEST_RANK, Axis, Product, TensorMap, extents_of
+from mlc.kernels.nvidia.tensor_maps import LARGEST_RANK, Axis, MapWindow, Product, TensorMap, extents_of
 
-ALONG, ROWS_ROLE = "sum", "rows"
+SUM, TAPS, ROWS = "sum", "taps", "rows"
+_NEAREST, _FARTHEST = -128, 127  # what a map of two-dimensional windows can say of their ends
+_LARGEST_STEP = 8
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where a tile begins: its row, its step of the sum (`taps` are linear), and the outer coordinates by dimension."""
+
+    row: Scalar
+    step: Scalar
+    tap: Scalar
+    outer: Mapping[int, Scalar]
 
 
 @dataclass(frozen=True)
 class _Dim:
-    """A dimension of an operand in memory: `role` is the sum, its matrix's rows, or an outer iteration dimension."""
+    """A dimension of an operand in memory: `role` is the sum, its taps, its matrix's rows, or an outer iteration
+    dimension."""
 
     role: str | int
     axis: Axis
@@ -32,16 +46,16 @@ class Operand:
     """An operand of a contraction as the copy engine sees it: dimensions of more than one element, contiguous first."""
 
     value: ir.Value
-    dims: tuple[_Dim, ...] = field(default=())
+    dims: tuple[_Dim, ...]
 
     @property
     def across(self) -> bool:
         """Is it contiguous along the rows of its matrix?"""
-        return self.dims[0].role == ROWS_ROLE
+        return self.dims[0].role == ROWS
 
     def problem(self, size: int) -> str | None:
         """Why the copy engine cannot read it, with elements of `size` bytes; None when it can."""
-        if self.dims[0].role not in (ALONG, ROWS_ROLE):
+        if self.dims[0].role not in (SUM, ROWS):
             return "its contiguous dimension is neither summed over nor one of the result's matrix"
         if len(self.dims) > LARGEST_RANK:
             return f"it has more than {LARGEST_RANK} dimensions"
@@ -52,17 +66,123 @@ class Operand:
             return "its rows are not a multiple of 16 bytes apart"
         return None
 
+    def _width(self, tile: Tile) -> int:
+        """Rows of one copy."""
+        return tile.row_bytes // tile.bytes_each if self.across else tile.rows
+
+    def bytes(self, tile: Tile) -> int:
+        """What the copies of a tile bring: all of it, unless the operand has a single row."""
+        return tile.size if any(d.role == ROWS for d in self.dims) else ROW
+
     def map(self, number: int, tile: Tile, element: str) -> TensorMap:
-        """The tensor map for copies of `tile`; of a tile across, of 64 of its rows."""
-        width = min(tile.rows, tile.row_bytes // tile.bytes_each) if self.across else tile.rows
-        boxes = {ALONG: tile.depth, ROWS_ROLE: width}
+        """The tensor map for copies of `tile`."""
+        boxes = {SUM: tile.depth, ROWS: self._width(tile)}
         box = tuple(boxes.get(d.role, 1) if isinstance(d.role, str) else 1 for d in self.dims)
-        axes = tuple(d.axis for d in self.dims)
-        return TensorMap(number, element, tile.bytes_each, axes, box, tile.row_bytes)
+        return TensorMap(number, element, tile.bytes_each, tuple(d.axis for d in self.dims), box, tile.row_bytes)
+
+    def load(self, words: Words, copy: Copy, at: Point) -> None:
+        """The tile at `at`. What lies outside of the tensor is zero."""
+        for block in range(copy.tile.rows // self._width(copy.tile)):
+            first = words.math.add(at.row, block * self._width(copy.tile))
+            places: dict[str, Scalar] = {SUM: at.step, TAPS: at.tap, ROWS: first}
+            where = [places[d.role] if isinstance(d.role, str) else at.outer[d.role] for d in self.dims]
+            target = words.math.add(copy.offset, block * copy.tile.block if self.across else 0)
+            _copy(words, copy, target, where, [])
 
 
-def operand_of(source: KernelSource, root: ir.Operation, number: int, roles: Roles) -> Operand | None:
-    """Operand `number` of the contraction; None for one that the kernel computes."""
+@dataclass(frozen=True)
+class Pixels:
+    """The input of a convolution as the copy engine sees it: windows of pixels, with padding that is nowhere stored.
+
+    `extents` are those of the tensor, images first and channels last; `out` those of the result's pixels; `low` is the
+    padding in front of each dimension of the window.
+    """
+
+    value: ir.Value
+    extents: tuple[Product, ...]
+    out: tuple[int, ...]
+    low: tuple[int, ...]
+    roles: Roles
+    taps: tuple[int, ...]
+    across: bool = False
+
+    @property
+    def windows(self) -> tuple[MapWindow, ...]:
+        """Innermost dimension first."""
+        found = []
+        for window, out, low, extent in zip(self.roles.windows, self.out, self.low, self.extents[1:-1], strict=True):
+            last = (out - 1) * window.stride - low
+            found.append(MapWindow(-low, last - (extent.factor - 1), window.stride))
+        return tuple(reversed(found))
+
+    def problem(self, size: int) -> str | None:
+        """Why the copy engine cannot read it, with elements of `size` bytes; None when it can."""
+        if any(e.words for e in self.extents[1:]):
+            return "its pixels or channels are known at run time only"
+        if not 3 <= len(self.extents) <= 4:
+            return "its windows have more than two dimensions"
+        if self.extents[-1].factor * size % 16:
+            return "its pixels are not a multiple of 16 bytes apart"
+        if any(w.low < _NEAREST or not _NEAREST <= w.high <= _FARTHEST for w in self.windows):
+            return "its windows reach too far beyond the edge"
+        return "its windows are too far apart" if any(w.step > _LARGEST_STEP for w in self.windows) else None
+
+    def bytes(self, tile: Tile) -> int:
+        """What the copy of a tile brings."""
+        return tile.size
+
+    def map(self, number: int, tile: Tile, element: str) -> TensorMap:
+        """The tensor map for copies of `tile`."""
+        axes, stride = [], Product(1)
+        for extent in reversed(self.extents):
+            axes.append(Axis(extent, stride))
+            stride = stride.times(extent)
+        box = (tile.depth, *[1] * (len(axes) - 1))
+        return TensorMap(number, element, tile.bytes_each, tuple(axes), box, ROW, tile.rows, self.windows)
+
+    def load(self, words: Words, copy: Copy, at: Point) -> None:
+        """The tile at `at`: the elements at one tap of the windows of consecutive pixels, over the ends of lines and
+        images."""
+        math = words.math
+        image, *pixel = math.delinearize(at.row, [0, *self.out])
+        taps = math.delinearize(at.tap, list(self.taps))
+        begin = [
+            math.sub(math.mul(place, window.stride), low)
+            for place, window, low in zip(pixel, self.roles.windows, self.low, strict=True)
+        ]
+        shifts = [math.mul(tap, window.dilation) for tap, window in zip(taps, self.roles.windows, strict=True)]
+        i16 = ir.IntegerType.get_signless(16)
+        offsets = [arith.trunci(i16, words.value(s)) for s in reversed(shifts)]
+        _copy(words, copy, copy.offset, [at.step, *reversed(begin), image], offsets)
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy of a tile: by the map `pointer`, to byte `offset` of the shared memory; `barrier` gets the bytes."""
+
+    tile: Tile
+    pointer: ir.Value
+    offset: Scalar
+    barrier: ir.Value
+
+
+def _copy(words: Words, copy: Copy, offset: Scalar, at: Sequence[Scalar], shifts: Sequence[ir.Value]) -> None:
+    target = llvm.AddrSpaceCastOp(ir.Type.parse("!llvm.ptr<7>"), words.place(offset)).result
+    coordinates = [words.value(x) for x in at]
+    mode = ir.Attribute.parse(f"#nvvm.tma_load_mode<{'im2col' if shifts else 'tile'}>")
+    nvvm.CpAsyncBulkTensorGlobalToSharedClusterOp(
+        target, copy.pointer, coordinates, copy.barrier, list(shifts), mode=mode
+    )
+
+
+def operands_of(source: KernelSource, root: ir.Operation, roles: Roles) -> tuple[Operand | Pixels, Operand] | None:
+    """The left and the right operand of the contraction; None when the kernel computes one."""
+    right = _plain(source, root, roles.right, roles)
+    left = _pixels(source, root, roles) if roles.windows else _plain(source, root, roles.left, roles)
+    return None if left is None or right is None else (left, right)
+
+
+def _plain(source: KernelSource, root: ir.Operation, number: int, roles: Roles) -> Operand | None:
     value = root.operands[number]
     if value not in source.tensors:
         return None
@@ -79,10 +199,36 @@ def operand_of(source: KernelSource, root: ir.Operation, number: int, roles: Rol
     return Operand(value, tuple(_merged(dims)))
 
 
+def _pixels(source: KernelSource, root: ir.Operation, roles: Roles) -> Pixels | None:
+    value, low = root.operands[roles.left], [0] * root.operands[roles.left].type.rank
+    padded = defining_op(value)
+    padding = None if padded is None else padding_of(padded)
+    if padding is not None and padding.value.value == 0:
+        value, low = padding.source, list(padding.low)
+    shape = root.results[0].type.shape
+    positions = [w.position for w in roles.windows]
+    taps = _tap_extents(root, roles)
+    static = all(e >= 0 for e in [*taps, *(shape[p] for p in positions)])
+    if value not in source.tensors or low[0] or low[-1] or not static:
+        return None
+    out = tuple(shape[p] for p in positions)
+    return Pixels(value, tuple(extents_of(source, value)), out, tuple(low[p] for p in positions), roles, tuple(taps))
+
+
+def _tap_extents(root: ir.Operation, roles: Roles) -> list[int]:
+    """The extents of the windows."""
+    exprs = list(operand_map(root, roles.right).results)
+    dims = [e.position if isinstance(e, ir.AffineDimExpr) else None for e in exprs]
+    shape = root.operands[roles.right].type.shape
+    return [1 if w.tap is None else shape[dims.index(w.tap)] for w in roles.windows]
+
+
 def _role(dim: int, roles: Roles, rows: Sequence[int]) -> str | int:
     if dim in roles.reduced:
-        return ALONG
-    return ROWS_ROLE if dim in rows else dim
+        return SUM
+    if dim in roles.taps:
+        return TAPS
+    return ROWS if dim in rows else dim
 
 
 def _merged(dims: Sequence[_Dim]) -> list[_Dim]:
@@ -94,41 +240,4 @@ def _merged(dims: Sequence[_Dim]) -> list[_Dim]:
             result[-1] = _Dim(dim.role, Axis(last.extent.times(dim.axis.extent), last.stride))
         else:
             result.append(dim)
-    return result or [_Dim(ALONG, Axis(Product(1), Product(1)))]
-
-
-@dataclass(frozen=True)
-class Copies:
-    """Emits the copies of an operand's tiles by the map `pointer`."""
-
-    words: Words
-    operand: Operand
-    tile: Tile
-    pointer: ir.Value
-
-    @property
-    def _width(self) -> int:
-        """Rows of one copy."""
-        return self.tile.row_bytes // self.tile.bytes_each if self.operand.across else self.tile.rows
-
-    @property
-    def bytes(self) -> int:
-        """What the copies of a tile bring: all of it, unless the operand has a single row."""
-        has_rows = any(d.role == ROWS_ROLE for d in self.operand.dims)
-        return self.tile.size if has_rows else ROW
-
-    def load(self, offset: Scalar, barrier: ir.Value, row: Scalar, step: Scalar, outer: dict[int, Scalar]) -> None:
-        """The tile at row `row` and step `step` of the sum, to byte `offset` of the shared memory; `barrier` gets the
-        bytes. What lies outside of the tensor is zero."""
-        for block in range(self.tile.rows // self._width):
-            first = self.words.math.add(row, block * self._width)
-            places = {ALONG: step, ROWS_ROLE: first}
-            at = [places[d.role] if isinstance(d.role, str) else outer[d.role] for d in self.operand.dims]
-            target = self.words.math.add(offset, block * self.tile.block if self.operand.across else 0)
-            self._copy(target, at, barrier)
-
-    def _copy(self, offset: Scalar, at: Sequence[Scalar], barrier: ir.Value) -> None:
-        cluster = ir.Type.parse("!llvm.ptr<7>")
-        target = llvm.AddrSpaceCastOp(cluster, self.words.place(offset)).result
-        coordinates = [self.words.value(x) for x in at]
-        nvvm.CpAsyncBulkTensorGlobalToSharedClusterOp(target, self.pointer, coordinates, barrier, [])
+    return result or [_Dim(SUM, Axis(Product(1), Product(1)))]
