@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 OPSET, IR_VERSION = 20, 9
-ITEM = 4  # bytes of a float32
+FLOAT = TensorProto.FLOAT
 
 
 @dataclass(frozen=True)
@@ -27,6 +26,8 @@ class Case:
     model: onnx.ModelProto
     flops: int | None
     bytes: int
+    specs: Mapping[str, str] = field(default_factory=dict)
+    """How inputs are filled, as `mlc-run --input` takes it; random numbers unless said otherwise."""
 
 
 def one_node(
@@ -34,24 +35,47 @@ def one_node(
     inputs: dict[str, Sequence[int]],
     output: Sequence[int],
     constants: dict[str, np.ndarray] | None = None,
+    *,
+    types: Mapping[str, int] | None = None,
+    results: Sequence[str] = ("y",),
+    opset: int = OPSET,
     **attributes: Any,
 ) -> tuple[onnx.ModelProto, int]:
-    """A model of one operator on float32 tensors, and the bytes of all of them. The node takes inputs, then
-    constants.
+    """A model of one operator, and the bytes of all its tensors. The node takes inputs, then constants; an empty name
+    is an input that is left out. `types` are those of inputs and results that are not float32; all `results` have the
+    shape `output`.
     """
     constants = constants or {}
+    node = helper.make_node(op, [*inputs, *constants], list(results), name="kernel", **attributes)
+    tensors = {**inputs, **dict.fromkeys(results, output)}
+    return model_of([node], tensors, len(inputs), {n: v for n, v in constants.items() if n}, types or {}, opset)
+
+
+def model_of(
+    nodes: Sequence[onnx.NodeProto],
+    tensors: Mapping[str, Sequence[int]],
+    inputs: int,
+    constants: Mapping[str, np.ndarray],
+    types: Mapping[str, int],
+    opset: int = OPSET,
+) -> tuple[onnx.ModelProto, int]:
+    """A model with the shapes of its inputs, then of its results, in `tensors`; and the bytes of them and of float
+    constants.
+    """
     value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [helper.make_node(op, [*inputs, *constants], ["y"], name="kernel", **attributes)],
-        "kernel",
-        [value(name, TensorProto.FLOAT, list(shape)) for name, shape in inputs.items()],
-        [value("y", TensorProto.FLOAT, list(output))],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+    infos = [value(name, types.get(name, FLOAT), list(shape)) for name, shape in tensors.items()]
+    given = [numpy_helper.from_array(array, name) for name, array in constants.items()]
+    graph = helper.make_graph(list(nodes), "kernel", infos[:inputs], infos[inputs:], given)
+    version = IR_VERSION if opset <= OPSET else IR_VERSION + 2
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=version)
     onnx.checker.check_model(model)
-    floats = [array.size for array in constants.values() if array.dtype == np.float32]
-    return model, ITEM * (sum(math.prod(shape) for shape in (*inputs.values(), output)) + sum(floats))
+    moved = sum(item_size(types.get(name, FLOAT)) * math.prod(shape) for name, shape in tensors.items())
+    return model, moved + sum(array.nbytes for array in constants.values() if array.dtype == np.float32)
+
+
+def item_size(type_: int) -> int:
+    """Bytes of an element in memory."""
+    return helper.tensor_dtype_to_np_dtype(type_).itemsize
 
 
 def weight(*shape: int) -> np.ndarray:
@@ -59,9 +83,6 @@ def weight(*shape: int) -> np.ndarray:
     generator = np.random.default_rng(math.prod(shape))
     fan_in = math.prod(shape[1:]) if len(shape) > 2 else shape[0]
     return (generator.standard_normal(shape) / math.sqrt(fan_in)).astype(np.float32)
-
-
-# --- Families ---------------------------------------------------------------------------------------------------
 
 
 def gemm(m: int, n: int, k: int) -> Case:
@@ -98,63 +119,51 @@ def inner_taps(extent: int, kernel: int, stride: int, pad: int) -> int:
     return sum(0 <= o * stride - pad + tap < extent for o in range(out) for tap in range(kernel))
 
 
-def moving(family: str, name: str, op: str, *arguments: Any, **attributes: Any) -> Case:
+def gemm_transposed(m: int, n: int, k: int, batch: int = 1) -> Case:
+    """[batch, m, k] times the transposed [batch, n, k], both inputs, as the scores of attention are."""
+    lead = (batch,) if batch > 1 else ()
+    nodes = [
+        helper.make_node("Transpose", ["b"], ["t"], perm=[*range(len(lead)), len(lead) + 1, len(lead)]),
+        helper.make_node("MatMul", ["a", "t"], ["y"], name="kernel"),
+    ]
+    model, size = model_of(nodes, {"a": (*lead, m, k), "b": (*lead, n, k), "y": (*lead, m, n)}, 2, {}, {})
+    name = f"{batch}x" if batch > 1 else ""
+    return Case("gemm-transposed", f"{name}{m}x{n}x{k}", model, 2 * batch * m * n * k, size)
+
+
+def moving(
+    family: str, name: str, op: str, *arguments: Any, specs: Mapping[str, str] | None = None, **more: Any
+) -> Case:
     """A kernel that memory bounds."""
-    model, size = one_node(op, *arguments, **attributes)
-    return Case(family, name, model, None, size)
+    model, size = one_node(op, *arguments, **more)
+    return Case(family, name, model, None, size, specs or {})
 
 
-# --- Lists ------------------------------------------------------------------------------------------------------
-
-GEMMS = (
-    (128, 768, 768), (128, 3072, 768), (128, 768, 3072), (197, 2304, 768), (512, 512, 512), (1, 4096, 4096),
-    (1, 1000, 2048),
-)  # fmt: skip
-RUN_TIME = ((512, 512, 512, 1), (128, 128, 64, 12), (128, 64, 128, 12), (197, 197, 64, 12))
-RESNET = (
-    (3, 224, 64, 7, 2), (64, 56, 64, 1, 1), (64, 56, 64, 3, 1), (64, 56, 256, 1, 1), (256, 56, 512, 1, 2),
-    (128, 56, 128, 3, 2), (128, 28, 128, 3, 1), (512, 28, 128, 1, 1), (256, 14, 256, 3, 1), (1024, 14, 256, 1, 1),
-    (512, 7, 512, 3, 1), (512, 7, 2048, 1, 1),
-)  # fmt: skip
-DEPTHWISE = ((32, 112, 1), (96, 112, 2), (144, 56, 1), (192, 28, 1), (384, 14, 1), (576, 14, 2), (960, 7, 1))
+def transpose(shape: Sequence[int], order: Sequence[int], type_: int = FLOAT) -> Case:
+    """A permutation of axes."""
+    name = "x".join(map(str, shape)) + "-" + "".join(map(str, order))
+    kind = "" if type_ == FLOAT else f"-{item_size(type_)}byte"
+    types = {"x": type_, "y": type_}
+    result = [shape[axis] for axis in order]
+    return moving("transpose", name + kind, "Transpose", {"x": shape}, result, types=types, perm=list(order))
 
 
-def cases(seed: str) -> Iterator[Case]:
-    """All kernels: those of known models, and some of odd sizes drawn from `seed`."""
-    yield from (gemm(*shape) for shape in GEMMS)
-    yield from (gemm_run_time(*shape) for shape in RUN_TIME)
-    yield from (conv(*shape) for shape in RESNET)
-    yield from (conv(c, extent, c, 3, stride, groups=c) for c, extent, stride in DEPTHWISE)
-    yield from odd_cases(seed)
-    yield from moving_cases()
+def window(kind: str, channels: int, extent: int, kernel: int, stride: int, pad: int) -> Case:
+    """A pool; `kind` is `Max` or `Average`."""
+    out = (extent + 2 * pad - kernel) // stride + 1
+    return moving(
+        "pool", f"{kind.lower()}-{channels}x{extent}k{kernel}s{stride}", f"{kind}Pool",
+        {"x": (1, channels, extent, extent)}, (1, channels, out, out),
+        kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=[pad] * 4,
+    )  # fmt: skip
 
 
-def odd_cases(seed: str) -> Iterator[Case]:
-    """Sizes that no kernel was made for."""
-    draw = random.Random(seed)
-    for _ in range(3):
-        yield gemm(draw.randint(2, 300), draw.randint(17, 1200), draw.randint(17, 1200))
-    yield gemm_run_time(draw.randint(2, 200), draw.randint(17, 300), draw.randint(17, 300), draw.randint(2, 9))
-    for kernel, stride in ((3, 1), (1, 1), (5, 2)):
-        yield conv(draw.randint(5, 200), draw.randint(9, 60), draw.randint(5, 200), kernel, stride)
-
-
-def moving_cases() -> Iterator[Case]:
-    """Kernels that memory bounds: what is read once and written once."""
-    for r, c in ((1536, 128), (2048, 1024)):
-        yield moving("softmax", f"{r}x{c}", "Softmax", {"x": (r, c)}, (r, c))
-    for r, c in ((128, 768), (4096, 768)):
-        constants = {"scale": weight(c), "bias": weight(c)}
-        yield moving("layernorm", f"{r}x{c}", "LayerNormalization", {"x": (r, c)}, (r, c), constants)
-    for r, c in ((128, 3072), (2048, 3072)):
-        yield moving("gelu", f"{r}x{c}", "Gelu", {"x": (r, c)}, (r, c))
-    heads, shape = (1, 12, 128, 64), {"x": (1, 128, 12, 64)}
-    yield moving("transpose", "128x12x64-heads", "Transpose", shape, heads, perm=[0, 2, 1, 3])
-    yield moving("transpose", "2048x2048", "Transpose", {"x": (2048, 2048)}, (2048, 2048), perm=[1, 0])
-    for axis, out in ((0, (1024,)), (1, (4096,))):
-        axes = {"axes": np.array([axis])}
-        yield moving("reduction", f"4096x1024-axis{axis}", "ReduceSum", {"x": (4096, 1024)}, out, axes, keepdims=0)
-    yield moving("reduction", "2048x7x7-pool", "GlobalAveragePool", {"x": (1, 2048, 7, 7)}, (1, 2048, 1, 1))
-    for axis, joined in ((1, (1, 512, 56, 56)), (3, (1, 256, 56, 112))):
-        shapes = dict.fromkeys(("a", "b"), (1, 256, 56, 56))
-        yield moving("concat", f"256x56x56-axis{axis}", "Concat", shapes, joined, axis=axis)
+def resize(mode: str, channels: int, extent: int, factor: int) -> Case:
+    """An image enlarged by `factor`."""
+    scales = np.array([1, 1, factor, factor], np.float32)
+    out = (1, channels, extent * factor, extent * factor)
+    return moving(
+        "resize", f"{mode}-{channels}x{extent}by{factor}", "Resize", {"x": (1, channels, extent, extent)}, out,
+        {"": np.zeros(0), "scales": scales}, mode=mode,
+        nearest_mode="floor", coordinate_transformation_mode="asymmetric" if mode == "nearest" else "half_pixel",
+    )  # fmt: skip

@@ -28,7 +28,8 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from kernel_cases import Case, cases, gemm
+from kernel_cases import Case, gemm
+from kernel_lists import cases
 
 from mlc.bench.chart import Point, page, roofline, table, write_page
 from mlc.bench.contest import Plan, Result, WorkerError, contest, paired_ratio, save_reference
@@ -52,7 +53,7 @@ def measure(case: Case, engines: Sequence[str], plan: Plan, program: Path | None
         folder = Path(name)
         path = folder / "kernel.onnx"
         onnx.save(case.model, path)
-        subject = make_subject(path, folder, specs={}, dims={}, shapes={})
+        subject = make_subject(path, folder, specs=case.specs, dims={}, shapes={})
         save_reference(subject.job(subject.references()[0], threads), folder / "reference.npz", plan.timeout)
         copy = Peak(program, threads, "copy", case.bytes)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -37,6 +38,20 @@ class _Slot:
         self.extents = struct.Struct(f"<{self.rank}q")
         self.word = self.offset // 8 + 1  # where the data pointer is
         self.last: tuple[int, ...] | None = None  # the shape that the value describes by now
+
+
+_LINE = 64  # bytes of a cache line
+_WORTH_ALIGNING = 1 << 18  # bytes of an array that is stored faster when its vectors are whole cache lines
+
+
+def new_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """An array without contents; a large one begins at a cache line."""
+    size = math.prod(shape) * dtype.itemsize
+    if size < _WORTH_ALIGNING or dtype.hasobject:
+        return np.empty(shape, dtype)
+    memory = np.empty(size + _LINE, np.uint8)
+    start = -memory.__array_interface__["data"][0] % _LINE
+    return memory[start : start + size].view(dtype).reshape(shape)
 
 
 class Frame:
@@ -79,7 +94,7 @@ class Frame:
             buffer = buffers[slot.number]
             if buffer is None:
                 shape = self._shape_of_output(slot.number)
-                buffer = buffers[slot.number] = None if shape is None else np.empty(shape, slot.dtype)
+                buffer = buffers[slot.number] = None if shape is None else new_array(shape, slot.dtype)
             if buffer is None:
                 self._clear(slot)
             elif not self._pack(self._output_words, slot, buffer):

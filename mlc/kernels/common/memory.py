@@ -38,12 +38,55 @@ def load(frame: Frame, idx: IdxMath, buffer: Buffer, coords: Sequence[Idx], mask
             loaded = vector.LoadOp(type_, buffer.memory, base, alignment=aligned).result
         else:
             loaded = vector.MaskedLoadOp(type_, buffer.memory, base, mask, _zeros(frame, type_)).result
+    elif where.lanes is None and 1 < where.step <= _MAX_STRIDE and not frame.alignment:
+        loaded = _strided(frame, buffer, where, type_, mask)
     else:
         everywhere = mask if mask is not None else full_mask(frame, idx.lanes)
         loaded = vector.GatherOp(
             type_, buffer.memory, [constants.index(0)], idx.vector(where), everywhere, _zeros(frame, type_)
         ).result
     return from_memory(frame, loaded, buffer.element)
+
+
+_MAX_STRIDE = 4  # whole vectors are loaded up to here: as many loads, one exchange less; a gather is one load a lane
+
+
+def _strided(frame: Frame, buffer: Buffer, where: Idx, type_: ir.VectorType, mask: ir.Value | None) -> ir.Value:
+    """Every `step`-th element: whole vectors, of which lanes are picked. Nothing behind the last element is read."""
+    lanes, step, math = type_.shape[0], where.step, frame.math
+    # Where each vector begins. Without a mask the last one ends with the last element.
+    last = step * (lanes - 1) + 1 - lanes
+    starts = [min(i * lanes, last) if mask is None else i * lanes for i in range(step)]
+    owner = [min(lane * step // lanes, step - 1) for lane in range(lanes)]
+    zeros, loaded = _zeros(frame, type_), None
+    for i, start in enumerate(starts):
+        base = [frame.constants.index(math.add(where.base, start))]
+        if mask is None:
+            piece = vector.LoadOp(type_, buffer.memory, base).result
+        else:
+            piece = vector.MaskedLoadOp(type_, buffer.memory, base, _spread(frame, mask, start, step), zeros).result
+        picked = [lane * step - start for lane in range(lanes)]
+        before = piece if loaded is None else loaded
+        order = [
+            lanes + picked[lane] if loaded is not None and owner[lane] == i
+            else lane if loaded is not None
+            else min(picked[lane], lanes - 1)
+            for lane in range(lanes)
+        ]  # fmt: skip
+        loaded = vector.ShuffleOp(before, piece, ir.DenseI64ArrayAttr.get(order)).result
+    assert loaded is not None
+    return loaded
+
+
+def _spread(frame: Frame, mask: ir.Value, start: int, step: int) -> ir.Value:
+    """The mask of the elements from `start` on of which every `step`-th is wanted where `mask` is set."""
+    lanes = mask.type.shape[0]
+    false = vector.broadcast(mask.type, frame.constants.get(ir.IntegerType.get_signless(1), 0))
+    order = [lanes] * lanes
+    for lane in range(lanes):
+        if 0 <= lane * step - start < lanes:
+            order[lane * step - start] = lane
+    return vector.ShuffleOp(mask, false, ir.DenseI64ArrayAttr.get(order)).result
 
 
 def store(

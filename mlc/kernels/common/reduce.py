@@ -2,7 +2,7 @@
 
 Three ways, chosen by what is known: accumulators per lane when the point itself is a vector; vector accumulators along
 the innermost reduction dimension, combined at the end, when that dimension is contiguous in an input and the combiner
-is a plain associative one; a scalar loop otherwise (for example a maximum with its position).
+is a plain associative one or finds a position (`positions`); a scalar loop otherwise.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mlir import ir
-from mlir.dialects import arith, vector
+from mlir.dialects import vector
 
-from mlc.kernels.common import peepholes
+from mlc.kernels.common import memory, peepholes
 from mlc.kernels.common.frame import Frame, defining_op, for_loop
 from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.positions import Position, finds_position, masked
 
 if TYPE_CHECKING:
     from mlc.kernels.common.evaluate import Evaluator
@@ -113,6 +114,8 @@ def reduce_at(ev: Evaluator, generic: ir.Operation, coords: Sequence[Idx]) -> li
     along = lane_dim(generic)
     combine = combiner(generic)
     lanes = ev.frame.vector_lanes
+    if all(c.uniform for c in coords) and along is not None and finds_position(generic) and lanes > 1:
+        return _position(ev, generic, dims, along, extents[along], inits, lanes)
     if all(c.uniform for c in coords) and along is not None and combine is not None and lanes > 1:
         extents = _flattened(ev.frame, generic, extents, along)
         extent = extents[along]
@@ -190,7 +193,7 @@ def _horizontal(
 
     def nest(point: list[Idx], remaining: list[tuple[int, Scalar]], carried: list[ir.Value]) -> list[ir.Value]:
         if not remaining:
-            return _lane_loop(ev, generic, point, along, extents[along], combine, carried, lanes)
+            return _lane_loop(ev, generic, point, along, extents[along], carried, lanes)
         dim, extent = remaining[0]
         depth = 1 + max(d.level for d in point)
         return for_loop(
@@ -215,6 +218,25 @@ def _horizontal(
     return _apply(combine, init, total)
 
 
+def _position(
+    ev: Evaluator,
+    generic: ir.Operation,
+    dims: list[Idx],
+    along: int,
+    extent: Scalar,
+    inits: list[ir.Value],
+    lanes: int,
+) -> list[ir.Value]:
+    """The extreme value of a line and its position."""
+    unroll = 2 if not isinstance(extent, int) or extent >= 2 * lanes else 1
+    start = [memory.splat(v, lanes) for v in inits]
+    found = _lane_loop(ev, generic, dims, along, extent, start * unroll, lanes)
+    position, best = Position(generic), (found[0], found[1])
+    if unroll == 2:
+        best = position.merged(best, (found[2], found[3]))
+    return list(position.total(best))
+
+
 def _apply(combine: Combiner, a: ir.Value, b: ir.Value) -> ir.Value:
     from mlc.kernels.common.body import EXTREMA, any_zero
 
@@ -228,24 +250,27 @@ def _lane_loop(
     dims: list[Idx],
     along: int,
     extent: Scalar,
-    combine: Combiner,
     carried: list[ir.Value],
     lanes: int,
 ) -> list[ir.Value]:
-    """The loop over the vectorised dimension: unrolled main part, single vectors, one masked tail."""
+    """The loop over the vectorised dimension: unrolled main part, single vectors, one masked tail.
+
+    `carried` are the accumulators, as many at a time as the generic has results.
+    """
     from mlc.kernels.common.evaluate import lane_mask
 
     frame, math = ev.frame, ev.frame.math
     depth = 1 + max(d.level for d in dims)
-    unroll = len(carried)
+    width = len(generic.results)
+    unroll = len(carried) // width
 
     def step(base: Scalar, accumulators: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
         results = []
-        for u, accumulator in enumerate(accumulators):
-            point = _with(dims, along, Idx(math.add(base, u * lanes), 1, level=depth))
-            scope = ev.child(lanes=lanes, mask=mask)
-            new = _nest(scope, generic, point, [], [accumulator])[0]
-            results.append(new if mask is None else arith.select(mask, new, accumulator))
+        for u in range(0, len(accumulators), width):
+            old = accumulators[u : u + width]
+            point = _with(dims, along, Idx(math.add(base, u // width * lanes), 1, level=depth))
+            new = _nest(ev.child(lanes=lanes, mask=mask), generic, point, [], old)
+            results += masked(mask, new, old)
         return results
 
     main = math.mul(math.div(extent, lanes * unroll), lanes * unroll)
@@ -253,11 +278,11 @@ def _lane_loop(
         carried = for_loop(frame, 0, main, lanes * unroll, carried, lambda v, c: step(v, c, None))
     whole = math.mul(math.div(extent, lanes), lanes)
     if not (isinstance(whole, int) and whole == main):
-        rest = for_loop(frame, main, whole, lanes, carried[:1], lambda v, c: step(v, c, None))
-        carried = [*rest, *carried[1:]]
+        rest = for_loop(frame, main, whole, lanes, carried[:width], lambda v, c: step(v, c, None))
+        carried = [*rest, *carried[width:]]
     tail = math.rem(extent, lanes)
     if not (isinstance(tail, int) and tail == 0):
         # With a run-time extent the mask may be empty: masked-out lanes keep their accumulator.
         mask = lane_mask(frame, lanes, frame.constants.index(tail))
-        carried = [*step(whole, carried[:1], mask), *carried[1:]]
+        carried = [*step(whole, carried[:width], mask), *carried[width:]]
     return carried

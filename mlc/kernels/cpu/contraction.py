@@ -143,7 +143,7 @@ class Contraction:
         self.rank = len(self.root.attributes["iterator_types"])
         with self.frame.prologue():
             self.reductions = list(reduction_extents(self.frame, self.root).items())
-        self.fma = _is_plain_fma(self.root)
+        self.fma = is_plain_fma(self.root)
         self.padded: dict[int, Padding] = {}
         self.outer_windows: dict[int, tuple[Window, int]] = {}  # by tap: the window and its output dimension
         self.row_window: Window | None = None
@@ -524,7 +524,7 @@ def _constantly(value: ir.Value) -> Override:
     return lambda _: value
 
 
-def _is_plain_fma(generic: ir.Operation) -> bool:
+def is_plain_fma(generic: ir.Operation) -> bool:
     """Is the body `acc + a * b` on f32 or f64 without casts?"""
     block = generic.regions[0].blocks[0]
     ops = [o.operation for o in block.operations]

@@ -1,9 +1,9 @@
 """What the contraction template of CPUs takes into its kernels.
 
 Consumers run on the accumulators before they are stored. Of producers it takes the padding of a convolution: its
-windows then read the tensor that is not padded. Movements of data become indexing maps where the operand that is loaded
-as vectors, and the result, keep their vectors contiguous; the other operand may have any strides, except that bf16 is
-read in pairs along the innermost reduction.
+windows then read the tensor that is not padded. (So does the template of depthwise convolutions over planes.)
+Movements of data become indexing maps where the operand that is loaded as vectors, and the result, keep their vectors
+contiguous; the other operand may have any strides, except that bf16 is read in pairs along the innermost reduction.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from mlc.kernels.common.analysis import mentions
 from mlc.kernels.common.fusion import Dims, Role, accepts_pointwise
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.padding import padding_of
+from mlc.kernels.cpu.planes import find_plane
 
 
 def accepts(role: Role, op: ir.Operation, dims: Dims) -> str | None:
@@ -30,6 +31,8 @@ def accepts(role: Role, op: ir.Operation, dims: Dims) -> str | None:
         return f"the padding is {number}, not 0"
     if dims.reader != dims.root or dims.coordinates is None:
         return "it is not an operand of the contraction"
+    if find_plane(dims.root) is not None and set(padding.dims) <= {2, 3}:
+        return None
     columns = _vector_dim(dims.root)
     for dim in padding.dims:
         expr = dims.coordinates[dim]

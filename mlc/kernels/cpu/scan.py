@@ -1,4 +1,10 @@
-"""`mlc.scan`: running sums and products along an axis; one work item per line. ONNX operators CumSum, CumProd."""
+"""`mlc.scan`: running sums and products along an axis. ONNX operators CumSum, CumProd.
+
+A work item is a line along the axis, or, where the axis is not the innermost dimension, `vectors` vectors of
+neighbouring lines. The elements of a line are combined in their order.
+
+Schedule parameters: `lanes`, 1 for single lines; `vectors`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +14,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from mlc.kernels.common import memory
-from mlc.kernels.common.evaluate import Evaluator
+from mlc.kernels.common.evaluate import Evaluator, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, defining_op, for_loop
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_items
@@ -16,41 +22,75 @@ from mlc.kernels.common.items import emit_items
 
 @dataclass(frozen=True)
 class ScanSchedule:
-    """No parameters."""
+    """Parameters of the template; see the module's description."""
+
+    lanes: int = 1
+    vectors: int = 1
 
 
 def expand(source: KernelSource, schedule: ScanSchedule) -> list[Frame]:
     """The memref function and the grid function of `source`."""
-    op = defining_op(source.results[0])
-    assert op is not None
-    tensor, destination = op.operands[0], source.destinations[0]
-    axis = ir.IntegerAttr(op.attributes["axis"]).value
-    kind = ir.StringAttr(op.attributes["kind"]).value
-    exclusive, reverse = (ir.BoolAttr(op.attributes[n]).value for n in ("exclusive", "reverse"))
-    rank = tensor.type.rank
-    element = tensor.type.element_type
+    scan = _Scan(source, schedule)
+    return emit_items(source, scan.items, scan.lines)
 
-    def items(frame: Frame) -> list[Scalar]:
-        return [frame.extent(tensor, i) for i in range(rank) if i != axis]
 
-    def body(frame: Frame, coords: list[Scalar]) -> None:
-        ev = Evaluator(frame, 1)
-        extent = frame.extent(tensor, axis)
+class _Scan:
+    def __init__(self, source: KernelSource, schedule: ScanSchedule) -> None:
+        op = defining_op(source.results[0])
+        assert op is not None
+        self.s = schedule
+        self.tensor, self.destination = op.operands[0], source.destinations[0]
+        self.axis = ir.IntegerAttr(op.attributes["axis"]).value
+        self.kind = ir.StringAttr(op.attributes["kind"]).value
+        self.exclusive, self.reverse = (ir.BoolAttr(op.attributes[n]).value for n in ("exclusive", "reverse"))
+        self.rank = self.tensor.type.rank
+        if schedule.lanes > 1 and self.axis == self.rank - 1:
+            raise ValueError(f"kernel {source.func.name.value}: lines along the innermost dimension are no vectors")
+
+    def items(self, frame: Frame) -> list[Scalar]:
+        """Extents of the grid: the other dimensions, the innermost one in blocks."""
+        extents = [frame.extent(self.tensor, i) for i in range(self.rank) if i != self.axis]
+        if self.s.lanes > 1:
+            extents[-1] = frame.math.ceildiv(extents[-1], self.s.lanes * self.s.vectors)
+        return extents
+
+    def lines(self, frame: Frame, coords: list[Scalar]) -> None:
+        """The line or the lines of a work item."""
+        if self.s.lanes == 1:
+            self._run(frame, [[Idx(c) for c in coords]], [None])
+            return
+        math, c = frame.math, frame.constants
+        extent = frame.extent(self.tensor, self.rank - 1)
+        places, masks = [], []
+        for v in range(self.s.vectors):
+            at = math.add(math.mul(coords[-1], self.s.lanes * self.s.vectors), v * self.s.lanes)
+            places.append([*(Idx(x) for x in coords[:-1]), Idx(at, 1)])
+            exact = isinstance(extent, int) and extent % (self.s.lanes * self.s.vectors) == 0
+            left = math.maximum(math.sub(extent, at), 0)
+            masks.append(None if exact else lane_mask(frame, self.s.lanes, c.index(left)))
+        self._run(frame, places, masks)
+
+    def _run(self, frame: Frame, places: list[list[Idx]], masks: list[ir.Value | None]) -> None:
+        """Along the axis, all lines at once; `places` are their coordinates in the other dimensions."""
+        axis, extent = self.axis, frame.extent(self.tensor, self.axis)
+        ev = Evaluator(frame, self.s.lanes)
 
         def step(variable: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             at: Scalar = variable
-            if reverse:
+            if self.reverse:
                 at = frame.math.sub(frame.math.sub(extent, 1), variable)
-            point = [Idx(c) for c in [*coords[:axis], at, *coords[axis:]]]
-            scope = ev.child()
-            total = _combine(kind, carried[0], scope.tensor(tensor, point))
-            result = carried[0] if exclusive else total
-            memory.store(frame, scope.idx, frame.buffers[destination], point, result, None)
-            return [total]
+            totals = []
+            for place, mask, before in zip(places, masks, carried, strict=True):
+                point = [*place[:axis], Idx(at), *place[axis:]]
+                scope = ev.child(mask=mask)
+                total = _combine(self.kind, before, scope.splat(scope.tensor(self.tensor, point)))
+                result = before if self.exclusive else total
+                memory.store(frame, scope.idx, frame.buffers[self.destination], point, result, mask)
+                totals.append(total)
+            return totals
 
-        for_loop(frame, 0, extent, 1, [_identity(frame, kind, element)], step)
-
-    return emit_items(source, items, body)
+        start = memory.splat(_identity(frame, self.kind, self.tensor.type.element_type), self.s.lanes)
+        for_loop(frame, 0, extent, 1, [start] * len(places), step)
 
 
 def _identity(frame: Frame, kind: str, element: ir.Type) -> ir.Value:
@@ -68,4 +108,5 @@ def _identity(frame: Frame, kind: str, element: ir.Type) -> ir.Value:
 def _combine(kind: str, a: ir.Value, b: ir.Value) -> ir.Value:
     floats = {"sum": arith.addf, "prod": arith.mulf, "max": arith.maximumf, "min": arith.minimumf}
     integers = {"sum": arith.addi, "prod": arith.muli, "max": arith.maxsi, "min": arith.minsi}
-    return (floats if isinstance(a.type, ir.FloatType) else integers)[kind](a, b)
+    element = a.type.element_type if isinstance(a.type, ir.VectorType) else a.type
+    return (floats if isinstance(element, ir.FloatType) else integers)[kind](a, b)

@@ -3,15 +3,19 @@
 One work item per line. The destination itself is a binary heap of the best k seen so far with the worst on top
 (Williams, "Algorithm 232: Heapsort", 1964), which is then sorted in place: n log k comparisons, no scratch memory.
 Elements are ordered by value, then by position, which makes the order total and the result stable; a NaN ranks as the
-largest value. ONNX operator TopK; NumPy `argsort(kind="stable")`.
+largest value. Where the line is contiguous, a vector of elements is compared with the worst entry at once: most have
+none that is better. ONNX operator TopK; NumPy `argsort(kind="stable")`.
+
+Schedule parameters: `lanes`, 1 where lines are not contiguous.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import arith, scf
+from mlir.dialects import arith, math, scf, vector
 
 from mlc.kernels.common import memory
 from mlc.kernels.common.evaluate import Evaluator
@@ -24,7 +28,9 @@ Entry = tuple[ir.Value, ir.Value]  # value, position (i64)
 
 @dataclass(frozen=True)
 class SelectSchedule:
-    """No parameters."""
+    """Parameters of the template; see the module's description."""
+
+    lanes: int = 1
 
 
 def expand(source: KernelSource, schedule: SelectSchedule) -> list[Frame]:
@@ -44,7 +50,8 @@ def expand(source: KernelSource, schedule: SelectSchedule) -> list[Frame]:
         return [frame.extent(tensor, i) for i in range(tensor.type.rank) if i != axis]
 
     def body(frame: Frame, coords: list[Scalar]) -> None:
-        _Line(frame, tensor, values, positions, axis, coords, largest, "unsigned" in op.attributes).run()
+        unsigned = "unsigned" in op.attributes
+        _Line(frame, tensor, values, positions, axis, coords, largest, unsigned, schedule.lanes).run()
 
     return emit_items(source, items, body)
 
@@ -62,20 +69,21 @@ class _Line:
         coords: list[Scalar],
         largest: bool,
         unsigned: bool,
+        lanes: int,
     ) -> None:
         self.frame, self.tensor, self.axis, self.coords, self.largest = frame, tensor, axis, coords, largest
         self.unsigned = unsigned or tensor.type.element_type == ir.IntegerType.get_signless(1)
         self.values, self.positions = frame.buffers[values], frame.buffers[positions]
         self.extent = frame.extent(tensor, axis)
         self.size = frame.extent(values, axis)
-        self.idx = IdxMath(frame.math, 1)
+        self.idx, self.lanes = IdxMath(frame.math, 1), lanes
 
     def run(self) -> None:
         frame, math = self.frame, self.frame.math
         for_loop(frame, 0, self.size, 1, [], lambda v, _: self._fill(v))
         half = math.div(self.size, 2)
         for_loop(frame, 0, half, 1, [], lambda v, _: self._heapify(math.sub(math.sub(half, 1), v)))
-        for_loop(frame, self.size, self.extent, 1, [], lambda v, _: self._offer(v))
+        self._offer_all()
         for_loop(frame, 1, self.size, 1, [], lambda v, _: self._sort_step(math.sub(self.size, v)))
 
     def _input(self, at: Scalar) -> Entry:
@@ -107,13 +115,16 @@ class _Line:
 
     def _compare(self, a: ir.Value, b: ir.Value) -> tuple[ir.Value, ir.Value]:
         """(`a` ranks before `b` by value alone, they are equal in rank)."""
-        if not isinstance(a.type, ir.FloatType):
+        type_ = a.type.element_type if isinstance(a.type, ir.VectorType) else a.type
+        if not isinstance(type_, ir.FloatType):
             i = arith.CmpIPredicate
             more, less = (i.ugt, i.ult) if self.unsigned else (i.sgt, i.slt)
             return arith.cmpi(more if self.largest else less, a, b), arith.cmpi(i.eq, a, b)
         p = arith.CmpFPredicate
         nan_a, nan_b = arith.cmpf(p.UNO, a, a), arith.cmpf(p.UNO, b, b)
         true = self.frame.constants.get(ir.IntegerType.get_signless(1), 1)
+        if isinstance(nan_a.type, ir.VectorType):
+            true = memory.splat(true, self.lanes)
         first, second = (nan_a, nan_b) if self.largest else (nan_b, nan_a)
         ordered = arith.cmpf(p.OGT if self.largest else p.OLT, a, b)
         before = arith.ori(ordered, arith.andi(first, arith.xori(second, true)))
@@ -127,7 +138,47 @@ class _Line:
         self._sift(at, self.size, self._get(at))
         return []
 
-    def _offer(self, at: ir.Value) -> list[ir.Value]:
+    def _offer_all(self) -> None:
+        """The elements behind those that the heap began with."""
+        frame, math, lanes = self.frame, self.frame.math, self.lanes
+        start: Scalar = self.size
+        if lanes > 1:
+            count = math.div(math.maximum(math.sub(self.extent, self.size), 0), lanes)
+            end = math.add(self.size, math.mul(count, lanes))
+            for_loop(frame, start, end, lanes, [], lambda v, _: self._offer_vector(v))
+            start = end
+        for_loop(frame, start, self.extent, 1, [], lambda v, _: self._offer(v))
+
+    def _offer_vector(self, at: ir.Value) -> list[ir.Value]:
+        """Offer those of `lanes` elements that rank before the worst entry by value."""
+        frame, c, lanes = self.frame, self.frame.constants, self.lanes
+        bits = ir.IntegerType.get_signless(lanes)
+
+        def nonempty() -> None:
+            point = [*(Idx(x) for x in self.coords[: self.axis]), Idx(at, 1)]
+            several = Evaluator(frame, lanes).tensor(self.tensor, point)
+            better = self._compare(several, memory.splat(self._get(0)[0], lanes))[0]
+            packed = vector.bitcast(ir.VectorType.get([1], bits), better)
+            self._each_bit(vector.extract(packed, [], [0]), lambda lane: self._offer(frame.math.add(at, lane)))
+
+        if_then(arith.cmpi(arith.CmpIPredicate.ugt, c.index(self.size), c.index(0)), nonempty)
+        return []
+
+    def _each_bit(self, bits: ir.Value, body: Callable[[ir.Value], object]) -> None:
+        """`body` with the number of every bit that is set, from the lowest one on."""
+        constants, type_ = self.frame.constants, bits.type
+        loop = scf.WhileOp([type_], [bits])
+        before = loop.regions[0].blocks.append(type_)
+        with ir.InsertionPoint(before):
+            left = before.arguments[0]
+            scf.ConditionOp(arith.cmpi(arith.CmpIPredicate.ne, left, constants.get(type_, 0)), [left])
+        after = loop.regions[1].blocks.append(type_)
+        with ir.InsertionPoint(after):
+            left = after.arguments[0]
+            body(arith.index_castui(ir.IndexType.get(), math.cttz(left)))
+            scf.YieldOp([arith.andi(left, arith.subi(left, constants.get(type_, 1)))])
+
+    def _offer(self, at: Scalar) -> list[ir.Value]:
         """Replace the worst entry when the new one is better."""
 
         def nonempty() -> None:

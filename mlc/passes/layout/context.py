@@ -45,6 +45,7 @@ class Layouts:
 
     def __init__(self, function: ir.Operation) -> None:
         self.facts = DimFacts(function)
+        self.target = _target(function)
         self.moved: dict[ir.Value, Moved] = {}
         self._materialized: dict[ir.Value, ir.Value] = {}
 
@@ -94,6 +95,13 @@ class Layouts:
         if is_free(shape_of(value), inverse(permutation)):
             return True
         return is_constant(value)
+
+
+def _target(function: ir.Operation) -> str:
+    """What the function is compiled for, as `mlc.target` names it; empty when the module does not say."""
+    module = function.parent
+    known = module is not None and "mlc.target" in module.attributes
+    return ir.StringAttr(module.attributes["mlc.target"]).value if known else ""
 
 
 def relayout(value: ir.Value, permutation: Sequence[int]) -> ir.Value:

@@ -8,11 +8,20 @@ from dataclasses import dataclass
 from mlir import ir
 
 from mlc.kernels.common.accesses import input_accesses, read_dim
-from mlc.kernels.common.analysis import can_flatten, is_contraction, mentions, reachable, root_operation
+from mlc.kernels.common.analysis import (
+    can_flatten,
+    is_contraction,
+    mentions,
+    reachable,
+    reduction_demands,
+    root_operation,
+)
 from mlc.kernels.common.attention import find_attention
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_reduction, operand_map
+from mlc.kernels.common.positions import finds_position
 from mlc.kernels.common.reduce import combiner, lane_dim
+from mlc.kernels.cpu.planes import find_plane
 from mlc.passes.schedule.attention_cost import choose_attention
 from mlc.passes.schedule.pairs import as_dot_product
 
@@ -24,6 +33,9 @@ BLOCK = 4096  # elements of a vector loop per work item
 COPIED_STEPS = (128, 1024)  # lines of a panel that is copied: enough to hurt, few enough for the stack
 COPIED_ROWS = 160  # rows of a work item that pay for the copy
 FAR_APART = 256  # elements between two lines from which on they are copied
+PIECE = 16  # bytes within which processors interleave vectors cheaply
+PLANE_ROWS = 4  # lines of a tile of a depthwise convolution that share what they load
+SCANNED_VECTORS = 4  # vectors of neighbouring lines of a running sum: whole pages of memory are walked less often
 TRANSPOSE_BLOCK = 64  # lines of the results that a transposition writes side by side
 
 
@@ -64,12 +76,31 @@ def choose(source: KernelSource, unit: VectorUnit, constant_inputs: set[int]) ->
         return choose_attention(attention, unit.lanes(source.results[0].type.element_type), unit.registers)
     root = root_operation(source)
     if root.name.startswith("mlc.") and root.name != "mlc.constant":
-        return {"template": root.name.removeprefix("mlc.")}
+        return _opaque(root, unit)
+    if find_plane(root) is not None:
+        return _planes(root, unit)
     if is_contraction(root):
         schedule = _contraction(source, root, unit, constant_inputs)
         if schedule is not None:
             return schedule
     return _transposed(source, unit) or _loops(source, unit)
+
+
+def _opaque(root: ir.Operation, unit: VectorUnit) -> dict[str, int | str]:
+    """The schedule of an operation that has a template of its own."""
+    schedule: dict[str, int | str] = {"template": root.name.removeprefix("mlc.")}
+    if root.name not in ("mlc.scan", "mlc.topk", "mlc.sort"):
+        return schedule
+    type_ = root.operands[0].type
+    innermost = ir.IntegerAttr(root.attributes["axis"]).value == type_.rank - 1
+    lanes = unit.lanes(type_.element_type)
+    if root.name != "mlc.scan":
+        return {**schedule, "lanes": lanes if innermost and root.name == "mlc.topk" else 1}
+    extent = _or_many(_shape(type_)[-1])
+    if innermost or extent < lanes // 2:
+        lanes = 1
+    vectors = 1 if lanes == 1 else next(n for n in (SCANNED_VECTORS, 2, 1) if extent >= n * lanes or n == 1)
+    return {**schedule, "lanes": lanes, "vectors": vectors}
 
 
 # -- loops -------------------------------------------------------------------------------------------------------------
@@ -93,7 +124,9 @@ def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
         elif _known(shape[first : last + 1]) == 1 or not _vectorizable(source):
             lanes = 1
     inner = _known(shape[first : last + 1])
-    block = BLOCK if first <= last and (inner is None or inner > 2 * BLOCK) else 0
+    # What is computed once per row is computed again by every work item, so that rows are not cut.
+    whole = any(not d.depends_on(range(first, last + 1)) for d in reduction_demands(results))
+    block = BLOCK if first <= last and not whole and (inner is None or inner > 2 * BLOCK) else 0
     if lanes > 1 and inner is not None and first <= last and _sums_columns(results):
         lanes, block = _wide(lanes, inner, shape[:first])
     return {
@@ -146,7 +179,7 @@ def _horizontal(results: Sequence[ir.Value]) -> bool:
     """Do the roots reduce along their inputs' contiguous dimension with a plain combiner?"""
     for value in results:
         op = _reduction_below(value)
-        if op is None or lane_dim(op) is None or combiner(op) is None:
+        if op is None or lane_dim(op) is None or combiner(op) is None and not finds_position(op):
             return False
     return True
 
@@ -173,9 +206,19 @@ def _reduction_below(value: ir.Value) -> ir.Operation | None:
 def _vectorizable(source: KernelSource) -> bool:
     """Position-carrying reductions along a contiguous dimension run as scalar loops."""
     for op in reachable(source.results):
-        if op.name == "linalg.generic" and is_reduction(op) and len(op.results) > 1 and lane_dim(op) is not None:
+        if op.name != "linalg.generic" or not is_reduction(op) or finds_position(op):
+            continue
+        if len(op.results) > 1 and lane_dim(op) is not None:
             return False
     return True
+
+
+def _planes(root: ir.Operation, unit: VectorUnit) -> dict[str, int | str]:
+    """Half vectors where they cover a line with fewer lanes."""
+    lanes, extent = unit.lanes(root.results[0].type.element_type), root.results[0].type.shape[3]
+    while lanes > 4 and -(-extent // (lanes // 2)) * (lanes // 2) < -(-extent // lanes) * lanes:
+        lanes //= 2
+    return {"template": "planes", "lanes": lanes, "rows": PLANE_ROWS}
 
 
 # -- transpositions ----------------------------------------------------------------------------------------------------
@@ -195,9 +238,24 @@ def _transposed(source: KernelSource, unit: VectorUnit) -> dict[str, int | str] 
         lanes = min(unit.lanes(v.type.element_type) for v in [argument, *source.results])
         if max(_or_many(shape[read]), _or_many(shape[write])) < lanes:
             continue
+        size = (argument.type.element_type.width + 7) // 8
+        if _only_moves(source):
+            while 2 * lanes * size * 8 <= unit.bits and _or_many(shape[write]) > lanes:
+                lanes *= 2
         dims = {"read_dim": read, "write_dim": write}
-        return {"template": "transpose", "argument": number, **dims, "lanes": lanes, "block": TRANSPOSE_BLOCK}
+        tile = {
+            "lanes": lanes,
+            "piece": min(lanes, max(2, PIECE // size)),
+            "block": TRANSPOSE_BLOCK * max(1, 4 // size),
+        }
+        return {"template": "transpose", "argument": number, **dims, **tile}
     return None
+
+
+def _only_moves(source: KernelSource) -> bool:
+    """Does a kernel compute nothing?"""
+    generics = [op for op in reachable(source.results) if op.name == "linalg.generic"]
+    return all(len(op.regions[0].blocks[0].operations) == 1 for op in generics)
 
 
 def _or_many(extent: Extent) -> int:

@@ -11,7 +11,7 @@ known already.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 from mlir import ir
@@ -24,6 +24,7 @@ from mlc.kernels.cpu import (
     loops,
     nonzero,
     panel_copy,
+    planes,
     scan,
     scatter,
     select,
@@ -42,6 +43,7 @@ TEMPLATES: dict[str, Template] = {
     "dot_product": (dot_product.DotProductSchedule, dot_product.expand),
     "panel_copy": (panel_copy.PanelCopySchedule, panel_copy.expand),
     "nonzero": (nonzero.NonzeroSchedule, nonzero.expand),
+    "planes": (planes.PlanesSchedule, planes.expand),
     "scan": (scan.ScanSchedule, scan.expand),
     "scatter_elements": (scatter.ScatterSchedule, scatter.expand),
     "scatter_nd": (scatter.ScatterSchedule, scatter.expand),
@@ -77,7 +79,7 @@ def expand_kernel(kernel: ir.Operation, templates: Mapping[str, Template] = TEMP
         raise ValueError(f"kernel {kernel.attributes['sym_name']}: no template '{name}'; there are {sorted(templates)}")
     schedule_type, expand = templates[name]
     known = {f.name for f in fields(schedule_type)}
-    missing = known - set(schedule)
+    missing = {f.name for f in fields(schedule_type) if f.default is MISSING} - set(schedule)
     if missing:
         raise ValueError(f"kernel {kernel.attributes['sym_name']}: schedule lacks {sorted(missing)}")
     source = kernel_source(kernel)

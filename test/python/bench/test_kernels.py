@@ -23,13 +23,23 @@ def kernel_cases(monkeypatch: pytest.MonkeyPatch) -> object:
     return kernel_cases
 
 
-def test_odd_sizes_are_those_of_the_date(kernel_cases: object) -> None:
-    names = [[case.name for case in kernel_cases.odd_cases(date)] for date in ("2026-01-01", "2026-01-01", "2026-01-02")]
-    assert names[0] == names[1] != names[2]
+@pytest.fixture
+def kernel_lists(monkeypatch: pytest.MonkeyPatch) -> object:
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    import kernel_lists
+
+    return kernel_lists
 
 
-def test_names_are_unique_and_models_valid(kernel_cases: object) -> None:
-    found = list(kernel_cases.cases("2026-01-01"))
+def test_odd_sizes_are_those_of_the_date(kernel_lists: object) -> None:
+    dates = ("2026-01-01", "2026-01-01", "2026-01-02")
+    for draw in (kernel_lists.odd_cases, lambda date: kernel_lists.drawn_products(date, 4)):
+        names = [[case.name for case in draw(date)] for date in dates]
+        assert names[0] == names[1] != names[2]
+
+
+def test_names_are_unique_and_models_valid(kernel_lists: object) -> None:
+    found = list(kernel_lists.cases("2026-01-01"))
     assert len({(case.family, case.name) for case in found}) == len(found)
     for case in found:
         onnx.checker.check_model(case.model, full_check=True)  # the result's shape is as declared

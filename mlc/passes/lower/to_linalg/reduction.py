@@ -99,5 +99,15 @@ def arg_reduce(op: Lowering) -> ir.Value:
     outs = [filled(sizes, compute, start), filled(sizes, i64, 0)]
     out_map = [dim(i) for i in kept]
     iterators = "".join("r" if i == axis else "p" for i in range(rank))
-    result = generic(outs, [out_map, out_map], iterators, [identity(value)], body)[1]
+    marks: dict[str, ir.Attribute] = {"mlc.arg_reduce": ir.StringAttr.get(_vector_kind(kind, compute, unsigned))}
+    if last:
+        marks["mlc.select_last"] = ir.UnitAttr.get()
+    result = generic(outs, [out_map, out_map], iterators, [identity(value)], body, marks)[1]
     return insert_unit_dims(result, [axis]) if op.flag("keepdims") else result
+
+
+def _vector_kind(kind: str, type_: ir.Type, unsigned: bool) -> str:
+    """The name of an extreme as `vector.kind` has it."""
+    if scalar.is_float(type_):
+        return f"{kind}imumf"
+    return f"{kind}{'ui' if unsigned or type_.width == 1 else 'si'}"

@@ -27,3 +27,29 @@ func.func @pool_only(%x: tensor<1x6x8x8xf32>) -> tensor<1x6x4x4xf32> {
   %0 = mlc.pool max %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : tensor<1x6x8x8xf32> -> tensor<1x6x4x4xf32>
   return %0 : tensor<1x6x4x4xf32>
 }
+
+// A depthwise convolution that stands alone stays as it is: a CPU has a kernel for planes.
+// CHECK-LABEL: func.func @depthwise_alone
+// CHECK-NOT: mlc.transpose
+// CHECK: mlc.conv
+// CHECK-NOT: nhwc
+// CHECK: mlc.unary
+func.func @depthwise_alone(%x: tensor<1x6x8x8xf32>) -> tensor<1x6x6x6xf32> {
+  %w = mlc.weight "d" : tensor<6x1x3x3xf32>
+  %0 = mlc.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 6 : i64} : tensor<1x6x8x8xf32>, tensor<6x1x3x3xf32> -> tensor<1x6x6x6xf32>
+  %1 = mlc.unary tanh %0 : tensor<1x6x6x6xf32>
+  return %1 : tensor<1x6x6x6xf32>
+}
+
+// Before another convolution it is channels-last with that.
+// CHECK-LABEL: func.func @depthwise_before_another
+// CHECK: mlc.conv {{.*}} layout = "nhwc"
+// CHECK: mlc.conv {{.*}} layout = "nhwc"
+func.func @depthwise_before_another(%x: tensor<1x6x8x8xf32>) -> tensor<1x6x6x6xf32> {
+  %w = mlc.weight "d" : tensor<6x1x3x3xf32>
+  %v = mlc.weight "p" : tensor<6x6x1x1xf32>
+  %0 = mlc.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 6 : i64} : tensor<1x6x8x8xf32>, tensor<6x1x3x3xf32> -> tensor<1x6x6x6xf32>
+  %1 = mlc.unary tanh %0 : tensor<1x6x6x6xf32>
+  %2 = mlc.conv %1, %v {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : tensor<1x6x6x6xf32>, tensor<6x6x1x1xf32> -> tensor<1x6x6x6xf32>
+  return %2 : tensor<1x6x6x6xf32>
+}

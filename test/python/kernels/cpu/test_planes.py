@@ -1,0 +1,99 @@
+"""Depthwise convolutions that stand alone, and pools along lines: strided loads, padding at the ends of lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+import mlc
+
+# channels, height, width, window, pads (top, left, bottom, right), strides, dilations
+CASES = {
+    "3x3": (5, 14, 14, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1)),
+    "5x5 on half vectors": (3, 7, 7, (5, 5), (2, 2, 2, 2), (1, 1), (1, 1)),
+    "strided": (3, 30, 37, (3, 3), (1, 1, 1, 1), (2, 2), (1, 1)),
+    "5x5 strided": (2, 29, 56, (5, 5), (2, 2, 2, 2), (2, 2), (1, 1)),
+    "5x5 strided by 2 and 1, of padding on one side": (2, 12, 40, (5, 5), (0, 0, 3, 4), (2, 1), (1, 1)),
+    "stride 3": (2, 20, 101, (3, 3), (0, 1, 0, 0), (3, 3), (1, 1)),
+    "dilated": (4, 15, 50, (3, 3), (2, 2, 2, 2), (1, 1), (2, 2)),
+    "dilated and strided": (4, 15, 70, (3, 3), (3, 3, 3, 3), (2, 2), (3, 3)),
+    "without padding": (4, 9, 70, (3, 3), (0, 0, 0, 0), (1, 1), (1, 1)),
+    "window larger than the image": (3, 2, 3, (7, 7), (3, 3, 3, 3), (1, 1), (1, 1)),
+    "one row of the filter": (3, 6, 33, (1, 5), (0, 2, 0, 2), (1, 2), (1, 1)),
+    "1x1": (3, 6, 33, (1, 1), (0, 0, 0, 0), (1, 1), (1, 1)),
+}
+Case = tuple[int, int, int, Sequence[int], Sequence[int], Sequence[int], Sequence[int]]  # as in the comment above
+
+
+def _compiled(
+    tmp_path: Path, nodes: Sequence[onnx.NodeProto], shape: Sequence[int], constants: dict[str, np.ndarray]
+) -> tuple[mlc.Model, ReferenceEvaluator]:
+    """The model, compiled and for the reference evaluator."""
+    graph = helper.make_graph(
+        list(nodes),
+        "planes",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, list(shape))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    onnx.save(proto, tmp_path / "model.onnx")
+    return mlc.compile(tmp_path / "model.onnx", output=tmp_path / "model.so"), ReferenceEvaluator(proto)
+
+
+def _templates(model: mlc.Model) -> list[str]:
+    return [kernel["template"] for kernel in model.metadata["kernels"]]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_depthwise_convolution_that_stands_alone(tmp_path: Path, name: str) -> None:
+    case: Case = CASES[name]
+    channels, height, width, window, pads, strides, dilations = case
+    rng = np.random.default_rng(1)
+    constants = {
+        "f": rng.standard_normal((channels, 1, *window)).astype(np.float32),
+        "b": rng.standard_normal(channels).astype(np.float32),
+    }
+    conv = helper.make_node(
+        "Conv", ["x", "f", "b"], ["c"], pads=pads, strides=strides, dilations=dilations, group=channels
+    )
+    nodes = [conv, helper.make_node("Relu", ["c"], ["y"])]
+    shape = (2, channels, height, width)
+    model, reference = _compiled(tmp_path, nodes, shape, constants)
+    assert _templates(model) == ["planes"]
+    x = rng.standard_normal(shape).astype(np.float32)
+    (expected,) = reference.run(None, {"x": x})
+    np.testing.assert_allclose(model(x)[0], expected, rtol=1e-5, atol=2e-6)
+
+
+def test_depthwise_convolution_between_others_is_channels_last(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    constants = {
+        "f": rng.standard_normal((4, 1, 3, 3)).astype(np.float32),
+        "g": rng.standard_normal((8, 4, 1, 1)).astype(np.float32),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "f"], ["c"], pads=[1] * 4, group=4),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Conv", ["r", "g"], ["y"]),
+    ]
+    model, reference = _compiled(tmp_path, nodes, (1, 4, 9, 9), constants)
+    assert "planes" not in _templates(model)
+    x = rng.standard_normal((1, 4, 9, 9)).astype(np.float32)
+    np.testing.assert_allclose(model(x)[0], reference.run(None, {"x": x})[0], rtol=1e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("width", [15, 41, 64])
+def test_strided_pools_along_lines(tmp_path: Path, width: int, stride: int) -> None:
+    """Every `stride`-th element of a line is read, up to its last one, also in a masked vector."""
+    node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 3], strides=[2, stride], pads=[0, 1, 1, 1])
+    model, reference = _compiled(tmp_path, [node], (1, 3, 8, width), {})
+    x = np.random.default_rng(0).standard_normal((1, 3, 8, width)).astype(np.float32)
+    np.testing.assert_array_equal(model(x)[0], reference.run(None, {"x": x})[0])
