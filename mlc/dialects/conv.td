@@ -9,11 +9,13 @@ def Mlc_ConvOp : Mlc_InferOp<"conv"> {
   let description = [{
     `layout` is `nchw` (channels first, filter `[O, I/g, k...]`) or `nhwc` (channels last, filter `[k..., I/g, O]`),
     for any number of spatial dimensions. `padding` lists all low paddings, then all high ones.
-    `i8` operands give `i32`; with `widen` floats narrower than 32 bits give `f32`, the type that they accumulate in.
+    `i8` operands give `i32`; they have a sign unless `unsigned_input`, `unsigned_filter` say otherwise. With `widen`
+    floats narrower than 32 bits give `f32`, the type that they accumulate in.
   }];
   let arguments = (ins Mlc_Tensor:$input, Mlc_Tensor:$filter, Optional<Mlc_Tensor>:$bias, DenseI64ArrayAttr:$strides,
                        DenseI64ArrayAttr:$padding, DenseI64ArrayAttr:$dilations, DefaultValuedAttr<I64Attr, "1">:$groups,
-                       DefaultValuedAttr<Mlc_Kind<["nchw", "nhwc"]>, "\"nchw\"">:$layout, UnitAttr:$widen);
+                       DefaultValuedAttr<Mlc_Kind<["nchw", "nhwc"]>, "\"nchw\"">:$layout, UnitAttr:$widen,
+                       UnitAttr:$unsigned_input, UnitAttr:$unsigned_filter);
   let results = (outs Mlc_Tensor:$result);
   let assemblyFormat = [{
     $input `,` $filter (`bias` `(` $bias^ `:` type($bias) `)`)? attr-dict

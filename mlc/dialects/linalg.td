@@ -8,11 +8,11 @@ def Mlc_MatmulOp : Mlc_InferOp<"matmul"> {
   let summary = "matrix product over the last two dimensions; leading dimensions broadcast";
   let description = [{
     `lhs [..., M, K]`, `rhs [..., K, N]` -> `[..., M, N]`; `transpose_lhs` and `transpose_rhs` swap the last two
-    dimensions of an operand. `i8` operands give `i32`, accumulated in `i32`. With `widen` floats narrower than 32 bits give `f32`, the
-    type that they accumulate in.
+    dimensions of an operand. `i8` operands give `i32`, accumulated in `i32`; they have a sign unless `unsigned_lhs`,
+    `unsigned_rhs` say otherwise. With `widen` floats narrower than 32 bits give `f32`, the type that they accumulate in.
   }];
   let arguments = (ins Mlc_Tensor:$lhs, Mlc_Tensor:$rhs, UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs,
-                       UnitAttr:$widen);
+                       UnitAttr:$widen, UnitAttr:$unsigned_lhs, UnitAttr:$unsigned_rhs);
   let results = (outs Mlc_Tensor:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)";
   let hasCanonicalizer = 1;

@@ -7,7 +7,8 @@ static LogicalResult checkScale(DimEnv &env, Value input, Value scale,
                                 Value zeroPoint, IntegerAttr axisAttr,
                                 int64_t blockSize) {
   const Dims &in = env.shape(input), &scales = env.shape(scale);
-  if (zeroPoint && env.shape(zeroPoint).size() != scales.size())
+  size_t zeroRank = zeroPoint ? env.shape(zeroPoint).size() : 0;
+  if (zeroRank != 0 && zeroRank != scales.size())
     return env.error("scale " + shapeText(scales) + " and zero_point " +
                      shapeText(env.shape(zeroPoint)) + " differ");
   if (scales.empty())

@@ -8,7 +8,7 @@ def Mlc_QuantizeOp : Mlc_TypedOp<"quantize"> {
   let summary = "saturate(round(input / scale) + zero_point), per tensor, per axis or in blocks along an axis";
   let description = [{
     A rank-0 `scale` is per tensor, a rank-1 one per index of `axis`, one of the input's rank per block of `block_size`
-    along `axis`. `unsigned` says how the integers of the result are meant.
+    along `axis`. A rank-0 `zero_point` goes with any scale. `unsigned` says how the integers of the result are meant.
   }];
   let arguments = (ins Mlc_Tensor:$input, Mlc_Tensor:$scale, Optional<Mlc_Tensor>:$zero_point,
                        DefaultValuedAttr<I64Attr, "0">:$axis, UnitAttr:$is_unsigned,

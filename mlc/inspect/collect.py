@@ -78,7 +78,7 @@ def collect(module: ir.Module, model: str) -> Report:
         elif child.name == "func.func":
             functions.append(child)
     extents: dict[str, int] = {}
-    refusals: list[dict[str, str]] = []
+    refusals = _kept_float(module)
     for function in functions:
         analysis = DimAnalysis(function)
         values = _reference(analysis, function)
@@ -185,6 +185,13 @@ def _all_nodes(source: KernelSource, launch: ir.Operation) -> list[str]:
 def _product(numbers: Sequence[int | None]) -> int | None:
     known = [n for n in numbers if n is not None]
     return math.prod(known) if len(known) == len(numbers) else None
+
+
+def _kept_float(module: ir.Module) -> list[dict[str, str]]:
+    """Contractions of quantized operands that are done in floats."""
+    attributes = module.operation.attributes
+    entries = _plain(attributes["mlc.kept_float"]) if "mlc.kept_float" in attributes else []
+    return [{"kernel": "", "role": "integers", **entry} for entry in entries]
 
 
 def _refusals(kernel: str, launch: ir.Operation) -> list[dict[str, str]]:

@@ -47,8 +47,9 @@ def _check(x: np.ndarray, filter_: np.ndarray, groups: int) -> None:
 def conv(call: Call, x: np.ndarray, filter_: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
     """Cross-correlation of `x` with `filter`, plus `bias [O]`."""
     layout, groups = call.attr("layout", "nchw"), int(call.attr("groups", 1))
-    weights = contraction_operand(_filter_oi(filter_, layout), call.dtype())
-    value = contraction_operand(channels_first(x, layout), call.dtype())
+    unsigned = [bool(call.attr(f"unsigned_{name}", False)) for name in ("input", "filter")]
+    weights = contraction_operand(_filter_oi(filter_, layout), call.dtype(), unsigned[1])
+    value = contraction_operand(channels_first(x, layout), call.dtype(), unsigned[0])
     _check(value, weights, groups)
     strides, padding, dilations = call.ints("strides"), call.ints("padding"), call.ints("dilations")
     kernel = weights.shape[2:]

@@ -16,8 +16,21 @@ Phase = tuple[str, list[str]]
 NARROWING = {"fp32": [], "bf16": ["mlc-narrow-contractions", "cse"]}
 
 
-def phases(target: CpuTarget, precision: str = "fp32") -> list[Phase]:
-    """All phases with their passes for `target`; `precision` is that of the operands of contractions."""
+def _assign_schedules(target: CpuTarget) -> str:
+    """The pass that gives kernels their schedules, with what it must know of the target."""
+    flags = {"bf16-dot": target.bf16_dot, "int8-dot": target.int8_dot, "int16-dot": target.int16_dot}
+    options = [f"vector-bits={target.vector_bits}", f"vector-registers={target.vector_registers}"]
+    options += [f"{name}={str(value).lower()}" for name, value in flags.items()]
+    return f"mlc-assign-schedules{{{' '.join(options)}}}"
+
+
+# Contractions of quantized operands on the integers themselves.
+INTEGERS = ["mlc-plan-integers", "mlc-integer-contractions", "canonicalize", "cse", "mlc-fold-requantization"]
+
+
+def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True) -> list[Phase]:
+    """All phases with their passes for `target`; `precision` is that of the operands of contractions, `integers` says
+    whether quantized operands are multiplied as integers."""
     decompose = ["mlc-decompose", "canonicalize", "mlc-fold-constants", "canonicalize", "cse", *NARROWING[precision]]
     return [
         ("import", []),
@@ -33,6 +46,7 @@ def phases(target: CpuTarget, precision: str = "fp32") -> list[Phase]:
                 "canonicalize",
                 "cse",
                 "mlc-refine-types",
+                *(INTEGERS if integers else []),
                 "mlc-fold-batch-norm",
                 "mlc-hoist-weights",
                 "canonicalize",
@@ -49,8 +63,7 @@ def phases(target: CpuTarget, precision: str = "fp32") -> list[Phase]:
         (
             "schedule",
             [
-                f"mlc-assign-schedules{{vector-bits={target.vector_bits} vector-registers={target.vector_registers}"
-                f" bf16-dot={str(target.bf16_dot).lower()}}}",
+                _assign_schedules(target),
                 "mlc-pack-weights",
                 "mlc-hoist-weights",
                 "func.func(canonicalize,cse)",

@@ -21,7 +21,7 @@ def phases(target: NvidiaTarget, host: CpuTarget, precision: str = "fp32") -> li
     """All phases with their passes for `target`; `host` is the CPU that launches the kernels, `precision` that of the
     operands of contractions.
     """
-    of_cpu = dict(cpu.phases(host, precision))
+    of_cpu = dict(cpu.phases(host, precision, integers=False))
     shared = [(name, [f"{p}{{target=cuda}}" if p in ASKING else p for p in of_cpu[name]]) for name in SHARED]
     for_host = [p for p in of_cpu["schedule"] if p.startswith("mlc-assign-schedules")]
     return [

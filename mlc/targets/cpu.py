@@ -57,6 +57,18 @@ class CpuTarget:
         """Is there an instruction that sums products of pairs of bf16 (`vdpbf16ps`)?"""
         return "+avx512bf16" in self.required.split(",")
 
+    @property
+    def int8_dot(self) -> bool:
+        """Is there an instruction that sums products of quads of 8-bit integers (`vpdpbusd`)?"""
+        names = self.required.split(",")
+        return "+avx512vnni" in names or "+avxvnni" in names and self.vector_bits == 256
+
+    @property
+    def int16_dot(self) -> bool:
+        """Is there an instruction for whole vectors that sums products of pairs of 16-bit integers (`vpmaddwd`)?"""
+        wanted = {512: "+avx512bw", 256: "+avx2", 128: "+sse2"}[self.vector_bits]
+        return wanted in self.required.split(",")
+
 
 def known_names() -> list[str]:
     """What `resolve` accepts."""

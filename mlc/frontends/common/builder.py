@@ -239,6 +239,18 @@ class Builder:
         known = value if isinstance(value, np.ndarray) and value.size <= KNOWN_LIMIT else None
         return self.op("weight", [], [kind], name=unique, unsigned=types.is_unsigned(dtype), known=known)
 
+    def values(self, tensor: Tensor, limit: int) -> np.ndarray | None:
+        """The elements of a constant or a weight that has at most `limit` of them, else None."""
+        if tensor.constant is not None:
+            return tensor.constant
+        owner = tensor.value.owner
+        if isinstance(owner, ir.Block) or owner.operation.name != "mlc.weight":
+            return None
+        if int(np.prod(tensor.type.shape)) > limit:
+            return None
+        stored = self._stored.get(ir.StringAttr(owner.operation.attributes["name"]).value)
+        return stored() if callable(stored) else stored
+
     def index_constant(self, value: int) -> ir.Value:
         """An `index` constant."""
         attr = ir.IntegerAttr.get(self.index, value)

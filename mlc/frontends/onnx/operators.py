@@ -6,6 +6,7 @@ import importlib
 
 FAMILIES = (
     "attention",
+    "contrib_quantization",
     "control_flow",
     "conv",
     "elementwise",

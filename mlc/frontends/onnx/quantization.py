@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from mlir import ir
 
 from mlc.frontends.common import elementwise as ew
@@ -19,11 +20,28 @@ def _parameter(b: Builder, tensor: Tensor, x: Tensor) -> Tensor:
     return tensor
 
 
+_ZERO_POINTS = 1 << 16  # elements of a zero point that are looked at
+
+
+def _zero_point(b: Builder, zero: Tensor | None, x: Tensor) -> Tensor | None:
+    """A zero point; constant ones that are all equal are one scalar, and none when they are zero, so that the compiler
+    need not look at them to know."""
+    if zero is None:
+        return None
+    values = b.values(zero, _ZERO_POINTS)
+    if values is None or not values.size or types.is_float(zero.element):
+        return _parameter(b, zero, x)
+    first = values.ravel()[0]
+    if not (values == first).all():
+        return _parameter(b, zero, x)
+    return b.constant(np.asarray(first), zero.dtype) if first != 0 else None
+
+
 def dequantized(b: Builder, x: Tensor, scale: Tensor, zero: Tensor | None, axis: int, block_size: int = 0) -> Tensor:
     """(x - zero) * scale, in the type of the scale."""
     return b.op(
         "dequantize",
-        [x, _parameter(b, scale, x), None if zero is None else _parameter(b, zero, x)],
+        [x, _parameter(b, scale, x), _zero_point(b, zero, x)],
         axis=axis,
         block_size=block_size,
         is_unsigned=unit(x.unsigned),
@@ -37,7 +55,7 @@ def quantized(
     result = ir.RankedTensorType.get(x.type.shape, types.element_type(dtype))
     return b.op(
         "quantize",
-        [x, _parameter(b, scale, x), None if zero is None else _parameter(b, zero, x)],
+        [x, _parameter(b, scale, x), _zero_point(b, zero, x)],
         [result],
         axis=axis,
         block_size=block_size,
@@ -82,7 +100,11 @@ def _placement(node: Node) -> tuple[int, int]:
 @onnx_op("DynamicQuantizeLinear")
 def dynamic_quantize(g: GraphImporter, node: Node) -> list[Tensor]:
     """uint8 with the scale and zero point that the range of the input gives."""
-    b, x = g.b, node[0]
+    return list(dynamically_quantized(g.b, node[0]))
+
+
+def dynamically_quantized(b: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The codes, scale and zero point of `x` in uint8, from the range of `x` and zero."""
     axes = list(range(x.rank))
     zero = b.like(0, x)
     high = ew.binary(b, "max", reduction.reduce(b, "max", x, axes, False), zero)
@@ -91,7 +113,7 @@ def dynamic_quantize(g: GraphImporter, node: Node) -> list[Tensor]:
     point = ew.binary(b, "div", ew.unary(b, "neg", low), scale)
     point = ew.unary(b, "round", ew.clamp(b, point, zero, b.like(255, x)))
     zero_point = ew.cast(b, point, "uint8")
-    return [quantized(b, x, scale, zero_point, "uint8", 0), scale, zero_point]
+    return quantized(b, x, scale, zero_point, "uint8", 0), scale, zero_point
 
 
 @onnx_op("QLinearMatMul")

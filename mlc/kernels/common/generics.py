@@ -34,6 +34,7 @@ def body_of(op: ir.Operation | None) -> list[ir.Operation]:
 def only_operation(op: ir.Operation | None, name: str) -> ir.Operation | None:
     """The operation `name` when it is all that the body of an elementwise generic computes."""
     ops = body_of(op)
+    ops = [o for o in ops if o.name != "arith.constant"]
     if op is None or len(ops) != 2 or ops[0].name != name or is_reduction(op):
         return None
     return ops[0] if ops[1].operands[0] == ops[0].results[0] else None
@@ -62,3 +63,23 @@ def is_number(value: ir.Value, number: float) -> bool:
         return False
     attribute = op.attributes["value"]
     return isinstance(attribute, ir.FloatAttr) and attribute.value == number
+
+
+def is_unsigned_input(generic: ir.Operation, number: int) -> bool:
+    """Does the body widen its input `number` as an integer without a sign?"""
+    uses = generic.regions[0].blocks[0].arguments[number].uses
+    return any(use.owner.operation.name == "arith.extui" for use in uses)
+
+
+def turned_over(op: ir.Operation | None) -> ir.Value | None:
+    """The bytes of which an elementwise generic turns over the highest bits, `x ^ 0x80`; None for any other `op`."""
+    flip = only_operation(op, "arith.xori")
+    if op is None or flip is None or not isinstance(flip.results[0].type, ir.IntegerType):
+        return None
+    constant = defining_op(flip.operands[1])
+    if flip.results[0].type.width != 8 or constant is None or constant.name != "arith.constant":
+        return None
+    number = input_number(op, flip.operands[0])
+    if number is None or not is_identity(op, number) or not is_identity(op, len(op.operands) - 1):
+        return None
+    return op.operands[number] if ir.IntegerAttr(constant.attributes["value"]).value in (-128, 128) else None

@@ -1,9 +1,10 @@
 """What the contraction template of CPUs takes into its kernels.
 
-Consumers run on the accumulators before they are stored. Of producers it takes the padding of a convolution: its
-windows then read the tensor that is not padded. (So does the template of depthwise convolutions over planes.)
-Movements of data become indexing maps where the operand that is loaded as vectors, and the result, keep their vectors
-contiguous; the other operand may have any strides, except that bf16 is read in pairs along the innermost reduction.
+Consumers run on the accumulators before they are stored. Of producers it takes the padding of a convolution (its
+windows then read the tensor that is not padded; so does the template of depthwise convolutions over planes), and what
+turns over the highest bits of bytes. Movements of data become indexing maps where the operand that is loaded as
+vectors, and the result, keep their vectors contiguous; the other operand may have any strides, except that bf16 and
+integers of eight bits are read in groups along the innermost reduction.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from mlir import ir
 
 from mlc.kernels.common.analysis import mentions
 from mlc.kernels.common.fusion import Dims, Role, accepts_pointwise
-from mlc.kernels.common.generics import operand_map
+from mlc.kernels.common.generics import operand_map, turned_over
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.cpu.planes import find_plane
 
@@ -24,6 +25,8 @@ def accepts(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     if role == "consumer":
         return accepts_pointwise(role, op, dims)
     padding = padding_of(op)
+    if turned_over(op) is not None and not _holds_columns(dims):
+        return None
     if padding is None:
         return "it would be computed again for every tile of the contraction"
     number = padding.value.value
@@ -43,6 +46,12 @@ def accepts(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     return None
 
 
+def _holds_columns(dims: Dims) -> bool:
+    """Is it the operand that is loaded as vectors?"""
+    columns = _vector_dim(dims.root)
+    return columns is None or any(mentions(e, columns) for e in dims.coordinates or [])
+
+
 _FAR = 64  # steps of the reduction across memory that a row may take
 
 
@@ -55,10 +64,11 @@ def _moved_operand(dims: Dims) -> str | None:
         plain = touching == [len(exprs) - 1] and isinstance(exprs[-1], ir.AffineDimExpr)
         return None if plain else "its vectors would be gathered"
     kinds = ["reduction" in str(t) for t in dims.root.attributes["iterator_types"]]
-    if isinstance(dims.root.operands[dims.operand].type.element_type, ir.BF16Type):
+    element = dims.root.operands[dims.operand].type.element_type
+    if isinstance(element, ir.BF16Type) or isinstance(element, ir.IntegerType) and element.width == 8:
         inner = max(d for d, reduced in enumerate(kinds) if reduced)
         paired = isinstance(exprs[-1], ir.AffineDimExpr) and exprs[-1].position == inner
-        return None if paired else "its elements would not stand in pairs"
+        return None if paired else "its elements would not stand in groups"
     if any(kinds[d] and mentions(exprs[-1], d) for d in range(len(kinds))):
         return None
     steps = 1

@@ -43,11 +43,14 @@ class DotProductSchedule(ContractionSchedule):
 
 def expand(source: KernelSource, schedule: DotProductSchedule) -> list[Frame]:
     """The memref function and the grid function of `source`."""
-    return [_DotProduct(source, schedule).emit(), tile_grid(source, schedule)]
+    return [DotProduct(source, schedule).emit(), tile_grid(source, schedule)]
 
 
-class _DotProduct(Contraction):
+class DotProduct(Contraction):
+    """The loops of the template; `group` adjacent elements of the reduction are a step."""
+
     s: DotProductSchedule
+    group = 2
 
     def _reduce(
         self,
@@ -57,49 +60,53 @@ class _DotProduct(Contraction):
         position: dict[int, Idx],
         carried: Sequence[ir.Value],
     ) -> list[ir.Value]:
-        """The innermost dimension goes by pairs; what an odd extent leaves is a pair with a zero."""
+        """The innermost dimension goes by groups; what an odd extent leaves is a group with zeros."""
         if len(loops) != 1:
             return super()._reduce(ev, tile, loops, position, carried)
         (dim, extent), math = loops[0], self.frame.math
-        pairs, level = math.div(extent, 2), 3 + len(position)
-        unroll = self.s.unroll if isinstance(pairs, int) and pairs % self.s.unroll == 0 else 1
+        groups, level = math.div(extent, self.group), 3 + len(position)
+        unroll = self.s.unroll if isinstance(groups, int) and groups % self.s.unroll == 0 else 1
 
-        def step(pair: Scalar, sums: list[ir.Value], whole: bool) -> list[ir.Value]:
-            at = Idx(math.mul(pair, 2), tile=(pair, 2, 0), level=level)
-            return self._add_pairs(ev.child(), tile, {**position, dim: at}, sums, whole)
+        def step(at: Idx, sums: list[ir.Value], live: int) -> list[ir.Value]:
+            return self._add_group(ev.child(), tile, {**position, dim: at}, sums, live)
+
+        def group(number: Scalar) -> Idx:
+            return Idx(math.mul(number, self.group), tile=(number, self.group, 0), level=level)
 
         def body(variable: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
             for u in range(unroll):
-                sums = step(math.add(variable, u), sums, True)
+                sums = step(group(math.add(variable, u)), sums, self.group)
             return sums
 
-        sums = for_loop(self.frame, 0, pairs, unroll, carried, body)
+        sums = for_loop(self.frame, 0, groups, unroll, carried, body)
         if isinstance(extent, int):
-            return step(pairs, sums, False) if extent % 2 else sums
-        return for_loop(self.frame, pairs, math.ceildiv(extent, 2), 1, sums, lambda v, c: step(v, c, False))
+            return step(group(groups), sums, extent % self.group) if extent % self.group else sums
+        rest = math.mul(groups, self.group)
+        return for_loop(self.frame, rest, extent, 1, sums, lambda v, c: step(Idx(v, level=level), c, 1))
 
-    def _add_pairs(
-        self, ev: Evaluator, tile: Tile, position: dict[int, Idx], carried: Sequence[ir.Value], whole: bool
+    def _add_group(
+        self, ev: Evaluator, tile: Tile, position: dict[int, Idx], carried: Sequence[ir.Value], live: int
     ) -> list[ir.Value]:
+        """`live` elements of the reduction from `position` on, at most a group."""
         loaded: dict[tuple[int, int, int], list[ir.Value]] = {}
         results = []
         for (name, point), accumulator in zip(tile.points.items(), carried, strict=True):
             dims = self._iteration(point, position)
             scope = ev.child(mask=tile.masks[name[1]])
-            operands = [self._pairs(scope, tile, i, name, dims, whole, loaded) for i in range(2)]
+            operands = [self._groups(scope, tile, i, name, dims, live, loaded) for i in range(2)]
             results.append(self._dot(accumulator, operands[1 - self.s.vector_operand], operands[self.s.vector_operand]))
         return results
 
     # -- operands ---------------------------------------------------------------------------------------------------
 
-    def _pairs(
+    def _groups(
         self,
         ev: Evaluator,
         tile: Tile,
         i: int,
         name: tuple[int, int],
         dims: list[Idx],
-        whole: bool,
+        live: int,
         loaded: dict[tuple[int, int, int], list[ir.Value]],
     ) -> list[ir.Value]:
         """Input `i` as `_dot` wants it, made once for all accumulators that share it."""
@@ -109,39 +116,45 @@ class _DotProduct(Contraction):
         if key not in loaded:
             coords = [ev.idx.affine(e, dims) for e in exprs]
             if i != self.s.vector_operand:
-                pairs = self._broadcast(ev, tile, i, coords, whole)
-            elif self.s.stored == "pairs":
-                pairs = self._stored(ev, i, coords)
+                groups = self._broadcast(ev, tile, i, coords, live)
+            elif self.s.stored != "rows":
+                groups = self._stored(ev, i, coords)
             else:
-                pairs = self._interleaved(ev, i, dims, whole)
-            loaded[key] = self._prepared(pairs)
+                groups = self._interleaved(ev, i, dims, live)
+            loaded[key] = self._prepared(i, groups)
         return loaded[key]
 
-    def _broadcast(self, ev: Evaluator, tile: Tile, i: int, coords: Sequence[Idx], whole: bool) -> ir.Value:
-        """The pair at `coords` in every lane; its second element is zero unless it is `whole`."""
+    def _broadcast(self, ev: Evaluator, tile: Tile, i: int, coords: Sequence[Idx], live: int) -> ir.Value:
+        """The group at `coords`, 32 bits in every lane; what is not `live` is zero."""
         i32, source, inside = ir.IntegerType.get_signless(32), self.root.operands[i], None
         if i in self.padded:
             source = self.padded[i].source
             coords, inside = self._in_source(ev, tile, self.padded[i], coords)
-        if source in self.frame.buffers and whole:
-            buffer = self.frame.buffers[source]
-            base = [self.frame.constants.index(memory.address(buffer, coords, ev.idx).base)]
-            pair = vector.LoadOp(ir.VectorType.get([2], buffer.element), buffer.memory, base).result
-            bits = vector.extract(vector.bitcast(ir.VectorType.get([1], i32), pair), [], [0])
-        else:
-            bits = self._bits(ev, source, coords)
-            if whole:
-                after = [*coords[:-1], ev.idx.add(coords[-1], Idx(1))]
-                high = arith.shli(self._bits(ev, source, after), self.frame.constants.get(i32, 16))
-                bits = arith.ori(bits, high)
+        bits = self._scalar_group(ev, source, coords, live)
         if inside is not None:
             bits = arith.select(inside, bits, self.frame.constants.get(i32, 0))
         return vector.broadcast(ir.VectorType.get([self.s.lanes], i32), bits)
 
-    @staticmethod
-    def _bits(ev: Evaluator, source: ir.Value, coords: Sequence[Idx]) -> ir.Value:
-        """The lower half of a pair."""
-        value = arith.bitcast(ir.IntegerType.get_signless(16), ev.child(lanes=1).tensor(source, coords))
+    def _scalar_group(self, ev: Evaluator, source: ir.Value, coords: Sequence[Idx], live: int) -> ir.Value:
+        """The group at `coords` of `source` as 32 bits."""
+        i32 = ir.IntegerType.get_signless(32)
+        if source in self.frame.buffers and live == self.group:
+            buffer = self.frame.buffers[source]
+            base = [self.frame.constants.index(memory.address(buffer, coords, ev.idx).base)]
+            group = vector.LoadOp(ir.VectorType.get([live], buffer.element), buffer.memory, base).result
+            return vector.extract(vector.bitcast(ir.VectorType.get([1], i32), group), [], [0])
+        bits = self._bits(ev, source, coords)
+        for k in range(1, live):
+            shift = self.frame.constants.get(i32, k * 32 // self.group)
+            after = self._bits(ev, source, [*coords[:-1], ev.idx.add(coords[-1], Idx(k))])
+            bits = arith.ori(bits, arith.shli(after, shift))
+        return bits
+
+    def _bits(self, ev: Evaluator, source: ir.Value, coords: Sequence[Idx]) -> ir.Value:
+        """The lowest element of a group."""
+        value = ev.child(lanes=1).tensor(source, coords)
+        if isinstance(value.type, ir.FloatType):
+            value = arith.bitcast(ir.IntegerType.get_signless(32 // self.group), value)
         return arith.extui(ir.IntegerType.get_signless(32), value)
 
     def _stored(self, ev: Evaluator, i: int, coords: Sequence[Idx]) -> ir.Value:
@@ -150,26 +163,29 @@ class _DotProduct(Contraction):
         base = [self.frame.constants.index(memory.address(buffer, coords, ev.idx).base)]
         return vector.LoadOp(self._pair_type(buffer), buffer.memory, base).result
 
-    def _interleaved(self, ev: Evaluator, i: int, dims: list[Idx], whole: bool) -> ir.Value:
-        """Pairs of two adjacent rows."""
+    def _interleaved(self, ev: Evaluator, i: int, dims: list[Idx], live: int) -> ir.Value:
+        """Groups of adjacent rows; zeros for those that are not `live`."""
         buffer = self.frame.buffers[self.root.operands[i]]
         inner, rows = self.reductions[-1][0], []
-        for k in range(2 if whole else 1):
+        for k in range(live):
             at = list(dims)
             at[inner] = ev.idx.add(dims[inner], Idx(k))
             coords = [ev.idx.affine(e, at) for e in operand_map(self.root, i).results]
             rows.append(ev.splat(memory.load(self.frame, ev.idx, buffer, coords, ev.mask)))
-        if not whole:
-            rows.append(ev.splat(self.frame.constants.get(buffer.element, 0.0)))
-        return vector.InterleaveOp(*rows).result
+        zero = 0.0 if isinstance(buffer.element, ir.FloatType) else 0
+        rows += [ev.splat(self.frame.constants.get(buffer.element, zero))] * (self.group - live)
+        while len(rows) > 1:
+            half = len(rows) // 2
+            rows = [vector.InterleaveOp(a, b).result for a, b in zip(rows[:half], rows[half:], strict=True)]
+        return rows[0]
 
     def _pair_type(self, buffer: Buffer) -> ir.VectorType:
-        return ir.VectorType.get([2 * self.s.lanes], buffer.element)
+        return ir.VectorType.get([self.group * self.s.lanes], buffer.element)
 
     # -- arithmetic -------------------------------------------------------------------------------------------------
 
-    def _prepared(self, pairs: ir.Value) -> list[ir.Value]:
-        """Pairs as operands of the instruction: themselves, or first and second elements widened to f32."""
+    def _prepared(self, i: int, pairs: ir.Value) -> list[ir.Value]:
+        """Pairs of input `i` as operands of the instruction: themselves, or first and second elements in f32."""
         lanes, i32 = self.s.lanes, ir.IntegerType.get_signless(32)
         if self.s.instruction == "vdpbf16ps":
             return [vector.bitcast(ir.VectorType.get([2 * lanes], ir.BF16Type.get()), pairs)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from mlc.passes.adaptor import OpAdaptor, element
+from mlc.passes.adaptor import OpAdaptor, element, splat_number
 from mlc.passes.decompose import build as b
 from mlc.passes.decompose import decomposition
 
@@ -16,7 +16,9 @@ def quantize(op: OpAdaptor) -> ir.Value:
     x, scale, zero = op.operand(0), op.operand(1), op.trailing(2)
     result, unsigned = op.types[0].element_type, op.flag("unsigned")
     compute = b.wide_type(element(scale))
-    ratio = b.div(b.cast(x, compute), _spread(op, x, b.cast(scale, compute)))
+    ratio = b.cast(x, compute)
+    if splat_number(scale) != 1:
+        ratio = b.div(ratio, _spread(op, x, b.cast(scale, compute)))
     value = ratio if b.is_float(result) else b.unary("round", ratio)
     if zero is not None:
         value = b.add(value, _spread(op, x, b.cast(zero, compute, unsigned_in=unsigned)))

@@ -34,6 +34,10 @@ class AssignSchedules(Pass):
     vector_registers: int = 32
     bf16_dot: bool = False
     "the target has an instruction that sums products of pairs of bf16"
+    int8_dot: bool = False
+    "the target has an instruction that sums products of quads of 8-bit integers"
+    int16_dot: bool = False
+    "the target has an instruction that sums products of pairs of 16-bit integers"
     tuned: str = ""
     "a file of measured schedules"
 
@@ -41,7 +45,9 @@ class AssignSchedules(Pass):
 
     def run(self, root: ir.OpView) -> None:
         module = root.operation
-        unit = VectorUnit(self.vector_bits, self.vector_registers, self.bf16_dot)
+        unit = VectorUnit(
+            self.vector_bits, self.vector_registers, self.bf16_dot, self.int8_dot, self.int16_dot
+        )
         launches = collect_launches(module)
         try:
             table, target = read(Path(self.tuned)) if self.tuned else {}, target_text(module)

@@ -23,7 +23,7 @@ from mlc.kernels.common.positions import finds_position
 from mlc.kernels.common.reduce import combiner, lane_dim
 from mlc.kernels.cpu.planes import find_plane
 from mlc.passes.schedule.attention_cost import choose_attention
-from mlc.passes.schedule.pairs import as_dot_product
+from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads
 
 Extent = int | None  # None: known at run time only
 
@@ -46,6 +46,8 @@ class VectorUnit:
     bits: int
     registers: int
     bf16_dot: bool = False  # has an instruction that sums products of pairs of bf16
+    int8_dot: bool = False  # has an instruction that sums products of quads of 8-bit integers
+    int16_dot: bool = False  # has an instruction that sums products of pairs of 16-bit integers
 
     def lanes(self, element: ir.Type) -> int:
         """Lanes for computing on `element`: 32-bit lanes, 64-bit ones for f64."""
@@ -312,7 +314,8 @@ def _contraction(
         schedule["panel"] = panel
     elif _is_worth_copying(root, operand, order[axis], shape, schedule):
         schedule |= {"template": "panel_copy", "vector_operand": operand}
-    return as_dot_product(root, operand, schedule, unit.bf16_dot) or schedule
+    in_pairs = as_dot_product(root, operand, schedule, unit.bf16_dot)
+    return in_pairs or as_dot_quads(root, operand, schedule, unit.int8_dot, unit.int16_dot) or schedule
 
 
 def _is_worth_copying(

@@ -56,7 +56,7 @@ def _pack(kernel: ir.Operation, schedule: dict[str, int | str], launches: list[i
     out = [ir.AffineDimExpr(e).position for e in operand_map(root, 2).results]
     columns = out[int(schedule["vector_dim"])]
     order = _panel_order(root, dims, columns)
-    plan = _Packing(dims, columns, order, panel, shape, schedule.get("stored") == "pairs")
+    plan = _Packing(dims, columns, order, panel, shape, _GROUPS.get(str(schedule.get("stored")), 1))
     new_type = ir.RankedTensorType.get(plan.packed_shape, argument.type.element_type)
     _retype(source.func.operation, argument, number, new_type)
     maps = list(root.attributes["indexing_maps"])
@@ -65,6 +65,9 @@ def _pack(kernel: ir.Operation, schedule: dict[str, int | str], launches: list[i
     for launch in launches:
         with ir.InsertionPoint(launch), launch.location:
             launch.operands[number] = plan.emit(_without_views(launch.operands[number]))
+
+
+_GROUPS = {"pairs": 2, "quads": 4}
 
 
 def _without_views(value: ir.Value) -> ir.Value:
@@ -91,8 +94,8 @@ def _retype(function: ir.Operation, argument: ir.Value, number: int, new_type: i
 class _Packing:
     """Shape arithmetic of one packed operand: [outside…, panels, reduction…, panel].
 
-    With `pairs`, two adjacent elements of the innermost reduction dimension stand together, with a zero behind an odd
-    number of them: [outside…, panels, reduction…, K / 2, panel, 2].
+    In a `group` of 2 or 4, adjacent elements of the innermost reduction dimension stand together, with zeros behind a
+    number of them that it does not divide: [outside…, panels, reduction…, K / group, panel, group].
     """
 
     def __init__(
@@ -102,31 +105,32 @@ class _Packing:
         order: tuple[list[int], list[int]],
         panel: int,
         shape: list[int],
-        pairs: bool = False,
+        group: int = 1,
     ) -> None:
         self.dims, self.columns, self.panel, self.shape = dims, columns, panel, shape
         self.outside, self.inside = order
         self.axis = dims.index(columns)
         self.extent = dict(zip(dims, shape, strict=True))
         self.panels = -(-self.extent[columns] // panel)
-        self.paired = self.inside[-1] if pairs else None
+        self.group = group
+        self.grouped = self.inside[-1] if group > 1 else None
 
     @property
     def packed_shape(self) -> list[int]:
         e = self.extent
-        inside = [-(-e[d] // 2) if d == self.paired else e[d] for d in self.inside]
+        inside = [-(-e[d] // self.group) if d == self.grouped else e[d] for d in self.inside]
         shape = [e[d] for d in self.outside] + [self.panels, *inside, self.panel]
-        return shape if self.paired is None else [*shape, 2]
+        return shape if self.grouped is None else [*shape, self.group]
 
     def indexing_map(self, rank: int) -> ir.AffineMap:
         dim = ir.AffineExpr.get_dim
         column, size = dim(self.columns), ir.AffineExpr.get_constant(self.panel)
         exprs = [dim(d) for d in self.outside] + [ir.AffineExpr.get_floor_div(column, size)]
-        two = ir.AffineExpr.get_constant(2)
-        exprs += [ir.AffineExpr.get_floor_div(dim(d), two) if d == self.paired else dim(d) for d in self.inside]
+        group = ir.AffineExpr.get_constant(self.group)
+        exprs += [ir.AffineExpr.get_floor_div(dim(d), group) if d == self.grouped else dim(d) for d in self.inside]
         exprs.append(ir.AffineExpr.get_mod(column, size))
-        if self.paired is not None:
-            exprs.append(ir.AffineExpr.get_mod(dim(self.paired), two))
+        if self.grouped is not None:
+            exprs.append(ir.AffineExpr.get_mod(dim(self.grouped), group))
         return ir.AffineMap.get(rank, 0, exprs)
 
     def emit(self, weight: ir.Value) -> ir.Value:
@@ -136,23 +140,23 @@ class _Packing:
             weight = m.reshape(weight, self.shape)
         padded = list(self.shape)
         padded[self.axis] = self.panels * self.panel
-        pair_axis = -1 if self.paired is None else self.dims.index(self.paired)
-        if self.paired is not None:
-            padded[pair_axis] += padded[pair_axis] % 2
+        group_axis = -1 if self.grouped is None else self.dims.index(self.grouped)
+        if self.grouped is not None:
+            padded[group_axis] += -padded[group_axis] % self.group
         if padded != self.shape:
             is_float = isinstance(element, ir.FloatType)
             attribute = ir.FloatAttr.get(element, 0.0) if is_float else ir.IntegerAttr.get(element, 0)
             value = m.constant(ir.DenseElementsAttr.get_splat(ir.RankedTensorType.get([], element), attribute))
             high = [p - s for p, s in zip(padded, self.shape, strict=True)]
             weight = m.pad(weight, [0] * rank, high, value=value)
-        parts = {pair_axis: [padded[pair_axis] // 2, 2], self.axis: [self.panels, self.panel]}
+        parts = {group_axis: [padded[group_axis] // self.group, self.group], self.axis: [self.panels, self.panel]}
         split = [part for i, extent in enumerate(padded) for part in parts.get(i, [extent])]
         weight = m.reshape(weight, split)
         position = {d: i + sum(0 <= s < i for s in parts) for i, d in enumerate(self.dims)}
         permutation = [position[d] for d in self.outside] + [position[self.columns]]
         permutation += [position[d] for d in self.inside] + [position[self.columns] + 1]
-        if self.paired is not None:
-            permutation.append(position[self.paired] + 1)
+        if self.grouped is not None:
+            permutation.append(position[self.grouped] + 1)
         if permutation == list(range(len(split))):
             return weight
         return m.transpose(weight, permutation)

@@ -1,4 +1,5 @@
-"""Which contractions of bf16 take their products in pairs: the template `dot_product` in place of `contraction`."""
+"""Which contractions take adjacent products in one step: bf16 in pairs (template `dot_product`), integers of eight bits
+in quads (`dot_quads`), in place of `contraction`."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from mlir import ir
 
 from mlc.kernels.common.analysis import mentions
 from mlc.kernels.common.frame import defining_op
-from mlc.kernels.common.generics import operand_map
+from mlc.kernels.common.generics import is_unsigned_input, operand_map
 
 Schedule = dict[str, int | str]
 
@@ -18,7 +19,32 @@ def as_dot_product(root: ir.Operation, operand: int, schedule: Schedule, native:
     reduction dimension as its contiguous one, and not the vectors' dimension. `native` says that the target has the
     instruction.
     """
-    if not _sums_bf16(root) or defining_op(root.operands[operand]) is not None:
+    if not _sums_bf16(root):
+        return None
+    grouped = _in_groups(root, operand, schedule, 2)
+    if grouped is None:
+        return None
+    stored = "pairs" if "packed_operand" in schedule else "rows"
+    return {**grouped, "template": "dot_product", "stored": stored, "instruction": "vdpbf16ps" if native else "fma"}
+
+
+def as_dot_quads(root: ir.Operation, operand: int, schedule: Schedule, native: bool, pairs: bool) -> Schedule | None:
+    """The same for integers of eight bits and the template `dot_quads`. `native` says that the target has `vpdpbusd`,
+    which takes one operand with a sign and one without; `pairs` that it has `vpmaddwd` for its vectors."""
+    if not _sums_bytes(root):
+        return None
+    grouped = _in_groups(root, operand, schedule, 4)
+    if grouped is None:
+        return None
+    stored = "quads" if "packed_operand" in schedule else "rows"
+    mixed = is_unsigned_input(root, 0) != is_unsigned_input(root, 1)
+    instruction = "vpdpbusd" if native and mixed else "vpmaddwd" if pairs else "mul"
+    return {**grouped, "template": "dot_quads", "stored": stored, "instruction": instruction}
+
+
+def _in_groups(root: ir.Operation, operand: int, schedule: Schedule, group: int) -> Schedule | None:
+    """`schedule` with `group` elements of the innermost reduction dimension a step; None where that is impossible."""
+    if defining_op(root.operands[operand]) is not None:
         return None
     inner = _innermost(root)
     columns = ir.AffineDimExpr(operand_map(root, 2).results[int(schedule["vector_dim"])]).position
@@ -31,22 +57,22 @@ def as_dot_product(root: ir.Operation, operand: int, schedule: Schedule, native:
         return None
     type_ = root.operands[1 - operand].type
     depth = None if type_.is_dynamic_dim(len(along) - 1) else type_.get_dim_size(len(along) - 1)
-    if depth is not None and depth < 2:
+    if depth is not None and depth < 2 or depth is None and group > 2 and "packed_operand" in schedule:
         return None
-    pairs = 1 if depth is None else depth // 2
-    return {
-        **schedule,
-        "template": "dot_product",
-        "unroll": 1 if depth is None else next(u for u in (4, 3, 2, 1) if pairs % u == 0),
-        "vector_operand": operand,
-        "stored": "pairs" if "packed_operand" in schedule else "rows",
-        "instruction": "vdpbf16ps" if native else "fma",
-    }
+    steps = 1 if depth is None else depth // group
+    unroll = 1 if depth is None else next(u for u in (4, 3, 2, 1) if steps % u == 0)
+    return {**schedule, "unroll": unroll, "vector_operand": operand}
 
 
 def _sums_bf16(root: ir.Operation) -> bool:
     types = [v.type.element_type for v in root.operands]
     return all(isinstance(t, ir.BF16Type) for t in types[:2]) and isinstance(types[2], ir.F32Type)
+
+
+def _sums_bytes(root: ir.Operation) -> bool:
+    types = [v.type.element_type for v in root.operands]
+    widths = [t.width if isinstance(t, ir.IntegerType) else 0 for t in types]
+    return widths == [8, 8, 32]
 
 
 def _innermost(root: ir.Operation) -> int:

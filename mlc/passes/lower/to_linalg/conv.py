@@ -49,6 +49,10 @@ def _windows(op: Lowering, positions: list[int], first_tap: int) -> list[ir.Affi
     return [window(p, first_tap + i, strides[i], dilations[i]) for i, p in enumerate(positions)]
 
 
+def _unsigned(op: Lowering) -> tuple[bool, bool]:
+    return op.flag("unsigned_input"), op.flag("unsigned_filter")
+
+
 def _is_pointwise(op: Lowering, layout: Layout, filter_: ir.Value) -> bool:
     """Has the window one tap and no padding? Then there is nothing to sum over it."""
     extents = shape_of(filter_)[:-2] if layout.channels_last else shape_of(filter_)[2:]
@@ -71,14 +75,16 @@ def _plain(
         first = [ir.AffineExpr.get_constant(0)] * spatial
         weights = [*first, dim(rank), out] if layout.channels_last else [out, dim(rank), *first]
         source = _activation(layout, strided, [dim(rank)])
-        return contraction(sizes, dims(rank), "p" * rank + "r", Source(value, source), Source(filter_, weights), result)
+        operands = Source(value, source), Source(filter_, weights)
+        return contraction(sizes, dims(rank), "p" * rank + "r", *operands, result, _unsigned(op))
     first_tap = rank if layout.channels_last else rank + 1
     channel = dim(rank + spatial if layout.channels_last else rank)
     taps = [dim(first_tap + i) for i in range(spatial)]
     source = _activation(layout, _windows(op, layout.spatial, first_tap), [channel])
     weights = [*taps, channel, out] if layout.channels_last else [out, channel, *taps]
     iterators = "p" * rank + "r" * (spatial + 1)
-    return contraction(sizes, dims(rank), iterators, Source(value, source), Source(filter_, weights), result)
+    operands = Source(value, source), Source(filter_, weights)
+    return contraction(sizes, dims(rank), iterators, *operands, result, _unsigned(op))
 
 
 def _depthwise(
@@ -96,7 +102,8 @@ def _depthwise(
     weights = [*taps, channel] if layout.channels_last else [channel, *taps]
     filter_ = collapse(filter_, groups)
     iterators = "p" * rank + "r" * spatial
-    return contraction(sizes, dims(rank), iterators, Source(value, source), Source(filter_, weights), result)
+    operands = Source(value, source), Source(filter_, weights)
+    return contraction(sizes, dims(rank), iterators, *operands, result, _unsigned(op))
 
 
 def _split_channels(value: ir.Value, extents: list[int]) -> ir.Value:
@@ -128,5 +135,6 @@ def _grouped(
         weights = [group * outputs + out, channel, *taps]
     split = [*sizes[:at], groups, outputs, *sizes[at + 1 :]]
     iterators = "p" * rank + "r" * (spatial + 1)
-    value = contraction(split, dims(rank), iterators, Source(value, source), Source(filter_, weights), result)
+    operands = Source(value, source), Source(filter_, weights)
+    value = contraction(split, dims(rank), iterators, *operands, result, _unsigned(op))
     return collapse(value, [[i] for i in range(at)] + [[at, at + 1]] + [[i] for i in range(at + 2, rank)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mlir import ir
 
@@ -20,11 +20,16 @@ def accumulator_type(element_type: ir.Type) -> ir.Type:
     return scalar.compute_type(element_type)
 
 
-def multiply_add(args: list[ir.Value]) -> ir.Value:
-    """The body of a contraction: `acc + lhs * rhs` after widening."""
-    lhs, rhs, acc = args
-    lhs, rhs = scalar.convert(lhs, acc.type), scalar.convert(rhs, acc.type)
-    return scalar.add(acc, scalar.mul(lhs, rhs))
+def multiply_add(unsigned: tuple[bool, bool]) -> Callable[[list[ir.Value]], ir.Value]:
+    """The body of a contraction: `acc + lhs * rhs` after widening, of integers that have a sign unless `unsigned`."""
+
+    def body(args: list[ir.Value]) -> ir.Value:
+        lhs, rhs, acc = args
+        left = scalar.convert(lhs, acc.type, unsigned_in=unsigned[0])
+        right = scalar.convert(rhs, acc.type, unsigned_in=unsigned[1])
+        return scalar.add(acc, scalar.mul(left, right))
+
+    return body
 
 
 def contraction(
@@ -34,6 +39,7 @@ def contraction(
     lhs: Source,
     rhs: Source,
     result: ir.Type,
+    unsigned: tuple[bool, bool] = (False, False),
 ) -> ir.Value:
     """A contraction marked `mlc.contraction` and the narrowing of its accumulator to `result`."""
     accumulator = accumulator_type(element(lhs.value))
@@ -42,7 +48,7 @@ def contraction(
         [list(out_exprs)],
         iterators,
         [lhs, rhs],
-        multiply_add,
+        multiply_add(unsigned),
         {"mlc.contraction": ir.UnitAttr.get()},
     )[0]
     if accumulator == result:
@@ -63,7 +69,8 @@ def matmul(op: Lowering) -> ir.Value:
     if along_k and _is_worth_transposing(right.value, sizes[-2]):
         right, along_k = Source(_with_rows(right.value), right.exprs, right.dynamic), False
     rhs = _source(right, [n, k] if along_k else [k, n], sizes[:-2])
-    return contraction(sizes, dims(rank), "p" * rank + "r", lhs, rhs, op.types[0].element_type)
+    unsigned = op.flag("unsigned_lhs"), op.flag("unsigned_rhs")
+    return contraction(sizes, dims(rank), "p" * rank + "r", lhs, rhs, op.types[0].element_type, unsigned)
 
 
 _FEW_ROWS = 4  # with fewer rows of the result every element of the right side is used too rarely

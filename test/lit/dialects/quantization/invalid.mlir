@@ -8,9 +8,9 @@ func.func @invalid(%x: tensor<3x4xf32>, %s: tensor<3xf32>) {
 
 // -----
 
-func.func @invalid(%x: tensor<3x4xf32>, %s: tensor<4xf32>, %z: tensor<i8>) {
-  // expected-error @+1 {{'mlc.quantize' op scale 4 and zero_point [] differ}}
-  %0 = mlc.quantize %x, %s zero_point(%z : tensor<i8>) {axis = 1 : i64} : tensor<3x4xf32>, tensor<4xf32> -> tensor<3x4xi8>
+func.func @invalid(%x: tensor<3x4xf32>, %s: tensor<f32>, %z: tensor<4xi8>) {
+  // expected-error @+1 {{'mlc.quantize' op scale [] and zero_point 4 differ}}
+  %0 = mlc.quantize %x, %s zero_point(%z : tensor<4xi8>) {axis = 1 : i64} : tensor<3x4xf32>, tensor<f32> -> tensor<3x4xi8>
   return
 }
 

@@ -16,6 +16,8 @@ func.func @quantization(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>, %i: tensor<?x4
   %0 = mlc.quantize %x, %sc {axis = 1 : i64} : tensor<?x4xf32>, tensor<4xf32> -> tensor<?x4xi8>
   // CHECK: mlc.dequantize %{{.*}}, %{{.*}} zero_point(%{{.*}} : tensor<4xi8>) {axis = 1 : i64} : tensor<?x4xi8>, tensor<4xf32> -> tensor<?x4xf32>
   %1 = mlc.dequantize %q, %sc zero_point(%zp : tensor<4xi8>) {axis = 1 : i64} : tensor<?x4xi8>, tensor<4xf32> -> tensor<?x4xf32>
+  // CHECK: mlc.dequantize %{{.*}}, %{{.*}} zero_point(%{{.*}} : tensor<i8>) {axis = 1 : i64} : tensor<?x4xi8>, tensor<4xf32> -> tensor<?x4xf32>
+  %mixed = mlc.dequantize %q, %sc zero_point(%z0 : tensor<i8>) {axis = 1 : i64} : tensor<?x4xi8>, tensor<4xf32> -> tensor<?x4xf32>
   // CHECK: mlc.weight "bs" : tensor<2x2xf32>
   %blocks = mlc.weight "bs" : tensor<2x2xf32>
   // CHECK: mlc.weight "w" : tensor<2x8xi4>

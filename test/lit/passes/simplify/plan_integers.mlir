@@ -1,0 +1,50 @@
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-integers)' | FileCheck %s
+
+// CHECK: module attributes {mlc.kept_float = [
+// CHECK-SAME: {node = "blocks", reason = "of its right operand, its scales are those of blocks"}
+// CHECK-SAME: {node = "rows", reason = "the scale of its right operand changes along what is summed"}
+// CHECK-SAME: {node = "activations", reason = "its right operand is no weight"}
+// CHECK-SAME: {node = "half", reason = "its left operand is not quantized"}
+
+// CHECK-LABEL: func.func @planned
+// CHECK: mlc.matmul %{{.*}}, %{{.*}} {mlc.integers}
+// CHECK: mlc.conv %{{.*}}, %{{.*}} {{{.*}}mlc.integers
+// CHECK: mlc.matmul %{{.*}}, %{{.*}} {mlc.integers} : tensor<4x8xi32>
+func.func @planned(%x: tensor<4x8xi8>, %i: tensor<1x3x8x8xi8>, %s: tensor<f32>)
+    -> (tensor<4x16xf32>, tensor<1x4x6x6xf32>, tensor<4x16xi32>) {
+  %w = mlc.weight "w" : tensor<8x16xi8>
+  %t = mlc.weight "t" : tensor<16xf32>
+  %a = mlc.dequantize %x, %s {unsigned} : tensor<4x8xi8>, tensor<f32> -> tensor<4x8xf32>
+  %b = mlc.dequantize %w, %t {axis = 1 : i64} : tensor<8x16xi8>, tensor<16xf32> -> tensor<8x16xf32>
+  %0 = mlc.matmul %a, %b : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
+  %f = mlc.weight "f" : tensor<4x3x3x3xi8>
+  %u = mlc.weight "u" : tensor<4xf32>
+  %c = mlc.dequantize %i, %s {unsigned} : tensor<1x3x8x8xi8>, tensor<f32> -> tensor<1x3x8x8xf32>
+  %d = mlc.dequantize %f, %u {axis = 0 : i64} : tensor<4x3x3x3xi8>, tensor<4xf32> -> tensor<4x3x3x3xf32>
+  %1 = mlc.conv %c, %d {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>}
+    : tensor<1x3x8x8xf32>, tensor<4x3x3x3xf32> -> tensor<1x4x6x6xf32>
+  %p = mlc.cast %x : tensor<4x8xi8> -> tensor<4x8xi32>
+  %q = mlc.cast %w : tensor<8x16xi8> -> tensor<8x16xi32>
+  %2 = mlc.matmul %p, %q : tensor<4x8xi32>, tensor<8x16xi32> -> tensor<4x16xi32>
+  return %0, %1, %2 : tensor<4x16xf32>, tensor<1x4x6x6xf32>, tensor<4x16xi32>
+}
+
+// CHECK-LABEL: func.func @kept
+// CHECK-NOT: mlc.integers
+func.func @kept(%x: tensor<4x8xi8>, %y: tensor<8x16xi8>, %z: tensor<4x8xf32>, %s: tensor<f32>) -> (tensor<4x16xf32>,
+    tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>) {
+  %w = mlc.weight "w" : tensor<8x16xi8>
+  %a = mlc.dequantize %x, %s : tensor<4x8xi8>, tensor<f32> -> tensor<4x8xf32>
+  %t = mlc.weight "blocks" : tensor<2x16xf32>
+  %b = mlc.dequantize %w, %t {axis = 0 : i64, block_size = 4 : i64} : tensor<8x16xi8>, tensor<2x16xf32> -> tensor<8x16xf32>
+  %0 = mlc.matmul %a, %b : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32> loc("blocks")
+  %u = mlc.weight "rows" : tensor<8xf32>
+  %c = mlc.dequantize %w, %u {axis = 0 : i64} : tensor<8x16xi8>, tensor<8xf32> -> tensor<8x16xf32>
+  %1 = mlc.matmul %a, %c : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32> loc("rows")
+  %d = mlc.dequantize %y, %s : tensor<8x16xi8>, tensor<f32> -> tensor<8x16xf32>
+  %2 = mlc.matmul %a, %d : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32> loc("activations")
+  %3 = mlc.matmul %z, %d : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32> loc("half")
+  %v = mlc.weight "v" : tensor<8x16xf32>
+  %4 = mlc.matmul %z, %v : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
+  return %0, %1, %2, %3, %4 : tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>
+}

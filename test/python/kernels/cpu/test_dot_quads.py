@@ -1,0 +1,185 @@
+"""Contractions of integers of eight bits, bit by bit against 64-bit integers: signs, zero points, tails, windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+import mlc
+
+# native: vpdpbusd where this machine has it; vpmaddwd of 512, 256 and 128 bits
+CPUS = ["native", "x86-64-v4", "x86-64-v3", "x86-64"]
+SIGNS = [(np.uint8, np.int8), (np.int8, np.int8), (np.uint8, np.uint8), (np.int8, np.uint8)]
+
+
+def _runs_here(cpu: str) -> bool:
+    from mlc import _native
+    from mlc.targets.cpu import resolve
+
+    host = _native.host_info()
+    present = set(resolve("native", host).required.split(","))
+    wanted = set(resolve(cpu, host).required.split(","))
+    return cpu == "native" or {w for w in wanted if "avx" in w or "fma" in w} <= present
+
+
+def _numbers(seed: int, shape: Sequence[int], dtype: type) -> np.ndarray:
+    """Numbers of all values, the extreme ones often."""
+    rng, info = np.random.default_rng(seed), np.iinfo(dtype)
+    values = rng.integers(info.min, info.max + 1, shape)
+    extreme = rng.choice([info.min, info.max], shape)
+    return np.where(rng.random(shape) < 0.3, extreme, values).astype(dtype)
+
+
+def _model(
+    node: onnx.NodeProto, inputs: dict[str, tuple[type, Sequence[int | str]]], weights: dict[str, np.ndarray]
+) -> onnx.ModelProto:
+    graph = helper.make_graph(
+        [node],
+        "quads",
+        [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
+            for name, (dtype, shape) in inputs.items()
+        ],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.INT32, None)],
+        [numpy_helper.from_array(np.asarray(w), name) for name, w in weights.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def _compile(tmp_path: Path, proto: onnx.ModelProto, cpu: str) -> mlc.Model:
+    number = len(list(tmp_path.iterdir()))  # a loaded library keeps its file
+    return mlc.compile(proto, output=tmp_path / f"model{number}.so", cpu=cpu)
+
+
+def _templates(model: mlc.Model) -> list[str]:
+    return [kernel["template"] for kernel in model.metadata["kernels"]]
+
+
+def _product(x: np.ndarray, w: np.ndarray, zero_x: object, zero_w: object) -> np.ndarray:
+    return (x.astype(np.int64) - np.asarray(zero_x, np.int64)) @ (w.astype(np.int64) - np.asarray(zero_w, np.int64))
+
+
+SHAPES = [(6, 64, 64), (13, 77, 51), (1, 33, 130), (5, 9, 16), (7, 8, 1), (70, 31, 65), (4, 2, 20), (3, 259, 17)]
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda s: "x".join(map(str, s)))
+def test_product_with_a_weight(tmp_path: Path, shape: tuple[int, int, int], cpu: str) -> None:
+    if not _runs_here(cpu):
+        pytest.skip(f"this machine does not run code for {cpu}")
+    rows, depth, columns = shape
+    left, right = SIGNS[(rows + columns) % 4]
+    x, w = _numbers(1, (rows, depth), left), _numbers(2, (depth, columns), right)
+    zeros = {"zx": left(7), "zw": right(3)}
+    node = helper.make_node("MatMulInteger", ["x", "w", "zx", "zw"], ["y"])
+    model = _compile(tmp_path, _model(node, {"x": (left, x.shape)}, {"w": w, **zeros}), cpu)
+    assert w.size <= 64 or "dot_quads" in _templates(model)  # small weights are constants, which are not packed
+    [got] = model(x)
+    np.testing.assert_array_equal(got, _product(x, w, 7, 3))
+
+
+@pytest.mark.parametrize("signs", SIGNS, ids=lambda s: f"{s[0].__name__}-{s[1].__name__}")
+@pytest.mark.parametrize("cpu", CPUS)
+def test_zero_points(tmp_path: Path, signs: tuple[type, type], cpu: str) -> None:
+    """None, constant ones, one for every column; and known at run time, one for every row."""
+    if not _runs_here(cpu):
+        pytest.skip(f"this machine does not run code for {cpu}")
+    left, right = signs
+    x, w = _numbers(3, (9, 50), left), _numbers(4, (50, 33), right)
+    per_column, per_row = _numbers(5, (33,), right), _numbers(6, (9,), left)
+    cases: list[tuple[list[str], dict[str, np.ndarray], object, object]] = [
+        (["x", "w"], {}, 0, 0),
+        (["x", "w", "zx"], {"zx": left(100)}, 100, 0),
+        (["x", "w", "zx", "zw"], {"zx": left(0), "zw": right(128 % 127)}, 0, 1),
+        (["x", "w", "zx", "zw"], {"zx": left(100), "zw": per_column}, 100, per_column),
+    ]
+    for names, zeros, zero_x, zero_w in cases:
+        node = helper.make_node("MatMulInteger", names, ["y"])
+        model = _compile(tmp_path, _model(node, {"x": (left, ["m", 50])}, {"w": w, **zeros}), cpu)
+        assert "dot_quads" in _templates(model)
+        for rows in (9, 1, 4):
+            [got] = model(x[:rows])
+            np.testing.assert_array_equal(got, _product(x[:rows], w, zero_x, zero_w))
+    node = helper.make_node("MatMulInteger", ["x", "w", "zx", "zw"], ["y"])
+    inputs = {"x": (left, (9, 50)), "zx": (left, (9,))}
+    model = _compile(tmp_path, _model(node, inputs, {"w": w, "zw": per_column}), cpu)
+    [got] = model(x, per_row)
+    np.testing.assert_array_equal(got, _product(x, w, per_row[:, None], per_column))
+
+
+@pytest.mark.parametrize("signs", SIGNS, ids=lambda s: f"{s[0].__name__}-{s[1].__name__}")
+def test_product_of_two_inputs(tmp_path: Path, signs: tuple[type, type]) -> None:
+    """Rows of the right operand are interleaved on the way; all extents are known at run time only."""
+    left, right = signs
+    node = helper.make_node("MatMulInteger", ["x", "z", "zx", "zz"], ["y"])
+    inputs = {"x": (left, ["b", "m", "k"]), "z": (right, ["b", "k", "n"])}
+    for cpu in [c for c in CPUS if _runs_here(c)]:
+        model = _compile(tmp_path, _model(node, inputs, {"zx": left(9), "zz": right(5)}), cpu)
+        assert "dot_quads" in _templates(model)
+        for batch, rows, depth, columns in ((2, 7, 40, 33), (1, 1, 3, 70), (3, 12, 21, 16), (2, 5, 1, 9), (1, 2, 0, 3)):
+            x, z = _numbers(1, (batch, rows, depth), left), _numbers(2, (batch, depth, columns), right)
+            [got] = model(x, z)
+            np.testing.assert_array_equal(got, _product(x, z, 9, 5))
+
+
+# channels, filters, height, width, window, pads, strides, dilations, groups
+WINDOWS = {
+    "1x1": (32, 48, 9, 7, (1, 1), (0, 0, 0, 0), (1, 1), (1, 1), 1),
+    "1x1 strided": (32, 48, 9, 7, (1, 1), (0, 0, 0, 0), (2, 2), (1, 1), 1),
+    "3x3": (16, 64, 14, 14, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 1),
+    "3x3 strided, odd channels": (15, 40, 14, 14, (3, 3), (1, 1, 1, 1), (2, 2), (1, 1), 1),
+    "7x7 of 3 channels": (3, 64, 28, 28, (7, 7), (3, 3, 3, 3), (2, 2), (1, 1), 1),
+    "dilated, uneven padding": (8, 40, 15, 17, (3, 5), (0, 1, 2, 3), (2, 1), (1, 2), 1),
+    "grouped": (32, 64, 14, 14, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 4),
+    "grouped, odd channels": (12, 20, 6, 9, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 4),
+    "depthwise": (32, 32, 14, 14, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 32),
+    "one channel": (1, 24, 12, 12, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 1),
+}
+
+
+ZEROS = [(77, 50), (0, 0), (130, 0), (0, 128)]
+CASES = [(name, ZEROS[i % 4]) for i, name in enumerate(WINDOWS)] + [("3x3", zeros) for zeros in ZEROS]
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize(("name", "zeros"), CASES, ids=str)
+def test_convolution(tmp_path: Path, name: str, dynamic: bool, zeros: tuple[int, int]) -> None:
+    """Padding stands for the zero point, whatever the signs."""
+    channels, filters, height, width, window, pads, strides, dilations, groups = WINDOWS[name]
+    left, right = (np.uint8, np.int8) if zeros[1] < 128 else (np.int8, np.uint8)
+    w = _numbers(8, (filters, channels // groups, *window), right)
+    shape: list[int | str] = ["n", channels, "h", "w"] if dynamic else [2, channels, height, width]
+    attributes = {"pads": pads, "strides": strides, "dilations": dilations, "group": groups}
+    node = helper.make_node("ConvInteger", ["x", "f", "zx", "zf"], ["y"], **attributes)
+    points = {"zx": left(zeros[0]), "zf": right(zeros[1])}
+    model = _compile(tmp_path, _model(node, {"x": (left, shape)}, {"f": w, **points}), "native")
+    assert channels == groups or "dot_quads" in _templates(model)
+    for batch, h, wide in [(2, height, width)] + ([(1, height + 3, width + 8)] if dynamic else []):
+        x = _numbers(h, (batch, channels, h, wide), left)
+        [got] = model(x)
+        np.testing.assert_array_equal(got, _convolved(x.astype(np.float64) - zeros[0], w - float(zeros[1]), attributes))
+
+
+def _convolved(x: np.ndarray, w: np.ndarray, attributes: dict[str, object]) -> np.ndarray:
+    """In float64, which is exact here."""
+    import torch
+
+    pads, strides, dilations = (list(attributes[k]) for k in ("pads", "strides", "dilations"))  # type: ignore[call-overload]
+    padded = np.pad(x, [(0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])])
+    result = torch.nn.functional.conv2d(
+        torch.from_numpy(padded), torch.from_numpy(w), None, strides, 0, dilations, int(str(attributes["group"]))
+    )
+    return result.numpy().astype(np.int64)
+
+
+def test_threads_give_the_same_bits(tmp_path: Path) -> None:
+    x, w = _numbers(1, (50, 64), np.uint8), _numbers(2, (64, 300), np.int8)
+    node = helper.make_node("MatMulInteger", ["x", "w"], ["y"])
+    _compile(tmp_path, _model(node, {"x": (np.uint8, x.shape)}, {"w": w}), "native")
+    results = [mlc.load(tmp_path / "model0.so", threads=n)(x)[0] for n in (1, 2, 3)]
+    assert all(np.array_equal(results[0], r) for r in results)
