@@ -2,14 +2,7 @@
 // RUN: mlc-opt %s | mlc-opt | FileCheck %s
 // RUN: mlc-opt %s --mlir-print-op-generic | mlc-opt | FileCheck %s
 
-// CHECK-LABEL: // CHECK-LABEL: func.func @integers
-func.func @integers(%x: tensor<?x4xi8>, %y: tensor<4x5xi8>) {
-  // CHECK: mlc.matmul %{{.*}}, %{{.*}} {unsigned_lhs, unsigned_rhs} : tensor<?x4xi8>, tensor<4x5xi8> -> tensor<?x5xi32>
-  %0 = mlc.matmul %x, %y {unsigned_lhs, unsigned_rhs} : tensor<?x4xi8>, tensor<4x5xi8> -> tensor<?x5xi32>
-  return
-}
-
-func.func @linalg
+// CHECK-LABEL: func.func @linalg
 func.func @linalg(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>, %i: tensor<?x4xi32>, %b: tensor<?x4xi1>, %s: tensor<f32>, %l: tensor<i64>, %n: index) {
   // CHECK: mlc.matmul %{{.*}}, %{{.*}} {transpose_rhs} : tensor<?x4xf32>, tensor<?x4xf32> -> tensor<?x?xf32>
   %0 = mlc.matmul %x, %y {transpose_rhs} : tensor<?x4xf32>, tensor<?x4xf32> -> tensor<?x?xf32>
@@ -24,5 +17,12 @@ func.func @linalg(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>, %i: tensor<?x4xi32>,
   %h = mlc.cast %x : tensor<?x4xf32> -> tensor<?x4xbf16>
   // CHECK: mlc.matmul %{{.*}}, %{{.*}} {transpose_rhs, widen} : tensor<?x4xbf16>, tensor<?x4xbf16> -> tensor<?x?xf32>
   %5 = mlc.matmul %h, %h {transpose_rhs, widen} : tensor<?x4xbf16>, tensor<?x4xbf16> -> tensor<?x?xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @integers
+func.func @integers(%x: tensor<?x4xi8>, %y: tensor<4x5xi8>) {
+  // CHECK: mlc.matmul %{{.*}}, %{{.*}} {unsigned_lhs, unsigned_rhs} : tensor<?x4xi8>, tensor<4x5xi8> -> tensor<?x5xi32>
+  %0 = mlc.matmul %x, %y {unsigned_lhs, unsigned_rhs} : tensor<?x4xi8>, tensor<4x5xi8> -> tensor<?x5xi32>
   return
 }
