@@ -8,7 +8,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ import mlc.compiler_setup  # noqa: F401
 from mlc import _native
 from mlc.codegen.cache import ObjectCache, default_folder
 from mlc.codegen.known_kernels import KnownKernels
-from mlc.codegen.object import CodegenError, CompiledUnit, Target, Unit, compile_units
+from mlc.codegen.object import CodeGenerator, CodegenError, CompiledUnit, Target, Unit
 from mlc.codegen.ptx import (
     CompiledKernel,
     GpuTarget,
@@ -76,6 +76,7 @@ class Compilation:
         self.cache = ObjectCache() if options.cache else None
         self.known: KnownKernels | None = None
         self.image: ImageInMemory | None = None
+        self.generator: CodeGenerator | None = None
 
     def run(self, source: Any, output: Path) -> Path:
         """Compiles `source` and writes `output`; nothing is left there when it fails. Returns the path
@@ -97,8 +98,9 @@ class Compilation:
                         blame_stage(Path(source), done, error)
                     raise
                 finally:
-                    if self.image is not None:
-                        self.image.close()
+                    for threads in (self.image, self.generator):
+                        if threads is not None:
+                            threads.close()
                     forget_recipes()
                     registry.release(self.store.key)
 
@@ -287,7 +289,7 @@ class Compilation:
             if name == "tile":
                 self._take_known(passes)
             if passes:
-                with self._stage(name):
+                with self._stage(name), self._generating(name):
                     self._run_passes(name, passes)
             self.module.operation.attributes["mlc.phase"] = ir.StringAttr.get(name)
             self._dump(number, name)
@@ -414,47 +416,68 @@ class Compilation:
     def _code_target(self) -> Target:
         return Target(self.target.triple, self.target.cpu, self.target.features, self.opt_level)
 
+    def _is_looked_at(self) -> bool:
+        """Whether somebody wants to see the kernels in full."""
+        options = self.options
+        return options.emit in options.phases or options.dump_ir is not None or options.verify_each
+
     def _take_known(self, passes: Sequence[str]) -> None:
         """Kernels whose objects are there already need no expansion, unless somebody wants to see it."""
-        options = self.options
-        if options.emit in options.phases or options.dump_ir is not None or options.verify_each:
-            return
-        if self.cache is not None and self.gpu is None:
+        if self.cache is not None and self.gpu is None and not self._is_looked_at():
             self.known = KnownKernels(self.cache, self._code_target(), passes)
             self.known.take(self.module.operation)
 
-    def _units(self, known: Mapping[str, CompiledUnit]) -> tuple[list[str], list[Unit]]:
-        """The names of the modules to link, in order, and those of them that are to be compiled. Locations are no part
-        of their text: they do not change the code.
+    @contextmanager
+    def _generating(self, phase: str) -> Iterator[None]:
+        """In `tile`, gets the code of every kernel under way as soon as it is expanded. Then nobody needs its functions
+        any more, unless to look at them.
         """
-        names, units = [], []
-        for child in self.module.body.operations:
-            if child.operation.name == "builtin.module":
-                if self.gpu and "mlc.kernel" in child.operation.attributes and not is_for_host(child.operation):
-                    continue
-                names.append(ir.StringAttr(child.operation.attributes["sym_name"]).value)
-                if names[-1] not in known:
-                    text = child.operation.get_asm(use_local_scope=True)
-                    units.append(Unit(names[-1], text, "mlc.kernel" in child.operation.attributes))
-        return names, units
+        if phase != "tile" or self.gpu or self._is_looked_at():
+            yield
+            return
+        from mlc.passes.tile.expand_kernels import watched
+
+        generator = self.generator = self._generator()
+
+        def hand_over(kernel: ir.Operation) -> None:
+            name = ir.StringAttr(kernel.attributes["sym_name"]).value
+            generator.add(Unit(name, kernel.get_asm(use_local_scope=True)))
+            for function in list(kernel.regions[0].blocks[0].operations):
+                function.operation.erase()
+
+        with watched(hand_over):
+            yield
+
+    def _generator(self) -> CodeGenerator:
+        version, jobs = toolchain_version(), self.options.jobs
+        return CodeGenerator(self._code_target(), version=version, jobs=jobs, cache=self.cache)
+
+    def _modules(self) -> dict[str, ir.Operation]:
+        """The modules to make objects of, in the order in which they are linked."""
+        modules = [c.operation for c in self.module.body.operations if c.operation.name == "builtin.module"]
+        if self.gpu:
+            modules = [m for m in modules if "mlc.kernel" not in m.attributes or is_for_host(m)]
+        return {ir.StringAttr(m.attributes["sym_name"]).value: m for m in modules}
 
     def _compile(self) -> list[CompiledUnit]:
+        """The objects of all modules. Locations are no part of a module's text: they do not change the code."""
         began = time.perf_counter()
         objects = dict(self.known.objects) if self.known else {}
-        names, units = self._units(objects)
+        modules = self._modules()
+        generator = self.generator = self.generator or self._generator()
+        for name, module in modules.items():
+            if name not in objects and name not in generator.handed:
+                generator.add(Unit(name, module.get_asm(use_local_scope=True), "mlc.kernel" in module.attributes))
         done = len(objects)
-        self._report("object", done, len(names), 0.0)
+        self._report("object", done, len(modules), 0.0)
 
-        def count(_: CompiledUnit) -> None:
+        def count() -> None:
             nonlocal done
             done += 1
-            self._report("object", done, len(names), time.perf_counter() - began)
+            self._report("object", done, len(modules), time.perf_counter() - began)
 
         try:
-            compiled = compile_units(
-                units, self._code_target(), version=toolchain_version(), jobs=self.options.jobs, cache=self.cache,
-                progress=count,
-            )  # fmt: skip
+            compiled = generator.results(count)
         except CodegenError as error:
             raise self._bug("object", str(error), error.unit.text) from error
         if self.known is not None:
@@ -462,7 +485,7 @@ class Compilation:
         if self.cache is not None:
             self.cache.trim()
         objects.update({unit.name: unit for unit in compiled})
-        return [objects[name] for name in names]
+        return [objects[name] for name in modules]
 
     def _artefact(self, output: Path) -> Path:
         kernels = self._gpu_kernels(self.gpu) if self.gpu else []

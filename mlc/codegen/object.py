@@ -8,9 +8,11 @@ text, the target and the compiler's version alone, which is also the key under w
 
 from __future__ import annotations
 
+import heapq
 import os
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
@@ -168,7 +170,9 @@ def _lower_kernel(module: Any, name: str) -> None:
     from mlc import _native
 
     num_tensors, num_indices = _signature(module, name)
-    passed, messages = _native.run_pipeline(PassManager.parse(pipeline_text(KERNEL_TO_LLVM)), module.operation)
+    manager = PassManager.parse(pipeline_text(KERNEL_TO_LLVM))
+    manager.enable_verifier(False)  # upstream passes on parsed, so verified, IR; LLVM's verifier sees the result
+    passed, messages = _native.run_pipeline(manager, module.operation)
     if not passed:
         raise ValueError("\n".join(messages) or "a conversion failed without a message")
     internal = ir.Attribute.parse("#llvm.linkage<internal>")
@@ -216,6 +220,76 @@ def compile_unit(unit: Unit, target: Target) -> bytes:
     return data
 
 
+class CodeGenerator:
+    """Compiles modules on `jobs` threads (default: the processors of this process) as they are handed over.
+
+    `version` names the compiler in the cache key. To be closed.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        version: str,
+        jobs: int | None = None,
+        cache: ObjectCache | None = None,
+    ) -> None:
+        self._target, self._version, self._cache = target, version, cache
+        workers = jobs or len(os.sched_getaffinity(0))
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="mlc-codegen")
+        self._lock = threading.Lock()
+        self._waiting: list[tuple[int, int, Unit, Future[CompiledUnit]]] = []
+        self.handed: dict[str, Future[CompiledUnit]] = {}
+        """The modules that it has got, by name."""
+
+    def add(self, unit: Unit) -> None:
+        """Hands over one more module."""
+        future: Future[CompiledUnit] = Future()
+        with self._lock:
+            # The longest first: none of them should be the last one running.
+            heapq.heappush(self._waiting, (-len(unit.text), len(self.handed), unit, future))
+            self.handed[unit.name] = future
+        self._pool.submit(self._next)
+
+    def results(self, progress: Callable[[], None] | None = None) -> list[CompiledUnit]:
+        """Waits for what was handed over and gives it in that order; `progress` is called for every module that is
+        done. Raises the CodegenError of the first that failed.
+        """
+        for future in as_completed(self.handed.values()):
+            if progress is not None and future.exception() is None:
+                progress()
+        return [future.result() for future in self.handed.values()]
+
+    def close(self) -> None:
+        """Ends the threads and waits for them, whatever they have reached."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _next(self) -> None:
+        with self._lock:
+            _, _, unit, future = heapq.heappop(self._waiting)
+        try:
+            future.set_result(self._compile(unit))
+        except BaseException as error:
+            future.set_exception(error)
+
+    def _compile(self, unit: Unit) -> CompiledUnit:
+        anonymous = unit.is_kernel and can_be_anonymous(unit.name)
+        symbol = ANONYMOUS if anonymous else kernel_symbol(unit.name) if unit.is_kernel else unit.name
+        text = renamed(unit.text, unit.name, symbol) if unit.is_kernel else unit.text
+        kind = "kernel" if unit.is_kernel else "host"
+        key = ObjectCache.key(FORMAT, self._version, self._target.text(), ",".join(KERNEL_TO_LLVM), kind, text)
+        data = self._cache.get(key) if self._cache is not None else None
+        cached = data is not None
+        if data is None:
+            try:
+                data = compile_unit(Unit(symbol, text, unit.is_kernel), self._target)
+            except CodegenError as error:
+                raise CodegenError(unit, error.reason.replace(symbol, unit.name)) from error
+            if self._cache is not None:
+                self._cache.put(key, data)
+        return CompiledUnit(unit.name, named(data, unit.name) if anonymous else data, cached, key)
+
+
 def compile_units(
     units: Sequence[Unit],
     target: Target,
@@ -223,46 +297,14 @@ def compile_units(
     version: str,
     jobs: int | None = None,
     cache: ObjectCache | None = None,
-    progress: Callable[[CompiledUnit], None] | None = None,
 ) -> list[CompiledUnit]:
-    """Compiles `units` on `jobs` threads (default: the processors of this process), in the order of
-    `units`.
-
-    `version` names the compiler in the cache key. Raises the CodegenError of the first failing unit in that
-    order.
+    """Compiles `units`, in their order, as a `CodeGenerator` does. Raises the CodegenError of the first failing unit in
+    that order.
     """
-
-    def one(unit: Unit) -> CompiledUnit:
-        anonymous = unit.is_kernel and can_be_anonymous(unit.name)
-        symbol = ANONYMOUS if anonymous else kernel_symbol(unit.name) if unit.is_kernel else unit.name
-        text = renamed(unit.text, unit.name, symbol) if unit.is_kernel else unit.text
-        kind = "kernel" if unit.is_kernel else "host"
-        key = ObjectCache.key(FORMAT, version, target.text(), ",".join(KERNEL_TO_LLVM), kind, text)
-        data = cache.get(key) if cache is not None else None
-        cached = data is not None
-        if data is None:
-            try:
-                data = compile_unit(Unit(symbol, text, unit.is_kernel), target)
-            except CodegenError as error:
-                raise CodegenError(unit, error.reason.replace(symbol, unit.name)) from error
-            if cache is not None:
-                cache.put(key, data)
-        return CompiledUnit(unit.name, named(data, unit.name) if anonymous else data, cached, key)
-
-    if not units:
-        return []
-    workers = min(jobs or len(os.sched_getaffinity(0)), len(units))
-    with ThreadPoolExecutor(workers, thread_name_prefix="mlc-codegen") as pool:
-        # The longest first: none of them should be the last one running.
-        order = sorted(range(len(units)), key=lambda i: -len(units[i].text))
-        submitted = {i: pool.submit(one, units[i]) for i in order}
-        futures = [submitted[i] for i in range(len(units))]
-        try:
-            for future in as_completed(futures):
-                compiled = future.result()
-                if progress is not None:
-                    progress(compiled)
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
-    return [future.result() for future in futures]
+    generator = CodeGenerator(target, version=version, jobs=jobs, cache=cache)
+    try:
+        for unit in units:
+            generator.add(unit)
+        return generator.results()
+    finally:
+        generator.close()

@@ -23,7 +23,7 @@ from mlc.dialects import builders
 from mlc.dialects import mlc as m
 from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op
 from mlc.passes.base import Pass
-from mlc.passes.simplify.rewrite import constant_index, functions, is_pure_mlc, is_static, replace
+from mlc.passes.simplify.rewrite import constant_index, functions, is_pure_mlc, is_static
 from mlc.passes.walk import operations
 
 _CONVOLUTIONS = {"mlc.conv", "mlc.conv_transpose"}
@@ -39,60 +39,90 @@ class FoldBatchNorm(Pass):
 
     def run(self, op: Any) -> None:
         for function in functions(op):
-            weights = WeightOnly()
-            for inner in operations(function):
-                if inner.name == "mlc.batch_norm" and all(weights.has(v) for v in list(inner.operands)[1:]):
-                    _expand(inner)
-                    self.count("expanded")
-            for inner in operations(function):
-                if inner.name == "mlc.binary" and self._fold(OpAdaptor(inner), weights):
-                    self.count("folded")
+            self._expand_all(function)
+            self._fold_all(function)
 
-    def _fold(self, op: OpAdaptor, weights: WeightOnly) -> bool:
+    def _expand_all(self, function: ir.Operation) -> None:
+        weights, dead = WeightOnly(), []
+        for op in operations(function):
+            if op.name == "mlc.batch_norm" and all(weights.has(v) for v in list(op.operands)[1:]):
+                _expand(op)
+                dead.append(op)
+                self.count("expanded")
+        for op in dead:
+            op.erase()
+
+    def _fold_all(self, function: ir.Operation) -> None:
+        weights, dead = WeightOnly(), []
+        for op in operations(function):
+            if op.name == "mlc.binary" and (conv := self._fold(OpAdaptor(op), weights)) is not None:
+                dead += [conv, op]
+                self.count("folded")
+        for op in reversed(dead):
+            op.erase()
+
+    def _fold(self, op: OpAdaptor, weights: WeightOnly) -> ir.Operation | None:
+        """The convolution that `op` has gone into, which nothing but `op` uses any more."""
         kind = op.text()
         lhs, rhs = op.operands
         if kind in ("mul", "add") and weights.has(lhs):
             lhs, rhs = rhs, lhs
         conv = defining_op(lhs)
         if kind not in _KINDS or conv is None or conv.name not in _CONVOLUTIONS or not weights.has(rhs):
-            return False
+            return None
         view = OpAdaptor(conv)
         if len(list(lhs.uses)) != 1 or view.text("layout", "nchw") != "nchw" or not weights.has(view.operand(1)):
-            return False
+            return None
         bias = view.trailing(2)
         if (bias is not None and not weights.has(bias)) or op.types[0] != lhs.type:
-            return False
+            return None
         channels = lhs.type.shape[1]
         if not _is_per_channel(rhs, lhs.type.rank, channels) or not _is_float(lhs.type.element_type):
-            return False
+            return None
         with ir.InsertionPoint(op.op), conv.location:
-            replace(op.op, [_rebuilt(view, kind, rhs, channels)])
-        conv.erase()
-        return True
+            op.op.results[0].replace_all_uses_with(_rebuilt(view, kind, rhs, channels))
+        return conv
 
 
 class WeightOnly:
     """Which values depend on weights and constants only.
 
-    Nothing is remembered between questions: the pass erases operations, and a new value may get the address, and so
+    Answers are remembered: while it is in use no operation may be erased, as a new value could get the address, and so
     the identity, of an erased one.
     """
 
+    def __init__(self) -> None:
+        self._known: dict[ir.Value, bool] = {}
+
     def has(self, value: ir.Value) -> bool:
         """Whether a value does."""
-        pending, seen = [value], {value}
+        pending = [value]
         while pending:
-            current = pending.pop()
-            op = defining_op(current)
-            if op is None or not is_pure_mlc(op) or op.name == "mlc.random" or not is_static(current.type):
-                if op is None or constant_index(current) is None:
-                    return False
-            elif op.name not in ("mlc.weight", "mlc.constant"):
-                if not len(op.operands):
-                    return False
-                pending += [v for v in op.operands if v not in seen]
-                seen.update(op.operands)
-        return True
+            current = pending[-1]
+            if current not in self._known:
+                answer = self._answer(current)
+                if isinstance(answer, ir.Value):
+                    pending.append(answer)
+                    continue
+                self._known[current] = answer
+            pending.pop()
+        return self._known[value]
+
+    def _answer(self, value: ir.Value) -> bool | ir.Value:
+        """Whether `value` does, or the operand of which that must be known first."""
+        op = defining_op(value)
+        if op is None or not is_pure_mlc(op) or op.name == "mlc.random" or not is_static(value.type):
+            return op is not None and constant_index(value) is not None
+        if op.name in ("mlc.weight", "mlc.constant"):
+            return True
+        operands = list(op.operands)
+        for operand in operands:
+            known = self._known.get(operand)
+            if known is None:
+                return operand
+            if not known:
+                return False
+        return bool(operands)
 
 
 def _is_float(element: ir.Type) -> bool:
@@ -139,7 +169,7 @@ def _expand(op: ir.Operation) -> None:
         shift = m.binary("sub", bias, m.binary("mul", mean, factor))
         factor, shift = (_narrow(builders.reshape(v, channel_shape), element) for v in (factor, shift))
         scaled = m.binary("mul", value, factor, results=[op.results[0].type])
-        replace(op, [m.binary("add", scaled, shift, results=[op.results[0].type])])
+        op.results[0].replace_all_uses_with(m.binary("add", scaled, shift, results=[op.results[0].type]))
 
 
 def _rebuilt(view: OpAdaptor, kind: str, operand: ir.Value, channels: int) -> ir.Value:

@@ -10,7 +10,9 @@ known already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from typing import Any
 
@@ -56,6 +58,22 @@ TEMPLATES: dict[str, Template] = {
 }
 
 
+# What is told of every expanded kernel, by thread.
+_watching = threading.local()
+
+
+@contextmanager
+def watched(watcher: Callable[[ir.Operation], None]) -> Iterator[None]:
+    """While the block runs, `watcher` gets every kernel module that this thread has expanded, at once: its code can be
+    generated while the next one is being expanded. It may take the kernel's functions away.
+    """
+    _watching.watcher = watcher
+    try:
+        yield
+    finally:
+        _watching.watcher = None
+
+
 class ExpandKernels(Pass):
     """Expand every kernel by the template that its schedule names."""
 
@@ -68,6 +86,8 @@ class ExpandKernels(Pass):
             scheduled = "mlc.kernel" in op.attributes and "mlc.schedule" in op.attributes
             if scheduled and len(op.regions[0].blocks[0].operations):
                 expand_kernel(op)
+                if watcher := getattr(_watching, "watcher", None):
+                    watcher(op)
 
 
 def expand_kernel(kernel: ir.Operation, templates: Mapping[str, Template] = TEMPLATES) -> None:
