@@ -14,7 +14,7 @@ def operand_map(generic: ir.Operation, operand: int) -> ir.AffineMap:
 
 def is_reduction(generic: ir.Operation) -> bool:
     """Does a linalg.generic have a reduction iterator?"""
-    return any("reduction" in str(t) for t in generic.attributes["iterator_types"])
+    return "reduction" in str(generic.attributes["iterator_types"])
 
 
 def is_identity(op: ir.Operation, operand: int) -> bool:

@@ -17,19 +17,18 @@ from mlir.dialects import arith
 Scalar: TypeAlias = int | ir.Value
 """An index known while emitting (int) or computed by the kernel (a Value of type index)."""
 
-_NO_WRAP = arith.IntegerOverflowFlags.nsw
-
 
 class Constants:
     """Constants of the function under construction, each materialised once at its entry."""
 
     def __init__(self, block: ir.Block) -> None:
         self._block = block
-        self._known: dict[tuple[str, object], ir.Value] = {}
+        self._known: dict[tuple[ir.Type, str], ir.Value] = {}
+        self.no_wrap = ir.Attribute.parse("#arith.overflow<nsw>", block.owner.context)
 
     def get(self, type_: ir.Type, value: int | float) -> ir.Value:
         """The constant `value` of scalar type `type_`."""
-        key = (str(type_), repr(value))
+        key = (type_, repr(value))
         if key not in self._known:
             with ir.InsertionPoint.at_block_begin(self._block):
                 self._known[key] = arith.constant(type_, value)
@@ -54,7 +53,7 @@ class IndexMath:
         if isinstance(b, int) and b == 0:
             return a
         c = self.constants
-        return arith.AddIOp(c.index(a), c.index(b), overflowFlags=_NO_WRAP).result
+        return arith.AddIOp(c.index(a), c.index(b), overflowFlags=c.no_wrap).result
 
     def sub(self, a: Scalar, b: Scalar) -> Scalar:
         if isinstance(a, int) and isinstance(b, int):
@@ -62,7 +61,7 @@ class IndexMath:
         if isinstance(b, int) and b == 0:
             return a
         c = self.constants
-        return arith.SubIOp(c.index(a), c.index(b), overflowFlags=_NO_WRAP).result
+        return arith.SubIOp(c.index(a), c.index(b), overflowFlags=c.no_wrap).result
 
     def mul(self, a: Scalar, b: Scalar) -> Scalar:
         if isinstance(a, int) and isinstance(b, int):
@@ -71,7 +70,7 @@ class IndexMath:
             if isinstance(x, int) and x in (0, 1):
                 return y if x else 0
         c = self.constants
-        return arith.MulIOp(c.index(a), c.index(b), overflowFlags=_NO_WRAP).result
+        return arith.MulIOp(c.index(a), c.index(b), overflowFlags=c.no_wrap).result
 
     def div(self, a: Scalar, b: Scalar) -> Scalar:
         """Quotient of two non-negative extents."""
@@ -171,6 +170,11 @@ class Idx:
         return (_key(self.base), self.step, None if self.lanes is None else _key(self.lanes))
 
 
+def _is_zero(at: Idx) -> bool:
+    """Is a coordinate without lanes known to be 0 in all of them?"""
+    return at.step == 0 and isinstance(at.base, int) and at.base == 0
+
+
 def _key(value: Scalar) -> object:
     return value if isinstance(value, int) else ("v", hash(value))
 
@@ -204,9 +208,9 @@ class IdxMath:
     def add(self, a: Idx, b: Idx) -> Idx:
         level = max(a.level, b.level)
         if a.lanes is None and b.lanes is None:
-            if b.key() == (0, 0, None):
+            if _is_zero(b):
                 return a
-            if a.key() == (0, 0, None):
+            if _is_zero(a):
                 return b
             bounds = (a.span[0] + b.span[0], a.span[1] + b.span[1]) if a.span and b.span else None
             return Idx(self.math.add(a.base, b.base), a.step + b.step, level=level, bounds=bounds)

@@ -144,11 +144,18 @@ class Contraction:
         with self.frame.prologue():
             self.reductions = list(reduction_extents(self.frame, self.root).items())
         self.fma = is_plain_fma(self.root)
+        self.reads = [self._read(i) for i in range(2)]
         self.padded: dict[int, Padding] = {}
         self.outer_windows: dict[int, tuple[Window, int]] = {}  # by tap: the window and its output dimension
         self.row_window: Window | None = None
         for operand in range(2):
             self._use_padding(operand)
+
+    def _read(self, operand: int) -> tuple[list[ir.AffineExpr], bool, bool]:
+        """The map of an input, and whether it depends on the row and on the column of an accumulator."""
+        exprs = list(operand_map(self.root, operand).results)
+        rows = self.s.row_last >= 0 and any(mentions(e, self.order[self.s.row_last]) for e in exprs)
+        return exprs, rows, any(mentions(e, self.order[self.s.vector_dim]) for e in exprs)
 
     def emit(self) -> Frame:
         frame, s = self.frame, self.s
@@ -489,9 +496,7 @@ class Contraction:
         loaded: dict[tuple[int, int, int], ir.Value],
     ) -> ir.Value:
         """Input `i`, loaded once for all accumulators that share it."""
-        exprs = operand_map(self.root, i).results
-        rows = self.s.row_last >= 0 and any(mentions(e, self.order[self.s.row_last]) for e in exprs)
-        columns = any(mentions(e, self.order[self.s.vector_dim]) for e in exprs)
+        exprs, rows, columns = self.reads[i]
         key = (i, name[0] if rows else -1, name[1] if columns else -1)
         if key not in loaded:
             coords = [ev.idx.affine(e, dims) for e in exprs]
