@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 import tempfile
 import threading
@@ -33,7 +34,8 @@ from mlc.codegen.ptxas import AssemblyError
 from mlc.codegen.version import toolchain_version
 from mlc.driver import FOLDERS, InternalError, Options, Progress, UsageError
 from mlc.frontends.report import ModelError, Problem
-from mlc.packaging import ImageInMemory, begin_image, build_program, gpu_table, module_attribute, weight_image
+from mlc.importing import import_source
+from mlc.packaging import ImageInProgress, begin_image, build_program, gpu_table, module_attribute, weight_image
 from mlc.passes.adaptor import node_name
 from mlc.passes.base import PipelineError, run_pipeline
 from mlc.passes.simplify.weight_recipes import forget_recipes, store_of
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 EMBEDDED_LIMIT = 256 << 20  # bytes of weights; more go to a file of their own
 # One compilation at a time may use the store of a model: passes find it by its key.
 _LOCKS: dict[str, threading.Lock] = {}
+_PENDING = itertools.count()  # keys of stores whose sources' hashes are not known yet
 
 
 class Compilation:
@@ -75,8 +78,9 @@ class Compilation:
         self.gpu: nvidia.NvidiaTarget | None = None
         self.cache = ObjectCache() if options.cache else None
         self.known: KnownKernels | None = None
-        self.image: ImageInMemory | None = None
+        self.image: ImageInProgress | None = None
         self.generator: CodeGenerator | None = None
+        self._source_hash: Callable[[], str] | None = None
 
     def run(self, source: Any, output: Path) -> Path:
         """Compiles `source` and writes `output`; nothing is left there when it fails. Returns the path
@@ -86,10 +90,14 @@ class Compilation:
         self.title = str(source) if isinstance(source, (str, Path)) else "model"
         with self.context, ir.Location.unknown():
             done = self._begin(source)
-            lock = _LOCKS.setdefault(self.store.key, threading.Lock())
-            with lock:
-                registry.register(self.store)
+            with contextlib.ExitStack() as self._held:
+                if self._source_hash is None:
+                    self._register(self._held)
+                else:
+                    registry.register(self.store)
                 try:
+                    if self._is_looked_at() or self.options.verify:
+                        self._settle(self._held)
                     path = self._verified(output) if self.options.verify else self._phases(done, output)
                     self._write_report()
                     return path
@@ -154,52 +162,31 @@ class Compilation:
             )
         else:
             with self._stage("import"):
-                self._import(source)
+                self.store = Store(f"pending{next(_PENDING)}")
+                self.module, self._source_hash = import_source(source, self.context, self.store, self.options)
             done = None
         self._resolve_target()
-        attributes = self.module.operation.attributes
         if not self.store.key:
-            content = hashlib.sha256(module_text(self.module).encode()).hexdigest()
-            self.store.key = text_attribute(self.module, "mlc.source") or content
-        attributes["mlc.store"] = ir.StringAttr.get(self.store.key)
+            self.store.key = hashlib.sha256(module_text(self.module).encode()).hexdigest()
+        self.module.operation.attributes["mlc.store"] = ir.StringAttr.get(self.store.key)
         return done
 
-    def _import(self, source: Any) -> None:
-        from mlc.frontends.common.entry import DimRange
+    def _settle(self, stack: contextlib.ExitStack) -> None:
+        """Waits for the hash of the source, which threads have worked out while the compiler went on, and makes it the
+        key of the store. From here on `stack` has the store's lock.
+        """
+        if self._source_hash is None:
+            return
+        source, self._source_hash = self._source_hash(), None
+        registry.release(self.store.key)
+        self.store.key = source
+        for name in ("mlc.source", "mlc.store"):
+            self.module.operation.attributes[name] = ir.StringAttr.get(source)
+        self._register(stack)
 
-        self.store = Store()
-        options: dict[str, Any] = {
-            "store": self.store,
-            "input_shapes": self.options.inputs,
-            "dims": {name: DimRange(*limits) for name, limits in self.options.dims.items()},
-            "outputs": self.options.outputs,
-        }
-        if _is_torchscript(source):
-            from mlc.frontends import torch
-
-            self.module = torch.import_model(source, self.context, dtypes=self.options.dtypes, **options)
-        else:
-            from mlc.frontends import onnx
-
-            self.module = onnx.import_model(source, self.context, **options)
-        self._check_dtypes()
-
-    def _check_dtypes(self) -> None:
-        """What the caller said about dtypes must be what the model says."""
-        found = {}
-        for function in self.module.body.operations:
-            for attributes in (
-                ir.ArrayAttr(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else []
-            ):
-                described = {
-                    named.name: ir.StringAttr(named.attr).value for named in attributes if named.name != "mlc.dims"
-                }
-                found[described.get("mlc.name", "")] = described.get("mlc.dtype", "")
-        for name, dtype in self.options.dtypes.items():
-            if name not in found:
-                raise UsageError(f"the model has no input '{name}'; its inputs are {', '.join(found)}")
-            if found[name] != dtype:
-                raise UsageError(f"input '{name}' is {found[name]} in the model, not {dtype}")
+    def _register(self, stack: contextlib.ExitStack) -> None:
+        stack.enter_context(_LOCKS.setdefault(self.store.key, threading.Lock()))
+        registry.register(self.store)
 
     def _read(self, path: Path) -> str:
         """The module of an `.mlir` file and its store; the phase it has completed is what it says, or what it
@@ -299,8 +286,8 @@ class Compilation:
                 self._verify(name)
             if self.options.emit == name:
                 return self._write_stage(output)
-            if name == "buffers" and self.options.emit in ("object", "library") and not self._external_weights():
-                self.image = begin_image(self.module, store_of(self.module), self.options.jobs)
+            if name == "buffers" and self.options.emit in ("object", "library"):
+                self._begin_image(output)
         return self._artefact(output)
 
     def _check_tuning(self, first: int) -> None:
@@ -488,6 +475,7 @@ class Compilation:
         return [objects[name] for name in modules]
 
     def _artefact(self, output: Path) -> Path:
+        self._settle(self._held)
         kernels = self._gpu_kernels(self.gpu) if self.gpu else []
         if self.gpu and self.options.emit != "library":
             self.written = [write_kernels(output, kernels)]
@@ -495,10 +483,11 @@ class Compilation:
         from mlc.codegen.link import link_library
         from mlc.codegen.program import emit_program
 
+        if self.image is None:
+            self._begin_image(output)
         compiled = self._compile()
-        stem = output.stem if self._external_weights() else None
-        store = store_of(self.module)
-        with self._stage("library"), weight_image(self.module, store, output, stem, self.image) as image:
+        with self._stage("library"):
+            image = weight_image(output, self._external_weights(), self.image)
             gpu = gpu_table(self.module, self.gpu, kernels) if self.gpu else None
             program = build_program(self.module, self.target, image, gpu)
             objects = [unit.data for unit in compiled] + [emit_program(program, self.target.triple)]
@@ -508,6 +497,10 @@ class Compilation:
             image.publish()
             self.written = [output] if image.final is None else [output, image.final]
         return output
+
+    def _begin_image(self, output: Path) -> None:
+        external, jobs = self._external_weights(), self.options.jobs
+        self.image = begin_image(self.module, store_of(self.module), output, external, jobs)
 
     def _external_weights(self) -> bool:
         size = module_attribute(self.module, "mlc.weight_bytes", 0)
@@ -584,10 +577,3 @@ def _short(error: PipelineError) -> str:
 
 _NUMERIC = {f"mlc.{name}" for name in ("unary", "binary", "compare", "cast", "bitcast", "reduce", "arg_reduce", "scan")}
 _NUMERIC |= {f"mlc.{name}" for name in ("sort", "topk", "matmul", "conv", "pool", "pad", "nonzero")}
-
-
-def _is_torchscript(source: Any) -> bool:
-    """A `.pt` or `.pth` file, or a module of `torch.jit`."""
-    if isinstance(source, (str, Path)):
-        return Path(source).suffix in (".pt", ".pth")
-    return type(source).__module__.startswith("torch.jit")

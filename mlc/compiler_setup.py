@@ -12,5 +12,5 @@ from mlc import _native
 from mlc.passes import base
 
 _native.register_dialects(get_dialect_registry())
-_mlir.globals.append_dialect_search_prefix("mlc.dialects")
+_mlir.globals.dialect_search_modules = ["mlc.dialects", *_mlir.globals.dialect_search_modules]
 base.register_all(_native.register_pass)

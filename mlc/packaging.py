@@ -7,9 +7,8 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from mlc.codegen.weights_segment import WeightImage as EmbeddedImage
 from mlc.passes.host.entry import entry_symbol
 from mlc.passes.host.isolate_host import kernel_modules
 from mlc.passes.simplify.weight_recipes import read_recipes
-from mlc.runtime.image_hash import DIGEST_BYTES, LEAF_BYTES, ImageHash
+from mlc.runtime.image_hash import DIGEST_BYTES, LEAF_BYTES
 from mlc.targets.cpu import CpuTarget
 from mlc.targets.nvidia import NvidiaTarget
 from mlc.weights import Store, WeightImage
@@ -55,6 +54,9 @@ class Image:
     def publish(self) -> None:
         """Gives an external weight file its name; called when the artefact is complete."""
         if self.written is not None and self.final is not None:
+            umask = os.umask(0)
+            os.umask(umask)
+            self.written.chmod(0o666 & ~umask)
             self.written.replace(self.final)
 
 
@@ -75,40 +77,93 @@ def module_attribute(module: ir.Module, name: str, default: Any) -> Any:
     return _read(attributes[name]) if name in attributes else default
 
 
-class ImageInMemory:
-    """A weight image made by threads while the compiler goes on; small enough to be held in memory.
+class ImageInProgress:
+    """A weight image made by threads while the compiler goes on.
 
     `close` ends the threads, whatever they have reached.
     """
 
     def __init__(self, layout: WeightImage, jobs: int) -> None:
         self.size = layout.size
-        self._layout = layout
-        self._buffer = np.zeros(layout.size, np.uint8)
+        self.layout = layout
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="mlc-weights")
-        self._filled = [self._pool.submit(self._fill, i) for i in range(len(layout.placements))]
+        self._filled: list[Future[None]] = []
 
-    def _fill(self, position: int) -> None:
-        self._layout.fill(self._buffer, position)
+    def _begin(self, fill: Callable[[int], None]) -> None:
+        self._filled = [self._pool.submit(fill, i) for i in range(len(self.layout.placements))]
+
+    def _content(self) -> np.ndarray:
+        """All bytes of the complete image."""
+        raise NotImplementedError
 
     def hash(self) -> bytes:
-        """The hash of the image (mlc.runtime.image_hash), once it is complete. Raises what made a weight fail."""
+        """The hash of the image (mlc.runtime.image_hash), once it is complete. Raises what made a weight fail, or the
+        OSError of a file that cannot be written.
+        """
         for future in self._filled:
             future.result()
+        content = self._content()
 
         def leaf(start: int) -> bytes:
-            return hashlib.blake2b(self._buffer[start : start + LEAF_BYTES].data, digest_size=DIGEST_BYTES).digest()
+            return hashlib.blake2b(content[start : start + LEAF_BYTES].data, digest_size=DIGEST_BYTES).digest()
 
         leaves = b"".join(self._pool.map(leaf, range(0, self.size, LEAF_BYTES)))
         return hashlib.blake2b(leaves, digest_size=DIGEST_BYTES).digest()
+
+    def close(self) -> None:
+        """Ends the threads and waits for them."""
+        self._pool.shutdown(cancel_futures=True)
+
+
+class ImageInMemory(ImageInProgress):
+    """One small enough to be held in memory."""
+
+    def __init__(self, layout: WeightImage, jobs: int) -> None:
+        super().__init__(layout, jobs)
+        self._buffer = np.zeros(layout.size, np.uint8)
+        self._begin(lambda position: layout.fill(self._buffer, position))
+
+    def _content(self) -> np.ndarray:
+        return self._buffer
 
     def chunks(self) -> Iterator[bytes | memoryview]:
         """The content, once it is complete."""
         yield self._buffer.data
 
+
+class ImageInFile(ImageInProgress):
+    """One that goes to a temporary file in the folder of `output`, behind `header`: few weights are in memory at once.
+    The file is complete when its hash is known.
+    """
+
+    def __init__(self, layout: WeightImage, jobs: int, output: Path, header: bytes) -> None:
+        super().__init__(layout, jobs)
+        self._base = len(header)
+        try:
+            handle, name = tempfile.mkstemp(prefix=f".{output.name}.weights.", dir=output.parent)
+        except OSError as error:
+            raise OSError(f"cannot write to '{output.parent}': {error.strerror}") from error
+        self.path = Path(name)
+        self._file = os.fdopen(handle, "r+b")
+        self._file.write(header)
+        self._file.truncate(self._base + self.size)  # gaps between weights are zeros
+        self._begin(lambda position: layout.write_at(handle, self._base, position))
+
+    def _content(self) -> np.ndarray:
+        self._file.flush()
+        return np.memmap(self.path, np.uint8, "r", self._base, (self.size,))
+
+    def hash(self) -> bytes:
+        try:
+            return super().hash()
+        except OSError as error:
+            error.filename = error.filename or str(self.path)
+            raise
+
     def close(self) -> None:
-        """Ends the threads and waits for them."""
-        self._pool.shutdown(cancel_futures=True)
+        super().close()
+        self._file.close()
+        self.path.unlink(missing_ok=True)
 
 
 def _layout(module: ir.Module, store: Store) -> WeightImage:
@@ -118,45 +173,36 @@ def _layout(module: ir.Module, store: Store) -> WeightImage:
     return WeightImage(store, places, module_attribute(module, "mlc.weight_bytes", 0))
 
 
-def begin_image(module: ir.Module, store: Store, jobs: int | None) -> ImageInMemory | None:
-    """Begins the image of a module whose weights have their places, unless there are none or too many."""
-    if not 0 < module_attribute(module, "mlc.weight_bytes", 0) <= IN_MEMORY:
-        return None
-    return ImageInMemory(_layout(module, store), jobs or len(os.sched_getaffinity(0)))
-
-
-@contextmanager
-def weight_image(
-    module: ir.Module, store: Store, output: Path, stem: str | None, begun: ImageInMemory | None = None
-) -> Iterator[Image]:
-    """The image of the weights that `module` placed: `begun`, or evaluated into a temporary file; with `stem` one that
-    becomes `<stem>.safetensors`.
+def begin_image(
+    module: ir.Module, store: Store, output: Path, external: bool, jobs: int | None
+) -> ImageInProgress | None:
+    """Begins the image of a module whose weights have their places, unless there are none. With `external` it is to
+    become a `.safetensors` file.
     """
     size = module_attribute(module, "mlc.weight_bytes", 0)
     if not size:
-        yield Image()
-        return
-    if stem is None and begun is not None:
-        yield Image(size, begun.hash(), embedded=begun)
-        return
-    layout = _layout(module, store)
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{output.name}.weights.", dir=output.parent)
-    except OSError as error:
-        raise OSError(f"cannot write to '{output.parent}': {error.strerror}") from error
-    os.close(handle)
-    path = Path(name)
-    try:
-        if stem is None:
-            with open(path, "wb") as file:
-                digest = layout.write_to(file, ImageHash())
-            yield Image(size, digest, embedded=FileImage(path, size))
-        else:
-            digest = layout.write_safetensors(path, digest=ImageHash())
-            final = output.with_name(f"{stem}.safetensors")
-            yield Image(size, digest, file=final.name, written=path, final=final, description=describe(layout))
-    finally:
-        path.unlink(missing_ok=True)
+        return None
+    layout, jobs = _layout(module, store), jobs or len(os.sched_getaffinity(0))
+    if external:
+        return ImageInFile(layout, jobs, output, layout.safetensors_header())
+    return ImageInMemory(layout, jobs) if size <= IN_MEMORY else ImageInFile(layout, jobs, output, b"")
+
+
+def weight_image(output: Path, external: bool, begun: ImageInProgress | None) -> Image:
+    """The image of the weights that `begin_image` has begun, complete; an external one becomes a file of the stem of
+    `output`.
+    """
+    if begun is None:
+        return Image()
+    digest = begun.hash()
+    if isinstance(begun, ImageInMemory):
+        return Image(begun.size, digest, embedded=begun)
+    assert isinstance(begun, ImageInFile)
+    if not external:
+        return Image(begun.size, digest, embedded=FileImage(begun.path, begun.size))
+    final = output.with_suffix(".safetensors")
+    described = describe(begun.layout)
+    return Image(begun.size, digest, file=final.name, written=begun.path, final=final, description=described)
 
 
 def build_program(module: ir.Module, target: CpuTarget, image: Image, gpu: Gpu | None = None) -> Program:

@@ -88,9 +88,20 @@ class WeightImage:
         together.
         """
         place = self.placements[position]
-        array = self.store.get(place.name)
+        array = self.store.evaluate(place.name)
         target = buffer[place.offset : place.offset + place.size].view(array.dtype).reshape(array.shape)
         np.copyto(target, array)
+
+    def write_at(self, file: int, base: int, position: int) -> None:
+        """Writes the weight `placements[position]` to its place in the image that begins at `base` of the open file
+        number `file`. Threads may write a file together.
+        """
+        place = self.placements[position]
+        at = base + place.offset
+        for chunk in byte_chunks(self.store.evaluate(place.name)):
+            while chunk.nbytes:
+                done = os.pwrite(file, chunk, at)
+                at, chunk = at + done, chunk[done:]
 
     def hash(self) -> bytes:
         """BLAKE2b-256 of the image (evaluates every weight; `write_to` gives it for nothing)."""
@@ -122,6 +133,12 @@ class WeightImage:
         The data begin at a multiple of 4096 bytes. Gaps become tensors of bytes, as the format allows no
         holes.
         """
+        with atomic_file(path) as file:
+            file.write(self.safetensors_header(metadata))
+            return self.write_to(file, digest)
+
+    def safetensors_header(self, metadata: Mapping[str, str] | None = None) -> bytes:
+        """What a `.safetensors` file whose data part is the image begins with."""
         tensors: list[Tensor] = []
         end = 0
         for place in self.placements:
@@ -130,9 +147,7 @@ class WeightImage:
             end = place.offset + place.size
             tensors.append(Tensor(place.name, info.dtype, info.shape, place.offset, end))
         tensors += _gap(len(tensors), end, self.size)
-        with atomic_file(path) as file:
-            file.write(header_bytes(tensors, metadata or {}))
-            return self.write_to(file, digest)
+        return header_bytes(tensors, metadata or {})
 
 
 def _ahead(chunks: Iterator[bytes | memoryview], thread: Executor) -> Iterator[bytes | memoryview]:

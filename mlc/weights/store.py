@@ -74,7 +74,7 @@ class Store:
         self._cache: OrderedDict[str, np.ndarray] = OrderedDict()
         self._cache_bytes = cache_bytes
         self._lock = threading.RLock()
-        self._active: list[str] = []
+        self._evaluating = threading.local()
 
     # -- contents ------------------------------------------------------------------------------------
     # --------------
@@ -177,22 +177,29 @@ class Store:
     # ------------------------------------------------------------------------------------------------
 
     def get(self, name: str) -> np.ndarray:
-        """The array of a weight, read-only by convention. Raises `WeightError` when it cannot be had."""
-        entry = self._entry(name)
-        if entry.array is not None:
-            return entry.array
+        """The array of a weight, read-only by convention. Raises `WeightError` when it cannot be had. Threads evaluate
+        side by side; two that want the same weight at once may both do it.
+        """
         with self._lock:
             if name in self._cache:
                 self._cache.move_to_end(name)
                 return self._cache[name]
-            array = _checked(name, self._make(name, entry), entry.info)
-            self._remember(name, array)
-            return array
+        array = self.evaluate(name)
+        if self._entry(name).array is None:
+            with self._lock:
+                self._remember(name, array)
+        return array
+
+    def evaluate(self, name: str) -> np.ndarray:
+        """As `get`, for somebody who wants it once: the array is not kept."""
+        entry = self._entry(name)
+        return entry.array if entry.array is not None else _checked(name, self._make(name, entry), entry.info)
 
     def _make(self, name: str, entry: _Entry) -> np.ndarray:
-        if name in self._active:
-            raise WeightError(f"the recipe of weight '{name}' reads itself: {' -> '.join(self._active)}")
-        self._active.append(name)
+        active: list[str] = self._evaluating.__dict__.setdefault("names", [])
+        if name in active:
+            raise WeightError(f"the recipe of weight '{name}' reads itself: {' -> '.join(active)}")
+        active.append(name)
         try:
             if entry.make is not None:
                 return np.asarray(entry.make())
@@ -202,12 +209,13 @@ class Store:
             node = f"node '{entry.recipe.node}': " if entry.recipe and entry.recipe.node else ""
             raise WeightError(f"{node}the recipe of weight '{name}' fails: {error}") from error
         finally:
-            self._active.pop()
+            active.pop()
 
     def _remember(self, name: str, array: np.ndarray) -> None:
         if array.nbytes > self._cache_bytes:
             return
         self._cache[name] = array
+        self._cache.move_to_end(name)
         total = sum(a.nbytes for a in self._cache.values())
         while total > self._cache_bytes:
             total -= self._cache.popitem(last=False)[1].nbytes

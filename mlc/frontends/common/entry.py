@@ -116,8 +116,10 @@ class Entry:
         self.function.attributes["res_attrs"] = ir.ArrayAttr.get(attributes)
 
 
-def describe_module(module: ir.Module, arguments: Sequence[Argument], dims: Mapping[str, Any], source: str) -> None:
-    """Sets the module attributes `mlc.dim_ranges` and `mlc.source`."""
+def describe_module(
+    module: ir.Module, arguments: Sequence[Argument], dims: Mapping[str, Any], source: str = ""
+) -> None:
+    """Sets the module attributes `mlc.dim_ranges` and, where the source's hash is known, `mlc.source`."""
     used = {extent for argument in arguments for extent in argument.shape if isinstance(extent, str) and extent}
     ranges = {}
     for name in sorted(used & set(dims)):
@@ -126,4 +128,5 @@ def describe_module(module: ir.Module, arguments: Sequence[Argument], dims: Mapp
         ranges[name] = ir.DenseI64ArrayAttr.get(limits)
     if ranges:
         module.operation.attributes["mlc.dim_ranges"] = ir.DictAttr.get(ranges)
-    module.operation.attributes["mlc.source"] = ir.StringAttr.get(source)
+    if source:
+        module.operation.attributes["mlc.source"] = ir.StringAttr.get(source)

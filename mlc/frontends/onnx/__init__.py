@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 
 import onnx
@@ -31,18 +32,21 @@ def import_model(
     input_shapes: Mapping[str, Sequence[int | str]] | None = None,
     dims: Mapping[str, DimRange] | None = None,
     outputs: Sequence[str] | None = None,
+    later: Callable[[Callable[[], str]], None] | None = None,
 ) -> ir.Module:
     """Imports an ONNX model as a module with one entry, `forward`.
 
     `source` is a path, the bytes of a file, or a `ModelProto`. `input_shapes` replaces the shapes of inputs; a string
     is the name of a dynamic dimension. `dims` gives ranges to named dimensions; a range of one extent makes it static.
     `outputs` chooses which values the entry returns, in that order: any value of the main graph. Weights go to `store`.
+    Hashing gigabytes takes as long as a small compilation: `later` is given a function that waits for the value of
+    `mlc.source`, which is the caller's to set then.
 
     Raises `ModelError` with every problem found.
     """
     model = load.load(source)
     try:
-        return _import(model, context, store, input_shapes, dims, outputs)
+        module = _import(model, context, store, input_shapes, dims, outputs)
     except ModelError:
         raise
     except Exception as error:
@@ -50,6 +54,12 @@ def import_model(
         if not problems:
             raise
         raise ModelError(model.title, problems) from error
+    if later is not None:
+        later(lambda: _source_hash(model.hashing, input_shapes, dims, outputs))
+    else:
+        source_hash = _source_hash(model.hashing, input_shapes, dims, outputs)
+        module.operation.attributes["mlc.source"] = ir.StringAttr.get(source_hash, context)
+    return module
 
 
 def _import(
@@ -69,16 +79,16 @@ def _import(
         results = _body(importer, model, main, nodes, outputs)
         main.finish(results)
         cleanup.drop_unused(main.block)
-        entry.describe_module(module, arguments, dict(dims or {}), _source_hash(model, input_shapes, dims, outputs))
+        entry.describe_module(module, arguments, dict(dims or {}))
         _verify(module, model)
     return module
 
 
-def _source_hash(model: load.Model, *options: object) -> str:
+def _source_hash(hashing: Future[str], *options: object) -> str:
     """A hash of the model and of what the import was asked for: equal hashes mean equal weight stores."""
     if not any(options):
-        return model.digest
-    return hashlib.sha256(f"{model.digest} {options}".encode()).hexdigest()
+        return hashing.result()
+    return hashlib.sha256(f"{hashing.result()} {options}".encode()).hexdigest()
 
 
 def _checked(model: load.Model) -> list[onnx.NodeProto]:

@@ -10,8 +10,9 @@ The count is an ordinary reduction that fusion places like any other.
 from __future__ import annotations
 
 from mlir import ir
-from mlir.dialects import arith, func, linalg, tensor
+from mlir.dialects import arith, func, tensor
 
+from mlc.dialects import linalg
 from mlc.dialects import mlc as m
 from mlc.passes.base import Pass
 from mlc.passes.fuse.plan_fusion import _blocks

@@ -16,8 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mlir import ir
-from mlir.dialects import linalg, tensor
+from mlir.dialects import tensor
 
+from mlc.dialects import linalg
 from mlc.kernels.common.analysis import is_contraction
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.fusion import Accepts, Dims

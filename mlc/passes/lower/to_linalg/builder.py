@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from mlir import ir
-from mlir.dialects import arith, linalg, tensor
+from mlir.dialects import arith, tensor
 
+from mlc.dialects import linalg
 from mlc.passes.adaptor import DYNAMIC, Size, defining_op, element, splat_attr
 from mlc.passes.lower.to_linalg import scalar
 from mlc.passes.lower.to_linalg.sizes import extent, sizes_of

@@ -4,8 +4,9 @@ coordinates."""
 from __future__ import annotations
 
 from mlir import ir
-from mlir.dialects import arith, linalg
+from mlir.dialects import arith
 
+from mlc.dialects import linalg
 from mlc.passes.adaptor import Size, element
 from mlc.passes.lower.to_linalg import lowers, scalar
 from mlc.passes.lower.to_linalg.builder import Source, dim, dims, filled, generic, pointwise, size_value

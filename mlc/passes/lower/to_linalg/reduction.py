@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mlir import ir
-from mlir.dialects import arith, linalg
+from mlir.dialects import arith
 
+from mlc.dialects import linalg
 from mlc.passes.adaptor import element
 from mlc.passes.lower.to_linalg import lowers, scalar
 from mlc.passes.lower.to_linalg.builder import dim, elementwise, filled, generic, identity

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlir import ir
-from mlir.dialects import arith, linalg, scf, tensor
+from mlir.dialects import arith, scf, tensor
 
+from mlc.dialects import linalg
 from mlc.dims import SymbolTable
 from mlc.passes.adaptor import DYNAMIC, Size, defining_op, element, shape_of
 from mlc.passes.lower.to_linalg import lowers, scalar

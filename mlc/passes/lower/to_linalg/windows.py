@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import arith, linalg, scf, tensor
+from mlir.dialects import arith, scf, tensor
 
+from mlc.dialects import linalg
 from mlc.passes.adaptor import Size, element
 from mlc.passes.lower.to_linalg import scalar
 from mlc.passes.lower.to_linalg.builder import dim, pointwise, size_value

@@ -1,0 +1,64 @@
+"""The first step of a compilation: a model of any framework as a module, by the front end that knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from mlir import ir
+
+from mlc.driver import Options, UsageError
+from mlc.weights import Store
+
+
+def import_source(
+    source: Any, context: ir.Context, store: Store, options: Options
+) -> tuple[ir.Module, Callable[[], str]]:
+    """The module of `source`, whose weights go to `store`, and a function that waits for the value of its attribute
+    `mlc.source`, which is to be set. Raises UsageError, or ModelError with every problem of the model.
+    """
+    from mlc.frontends.common.entry import DimRange
+
+    asked: dict[str, Any] = {
+        "store": store,
+        "input_shapes": options.inputs,
+        "dims": {name: DimRange(*limits) for name, limits in options.dims.items()},
+        "outputs": options.outputs,
+    }
+    hashing: list[Callable[[], str]] = []
+    if is_torchscript(source):
+        from mlc.frontends import torch
+
+        module = torch.import_model(source, context, dtypes=options.dtypes, **asked)
+        known = ir.StringAttr(module.operation.attributes["mlc.source"]).value
+        hashing.append(lambda: known)
+    else:
+        from mlc.frontends import onnx
+
+        module = onnx.import_model(source, context, later=hashing.append, **asked)
+    _check_dtypes(module, options.dtypes)
+    return module, hashing[0]
+
+
+def is_torchscript(source: Any) -> bool:
+    """A `.pt` or `.pth` file, or a module of `torch.jit`."""
+    if isinstance(source, (str, Path)):
+        return Path(source).suffix in (".pt", ".pth")
+    return type(source).__module__.startswith("torch.jit")
+
+
+def _check_dtypes(module: ir.Module, dtypes: Mapping[str, str]) -> None:
+    """What the caller said about dtypes must be what the model says."""
+    found = {}
+    for function in module.body.operations:
+        for attributes in ir.ArrayAttr(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else []:
+            described = {
+                named.name: ir.StringAttr(named.attr).value for named in attributes if named.name != "mlc.dims"
+            }
+            found[described.get("mlc.name", "")] = described.get("mlc.dtype", "")
+    for name, dtype in dtypes.items():
+        if name not in found:
+            raise UsageError(f"the model has no input '{name}'; its inputs are {', '.join(found)}")
+        if found[name] != dtype:
+            raise UsageError(f"input '{name}' is {found[name]} in the model, not {dtype}")
