@@ -24,7 +24,6 @@ class Constants:
     def __init__(self, block: ir.Block) -> None:
         self._block = block
         self._known: dict[tuple[ir.Type, str], ir.Value] = {}
-        self.no_wrap = ir.Attribute.parse("#arith.overflow<nsw>", block.owner.context)
 
     def get(self, type_: ir.Type, value: int | float) -> ir.Value:
         """The constant `value` of scalar type `type_`."""
@@ -44,6 +43,7 @@ class IndexMath:
 
     def __init__(self, constants: Constants) -> None:
         self.constants = constants
+        self._no_wrap = ir.Attribute.parse("#arith.overflow<nsw>")
 
     def add(self, a: Scalar, b: Scalar) -> Scalar:
         if isinstance(a, int) and isinstance(b, int):
@@ -53,7 +53,7 @@ class IndexMath:
         if isinstance(b, int) and b == 0:
             return a
         c = self.constants
-        return arith.AddIOp(c.index(a), c.index(b), overflowFlags=c.no_wrap).result
+        return arith.AddIOp(c.index(a), c.index(b), overflowFlags=self._no_wrap).result
 
     def sub(self, a: Scalar, b: Scalar) -> Scalar:
         if isinstance(a, int) and isinstance(b, int):
@@ -61,7 +61,7 @@ class IndexMath:
         if isinstance(b, int) and b == 0:
             return a
         c = self.constants
-        return arith.SubIOp(c.index(a), c.index(b), overflowFlags=c.no_wrap).result
+        return arith.SubIOp(c.index(a), c.index(b), overflowFlags=self._no_wrap).result
 
     def mul(self, a: Scalar, b: Scalar) -> Scalar:
         if isinstance(a, int) and isinstance(b, int):
@@ -70,7 +70,7 @@ class IndexMath:
             if isinstance(x, int) and x in (0, 1):
                 return y if x else 0
         c = self.constants
-        return arith.MulIOp(c.index(a), c.index(b), overflowFlags=c.no_wrap).result
+        return arith.MulIOp(c.index(a), c.index(b), overflowFlags=self._no_wrap).result
 
     def div(self, a: Scalar, b: Scalar) -> Scalar:
         """Quotient of two non-negative extents."""
