@@ -4,6 +4,7 @@ module.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tempfile
@@ -145,8 +146,12 @@ class ImageInFile(ImageInProgress):
             raise OSError(f"cannot write to '{output.parent}': {error.strerror}") from error
         self.path = Path(name)
         self._file = os.fdopen(handle, "r+b")
-        self._file.write(header)
-        self._file.truncate(self._base + self.size)  # gaps between weights are zeros
+        try:
+            self._file.write(header)
+            self._file.truncate(self._base + self.size)  # gaps between weights are zeros
+        except OSError:
+            self.close()
+            raise
         self._begin(lambda position: layout.write_at(handle, self._base, position))
 
     def _content(self) -> np.ndarray:
@@ -162,8 +167,9 @@ class ImageInFile(ImageInProgress):
 
     def close(self) -> None:
         super().close()
-        self._file.close()
         self.path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # what could not be written is not wanted any more
+            self._file.close()
 
 
 def _layout(module: ir.Module, store: Store) -> WeightImage:
