@@ -108,6 +108,7 @@ def checks() -> list[Product]:
                 found.append(Product(200, 328, 120, dtype, turned_left, turned_right))
     found += [Product(m, n, k) for m, n, k in ((1, 512, 768), (7, 64, 64), (130, 1000, 264), (1000, 24, 4096))]
     found += [Product(257, 136, 72, batch=5), Product(64, 256, 128, turned_right=True, batch=3)]
+    found += [Product(200, 328, 120, "float32", turned_right=True, precision="tf32")]
     found += [Product(300, 521, 88), Product(300, 520, 88, epilogue="gelu"), Product(4096, 1024, 512, epilogue="gelu")]
     return found
 
@@ -122,6 +123,9 @@ def products() -> list[Product]:
     found = [Product(m, n, k, turned_right=turned) for m, n, k in sizes for turned in (False, True)]
     found += [Product(4096, 3072, 768, epilogue="gelu"), Product(1, 8192, 2048), Product(16, 4096, 4096)]
     found += [Product(4096, 4096, 4096, "float16")]
+    found += [
+        Product(m, n, k, "float32", turned_right=True, precision="tf32") for m, n, k in ((4096,) * 3, (128, 768, 768))
+    ]
     return found
 
 
@@ -214,7 +218,7 @@ def compile_all(folder: Path, parts: Sequence[str], models: dict[str, Path]) -> 
         _compile(convolution_model(conv), folder / f"{conv.name}.so", "bf16", "embed")
         print(conv.name, flush=True)
     for name, path in models.items() if "models" in parts else ():
-        for precision in ("fp32", "bf16"):
+        for precision in ("fp32", "bf16", "tf32"):
             _compile(path, folder / f"{name}.{precision}.so", precision, "external")
             (folder / f"{name}.{precision}.safetensors").unlink()  # `run` makes its own
             print(name, precision, flush=True)
@@ -302,6 +306,7 @@ class ProductRun:
 
         from mlc.runtime.loader import load
 
+        torch.backends.cuda.matmul.allow_tf32 = product.precision == "tf32"
         self.product = product
         torch.manual_seed(product.rows)
         kind = getattr(torch, product.dtype)
@@ -470,20 +475,23 @@ def run_models(folder: Path) -> list[dict[str, Any]]:
     rows = []
     for path in sorted(folder.glob("*.bf16.so")):
         name = path.name.removesuffix(".bf16.so")
-        runs = {p: ModelRun(folder / f"{name}.{p}.so") for p in ("fp32", "bf16")}
+        runs = {p: ModelRun(folder / f"{name}.{p}.so") for p in ("fp32", "bf16", "tf32")}
         for run in runs.values():
             run.run(0)
         wait()
-        errors = [
-            ((a.double() - b.double()).norm() / a.double().norm()).item()
-            for a, b in zip(runs["fp32"].results, runs["bf16"].results, strict=True)
-        ]
+        errors = {p: _difference(runs["fp32"].results, runs[p].results) for p in ("bf16", "tf32")}
         times = measure({p: run.run for p, run in runs.items()}, 4)
         shown = "  ".join(f"{p} {t.median / 1e3:.3f} ms" for p, t in times.items())
-        print(f"{name:24s} {shown}  difference {max(errors):.1e}", flush=True)
+        print(f"{name:24s} {shown}  difference {errors}", flush=True)
         print(runs["bf16"].profile(), flush=True)
-        rows.append({"name": name, "difference": max(errors), **{p: asdict(t) for p, t in times.items()}})
+        rows.append({"name": name, "difference": errors, **{p: asdict(t) for p, t in times.items()}})
     return rows
+
+
+def _difference(exact: Sequence[Any], rounded: Sequence[Any]) -> float:
+    """The largest ||a - b|| / ||a|| over the results."""
+    pairs = zip(exact, rounded, strict=True)
+    return max(((a.double() - b.double()).norm() / a.double().norm()).item() for a, b in pairs)
 
 
 class ModelRun:

@@ -23,7 +23,7 @@ PHASES = ("import", "simplify", "decompose", "layout", "linalg", "kernels", "sch
 CUDA_PHASES = (*PHASES[: PHASES.index("llvm")], "nvvm")
 TARGET_PHASES = {"cpu": PHASES, "cuda": CUDA_PHASES}
 STAGES = {"cpu": (*PHASES, "object", "library"), "cuda": (*CUDA_PHASES, "ptx", "cubin", "library")}
-PRECISIONS = {"cpu": ("fp32", "bf16"), "cuda": ("fp32", "bf16")}
+PRECISIONS = {"cpu": ("fp32", "bf16"), "cuda": ("fp32", "bf16", "tf32")}
 SUFFIXES = {"object": ".objects", "library": ".so", "ptx": ".ptx", "cubin": ".cubin"}
 FOLDERS = ("object", "ptx", "cubin")  # stages whose output is a folder
 
@@ -140,7 +140,8 @@ def compile(
     completed; it says so itself); `dump_ir` (a folder for the IR after every phase); `inputs` (`{name: shape}`,
     strings name dynamic dimensions); `dims` (`{name: extent}` or `{name: (lowest, highest or None,
     multiple)}`); `outputs` (names of the values to return); `precision` of the operands of contractions
-    ("fp32", or "bf16": rounded to bfloat16, still accumulated in float32); `weights` ("embed",
+    ("fp32", "bf16": rounded to bfloat16, or "tf32": to 10 bits of mantissa, by tensor cores of GPUs only; still
+    accumulated in float32); `weights` ("embed",
     "external": a `.safetensors` file beside the output, or "auto": external above 256 MB); `jobs` (threads of
     code generation); `opt_level` (0 to 3); `verify_each` (check the IR contract after every phase); `verify` (how
     often to compare the library with the interpreter); `cache` (use the cache of compiled kernels);

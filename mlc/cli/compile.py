@@ -38,7 +38,7 @@ def compile_command(
     inputs: Annotated[list[str] | None, typer.Option("--input", help="NAME=1x3xHxW[:DTYPE], shape of an input")] = None,
     dims: Annotated[list[str] | None, typer.Option("--dim", help="NAME=8, NAME=1..512 or NAME=1..512/8")] = None,
     outputs: Annotated[str | None, typer.Option(help="names of the values to return, with commas")] = None,
-    precision: Annotated[str, typer.Option(help="operands of contractions: fp32 or bf16")] = "fp32",
+    precision: Annotated[str, typer.Option(help="operands of contractions: fp32 or bf16, for GPUs also tf32")] = "fp32",
     weights: Annotated[
         str,
         typer.Option(help="embed, external (a .safetensors file beside the library), or auto: external above 256 MB"),

@@ -13,7 +13,7 @@ Phase = tuple[str, list[str]]
 
 
 # How operands of contractions are rounded, by precision.
-NARROWING = {"fp32": [], "bf16": ["mlc-narrow-contractions", "cse"]}
+NARROWING = {"fp32": [], "tf32": [], "bf16": ["mlc-narrow-contractions", "cse"]}
 
 
 def _assign_schedules(target: CpuTarget) -> str:

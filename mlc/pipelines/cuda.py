@@ -22,11 +22,17 @@ def phases(target: NvidiaTarget, host: CpuTarget, precision: str = "fp32") -> li
     operands of contractions.
     """
     of_cpu = dict(cpu.phases(host, precision, integers=False))
-    shared = [(name, [f"{p}{{target=cuda}}" if p in ASKING else p for p in of_cpu[name]]) for name in SHARED]
+    asked = "cuda-tf32" if precision == "tf32" else "cuda"
+    f32 = "{f32=true}" if precision == "tf32" else ""
+    channels = [f"mlc-unfold-windows{f32}", f"mlc-pad-channels{f32}"]
+    of_cpu["layout"] = ["mlc-sink-moves", *_before(of_cpu["layout"], "mlc-hoist-weights", channels)]
+    shared = [(name, [f"{p}{{target={asked}}}" if p in ASKING else p for p in of_cpu[name]]) for name in SHARED]
     for_host = [p for p in of_cpu["schedule"] if p.startswith("mlc-assign-schedules")]
+    for_gpu = ["mlc-turn-weights", "mlc-hoist-weights"] if precision == "tf32" else []
+    for_gpu.append(f"mlc-assign-gpu-schedules{{precision={precision}}}")
     return [
         *shared,
-        ("schedule", ["mlc-assign-placement", "mlc-assign-gpu-schedules", *for_host]),
+        ("schedule", ["mlc-assign-placement", *for_gpu, *for_host]),
         ("tile", ["mlc-expand-gpu-kernels", "builtin.module(canonicalize,cse)"]),
         ("buffers", ["mlc-insert-transfers", *of_cpu["buffers"]]),
         (
@@ -40,3 +46,9 @@ def phases(target: NvidiaTarget, host: CpuTarget, precision: str = "fp32") -> li
             ],
         ),
     ]
+
+
+def _before(passes: list[str], other: str, added: list[str]) -> list[str]:
+    """`passes` with those `added` in front of the pass `other`."""
+    place = passes.index(other)
+    return [*passes[:place], *added, *passes[place:]]

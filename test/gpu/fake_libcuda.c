@@ -267,63 +267,7 @@ Result cuFuncSetAttribute(void *function, int attribute, int value) {
   return OK;
 }
 
-static const void *maps[16]; /* that have been encoded last */
-static int numMaps;
-
-/* What the driver asks of a tensor map, and that the tensor is alive. */
-Result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address,
-                              const uint64_t *extents, const uint64_t *strides,
-                              const uint32_t *box, const uint32_t *steps,
-                              int interleave, int swizzle, int promotion,
-                              int outside) {
-  static const int sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
-  ENTER("cuTensorMapEncodeTiled");
-  size_t last = sizes[type], inner = box[0] * (size_t)sizes[type];
-  int wrong = (uintptr_t)map % 64 || (uintptr_t)address % 16 || rank < 1 ||
-              rank > 5 || interleave || outside || promotion < 0 ||
-              inner % 16 || (swizzle && inner > 16u << swizzle);
-  for (uint32_t i = 0; i < rank; ++i) {
-    wrong |= !extents[i] || !box[i] || box[i] > 256 || steps[i] != 1;
-    if (i)
-      wrong |= strides[i - 1] % 16 || !strides[i - 1];
-    last += (extents[i] - 1) * (i ? strides[i - 1] : (uint64_t)sizes[type]);
-  }
-  if (wrong)
-    return INVALID_VALUE;
-  holder("cuTensorMapEncodeTiled", address, last);
-  maps[numMaps++ % 16] = map;
-  say("map of%s %lld dimensions, %lld x %lld", "", rank, extents[0],
-      rank > 1 ? (long long)extents[1] : 1);
-  return OK;
-}
-
-Result cuTensorMapEncodeIm2col(void *map, int type, uint32_t rank,
-                               void *address, const uint64_t *extents,
-                               const uint64_t *strides, const int *low,
-                               const int *high, uint32_t channels,
-                               uint32_t pixels, const uint32_t *steps,
-                               int interleave, int swizzle, int promotion,
-                               int outside) {
-  ENTER("cuTensorMapEncodeIm2col");
-  int wrong = (uintptr_t)map % 64 || (uintptr_t)address % 16 || rank < 3 ||
-              rank > 5 || interleave || outside || promotion < 0 ||
-              channels > 256 || pixels < 1 || pixels > 1024 ||
-              (type == 9 && swizzle == 3 && channels > 64);
-  for (uint32_t i = 0; i + 2 < rank; ++i)
-    wrong |= low[i] < -128 || high[i] > 127 || steps[i + 1] < 1 ||
-             steps[i + 1] > 8 ||
-             (int64_t)extents[i + 1] - 1 + high[i] < low[i];
-  for (uint32_t i = 1; i < rank; ++i)
-    wrong |= !strides[i - 1] || strides[i - 1] % 16;
-  if (wrong)
-    return INVALID_VALUE;
-  holder("cuTensorMapEncodeIm2col", address,
-         extents[rank - 1] * strides[rank - 2]);
-  maps[numMaps++ % 16] = map;
-  say("windows of%s %lld channels, %lld x %lld pixels", "", extents[0],
-      extents[1], rank > 3 ? (long long)extents[2] : 1);
-  return OK;
-}
+#include "fake_maps.h"
 
 Result cuMemAlloc_v2(Address *memory, size_t bytes) {
   ENTER("cuMemAlloc_v2");
@@ -521,28 +465,6 @@ Result cuGraphDestroy(void *graph) {
   (void)graph;
   --graphs;
   return OK;
-}
-
-/* The words of a launch whose parameters are passed one by one; tensor maps
- * must be behind them, encoded. */
-static size_t gatherWords(const char *kernel, void **parameters,
-                          int64_t *words) {
-  size_t count = 0;
-  int found = 0;
-  for (; *parameters; ++parameters) {
-    int isMap = 0;
-    for (int i = 0; i < 16; ++i)
-      isMap |= maps[i] == *parameters;
-    found += isMap;
-    if (!isMap && !found)
-      words[count++] = *(int64_t *)*parameters;
-    else if (!isMap)
-      say("BREACH %s: a parameter behind the tensor maps", kernel, 0, 0, 0);
-  }
-  if (!found)
-    say("BREACH %s: no tensor maps", kernel, 0, 0, 0);
-  memset(maps, 0, sizeof maps);
-  return count;
 }
 
 Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,

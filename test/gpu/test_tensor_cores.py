@@ -98,6 +98,17 @@ def test_ptxas_takes_every_form(shape: tuple[int | str, int, int], turned: str, 
     assert 0 < resources["registers"] <= 65536 // kernel["threads"]
 
 
+@pytest.mark.parametrize("shape", [(128, 768, 768), (4096, 4096, 4096), (300, 520, 136)], ids=str)
+def test_ptxas_takes_tf32(shape: tuple[int, int, int], tmp_path: Path) -> None:
+    """Both operands along the sum: others are not for tensor cores."""
+    folder = _compile(_product(*shape, "float32", "b"), tmp_path / "product", emit="cubin", precision="tf32")
+    (kernel,) = json.loads((folder / "launch.json").read_text())
+    assert [m["element"] for m in kernel["maps"]] == ["tf32", "tf32"] and kernel["warnings"] == []
+    assert kernel["resources"]["spill_stores"] == 0
+    folder = _compile(_product(*shape, "float32"), tmp_path / "across", emit="ptx", precision="tf32")
+    assert all(not kernel["maps"] for kernel in json.loads((folder / "launch.json").read_text()))
+
+
 @pytest.mark.parametrize(
     "form", [(56, 64, 64, 3, 1), (14, 256, 256, 3, 1), (17, 24, 40, 5, 2), (28, 512, 256, 1, 2)], ids=str
 )

@@ -134,10 +134,13 @@ def convolution_roles(root: ir.Operation, results: Sequence[ir.Value]) -> Roles 
     taps, channels = tuple(w.tap for w in found if w.tap is not None), plain[-1]
     if (plain[0], *(w.out for w in found)) != order[:-1]:
         return None
-    filters = [e.position for e in operand_map(root, 1).results if isinstance(e, ir.AffineDimExpr)]
-    if filters != [*taps, channels, order[-1]] or not can_flatten(results, 0, len(order) - 2, [root]):
-        return None
     assert channels is not None
+    filters = [e.position for e in operand_map(root, 1).results if isinstance(e, ir.AffineDimExpr)]
+    members = [*taps, channels, order[-1]]
+    if sorted(filters) != sorted(members) or [d for d in filters if d in taps] != list(taps):
+        return None
+    if not can_flatten(results, 0, len(order) - 2, [root]):
+        return None
     return Roles(0, order[:-1], order[-1:], (channels,), (), order, taps, found)
 
 

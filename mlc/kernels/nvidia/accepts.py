@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from mlir import ir
 
 from mlc.kernels.common.analysis import mentions
@@ -11,17 +13,20 @@ from mlc.kernels.common.padding import padding_of
 from mlc.kernels.common.roles import convolution_roles
 
 
-def _contraction(role: Role, op: ir.Operation, dims: Dims) -> str | None:
-    """Consumers run on the accumulators; operands are read from memory, those of tensor cores with any strides."""
+def _contraction(role: Role, op: ir.Operation, dims: Dims, *, widths: tuple[int, ...]) -> str | None:
+    """Consumers run on the accumulators. Operands are read from memory: by tensor cores, which take elements of
+    `widths` bits, with any strides, and windows of tensors without their padding."""
+    by_tensor_cores = all(dims.root.operands[i].type.element_type.width in widths for i in range(2))
+    if dims.through is not None and not by_tensor_cores:
+        return "only tensor cores read or write what is not in order"
     if dims.through is not None:
         return _moved_result(dims) if role == "consumer" else _moved_operand(dims)
     if role == "producer":
-        return _padding(op, dims)
+        return _padding(op, dims, by_tensor_cores)
     return accepts_pointwise(role, op, dims)
 
 
-def _padding(op: ir.Operation, dims: Dims) -> str | None:
-    """Tensor cores read the windows of a tensor that is not padded."""
+def _padding(op: ir.Operation, dims: Dims, by_tensor_cores: bool) -> str | None:
     padding = padding_of(op)
     if padding is None:
         return "it would be computed again for every tile of the contraction"
@@ -32,7 +37,8 @@ def _padding(op: ir.Operation, dims: Dims) -> str | None:
         return "it is not the input of a convolution"
     roles, source = convolution_roles(dims.root, dims.root.results), padding.source.type
     channels = source.shape[-1]
-    if roles is None or source.element_type.width != 16 or source.rank > 4 or channels < 0 or channels * 2 % 16:
+    whole = channels >= 0 and channels * source.element_type.width % 128 == 0
+    if roles is None or not by_tensor_cores or source.rank > 4 or not whole:
         return "tensor cores do not take the convolution"
     if any(source.is_dynamic_dim(i) for i in range(1, source.rank)):
         return "its pixels are known at run time only"
@@ -41,22 +47,19 @@ def _padding(op: ir.Operation, dims: Dims) -> str | None:
 
 def _moved_operand(dims: Dims) -> str | None:
     """The copy engine wants rows of a matrix that are multiples of 16 bytes apart."""
-    value = dims.root.operands[dims.operand]
-    if value.type.element_type.width != 16:
-        return "only tensor cores read an operand that is not in order"
+    width = dims.root.operands[dims.operand].type.element_type.width
     exprs = dims.coordinates or []
     if not exprs or not all(isinstance(e, ir.AffineDimExpr | ir.AffineConstantExpr) for e in exprs):
         return "it would be read at computed addresses"
     kinds = ["reduction" in str(t) for t in dims.root.attributes["iterator_types"]]
     moving = [e.position for e in exprs if isinstance(e, ir.AffineDimExpr)]
     extent = _extent(dims, moving[-1]) if moving else None
-    if extent is None or extent * 2 % 16:
+    if extent is None or extent * width % 128:
         return "its rows would not be multiples of 16 bytes apart"
     other = operand_map(dims.root, 1 - dims.operand).results
-    if not kinds[moving[-1]] and any(mentions(e, moving[-1]) for e in other):
-        return "its contiguous dimension is none of a matrix"
-    reduced = [d for d in moving if kinds[d]]
-    if len(reduced) > 1:
+    if not kinds[moving[-1]] and (width == 32 or any(mentions(e, moving[-1]) for e in other)):
+        return "its contiguous dimension is none that tensor cores take"
+    if sum(kinds[d] for d in moving) > 1:
         return "its sum would be over dimensions that do not lie together"
     return None
 
@@ -73,8 +76,6 @@ def _extent(dims: Dims, dim: int) -> int | None:
 
 def _moved_result(dims: Dims) -> str | None:
     """Columns stay the last dimension that is not 1, and one dimension."""
-    if any(dims.root.operands[i].type.element_type.width != 16 for i in range(2)):
-        return "only tensor cores write a result that is not in order"
     exprs, shape = dims.coordinates or [], dims.reader.results[0].type.shape
     before = list(operand_map(dims.root, len(dims.root.operands) - 1).results)
     moving = [i for i, extent in enumerate(shape) if extent != 1]
@@ -83,9 +84,11 @@ def _moved_result(dims: Dims) -> str | None:
 
 
 ACCEPTS: dict[str, Accepts] = {
-    "contraction": _contraction,
+    "contraction": partial(_contraction, widths=(16,)),
     "rows": accepts_rows,
     "reduction": accepts_pointwise,
     "elementwise": accepts_pointwise,
     "opaque": refuses_all,
 }
+ACCEPTS_TF32: dict[str, Accepts] = {**ACCEPTS, "contraction": partial(_contraction, widths=(16, 32))}
+"""The answers where contractions of f32 may round their operands to tf32."""

@@ -22,15 +22,16 @@ from mlc.dialects import linalg
 from mlc.kernels.common.analysis import is_contraction
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.fusion import Accepts, Dims
-from mlc.kernels.common.generics import is_reduction, operand_map
+from mlc.kernels.common.generics import is_identity, is_reduction, operand_map
 from mlc.kernels.common.moves import move_of
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.cpu.accepts import ACCEPTS as CPU_ACCEPTS
 from mlc.kernels.nvidia.accepts import ACCEPTS as CUDA_ACCEPTS
+from mlc.kernels.nvidia.accepts import ACCEPTS_TF32 as TF32_ACCEPTS
 from mlc.passes.base import Pass
 from mlc.passes.fuse.plan_fusion import _blocks
 
-_ACCEPTS = {"cpu": CPU_ACCEPTS, "cuda": CUDA_ACCEPTS}
+_ACCEPTS = {"cpu": CPU_ACCEPTS, "cuda": CUDA_ACCEPTS, "cuda-tf32": TF32_ACCEPTS}
 
 
 class FoldViews(Pass):
@@ -40,7 +41,7 @@ class FoldViews(Pass):
     statistics = {"folded": "operands and results that are accessed through a view"}
 
     target: str = "cpu"
-    "Whose templates are asked: cpu or cuda"
+    "Whose templates are asked: cpu, cuda, or cuda-tf32 where contractions of f32 may be rounded to that"
 
     def run(self, root: ir.OpView) -> None:
         self.accepts = _ACCEPTS[self.target]["contraction"]
@@ -272,8 +273,8 @@ def _fold_result(op: ir.Operation, accepts: Accepts) -> bool:
     """Let the contraction that `op` transposes the result of write in that order."""
     move = move_of(op)
     order = None if move is None else move.permutation
-    root = None if move is None else defining_op(move.source)
-    if root is None or order is None or not is_contraction(root) or root.block != op.block or len(_users(root)) != 1:
+    root, between = (None, []) if move is None else _contraction_below(move.source)
+    if root is None or order is None or root.block != op.block:
         return False
     init = defining_op(root.operands[len(root.operands) - 1])
     if init is None or init.name != "linalg.fill" or not op.results[0].type.has_static_shape:
@@ -284,17 +285,48 @@ def _fold_result(op: ir.Operation, accepts: Accepts) -> bool:
     out = ir.AffineMap.get(len(root.attributes["iterator_types"]), 0, [exprs[position[i]] for i in range(len(exprs))])
     if accepts("consumer", op, Dims(root, op, 0, out)) is not None:
         return False
-    type_ = op.results[0].type
+    shape = list(op.results[0].type.shape)
     with ir.InsertionPoint(root), root.location:
-        empty = tensor.empty(list(type_.shape), type_.element_type)
+        empty = tensor.empty(shape, root.results[0].type.element_type)
         root.operands[number] = linalg.fill(init.operands[0], outs=[empty])
-    root.results[0].set_type(type_)
+    for computed in between:
+        with ir.InsertionPoint(computed), computed.location:
+            computed.operands[1] = tensor.empty(shape, computed.results[0].type.element_type)
+    for written in (root, *between):
+        written.results[0].set_type(ir.RankedTensorType.get(shape, written.results[0].type.element_type))
     maps = list(root.attributes["indexing_maps"])
     maps[number] = ir.AffineMapAttr.get(out)
     root.attributes["indexing_maps"] = ir.ArrayAttr.get(maps)
+    last = between[0] if between else root
     for user, at in _users(op):
-        user.operands[at] = root.results[0]
+        user.operands[at] = last.results[0]
     return True
+
+
+def _contraction_below(value: ir.Value) -> tuple[ir.Operation | None, list[ir.Operation]]:
+    """The contraction that `value` is computed from by functions of one tensor, and those, last first; each has no
+    other reader."""
+    between: list[ir.Operation] = []
+    while True:
+        op = defining_op(value)
+        if op is None or len(_users(op)) != 1:
+            return None, []
+        if is_contraction(op):
+            return op, between
+        if not _is_function(op):
+            return None, []
+        between.append(op)
+        value = op.operands[0]
+
+
+def _is_function(op: ir.Operation) -> bool:
+    """Does a generic compute each element of its only tensor on its own, wherever that is?"""
+    if op.name != "linalg.generic" or len(op.operands) != 2 or not (is_identity(op, 0) and is_identity(op, 1)):
+        return False
+    names = {inner.operation.name for inner in op.regions[0].blocks[0].operations}
+    empty = defining_op(op.operands[1])
+    plain = not names & {"linalg.index", "tensor.extract", "scf.if"}
+    return plain and empty is not None and empty.name == "tensor.empty"
 
 
 # -- padding -----------------------------------------------------------------------------------------------------------

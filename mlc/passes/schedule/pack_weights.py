@@ -58,19 +58,19 @@ def _pack(kernel: ir.Operation, schedule: dict[str, int | str], launches: list[i
     order = _panel_order(root, dims, columns)
     plan = _Packing(dims, columns, order, panel, shape, _GROUPS.get(str(schedule.get("stored")), 1))
     new_type = ir.RankedTensorType.get(plan.packed_shape, argument.type.element_type)
-    _retype(source.func.operation, argument, number, new_type)
+    retype(source.func.operation, argument, number, new_type)
     maps = list(root.attributes["indexing_maps"])
     maps[operand] = ir.AffineMapAttr.get(plan.indexing_map(len(root.attributes["iterator_types"])))
     root.attributes["indexing_maps"] = ir.ArrayAttr.get(maps)
     for launch in launches:
         with ir.InsertionPoint(launch), launch.location:
-            launch.operands[number] = plan.emit(_without_views(launch.operands[number]))
+            launch.operands[number] = plan.emit(without_views(launch.operands[number]))
 
 
 _GROUPS = {"pairs": 2, "quads": 4}
 
 
-def _without_views(value: ir.Value) -> ir.Value:
+def without_views(value: ir.Value) -> ir.Value:
     """A weight seen through views as an operation on the weight, which can be hoisted."""
     source = weight_source(value)
     return value if source is None or source == value else m.reshape(source, list(value.type.shape))
@@ -83,7 +83,8 @@ def _panel_order(root: ir.Operation, dims: list[int], columns: int) -> tuple[lis
     return outside, sorted(d for d in dims if kinds[d])
 
 
-def _retype(function: ir.Operation, argument: ir.Value, number: int, new_type: ir.Type) -> None:
+def retype(function: ir.Operation, argument: ir.Value, number: int, new_type: ir.Type) -> None:
+    """Give a kernel's argument `number` another type."""
     argument.set_type(new_type)
     old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     inputs = list(old.inputs)

@@ -14,16 +14,19 @@ from mlc.pipelines.cuda import ASKING, SHARED, phases
 from mlc.targets.cpu import resolve
 from mlc.targets.nvidia import NAMED
 
+GPU_ONLY = ("mlc-sink-moves", "mlc-unfold-windows", "mlc-pad-channels")
 HOST = resolve("native", _native.host_info())
 
 
 @pytest.mark.parametrize("chip", NAMED)
-def test_phases_and_passes(chip: str) -> None:
-    listed = phases(NAMED[chip], HOST)
+@pytest.mark.parametrize(("precision", "answers"), [("fp32", "cuda"), ("bf16", "cuda"), ("tf32", "cuda-tf32")])
+def test_phases_and_passes(chip: str, precision: str, answers: str) -> None:
+    listed = phases(NAMED[chip], HOST, precision)
     assert tuple(name for name, _ in listed) == CUDA_PHASES
-    for (name, passes), (_, of_cpu) in zip(listed[: len(SHARED)], cpu.phases(HOST), strict=False):
-        asked = [f"{p}{{target=cuda}}" if p in ASKING else p for p in of_cpu]
-        assert passes == asked, name
+    for (name, passes), (_, of_cpu) in zip(listed[: len(SHARED)], cpu.phases(HOST, precision, integers=False), strict=False):
+        asked = [f"{p}{{target={answers}}}" if p in ASKING else p for p in of_cpu]
+        shared = [p for p in passes if p.split("{")[0] not in GPU_ONLY]
+        assert shared == asked, name
     with ir.Context():
         for _, passes in listed:
             for text in passes:

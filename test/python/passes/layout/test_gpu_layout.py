@@ -1,0 +1,70 @@
+"""The layout passes for GPUs keep the results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from linalg_runner import compare, context, interpret
+from mlir import ir
+
+import mlc.compiler_setup  # noqa: F401
+from mlc.passes.base import run_pipeline
+
+RNG = np.random.default_rng(5)
+
+
+def _check(text: str, passes: str, *arrays: np.ndarray, tolerance: float = 1e-5) -> str:
+    """Runs `passes` and compares results before and after; gives the IR after."""
+    with context(), ir.Location.name("node"):
+        module = ir.Module.parse(text)
+        expected = interpret(module, list(arrays))
+        run_pipeline(module, passes)
+        compare(interpret(module, list(arrays)), expected, tolerance)
+        return str(module)
+
+
+def _floats(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def _convolution(channels: int, kernel: int, stride: int, padding: tuple[int, ...], dilation: int = 1) -> str:
+    size = [(9 + padding[i] + padding[i + 2] - dilation * (kernel - 1) - 1) // stride + 1 for i in range(2)]
+    x, w = f"tensor<2x9x9x{channels}xf32>", f"tensor<{kernel}x{kernel}x{channels}x6xf32>"
+    y = f"tensor<2x{size[0]}x{size[1]}x6xf32>"
+    attributes = (
+        f"strides = array<i64: {stride}, {stride}>, padding = array<i64: {', '.join(map(str, padding))}>, "
+        f'dilations = array<i64: {dilation}, {dilation}>, layout = "nhwc"'
+    )
+    line = f"%r = mlc.conv %x, %w {{{attributes}}} : {x}, {w} -> {y}"
+    return f"func.func @f(%x: {x}, %w: {w}) -> {y} {{ {line} return %r : {y} }}"
+
+
+@pytest.mark.parametrize("padding", [(0, 0, 0, 0), (1, 2, 2, 1)])
+@pytest.mark.parametrize(("kernel", "stride", "dilation"), [(3, 1, 1), (5, 2, 1), (3, 1, 2), (1, 2, 1)])
+def test_lines_of_windows(kernel: int, stride: int, dilation: int, padding: tuple[int, ...]) -> None:
+    x, w = _floats(2, 9, 9, 3), _floats(kernel, kernel, 3, 6)
+    text = _convolution(3, kernel, stride, padding, dilation)
+    changed = _check(text, "mlc-unfold-windows{f32=true},mlc-pad-channels{f32=true}", x, w)
+    assert ("mlc.gather" in changed) == (kernel > 1)
+    assert "mlc.pad" in changed
+
+
+@pytest.mark.parametrize("channels", [1, 4, 30])
+def test_channels(channels: int) -> None:
+    x, w = _floats(2, 9, 9, channels), _floats(3, 3, channels, 6)
+    changed = _check(_convolution(channels, 3, 1, (1, 1, 1, 1)), "mlc-pad-channels{f32=true}", x, w)
+    assert ("mlc.pad" in changed) == (channels % 4 != 0)
+
+
+def test_elementwise_operations_pass_movements() -> None:
+    text = """func.func @f(%x: tensor<2x6x4xf32>) -> tensor<2x2x3x4xbf16> {
+      %c = mlc.constant dense<[0.5]> : tensor<1xf32>
+      %a = mlc.reshape %x [2, 3, 2, 4] : tensor<2x6x4xf32> -> tensor<2x3x2x4xf32>
+      %b = mlc.transpose %a {permutation = array<i64: 0, 2, 1, 3>} : tensor<2x3x2x4xf32> -> tensor<2x2x3x4xf32>
+      %d = mlc.binary mul %b, %c : tensor<2x2x3x4xf32>, tensor<1xf32> -> tensor<2x2x3x4xf32>
+      %e = mlc.unary tanh %d : tensor<2x2x3x4xf32>
+      %r = mlc.cast %e : tensor<2x2x3x4xf32> -> tensor<2x2x3x4xbf16>
+      return %r : tensor<2x2x3x4xbf16> }"""
+    changed = _check(text, "mlc-sink-moves", _floats(2, 6, 4))
+    names = [line.split("mlc.")[1].split()[0] for line in changed.splitlines() if "= mlc." in line]
+    assert names == ["constant", "binary", "unary", "cast", "reshape", "transpose"]
