@@ -141,7 +141,7 @@ class IndexMath:
 
 @dataclass(frozen=True)
 class Idx:
-    """One coordinate over the lanes of a vector: `base + lane * step`, or any `lanes` vector.
+    """One coordinate over the lanes of a vector: `base + lane // repeat * step`, or any `lanes` vector.
 
     `tile = (high, size, low)` says that `base == high * size + low` with `0 <= low + lane * step < size`, so that
     `floordiv size` and `mod size` of a blocked layout stay affine. `level` is the depth of the innermost loop whose
@@ -155,6 +155,7 @@ class Idx:
     tile: tuple[Scalar, int, int] | None = None
     level: int = 0
     bounds: tuple[int, int] | None = None
+    repeat: int = 1
 
     @property
     def span(self) -> tuple[int, int] | None:
@@ -167,7 +168,8 @@ class Idx:
 
     def key(self) -> tuple[object, ...]:
         """Hashable identity: equal keys are equal coordinates."""
-        return (_key(self.base), self.step, None if self.lanes is None else _key(self.lanes))
+        repeat = self.repeat if self.step else 1
+        return (_key(self.base), self.step, None if self.lanes is None else _key(self.lanes), repeat)
 
 
 def _is_zero(at: Idx) -> bool:
@@ -197,7 +199,7 @@ class IdxMath:
         if x.step == 0:
             return base
         iota = ir.DenseElementsAttr.get(
-            [ir.IntegerAttr.get(ir.IndexType.get(), i * x.step) for i in range(self.lanes)], type_
+            [ir.IntegerAttr.get(ir.IndexType.get(), i // x.repeat * x.step) for i in range(self.lanes)], type_
         )
         return arith.addi(base, arith.ConstantOp(type_, iota).result)
 
@@ -207,13 +209,14 @@ class IdxMath:
 
     def add(self, a: Idx, b: Idx) -> Idx:
         level = max(a.level, b.level)
-        if a.lanes is None and b.lanes is None:
+        if a.lanes is None and b.lanes is None and (a.repeat == b.repeat or not a.step or not b.step):
             if _is_zero(b):
                 return a
             if _is_zero(a):
                 return b
+            repeat = a.repeat if a.step else b.repeat
             bounds = (a.span[0] + b.span[0], a.span[1] + b.span[1]) if a.span and b.span else None
-            return Idx(self.math.add(a.base, b.base), a.step + b.step, level=level, bounds=bounds)
+            return Idx(self.math.add(a.base, b.base), a.step + b.step, level=level, bounds=bounds, repeat=repeat)
         return Idx(lanes=arith.addi(self.vector(a), self.vector(b)), level=level)
 
     def scale(self, a: Idx, factor: Scalar) -> Idx:
@@ -225,7 +228,7 @@ class IdxMath:
             if a.span and isinstance(factor, int):
                 ends = sorted(end * factor for end in a.span)
                 bounds = ends[0], ends[1]
-            return Idx(self.math.mul(a.base, factor), step, level=a.level, bounds=bounds)
+            return Idx(self.math.mul(a.base, factor), step, level=a.level, bounds=bounds, repeat=a.repeat)
         return Idx(lanes=arith.muli(self.vector(a), self.vector(Idx(factor))), level=a.level)
 
     def floordiv(self, a: Idx, size: int) -> Idx:

@@ -31,14 +31,16 @@ def load(frame: Frame, idx: IdxMath, buffer: Buffer, coords: Sequence[Idx], mask
         value = memref.load(buffer.memory, [constants.index(where.base)], alignment=aligned)
         return from_memory(frame, value, buffer.element)
     type_ = ir.VectorType.get([idx.lanes], memory_type)
-    if where.step == 1:
+    if where.step == 1 and where.repeat > 1:
+        loaded = _repeated(frame, buffer, where, type_, mask)
+    elif where.step == 1:
         base = [constants.index(where.base)]
         if mask is None:
             aligned = access_alignment(frame, where.base, memory_type)
             loaded = vector.LoadOp(type_, buffer.memory, base, alignment=aligned).result
         else:
             loaded = vector.MaskedLoadOp(type_, buffer.memory, base, mask, _zeros(frame, type_)).result
-    elif where.lanes is None and 1 < where.step <= _MAX_STRIDE and not frame.alignment:
+    elif where.lanes is None and 1 < where.step <= _MAX_STRIDE and where.repeat == 1 and not frame.alignment:
         loaded = _strided(frame, buffer, where, type_, mask)
     else:
         everywhere = mask if mask is not None else full_mask(frame, idx.lanes)
@@ -49,6 +51,20 @@ def load(frame: Frame, idx: IdxMath, buffer: Buffer, coords: Sequence[Idx], mask
 
 
 _MAX_STRIDE = 4  # whole vectors are loaded up to here: as many loads, one exchange less; a gather is one load a lane
+
+
+def _repeated(frame: Frame, buffer: Buffer, where: Idx, type_: ir.VectorType, mask: ir.Value | None) -> ir.Value:
+    """Adjacent elements, each for `repeat` lanes."""
+    count = -(-type_.shape[0] // where.repeat)
+    small, base = ir.VectorType.get([count], type_.element_type), [frame.constants.index(where.base)]
+    if mask is None:
+        loaded = vector.LoadOp(small, buffer.memory, base).result
+    else:
+        firsts = ir.DenseI64ArrayAttr.get([i * where.repeat for i in range(count)])
+        wanted = vector.ShuffleOp(mask, mask, firsts).result
+        loaded = vector.MaskedLoadOp(small, buffer.memory, base, wanted, _zeros(frame, small)).result
+    order = [lane // where.repeat for lane in range(type_.shape[0])]
+    return vector.ShuffleOp(loaded, loaded, ir.DenseI64ArrayAttr.get(order)).result
 
 
 def _strided(frame: Frame, buffer: Buffer, where: Idx, type_: ir.VectorType, mask: ir.Value | None) -> ir.Value:
@@ -89,6 +105,19 @@ def _spread(frame: Frame, mask: ir.Value, start: int, step: int) -> ir.Value:
     return vector.ShuffleOp(mask, false, ir.DenseI64ArrayAttr.get(order)).result
 
 
+LINE = 64  # bytes that are fetched together
+
+
+def fetch(frame: Frame, idx: IdxMath, buffer: Buffer, coords: Sequence[Idx]) -> None:
+    """Begin to bring the adjacent elements at `coords` into the cache; they need not exist."""
+    where = address(buffer, coords, idx)
+    if where.lanes is not None or where.step != 1 or where.repeat > 1:
+        return
+    for lane in range(0, idx.lanes, max(1, LINE * 8 // max(8, storage_type(buffer.element).width))):
+        at = frame.constants.index(frame.math.add(where.base, lane))
+        memref.PrefetchOp(buffer.memory, [at], False, 3, True)
+
+
 def store(
     frame: Frame,
     idx: IdxMath,
@@ -104,7 +133,7 @@ def store(
         memref.store(_to_memory(value, buffer.element), buffer.memory, [constants.index(where.base)])
         return
     stored = _to_memory(splat(value, idx.lanes), buffer.element)
-    if where.step == 1:
+    if where.step == 1 and where.repeat == 1:
         base = [constants.index(where.base)]
         if mask is None:
             aligned = access_alignment(frame, where.base, storage_type(buffer.element))

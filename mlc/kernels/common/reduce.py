@@ -38,6 +38,8 @@ _COMBINERS: dict[str, tuple[str, float | int | str]] = {
     "arith.andi": ("and", -1),
     "arith.ori": ("or", 0),
 }
+WIDE = 64  # lanes of several registers: a stretch of every line of the input is read
+AHEAD = 8  # lines before their use such stretches are fetched: the hardware does not foresee where lines go on
 UNROLL = 4  # independent accumulators hide the latency of the combining instruction
 
 
@@ -166,9 +168,22 @@ def _nest(
 
     def body(variable: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
         point = _with(dims, dim, Idx(variable, level=depth))
+        if len(extents) == 1 and ev.lanes >= WIDE and ev.mask is None:
+            _fetch_ahead(ev, generic, _with(dims, dim, Idx(ev.frame.math.add(variable, AHEAD), level=depth)))
         return _nest(ev.child(mask=ev.mask), generic, point, extents[1:], inner)
 
     return for_loop(ev.frame, 0, extent, 1, carried, body)
+
+
+def _fetch_ahead(ev: Evaluator, generic: ir.Operation, dims: list[Idx]) -> None:
+    """Ask for what will be read at the iteration point `dims`, which may lie behind the end."""
+    from mlc.kernels.common.generics import operand_map
+
+    for number in range(len(generic.operands) - len(generic.results)):
+        buffer = ev.frame.buffers.get(generic.operands[number])
+        if buffer is not None:
+            coords = [ev.idx.affine(e, dims) for e in operand_map(generic, number).results]
+            memory.fetch(ev.frame, ev.idx, buffer, coords)
 
 
 def _with(dims: Sequence[Idx], dim: int, value: Idx) -> list[Idx]:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from mlc.kernels.common.fusion import Accepts, accepts_pointwise, accepts_rows, refuses_all
+from mlir import ir
+
+from mlc.kernels.common.fusion import Accepts, Dims, Role, accepts_pointwise, accepts_rows, refuses_all
+from mlc.kernels.common.padding import padding_of
 from mlc.kernels.cpu import attention_fusion, contraction_fusion
+from mlc.kernels.cpu.planes import find_plane, plane_padding
+
+
+def accepts_reduction(role: Role, op: ir.Operation, dims: Dims) -> str | None:
+    """The rule of reductions: pools over planes take the padding of their input, which they leave out."""
+    is_padding = role == "producer" and dims.reader == dims.root and padding_of(op) is not None
+    if is_padding and find_plane(dims.root) is not None and plane_padding(dims.root) is not None:
+        return None
+    return accepts_pointwise(role, op, dims)
+
 
 ACCEPTS: dict[str, Accepts] = {
     "attention": attention_fusion.accepts,
     "contraction": contraction_fusion.accepts,
     "rows": accepts_rows,
-    "reduction": accepts_pointwise,
+    "reduction": accepts_reduction,
     "elementwise": accepts_pointwise,
     "opaque": refuses_all,
 }

@@ -15,7 +15,7 @@ from mlc.kernels.common.analysis import mentions
 from mlc.kernels.common.fusion import Dims, Role, accepts_pointwise
 from mlc.kernels.common.generics import operand_map, turned_over
 from mlc.kernels.common.padding import padding_of
-from mlc.kernels.cpu.planes import find_plane
+from mlc.kernels.cpu.planes import find_plane, plane_padding
 
 
 def accepts(role: Role, op: ir.Operation, dims: Dims) -> str | None:
@@ -34,7 +34,7 @@ def accepts(role: Role, op: ir.Operation, dims: Dims) -> str | None:
         return f"the padding is {number}, not 0"
     if dims.reader != dims.root or dims.coordinates is None:
         return "it is not an operand of the contraction"
-    if find_plane(dims.root) is not None and set(padding.dims) <= {2, 3}:
+    if find_plane(dims.root) is not None and plane_padding(dims.root) is not None:
         return None
     columns = _vector_dim(dims.root)
     for dim in padding.dims:

@@ -8,7 +8,8 @@ both need and takes long to compute (the exponentials of a softmax) waits in the
 
 Schedule parameters (`docs/ir.md` §5): `lanes`; `first`, `last`: the domain dimensions of the vector loop, walked as one
 (`first > last`: no vector loop, reductions run along lanes instead); `grid`: how many outer dimensions are work items;
-`block`: elements of the vector loop per work item, 0 for all.
+`block`: elements of the vector loop per work item, 0 for all; `repeat`: the extent of dimension `last`, along which
+nothing changes (every element of an enlarged image is there several times), 1 when this is not so.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class LoopSchedule:
     last: int
     grid: int
     block: int
+    repeat: int = 1
 
 
 def expand(source: KernelSource, schedule: LoopSchedule) -> list[Frame]:
@@ -202,7 +204,16 @@ class _Loops:
         group = [Idx(0)] * (s.last - s.first) + [inner]
         return dims + group + [Idx(0)] * (len(self.shape) - s.last - 1)
 
+    def _values(self, point: list[Idx]) -> list[Idx]:
+        """Where the results at `point` are evaluated: along a dimension in which nothing changes its first element."""
+        s = self.s
+        if s.repeat == 1:
+            return point
+        linear = point[s.last]
+        before = Idx(self.frame.math.div(linear.base, s.repeat), linear.step, level=linear.level, repeat=s.repeat)
+        return [*point[: s.last - 1], before, Idx(0), *point[s.last + 1 :]]
+
     def _store(self, ev: Evaluator, point: list[Idx]) -> None:
         for value, destination in zip(self.source.results, self.source.destinations, strict=True):
-            result = ev.tensor(value, point)
+            result = ev.tensor(value, self._values(point))
             memory.store(self.frame, ev.idx, self.frame.buffers[destination], point, result, ev.mask)

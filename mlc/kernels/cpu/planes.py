@@ -1,32 +1,34 @@
-"""Depthwise convolutions over planes: channels first, vectors along a row of the plane.
+"""Depthwise convolutions and pools over planes: channels first, vectors along a row of the plane.
 
-A depthwise convolution between others is channels-last, and `contraction` does it. One that stands alone would be
-transposed twice for that; here a work item is a plane, whose filter stays in registers. A tile is `rows` vectors below
-each other, which share what they load of the input: `rows` + kernel - 1 lines of it instead of `rows` times kernel.
-Taps in the padding are left out: at the first and the last lines one by one, at the ends of a line by a mask that is
-known.
+Between other convolutions both are channels-last, and `contraction` and `loops` do them. A depthwise convolution that
+stands alone would be transposed twice for that; here a work item is a plane, whose filter stays in registers. A tile is
+`rows` vectors below each other, which share what they load of the input: `rows` + kernel - 1 lines of it instead of
+`rows` times kernel. Taps in the padding are left out: at the first and the last lines one by one, at the ends of a line
+by a mask that is known.
 
-Takes contractions that `find_plane` describes, the padding of their input and elementwise consumers.
+Takes contractions and reductions that `find_plane` describes, the padding of their input and elementwise consumers.
 Schedule parameters: `lanes`; `rows`: the height of a tile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlir import ir
 from mlir.dialects import arith, func, vector
 
 from mlc.kernels.common import memory
-from mlc.kernels.common.analysis import is_contraction, mentions
+from mlc.kernels.common.analysis import is_contraction, mentions, root_operation
+from mlc.kernels.common.body import inline_body
 from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Frame, KernelSource, defining_op, for_loop
-from mlc.kernels.common.generics import operand_map
+from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.padding import Padding, padding_of
-from mlc.kernels.cpu.contraction import find_contraction, is_plain_fma
+from mlc.kernels.common.reduce import combiner
+from mlc.kernels.cpu.contraction import is_plain_fma
 from mlc.kernels.cpu.padding import Window, windows_of
 
 _LARGEST = 7  # taps along a dimension of the filter, all of which are written out
@@ -41,11 +43,10 @@ class PlanesSchedule:
 
 
 def find_plane(root: ir.Operation) -> tuple[Window, Window] | None:
-    """The windows along lines and along a line of a depthwise convolution `[n, c, h, w]` of known extents on f32.
-
-    The padding is none where the input is not padded by an operation that `padding_of` knows.
+    """The windows along lines and along a line of a depthwise convolution or a pool `[n, c, h, w]` of known extents on
+    f32; None for other operations. The padding of its input is that of `plane_padding`.
     """
-    if not is_contraction(root) or len(root.operands) != 3 or not is_plain_fma(root):
+    if root.name != "linalg.generic" or len(root.operands) != 3 or neutral_value(root) is None:
         return None
     iterators = [str(t) for t in root.attributes["iterator_types"]]
     if ["reduction" in t for t in iterators] != [False] * 4 + [True] * 2:
@@ -53,22 +54,39 @@ def find_plane(root: ir.Operation) -> tuple[Window, Window] | None:
     exprs, filters = list(operand_map(root, 0).results), list(operand_map(root, 1).results)
     if operand_map(root, 2) != ir.AffineMap.get(6, 0, [ir.AffineDimExpr.get(i) for i in range(4)]):
         return None
-    if (
-        len(exprs) != 4
-        or [_position(e) for e in exprs[:2]] != [0, 1]
-        or any(mentions(e, d) for e in filters for d in (0, 2, 3))
-    ):
+    if len(exprs) != 4 or [_position(e) for e in exprs[:2]] != [0, 1]:
         return None
-    source = root.operands[0]
-    producer = defining_op(source)
-    padding = None if producer is None else padding_of(producer)
-    if padding is None or padding.value.value != 0 or not set(padding.dims) <= {2, 3}:
-        padding = Padding(source, (0, 0, 0, 0), (2, 3), ir.FloatAttr.get(ir.F32Type.get(), 0.0))
-    windows = windows_of(Padding(padding.source, padding.low, (2, 3), padding.value), exprs, iterators)
+    if any(mentions(e, d) for e in filters for d in (0, 2, 3)):
+        return None
+    padding = plane_padding(root) or Padding(root.operands[0], (0, 0, 0, 0), (), ir.FloatAttr.get_f32(0.0))
+    windows = windows_of(replace(padding, dims=(2, 3)), exprs, iterators)
     if windows is None or [(w.point, w.tap) for w in windows] != [(2, 4), (3, 5)]:
         return None
     shapes = [*root.results[0].type.shape[2:], *padding.source.type.shape[2:], *_taps(root)]
     return (windows[0], windows[1]) if min(shapes) > 0 and max(_taps(root)) <= _LARGEST else None
+
+
+def neutral_value(root: ir.Operation) -> float | None:
+    """What a tap in the padding may be without changing the result: 0 for sums, an infinity for extremes. None for
+    what is neither a convolution nor a pool on f32.
+    """
+    if not isinstance(root.results[0].type.element_type, ir.F32Type):
+        return None
+    if is_contraction(root):
+        return 0.0 if is_plain_fma(root) else None
+    combine = combiner(root) if is_reduction(root) else None
+    body, unread = root.regions[0].blocks[0], root.regions[0].blocks[0].arguments[1]
+    plain = len(body.operations) == 2 and not any(True for _ in unread.uses)
+    return float(combine.identity) if combine is not None and plain else None
+
+
+def plane_padding(root: ir.Operation) -> Padding | None:
+    """The padding of the input along lines and columns that the template leaves out."""
+    producer = defining_op(root.operands[0])
+    padding = None if producer is None else padding_of(producer)
+    if padding is None or not set(padding.dims) <= {2, 3}:
+        return None
+    return padding if padding.value.value == neutral_value(root) else None
 
 
 def _position(expr: ir.AffineExpr) -> int | None:
@@ -135,14 +153,13 @@ class _Planes:
     def __init__(self, source: KernelSource, schedule: PlanesSchedule) -> None:
         self.source, self.s = source, schedule
         self.frame = Frame(source, vector_lanes=schedule.lanes)
-        self.root = find_contraction(source)
-        windows = find_plane(self.root)
-        if windows is None:
-            raise ValueError(f"kernel {self.frame.name}: no depthwise convolution over planes")
-        self.operand = self.root.operands[0]
-        producer = defining_op(self.operand)
-        padding = None if producer is None else padding_of(producer)
-        self.input = self.operand if padding is None else padding.source
+        self.root = root_operation(source)
+        windows, neutral = find_plane(self.root), neutral_value(self.root)
+        if windows is None or neutral is None:
+            raise ValueError(f"kernel {self.frame.name}: no windows over planes")
+        self.neutral = neutral
+        padding = plane_padding(self.root)
+        self.input = self.root.operands[0] if padding is None else padding.source
         shape, taps = self.root.results[0].type.shape, _taps(self.root)
         self.lines, self.line = (
             _Axis(w, self.input.type.shape[w.axis], shape[w.axis], n) for w, n in zip(windows, taps, strict=True)
@@ -168,6 +185,8 @@ class _Planes:
         """The filter of the plane, a vector for each tap."""
         ev = Evaluator(self.frame, self.s.lanes)
         exprs = operand_map(self.root, 1).results
+        if not is_contraction(self.root):
+            return []
 
         def tap(i: int, j: int) -> ir.Value:
             dims = [*self.plane, Idx(0), Idx(0), Idx(i), Idx(j)]
@@ -215,10 +234,25 @@ class _Planes:
                 below = r * self.lines.window.stride + self.lines.offset(i)
                 if below not in lines:
                     load = self._taps if self.line.window.stride == 1 else self._strided_taps
-                    lines[below] = load(rows.base, below, columns)
-                for tap, weight in zip(lines[below], self.filter[i], strict=True):
-                    sums[r] = vector.FMAOp(tap, weight, sums[r]).result
+                    lines[below] = self._summed(ev, load(rows.base, below, columns))
+                for j, tap in enumerate(lines[below]):
+                    sums[r] = self._combined(ev, tap, i, j, sums[r])
         self._store(points, sums, mask)
+
+    def _summed(self, ev: Evaluator, taps: list[ir.Value]) -> list[ir.Value]:
+        """The taps along a line; those of a pool together, for all rows that read the line."""
+        if self.filter:
+            return taps
+        total = taps[0]
+        for tap in taps[1:]:
+            total = self._combined(ev, tap, 0, 0, total)
+        return [total]
+
+    def _combined(self, ev: Evaluator, value: ir.Value, i: int, j: int, total: ir.Value) -> ir.Value:
+        """`total` with the value of the tap (i, j) of the window."""
+        if self.filter:
+            return vector.FMAOp(value, self.filter[i][j], total).result
+        return inline_body(ev, self.root, [value, total, total], [])[0]
 
     def _taps(self, row: Scalar, below: int, columns: _Place) -> list[ir.Value]:
         """What the taps along a line read of the line `below` that of the first row of the tile: a vector for each."""
@@ -252,7 +286,10 @@ class _Planes:
             first = columns.known * self.line.window.stride + offset
             mask = self._mask([0 <= first + lane < self.line.source for lane in range(self.s.lanes)])
         ev = Evaluator(self.frame, self.s.lanes, mask)
-        return ev.splat(ev.tensor(self.input, [*self.plane, Idx(line, level=2), Idx(at, 1, level=3)]))
+        value = ev.splat(ev.tensor(self.input, [*self.plane, Idx(line, level=2), Idx(at, 1, level=3)]))
+        if mask is None or self.neutral == 0:
+            return value
+        return arith.select(mask, value, ev.splat(self.frame.constants.get(ir.F32Type.get(), self.neutral)))
 
     def _mask(self, lanes: Sequence[bool]) -> ir.Value | None:
         """A mask that is known; None for all lanes."""

@@ -33,6 +33,8 @@ BLOCK = 4096  # elements of a vector loop per work item
 COPIED_STEPS = (128, 1024)  # lines of a panel that is copied: enough to hurt, few enough for the stack
 COPIED_ROWS = 160  # rows of a work item that pay for the copy
 FAR_APART = 256  # elements between two lines from which on they are copied
+FEW_ROWS = 4  # rows of a product up to which a matrix that is not packed is read in long stretches
+LINE_VECTORS = 16  # accumulators of such a tile
 PIECE = 16  # bytes within which processors interleave vectors cheaply
 PLANE_ROWS = 4  # lines of a tile of a depthwise convolution that share what they load
 SCANNED_VECTORS = 4  # vectors of neighbouring lines of a running sum: whole pages of memory are walked less often
@@ -125,6 +127,9 @@ def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
             first, last = 0, -1
         elif _known(shape[first : last + 1]) == 1 or not _vectorizable(source):
             lanes = 1
+    repeat = _repeats(results, shape, lanes) if first == last else 1
+    if repeat > 1:
+        first -= 1
     inner = _known(shape[first : last + 1])
     # What is computed once per row is computed again by every work item, so that rows are not cut.
     whole = any(not d.depends_on(range(first, last + 1)) for d in reduction_demands(results))
@@ -138,7 +143,20 @@ def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
         "last": last,
         "grid": _grid_rank(shape[:first]),
         "block": block,
+        **({"repeat": repeat} if repeat > 1 else {}),
     }
+
+
+def _repeats(results: Sequence[ir.Value], shape: Sequence[Extent], lanes: int) -> int:
+    """The extent of the innermost dimension when nothing changes along it and a vector holds it several times."""
+    last = len(shape) - 1
+    extent = shape[last]
+    if last < 1 or extent not in (2, 4, 8) or extent >= lanes or shape[last - 1] == 1:
+        return 1
+    accesses = input_accesses(results)
+    if not accesses or any(mentions(e, last) for reads in accesses.values() for exprs in reads for e in exprs):
+        return 1
+    return extent
 
 
 def _sums_columns(results: Sequence[ir.Value]) -> bool:
@@ -297,6 +315,12 @@ def _contraction(
     if row < 0:
         first, row = -1, -2
     height, vectors = _register_tile(shape[axis], unit, root.results[0].type.element_type)
+    few = _known(shape[first : row + 1]) if row >= 0 else 1
+    if not packed and few is not None and few <= FEW_ROWS:
+        height, vectors = (
+            few,
+            max(vectors, _line_vectors(shape[axis], unit.lanes(root.results[0].type.element_type), few)),
+        )
     schedule: dict[str, int | str] = {
         "template": "contraction",
         "lanes": unit.lanes(root.results[0].type.element_type),
@@ -390,6 +414,13 @@ def _register_tile(extent: Extent, unit: VectorUnit, element: ir.Type) -> tuple[
             return 8, 3
         return 6, 4
     return (8, 3) if extent > 2 * lanes else (8, 2) if extent > lanes else (8, 1)
+
+
+def _line_vectors(extent: Extent, lanes: int, rows: int) -> int:
+    """Vectors of a tile of few rows: as long a stretch of a matrix's line as accumulators allow, that memory is read in
+    few streams."""
+    most = LINE_VECTORS // rows
+    return most if extent is None else min(most, -(-extent // lanes))
 
 
 def _unroll(root: ir.Operation) -> int:

@@ -32,7 +32,7 @@ Case = tuple[int, int, int, Sequence[int], Sequence[int], Sequence[int], Sequenc
 
 
 def _compiled(
-    tmp_path: Path, nodes: Sequence[onnx.NodeProto], shape: Sequence[int], constants: dict[str, np.ndarray]
+    tmp_path: Path, nodes: Sequence[onnx.NodeProto], shape: Sequence[int | str], constants: dict[str, np.ndarray]
 ) -> tuple[mlc.Model, ReferenceEvaluator]:
     """The model, compiled and for the reference evaluator."""
     graph = helper.make_graph(
@@ -89,11 +89,56 @@ def test_depthwise_convolution_between_others_is_channels_last(tmp_path: Path) -
     np.testing.assert_allclose(model(x)[0], reference.run(None, {"x": x})[0], rtol=1e-5, atol=2e-6)
 
 
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("stride", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("width", [15, 41, 64])
-def test_strided_pools_along_lines(tmp_path: Path, width: int, stride: int) -> None:
+def test_strided_pools_along_lines(tmp_path: Path, width: int, stride: int, dynamic: bool) -> None:
     """Every `stride`-th element of a line is read, up to its last one, also in a masked vector."""
     node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 3], strides=[2, stride], pads=[0, 1, 1, 1])
-    model, reference = _compiled(tmp_path, [node], (1, 3, 8, width), {})
+    model, reference = _compiled(tmp_path, [node], (1, 3, 8, "w" if dynamic else width), {})
+    assert ("planes" in _templates(model)) is not dynamic
     x = np.random.default_rng(0).standard_normal((1, 3, 8, width)).astype(np.float32)
     np.testing.assert_array_equal(model(x)[0], reference.run(None, {"x": x})[0])
+
+
+@pytest.mark.parametrize("counted", [0, 1])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_average_pool_over_planes(tmp_path: Path, stride: int, counted: int) -> None:
+    pads, window = [1, 0, 2, 1], [3, 2]
+    node = helper.make_node(
+        "AveragePool", ["x"], ["y"], kernel_shape=window, strides=[stride] * 2, pads=pads, count_include_pad=counted
+    )
+    model, reference = _compiled(tmp_path, [node], (2, 3, 9, 35), {})
+    assert "planes" in _templates(model)
+    x = np.random.default_rng(0).standard_normal((2, 3, 9, 35)).astype(np.float32)
+    np.testing.assert_allclose(model(x)[0], reference.run(None, {"x": x})[0], rtol=1e-5, atol=1e-6)
+
+
+def test_largest_of_lines_with_nan_and_infinities(tmp_path: Path) -> None:
+    """What a mask leaves out is less than anything; a NaN is the largest of its windows."""
+    node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    model, _ = _compiled(tmp_path, [node], (1, 2, 7, 20), {})
+    x = np.full((1, 2, 7, 20), -np.inf, np.float32)
+    x[0, 1, 3, 5] = np.nan
+    (y,) = model(x)
+    expected = np.full((1, 2, 4, 10), -np.inf, np.float32)
+    expected[0, 1, 1:3, 2:4] = np.nan
+    np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize("factor", [2, 3, 4, 8])
+@pytest.mark.parametrize("width", [5, 24, 33])
+def test_image_enlarged_by_its_nearest_elements(tmp_path: Path, width: int, factor: int) -> None:
+    """Every element is stored several times, also in a masked vector."""
+    node = helper.make_node(
+        "Resize",
+        ["x", "", "s"],
+        ["y"],
+        mode="nearest",
+        nearest_mode="floor",
+        coordinate_transformation_mode="asymmetric",
+    )
+    scales = np.array([1, 1, factor, factor], np.float32)
+    model, _ = _compiled(tmp_path, [node], (1, 3, 6, width), {"s": scales})
+    x = np.random.default_rng(0).standard_normal((1, 3, 6, width)).astype(np.float32)
+    np.testing.assert_array_equal(model(x)[0], x.repeat(factor, 2).repeat(factor, 3))
