@@ -41,6 +41,7 @@ from mlc.passes.base import PipelineError, run_pipeline
 from mlc.passes.simplify.weight_recipes import forget_recipes, store_of
 from mlc.pipelines import cpu as cpu_pipeline
 from mlc.pipelines import cuda as cuda_pipeline
+from mlc.runtime.needed_memory import needed_memory
 from mlc.stage_files import blame_stage, module_text, read_stage, text_attribute, write_stage
 from mlc.targets import nvidia
 from mlc.targets.cpu import CpuTarget, resolve
@@ -70,6 +71,8 @@ class Compilation:
         self.context = ir.Context()
         self.title = ""
         self.written: list[Path] = []
+        self.needs = ""
+        """What the library needs of memory to run."""
         self.findings: Report | None = None
         self._seconds: dict[str, float] = {}
         self.module: ir.Module
@@ -495,6 +498,7 @@ class Compilation:
                 return self._write_objects(output, compiled, objects[-1])
             link_library(objects, output, image.embedded, gpu=gpu is not None)
             image.publish()
+            self.needs = f"runs in {needed_memory(image.size, module_attribute(self.module, 'mlc.memory', {}))}"
             self.written = [output] if image.final is None else [output, image.final]
         return output
 

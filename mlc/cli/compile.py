@@ -87,8 +87,8 @@ def _compile(model: Path, output: Path, options: Callable[[], dict[str, Any]], r
     try:
         with interrupts, report:
             written = _run(model, output, options(), report, interrupts)
-        for file in written:
-            report.finish(file)
+        for file, remark in written:
+            report.finish(file, remark)
     except KeyboardInterrupt:
         _fail(interrupts.message, interrupts.code)
     except Exception as error:
@@ -100,7 +100,10 @@ def _compile(model: Path, output: Path, options: Callable[[], dict[str, Any]], r
         _fail(describe(error, code), code)
 
 
-def _run(model: Path, output: Path, options: dict[str, Any], report: Reporter, interrupts: Interrupts) -> list[Path]:
+def _run(
+    model: Path, output: Path, options: dict[str, Any], report: Reporter, interrupts: Interrupts
+) -> list[tuple[Path, str]]:
+    """The files that were written, and what is to be said of each."""
     from mlc.compilation import Compilation
     from mlc.driver import make_options
 
@@ -114,7 +117,8 @@ def _run(model: Path, output: Path, options: dict[str, Any], report: Reporter, i
 
     compilation = Compilation(parsed, update, report.note)
     compilation.run(model, output)
-    return compilation.written
+    remarks = {output: compilation.needs} if parsed.emit == "library" else {}
+    return [(file, remarks.get(file, "")) for file in compilation.written]
 
 
 def _fail(message: str, code: int) -> NoReturn:

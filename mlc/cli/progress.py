@@ -24,8 +24,8 @@ class Reporter(Protocol):
     def note(self, text: str) -> None:
         """A line that is worth showing."""
 
-    def finish(self, path: Path) -> None:
-        """The compilation has written `path`."""
+    def finish(self, path: Path, remark: str) -> None:
+        """The compilation has written `path`, of which `remark` says something unless it is empty."""
 
 
 def reporter(verbose: bool) -> Reporter:
@@ -69,10 +69,11 @@ class Lines:
         """Prints the line."""
         say(text)
 
-    def finish(self, path: Path) -> None:
-        """Prints the path and its size."""
-        size = f" ({size_text(path)})" if path.is_file() else ""
-        say(f"wrote {path}{size}")
+    def finish(self, path: Path, remark: str) -> None:
+        """Prints the path, its size and the remark."""
+        said = [size_text(path)] if path.is_file() else []
+        said += [remark] if remark else []
+        say(f"wrote {path} ({'; '.join(said)})" if said else f"wrote {path}")
 
 
 class Bars(Lines):

@@ -156,6 +156,8 @@ def _table(*columns: str, right: Sequence[str] = ()) -> Any:
 def _print_info(console: Console, model: Model) -> None:
     from rich.markup import escape
 
+    from mlc.runtime.needed_memory import needed_memory
+
     for entry in model.entries.values():
         table = _table(f"entry {entry.name}", "", "")
         for what, values in (("in", entry.inputs), ("out", entry.outputs)):
@@ -177,6 +179,9 @@ def _print_info(console: Console, model: Model) -> None:
         "kernels": len(model.metadata["kernels"]) if "kernels" in model.metadata else None,
         "weights": f"{weights['size'] / 1e6:.1f} MB in {weights.get('file') or 'the library'}"
         if weights.get("size")
+        else None,
+        "memory": needed_memory(weights.get("size", 0), model.metadata["memory"])
+        if "memory" in model.metadata
         else None,
         "threads": model.num_threads,
     }

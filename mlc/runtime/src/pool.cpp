@@ -16,6 +16,9 @@ namespace mlc {
 static constexpr int64_t kSpinNanoseconds = 200000;
 // With more threads than processors, whoever spins keeps another from working.
 static constexpr int64_t kSpinOversubscribed = 2000;
+// Nor does anybody know how many threads other pools and processes have: who
+// has spun for this long lets them have the processor while it goes on.
+static constexpr int64_t kPoliteNanoseconds = 5000;
 // Chunks of a thread's range: what others can take over.
 static constexpr uint32_t kChunks = 4;
 // How many other ranges a worker looks at: reading those of all threads would
@@ -54,6 +57,8 @@ template <typename Done> static bool spinUntil(Done done, int64_t limit) {
       deadline = now + limit;
     else if (now > deadline)
       return false;
+    else if (now > deadline - limit + kPoliteNanoseconds)
+      sched_yield();
   }
 }
 

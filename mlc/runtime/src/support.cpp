@@ -12,6 +12,12 @@ namespace mlc {
 // back them with huge pages.
 static constexpr size_t kHugePage = size_t{2} << 20;
 
+/// Unless MLC_HUGE_PAGES is 0.
+static bool wantsHugePages() {
+  const char *text = getenv("MLC_HUGE_PAGES");
+  return !text || text[0] != '0' || text[1];
+}
+
 void *Allocator::get(size_t bytes) const {
   if (bytes > PTRDIFF_MAX - kHugePage)
     return nullptr;
@@ -27,7 +33,8 @@ void *Allocator::get(size_t bytes) const {
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
     return nullptr;
-  madvise(memory, size, MADV_HUGEPAGE);
+  if (wantsHugePages())
+    madvise(memory, size, MADV_HUGEPAGE);
   return memory;
 }
 
