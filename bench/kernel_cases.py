@@ -28,6 +28,8 @@ class Case:
     bytes: int
     specs: Mapping[str, str] = field(default_factory=dict)
     """How inputs are filled, as `mlc-run --input` takes it; random numbers unless said otherwise."""
+    arithmetic: str = "fp32"
+    """The peak that `flops` are compared with, as `peak.c` names it."""
 
 
 def one_node(
@@ -89,6 +91,25 @@ def gemm(m: int, n: int, k: int) -> Case:
     """[m, k] times a constant [k, n]."""
     model, size = one_node("MatMul", {"a": (m, k)}, (m, n), {"b": weight(k, n)})
     return Case("gemm", f"{m}x{n}x{k}", model, 2 * m * n * k, size)
+
+
+def gemm_int8(m: int, n: int, k: int) -> Case:
+    """[m, k] codes of uint8 times constant [k, n] codes of int8, as a quantized model has it: to floats with the scales
+    of both, one for every column.
+    """
+    codes = np.clip(np.rint(weight(k, n) * math.sqrt(k) * 40), -127, 127).astype(np.int8)
+    constants: dict[str, np.ndarray] = {
+        "sa": np.asarray(0.02, np.float32), "za": np.asarray(113, np.uint8), "b": codes,
+        "sb": (np.arange(n) % 7 + 1).astype(np.float32) / 1000, "zb": np.zeros(n, np.int8),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("DequantizeLinear", ["a", "sa", "za"], ["x"]),
+        helper.make_node("DequantizeLinear", ["b", "sb", "zb"], ["w"], axis=1),
+        helper.make_node("MatMul", ["x", "w"], ["y"], name="kernel"),
+    ]
+    model, _ = model_of(nodes, {"a": (m, k), "y": (m, n)}, 1, constants, {"a": TensorProto.UINT8})
+    size = m * k + k * n + 4 * m * n
+    return Case("gemm-int8", f"{m}x{n}x{k}", model, 2 * m * n * k, size, {"a": "random:0:256"}, "int8")
 
 
 def gemm_run_time(m: int, n: int, k: int, batch: int = 1) -> Case:

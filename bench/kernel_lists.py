@@ -11,6 +11,7 @@ from kernel_cases import (
     Case,
     conv,
     gemm,
+    gemm_int8,
     gemm_run_time,
     gemm_transposed,
     moving,
@@ -21,6 +22,7 @@ from kernel_cases import (
 )
 from onnx import TensorProto
 
+INT8 = ((128, 768, 768), (128, 3072, 768), (128, 768, 3072), (512, 1024, 1024), (1, 1024, 1024), (196, 256, 1024))
 GEMMS = ((128, 768, 768), (128, 3072, 768), (128, 768, 3072), (197, 2304, 768), (512, 512, 512))
 SMALL_M = (
     (1, 4096, 4096), (1, 1000, 2048), (1, 768, 3072), (2, 768, 768), (4, 4096, 1024), (8, 768, 3072), (13, 1000, 768),
@@ -64,6 +66,7 @@ def cases(seed: str) -> Iterator[Case]:
     """All kernels: those of known models, and some of odd sizes drawn from `seed`."""
     yield from (gemm(*shape) for shape in GEMMS)
     yield from (gemm(*shape) for shape in SMALL_M)
+    yield from (gemm_int8(*shape) for shape in INT8)
     yield from (gemm_run_time(*shape) for shape in RUN_TIME)
     yield from (gemm_transposed(*shape) for shape in TRANSPOSED)
     yield from (conv(*shape) for shape in RESNET)

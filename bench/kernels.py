@@ -173,19 +173,22 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], bool]:
         program = build(Path(folder))
         for threads in options.threads:
             print(f"{threads} thread{'s' if threads > 1 else ''}")
-            peak, first = Peak(program, threads), len(records)
+            peaks = {kind: Peak(program, threads, kind) for kind in sorted({case.arithmetic for case in chosen})}
+            first, kinds = len(records), list[str]()
             for case in chosen:
+                peak = peaks[case.arithmetic]
                 try:
                     records.append(measure(case, engines, plan, program, peak))
                 except (CompileError, WorkerError, MlcError) as error:
                     print(f"{case.family}:{case.name}: {error}")
                     right = False
                     continue
+                kinds.append(case.arithmetic)
                 add_shares(records[-1], peak.best)
                 show(records[-1])
                 right &= records[-1]["engines"][0]["status"] == "ok"
-            for record in records[first:]:  # the best of all rounds is known now
-                add_shares(record, peak.best)
+            for record, kind in zip(records[first:], kinds, strict=True):  # the best of all rounds is known now
+                add_shares(record, peaks[kind].best)
     versions = {name: ENGINES[name].version for name in engines}
     return {"machine": machine(), "date": options.date, "versions": versions, "kernels": records}, right
 

@@ -4,6 +4,7 @@
  *   ./peak THREADS fp32          GFLOP/s of fused multiply-adds on registers
  *   ./peak THREADS bf16          the same of bf16 products summed in fp32; 0
  *                                where the CPU has no instruction for them
+ *   ./peak THREADS int8          the same of products of bytes summed in 32 bits
  *   ./peak THREADS copy BYTES    GB/s, read and written, of a copy that touches
  *                                BYTES in all, again and again
  *
@@ -20,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#if defined(__AVX512BF16__)
+#if defined(__AVX512BF16__) || defined(__AVX512VNNI__)
 #include <immintrin.h>
 #endif
 
@@ -128,6 +129,49 @@ static void *bf16(void *result) {
 }
 #endif
 
+#if defined(__AVX512VNNI__)
+/* Sums go up and down again, as those of bf16 do. */
+static double one_int8_run(void) {
+  __m512i acc[CHAINS];
+  unsigned char bytes[64];
+  for (int lane = 0; lane < 64; ++lane)
+    bytes[lane] = (unsigned char)(31 + 17 * lane);
+  __m512i left = _mm512_loadu_si512(bytes);
+  __m512i up = _mm512_and_si512(left, _mm512_set1_epi8(0x7f));
+  __m512i down = _mm512_sub_epi8(_mm512_setzero_si512(), up);
+  for (int i = 0; i < CHAINS; ++i)
+    acc[i] = _mm512_set1_epi32(7312 * (i + 1));
+  double start = now();
+  for (long step = 0; step < STEPS / 2; ++step) {
+#pragma GCC unroll 12
+    for (int i = 0; i < CHAINS; ++i)
+      acc[i] = _mm512_dpbusd_epi32(acc[i], left, up);
+#pragma GCC unroll 12
+    for (int i = 0; i < CHAINS; ++i)
+      acc[i] = _mm512_dpbusd_epi32(acc[i], left, down);
+  }
+  double elapsed = now() - start;
+  __m512i total = acc[0];
+  for (int i = 1; i < CHAINS; ++i)
+    total = _mm512_add_epi32(total, acc[i]);
+  sink = (float)_mm512_reduce_add_epi32(total);
+  return elapsed;
+}
+
+static void *int8(void *result) {
+  double seconds = 0;
+  for (int run = 0; run < RUNS; ++run)
+    seconds += one_int8_run();
+  *(double *)result = 4 * FLOPS_OF_A_RUN * RUNS / seconds * 1e-9;
+  return NULL;
+}
+#else
+static void *int8(void *result) {
+  *(double *)result = 0;
+  return NULL;
+}
+#endif
+
 static void *copy(void *result) {
   size_t vectors = copy_bytes / 2 / sizeof(vec);
   vec *from = aligned_alloc(64, (vectors * sizeof(vec) + 63) / 64 * 64);
@@ -158,11 +202,12 @@ int main(int argc, char **argv) {
   const char *what = argc > 2 ? argv[2] : "fp32";
   void *(*worker)(void *) = !strcmp(what, "fp32")   ? fp32
                             : !strcmp(what, "bf16") ? bf16
+                            : !strcmp(what, "int8") ? int8
                             : !strcmp(what, "copy") ? copy
                                                     : NULL;
   if (threads < 1 || threads > MAX_THREADS || !worker ||
       (worker == copy) != (argc > 3)) {
-    fprintf(stderr, "usage: peak THREADS fp32|bf16|copy BYTES\n");
+    fprintf(stderr, "usage: peak THREADS fp32|bf16|int8|copy BYTES\n");
     return 2;
   }
   if (worker == copy)

@@ -41,8 +41,8 @@ def build(folder: Path) -> Path | None:
 
 
 class Peak:
-    """One rate of this machine, sampled as often as one likes: `what` is `fp32`, `bf16` (both GFLOP/s) or `copy` with
-    the `bytes` that it touches (GB/s).
+    """One rate of this machine, sampled as often as one likes: `what` is `fp32`, `bf16`, `int8` (all GFLOP/s) or
+    `copy` with the `bytes` that it touches (GB/s).
     """
 
     def __init__(self, program: Path | None, threads: int, what: str = "fp32", bytes: int = 0) -> None:

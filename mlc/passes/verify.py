@@ -121,7 +121,9 @@ def _resolved_dim(op: ir.Operation) -> str | None:
 def _decomposed(op: ir.Operation) -> str | None:
     from mlc.passes.decompose import rules
 
-    return "is a composite that the target does not claim" if op.name in rules() else None
+    if op.name not in rules() or "mlc.streamed" in op.attributes:
+        return None
+    return "is a composite that the target does not claim"
 
 
 def _relayout(op: ir.Operation) -> str | None:

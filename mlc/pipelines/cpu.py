@@ -25,7 +25,14 @@ def _assign_schedules(target: CpuTarget) -> str:
 
 
 # Contractions of quantized operands on the integers themselves.
-INTEGERS = ["mlc-plan-integers", "mlc-integer-contractions", "canonicalize", "cse", "mlc-fold-requantization"]
+INTEGERS = [
+    "mlc-plan-integers",
+    "mlc-integer-contractions",
+    "canonicalize",
+    "cse",
+    "mlc-fold-requantization",
+    "mlc-stream-weights",
+]
 
 
 def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True) -> list[Phase]:
@@ -42,11 +49,11 @@ def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True)
                 "mlc-fold-constants",
                 "canonicalize",
                 "cse",
+                *(INTEGERS if integers else []),
                 "mlc-resolve-dims",
                 "canonicalize",
                 "cse",
                 "mlc-refine-types",
-                *(INTEGERS if integers else []),
                 "mlc-fold-batch-norm",
                 "mlc-hoist-weights",
                 "canonicalize",

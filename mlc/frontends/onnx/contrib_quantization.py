@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mlir import ir
+
 from mlc.frontends.common import elementwise as ew
 from mlc.frontends.common import linalg, reduction, shape
 from mlc.frontends.common.builder import Builder, Tensor
@@ -124,3 +126,46 @@ def quantize(g: GraphImporter, node: Node) -> Tensor:
 def dequantize(g: GraphImporter, node: Node) -> Tensor:
     """As the operator of ONNX."""
     return dequantized(g.b, node[0], node[1], node.optional(2), int(node.attr("axis", 1)))
+
+
+# -- weights in blocks -------------------------------------------------------------------------------------------------
+
+
+@onnx_op("MatMulNBits", domain=DOMAIN)
+def matmul_n_bits(g: GraphImporter, node: Node) -> Tensor:
+    """A product with a weight of 2, 4 or 8 bits, `[N, blocks, bytes of a block]`, that has a scale for every block of a
+    column's elements. The zero point is that of each block, or half of the range."""
+    b, bits, block = g.b, int(node.attr("bits", 4)), int(node.required("block_size"))
+    depth, columns = int(node.required("K")), int(node.required("N"))
+    blocks = -(-depth // block)
+    if node.optional(4) is not None:
+        raise NodeError("an order of the columns (g_idx) is not supported", "export the weight in its own order")
+    if bits not in (2, 4, 8):
+        raise NodeError(f"weights of {bits} bits are not supported", "use 2, 4 or 8 bits")
+    codes = _unpacked(b, node[1], bits, [columns, blocks * block], [columns, depth])
+    scale = shape.reshape(b, node[2], [columns, blocks])
+    zero = node.optional(3)
+    if zero is None:
+        zero = ew.cast(b, b.constant(1 << (bits - 1)), "uint8")
+    elif not zero.is_float:
+        stride = -(-blocks * bits // 8) * 8 // bits
+        zero = _unpacked(b, zero, bits, [columns, stride], [columns, blocks])
+    else:
+        raise NodeError("zero points that are floats are not supported", "export integers")
+    weight = b.op(
+        "dequantize", [codes, scale, zero], axis=1, block_size=block, is_unsigned=ir.UnitAttr.get(), unsigned=False
+    )
+    y = linalg.matmul(b, ew.cast(b, node[0], weight.dtype), weight, False, True)
+    return _with_bias(b, ew.cast(b, y, node[0].dtype), node.optional(5))
+
+
+def _unpacked(b: Builder, packed: Tensor, bits: int, full: list[int], kept: list[int]) -> Tensor:
+    """Bytes as a matrix of numbers of `bits` bits, the lowest ones first: `full`, of which `kept` is used."""
+    each = 8 // bits
+    flat = shape.reshape(b, packed, [full[0], full[1] // each, 1])
+    parts = [
+        ew.binary(b, "and", ew.binary(b, "shr", flat, b.like(bits * i, flat)), b.like((1 << bits) - 1, flat))
+        for i in range(each)
+    ]
+    joined = shape.reshape(b, shape.concat(b, parts, 2), full)
+    return joined if kept == full else shape.slice_(b, joined, [0, 0], list(kept), [1, 1])

@@ -13,7 +13,7 @@ from mlir import ir
 
 from mlc.kernels.common.analysis import mentions
 from mlc.kernels.common.fusion import Dims, Role, accepts_pointwise
-from mlc.kernels.common.generics import operand_map, turned_over
+from mlc.kernels.common.generics import is_identity, operand_map, turned_over
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.cpu.planes import find_plane, plane_padding
 
@@ -27,6 +27,8 @@ def accepts(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     padding = padding_of(op)
     if turned_over(op) is not None and not _holds_columns(dims):
         return None
+    if padding is None and _is_dequantization(op) and _holds_columns(dims):
+        return None  # the memory that it saves is worth the arithmetic
     if padding is None:
         return "it would be computed again for every tile of the contraction"
     number = padding.value.value
@@ -44,6 +46,21 @@ def accepts(role: Role, op: ir.Operation, dims: Dims) -> str | None:
         if columns is None or mentions(expr, columns):
             return f"dimension {dim} is padded, along which vectors are loaded"
     return None
+
+
+def _is_dequantization(op: ir.Operation) -> bool:
+    """Does it make floats of integers of eight bits, an element of each, with nothing but a scale and a zero point?"""
+    if op.name != "linalg.generic" or len(op.results) != 1:
+        return False
+    if not isinstance(op.results[0].type.element_type, ir.F32Type):
+        return False
+    first = op.operands[0].type.element_type
+    if not isinstance(first, ir.IntegerType) or first.width != 8 or not is_identity(op, 0):
+        return False
+    return all(o.operation.name in _SCALING for o in op.regions[0].blocks[0].operations)
+
+
+_SCALING = ("arith.extsi", "arith.extui", "arith.subi", "arith.sitofp", "arith.mulf", "linalg.yield", "arith.constant")
 
 
 def _holds_columns(dims: Dims) -> bool:

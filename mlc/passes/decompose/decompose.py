@@ -15,6 +15,7 @@ from mlir import ir
 from mlc.passes.adaptor import OpAdaptor, defining_op
 from mlc.passes.base import Pass, PipelineError
 from mlc.passes.decompose import rules
+from mlc.passes.simplify.stream_weights import STREAMED
 from mlc.targets.claims import claims_of
 
 
@@ -34,13 +35,13 @@ class Decompose(Pass):
 
 def decompose_region(root: ir.Operation, claims: Collection[str] = ()) -> None:
     """Decomposes every composite operation inside `root` whose name (without `mlc.`) is not in `claims`, until none is
-    left."""
+    left but those of weights that a product reads as they are (`mlc-stream-weights`)."""
     table = rules()
     while True:
         found: list[ir.Operation] = []
 
         def visit(op: ir.Operation, found: list[ir.Operation] = found) -> ir.WalkResult:
-            if op.name in table and op.name.removeprefix("mlc.") not in claims:
+            if op.name in table and op.name.removeprefix("mlc.") not in claims and STREAMED not in op.attributes:
                 found.append(op)
             return ir.WalkResult.ADVANCE
 

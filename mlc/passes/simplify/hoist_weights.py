@@ -37,6 +37,7 @@ from mlc.weights import Recipe, Step
 from mlc.weights.recipe import Input
 
 _LEAVES = {"mlc.weight", "mlc.constant"}
+_STREAMED = "mlc.streamed"  # it is computed where it is read (`mlc-stream-weights`)
 _NEVER = {"mlc.random"}
 _CHEAP = {"mlc.broadcast", "mlc.iota"}
 
@@ -105,7 +106,9 @@ def _weight_only(function: ir.Operation) -> list[ir.Operation]:
     found: list[ir.Operation] = []
     known: set[ir.Operation] = set()
     for op in operations(function):
-        if not is_pure_mlc(op) or op.name in _NEVER or not all(is_static(r.type) for r in op.results):
+        if not is_pure_mlc(op) or op.name in _NEVER or _STREAMED in op.attributes:
+            continue
+        if not all(is_static(r.type) for r in op.results):
             continue
         if op.name in _LEAVES or (len(op.operands) and all(_is_known(v, known) for v in op.operands)):
             known.add(op)

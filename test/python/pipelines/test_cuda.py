@@ -23,7 +23,8 @@ HOST = resolve("native", _native.host_info())
 def test_phases_and_passes(chip: str, precision: str, answers: str) -> None:
     listed = phases(NAMED[chip], HOST, precision)
     assert tuple(name for name, _ in listed) == CUDA_PHASES
-    for (name, passes), (_, of_cpu) in zip(listed[: len(SHARED)], cpu.phases(HOST, precision, integers=False), strict=False):
+    expected = cpu.phases(HOST, precision, integers=False)
+    for (name, passes), (_, of_cpu) in zip(listed[: len(SHARED)], expected, strict=False):
         asked = [f"{p}{{target={answers}}}" if p in ASKING else p for p in of_cpu]
         shared = [p for p in passes if p.split("{")[0] not in GPU_ONLY]
         assert shared == asked, name

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Rule = Callable[[Lowering], "ir.Value | Sequence[ir.Value]"]
 
-FAMILIES = ("elementwise", "reduction", "linalg", "conv", "pool", "shape", "indexing", "random")
+FAMILIES = ("elementwise", "reduction", "linalg", "conv", "pool", "shape", "indexing", "random", "quantization")
 
 OPAQUE = frozenset(
     f"mlc.{name}"

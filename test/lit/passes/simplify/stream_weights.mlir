@@ -1,0 +1,42 @@
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-stream-weights,mlc-hoist-weights,canonicalize,cse)' | FileCheck %s
+
+// The weight is stored in panels of columns, as integers; it is scaled where it is read.
+// CHECK-LABEL: func.func @blocks
+// CHECK-DAG: %[[W:.*]] = mlc.weight "w#{{.*}}" : tensor<8x512x64xi8>
+// CHECK-DAG: %[[S:.*]] = mlc.weight "s#{{.*}}" : tensor<8x16x64xf32>
+// CHECK: %[[D:.*]] = mlc.dequantize %[[W]], %[[S]] {axis = 1 : i64, block_size = 32 : i64, mlc.streamed}
+// CHECK: %[[X:.*]] = mlc.reshape %arg0 [1, 3, 512]
+// CHECK: %[[P:.*]] = mlc.matmul %[[X]], %[[D]] : tensor<1x3x512xf32>, tensor<8x512x64xf32> -> tensor<8x3x64xf32>
+// CHECK: mlc.transpose %[[P]] {permutation = array<i64: 1, 0, 2>}
+func.func @blocks(%x: tensor<3x512xf32>) -> tensor<3x512xf32> {
+  %w = mlc.weight "w" : tensor<512x512xi8>
+  %s = mlc.weight "s" : tensor<16x512xf32>
+  %d = mlc.dequantize %w, %s {axis = 0 : i64, block_size = 32 : i64} : tensor<512x512xi8>, tensor<16x512xf32> -> tensor<512x512xf32>
+  %0 = mlc.matmul %x, %d : tensor<3x512xf32>, tensor<512x512xf32> -> tensor<3x512xf32>
+  return %0 : tensor<3x512xf32>
+}
+
+// One scale for every column, of a weight that is stored by columns, whose number is no multiple of a panel's.
+// CHECK-LABEL: func.func @channels
+// CHECK-DAG: mlc.weight "v#{{.*}}" : tensor<5x512x64xi8>
+// CHECK-DAG: mlc.weight "t#{{.*}}" : tensor<5x1x64xf32>
+// CHECK: mlc.dequantize {{.*}} {axis = 1 : i64, block_size = 512 : i64, mlc.streamed}
+// CHECK: mlc.slice %{{.*}} [0, 0] [%{{.*}}, 300]
+func.func @channels(%x: tensor<?x512xf32>) -> tensor<?x300xf32> {
+  %w = mlc.weight "v" : tensor<300x512xi8>
+  %s = mlc.weight "t" : tensor<300xf32>
+  %d = mlc.dequantize %w, %s {axis = 0 : i64} : tensor<300x512xi8>, tensor<300xf32> -> tensor<300x512xf32>
+  %0 = mlc.matmul %x, %d {transpose_rhs} : tensor<?x512xf32>, tensor<300x512xf32> -> tensor<?x300xf32>
+  return %0 : tensor<?x300xf32>
+}
+
+// A small weight is dequantized when the model is compiled.
+// CHECK-LABEL: func.func @small
+// CHECK-NOT: mlc.dequantize
+func.func @small(%x: tensor<3x16xf32>, %s: tensor<f32>) -> tensor<3x16xf32> {
+  %w = mlc.weight "u" : tensor<16x16xi8>
+  %t = mlc.weight "r" : tensor<16xf32>
+  %d = mlc.dequantize %w, %t {axis = 1 : i64} : tensor<16x16xi8>, tensor<16xf32> -> tensor<16x16xf32>
+  %0 = mlc.matmul %x, %d : tensor<3x16xf32>, tensor<16x16xf32> -> tensor<3x16xf32>
+  return %0 : tensor<3x16xf32>
+}

@@ -1,0 +1,84 @@
+"""Products of floats with weights of few bits: against float64, the size of the file, and that no copy in f32 is made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import mlc
+
+
+def _proto(nodes: list[onnx.NodeProto], shape: list[int | str], weights: dict[str, np.ndarray]) -> onnx.ModelProto:
+    graph = helper.make_graph(
+        nodes,
+        "streamed",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(value, name) for name, value in weights.items()],
+    )
+    domains = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=domains, ir_version=10)
+
+
+def _check(tmp_path: Path, proto: onnx.ModelProto, weight: np.ndarray, lead: tuple[int, ...], cpu: str) -> mlc.Model:
+    path = tmp_path / "model.so"
+    model = mlc.compile(proto, output=path, cpu=cpu)
+    assert path.stat().st_size < 2 * weight.size + 250_000  # integers and scales; floats would take four bytes each
+    for batch in (lead, (1,) * len(lead), (3,) * len(lead)):
+        x = np.random.default_rng(len(batch)).standard_normal((*batch, weight.shape[0])).astype(np.float32)
+        [got] = model(x)
+        want = x.astype(np.float64) @ weight
+        np.testing.assert_allclose(got, want, atol=2e-5 * np.abs(want).max())
+    return model
+
+
+@pytest.mark.parametrize("cpu", ["native", "x86-64-v3"])
+@pytest.mark.parametrize(("bits", "block", "has_zeros"), [(4, 32, True), (4, 16, False), (8, 64, True), (2, 32, False)])
+def test_matmul_n_bits(tmp_path: Path, bits: int, block: int, has_zeros: bool, cpu: str) -> None:
+    """The zero points are packed too; a number of columns that panels do not divide; a depth that blocks do not."""
+    depth, columns = (700, 1000) if bits == 4 else (512, 640)
+    rng, blocks = np.random.default_rng(0), -(-depth // block)
+    codes = rng.integers(0, 1 << bits, (columns, blocks * block)).astype(np.uint8)
+    zeros = rng.integers(0, 1 << bits, (columns, blocks)).astype(np.uint8)
+    scales = rng.random((columns, blocks)).astype(np.float32)
+    given = {"b": _packed(codes, bits).reshape(columns, blocks, -1), "s": scales.reshape(-1)}
+    if has_zeros:
+        each = 8 // bits
+        given["z"] = _packed(np.pad(zeros, [(0, 0), (0, -blocks % each)]), bits).reshape(-1)
+    node = helper.make_node(
+        "MatMulNBits", ["x", *given], ["y"], domain="com.microsoft", K=depth, N=columns, bits=bits, block_size=block
+    )
+    offset = zeros.repeat(block, 1) if has_zeros else np.full((1, 1), 1 << (bits - 1))
+    weight = ((codes.astype(np.float64) - offset) * scales.repeat(block, 1))[:, :depth].T
+    model = _check(tmp_path, _proto([node], ["a", "b", depth], given), weight, (2, 5), cpu)
+    assert "contraction" in [kernel["template"] for kernel in model.metadata["kernels"]]
+
+
+def _packed(values: np.ndarray, bits: int) -> np.ndarray:
+    """Numbers of `bits` bits in bytes, the lowest bits first."""
+    parts = values.reshape(values.shape[0], -1, 8 // bits).astype(np.int64)
+    return (parts << (bits * np.arange(8 // bits))).sum(-1).astype(np.uint8)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("kind", ["tensor", "column", "blocks"])
+def test_dequantize_linear(tmp_path: Path, kind: str, dtype: type) -> None:
+    rng, info = np.random.default_rng(1), np.iinfo(dtype)
+    codes = rng.integers(info.min, info.max + 1, (384, 400)).astype(dtype)
+    shape = {"tensor": (), "column": (400,), "blocks": (12, 400)}[kind]
+    scale = np.asarray(rng.random(shape) + 0.1, np.float32)
+    zero = rng.integers(info.min, info.max + 1, shape).astype(dtype)
+    attributes = {"tensor": {}, "column": {"axis": 1}, "blocks": {"axis": 0, "block_size": 32}}[kind]
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s", "z"], ["d"], **attributes),
+        helper.make_node("MatMul", ["x", "d"], ["y"]),
+    ]
+    wide = [scale.astype(np.float64), np.asarray(zero, np.float64)]
+    spread = [v.repeat(32, 0) if kind == "blocks" else v for v in wide]
+    weight = (codes.astype(np.float64) - spread[1]) * spread[0]
+    proto = _proto(nodes, ["a", 384], {"w": codes, "s": scale, "z": np.asarray(zero)})
+    _check(tmp_path, proto, weight, (7,), "native")
