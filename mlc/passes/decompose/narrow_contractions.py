@@ -12,7 +12,8 @@ A value that only contractions read, directly or through operations that move el
 so that it is stored in `bf16`. Casts of weights become weights (`mlc-hoist-weights`). Products read the left operand
 along its rows and an activation on the right along its rows: others are transposed first. What sums fewer than eight
 products stays (a depthwise convolution has no products to pair, and small products are often coordinates), and so do
-products of activations of fewer than eight rows or columns: rounding takes as long as they do.
+products of activations of fewer than eight rows or columns: rounding takes as long as they do. Weights of few bits are
+not rounded either (`mlc-stream-weights`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from mlir import ir
 from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op, element, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
+from mlc.passes.simplify.stream_weights import STREAMED
 from mlc.passes.walk import operations
 
 FEWEST = 8
@@ -77,6 +79,9 @@ def _is_wide(op: ir.Operation, weights: set[ir.Value]) -> bool:
     if op.name not in ("mlc.matmul", "mlc.conv") or not all(
         isinstance(element(v), ir.F32Type) for v in list(op.operands)[:2]
     ):
+        return False
+    weight = defining_op(op.operands[1])
+    if weight is not None and STREAMED in weight.attributes:
         return False
     terms = _terms(OpAdaptor(op))
     if op.name == "mlc.conv":
