@@ -188,3 +188,8 @@ def resize(mode: str, channels: int, extent: int, factor: int) -> Case:
         {"": np.zeros(0), "scales": scales}, mode=mode,
         nearest_mode="floor", coordinate_transformation_mode="asymmetric" if mode == "nearest" else "half_pixel",
     )  # fmt: skip
+
+
+def nothing() -> Case:
+    """Next to no work: its time is that of a call."""
+    return moving("call", "16", "Neg", {"x": (1, 16)}, (1, 16))

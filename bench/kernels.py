@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Single kernels against onnxruntime and OpenVINO, and against what the machine can do.
 
-    python bench/kernels.py                          # all of them: about ten minutes
+    python bench/kernels.py                          # all of them: about half an hour
     python bench/kernels.py --only 'gemm|conv:64x'   # those whose family:name matches
     python bench/kernels.py --gemm 300x70x500        # a product [300, 500] x [500, 70] with a constant right side
+    python bench/kernels.py --products 32            # so many products of sizes that are drawn
     python bench/kernels.py --date 2026-11-21        # the odd sizes of another day
     python bench/kernels.py --json k.json --chart k.html
 
@@ -11,8 +12,9 @@ Every kernel is an ONNX model of one node. Engines run in processes of their own
 and are timed in bursts that take turns. In the same rounds the machine's arithmetic peak is measured, and the speed
 of a copy that touches as many bytes as the kernel, so that caches count for both. A kernel's share is that of the
 bound that is nearer: the time that its arithmetic or its bytes take at least, over the time that it takes. FLOPs are
-those that are needed: taps in the padding of a convolution are not. The sizes that no model has are drawn by the
-date. Exits 1 when a kernel of mlc does not compile or differs from onnxruntime.
+those that are needed: taps in the padding of a convolution are not. What a call of an engine takes that does nothing
+is measured first, and is no part of rates and shares; ratios are those of whole calls. The sizes that no model has are
+drawn by the date. Exits 1 when a kernel of mlc does not compile or differs from onnxruntime.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from kernel_cases import Case, gemm
-from kernel_lists import cases
+from kernel_cases import Case, gemm, nothing
+from kernel_lists import cases, drawn_products
 
 from mlc.bench.chart import Point, page, roofline, table, write_page
 from mlc.bench.contest import Plan, Result, WorkerError, contest, paired_ratio, save_reference
@@ -44,9 +46,11 @@ TOLERANCE = 1e-4
 COLUMNS = ("kernel", "engine", "ms", "GFLOP/s", "GB/s", "bound", "share", "mlc is", "error")
 
 
-def measure(case: Case, engines: Sequence[str], plan: Plan, program: Path | None, peak: Peak) -> dict[str, Any]:
-    """The data of one kernel at the threads of `peak`, which is sampled once more each round. Raises what compiling or
-    the reference raises.
+def measure(
+    case: Case, engines: Sequence[str], plan: Plan, program: Path | None, peak: Peak, calls: Mapping[str, float]
+) -> dict[str, Any]:
+    """The data of one kernel at the threads of `peak`, which is sampled once more each round. `calls` are the
+    milliseconds of a call that does nothing, by engine. Raises what compiling or the reference raises.
     """
     threads = peak.threads
     with tempfile.TemporaryDirectory(prefix="mlc-kernel-") as name:
@@ -73,8 +77,14 @@ def measure(case: Case, engines: Sequence[str], plan: Plan, program: Path | None
         "bytes": case.bytes,
         "copy_gbs": copy.best,
         "ratio": paired_ratio(ours, [r for r in results[1:] if r.status == "ok"]),
-        "engines": [_engine(r, ours, flops, case.bytes) for r in results],
+        "engines": [_engine(r, ours, flops, case.bytes, calls.get(r.engine, 0.0)) for r in results],
     }
+
+
+def call_times(engines: Sequence[str], plan: Plan, peak: Peak) -> dict[str, float]:
+    """Milliseconds of a call that does nothing, by engine."""
+    record = measure(nothing(), engines, plan, None, peak, {})
+    return {e["engine"]: e["median_ms"] for e in record["engines"] if e["median_ms"]}
 
 
 def add_shares(record: dict[str, Any], peak: float | None) -> None:
@@ -85,17 +95,20 @@ def add_shares(record: dict[str, Any], peak: float | None) -> None:
     bound = max(known, key=lambda name: known[name], default=None)
     record |= {"peak_gflops": peak, "bound": bound}
     for engine in record["engines"]:
-        milliseconds = engine["median_ms"]
+        milliseconds = engine["net_ms"]
         engine["share"] = known[bound] / milliseconds * 1e3 if bound and milliseconds else None
 
 
-def _engine(result: Result, ours: Result, flops: int | None, size: int) -> dict[str, Any]:
-    seconds = result.median / 1e3 if result.median else None
+def _engine(result: Result, ours: Result, flops: int | None, size: int, call: float) -> dict[str, Any]:
+    # At least a tenth: a kernel that takes less than calls differ by has no rate.
+    net = max(result.median - call, result.median / 10) if result.median else None
+    seconds = net / 1e3 if net else None
     return {
         "engine": result.engine,
         "status": result.status,
         "message": result.message,
         "median_ms": result.median,
+        "net_ms": net,
         "best_ms": result.best,
         "rounds_ms": result.rounds,
         "relative_error": result.relative_error,
@@ -128,6 +141,32 @@ def show(record: Mapping[str, Any]) -> None:
         names = [cell.ljust(width) for cell, width in zip(line[:2], widths[:2], strict=True)]
         numbers = [cell.rjust(width) for cell, width in zip(line[2:-1], widths[2:], strict=True)]
         print(*names, *numbers, line[-1], flush=True)
+
+
+def markdown(data: Mapping[str, Any]) -> str:
+    """The tables of `bench/results`: a line for a kernel, slowest against its best peer first."""
+    parts = list[str]()
+    for threads in dict.fromkeys(record["threads"] for record in data["kernels"]):
+        lines = [_summary(r) for r in data["kernels"] if r["threads"] == threads]
+        parts += [f"### {threads} thread{'s' if threads > 1 else ''}", ""]
+        names = ("kernel", "mlc, us", "best peer", "its us", "best peer / mlc", "bound", "share")
+        parts += [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+        parts += [text for _, text in sorted(lines)] + [""]
+    return "\n".join(parts)
+
+
+def _summary(record: Mapping[str, Any]) -> tuple[float, str]:
+    """The ratio of a kernel, and its line."""
+    ours, *peers = record["engines"]
+    best = min((p for p in peers if p["status"] == "ok"), key=lambda p: p["net_ms"], default=None)
+    if ours["net_ms"] is None:
+        return 0.0, f"| {record['family']}:{record['kernel']} | failed | | | | | |"
+    cells = [f"{record['family']}:{record['kernel']}", f"{ours['net_ms'] * 1e3:.1f}", "", "", "", record["bound"] or ""]
+    ratio = best["net_ms"] / ours["net_ms"] if best else 0.0
+    if best:
+        cells[2:5] = [best["engine"], f"{best['net_ms'] * 1e3:.1f}", f"{ratio:.2f}"]
+    cells.append(f"{ours['share']:.0%}" if ours["share"] else "")
+    return ratio, f"| {' | '.join(cells)} |"
 
 
 def chart(data: Mapping[str, Any]) -> str:
@@ -165,7 +204,7 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], bool]:
             engines.append(name)
         else:
             print(f"{name}: not installed (pip install {' '.join(ENGINES[name].packages)})")
-    chosen = [gemm(*shape) for shape in options.gemm]
+    chosen = [gemm(*shape) for shape in options.gemm] + list(drawn_products(options.date, options.products))
     chosen = chosen or [c for c in cases(options.date) if re.search(options.only, f"{c.family}:{c.name}")]
     plan = Plan(options.rounds, options.burst, TOLERANCE, timeout=300)
     right, records = True, list[dict[str, Any]]()
@@ -175,10 +214,12 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], bool]:
             print(f"{threads} thread{'s' if threads > 1 else ''}")
             peaks = {kind: Peak(program, threads, kind) for kind in sorted({case.arithmetic for case in chosen})}
             first, kinds = len(records), list[str]()
+            calls = call_times(engines, plan, peaks["fp32"] if "fp32" in peaks else Peak(program, threads))
+            print("a call:", ", ".join(f"{name} {value * 1e3:.1f} us" for name, value in calls.items()), flush=True)
             for case in chosen:
                 peak = peaks[case.arithmetic]
                 try:
-                    records.append(measure(case, engines, plan, program, peak))
+                    records.append(measure(case, engines, plan, program, peak, calls))
                 except (CompileError, WorkerError, MlcError) as error:
                     print(f"{case.family}:{case.name}: {error}")
                     right = False
@@ -207,16 +248,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="regular expression for family:name")
     parser.add_argument("--gemm", type=products, default=[], metavar="MxNxK,…", help="these products and nothing else")
+    parser.add_argument("--products", type=int, default=0, metavar="N", help="N drawn products and nothing else")
     parser.add_argument("--threads", type=integers, default=[1], help="comma-separated (default 1)")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--burst", type=float, default=0.05, help="seconds of a burst (default 0.05)")
     parser.add_argument("--date", default=datetime.date.today().isoformat(), help="draws the odd sizes (default today)")
     parser.add_argument("--json", type=Path, help="write all numbers to this file")
+    parser.add_argument("--markdown", type=Path, help="write the table of times less those of calls to this .md file")
     parser.add_argument("--chart", type=Path, help="write a page with rooflines to this .html file")
     options = parser.parse_args()
     data, right = run(options)
     if options.json:
         write_page(options.json, json.dumps(data, indent=1) + "\n")
+    if options.markdown:
+        write_page(options.markdown, markdown(data))
     if options.chart:
         write_page(options.chart, chart(data))
     return 0 if right else 1

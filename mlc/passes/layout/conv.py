@@ -15,8 +15,11 @@ def conv(layouts: Layouts, op: ir.Operation) -> list[Moved | None] | None:
     """`[O, I/g, k…]` filters become `[k…, I/g, O]`. A convolution that is channels-last already stays."""
     if OpAdaptor(op).text("layout", "nchw") == "nhwc":
         return None
-    if _is_alone(layouts, op):
-        return None
+    if _stands_alone(layouts, op):
+        if _is_depthwise(op):
+            return None
+        if _is_product(op):
+            return [Moved(_product(layouts, op), (0, 1, 2, 3))]
     rank = op.operands[0].type.rank
     permutation = channels_last(rank)
     filter_ = b.transpose(layouts.materialized(op.operands[1]), [*range(2, rank), 1, 0])
@@ -25,20 +28,21 @@ def conv(layouts: Layouts, op: ir.Operation) -> list[Moved | None] | None:
     return [Moved(new.results[0], permutation)]
 
 
+_LARGE_PLANE, _MANY_CHANNELS = 512, 128  # what a product needs to be faster than a convolution and its transpositions
 _LARGEST = 7  # taps along a dimension up to which planes have a kernel of their own
 _POINTWISE = frozenset(f"mlc.{name}" for name in ("unary", "binary", "activation", "clamp", "select", "cast", "prelu"))
 
 
-def _is_alone(layouts: Layouts, op: ir.Operation) -> bool:
-    """Is `op` a depthwise convolution of a CPU that would be transposed twice for its own sake?
+def _stands_alone(layouts: Layouts, op: ir.Operation) -> bool:
+    """Would `op` be transposed before and behind for its own sake?
 
-    The CPU has a kernel for planes (`mlc/kernels/cpu/planes.py`): only between operations that are channels-last anyhow
-    is that layout the better one.
+    The CPU has a kernel for the planes of depthwise convolutions (`mlc/kernels/cpu/planes.py`), and one of 1x1 is a
+    product: only between operations that are channels-last anyhow is that layout the better one.
     """
-    if layouts.target.startswith("cuda") or not _is_depthwise(op):
-        return False
     producer = defining_op(op.operands[0])
-    if layouts.of(op.operands[0]) is not None or producer is not None and producer.name == "mlc.transpose":
+    if layouts.target.startswith("cuda") or layouts.of(op.operands[0]) is not None:
+        return False
+    if producer is not None and producer.name == "mlc.transpose":
         return False
     waiting, seen = [op], {op}
     while waiting:
@@ -52,9 +56,31 @@ def _is_alone(layouts: Layouts, op: ir.Operation) -> bool:
     return True
 
 
+def _is_product(op: ir.Operation) -> bool:
+    """Is a convolution the product of its 1x1 filter with a large image of known extents?"""
+    image, filter_ = (list(v.type.shape) for v in list(op.operands)[:2])
+    is_f32 = isinstance(element(op.operands[0]), ir.F32Type)
+    if len(image) != 4 or min(image) < 1 or filter_[2:] != [1, 1] or not is_f32:
+        return False
+    adaptor = OpAdaptor(op)
+    plain = adaptor.int("groups", 1) == 1 and set(adaptor.ints("strides")) == {1} and not any(adaptor.ints("padding"))
+    return plain and image[2] * image[3] >= _LARGE_PLANE and max(filter_[:2]) >= _MANY_CHANNELS
+
+
+def _product(layouts: Layouts, op: ir.Operation) -> ir.Value:
+    """The same as a product: `[O, C]` times `[N, C, H W]`."""
+    images, channels, height, width = op.operands[0].type.shape
+    filters = op.operands[1].type.shape[0]
+    matrix = b.reshape(layouts.materialized(op.operands[1]), [filters, channels])
+    result = b.matmul(matrix, b.reshape(op.operands[0], [images, channels, height * width]))
+    if len(op.operands) > 2:
+        result = b.add(result, b.reshape(layouts.materialized(op.operands[2]), [filters, 1]))
+    return b.reshape(result, [images, filters, height, width])
+
+
 def _is_depthwise(op: ir.Operation) -> bool:
     """Has a convolution a small filter for every channel of an image of known extents?"""
     image, filter_ = (list(v.type.shape) for v in list(op.operands)[:2])
     if len(image) != 4 or min(image[1:]) < 1 or min(filter_) < 1 or max(filter_[2:]) > _LARGEST:
         return False
-    return isinstance(element(op.operands[0]), ir.F32Type) and OpAdaptor(op).int("groups") == image[1] == filter_[0]
+    return isinstance(element(op.operands[0]), ir.F32Type) and OpAdaptor(op).int("groups", 1) == image[1] == filter_[0]

@@ -62,7 +62,7 @@ def test_flops_of_convolutions_leave_out_the_padding(
 def test_one_kernel_from_end_to_end(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     command = [sys.executable, str(ROOT / "bench" / "kernels.py"), "--only", "^(gemm:1x1000|concat:.*axis1$)"]
-    options = ["--rounds", "1", "--burst", "0.001", "--json", "k.json", "--chart", "k.html"]
+    options = ["--rounds", "1", "--burst", "0.001", "--json", "k.json", "--chart", "k.html", "--markdown", "k.md"]
     done = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     product, moved = json.loads((tmp_path / "k.json").read_text())["kernels"]
@@ -72,4 +72,6 @@ def test_one_kernel_from_end_to_end(tmp_path: Path) -> None:
         assert record["ratio"] > 0
         assert [e["status"] for e in record["engines"]] == ["ok"] * len(record["engines"])
         assert record["engines"][0]["engine"] == "mlc" and record["engines"][1]["engine"] == "onnxruntime"
+        assert all(0 < e["net_ms"] < e["median_ms"] for e in record["engines"])
+    assert "| concat:256x56x56-axis1 |" in (tmp_path / "k.md").read_text()
     assert "concat:256x56x56-axis1" in done.stdout and "<table" in (tmp_path / "k.html").read_text()

@@ -53,3 +53,15 @@ func.func @depthwise_before_another(%x: tensor<1x6x8x8xf32>) -> tensor<1x6x6x6xf
   %2 = mlc.conv %1, %v {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : tensor<1x6x6x6xf32>, tensor<6x6x1x1xf32> -> tensor<1x6x6x6xf32>
   return %2 : tensor<1x6x6x6xf32>
 }
+
+// So does one of 1x1 over a large image, as a product.
+// CHECK-LABEL: func.func @pointwise_alone
+// CHECK-NOT: mlc.transpose
+// CHECK: %[[W:.*]] = mlc.reshape {{.*}} -> tensor<128x8xf32>
+// CHECK: mlc.matmul %[[W]], {{.*}} -> tensor<1x128x1024xf32>
+// CHECK-NOT: mlc.conv
+func.func @pointwise_alone(%x: tensor<1x8x32x32xf32>) -> tensor<1x128x32x32xf32> {
+  %w = mlc.weight "q" : tensor<128x8x1x1xf32>
+  %0 = mlc.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : tensor<1x8x32x32xf32>, tensor<128x8x1x1xf32> -> tensor<1x128x32x32xf32>
+  return %0 : tensor<1x128x32x32xf32>
+}

@@ -142,3 +142,17 @@ def test_image_enlarged_by_its_nearest_elements(tmp_path: Path, width: int, fact
     model, _ = _compiled(tmp_path, [node], (1, 3, 6, width), {"s": scales})
     x = np.random.default_rng(0).standard_normal((1, 3, 6, width)).astype(np.float32)
     np.testing.assert_array_equal(model(x)[0], x.repeat(factor, 2).repeat(factor, 3))
+
+
+@pytest.mark.parametrize("images", [1, 2])
+def test_pointwise_convolution_that_stands_alone_is_a_product(tmp_path: Path, images: int) -> None:
+    rng = np.random.default_rng(1)
+    constants = {
+        "f": rng.standard_normal((130, 20, 1, 1)).astype(np.float32),
+        "b": rng.standard_normal(130).astype(np.float32),
+    }
+    nodes = [helper.make_node("Conv", ["x", "f", "b"], ["c"]), helper.make_node("Relu", ["c"], ["y"])]
+    model, reference = _compiled(tmp_path, nodes, (images, 20, 27, 30), constants)
+    assert "transpose" not in _templates(model)
+    x = rng.standard_normal((images, 20, 27, 30)).astype(np.float32)
+    np.testing.assert_allclose(model(x)[0], reference.run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
