@@ -37,7 +37,7 @@ from mlc.frontends.report import ModelError, Problem
 from mlc.importing import import_source
 from mlc.packaging import ImageInProgress, begin_image, build_program, gpu_table, module_attribute, weight_image
 from mlc.passes.adaptor import node_name
-from mlc.passes.base import PipelineError, run_pipeline
+from mlc.passes.base import PipelineError, run_pipeline, verify_operation
 from mlc.passes.simplify.weight_recipes import forget_recipes, store_of
 from mlc.pipelines import cpu as cpu_pipeline
 from mlc.pipelines import cuda as cuda_pipeline
@@ -361,7 +361,10 @@ class Compilation:
     def _run_passes(self, phase: str, passes: list[str]) -> None:
         before = self.module.operation.clone(ip=False)
         try:
-            run_pipeline(self.module.operation, passes)
+            # MLIR's verifier has a look after every pass only where somebody asks: else it takes a tenth of the time.
+            run_pipeline(self.module.operation, passes, verify=self.options.verify_each)
+            if not self.options.verify_each:
+                verify_operation(self.module.operation)
         except PipelineError as error:
             command = f"// mlc-opt --pass-pipeline='builtin.module({','.join(passes)})'\n"
             text = command + before.get_asm(enable_debug_info=True)

@@ -121,6 +121,16 @@ def run_pipeline(op: Any, pipeline: str | Sequence[str], *, verify: bool = True)
         raise PipelineError(errors) from _raised.error
 
 
+def verify_operation(op: Any) -> None:
+    """Runs MLIR's verifier on `op`. Raises PipelineError with the diagnostics of what is invalid."""
+    from mlir import ir
+
+    try:
+        op.operation.verify()
+    except ir.MLIRError as error:
+        raise PipelineError([f"{d.location}: {d.message}" for d in error.error_diagnostics]) from error
+
+
 def describe_exception(error: BaseException) -> str:
     """The text of an exception in a pass for its diagnostic: the message where it is ours, else the traceback."""
     if isinstance(error, PipelineError):
