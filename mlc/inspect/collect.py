@@ -16,7 +16,7 @@ from mlir import ir
 from mlc import __version__
 from mlc.dims import DimAnalysis
 from mlc.inspect.extents import Extents, named
-from mlc.inspect.flops import flops_of
+from mlc.inspect.work import elements_of, flops_of
 from mlc.interp.dtypes import numpy_dtype
 from mlc.interp.from_ir import result_type
 from mlc.kernels.common.analysis import is_contraction, reachable
@@ -143,7 +143,6 @@ def _count_launch(report: KernelReport, source: KernelSource, launch: ir.Operati
         return
     arguments = list(source.block.arguments)
     given: dict[int, list[int | None]] = {}
-    total: int | None = 0
     for number, value in enumerate(launch.operands):
         if not isinstance(value.type, ir.RankedTensorType):
             report.sizes.append(extents.index(value))
@@ -153,12 +152,6 @@ def _count_launch(report: KernelReport, source: KernelSource, launch: ir.Operati
         given[number] = shape
         kind = result_type(value.type)
         report.shapes.append(f"{kind.dtype}[{','.join('?' if n is None else str(n) for n in shape)}]")
-        size = _product(shape)
-        if size is None or total is None:
-            total = None
-        else:
-            total += size * (1 if kind.dtype == "i1" else numpy_dtype(kind.dtype).itemsize)
-    report.bytes = total
     analysis = DimAnalysis(source.func)
     positions = {argument: number for number, argument in enumerate(arguments)}
 
@@ -170,7 +163,21 @@ def _count_launch(report: KernelReport, source: KernelSource, launch: ir.Operati
         at = found[1] or 0
         return shape[at] if at < len(shape) else None
 
-    report.flops = flops_of(source, Extents(analysis, lookup))
+    inside = Extents(analysis, lookup)
+    report.flops = flops_of(source, inside)
+    sizes = [
+        _bytes(value.type, _product(given[number]), argument, inside)
+        for number, (value, argument) in enumerate(zip(launch.operands, arguments, strict=True))
+        if isinstance(value.type, ir.RankedTensorType)
+    ]
+    report.bytes = None if None in sizes else sum(size for size in sizes if size is not None)
+
+
+def _bytes(type_: ir.Type, size: int | None, argument: ir.Value, extents: Extents) -> int | None:
+    """What a kernel touches of a tensor of `size` elements."""
+    elements = None if size is None else elements_of(argument, size, extents)
+    dtype = result_type(type_).dtype
+    return None if elements is None else elements * (1 if dtype == "i1" else numpy_dtype(dtype).itemsize)
 
 
 def _all_nodes(source: KernelSource, launch: ir.Operation) -> list[str]:

@@ -64,6 +64,14 @@ def test_counts_of_a_convolution(tmp_path: Path) -> None:
     assert sum(k["flops"] for k in kernels if k["contraction"]) == 2 * 6 * 4 * 13 * 13
 
 
+def test_a_gather_touches_what_it_reads(tmp_path: Path) -> None:
+    node = helper.make_node("Gather", ["table", "x"], ["y"], name="g")
+    weights = {"table": np.ones((1000, 32), np.float32)}
+    model = _model([node], [VALUE("x", 7, [6])], [VALUE("y", 1, [6, 32])], weights)
+    (kernel,) = _report(model, tmp_path)["kernels"]
+    assert kernel["bytes"] == 6 * 8 + 2 * 6 * 32 * 4
+
+
 def test_equal_kernels_are_launched_more_than_once(tmp_path: Path) -> None:
     nodes = [helper.make_node("Sin", ["x"], ["a"], name="one"), helper.make_node("CumSum", ["a", "zero"], ["b"]),
              helper.make_node("Sin", ["b"], ["y"], name="two")]  # fmt: skip

@@ -1,4 +1,5 @@
-"""How much arithmetic a kernel needs: iterations times operations, without what falls into the padding of a window."""
+"""How much work a kernel is: iterations times operations, without what falls into the padding of a window; and the
+elements of its tensors, of which a gather touches no more than it reads."""
 
 from __future__ import annotations
 
@@ -35,6 +36,29 @@ def flops_of(source: KernelSource, extents: Extents) -> int | None:
             return None
         total += count * iterations
     return total
+
+
+def elements_of(argument: ir.Value, size: int, extents: Extents) -> int | None:
+    """How many elements of a kernel's argument, which has `size`, are touched at most: a body that extracts elements
+    touches one at every point of its loops. None where extents are not known."""
+    total = 0
+    for use in argument.uses:
+        op = use.owner.operation
+        generic = _enclosing_generic(op)
+        if op.name != "tensor.extract" or generic is None:
+            return size
+        points = _iterations(generic, extents)
+        if points is None:
+            return None
+        total += points
+    return min(size, total)
+
+
+def _enclosing_generic(op: ir.Operation) -> ir.Operation | None:
+    parent = op.parent
+    while parent is not None and parent.operation.name != "linalg.generic":
+        parent = parent.operation.parent
+    return None if parent is None else parent.operation
 
 
 def _iterations(op: ir.Operation, extents: Extents) -> int | None:
