@@ -229,6 +229,9 @@ class Compilation:
             self.precision = ir.StringAttr(kept["precision"]).value if "precision" in kept else "fp32"
             if self.options.precision not in ("fp32", self.precision):
                 raise UsageError(f"the IR was made for precision {self.precision}, not {self.options.precision}")
+            self.winograd = ir.IntegerAttr(kept["winograd"]).value if "winograd" in kept else 0
+            if self.options.winograd not in (0, self.winograd):
+                raise UsageError(f"the IR was made for winograd {self.winograd}, not {self.options.winograd}")
             if self.options.cpu is not None and resolve(self.options.cpu, _native.host_info()) != self.target:
                 raise UsageError(f"the IR was made for CPU '{self.target.cpu}', not for '{self.options.cpu}'")
             return
@@ -243,6 +246,9 @@ class Compilation:
         values["opt_level"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.opt_level)
         self.precision = self.options.precision
         values["precision"] = ir.StringAttr.get(self.precision)
+        self.winograd = self.options.winograd
+        if self.winograd:
+            values["winograd"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.winograd)
         attributes["mlc.codegen"] = ir.DictAttr.get(values)
         chosen = self.gpu.target if self.gpu else f"cpu:{self.target.cpu}"
         attributes["mlc.target"] = ir.StringAttr.get(chosen)
@@ -263,7 +269,7 @@ class Compilation:
         phases = (
             cuda_pipeline.phases(gpu, self.target, self.precision)
             if gpu
-            else cpu_pipeline.phases(self.target, self.precision)
+            else cpu_pipeline.phases(self.target, self.precision, winograd=self.winograd)
         )
         first = 0 if done is None else self.options.phases.index(done) + 1
         self._check_tuning(first)

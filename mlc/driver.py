@@ -62,6 +62,7 @@ class Options:
     dims: Mapping[str, tuple[int, int | None, int]] = field(default_factory=dict)
     outputs: tuple[str, ...] | None = None
     precision: str = "fp32"
+    winograd: int = 0
     weights: str = "auto"
     jobs: int | None = None
     opt_level: int | None = None
@@ -79,6 +80,9 @@ class Options:
             raise UsageError(f"a GPU is chosen for target 'cuda', not for '{self.target}'")
         self._choice("emit", self.stages)
         self._choice("precision", PRECISIONS[self.target])
+        self._choice("winograd", (0, 2, 4))
+        if self.winograd and (self.target != "cpu" or self.precision != "fp32"):
+            raise UsageError("winograd is for target 'cpu' and precision fp32")
         self._choice("weights", ("auto", "embed", "external"))
         if self.from_phase is not None:
             self._choice("from_phase", self.phases)

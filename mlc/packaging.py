@@ -223,6 +223,8 @@ def build_program(module: ir.Module, target: CpuTarget, image: Image, gpu: Gpu |
         "kernels": [{"id": i, **k} for i, k in enumerate(module_attribute(module, "mlc.kernels", []))],
         "memory": module_attribute(module, "mlc.memory", {}),
     }
+    if winograd := module_attribute(module, "mlc.codegen", {}).get("winograd", 0):
+        metadata["winograd"] = winograd
     if "mlc.tuning" in module.operation.attributes:
         metadata["tuning"] = module_attribute(module, "mlc.tuning", "")
     if gpu is not None:

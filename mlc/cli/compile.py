@@ -39,6 +39,9 @@ def compile_command(
     dims: Annotated[list[str] | None, typer.Option("--dim", help="NAME=8, NAME=1..512 or NAME=1..512/8")] = None,
     outputs: Annotated[str | None, typer.Option(help="names of the values to return, with commas")] = None,
     precision: Annotated[str, typer.Option(help="operands of contractions: fp32 or bf16, for GPUs also tf32")] = "fp32",
+    winograd: Annotated[
+        int, typer.Option(metavar="2|4", help="3x3 convolutions by F(2x2, 3x3) or F(4x4, 3x3)", show_default=False)
+    ] = 0,
     weights: Annotated[
         str,
         typer.Option(help="embed, external (a .safetensors file beside the library), or auto: external above 256 MB"),
@@ -71,7 +74,7 @@ def compile_command(
         _refuse(calibrate)
         return {
             "target": target, "cpu": cpu, "gpu": gpu, "emit": emit, "from_phase": from_phase, "dump_ir": dump_ir,
-            "precision": precision, "weights": weights, "jobs": jobs, "opt_level": opt_level,
+            "precision": precision, "winograd": winograd, "weights": weights, "jobs": jobs, "opt_level": opt_level,
             "verify_each": verify_each, "verify": verify, "cache": not no_cache, "report": report_file,
             "tune": None if tune is None else parse_seconds(tune), "tuning_cache": tuning_cache,
             "reproducer": path.with_name(f"{path.stem}.reproducer.mlir"),

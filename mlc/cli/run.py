@@ -175,6 +175,7 @@ def _print_info(console: Console, model: Model) -> None:
         "compiled by": model.metadata.get("compiler"),
         "for": f"{target['cpu']} ({target['triple']})" if isinstance(target, dict) else target,
         "precision": model.metadata.get("precision"),
+        "winograd": model.metadata.get("winograd"),
         "tuning": model.metadata.get("tuning"),
         "kernels": len(model.metadata["kernels"]) if "kernels" in model.metadata else None,
         "weights": f"{weights['size'] / 1e6:.1f} MB in {weights.get('file') or 'the library'}"

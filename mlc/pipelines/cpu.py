@@ -35,9 +35,14 @@ INTEGERS = [
 ]
 
 
-def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True) -> list[Phase]:
+def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True, winograd: int = 0) -> list[Phase]:
     """All phases with their passes for `target`; `precision` is that of the operands of contractions, `integers` says
-    whether quantized operands are multiplied as integers."""
+    whether quantized operands are multiplied as integers, `winograd` is the tile of convolutions by minimal filtering,
+    or 0 for none of them.
+    """
+    planned = [f"mlc-plan-winograd{{tile={winograd}}}"] if winograd else []
+    # Transformed filters are several times as large as the weights that they come from.
+    transformed = [f"mlc-hoist-weights{{limit={1 << 40}}}"] if winograd else []
     decompose = ["mlc-decompose", "canonicalize", "mlc-fold-constants", "canonicalize", "cse", *NARROWING[precision]]
     return [
         ("import", []),
@@ -61,8 +66,11 @@ def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True)
             ],
         ),
         ("decompose", decompose),
-        ("layout", ["mlc-propagate-layout", "mlc-merge-contractions", "mlc-hoist-weights", "canonicalize", "cse"]),
-        ("linalg", ["mlc-strings-to-records", "mlc-lower-to-linalg", "canonicalize", "cse"]),
+        (
+            "layout",
+            ["mlc-propagate-layout", *planned, "mlc-merge-contractions", "mlc-hoist-weights", "canonicalize", "cse"],
+        ),
+        ("linalg", ["mlc-strings-to-records", "mlc-lower-to-linalg", *transformed, "canonicalize", "cse"]),
         (
             "kernels",
             ["mlc-count-nonzero", "mlc-fold-views", "mlc-plan-fusion", "mlc-outline-kernels", "mlc-dedupe-kernels"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlir import ir
 
 from mlc.passes.adaptor import Size, element, shape_of
-from mlc.passes.lower.to_linalg import lowers, scalar
+from mlc.passes.lower.to_linalg import lowers, scalar, winograd
 from mlc.passes.lower.to_linalg.builder import Source, dim, dims, pointwise
 from mlc.passes.lower.to_linalg.context import Lowering
 from mlc.passes.lower.to_linalg.linalg import contraction
@@ -22,6 +22,10 @@ def conv(op: Lowering) -> ir.Value:
     groups = op.int("groups", 1)
     sizes = op.sizes()
     result = op.types[0].element_type
+    if op.has("mlc.winograd"):
+        bias = op.trailing(2)
+        convolved = winograd.convolve(value, filter_, op.int("mlc.winograd", 0), op.ints("padding"), sizes)
+        return convolved if bias is None else _add_bias(convolved, bias, layout.channel)
     outputs = sizes[layout.channel]
     depthwise = groups > 1 and groups == outputs and shape_of(value)[layout.channel] == groups
     if groups > 1 and not depthwise and layout.channels_last:
