@@ -180,6 +180,8 @@ def _float_to_int(value: ir.Value, to: ir.IntegerType, unsigned: bool) -> ir.Val
 
 def _saturated(value: ir.Value, to: ir.IntegerType, unsigned: bool) -> ir.Value:
     low, high = int_range(to, unsigned)
+    if to.width <= 16:
+        return _clamped_first(value, to, unsigned)
     # The bounds as floats may round up to 2^n, which no longer fits: compare first, convert only what is inside.
     below = arith.cmpf(F.OLE, value, constant(value.type, float(low)))
     above = arith.cmpf(F.OGE, value, constant(value.type, float(high)))
@@ -188,6 +190,17 @@ def _saturated(value: ir.Value, to: ir.IntegerType, unsigned: bool) -> ir.Value:
     result = _float_to_int(safe, to, unsigned)
     result = arith.select(above, constant(to, high), result)
     return arith.select(below, constant(to, low), result)
+
+
+def _clamped_first(value: ir.Value, to: ir.IntegerType, unsigned: bool) -> ir.Value:
+    """Saturation to a type whose bounds are floats: two comparisons that are a maximum and a minimum to the machine, and
+    that give the second number for a NaN, which becomes 0 before where that is not the lowest."""
+    low, high = (constant(value.type, float(bound)) for bound in int_range(to, unsigned))
+    if not unsigned:
+        value = arith.select(arith.cmpf(F.ORD, value, value), value, constant(value.type, 0))
+    value = arith.select(arith.cmpf(F.OGT, value, low), value, low)
+    value = arith.select(arith.cmpf(F.OLT, value, high), value, high)
+    return arith.trunci(to, arith.fptosi(ir.IntegerType.get_signless(32), value))
 
 
 def _not(value: ir.Value) -> ir.Value:
