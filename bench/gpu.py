@@ -107,6 +107,7 @@ def checks() -> list[Product]:
             for turned_right in (False, True):
                 found.append(Product(200, 328, 120, dtype, turned_left, turned_right))
     found += [Product(m, n, k) for m, n, k in ((1, 512, 768), (7, 64, 64), (130, 1000, 264), (1000, 24, 4096))]
+    found += [Product(100, 200, 1000), Product(33, 520, 4104, "float16"), Product(5, 2048, 2048, turned_right=True)]
     found += [Product(257, 136, 72, batch=5), Product(64, 256, 128, turned_right=True, batch=3)]
     found += [Product(200, 328, 120, "float32", turned_right=True, precision="tf32")]
     found += [Product(300, 521, 88), Product(300, 520, 88, epilogue="gelu"), Product(4096, 1024, 512, epilogue="gelu")]
