@@ -193,8 +193,8 @@ def _saturated(value: ir.Value, to: ir.IntegerType, unsigned: bool) -> ir.Value:
 
 
 def _clamped_first(value: ir.Value, to: ir.IntegerType, unsigned: bool) -> ir.Value:
-    """Saturation to a type whose bounds are floats: two comparisons that are a maximum and a minimum to the machine, and
-    that give the second number for a NaN, which becomes 0 before where that is not the lowest."""
+    """Saturation to a type whose bounds are floats: two comparisons that are maximum and minimum to the machine. They
+    give the bound for a NaN, which becomes 0 before where 0 is not the lowest."""
     low, high = (constant(value.type, float(bound)) for bound in int_range(to, unsigned))
     if not unsigned:
         value = arith.select(arith.cmpf(F.ORD, value, value), value, constant(value.type, 0))
