@@ -35,6 +35,26 @@ INTEGERS = [
 ]
 
 
+def _simplify(integers: bool) -> list[str]:
+    """The passes of phase `simplify`."""
+    return [
+        "canonicalize",
+        "mlc-scalarize-shapes",
+        "mlc-fold-constants",
+        "canonicalize",
+        "cse",
+        *(INTEGERS if integers else []),
+        "mlc-resolve-dims",
+        "canonicalize",
+        "cse",
+        "mlc-refine-types",
+        "mlc-fold-batch-norm",
+        "mlc-hoist-weights",
+        "canonicalize",
+        "cse",
+    ]
+
+
 def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True, winograd: int = 0) -> list[Phase]:
     """All phases with their passes for `target`; `precision` is that of the operands of contractions, `integers` says
     whether quantized operands are multiplied as integers, `winograd` is the tile of convolutions by minimal filtering,
@@ -46,25 +66,7 @@ def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True,
     decompose = ["mlc-decompose", "canonicalize", "mlc-fold-constants", "canonicalize", "cse", *NARROWING[precision]]
     return [
         ("import", []),
-        (
-            "simplify",
-            [
-                "canonicalize",
-                "mlc-scalarize-shapes",
-                "mlc-fold-constants",
-                "canonicalize",
-                "cse",
-                *(INTEGERS if integers else []),
-                "mlc-resolve-dims",
-                "canonicalize",
-                "cse",
-                "mlc-refine-types",
-                "mlc-fold-batch-norm",
-                "mlc-hoist-weights",
-                "canonicalize",
-                "cse",
-            ],
-        ),
+        ("simplify", _simplify(integers)),
         ("decompose", decompose),
         (
             "layout",
