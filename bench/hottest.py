@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from models import random_inputs, shape_option
+from measure import random_inputs, shape_option
 
 from mlc.bench.output import machine
 from mlc.bench.peak import Peak, build

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import onnx
 
+Shapes = dict[str, tuple[int, ...]]
 Run = Callable[[], list[np.ndarray]]
 BURST_SECONDS = 0.05
 
@@ -141,3 +143,31 @@ def compile_process(model: Path, library: Path, cache: Path) -> Compiled:
         raise RuntimeError(text.strip().splitlines()[-1] if text.strip() else f"exit code {process.returncode}")
     stages = {name: float(number) for name, number in re.findall(r"^(\w+) +(\d+\.\d+) s", text, re.MULTILINE)}
     return Compiled(seconds, stages, usage.ru_maxrss * 1024)
+
+
+def random_inputs(model: Path, shapes: Shapes) -> dict[str, np.ndarray]:
+    """Seeded inputs of the model's dtypes: floats in [-1, 1), integers in [0, 256). `shapes` overrides."""
+    graph = onnx.load(model, load_external_data=False).graph
+    constants = {tensor.name for tensor in graph.initializer}
+    generator = np.random.default_rng(0)
+    inputs = {}
+    for value in graph.input:
+        if value.name in constants:
+            continue
+        dims = [d.dim_value for d in value.type.tensor_type.shape.dim]
+        shape = shapes.get(value.name) or tuple(dims)
+        if not all(extent > 0 for extent in shape):
+            hint = f"--input {value.name}=1x3x224x224"
+            raise SystemExit(f"{model.name}: input {value.name} has unknown dims; give its shape: {hint}")
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+        if np.issubdtype(dtype, np.floating):
+            inputs[value.name] = generator.uniform(-1, 1, shape).astype(dtype)
+        else:
+            inputs[value.name] = generator.integers(0, 2 if dtype == np.bool_ else 256, shape).astype(dtype)
+    return inputs
+
+
+def shape_option(text: str) -> tuple[str, tuple[int, ...]]:
+    """`x=1x3x224x224` -> name and shape."""
+    name, _, dims = text.partition("=")
+    return name, tuple(int(extent) for extent in dims.split("x"))

@@ -21,11 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import measure
-import numpy as np
-import onnx
+from measure import Shapes
 
 TOLERANCE = 1e-3
-Shapes = dict[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -55,31 +53,9 @@ def packaged_file(entry: Packaged) -> Path:
     return Path(spec.submodule_search_locations[0]) / entry.path
 
 
-def random_inputs(model: Path, shapes: Shapes) -> dict[str, np.ndarray]:
-    """Seeded inputs of the model's dtypes: floats in [-1, 1), integers in [0, 256). `shapes` overrides."""
-    graph = onnx.load(model, load_external_data=False).graph
-    constants = {tensor.name for tensor in graph.initializer}
-    generator = np.random.default_rng(0)
-    inputs = {}
-    for value in graph.input:
-        if value.name in constants:
-            continue
-        dims = [d.dim_value for d in value.type.tensor_type.shape.dim]
-        shape = shapes.get(value.name) or tuple(dims)
-        if not all(extent > 0 for extent in shape):
-            hint = f"--input {value.name}=1x3x224x224"
-            raise SystemExit(f"{model.name}: input {value.name} has unknown dims; give its shape: {hint}")
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
-        if np.issubdtype(dtype, np.floating):
-            inputs[value.name] = generator.uniform(-1, 1, shape).astype(dtype)
-        else:
-            inputs[value.name] = generator.integers(0, 2 if dtype == np.bool_ else 256, shape).astype(dtype)
-    return inputs
-
-
 def bench(name: str, model: Path, shapes: Shapes, threads: list[int], rounds: int) -> bool:
     """Prints the lines of one model; whether it compiled and agrees with onnxruntime."""
-    inputs = random_inputs(model, shapes)
+    inputs = measure.random_inputs(model, shapes)
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "model.so"
         try:
@@ -110,17 +86,12 @@ def bench(name: str, model: Path, shapes: Shapes, threads: list[int], rounds: in
     return right
 
 
-def shape_option(text: str) -> tuple[str, tuple[int, ...]]:
-    name, _, dims = text.partition("=")
-    return name, tuple(int(extent) for extent in dims.split("x"))
-
-
 def main() -> int:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     known = ", ".join(PACKAGED)
     parser.add_argument("models", nargs="*", help=f"ONNX files, or of {known} (default: all of these)")
-    parser.add_argument("--input", action="append", default=[], type=shape_option, metavar="NAME=1x3x224x224")
+    parser.add_argument("--input", action="append", default=[], type=measure.shape_option, metavar="NAME=1x3x224x224")
     parser.add_argument("--threads", type=lambda t: [int(n) for n in t.split(",")], default=[1, 2])
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
