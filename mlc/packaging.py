@@ -93,8 +93,8 @@ class ImageInProgress:
     def _begin(self, fill: Callable[[int], None]) -> None:
         self._filled = [self._pool.submit(fill, i) for i in range(len(self.layout.placements))]
 
-    def _content(self) -> np.ndarray:
-        """All bytes of the complete image."""
+    def _leaf(self, start: int, size: int) -> bytes | memoryview:
+        """A piece of the complete image."""
         raise NotImplementedError
 
     def hash(self) -> bytes:
@@ -103,10 +103,10 @@ class ImageInProgress:
         """
         for future in self._filled:
             future.result()
-        content = self._content()
 
         def leaf(start: int) -> bytes:
-            return hashlib.blake2b(content[start : start + LEAF_BYTES].data, digest_size=DIGEST_BYTES).digest()
+            content = self._leaf(start, min(LEAF_BYTES, self.size - start))
+            return hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
 
         leaves = b"".join(self._pool.map(leaf, range(0, self.size, LEAF_BYTES)))
         return hashlib.blake2b(leaves, digest_size=DIGEST_BYTES).digest()
@@ -124,8 +124,8 @@ class ImageInMemory(ImageInProgress):
         self._buffer = np.zeros(layout.size, np.uint8)
         self._begin(lambda position: layout.fill(self._buffer, position))
 
-    def _content(self) -> np.ndarray:
-        return self._buffer
+    def _leaf(self, start: int, size: int) -> bytes | memoryview:
+        return self._buffer[start : start + size].data
 
     def chunks(self) -> Iterator[bytes | memoryview]:
         """The content, once it is complete."""
@@ -154,12 +154,12 @@ class ImageInFile(ImageInProgress):
             raise
         self._begin(lambda position: layout.write_at(handle, self._base, position))
 
-    def _content(self) -> np.ndarray:
-        self._file.flush()
-        return np.memmap(self.path, np.uint8, "r", self._base, (self.size,))
+    def _leaf(self, start: int, size: int) -> bytes | memoryview:
+        return os.pread(self._file.fileno(), size, self._base + start)
 
     def hash(self) -> bytes:
         try:
+            self._file.flush()
             return super().hash()
         except OSError as error:
             error.filename = error.filename or str(self.path)
