@@ -62,7 +62,7 @@ def test_stops_and_goes_on(folder: Path) -> None:
         (["perceptron.onnx", "-o", "nowhere/x.so"], 1, "folder 'nowhere'"),
         (["perceptron.onnx", "--emit", "nonsense"], 2, "emit 'nonsense'"),
         (["perceptron.onnx", "--precision", "int8"], 2, "precision 'int8' is not one of: fp32, bf16"),
-        (["perceptron.onnx", "--precision", "bf16", "--target", "cuda", "--emit", "ptx"], 2, "is not one of: fp32"),
+        (["perceptron.onnx", "--precision", "tf32"], 2, "is not one of: fp32, bf16"),
         (["perceptron.onnx", "--dim", "batch"], 2, "--dim 'batch'"),
         (["perceptron.onnx", "--input", "x=3xfish-cake"], 2, "'fish-cake'"),
         (["perceptron.onnx", "--no-such-option"], 2, "--no-such-option"),
