@@ -223,14 +223,16 @@ def _horizontal(
     length = extents[along]
     unroll = UNROLL if not isinstance(length, int) or length >= UNROLL * lanes else 1
     partial = nest(dims, outer, [identity] * unroll)
+    # Accumulators that ignore NaN never are one: their combination need not ask.
+    numbers = peepholes.ignores_nan(generic)
+    both = peepholes.maximum_of_numbers if numbers else lambda a, b: _apply(combine, a, b)
     while len(partial) > 1:
         pairs = [partial[i : i + 2] for i in range(0, len(partial), 2)]
-        partial = [p[0] if len(p) == 1 else _apply(combine, p[0], p[1]) for p in pairs]
-    kind = ir.Attribute.parse(f"#vector.kind<{combine.kind}>")
-    total = vector.ReductionOp(
-        element, kind, partial[0], fastmath=ir.Attribute.parse("#arith.fastmath<reassoc,nsz>")
-    ).result
-    return _apply(combine, init, total)
+        partial = [p[0] if len(p) == 1 else both(p[0], p[1]) for p in pairs]
+    kind = ir.Attribute.parse(f"#vector.kind<{'maxnumf' if numbers else combine.kind}>")
+    flags = ir.Attribute.parse(f"#arith.fastmath<reassoc,nsz{',nnan' if numbers else ''}>")
+    total = vector.ReductionOp(element, kind, partial[0], fastmath=flags).result
+    return both(init, total)
 
 
 def _position(

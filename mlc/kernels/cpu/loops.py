@@ -9,7 +9,8 @@ both need and takes long to compute (the exponentials of a softmax) waits in the
 Schedule parameters (`docs/ir.md` §5): `lanes`; `first`, `last`: the domain dimensions of the vector loop, walked as one
 (`first > last`: no vector loop, reductions run along lanes instead); `grid`: how many outer dimensions are work items;
 `block`: elements of the vector loop per work item, 0 for all; `repeat`: the extent of dimension `last`, along which
-nothing changes (every element of an enlarged image is there several times), 1 when this is not so.
+nothing changes (every element of an enlarged image is there several times), 1 when this is not so; `together`: 2 when
+two work items are computed in turns (`jam`), else 1.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from mlc.kernels.common.evaluate import Evaluator, Hook, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_grid
+from mlc.kernels.cpu.jam import jam
 from mlc.kernels.cpu.kept import kept_value
 
 _PARTS = 64  # loops that a vector loop is split into at most: each is code of its own
@@ -41,11 +43,12 @@ class LoopSchedule:
     grid: int
     block: int
     repeat: int = 1
+    together: int = 1
 
 
 def expand(source: KernelSource, schedule: LoopSchedule) -> list[Frame]:
     """The memref function and the grid function of `source`."""
-    return [_Loops(source, schedule).emit(), emit_grid(source, lambda frame, shape: _items(frame, shape, schedule))]
+    return [_Loops(source, schedule).emit(), emit_grid(source, lambda frame, shape: _work(frame, shape, schedule))]
 
 
 def _inner_extent(frame: Frame, shape: list[Scalar], s: LoopSchedule) -> Scalar:
@@ -58,6 +61,12 @@ def _items(frame: Frame, shape: list[Scalar], s: LoopSchedule) -> list[Scalar]:
     if s.block:
         extents.append(frame.math.ceildiv(_inner_extent(frame, shape, s), s.block))
     return extents
+
+
+def _work(frame: Frame, shape: list[Scalar], s: LoopSchedule) -> list[Scalar]:
+    """Extents of what is handed to threads: always the same points go together, however many threads there are."""
+    items = _items(frame, shape, s)
+    return items if s.together == 1 else [frame.math.ceildiv(frame.math.product(items), s.together)]
 
 
 class _Loops:
@@ -82,8 +91,15 @@ class _Loops:
                 self._outer(dims, block)
                 return []
 
-            for_loop(frame, frame.begin, frame.end, 1, [], item)
-            func.ReturnOp([])
+            low, high = frame.begin, frame.end
+            if s.together > 1:
+                low = frame.math.mul(low, 2)
+                high = frame.math.minimum(frame.math.mul(high, 2), frame.math.product(items))
+            for_loop(frame, low, high, 1, [], item)
+            done = func.ReturnOp([])
+        if s.together > 1:
+            block = done.operation.block
+            jam(block.operations[len(block.operations) - 2].operation)
         return frame
 
     def _outer(self, dims: list[Idx], block: Scalar | None) -> None:

@@ -28,6 +28,7 @@ from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads
 Extent = int | None  # None: known at run time only
 
 ITEMS_WANTED = 64  # work items that keep a pool busy without making each too small
+SHORT_ROW = 1000  # elements of rows that are computed two at a time: both stay in the first level of cache
 LONG_COLUMN = 16  # elements of a column from which on several registers of columns are summed together
 BLOCK = 4096  # elements of a vector loop per work item
 COPIED_STEPS = (128, 1024)  # lines of a panel that is copied: enough to hurt, few enough for the stack
@@ -144,6 +145,7 @@ def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
         "grid": _grid_rank(shape[:first]),
         "block": block,
         **({"repeat": repeat} if repeat > 1 else {}),
+        **({"together": 2} if whole and lanes > 1 and _or_many(inner) <= SHORT_ROW and len(results) == 1 else {}),
     }
 
 
