@@ -4,7 +4,8 @@
  *   ./peak THREADS fp32          GFLOP/s of fused multiply-adds on registers
  *   ./peak THREADS bf16          the same of bf16 products summed in fp32; 0
  *                                where the CPU has no instruction for them
- *   ./peak THREADS int8          the same of products of bytes summed in 32 bits
+ *   ./peak THREADS int8          the same of products of bytes summed in 32
+ * bits
  *   ./peak THREADS copy BYTES    GB/s, read and written, of a copy that touches
  *                                BYTES in all, again and again
  *

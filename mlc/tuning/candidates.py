@@ -50,7 +50,8 @@ def _items(s: Schedule, shape: Extents) -> int:
     """The work items of a schedule, as the templates' grids count them."""
     if s["template"] == "loops":
         inner = prod(shape[int(s["first"]) : int(s["last"]) + 1])
-        return prod(shape[: int(s["grid"])]) * (-(-inner // int(s["block"])) if s["block"] else 1)
+        items = prod(shape[: int(s["grid"])]) * (-(-inner // int(s["block"])) if s["block"] else 1)
+        return -(-items // int(s.get("together", 1)))
     axis, first, last = (int(s[name]) for name in ("vector_dim", "row_first", "row_last"))
     outer = prod(e for i, e in enumerate(shape) if i != axis and not first <= i <= last)
     panels = -(-shape[axis] // (int(s["lanes"]) * int(s["vectors"])))

@@ -480,8 +480,8 @@ Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
   say("launch %s %lld x %lld, %lld words", function, gridX, blockX,
       (long long)count);
   int number = (int)(((char *)function - kernels[0]) / sizeof *kernels);
-  if (!arguments == !extra || gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1 ||
-      (int)shared != sharedBytes[number] || !gridX || !blockX)
+  if (!arguments == !extra || gridY != 1 || gridZ != 1 || blockY != 1 ||
+      blockZ != 1 || (int)shared != sharedBytes[number] || !gridX || !blockX)
     say("BREACH %s: a strange launch", function, 0, 0, 0);
   checkWords(function, words, count);
   if (isRecorded(stream)) {

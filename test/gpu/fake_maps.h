@@ -1,5 +1,5 @@
-/* Tensor maps in fake_libcuda.c, of which this is a part: what the driver asks of
- * them, and that launches have theirs. */
+/* Tensor maps in fake_libcuda.c, of which this is a part: what the driver asks
+ * of them, and that launches have theirs. */
 static const void *maps[16]; /* that have been encoded last */
 static int numMaps;
 
@@ -51,8 +51,7 @@ Result cuTensorMapEncodeIm2col(void *map, int type, uint32_t rank,
               (type == 9 && swizzle == 3 && channels > 64);
   for (uint32_t i = 0; i + 2 < rank; ++i)
     wrong |= low[i] < -128 || high[i] > 127 || steps[i + 1] < 1 ||
-             steps[i + 1] > 8 ||
-             (int64_t)extents[i + 1] - 1 + high[i] < low[i];
+             steps[i + 1] > 8 || (int64_t)extents[i + 1] - 1 + high[i] < low[i];
   say("windows of%s %lld channels, %lld x %lld pixels", "", extents[0],
       extents[1], rank > 3 ? (long long)extents[2] : 1);
   return encode("cuTensorMapEncodeIm2col", map, address,

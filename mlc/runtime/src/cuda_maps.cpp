@@ -22,8 +22,7 @@ int encodeMap(const Driver &driver, const mlc_rt_gpu_map &map,
     box[i] = static_cast<uint32_t>(map.box[i]);
     steps[i] = 1;
     if (i)
-      strides[i - 1] =
-          static_cast<uint64_t>(sizeOf(map.strides[i - 1], words));
+      strides[i - 1] = static_cast<uint64_t>(sizeOf(map.strides[i - 1], words));
   }
   constexpr int kPlain = 0;      // CU_TENSOR_MAP_INTERLEAVE_NONE
   constexpr int kWholeLines = 2; // CU_TENSOR_MAP_L2_PROMOTION_L2_128B
@@ -41,11 +40,10 @@ int encodeMap(const Driver &driver, const mlc_rt_gpu_map &map,
         high, box[0], static_cast<uint32_t>(map.pixels), steps, kPlain,
         static_cast<int>(map.swizzle), kWholeLines, kZeros);
   }
-  return driver.encodeMap(target, static_cast<int>(map.type),
-                          static_cast<uint32_t>(map.rank),
-                          reinterpret_cast<void *>(words[map.tensor]), extents,
-                          strides, box, steps, kPlain,
-                          static_cast<int>(map.swizzle), kWholeLines, kZeros);
+  return driver.encodeMap(
+      target, static_cast<int>(map.type), static_cast<uint32_t>(map.rank),
+      reinterpret_cast<void *>(words[map.tensor]), extents, strides, box, steps,
+      kPlain, static_cast<int>(map.swizzle), kWholeLines, kZeros);
 }
 
 } // namespace mlc::gpu

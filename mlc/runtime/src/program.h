@@ -73,8 +73,8 @@ typedef struct mlc_rt_gpu_kernel {
       *cubin; // machine code for mlc_rt_gpu.arch; NULL: a kernel of the host
   const char *ptx; // for newer chips, NUL-terminated
   int32_t threads, group;
-  int32_t arguments; // words: addresses of tensors, then sizes
-  int32_t shared;    // bytes of dynamic shared memory
+  int32_t arguments;          // words: addresses of tensors, then sizes
+  int32_t shared;             // bytes of dynamic shared memory
   const mlc_rt_gpu_map *maps; // parameters behind the words
   int64_t num_maps;
 } mlc_rt_gpu_kernel;

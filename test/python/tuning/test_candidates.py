@@ -50,7 +50,8 @@ def test_candidates_of_a_product(shape: tuple[int, int, int], packed: bool) -> N
     for one in found:
         assert fixed_part(one) == fixed_part(schedule)  # formats of weights above all
         assert int(one["rows"]) * int(one["vectors"]) + int(one["vectors"]) <= 32
-    assert any(one["template"] == "panel_copy" for one in found) != packed
+    # A copy of the right side pays for itself over several rows.
+    assert any(one["template"] == "panel_copy" for one in found) == (not packed and shape[0] > 1)
 
 
 def test_work_for_several_threads_is_kept() -> None:
