@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import os
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -78,7 +79,7 @@ def module_attribute(module: ir.Module, name: str, default: Any) -> Any:
     return _read(attributes[name]) if name in attributes else default
 
 
-class ImageInProgress:
+class ImageInProgress(ABC):
     """A weight image made by threads while the compiler goes on.
 
     `close` ends the threads, whatever they have reached.
@@ -93,9 +94,9 @@ class ImageInProgress:
     def _begin(self, fill: Callable[[int], None]) -> None:
         self._filled = [self._pool.submit(fill, i) for i in range(len(self.layout.placements))]
 
+    @abstractmethod
     def _leaf(self, start: int, size: int) -> bytes | memoryview:
         """A piece of the complete image."""
-        raise NotImplementedError
 
     def hash(self) -> bytes:
         """The hash of the image (mlc.runtime.image_hash), once it is complete. Raises what made a weight fail, or the

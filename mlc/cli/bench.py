@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mlc.cli.failures import FAULT, run_program
+from mlc.cli.failures import run_program
+from mlc.cli.process import FAULT
 from mlc.runtime.errors import ArgumentError, MlcError
 
 if TYPE_CHECKING:

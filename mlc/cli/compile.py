@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from mlc.cli import process
+from mlc.cli.process import BUG, DONE, FAULT, USAGE
 from mlc.interrupt import Interrupts
 
 if TYPE_CHECKING:
     from mlc.cli.progress import Reporter
 
-DONE, FAULT, USAGE, BUG = 0, 1, 2, 3
 PANEL = "Stopping and going on"
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)

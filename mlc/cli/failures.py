@@ -8,10 +8,10 @@ import tempfile
 import traceback
 from collections.abc import Callable, Sequence
 
+from mlc.cli.process import BUG, DONE, FAULT, USAGE
 from mlc.interrupt import Interrupts
 from mlc.runtime.errors import ArgumentError, MlcError
 
-DONE, FAULT, USAGE, BUG = 0, 1, 2, 3
 Describe = Callable[[BaseException], "tuple[str, int] | None"]
 
 

@@ -8,6 +8,9 @@ import os
 import sys
 from typing import NoReturn
 
+# Exit codes of every command: it worked, the input or the machine is at fault, the call is, mlc is.
+DONE, FAULT, USAGE, BUG = 0, 1, 2, 3
+
 
 def begin() -> None:
     """Looks for cyclic garbage seldom: a compilation makes little of it, and many objects that stay. Opens those of the

@@ -13,7 +13,8 @@ try:
 except ModuleNotFoundError:
     sys.exit("mlc-run: needs typer and rich beside NumPy: pip install typer rich")
 
-from mlc.cli.failures import FAULT, run_program
+from mlc.cli.failures import run_program
+from mlc.cli.process import FAULT
 from mlc.runtime.errors import ArgumentError, MlcError
 
 if TYPE_CHECKING:

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from mlir import ir
+
+
+def functions(module: Any) -> list[ir.Operation]:
+    """The functions with a body of a module, not those of nested modules."""
+    return [
+        view.operation
+        for view in module.operation.regions[0].blocks[0].operations
+        if view.operation.name == "func.func" and len(view.operation.regions[0].blocks)
+    ]
 
 
 def operations(root: ir.Operation) -> list[ir.Operation]:

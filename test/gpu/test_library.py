@@ -6,63 +6,23 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from gpu.stand_in import RUN, Outcome, run_with
 from models.gpu_cases import build, cases
 from onnx import helper, numpy_helper
 from toolchain import needs_ptxas
-
-FAKE = Path(__file__).with_name("fake_libcuda.c")
-
 
 pytestmark = [
     needs_ptxas,
     pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler"),
 ]
-
-RUN = """
-import sys
-import numpy as np
-from mlc.runtime.loader import load
-model = load(sys.argv[1])
-feeds = {}
-for number, info in enumerate(model.inputs):
-    shape = [d if isinstance(d, int) else 7 for d in info.dims]
-    feeds[info.name] = np.arange(np.prod(shape), dtype=info.dtype).reshape(shape)
-for _ in range(2):
-    with model.context() as context:
-        for _ in range(2):
-            context.run(feeds)
-"""
-
-
-@dataclass
-class Outcome:
-    """How a process with the stand-in ended: its exit code, what it said and printed, what was asked of the driver."""
-
-    code: int
-    said: str
-    printed: str
-    log: list[str]
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the stand-in."""
-    folder = tmp_path_factory.mktemp("driver")
-    command = ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", folder / "libcuda.so.1", FAKE]
-    subprocess.run([str(word) for word in command], check=True)
-    return folder
-
 
 @pytest.fixture(scope="module")
 def perceptron(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -94,23 +54,15 @@ def _compile(model: onnx.ModelProto, output: Path) -> Path:
     return Compilation(make_options(target="cuda")).run(model, output)
 
 
-def _run(driver: Path, arguments: Sequence[object], **settings: str) -> Outcome:
-    log = driver / "log"
-    log.unlink(missing_ok=True)
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(driver), "FAKE_CUDA_LOG": str(log), **settings}
-    done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, env=environment)
-    return Outcome(done.returncode, done.stderr, done.stdout, log.read_text().splitlines() if log.exists() else [])
-
-
 def _command(driver: Path, model: Path, **settings: str) -> Outcome:
-    return _run(driver, [sys.executable, "-m", "mlc.cli.run", model], **settings)
+    return run_with(driver, [sys.executable, "-m", "mlc.cli.run", model], **settings)
 
 
 # --- A run ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_run_uploads_launches_and_waits_once(driver: Path, perceptron: Path) -> None:
-    outcome = _run(driver, [sys.executable, "-c", RUN, perceptron])
+    outcome = run_with(driver, [sys.executable, "-c", RUN, perceptron])
     assert outcome.code == 0, outcome.said
     log = outcome.log
     assert not [line for line in log if line.startswith("BREACH")]
@@ -138,7 +90,7 @@ def test_a_run_uploads_launches_and_waits_once(driver: Path, perceptron: Path) -
 def test_every_case_keeps_the_rules(driver: Path, tmp_path: Path) -> None:
     for case in cases():
         library = _compile(build(case), tmp_path / f"{case.name}.so")
-        outcome = _run(driver, [sys.executable, "-c", RUN, library])
+        outcome = run_with(driver, [sys.executable, "-c", RUN, library])
         assert not [line for line in outcome.log if line.startswith("BREACH")], case.name
         assert outcome.log[-1] == "0 blocks, 0 modules, 0 streams, events and graphs left", case.name
 
@@ -152,7 +104,7 @@ def test_runs_that_come_again_are_graphs(driver: Path, perceptron: Path) -> None
     )
 
     def runs(sizes: str, **settings: str) -> list[str]:
-        outcome = _run(driver, [sys.executable, "-c", script, perceptron, sizes], **settings)
+        outcome = run_with(driver, [sys.executable, "-c", script, perceptron, sizes], **settings)
         assert outcome.code == 0, outcome.said
         assert not [line for line in outcome.log if line.startswith("BREACH")]
         assert outcome.log[-1] == "0 blocks, 0 modules, 0 streams, events and graphs left"
@@ -188,7 +140,7 @@ def test_sizes_that_the_host_reads_are_brought_to_it(driver: Path, tmp_path: Pat
     zero = numpy_helper.from_array(np.zeros(1, np.int64), "zero")
     graph = helper.make_graph(nodes, "sizes", inputs, [helper.make_tensor_value_info("y", 1, ["m"])], [zero])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    outcome = _run(driver, [sys.executable, "-c", RUN, _compile(model, tmp_path / "sizes.so")])
+    outcome = run_with(driver, [sys.executable, "-c", RUN, _compile(model, tmp_path / "sizes.so")])
     assert outcome.code == 0, outcome.said
     assert not [line for line in outcome.log if line.startswith("BREACH")]
     events = [line.split(" x ")[0] for line in outcome.log if not line.startswith(("alloc", "load"))]
@@ -209,7 +161,7 @@ def test_what_only_the_host_computes(driver: Path, tmp_path: Path) -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     library = _compile(model, tmp_path / "double.so")
     script = RUN.replace("context.run(feeds)", "assert np.allclose(context.run(feeds)['y'], np.exp(feeds['x']))")
-    outcome = _run(driver, [sys.executable, "-c", script, library])
+    outcome = run_with(driver, [sys.executable, "-c", script, library])
     assert outcome.code == 0, outcome.said
     assert not [line for line in outcome.log if line.startswith(("launch", "BREACH", "to "))]
 
@@ -348,7 +300,7 @@ def run(source, target, stream=None):
     ],
 )  # fmt: skip
 def test_tensors_of_the_gpu(driver: Path, perceptron: Path, calls: str, said: str, log: list[str]) -> None:
-    outcome = _run(driver, [sys.executable, "-c", TENSORS + calls, perceptron])
+    outcome = run_with(driver, [sys.executable, "-c", TENSORS + calls, perceptron])
     assert outcome.code == 0, outcome.said
     assert said in outcome.printed
     assert not [line for line in outcome.log if line.startswith("BREACH")]
@@ -360,12 +312,12 @@ def test_a_stream_that_its_owner_captures(driver: Path, perceptron: Path) -> Non
     stream = "stream = ctypes.c_void_p(); driver.cuStreamCreate(ctypes.byref(stream), 0)\n"
     buffers = "x, y = value(gpu(896), [7, 32]), value(gpu(448), [7, 16])\n"
     script = TENSORS + stream + buffers + "run(x, y, stream)\nrun(x, y, stream)"
-    outcome = _run(driver, [sys.executable, "-c", script, perceptron], FAKE_CUDA_CAPTURING="1")
+    outcome = run_with(driver, [sys.executable, "-c", script, perceptron], FAKE_CUDA_CAPTURING="1")
     assert outcome.printed == "0 \n0 \n" and "wait" not in outcome.log and "record" not in outcome.log
     host = "memory = np.ones((7, 32), np.float32); x = value(memory.ctypes.data, [7, 32], kind=1)\n"
     script = TENSORS + stream + buffers + host + "run(x, y, stream)"
-    outcome = _run(driver, [sys.executable, "-c", script, perceptron], FAKE_CUDA_CAPTURING="1")
+    outcome = run_with(driver, [sys.executable, "-c", script, perceptron], FAKE_CUDA_CAPTURING="1")
     assert outcome.printed == "1 the caller's stream is being captured, but not all inputs are on the GPU\n"
     script = TENSORS + stream + buffers + "run(x, abi.Value(ctypes.sizeof(abi.Value)), stream)"
-    outcome = _run(driver, [sys.executable, "-c", script, perceptron], FAKE_CUDA_CAPTURING="1")
+    outcome = run_with(driver, [sys.executable, "-c", script, perceptron], FAKE_CUDA_CAPTURING="1")
     assert outcome.printed.startswith("1 the caller's stream is being captured, but not all outputs are buffers on")

@@ -11,6 +11,8 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith, scf
 
+from mlc.kernels.common.clone import remap
+
 Mapping = dict[ir.Value, ir.Value]
 
 _CASTS = ("memref.reinterpret_cast", "memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.subview")
@@ -72,7 +74,7 @@ def _emit(block: ir.Block, maps: list[Mapping]) -> list[list[ir.Value]]:
         shared = not len(op.operands) and not len(op.regions)
         for mapping in maps[:1] if shared else maps:
             clone = op.clone()
-            _remap(clone.operation, mapping)
+            remap(clone.operation, mapping)
             for m in maps if shared else [mapping]:
                 m.update(zip(op.results, clone.operation.results, strict=True))
     return [[_mapped(m, v) for v in ops[-1].operands] for m in maps]
@@ -97,13 +99,3 @@ def _emit_loop(op: ir.Operation, maps: list[Mapping]) -> None:
 
 def _mapped(mapping: Mapping, value: ir.Value) -> ir.Value:
     return mapping.get(value, value)
-
-
-def _remap(op: ir.Operation, mapping: Mapping) -> None:
-    for number, value in enumerate(op.operands):
-        if value in mapping:
-            op.operands[number] = mapping[value]
-    for region in op.regions:
-        for block in region.blocks:
-            for view in block.operations:
-                _remap(view.operation, mapping)

@@ -17,6 +17,7 @@ from mlir import ir
 
 from mlc.passes.base import Pass
 from mlc.passes.schedule.assign_placement import BRANCHES, DEVICE, HOST, LOOPS, VIEWS, is_tensor, placed
+from mlc.passes.walk import functions
 
 CALLEES = {HOST: "mlc_rt_to_host", DEVICE: "mlc_rt_to_device"}
 CONSTANTS = ("mlc.constant", "mlc.weight", "arith.constant")
@@ -29,10 +30,8 @@ class InsertTransfers(Pass):
     dialects = ("mlc",)
 
     def run(self, root: ir.OpView) -> None:
-        for view in root.operation.regions[0].blocks[0].operations:
-            function = view.operation
-            if function.name == "func.func" and len(function.regions[0].blocks):
-                _Transfers(function).run()
+        for function in functions(root):
+            _Transfers(function).run()
 
 
 def placement(op: ir.Operation) -> str:

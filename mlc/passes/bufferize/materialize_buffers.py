@@ -10,6 +10,7 @@ from mlc.passes.bufferize.place_weights import ALIGNMENT, align, element_bytes
 from mlc.passes.bufferize.plan_arena import dimension_names
 from mlc.passes.bufferize.sizes import Size, SizeAnalysis, SizeEmitter
 from mlc.passes.bufferize.spaces import DEVICE, HOST, SpaceAnalysis
+from mlc.passes.walk import functions
 
 
 class MaterializeBuffers(Pass):
@@ -30,9 +31,8 @@ class MaterializeBuffers(Pass):
     dialects = ("memref", "arith")
 
     def run(self, op: ir.Operation) -> None:
-        for child in op.regions[0].blocks[0].operations:
-            if child.operation.name == "func.func" and len(child.operation.regions[0].blocks):
-                _Materializer(child.operation).run()
+        for function in functions(op):
+            _Materializer(function).run()
 
 
 class _Materializer:

@@ -12,6 +12,7 @@ from mlc.passes.bufferize.place_weights import align, element_bytes
 from mlc.passes.bufferize.signature import argument_dim_names
 from mlc.passes.bufferize.sizes import Size, SizeAnalysis, evaluate, spell
 from mlc.passes.bufferize.spaces import HOST, SpaceAnalysis
+from mlc.passes.walk import functions
 
 # What an unbounded dimension is taken to be when sizes that the types do not order are compared.
 TYPICAL_EXTENT = 128
@@ -42,9 +43,8 @@ class PlanArena(Pass):
         if "mlc.dim_ranges" in op.attributes:
             for named in ir.DictAttr(op.attributes["mlc.dim_ranges"]):
                 ranges[named.name] = list(ir.DenseI64ArrayAttr(named.attr))
-        for child in op.regions[0].blocks[0].operations:
-            if child.operation.name == "func.func" and len(child.operation.regions[0].blocks):
-                FunctionPlan(child.operation, ranges).plan()
+        for function in functions(op):
+            FunctionPlan(function, ranges).plan()
 
 
 class FunctionPlan:

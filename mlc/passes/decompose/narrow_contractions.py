@@ -26,7 +26,7 @@ from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op, element, shape_o
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
 from mlc.passes.simplify.stream_weights import STREAMED
-from mlc.passes.walk import operations
+from mlc.passes.walk import functions, operations
 
 FEWEST = 8
 """Products that a contraction must sum to be narrowed, and rows and columns of products of activations, unless their
@@ -42,9 +42,8 @@ class NarrowContractions(Pass):
     statistics = {"narrowed": "contractions that read bf16"}
 
     def run(self, root: ir.OpView) -> None:
-        for function in root.operation.regions[0].blocks[0].operations:
-            if function.operation.name == "func.func":
-                self.count("narrowed", narrow_function(function.operation))
+        for function in functions(root):
+            self.count("narrowed", narrow_function(function))
 
 
 def narrow_function(function: ir.Operation) -> int:

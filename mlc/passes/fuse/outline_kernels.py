@@ -20,6 +20,7 @@ from mlir.dialects import func, tensor
 from mlc import _native
 from mlc.dialects import mlc as m
 from mlc.kernels.common.analysis import is_contraction
+from mlc.kernels.common.clone import remap
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import is_reduction
 from mlc.passes.base import Pass
@@ -248,7 +249,7 @@ def _clone(op: ir.Operation, mapping: dict[ir.Value, ir.Value], targets: dict[ir
         if value not in mapping and leaf is not None:
             _clone(leaf, mapping, {})
     clone = op.clone()
-    _remap(clone, mapping)
+    remap(clone, mapping)
     for name in ("mlc.cluster", "mlc.refused"):
         if name in clone.attributes:
             del clone.attributes[name]
@@ -256,16 +257,6 @@ def _clone(op: ir.Operation, mapping: dict[ir.Value, ir.Value], targets: dict[ir
         mapping[old] = new
         if old in targets and op.name.startswith("linalg."):
             _write_to(clone, len(clone.operands) - len(clone.results) + number, targets[old])
-
-
-def _remap(op: ir.Operation, mapping: dict[ir.Value, ir.Value]) -> None:
-    for i, value in enumerate(op.operands):
-        if value in mapping:
-            op.operands[i] = mapping[value]
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                _remap(inner.operation, mapping)
 
 
 def _write_to(clone: ir.Operation, operand: int, target: ir.Value) -> None:

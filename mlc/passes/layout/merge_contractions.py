@@ -26,9 +26,8 @@ from mlc.dialects import builders
 from mlc.dialects import mlc as m
 from mlc.passes.adaptor import OpAdaptor, defining_op
 from mlc.passes.base import Pass
-from mlc.passes.simplify.fold_batch_norm import WeightOnly
-from mlc.passes.simplify.rewrite import functions
-from mlc.passes.walk import operations
+from mlc.passes.simplify.weight_only import WeightOnly
+from mlc.passes.walk import functions, operations
 
 _COLUMNS = 16  # elements of the widest vectors
 _ELEMENTWISE = ("mlc.binary", "mlc.unary", "mlc.select", "mlc.cast", "mlc.compare", "mlc.clamp")

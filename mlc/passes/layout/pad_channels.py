@@ -16,7 +16,7 @@ from mlir import ir
 from mlc.passes.adaptor import OpAdaptor, element, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
-from mlc.passes.walk import operations
+from mlc.passes.walk import functions, operations
 
 MULTIPLE = 16  # bytes
 
@@ -31,12 +31,11 @@ class PadChannels(Pass):
     "Convolutions of f32 too: they are rounded to tf32"
 
     def run(self, root: ir.OpView) -> None:
-        for function in root.operation.regions[0].blocks[0].operations:
-            if function.operation.name == "func.func":
-                found = [op for op in operations(function.operation) if self._is_padded(op)]
-                for op in found:
-                    _pad(op)
-                self.count("padded", len(found))
+        for function in functions(root):
+            found = [op for op in operations(function) if self._is_padded(op)]
+            for op in found:
+                _pad(op)
+            self.count("padded", len(found))
 
     def _is_padded(self, op: ir.Operation) -> bool:
         return is_for_tensor_cores(op, self.f32) and _missing(op.operands[0]) != 0

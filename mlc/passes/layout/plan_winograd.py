@@ -19,9 +19,9 @@ from mlir import ir
 from mlc.passes.adaptor import OpAdaptor
 from mlc.passes.base import Pass
 from mlc.passes.lower.to_linalg.winograd import MATRICES, TAPS
-from mlc.passes.simplify.fold_batch_norm import WeightOnly
-from mlc.passes.simplify.rewrite import functions, is_static
-from mlc.passes.walk import operations
+from mlc.passes.simplify.rewrite import is_static
+from mlc.passes.simplify.weight_only import WeightOnly
+from mlc.passes.walk import functions, operations
 
 _RATE = 100e9  # multiply-adds count twice; what contractions reach on one core
 _NEAR = 200e9  # bytes a second of what the transforms write and read again

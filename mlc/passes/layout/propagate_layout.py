@@ -17,6 +17,7 @@ from mlc.passes.layout import Moved, rules
 from mlc.passes.layout.context import Layouts
 from mlc.passes.layout.shape import extent_of
 from mlc.passes.lower.to_linalg.sizes import constant_index
+from mlc.passes.walk import functions
 
 
 class PropagateLayout(Pass):
@@ -25,9 +26,8 @@ class PropagateLayout(Pass):
     dialects = ("arith", "tensor", "mlc")
 
     def run(self, op: ir.OpView) -> None:
-        for function in list(op.regions[0].blocks[0].operations):
-            if function.operation.name == "func.func" and function.operation.regions[0].blocks:
-                propagate(function.operation)
+        for function in functions(op):
+            propagate(function)
 
 
 def propagate(function: ir.Operation) -> None:

@@ -17,7 +17,7 @@ from mlir import ir
 
 from mlc.passes.adaptor import defining_op, element, shape_of
 from mlc.passes.base import Pass
-from mlc.passes.walk import operations
+from mlc.passes.walk import functions, operations
 
 _MOVES = ("mlc.reshape", "mlc.transpose")
 _FUNCTIONS = ("mlc.unary", "mlc.cast", "mlc.activation", "mlc.binary")
@@ -30,11 +30,10 @@ class SinkMoves(Pass):
     statistics = {"sunk": "movements that an elementwise operation has passed"}
 
     def run(self, root: ir.OpView) -> None:
-        for function in root.operation.regions[0].blocks[0].operations:
-            if function.operation.name == "func.func":
-                for op in operations(function.operation):
-                    if op.name in _FUNCTIONS:
-                        self.count("sunk", _sink(op))
+        for function in functions(root):
+            for op in operations(function):
+                if op.name in _FUNCTIONS:
+                    self.count("sunk", _sink(op))
 
 
 def _sink(op: ir.Operation) -> int:

@@ -19,7 +19,7 @@ from mlc.passes.adaptor import OpAdaptor, element, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
 from mlc.passes.layout.pad_channels import MULTIPLE, is_for_tensor_cores
-from mlc.passes.walk import operations
+from mlc.passes.walk import functions, operations
 
 LINE = 128  # bytes that a step of the sum takes of a pixel
 
@@ -34,12 +34,11 @@ class UnfoldWindows(Pass):
     "Convolutions of f32 too: they are rounded to tf32"
 
     def run(self, root: ir.OpView) -> None:
-        for function in root.operation.regions[0].blocks[0].operations:
-            if function.operation.name == "func.func":
-                found = [op for op in operations(function.operation) if self._is_unfolded(op)]
-                for op in found:
-                    _unfold(op)
-                self.count("unfolded", len(found))
+        for function in functions(root):
+            found = [op for op in operations(function) if self._is_unfolded(op)]
+            for op in found:
+                _unfold(op)
+            self.count("unfolded", len(found))
 
     def _is_unfolded(self, op: ir.Operation) -> bool:
         if not is_for_tensor_cores(op, self.f32):

@@ -21,6 +21,7 @@ from mlc.passes.lower.to_linalg import OPAQUE, rules
 from mlc.passes.lower.to_linalg.context import DimFacts, Lowering
 from mlc.passes.lower.to_linalg.sizes import resolve_dims
 from mlc.passes.lower.to_linalg.views import cast_to
+from mlc.passes.walk import functions
 
 
 class LowerToLinalg(Pass):
@@ -29,9 +30,8 @@ class LowerToLinalg(Pass):
     dialects = ("arith", "math", "scf", "cf", "tensor", "linalg", "mlc")
 
     def run(self, op: ir.OpView) -> None:
-        for function in list(op.regions[0].blocks[0].operations):
-            if function.operation.name == "func.func" and function.operation.regions[0].blocks:
-                lower_function(function.operation)
+        for function in functions(op):
+            lower_function(function)
 
 
 def lower_function(function: ir.Operation) -> None:

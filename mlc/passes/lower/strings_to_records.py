@@ -17,8 +17,7 @@ from typing import Any
 from mlir import ir
 
 from mlc.passes.base import Pass
-from mlc.passes.simplify.rewrite import functions
-from mlc.passes.walk import operations
+from mlc.passes.walk import functions, operations
 
 _STRING, _RECORD = "!mlc.str", "i128"
 

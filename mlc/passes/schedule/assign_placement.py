@@ -22,7 +22,7 @@ from mlir import ir
 from mlc.kernels.common.frame import kernel_source
 from mlc.kernels.nvidia.limits import missing_functions
 from mlc.passes.base import Pass
-from mlc.passes.walk import operations
+from mlc.passes.walk import functions, operations
 
 HOST, DEVICE = "host", "device"
 VIEWS = (
@@ -45,9 +45,8 @@ class AssignPlacement(Pass):
     def run(self, root: ir.OpView) -> None:
         module = root.operation
         unfit = _unfit_kernels(module)
-        for view in list(module.regions[0].blocks[0].operations):
-            if view.operation.name == "func.func":
-                _FunctionPlacement(view.operation, unfit).run()
+        for function in functions(module):
+            _FunctionPlacement(function, unfit).run()
         _split_kernels(module)
 
 

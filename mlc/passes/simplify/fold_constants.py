@@ -25,12 +25,11 @@ from mlc.passes.simplify.rewrite import (
     constant_before,
     constant_index,
     element_count,
-    functions,
     is_pure_mlc,
     is_static,
     replace,
 )
-from mlc.passes.walk import operations
+from mlc.passes.walk import functions, operations
 
 _NEVER = {"mlc.constant", "mlc.weight", "mlc.random"}
 

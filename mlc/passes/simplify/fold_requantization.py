@@ -22,9 +22,8 @@ from mlir import ir
 from mlc.passes.adaptor import OpAdaptor, defining_op, element
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
-from mlc.passes.simplify.fold_batch_norm import WeightOnly
-from mlc.passes.simplify.rewrite import functions
-from mlc.passes.walk import operations
+from mlc.passes.simplify.weight_only import WeightOnly
+from mlc.passes.walk import functions, operations
 
 _HOMOGENEOUS = ("relu", "leaky_relu")
 _DEEPEST = 16  # operations that a factor moves through

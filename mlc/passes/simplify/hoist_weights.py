@@ -26,13 +26,12 @@ from mlc.passes.host.nodes import node_name
 from mlc.passes.simplify.rewrite import (
     constant_index,
     element_count,
-    functions,
     is_pure_mlc,
     is_static,
     is_unused,
 )
 from mlc.passes.simplify.weight_recipes import read_recipes, recipe_name, write_recipes
-from mlc.passes.walk import operations
+from mlc.passes.walk import functions, operations
 from mlc.weights import Recipe, Step
 from mlc.weights.recipe import Input
 

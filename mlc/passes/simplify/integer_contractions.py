@@ -26,8 +26,8 @@ from mlc.passes.adaptor import OpAdaptor, splat_number
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
 from mlc.passes.simplify.codes import PLANNED, Codes, read_codes, reduced_dims
-from mlc.passes.simplify.rewrite import functions, replace
-from mlc.passes.walk import operations
+from mlc.passes.simplify.rewrite import replace
+from mlc.passes.walk import functions, operations
 
 
 class IntegerContractions(Pass):

@@ -20,9 +20,8 @@ from mlir import ir
 from mlc.passes.adaptor import OpAdaptor
 from mlc.passes.base import Pass
 from mlc.passes.simplify.codes import PLANNED, Codes, read_codes, reduced_dims, terms
-from mlc.passes.simplify.fold_batch_norm import WeightOnly
-from mlc.passes.simplify.rewrite import functions
-from mlc.passes.walk import operations
+from mlc.passes.simplify.weight_only import WeightOnly
+from mlc.passes.walk import functions, operations
 
 KEPT = "mlc.kept_float"
 _MOST_TERMS = (1 << 31) // (255 * 128) - 1  # products of bytes whose sum fits into 32 bits

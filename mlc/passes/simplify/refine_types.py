@@ -22,8 +22,8 @@ from mlir.dialects import tensor
 
 from mlc.dims import DYNAMIC, DimAnalysis, constant_of
 from mlc.passes.base import Pass
-from mlc.passes.simplify.rewrite import functions, has_shape_function
-from mlc.passes.walk import operations
+from mlc.passes.simplify.rewrite import has_shape_function
+from mlc.passes.walk import functions, operations
 
 _CONTROL = {"scf.if", "scf.for", "scf.while"}
 _TOLERANT = {"tensor.dim", "tensor.extract", "tensor.cast", "tensor.rank"}

@@ -24,8 +24,7 @@ from mlir.dialects import arith, tensor
 
 from mlc.dims import DimAnalysis
 from mlc.passes.base import Pass
-from mlc.passes.simplify.rewrite import functions
-from mlc.passes.walk import operations
+from mlc.passes.walk import functions, operations
 
 
 class ResolveDims(Pass):

@@ -1,9 +1,8 @@
-"""What the passes of this phase share: walking functions, reading constants, replacing operations."""
+"""What the passes of this phase share: reading constants, replacing operations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from mlir import ir
@@ -15,15 +14,6 @@ from mlc.passes.adaptor import defining_op
 
 IMPURE = {"mlc.check", "mlc.extern", "mlc.launch", "mlc.buffer"}
 """`mlc` operations that must not be moved, folded or dropped here."""
-
-
-def functions(module: Any) -> list[ir.Operation]:
-    """The functions with a body of a module, not those of nested modules."""
-    return [
-        view.operation
-        for view in module.operation.regions[0].blocks[0].operations
-        if view.operation.name == "func.func" and len(view.operation.regions[0].blocks)
-    ]
 
 
 def constant_array(value: ir.Value) -> np.ndarray | None:

@@ -24,9 +24,9 @@ from mlc.interp.from_ir import elements
 from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op
 from mlc.passes.base import Pass
 from mlc.passes.simplify import scalars
-from mlc.passes.simplify.rewrite import constant_index, functions
+from mlc.passes.simplify.rewrite import constant_index
 from mlc.passes.simplify.scalars import Scalar, UnsupportedError
-from mlc.passes.walk import operations
+from mlc.passes.walk import functions, operations
 
 Position = tuple[int, ...]
 _LIMIT = 1024

@@ -24,9 +24,9 @@ from mlir.dialects import arith
 from mlc.passes.adaptor import DYNAMIC, OpAdaptor, Size, defining_op, element
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
-from mlc.passes.simplify.fold_batch_norm import WeightOnly
-from mlc.passes.simplify.rewrite import functions, replace
-from mlc.passes.walk import operations
+from mlc.passes.simplify.rewrite import replace
+from mlc.passes.simplify.weight_only import WeightOnly
+from mlc.passes.walk import functions, operations
 
 STREAMED = "mlc.streamed"
 """Attribute of a `dequantize` of a weight that is computed where it is read, every time."""
@@ -45,14 +45,16 @@ class StreamWeights(Pass):
     def run(self, op: Any) -> None:
         for function in functions(op):
             weights = WeightOnly()
-            for inner in operations(function):
-                if inner.name == "mlc.matmul" and _is_streamable(OpAdaptor(inner), weights):
-                    with ir.InsertionPoint(inner), inner.location:
-                        replace(inner, [_streamed(OpAdaptor(inner))])
-                    self.count("streamed")
+            found = [op for op in operations(function) if _is_streamable(OpAdaptor(op), weights)]
+            for inner in found:
+                with ir.InsertionPoint(inner), inner.location:
+                    replace(inner, [_streamed(OpAdaptor(inner))])
+            self.count("streamed", len(found))
 
 
 def _is_streamable(op: OpAdaptor, weights: WeightOnly) -> bool:
+    if op.name != "mlc.matmul":
+        return False
     source = defining_op(op.operand(1))
     if source is None or source.name != "mlc.dequantize" or STREAMED in source.attributes or op.flag("transpose_lhs"):
         return False

@@ -40,3 +40,17 @@ func.func @small(%x: tensor<3x16xf32>, %s: tensor<f32>) -> tensor<3x16xf32> {
   %0 = mlc.matmul %x, %d : tensor<3x16xf32>, tensor<16x16xf32> -> tensor<3x16xf32>
   return %0 : tensor<3x16xf32>
 }
+
+// Products that feed each other, and one weight of two products.
+// CHECK-LABEL: func.func @in_a_row
+// CHECK-COUNT-3: mlc.matmul %{{.*}} tensor<8x512x64xf32> -> tensor<8x3x64xf32>
+// CHECK-NOT: mlc.matmul
+func.func @in_a_row(%x: tensor<3x512xf32>) -> tensor<3x512xf32> {
+  %w = mlc.weight "w" : tensor<512x512xi8>
+  %s = mlc.weight "s" : tensor<16x512xf32>
+  %d = mlc.dequantize %w, %s {axis = 0 : i64, block_size = 32 : i64} : tensor<512x512xi8>, tensor<16x512xf32> -> tensor<512x512xf32>
+  %0 = mlc.matmul %x, %d : tensor<3x512xf32>, tensor<512x512xf32> -> tensor<3x512xf32>
+  %1 = mlc.matmul %0, %d : tensor<3x512xf32>, tensor<512x512xf32> -> tensor<3x512xf32>
+  %2 = mlc.matmul %1, %d : tensor<3x512xf32>, tensor<512x512xf32> -> tensor<3x512xf32>
+  return %2 : tensor<3x512xf32>
+}

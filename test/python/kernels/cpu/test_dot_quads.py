@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
+from windows import WINDOWS
 
 import mlc
 
@@ -125,21 +126,6 @@ def test_product_of_two_inputs(tmp_path: Path, signs: tuple[type, type]) -> None
             x, z = _numbers(1, (batch, rows, depth), left), _numbers(2, (batch, depth, columns), right)
             [got] = model(x, z)
             np.testing.assert_array_equal(got, _product(x, z, 9, 5))
-
-
-# channels, filters, height, width, window, pads, strides, dilations, groups
-WINDOWS = {
-    "1x1": (32, 48, 9, 7, (1, 1), (0, 0, 0, 0), (1, 1), (1, 1), 1),
-    "1x1 strided": (32, 48, 9, 7, (1, 1), (0, 0, 0, 0), (2, 2), (1, 1), 1),
-    "3x3": (16, 64, 14, 14, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 1),
-    "3x3 strided, odd channels": (15, 40, 14, 14, (3, 3), (1, 1, 1, 1), (2, 2), (1, 1), 1),
-    "7x7 of 3 channels": (3, 64, 28, 28, (7, 7), (3, 3, 3, 3), (2, 2), (1, 1), 1),
-    "dilated, uneven padding": (8, 40, 15, 17, (3, 5), (0, 1, 2, 3), (2, 1), (1, 2), 1),
-    "grouped": (32, 64, 14, 14, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 4),
-    "grouped, odd channels": (12, 20, 6, 9, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 4),
-    "depthwise": (32, 32, 14, 14, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 32),
-    "one channel": (1, 24, 12, 12, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 1),
-}
 
 
 ZEROS = [(77, 50), (0, 0), (130, 0), (0, 128)]

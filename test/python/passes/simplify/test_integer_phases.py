@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from phases import compiled_again, gone_on
 
 import mlc
 
@@ -64,15 +65,12 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
 @pytest.mark.parametrize("phase", PHASES)
 def test_stopping_and_going_on_changes_nothing(whole: tuple[Path, bytes], phase: str, tmp_path: Path) -> None:
     path, expected = whole
-    mlc.compile(path, output=tmp_path / "model.mlir", emit=phase)
-    mlc.compile(tmp_path / "model.mlir", output=tmp_path / "model.so", from_phase=phase)
-    assert (tmp_path / "model.so").read_bytes() == expected
+    assert gone_on(path, phase, tmp_path) == expected
 
 
 def test_two_compilations_give_the_same_bytes(whole: tuple[Path, bytes], tmp_path: Path) -> None:
     path, expected = whole
-    mlc.compile(path, output=tmp_path / "model.so", cache=False, verify_each=True)
-    assert (tmp_path / "model.so").read_bytes() == expected
+    assert compiled_again(path, tmp_path) == expected
 
 
 def test_bf16_reads_the_same_bytes(whole: tuple[Path, bytes], tmp_path: Path) -> None:

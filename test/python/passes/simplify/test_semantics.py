@@ -13,24 +13,12 @@ import mlc.compiler_setup  # noqa: F401
 from mlc.interp.module import run_function
 from mlc.passes.base import run_pipeline
 from mlc.passes.simplify.weight_recipes import read_recipes, store_of, write_recipes
+from mlc.pipelines.cpu import phases
+from mlc.targets.cpu import CpuTarget
 from mlc.weights import Store, WeightError, registry
 
 RNG = np.random.default_rng(5)
-SIMPLIFY = [
-    "canonicalize",
-    "mlc-scalarize-shapes",
-    "mlc-fold-constants",
-    "canonicalize",
-    "cse",
-    "mlc-resolve-dims",
-    "canonicalize",
-    "cse",
-    "mlc-refine-types",
-    "mlc-fold-batch-norm",
-    "mlc-hoist-weights",
-    "canonicalize",
-    "cse",
-]
+SIMPLIFY = dict(phases(CpuTarget("", "", "", "")))["simplify"]
 
 
 @pytest.fixture(autouse=True)
