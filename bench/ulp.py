@@ -63,7 +63,7 @@ REFERENCES: dict[str, Function] = {
 }  # fmt: skip
 BINARY = ("atan2", "powf")
 #: Functions of their own, which are no operations of the `math` dialect.
-HELPERS = ("sigmoid", "exp_nonpositive", "one_plus_erf", "one_plus_tanh")
+HELPERS = ("sigmoid", "exp_nonpositive", "exp_nonpositive/scalef", "one_plus_erf", "one_plus_tanh")
 
 
 def kernel_text(name: str, width: int, constant: float | None = None) -> str:
@@ -106,7 +106,8 @@ def kernel_text(name: str, width: int, constant: float | None = None) -> str:
                     splat = arith.ConstantOp(f32, ir.FloatAttr.get(f32, constant)).result
                     operands.append(vector.BroadcastOp(lanes, splat).result if width else splat)
                 if name in HELPERS:
-                    result = getattr(vector_math, name)(*operands)
+                    function, _, option = name.partition("/")
+                    result = getattr(vector_math, function)(*operands, **({option: True} if option else {}))
                 else:
                     result = vector_math.expand(f"math.{name}", operands)
                 (vector.StoreOp if width else memref.StoreOp)(result, views[-1], at)

@@ -163,6 +163,14 @@ def exponential_fits() -> list[Fit]:
             lambda r: np.exp2(-r),
         ),
         Fit(
+            "EXP2_SHORT",
+            "2^r = 1 + sum c_j r^(j+1), |r| <= 1/2",
+            (-0.5, 0.5),
+            range(1, 6),
+            lambda r: np.expm1(r * LN2),
+            lambda r: np.exp2(-r),
+        ),
+        Fit(
             "EXPM1",
             "e^r - 1 = r + sum c_j r^(j+2), |r| <= ln(2)/2",
             domain,

@@ -158,7 +158,7 @@ def _shorter(ev: Evaluator, op: ir.Operation, dims: Sequence[Idx]) -> list[ir.Va
         [x, *_] = input_values(ev, found[0], dims, [])
         return [peepholes.emit_plus_one(found[1], x)]
     if peepholes.shifted_by_maximum(op) is not None:
-        return [vector_math.exp_nonpositive(input_values(ev, op, dims, [])[0])]
+        return [vector_math.exp_nonpositive(input_values(ev, op, dims, [])[0], ev.frame.scalef)]
     divisor = peepholes.row_sum(op)
     if divisor is not None:
         values = [ev.splat(v) for v in input_values(ev, op, dims, [])]

@@ -86,6 +86,7 @@ class Frame:
     With `grid=True` the function is the grid function: sizes only, no memory. `alignment` is what the addresses of all
     tensors are multiples of, in bytes, for targets whose wide accesses need to know it; 0 says nothing. `pointers` is
     the number of pointers that the function has behind everything else, for targets that describe tensors in memory.
+    `scalef` says that vectors of 16 floats are registers of AVX-512 (`vector_math.exp_nonpositive`).
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Frame:
         vector_lanes: int = 1,
         alignment: int = 0,
         pointers: int = 0,
+        scalef: bool = False,
     ) -> None:
         self.source = source
         self.grid = grid
@@ -103,6 +105,7 @@ class Frame:
         self.pointers: list[ir.Value] = []
         self._num_pointers = pointers
         self.vector_lanes = vector_lanes  # lanes that reductions along a contiguous dimension use
+        self.scalef = scalef
         self.name = source.func.name.value + ("_grid" if grid else "")
         self.buffers: dict[ir.Value, Buffer] = {}
         self._scalars: dict[ir.Value, Scalar] = {}

@@ -12,7 +12,7 @@ What does not come out as in three kernels: where a mask hides a whole block, in
 and scores above 1e30 do not show.
 
 Schedule parameters: `lanes`; `rows`: rows of a register tile; `vectors`: vectors of keys of a block, and of columns of
-the tile; `row_block`: rows of a work item.
+the tile; `row_block`: rows of a work item; `scalef`: 1 when exponentials may use the AVX-512 instruction of this name.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class AttentionSchedule:
     rows: int
     vectors: int
     row_block: int
+    scalef: int = 0
 
 
 def expand(source: KernelSource, schedule: AttentionSchedule) -> list[Frame]:
@@ -81,7 +82,7 @@ _EmitTile = Callable[[Scalar, int], None]
 class _Attention:
     def __init__(self, source: KernelSource, schedule: AttentionSchedule, attention: Attention) -> None:
         self.source, self.s, self.a = source, schedule, attention
-        self.frame = frame = Frame(source, vector_lanes=schedule.lanes)
+        self.frame = frame = Frame(source, vector_lanes=schedule.lanes, scalef=schedule.scalef == 1)
         self.shape = frame.buffers[source.destinations[0]].shape
         order = attention.output.order
         with frame.prologue():
@@ -389,7 +390,7 @@ class _Attention:
         def tile() -> None:
             self._scores(at, size, key, vectors, mask)
             self._loop(0, size, 1, lambda r: self._largest(at, r, vectors))
-            self._store("factors", 0, vector_math.exp_nonpositive(self._load("factors", 0)))
+            self._store("factors", 0, vector_math.exp_nonpositive(self._load("factors", 0), self.frame.scalef))
             self._loop(0, size, 1, lambda r: self._exponentials(at, r, vectors))
             for first in range(0, self.columns, self.s.vectors):
                 self._product(at, size, first, min(self.s.vectors, self.columns - first), count)
@@ -453,7 +454,7 @@ class _Attention:
         total = arith.mulf(self._load("sums", math.mul(local, lanes)), factor)
         for j in range(vectors):
             place = math.add(math.mul(r, self.key_pitch), j * lanes)
-            power = vector_math.exp_nonpositive(arith.subf(self._load("scores", place), shift))
+            power = vector_math.exp_nonpositive(arith.subf(self._load("scores", place), shift), self.frame.scalef)
             self._store("scores", place, power)
             total = arith.addf(total, power)
         self._store("sums", math.mul(local, lanes), total)

@@ -10,7 +10,8 @@ Schedule parameters (`docs/ir.md` §5): `lanes`; `first`, `last`: the domain dim
 (`first > last`: no vector loop, reductions run along lanes instead); `grid`: how many outer dimensions are work items;
 `block`: elements of the vector loop per work item, 0 for all; `repeat`: the extent of dimension `last`, along which
 nothing changes (every element of an enlarged image is there several times), 1 when this is not so; `together`: 2 when
-two work items are computed in turns (`jam`), else 1.
+two work items are computed in turns (`jam`), else 1; `scalef`: 1 when exponentials of a softmax may use the AVX-512
+instruction of this name.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class LoopSchedule:
     block: int
     repeat: int = 1
     together: int = 1
+    scalef: int = 0
 
 
 def expand(source: KernelSource, schedule: LoopSchedule) -> list[Frame]:
@@ -73,7 +75,7 @@ class _Loops:
     def __init__(self, source: KernelSource, schedule: LoopSchedule) -> None:
         self.source = source
         self.s = schedule
-        self.frame = Frame(source, vector_lanes=schedule.lanes)
+        self.frame = Frame(source, vector_lanes=schedule.lanes, scalef=schedule.scalef == 1)
         self.shape = self.frame.buffers[source.destinations[0]].shape
         self.demands = reduction_demands(source.results)
         self.cuts = cuts(source.results, schedule.last) if schedule.first == schedule.last else []

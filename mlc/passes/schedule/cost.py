@@ -19,6 +19,7 @@ from mlc.kernels.common.analysis import (
 from mlc.kernels.common.attention import find_attention
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_reduction, operand_map
+from mlc.kernels.common.peepholes import shifted_by_maximum
 from mlc.kernels.common.positions import finds_position
 from mlc.kernels.common.reduce import combiner, lane_dim
 from mlc.kernels.cpu.planes import find_plane
@@ -52,6 +53,11 @@ class VectorUnit:
     int8_dot: bool = False  # has an instruction that sums products of quads of 8-bit integers
     int16_dot: bool = False  # has an instruction that sums products of pairs of 16-bit integers
 
+    @property
+    def scalef(self) -> bool:
+        """Is there an instruction that scales by powers of two? It is AVX-512's, which alone has such registers."""
+        return self.bits == 512
+
     def lanes(self, element: ir.Type) -> int:
         """Lanes for computing on `element`: 32-bit lanes, 64-bit ones for f64."""
         return self.bits // (64 if isinstance(element, ir.F64Type) else 32)
@@ -78,7 +84,8 @@ def choose(source: KernelSource, unit: VectorUnit, constant_inputs: set[int]) ->
     """
     attention = find_attention(source)
     if attention is not None:
-        return choose_attention(attention, unit.lanes(source.results[0].type.element_type), unit.registers)
+        chosen = choose_attention(attention, unit.lanes(source.results[0].type.element_type), unit.registers)
+        return {**chosen, "scalef": 1} if unit.scalef else chosen
     root = root_operation(source)
     if root.name.startswith("mlc.") and root.name != "mlc.constant":
         return _opaque(root, unit)
@@ -146,6 +153,7 @@ def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
         "block": block,
         **({"repeat": repeat} if repeat > 1 else {}),
         **({"together": 2} if whole and lanes > 1 and _or_many(inner) <= SHORT_ROW and len(results) == 1 else {}),
+        **({"scalef": 1} if unit.scalef and any(shifted_by_maximum(op) for op in reachable(results)) else {}),
     }
 
 

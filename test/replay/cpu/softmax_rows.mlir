@@ -1,6 +1,6 @@
-// Softmax of rows of 100: three loops over a row, exponentials kept in the destination.
+// Softmax of rows of 100: three loops over a row, exponentials kept in the destination, by the instructions of AVX-512.
 module {
-module @k0 attributes {mlc.kernel, mlc.schedule = [{block = 0 : i64, first = 1 : i64, grid = 1 : i64, lanes = 16 : i64, last = 1 : i64, template = "loops"}]} {
+module @k0 attributes {mlc.kernel, mlc.schedule = [{block = 0 : i64, first = 1 : i64, grid = 1 : i64, lanes = 16 : i64, last = 1 : i64, scalef = 1 : i64, template = "loops"}]} {
   func.func @k0(%arg0: tensor<?x100xf32>, %arg1: index, %arg2: index, %arg3: tensor<?x100xf32>) -> tensor<?x100xf32> {
     %cst = arith.constant 0xFF800000 : f32
     %0 = tensor.empty(%arg1) : tensor<?xf32>

@@ -82,9 +82,13 @@ def one_plus_tanh(x: ir.Value) -> ir.Value:
     return hyperbolic.one_plus_tanh(Emitter(x.type), x)
 
 
-def exp_nonpositive(x: ir.Value) -> ir.Value:
+def exp_nonpositive(x: ir.Value, scalef: bool = False) -> ir.Value:
     """Emits e^x for an f32 scalar or vector without positive elements (above 87 the result is garbage).
 
-    Shorter than "math.exp", for softmax: results below 2^-126.5 are 0 (so is that of -inf); NaN stays NaN.
+    Shorter than "math.exp", for softmax: results below 2^-126.5 are 0 (so is that of -inf); NaN stays NaN; e^0 is 1.
+    The relative error is at most 2^-22.6 + |x| 2^-23.6; x = a - max(a), rounded, has brought one of 2^-24 |x| already.
+    `scalef` says that vectors of 16 elements are registers of AVX-512: the same bits in fewer instructions, except that
+    results below 2^-126 are rounded to subnormal numbers.
     """
-    return exp.exp_nonpositive(Emitter(x.type), x)
+    sixteen = isinstance(x.type, ir.VectorType) and list(x.type.shape) == [16]
+    return exp.exp_nonpositive(Emitter(x.type), x, scalef and sixteen)

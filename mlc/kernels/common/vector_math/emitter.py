@@ -101,6 +101,22 @@ class Emitter:
         """Returns a rounded towards zero."""
         return math.TruncOp(a).result
 
+    def round(self, a: ir.Value) -> ir.Value:
+        """Returns the nearest integer of a, the even one of two."""
+        return math.RoundEvenOp(a).result
+
+    def scalef(self, a: ir.Value, n: ir.Value) -> ir.Value:
+        """Returns a * 2^n for a vector of 16 elements by AVX-512's `vscalefps`; 0 for a NaN and n = -inf."""
+        kinds = {width: ir.IntegerType.get_signless(width) for width in (16, 32)}
+        mask, rounding = ((16, -1), (32, 4))  # all lanes; the rounding that is set
+        operands = [a, n, a, *(arith.ConstantOp(kinds[w], v).result for w, v in (mask, rounding))]
+        attributes = {
+            "intrin": ir.StringAttr.get("llvm.x86.avx512.mask.scalef.ps.512"),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        }
+        return ir.Operation.create("llvm.call_intrinsic", [self.type], operands, attributes).result
+
     def copysign(self, magnitude: float | ir.Value, sign: ir.Value) -> ir.Value:
         """Returns `magnitude` with the sign bit of `sign`."""
         return math.CopySignOp(self.f(magnitude), sign).result

@@ -2,7 +2,7 @@
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-decompose,mlc-lower-to-linalg,canonicalize,cse,mlc-fold-views,mlc-plan-fusion,mlc-outline-kernels,mlc-assign-schedules,mlc-expand-kernels)' | FileCheck %s
 
 // Keys in two blocks of two vectors, the last one with 8 lanes; rows in two items of two tiles each, the rest a tile of 2.
-// PLAN: mlc.schedule = [{lanes = 16 : i64, row_block = 12 : i64, rows = 6 : i64, template = "attention", vectors = 4 : i64}]
+// PLAN: mlc.schedule = [{lanes = 16 : i64, row_block = 12 : i64, rows = 6 : i64, scalef = 1 : i64, template = "attention", vectors = 4 : i64}]
 func.func @masked(%q: tensor<16x20x16xf32>, %k: tensor<16x16x120xf32>, %v: tensor<16x120x32xf32>, %m: tensor<20x120xf32>) -> tensor<16x20x32xf32> {
   %s = mlc.matmul %q, %k : tensor<16x20x16xf32>, tensor<16x16x120xf32> -> tensor<16x20x120xf32>
   %x = mlc.binary add %s, %m : tensor<16x20x120xf32>, tensor<20x120xf32> -> tensor<16x20x120xf32>
@@ -24,7 +24,7 @@ func.func @masked(%q: tensor<16x20x16xf32>, %k: tensor<16x16x120xf32>, %v: tenso
 // CHECK: scf.for {{.*}} -> (vector<16xf32>
 // CHECK-COUNT-96: vector.fma
 // CHECK: vector.reduction <maxnumf>
-// CHECK: math.fma
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"
 // CHECK: scf.for {{.*}} -> (vector<16xf32>
 // CHECK-COUNT-48: vector.fma
 // One item for every head and block of rows.

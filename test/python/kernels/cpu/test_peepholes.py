@@ -54,7 +54,7 @@ def test_a_function_that_is_read_elsewhere_keeps_its_accuracy(tmp_path: Path, fu
 
 
 def _softmax_rows() -> np.ndarray:
-    rows = draw((9, 40)) * 20
+    rows = draw((11, 40)) * 20
     rows[1, 7] = np.nan
     rows[2, :] = -np.inf
     rows[3, ::2] = -np.inf
@@ -62,32 +62,37 @@ def _softmax_rows() -> np.ndarray:
     rows[5, :] = 3e38
     rows[6, :] = np.nan
     rows[7, 0] = 500
+    rows[8, ::3] = np.finfo(np.float32).min
+    rows[9, ::3] = -1e30
+    rows[10, 1:] = -np.inf
     return rows
 
 
-@pytest.mark.parametrize("shape", ["9x40", "?x40", "9x?"])
+@pytest.mark.parametrize("shape", ["11x40", "?x40", "11x?"])
 def test_softmax_of_special_rows(tmp_path: Path, shape: str) -> None:
     t = f"tensor<{shape}xf32>"
     body = f"%s = mlc.softmax %a0 {{axis = 1 : i64, log = false}} : {t}\nreturn %s : {t}"
     with np.errstate(invalid="ignore"):
-        model = check(tmp_path, body, [t], [t], [(draw((9, 40)) * 5,)])
+        model = check(tmp_path, body, [t], [t], [(draw((11, 40)) * 5,)])
         rows = _softmax_rows()
         wide = rows.astype(np.float64)
         power = np.exp(wide - wide.max(axis=1, keepdims=True))
         expected = power / power.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(model(rows)[0], expected, rtol=2e-5, atol=1e-37)
+    [result] = model(rows)
+    np.testing.assert_allclose(result, expected, rtol=2e-5, atol=1e-37)
+    assert (result[8:10, ::3] == 0).all() and (result[10] == expected[10]).all()
 
 
 def test_exponentials_of_shifted_rows_keep_the_maximum_exact(tmp_path: Path) -> None:
     """Without the division a NaN of the row has to reach every result through the maximum."""
-    t, r = "tensor<9x40xf32>", "tensor<9x1xf32>"
+    t, r = "tensor<11x40xf32>", "tensor<11x1xf32>"
     body = f"""
       %m = mlc.reduce max %a0 {{axes = array<i64: 1>, keepdims = true}} : {t} -> {r}
       %d = mlc.binary sub %a0, %m : {t}, {r} -> {t}
       %e = mlc.unary exp %d : {t}
       return %e : {t}"""
     with np.errstate(invalid="ignore"):
-        model = check(tmp_path, body, [t], [t], [(draw((9, 40)) * 5,)])
+        model = check(tmp_path, body, [t], [t], [(draw((11, 40)) * 5,)])
         rows = _softmax_rows()
         expected = np.exp(rows.astype(np.float64) - rows.max(axis=1, keepdims=True))
     np.testing.assert_allclose(model(rows)[0], expected, rtol=2e-5, atol=1e-37)
