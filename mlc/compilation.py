@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
-import os
 import tempfile
 import threading
 import time
@@ -18,8 +17,9 @@ from mlir import ir
 
 import mlc.compiler_setup  # noqa: F401
 from mlc import _native
-from mlc.codegen.cache import ObjectCache, default_folder
+from mlc.codegen.cache import ObjectCache
 from mlc.codegen.known_kernels import KnownKernels
+from mlc.codegen.known_programs import KnownProgram, KnownPrograms
 from mlc.codegen.object import CodeGenerator, CodegenError, CompiledUnit, Target, Unit
 from mlc.codegen.ptx import (
     CompiledKernel,
@@ -33,11 +33,10 @@ from mlc.codegen.ptx import (
 from mlc.codegen.ptxas import AssemblyError
 from mlc.codegen.version import toolchain_version
 from mlc.driver import FOLDERS, InternalError, Options, Progress, UsageError
-from mlc.frontends.report import ModelError, Problem
-from mlc.importing import import_source
+from mlc.importing import import_source, refuse_computed_strings
 from mlc.packaging import ImageInProgress, begin_image, build_program, gpu_table, module_attribute, weight_image
-from mlc.passes.adaptor import node_name
 from mlc.passes.base import PipelineError, run_pipeline, verify_operation
+from mlc.passes.host.isolate_host import kernel_modules
 from mlc.passes.simplify.weight_recipes import forget_recipes, store_of
 from mlc.pipelines import cpu as cpu_pipeline
 from mlc.pipelines import cuda as cuda_pipeline
@@ -46,6 +45,7 @@ from mlc.stage_files import blame_stage, module_text, read_stage, text_attribute
 from mlc.targets import nvidia
 from mlc.targets.cpu import CpuTarget, resolve
 from mlc.tuning import cache as tuning_cache
+from mlc.tuning.request import check_request, tuning_file
 from mlc.weights import Store, registry
 from mlc.weights.safetensors import atomic_file
 
@@ -81,9 +81,12 @@ class Compilation:
         self.gpu: nvidia.NvidiaTarget | None = None
         self.cache = ObjectCache() if options.cache else None
         self.known: KnownKernels | None = None
+        self.programs: KnownPrograms | None = None
+        self.program: KnownProgram | None = None
         self.image: ImageInProgress | None = None
         self.generator: CodeGenerator | None = None
         self._source_hash: Callable[[], str] | None = None
+        self._imported = ""
 
     def run(self, source: Any, output: Path) -> Path:
         """Compiles `source` and writes `output`; nothing is left there when it fails. Returns the path
@@ -169,6 +172,8 @@ class Compilation:
                 self.module, self._source_hash = import_source(source, self.context, self.store, self.options)
             done = None
         self._resolve_target()
+        if done is None and self._may_know_program():
+            self._imported = hashlib.sha256(module_text(self.module).encode()).hexdigest()
         if not self.store.key:
             self.store.key = hashlib.sha256(module_text(self.module).encode()).hexdigest()
         self.module.operation.attributes["mlc.store"] = ir.StringAttr.get(self.store.key)
@@ -272,16 +277,20 @@ class Compilation:
             else cpu_pipeline.phases(self.target, self.precision, winograd=self.winograd)
         )
         first = 0 if done is None else self.options.phases.index(done) + 1
-        self._check_tuning(first)
+        check_request(self.options, self.target, first)
         if done == "schedule" and self.options.report is not None:
             self._collect()
+        if self._imported and self._take_program(phases):
+            if self.options.emit in ("object", "library"):
+                self._begin_image(output)
+            return self._artefact(output)
         for number, (name, passes) in enumerate(phases):
             if number < first:
                 continue
             if name == "schedule" and not gpu:
                 passes = self._tuned(passes)
             if name == "linalg":
-                self._check_operators()
+                refuse_computed_strings(self.module, self.title)
             if name == "tile":
                 self._take_known(passes)
             if passes:
@@ -299,36 +308,9 @@ class Compilation:
                 self._begin_image(output)
         return self._artefact(output)
 
-    def _check_tuning(self, first: int) -> None:
-        """Finds out before the work begins whether schedules can be measured, and whether their file is one."""
-        options = self.options
-        wanted = options.tune is not None or options.tuning_cache is not None
-        if wanted and first > options.phases.index("schedule"):
-            raise UsageError("tune: schedules are decided in phase 'schedule', which the IR is beyond")
-        if options.tune is not None:
-            here = set(resolve("native", _native.host_info()).required.split(","))
-            missing = sorted(set(self.target.required.split(",")) - here)
-            if missing:
-                reason = f"this machine lacks {', '.join(missing)}"
-                raise UsageError(f"tune: code for CPU '{self.target.cpu}' cannot be measured: {reason}")
-        path = self._tuning_file()
-        if path is not None and options.target == "cpu":
-            if options.tune is not None:
-                tuning_cache.check_writable(path)
-            if options.tune is None or path.exists():
-                tuning_cache.read(path)
-
-    def _tuning_file(self) -> Path | None:
-        """The file of measured schedules; None when nobody asks for one."""
-        if self.options.tuning_cache is not None:
-            return self.options.tuning_cache
-        if os.environ.get("MLC_TUNING_CACHE"):
-            return Path(os.environ["MLC_TUNING_CACHE"])
-        return default_folder() / "tuning.json" if self.options.tune is not None else None
-
     def _tuned(self, passes: list[str]) -> list[str]:
         """The passes of `schedule`, with the file of measured schedules where one is wanted; `tune` measures first."""
-        path = self._tuning_file()
+        path = tuning_file(self.options)
         if path is None:
             return passes
         if self.options.tune is not None:
@@ -347,22 +329,6 @@ class Compilation:
         self._report("tune", 0, 1, 0.0)
         if self._note is not None:
             self._note(f"tune       {done}/{total} {line}")
-
-    def _check_operators(self) -> None:
-        """Reports every node that would compute with strings."""
-        problems: list[Problem] = []
-
-        def visit(op: ir.Operation) -> ir.WalkResult:
-            texts = any("mlc.str" in str(v.type) for v in [*op.operands, *op.results])
-            if texts and op.name in _NUMERIC:
-                hint = "compute it before or after the model (--outputs can cut a model short)"
-                reason = "strings are no numbers that it could compute with"
-                problems.append(Problem(reason, hint, node_name(op.location), op.name))
-            return ir.WalkResult.ADVANCE
-
-        self.module.operation.walk(visit)
-        if problems:
-            raise ModelError(self.title, problems)
 
     def _run_passes(self, phase: str, passes: list[str]) -> None:
         before = self.module.operation.clone(ip=False)
@@ -420,6 +386,26 @@ class Compilation:
         options = self.options
         return options.emit in options.phases or options.dump_ir is not None or options.verify_each
 
+    def _may_know_program(self) -> bool:
+        """Whether nobody wants more of the phases than what the last one makes."""
+        options = self.options
+        wanted = options.verify or options.report is not None or tuning_file(self.options) is not None
+        return self.cache is not None and not wanted and not self._is_looked_at()
+
+    def _take_program(self, phases: Sequence[tuple[str, Sequence[str]]]) -> bool:
+        """Takes what the phases made of the same model before; false when it has to be made."""
+        assert self.cache is not None
+        self.programs = KnownPrograms(self.cache, self._imported, phases)
+        if not self.programs.has_module():
+            return False
+        with self._stage("known"):
+            self._settle(self._held)
+            self.program = self.programs.find(self.store.key)
+            if self.program is None:
+                return False
+            self.module = ir.Module.parse(self.program.module)
+        return True
+
     def _take_known(self, passes: Sequence[str]) -> None:
         """Kernels whose objects are there already need no expansion, unless somebody wants to see it."""
         if self.cache is not None and self.gpu is None and not self._is_looked_at():
@@ -461,7 +447,7 @@ class Compilation:
     def _compile(self) -> list[CompiledUnit]:
         """The objects of all modules. Locations are no part of a module's text: they do not change the code."""
         began = time.perf_counter()
-        objects = dict(self.known.objects) if self.known else {}
+        objects = dict(self.program.objects) if self.program else dict(self.known.objects) if self.known else {}
         modules = self._modules()
         generator = self.generator = self.generator or self._generator()
         for name, module in modules.items():
@@ -499,7 +485,8 @@ class Compilation:
             self._begin_image(output)
         compiled = self._compile()
         with self._stage("library"):
-            image = weight_image(output, self._external_weights(), self.image)
+            digest = self.program.weights if self.program else None
+            image = weight_image(output, self._external_weights(), self.image, digest)
             gpu = gpu_table(self.module, self.gpu, kernels) if self.gpu else None
             program = build_program(self.module, self.target, image, gpu)
             objects = [unit.data for unit in compiled] + [emit_program(program, self.target.triple)]
@@ -507,6 +494,9 @@ class Compilation:
                 return self._write_objects(output, compiled, objects[-1])
             link_library(objects, output, image.embedded, gpu=gpu is not None)
             image.publish()
+            if self.programs is not None and self.program is None:
+                names = {name for name, _ in kernel_modules(self.module.operation)}
+                self.programs.remember(self.store.key, self.module, compiled, names, image.hash)
             self.needs = f"runs in {needed_memory(image.size, module_attribute(self.module, 'mlc.memory', {}))}"
             self.written = [output] if image.final is None else [output, image.final]
         return output
@@ -586,7 +576,3 @@ class Compilation:
 def _short(error: PipelineError) -> str:
     """The diagnostics without the notes that print whole operations."""
     return "\n".join(e.split("\n  note: ")[0] for e in error.errors) or str(error)
-
-
-_NUMERIC = {f"mlc.{name}" for name in ("unary", "binary", "compare", "cast", "bitcast", "reduce", "arg_reduce", "scan")}
-_NUMERIC |= {f"mlc.{name}" for name in ("sort", "topk", "matmul", "conv", "pool", "pad", "nonzero")}

@@ -9,6 +9,8 @@ from typing import Any
 from mlir import ir
 
 from mlc.driver import Options, UsageError
+from mlc.frontends.report import ModelError, Problem
+from mlc.passes.adaptor import node_name
 from mlc.weights import Store
 
 
@@ -62,3 +64,24 @@ def _check_dtypes(module: ir.Module, dtypes: Mapping[str, str]) -> None:
             raise UsageError(f"the model has no input '{name}'; its inputs are {', '.join(found)}")
         if found[name] != dtype:
             raise UsageError(f"input '{name}' is {found[name]} in the model, not {dtype}")
+
+
+def refuse_computed_strings(module: ir.Module, title: str) -> None:
+    """Raises ModelError with every node of the model `title` that would compute with strings."""
+    problems: list[Problem] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        texts = any("mlc.str" in str(v.type) for v in [*op.operands, *op.results])
+        if texts and op.name in _NUMERIC:
+            hint = "compute it before or after the model (--outputs can cut a model short)"
+            reason = "strings are no numbers that it could compute with"
+            problems.append(Problem(reason, hint, node_name(op.location), op.name))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    if problems:
+        raise ModelError(title, problems)
+
+
+_NUMERIC = {f"mlc.{name}" for name in ("unary", "binary", "compare", "cast", "bitcast", "reduce", "arg_reduce", "scan")}
+_NUMERIC |= {f"mlc.{name}" for name in ("sort", "topk", "matmul", "conv", "pool", "pad", "nonzero")}

@@ -98,12 +98,13 @@ class ImageInProgress(ABC):
     def _leaf(self, start: int, size: int) -> bytes | memoryview:
         """A piece of the complete image."""
 
-    def hash(self) -> bytes:
-        """The hash of the image (mlc.runtime.image_hash), once it is complete. Raises what made a weight fail, or the
-        OSError of a file that cannot be written.
-        """
+    def complete(self) -> None:
+        """Waits for all weights. Raises what made one fail, or the OSError of a file that cannot be written."""
         for future in self._filled:
             future.result()
+
+    def hash(self) -> bytes:
+        """The hash of the complete image (mlc.runtime.image_hash)."""
 
         def leaf(start: int) -> bytes:
             content = self._leaf(start, min(LEAF_BYTES, self.size - start))
@@ -134,8 +135,8 @@ class ImageInMemory(ImageInProgress):
 
 
 class ImageInFile(ImageInProgress):
-    """One that goes to a temporary file in the folder of `output`, behind `header`: few weights are in memory at once.
-    The file is complete when its hash is known.
+    """One that goes to a temporary file in the folder of `output`, behind `header`: few weights are in memory
+    at a time.
     """
 
     def __init__(self, layout: WeightImage, jobs: int, output: Path, header: bytes) -> None:
@@ -158,10 +159,10 @@ class ImageInFile(ImageInProgress):
     def _leaf(self, start: int, size: int) -> bytes | memoryview:
         return os.pread(self._file.fileno(), size, self._base + start)
 
-    def hash(self) -> bytes:
+    def complete(self) -> None:
         try:
             self._file.flush()
-            return super().hash()
+            super().complete()
         except OSError as error:
             error.filename = error.filename or str(self.path)
             raise
@@ -195,13 +196,16 @@ def begin_image(
     return ImageInMemory(layout, jobs) if size <= IN_MEMORY else ImageInFile(layout, jobs, output, b"")
 
 
-def weight_image(output: Path, external: bool, begun: ImageInProgress | None) -> Image:
+def weight_image(
+    output: Path, external: bool, begun: ImageInProgress | None, known_hash: bytes | None = None
+) -> Image:
     """The image of the weights that `begin_image` has begun, complete; an external one becomes a file of the stem of
-    `output`.
+    `output`. `known_hash` is the image's hash where an earlier compilation has worked it out.
     """
     if begun is None:
         return Image()
-    digest = begun.hash()
+    begun.complete()
+    digest = begun.hash() if known_hash is None else known_hash
     if isinstance(begun, ImageInMemory):
         return Image(begun.size, digest, embedded=begun)
     assert isinstance(begun, ImageInFile)

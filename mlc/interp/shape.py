@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -70,10 +71,8 @@ def slice_(call: Call, x: np.ndarray, offsets: list[int], sizes: list[int], stri
 
 
 def _source_coordinates(extent: int, low: int, high: int, mode: str) -> np.ndarray:
-    """For each coordinate of the padded dimension the one it reads, or -1 for the padding value."""
+    """For each coordinate of the padded dimension the one it reads."""
     at = np.arange(-low, extent + high, dtype=np.int64)
-    if mode == "constant":
-        return np.where((at >= 0) & (at < extent), at, -1)
     if extent == 0:
         if at.size:
             raise InterpError(f"mlc.pad: mode '{mode}' cannot pad an empty dimension")
@@ -94,19 +93,29 @@ def pad(call: Call, x: np.ndarray, value: np.ndarray | None, low: list[int], hig
     if mode not in ("constant", "reflect", "edge", "wrap"):
         raise InterpError(f"mlc.pad: unknown mode '{mode}'")
     lows, highs = call.mixed("low", low), call.mixed("high", high)
-    fill = x.dtype.type(0) if value is None else value.reshape(()).astype(x.dtype)
+    if mode == "constant":
+        fill = x.dtype.type(0) if value is None else value.reshape(()).astype(x.dtype)
+        return _pad_with(x, fill, lows, highs)
     for axis, (below, above) in enumerate(zip(lows, highs, strict=True)):
-        if not below and not above:
-            continue
-        source = _source_coordinates(x.shape[axis], below, above, mode)
-        outside = source < 0
-        if x.shape[axis] == 0:
-            x = np.full((*x.shape[:axis], source.size, *x.shape[axis + 1 :]), fill, x.dtype)
-            continue
-        x = np.take(x, np.maximum(source, 0), axis=axis)
-        if outside.any():
-            x[(slice(None),) * axis + (outside,)] = fill
+        if below or above:
+            x = np.take(x, _source_coordinates(x.shape[axis], below, above, mode), axis=axis)
     return x
+
+
+def _pad_with(x: np.ndarray, fill: np.ndarray, lows: Sequence[int], highs: Sequence[int]) -> np.ndarray:
+    """`x` within a border of `fill`, cropped where the border is negative: every element is written once."""
+    padded = np.empty([max(0, n + low + high) for n, low, high in zip(x.shape, lows, highs, strict=True)], x.dtype)
+    inside: list[slice] = []
+    kept: list[slice] = []
+    for n, low, total in zip(x.shape, lows, padded.shape, strict=True):
+        begin = min(max(0, low), total)
+        end = max(begin, min(n + low, total))
+        padded[tuple([*inside, slice(0, begin)])] = fill
+        padded[tuple([*inside, slice(end, None)])] = fill
+        inside.append(slice(begin, end))
+        kept.append(slice(begin - low, end - low) if end > begin else slice(0, 0))
+    padded[tuple(inside)] = x[tuple(kept)]
+    return padded
 
 
 @evaluates("mlc.shape_of", "input")

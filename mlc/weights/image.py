@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -16,6 +17,8 @@ from mlc.weights.safetensors import Tensor, atomic_file, byte_chunks, header_byt
 from mlc.weights.store import Store, WeightError
 
 ALIGNMENT = 64
+_PIECE = 1 << 22
+_SCRATCH = threading.local()
 _ZEROS = bytes(1 << 16)
 
 
@@ -98,7 +101,7 @@ class WeightImage:
         """
         place = self.placements[position]
         at = base + place.offset
-        for chunk in byte_chunks(self.store.evaluate(place.name)):
+        for chunk in _pieces(self.store.evaluate(place.name)):
             while chunk.nbytes:
                 done = os.pwrite(file, chunk, at)
                 at, chunk = at + done, chunk[done:]
@@ -148,6 +151,32 @@ class WeightImage:
             tensors.append(Tensor(place.name, info.dtype, info.shape, place.offset, end))
         tensors += _gap(len(tensors), end, self.size)
         return header_bytes(tensors, metadata or {})
+
+
+def _pieces(array: np.ndarray) -> Iterator[memoryview]:
+    """The bytes of `array`, row-major; each piece is good until the next one is asked for. What is not in order already
+    goes through a small buffer that the thread keeps: memory that the process has not had before costs more than the
+    copy.
+    """
+    if array.flags.c_contiguous:
+        yield from byte_chunks(array)
+        return
+    if not hasattr(_SCRATCH, "buffer"):
+        _SCRATCH.buffer = np.empty(_PIECE, np.uint8)
+    for part in _parts(array):
+        piece = _SCRATCH.buffer[: part.nbytes]
+        np.copyto(piece.view(array.dtype).reshape(part.shape), part)
+        yield piece.data
+
+
+def _parts(array: np.ndarray) -> Iterator[np.ndarray]:
+    """Views of `array`, row-major, of at most the bytes of a piece."""
+    if array.nbytes <= _PIECE:
+        yield array
+        return
+    rows = _PIECE * len(array) // array.nbytes
+    for i in range(0, len(array), max(rows, 1)):
+        yield from (array[i : i + rows],) if rows else _parts(array[i])
 
 
 def _ahead(chunks: Iterator[bytes | memoryview], thread: Executor) -> Iterator[bytes | memoryview]:

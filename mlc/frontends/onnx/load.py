@@ -56,7 +56,7 @@ def load(source: Source) -> Model:
     path, title = Path(source), str(source)
     try:
         with path.open("rb") as file:
-            mapped = _mapped(file, path)
+            mapped = _mapped(file)
             data = b"" if mapped else file.read()
     except OSError as error:
         raise ModelError(title, [Problem(f"cannot be read: {error.strerror or error}")]) from error
@@ -70,10 +70,10 @@ def load(source: Source) -> Model:
     return Model(_parse(data, title), title, path.parent, hashing, data)
 
 
-def _mapped(file: BinaryIO, path: Path) -> mmap.mmap | None:
-    """The content of a file where mapping it pays, and where its folder is the one that its name says."""
+def _mapped(file: BinaryIO) -> mmap.mmap | None:
+    """The content of a file where mapping it pays."""
     status = os.fstat(file.fileno())
-    if status.st_size < _LARGE or not stat.S_ISREG(status.st_mode) or path.is_symlink():
+    if status.st_size < _LARGE or not stat.S_ISREG(status.st_mode):
         return None
     return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 

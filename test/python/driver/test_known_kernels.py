@@ -10,6 +10,7 @@ import pytest
 
 import mlc
 from mlc.codegen import known_kernels, version
+from mlc.codegen.known_programs import KnownPrograms
 from mlc.passes.tile import expand_kernels
 
 
@@ -29,6 +30,11 @@ class _Expansions:
 @pytest.fixture
 def expansions(monkeypatch: pytest.MonkeyPatch) -> _Expansions:
     return _Expansions(monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def _no_program_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(KnownPrograms, "has_module", lambda self: False)
 
 
 def _library(model: Path, folder: Path, **options: Any) -> bytes:

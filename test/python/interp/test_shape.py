@@ -77,6 +77,8 @@ def test_pad_value_and_crop() -> None:
     check("mlc.pad", [X[0], np.float32(9), -1], attrs, np.pad(X[0, 1:], [(0, 0), (0, 1)], constant_values=9))
     grow = {"static_low": [2], "static_high": [1], "mode": "constant"}
     check("mlc.pad", [np.zeros(0, np.int8), np.int8(3)], grow, np.full(3, 3, np.int8))
+    gone = {"static_low": [-3, 1], "static_high": [5, -2], "mode": "constant"}  # all of the first dimension is cropped
+    check("mlc.pad", [np.zeros((2, 3), np.int8), np.int8(3)], gone, np.full((4, 2), 3, np.int8))
     only_low = {"static_low": [DYNAMIC], "static_high": [1], "mode": "constant"}
     check("mlc.pad", [np.int8([1]), 1], only_low, np.int8([0, 1, 0]))
 
