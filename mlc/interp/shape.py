@@ -110,8 +110,9 @@ def _pad_with(x: np.ndarray, fill: np.ndarray, lows: Sequence[int], highs: Seque
     for n, low, total in zip(x.shape, lows, padded.shape, strict=True):
         begin = min(max(0, low), total)
         end = max(begin, min(n + low, total))
-        padded[tuple([*inside, slice(0, begin)])] = fill
-        padded[tuple([*inside, slice(end, None)])] = fill
+        for border in (slice(0, begin), slice(end, None)):
+            at = (*inside, border)
+            padded[at] = fill
         inside.append(slice(begin, end))
         kept.append(slice(begin - low, end - low) if end > begin else slice(0, 0))
     padded[tuple(inside)] = x[tuple(kept)]
