@@ -11,7 +11,9 @@ from mlir.dialects import arith, memref, scf, vector
 from mlc.kernels.common import memory
 from mlc.kernels.common.frame import if_then
 from mlc.kernels.common.index import Idx
+from mlc.kernels.common.peepholes import divides_by_one_plus_exp
 from mlc.kernels.common.vector_math import expand as expand_math
+from mlc.kernels.common.vector_math import reciprocal
 
 if TYPE_CHECKING:
     from mlc.kernels.common.evaluate import Evaluator
@@ -72,10 +74,13 @@ def _elementwise(ev: Evaluator, op: ir.Operation, env: dict[ir.Value, Lane]) -> 
     else:
         types = [r.type for r in op.results]
     if op.name.startswith("math."):
-        expanded = expand_math(op.name, operands)
+        expanded = expand_math(op.name, operands, ev.frame.has_exp2)
         if expanded is not None:
             env[op.results[0]] = expanded
             return
+    if ev.frame.has_exp2 and divides_by_one_plus_exp(op):
+        env[op.results[0]] = reciprocal(operands[1])
+        return
     new = ir.Operation.create(op.name, types, operands, _attributes(op))
     for old, result in zip(op.results, new.results, strict=True):
         env[old] = result

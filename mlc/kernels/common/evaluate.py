@@ -156,9 +156,10 @@ def _shorter(ev: Evaluator, op: ir.Operation, dims: Sequence[Idx]) -> list[ir.Va
     found = peepholes.plus_one(op)
     if found is not None and found[0].results[0] not in ev.overrides and found[0].results[0] not in ev.hooks:
         [x, *_] = input_values(ev, found[0], dims, [])
-        return [peepholes.emit_plus_one(found[1], x)]
+        return [peepholes.emit_plus_one(found[1], x, ev.frame.has_exp2)]
     if peepholes.shifted_by_maximum(op) is not None:
-        return [vector_math.exp_nonpositive(input_values(ev, op, dims, [])[0], ev.frame.scalef)]
+        frame = ev.frame
+        return [vector_math.exp_nonpositive(input_values(ev, op, dims, [])[0], frame.scalef, frame.has_exp2)]
     divisor = peepholes.row_sum(op)
     if divisor is not None:
         values = [ev.splat(v) for v in input_values(ev, op, dims, [])]

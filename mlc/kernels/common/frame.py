@@ -111,6 +111,11 @@ class Frame:
         self._scalars: dict[ir.Value, Scalar] = {}
         self._declare()
 
+    @property
+    def has_exp2(self) -> bool:
+        """Does the target have instructions for 2^x and 1/x? GPUs do, which alone promise how tensors are aligned."""
+        return self.alignment > 0
+
     def _declare(self) -> None:
         source, index = self.source, ir.IndexType.get()
         tensors = source.tensors

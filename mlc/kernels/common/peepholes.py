@@ -3,6 +3,7 @@
 * `1 + erf(x)`, `1 + tanh(x)` (GELU): no accuracy is needed near 0, where the 1 swamps it.
 * `exp(x - max(x))` over a row (softmax): the argument is never positive.
 * the sum of those over the row is at least 1: dividing by it is multiplying by its reciprocal, one division per row.
+* `1 / (1 + exp(x))` (sigmoid): nothing is subnormal, so that an instruction for 1 / x will do.
 * the maximum of such a row need not care for NaN: a NaN of the row makes the sum NaN, and with it every result.
 
 Every pattern is matched where its last operation is evaluated; what it skips must have no other reader.
@@ -54,9 +55,20 @@ def plus_one(op: ir.Operation) -> tuple[ir.Operation, str] | None:
     return None
 
 
-def emit_plus_one(name: str, x: ir.Value) -> ir.Value:
+def emit_plus_one(name: str, x: ir.Value, has_exp2: bool) -> ir.Value:
     """1 + the function `name` of `x`."""
-    return _PLUS_ONE[name](x)
+    return _PLUS_ONE[name](x, has_exp2)
+
+
+def divides_by_one_plus_exp(op: ir.Operation) -> bool:
+    """Is an operation of a body 1 / (1 + exp(x)) on f32, as in a sigmoid? The divisor is at least 1."""
+    if op.name != "arith.divf" or not isinstance(op.results[0].type, ir.F32Type) or not is_number(op.operands[0], 1.0):
+        return False
+    total = defining_op(op.operands[1])
+    if total is None or total.name != "arith.addf":
+        return False
+    terms = [defining_op(v) for v in total.operands]
+    return any(t is not None and t.name == "math.exp" for t in terms) and any(is_number(v, 1.0) for v in total.operands)
 
 
 def _is_f32(op: ir.Operation) -> bool:

@@ -1,10 +1,10 @@
 """Columns: threads of a block share reductions across contiguous memory, such as a mean over the pixels of an image.
 
 Neighbouring threads have neighbouring columns, so that every step of the reduction reads whole cache lines; `split`
-threads of a block share a column, each takes every `split`-th step, and their parts meet in shared memory, where they
-are combined in their order. Takes kernels whose results are one reduction with a plain combiner, or elementwise
-functions of such reductions over the same domain. Where the results alone keep the chip busy, `elementwise` does
-the same without sharing.
+threads of a block share a column, each takes every `split`-th step, `UNROLL` of them at a time, and their parts meet in
+shared memory, where they are combined in their order. Takes kernels whose results are one reduction with a plain
+combiner, or elementwise functions of such reductions over the same domain. Where the results alone keep the chip busy,
+`elementwise` does the same without sharing.
 
 Schedule parameters: `first`, `last`: the domain dimensions of the columns, walked as one; `lanes`: columns of a thread;
 `split`; `threads` of a block.
@@ -29,6 +29,8 @@ from mlc.kernels.common.items import emit_items
 from mlc.kernels.common.reduce import combiner, reduction_extents
 from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.threads import from_shared, shared_array, thread_in_group, to_shared
+
+UNROLL = 8  # steps whose loads are under way together
 
 
 @dataclass(frozen=True)
@@ -116,14 +118,30 @@ class _Columns:
         init = self.ev.splat(self.ev.tensor(op.operands[len(op.operands) - 1], coords))
         identity = self.ev.splat(frame.constants.get(op.results[0].type.element_type, combine.identity))
 
-        def step(variable: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            places = math.delinearize(variable, list(extents.values()))
+        total = math.product(list(extents.values()))
+        unroll = UNROLL if not isinstance(total, int) else max(1, min(UNROLL, total // s.split))
+
+        def several(variable: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+            for number in range(unroll):
+                carried = step(math.add(math.add(variable, number * s.split), self.part), carried)
+            return carried
+
+        def step(linear: Scalar, carried: list[ir.Value]) -> list[ir.Value]:
+            inside = None
+            if not (isinstance(total, int) and total % (unroll * s.split) == 0):
+                index = frame.constants.index
+                inside = arith.cmpi(arith.CmpIPredicate.ult, index(linear), index(total))
+                linear = math.minimum(linear, math.sub(total, 1))
+            places = math.delinearize(linear, list(extents.values()))
             at = {d: Idx(p, level=2) for d, p in zip(extents, places, strict=True)}
             point = [at.get(i, d) for i, d in enumerate(dims)]
             scope = self.ev.child()
-            return [scope.splat(v) for v in inline_body(scope, op, input_values(scope, op, point, carried), point)]
+            found = [scope.splat(v) for v in inline_body(scope, op, input_values(scope, op, point, carried), point)]
+            if inside is None:
+                return found
+            return [arith.select(inside, new, old) for new, old in zip(found, carried, strict=True)]
 
-        part = for_loop(frame, self.part, math.product(list(extents.values())), s.split, [identity], step)[0]
+        part = for_loop(frame, 0, total, unroll * s.split, [identity], several)[0]
 
         def apply(a: ir.Value, b: ir.Value) -> ir.Value:
             return ir.Operation.create(combine.op, [a.type], [a, b]).results[0]

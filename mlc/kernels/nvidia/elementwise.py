@@ -5,8 +5,9 @@ reductions that each thread does on its own, lane by lane. Neighbouring threads 
 accesses coalesce; a vector is one 16-byte instruction where the address allows it. Contractions that no other template
 takes end here too, with a loop over the reduction in every thread: right, and slow.
 
-Schedule parameters: `lanes`: elements a thread computes; `first`, `last`: the domain dimensions that are walked as one
-linear dimension, in vectors (`first > last`: a scalar result); `threads`: of a block.
+Schedule parameters: `lanes`: elements of an access; `first`, `last`: the domain dimensions that are walked as one
+linear dimension, in vectors (`first > last`: a scalar result); `rows`: a thread does as many neighbours along the
+dimension before `first`, all of whose loads come first; `threads`: of a block.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class ElementwiseSchedule:
     first: int
     last: int
     threads: int
+    rows: int = 1
 
 
 def expand(source: KernelSource, schedule: ElementwiseSchedule) -> list[Frame]:
@@ -50,6 +52,8 @@ def expand(source: KernelSource, schedule: ElementwiseSchedule) -> list[Frame]:
         outer = shape(frame)[: s.first]
         if not whole and any(not (isinstance(e, int) and e == 1) for e in outer):
             raise ValueError(f"kernel {frame.name}: {s.lanes} lanes do not divide the dimensions {s.first}..{s.last}")
+        if s.rows > 1:
+            outer[-1] = frame.math.ceildiv(outer[-1], s.rows)
         return [*outer, frame.math.ceildiv(inner, s.lanes)]
 
     def body(frame: Frame, coords: list[Scalar]) -> None:
@@ -95,8 +99,26 @@ class _Vector:
         if_then(fits, lambda: self._vector(base), lambda: self._tail(base, inner))
 
     def _vector(self, base: Scalar) -> None:
-        step = 1 if self.s.lanes > 1 else 0
-        self._store(self.s.lanes, self._point(Idx(base, step, level=1)))
+        inner = Idx(base, 1 if self.s.lanes > 1 else 0, level=1)
+        if self.s.rows == 1:
+            self._store(self.s.lanes, self._point(inner))
+        else:
+            self._rows(inner)
+
+    def _rows(self, inner: Idx) -> None:
+        """The same vector of several rows; threads behind the last row repeat it."""
+        s, math, ev = self.s, self.frame.math, Evaluator(self.frame, self.s.lanes)
+        *outer, row = self.outer
+        last = math.sub(self.shape[s.first - 1], 1)
+        found = []
+        for number in range(s.rows):
+            at = math.minimum(math.add(math.mul(row.base, s.rows), number), last)
+            self.outer = [*outer, Idx(at, level=1)]
+            point = self._point(inner)
+            found.append((point, [ev.tensor(value, point) for value in self.source.results]))
+        for point, values in found:
+            for value, destination in zip(values, self.source.destinations, strict=True):
+                memory.store(self.frame, ev.idx, self.frame.buffers[destination], point, value, None)
 
     def _tail(self, base: Scalar, inner: Scalar) -> None:
         def one(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:

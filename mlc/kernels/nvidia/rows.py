@@ -5,9 +5,14 @@ one element a row), and row patterns such as softmax and layer norm, where the o
 The threads of a group stride over the row, `lanes` elements at a time, each with its own partial result, and combine
 them in a fixed order (`threads.combine_group`), so that results never vary.
 
+A row of up to `kept` accesses of each thread stays in registers: it is read once, all of it at a time, and what several
+reductions and the results need of an element (the exponentials of a softmax) is computed once. What a row has beyond
+that, and rows whose length only the run knows, are read again for every use, `UNROLL` accesses at a time. Threads whose
+turn lies behind the end repeat the last access, and their part of it does not count.
+
 Schedule parameters: `first`: how many leading dimensions of the domain number the rows (all of them: one element a
 row); `lanes`: elements of one access; `group`: threads of a row, a power of two up to 32, or all threads of a block;
-`threads`: of a block.
+`threads`: of a block; `kept`.
 """
 
 from __future__ import annotations
@@ -39,6 +44,22 @@ class RowSchedule:
     lanes: int
     group: int
     threads: int
+    kept: int = 0
+
+
+UNROLL = 4  # accesses under way in a loop over a row
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """An access of a thread: where it lies, the values known there, and whether it counts (None: always)."""
+
+    ev: Evaluator
+    coords: list[Idx]
+    inside: ir.Value | None
+
+
+Step = Callable[[_Turn, list[ir.Value]], Sequence[ir.Value]]
 
 
 def is_cooperative(op: ir.Operation) -> bool:
@@ -78,7 +99,10 @@ class _Row:
         self.frame = frame
         self.shape = frame.buffers[source.destinations[0]].shape
         self.row = [Idx(c, level=1) for c in coords]
-        self.thread = thread_in_group(frame, schedule.group)
+        self.thread = thread_in_group(frame, schedule.group, is_block=schedule.group == schedule.threads)
+        self.turns: dict[tuple[int, ...], _Turn] = {}  # those that are kept, by extents and number
+        self.evaluators: dict[int, Evaluator] = {}
+        self.combined = 0  # reductions that met in shared memory
         self.known: dict[tuple[object, ...], ir.Value] = {}
         self.together = True  # do all threads of the group run what is being emitted?
         self.ev = Evaluator(frame, 1, overrides=self._overrides())
@@ -122,44 +146,68 @@ class _Row:
         if_then(arith.cmpi(arith.CmpIPredicate.eq, self.thread, zero), write)
 
     def _write_row(self) -> None:
-        extents = self.shape[len(self.row) :]
         self.together = False
 
-        def write(ev: Evaluator, coords: list[Idx], _: list[ir.Value]) -> list[ir.Value]:
-            point = self.row + coords
-            for value, destination in zip(self.source.results, self.source.destinations, strict=True):
-                buffer = self.frame.buffers[destination]
-                memory.store(self.frame, ev.idx, buffer, point, ev.tensor(value, point), None)
+        def write(turn: _Turn, _: list[ir.Value]) -> list[ir.Value]:
+            point = self.row + turn.coords
+            values = [turn.ev.tensor(value, point) for value in self.source.results]
+
+            def store() -> None:
+                for value, destination in zip(values, self.source.destinations, strict=True):
+                    memory.store(self.frame, turn.ev.idx, self.frame.buffers[destination], point, value, None)
+
+            store() if turn.inside is None else if_then(turn.inside, store)
             return []
 
-        self._stride(extents, [], write)
+        self._stride(self.shape[len(self.row) :], [], write)
 
-    def _stride(
-        self,
-        extents: Sequence[Scalar],
-        inits: Sequence[ir.Value],
-        body: Callable[[Evaluator, list[Idx], list[ir.Value]], Sequence[ir.Value]],
-    ) -> list[ir.Value]:
-        """This thread's vectors of a box of `extents`; `body` gets their coordinates and the carried values.
+    # -- the accesses of a thread --------------------------------------------------------------------------------------
 
-        A constant number of turns is a loop that LLVM unrolls: the loads are in flight together, and a row that fits
-        the registers is read once.
-        """
+    def _stride(self, extents: Sequence[Scalar], inits: Sequence[ir.Value], step: Step) -> list[ir.Value]:
+        """This thread's accesses of a box of `extents`; `step` gets each of them and the carried values."""
         s, math = self.s, self.frame.math
-        total, turn = math.product(extents), s.group * s.lanes
+        total, width = math.product(extents), s.group * s.lanes
+        carried = list(inits)
+        if isinstance(total, int):
+            for number in range(min(s.kept, -(-total // width))):
+                carried = list(step(self._kept(number, extents, total), carried))
+        first = s.kept * width if isinstance(total, int) else 0
+        if isinstance(total, int) and total <= first:
+            return carried
         start = math.mul(self.thread, s.lanes)
-        step = 1 if s.lanes > 1 else 0
 
-        def at(linear: Scalar, carried: list[ir.Value]) -> Sequence[ir.Value]:
-            *outer, inner = math.delinearize(linear, extents)
-            coords = [Idx(c, level=2) for c in outer] + [Idx(inner, step, level=2)]
-            return body(self.ev.child(lanes=s.lanes), coords, carried)
+        def several(base: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
+            for number in range(UNROLL):
+                linear = math.add(math.add(base, number * width), start)
+                ends = None if isinstance(total, int) and (total - first) % (UNROLL * width) == 0 else total
+                inner = list(step(self._turn(self.ev.child(lanes=s.lanes), linear, extents, ends), inner))
+            return inner
 
-        if isinstance(total, int) and total % turn == 0:
-            return for_loop(
-                self.frame, 0, total // turn, 1, inits, lambda v, c: at(math.add(math.mul(v, turn), start), c)
-            )
-        return for_loop(self.frame, start, total, turn, inits, at)
+        return for_loop(self.frame, first, total, UNROLL * width, carried, several)
+
+    def _kept(self, number: int, extents: Sequence[Scalar], total: int) -> _Turn:
+        """Access `number` of a row that stays in registers: what was evaluated there before is known."""
+        s, math = self.s, self.frame.math
+        key = (number, *(e for e in extents if isinstance(e, int)))
+        if key not in self.turns:
+            if number not in self.evaluators:
+                self.evaluators[number] = self.ev.child(lanes=s.lanes)
+            width = s.group * s.lanes
+            linear = math.add(math.mul(self.thread, s.lanes), number * width)
+            ends = total if (number + 1) * width > total else None
+            self.turns[key] = self._turn(self.evaluators[number], linear, extents, ends)
+        return self.turns[key]
+
+    def _turn(self, ev: Evaluator, linear: Scalar, extents: Sequence[Scalar], total: Scalar | None) -> _Turn:
+        """The access at `linear`, which may lie behind the end `total`."""
+        s, math, inside = self.s, self.frame.math, None
+        if total is not None:
+            index = self.frame.constants.index
+            inside = arith.cmpi(arith.CmpIPredicate.ult, index(linear), index(total))
+            linear = math.minimum(linear, math.sub(total, s.lanes))
+        *outer, inner = math.delinearize(linear, extents)
+        coords = [Idx(c, level=2) for c in outer] + [Idx(inner, 1 if s.lanes > 1 else 0, level=2)]
+        return _Turn(ev, coords, inside)
 
     def _share(self, op: ir.Operation, coords: Sequence[Idx]) -> ir.Value:
         """The result of the reduction `op` at `coords`, in every thread of the group."""
@@ -172,14 +220,19 @@ class _Row:
         identity = memory.splat(frame.constants.get(op.results[0].type.element_type, combine.identity), s.lanes)
         self.together, before = False, self.together
 
-        def accumulate(ev: Evaluator, point: list[Idx], carried: list[ir.Value]) -> list[ir.Value]:
-            at = dict(zip(extents, point, strict=True))
+        def accumulate(turn: _Turn, carried: list[ir.Value]) -> list[ir.Value]:
+            at, ev = dict(zip(extents, turn.coords, strict=True)), turn.ev
             place = [at.get(i, d) for i, d in enumerate(dims)]
-            return [ev.splat(v) for v in inline_body(ev, op, input_values(ev, op, place, carried), place)]
+            found = [ev.splat(v) for v in inline_body(ev, op, input_values(ev, op, place, carried), place)]
+            if turn.inside is None:
+                return found
+            return [arith.select(turn.inside, new, old) for new, old in zip(found, carried, strict=True)]
 
         partial = self._stride(list(extents.values()), [identity], accumulate)[0]
         self.together = before
-        total = combine_group(frame, _across_lanes(partial, combine), s.group, lambda a, b: _apply(combine, a, b))
+        self.combined += 1
+        across = _across_lanes(partial, combine)
+        total = combine_group(frame, across, s.group, lambda a, b: _apply(combine, a, b), number=self.combined)
         return _apply(combine, init, total)
 
 

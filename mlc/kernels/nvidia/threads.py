@@ -19,23 +19,24 @@ WARP = 32
 Combine = Callable[[ir.Value, ir.Value], ir.Value]
 
 
-def thread_in_group(frame: Frame, group: int) -> ir.Value:
-    """The number of this thread within its group, of type index."""
+def thread_in_group(frame: Frame, group: int, *, is_block: bool = False) -> ir.Value:
+    """The number of this thread within its group, of type index; `is_block` when a block is a group."""
     thread = arith.index_castui(ir.IndexType.get(), nvvm.read_ptx_sreg_tid_x(ir.IntegerType.get_signless(32)))
-    return arith.remui(thread, frame.constants.index(group))
+    return thread if is_block else arith.remui(thread, frame.constants.index(group))
 
 
-def combine_group(frame: Frame, value: ir.Value, group: int, combine: Combine) -> ir.Value:
+def combine_group(frame: Frame, value: ir.Value, group: int, combine: Combine, number: int = 0) -> ir.Value:
     """`combine` over the `value`s of all threads of the group, in every one of them.
 
     `combine` must be associative and commutative. The order is fixed by `group`, so that results do not vary. All
-    threads of the block must get here.
+    threads of the block must get here. Combinations of different `number`s meet in different places, and each may be
+    reached only once; those of number 0 as often as one likes, for one more barrier.
     """
     distance = 1
     while distance < min(group, WARP):
         value = combine(value, _from_neighbour(frame, value, distance))
         distance *= 2
-    return _combine_warps(frame, value, group // WARP, combine) if group > WARP else value
+    return _combine_warps(frame, value, group // WARP, combine, number) if group > WARP else value
 
 
 def _from_neighbour(frame: Frame, value: ir.Value, distance: int) -> ir.Value:
@@ -63,27 +64,35 @@ def _shuffle(frame: Frame, value: ir.Value, distance: int) -> ir.Value:
     return nvvm.ShflOp(i32, everyone, value, constants.get(i32, distance), last_lane, kind).result
 
 
-def _combine_warps(frame: Frame, value: ir.Value, warps: int, combine: Combine) -> ir.Value:
-    """Every thread of warp w has the value of w; afterwards every thread has the combination, in the order of warps."""
-    constants = frame.constants
-    shared = shared_array(frame, warps, value.type)
-    thread = thread_in_group(frame, warps * WARP)
+def _combine_warps(frame: Frame, value: ir.Value, warps: int, combine: Combine, number: int) -> ir.Value:
+    """Every thread of warp w has the value of w; afterwards every thread has the combination, pairs of warps first."""
+    constants, type_ = frame.constants, value.type
+    shared = shared_array(frame, warps, type_, number)
+    thread = thread_in_group(frame, warps * WARP, is_block=True)
     warp = arith.divui(thread, constants.index(WARP))
-    # Before the first write: a slower warp may still read the previous combination.
-    nvvm.Barrier0Op()
+    if not number:  # a slower warp may still read the previous combination
+        nvvm.Barrier0Op()
     to_shared(frame, shared, warp, value)
     nvvm.Barrier0Op()
-    total = from_shared(frame, shared, 0, value.type)
-    for other in range(1, warps):
-        total = combine(total, from_shared(frame, shared, other, value.type))
-    return total
+    found: list[ir.Value] = []
+    while len(found) < warps:
+        together = 4 if type_.width == 32 and warps - len(found) >= 4 else 1
+        if together == 1:
+            found.append(from_shared(frame, shared, len(found), type_))
+            continue
+        loaded = from_shared(frame, shared, len(found), ir.VectorType.get([together], type_))
+        found += [vector.extract(loaded, [], [lane]) for lane in range(together)]
+    while len(found) > 1:
+        pairs = [found[i : i + 2] for i in range(0, len(found), 2)]
+        found = [combine(*p) if len(p) == 2 else p[0] for p in pairs]
+    return found[0]
 
 
-def shared_array(frame: Frame, size: int, element: ir.Type) -> ir.Value:
-    """An array in shared memory, one for each element type and size of a kernel; a bool takes a byte."""
+def shared_array(frame: Frame, size: int, element: ir.Type, number: int = 0) -> ir.Value:
+    """An array in shared memory, one for each element type, size and number of a kernel; a bool takes a byte."""
     space = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 3)
     type_ = ir.MemRefType.get([size], storage_type(element), memory_space=space)
-    name = f"{frame.name}_shared_{size}x{element}"
+    name = f"{frame.name}_shared_{size}x{element}" + (f"_{number}" if number else "")
     block = frame.func.operation.parent.regions[0].blocks[0]
     known = {ir.StringAttr(o.operation.attributes["sym_name"]).value for o in block.operations}
     if name not in known:

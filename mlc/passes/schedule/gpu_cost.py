@@ -30,12 +30,16 @@ Schedule = dict[str, int | str]
 ACCESS = 16  # bytes of the widest access of a thread
 WARP = 32
 THREADS = 256  # of a block whose items are independent
-LARGEST_GROUP = 512
-LONG_ROW = 512  # accesses of a row from which on a whole block works on it
+LARGEST_GROUP = 1024
+KEPT = 32  # elements of a row that a thread keeps
+NEIGHBOURS = 8  # threads whose accesses make whole cache lines
 MULTIPROCESSORS = 132
+RESIDENT = MULTIPROCESSORS * 1024  # threads that keep the chip busy
+REGISTERS = 65536  # of a multiprocessor
 SHARED_MEMORY = 48 * 1024  # bytes that a block may have without asking for more
 BUSY = MULTIPROCESSORS * 14 // 10  # blocks of a contraction that keep the chip busy
 ASSUMED = 16  # for an unknown extent of a contraction: sharing tiles in vain costs less than not sharing them
+MOST_SPLIT = 64  # threads that share columns: four neighbours read whole sectors of the memory
 FEW_ROWS = 4 * MULTIPROCESSORS  # rows that leave most of the chip idle with a warp each
 
 
@@ -75,6 +79,14 @@ def _widest_lanes(source: KernelSource) -> int:
     return max(1, ACCESS // max(_bytes(t) for t in [*read, *source.results]))
 
 
+def _most_lanes(source: KernelSource) -> int:
+    """The same for the tensors that have most dimensions: the others (the scale of a norm) are in the caches."""
+    read = [*[t for t in source.tensors if any(True for _ in t.uses)], *source.results]
+    ranks = {t: sum(e != 1 for e in _shape(t.type)) for t in read}
+    most = max(ranks.values())
+    return max(1, ACCESS // max(_bytes(t) for t in read if ranks[t] == most))
+
+
 def _dividing(lanes: int, extents: Sequence[Extent]) -> int:
     """The largest power of two up to `lanes` that divides all `extents`; 1 when one is unknown."""
     while lanes > 1 and any(e is None or e % lanes for e in extents):
@@ -90,14 +102,26 @@ def _elementwise(source: KernelSource) -> Schedule:
     shape = _shape(results[0].type)
     first, last = _flat_group(results, shape)
     inner = _known(shape[first : last + 1])
-    lanes = _widest_lanes(source)
+    most = lanes = _most_lanes(source)
     if first > last or not _vectorizable(source):
-        lanes = 1
-    elif inner is not None:
-        lanes = _dividing(lanes, [inner])
+        lanes = most = 1
     elif any(e != 1 for e in shape[:first]):
-        lanes = 1  # rows of unknown length start anywhere
-    return {"template": "elementwise", "lanes": lanes, "first": first, "last": last, "threads": THREADS}
+        lanes = 1 if inner is None else _dividing(lanes, [inner])  # rows of unknown length start anywhere
+    rows = _rows_together(source, shape[:first], most // lanes)
+    return {"template": "elementwise", "lanes": lanes, "first": first, "last": last, "rows": rows, "threads": THREADS}
+
+
+def _rows_together(source: KernelSource, outer: Sequence[Extent], narrow: int) -> int:
+    """Rows of a thread: where accesses are narrow, several of them are under way at a time; not in kernels with loops,
+    which have enough to do."""
+    if not outer or outer[-1] is None or any(is_reduction(op) for op in reachable(source.results) if _is_generic(op)):
+        return 1
+    enough = prod(e or 1 for e in outer) // (BUSY * 2)
+    return max(1, min(narrow, outer[-1], _power(enough + 1) // 2))
+
+
+def _is_generic(op: ir.Operation) -> bool:
+    return op.name == "linalg.generic"
 
 
 def _flat_group(results: Sequence[ir.Value], shape: Sequence[Extent]) -> tuple[int, int]:
@@ -135,7 +159,7 @@ def _columns(source: KernelSource) -> Schedule | None:
     depth = max(_at_least(_reduction_shape(op), 8 * ASSUMED) for op in reductions)
     accesses = prod(e or 1 for e in shape) // lanes
     split = 1
-    while depth >= WARP and split < WARP and depth >= 4 * split and accesses * split < BUSY * THREADS:
+    while depth >= WARP and split < MOST_SPLIT and depth >= 4 * split and accesses * split < BUSY * THREADS:
         split *= 2
     if split == 1:
         return None
@@ -166,7 +190,11 @@ def _transposed(source: KernelSource) -> Schedule | None:
         if read is not None and all(e is None or e >= WARP for e in (shape[read], shape[write])):
             tile = 2 * WARP if all(e is None or e > WARP for e in (shape[read], shape[write])) else WARP
             dims = {"read_dim": read, "write_dim": write}
-            return {"template": "transpose", "argument": number, **dims, "tile": tile, "threads": THREADS}
+            lanes = _dividing(max(1, 8 // _bytes(argument)) if _bytes(argument) < 4 else 1, [shape[read], shape[write]])
+            lanes = min(lanes, 4)
+            return {
+                "template": "transpose", "argument": number, **dims, "tile": tile, "threads": THREADS, "lanes": lanes
+            }  # fmt: skip
     return None
 
 
@@ -187,13 +215,13 @@ def _rows(source: KernelSource) -> Schedule | None:
     first = _row_dims(results, demands, len(shape))
     lengths = [_reduction_shape(op) for op in reductions]
     boxes = [*lengths, shape[first:]] if first < len(shape) else lengths
-    lanes = _dividing(_widest_lanes(source), [box[-1] for box in boxes])
-    group = _group(_known(shape[:first]), [_known(box) for box in boxes], lanes)
-    if group == 1:
+    lanes = _dividing(_most_lanes(source), [box[-1] for box in boxes])
+    has_contraction = any(is_contraction(op) for op in reductions)
+    together = WARP if has_contraction else NEIGHBOURS
+    shares = _row_threads(_known(shape[:first]), [_known(box) for box in boxes], lanes, together)
+    if shares["group"] == 1 or has_contraction and shares["group"] < WARP:
         return None
-    if any(is_contraction(op) for op in reductions) and group < WARP:
-        return None
-    return {"template": "rows", "first": first, "lanes": lanes, "group": group, "threads": max(group, THREADS // 2)}
+    return {"template": "rows", "first": first, "lanes": lanes, **shares}
 
 
 def _row_dims(results: Sequence[ir.Value], demands: Sequence[Demand], rank: int) -> int:
@@ -216,20 +244,38 @@ def _reduction_shape(op: ir.Operation) -> list[Extent]:
     return [extents.get(d) for d, is_reduced in enumerate(kinds) if is_reduced]
 
 
-def _group(rows: Extent, lengths: Sequence[Extent], lanes: int) -> int:
-    """Threads for a row: as many as it has accesses up to a warp, a block for long rows and for few rows."""
+def _row_threads(rows: Extent, lengths: Sequence[Extent], lanes: int, together: int) -> dict[str, int]:
+    """Threads for a row, at least `together` where it has so many accesses, and how many accesses each keeps.
+
+    Rows that many threads can hold between them are kept; where there are fewer rows than keep the chip busy, more
+    threads with less to do are done sooner.
+    """
     known = [length for length in lengths if length is not None]
-    accesses = max(known) // lanes if len(known) == len(lengths) else None
-    if rows is not None and rows <= FEW_ROWS and (accesses is None or accesses >= 4 * WARP):
-        return LARGEST_GROUP if accesses is None or accesses >= LARGEST_GROUP else 4 * WARP
-    if accesses is None:
-        return WARP
-    if accesses >= LONG_ROW:
-        return THREADS
-    group = 1
-    while group < min(accesses, WARP):
-        group *= 2
-    return group
+    if len(known) != len(lengths):
+        group = LARGEST_GROUP if rows is not None and rows <= FEW_ROWS else WARP
+        return {"group": group, "threads": max(group, THREADS // 2), "kept": 0}
+    accesses = -(-max(known) // lanes)
+    kept = 1
+    while kept * lanes < KEPT and kept * LARGEST_GROUP < accesses:
+        kept += 1
+
+    def has_threads_to_spare() -> bool:
+        return rows is None or rows * _whole(accesses, kept, together) > RESIDENT
+
+    while 2 * kept * lanes <= KEPT and accesses > kept and has_threads_to_spare():
+        kept *= 2
+    group = min(LARGEST_GROUP, _whole(accesses, kept, together))
+    threads, kept = group if group > WARP else THREADS // 2, min(kept, -(-accesses // group))
+    blocks = max(1, REGISTERS // (threads * (32 + 2 * kept * lanes)))
+    return {"group": group, "threads": threads, "kept": kept, "blocks": blocks}
+
+
+def _whole(accesses: int, kept: int, together: int) -> int:
+    """The smallest group that does `accesses` with `kept` for each thread."""
+    needed = -(-accesses // kept)
+    if needed > WARP:
+        return -(-needed // WARP) * WARP
+    return _power(max(needed, min(together, accesses)))
 
 
 # -- contractions ------------------------------------------------------------------------------------------------------

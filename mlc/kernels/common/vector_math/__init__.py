@@ -5,7 +5,7 @@ polynomials fitted by tools/fit_minimax.py (coefficients.py), no branches and no
 have an `scf.if` around the reduction of arguments above 131072, entered when some lane needs it. No operation
 traps or has undefined behaviour for any lane value, so lanes that are masked out may hold garbage. NaN,
 infinities, signed zeros and subnormal numbers are treated as C99 Annex F says. The bits are the same on every
-machine with FMA and on every vector length.
+machine with FMA and on every vector length, unless `has_exp2` says that the target has instructions (`nvptx`).
 
 Largest error in ulp, over all 2^32 arguments (powf, atan2: over 2^31 pairs; see bench/ulp.py):
 
@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 
 from mlir import ir
 
-from . import erf, exp, hyperbolic, inverse_trig, log, pow, trig
+from . import erf, exp, hyperbolic, inverse_trig, log, nvptx, pow, trig
 from .emitter import Emitter
 
 _FUNCTIONS: dict[str, Callable[..., ir.Value]] = {
@@ -52,6 +52,7 @@ _FUNCTIONS: dict[str, Callable[..., ir.Value]] = {
     "math.cbrt": pow.cbrt,
 }
 SUPPORTED = frozenset(_FUNCTIONS)
+_BY_INSTRUCTIONS: dict[str, Callable[..., ir.Value]] = {"math.exp": nvptx.exp}
 
 
 def _is_f32(type_: ir.Type) -> bool:
@@ -59,11 +60,13 @@ def _is_f32(type_: ir.Type) -> bool:
     return isinstance(element, ir.F32Type)
 
 
-def expand(op_name: str, operands: Sequence[ir.Value]) -> ir.Value | None:
+def expand(op_name: str, operands: Sequence[ir.Value], has_exp2: bool = False) -> ir.Value | None:
     """Emits `op_name` on `operands` at the insertion point; None if the caller has to keep the operation."""
     function = _FUNCTIONS.get(op_name)
     if function is None or not _is_f32(operands[0].type):
         return None
+    if has_exp2:
+        function = _BY_INSTRUCTIONS.get(op_name, function)
     return function(Emitter(operands[0].type), *operands)
 
 
@@ -72,17 +75,17 @@ def sigmoid(x: ir.Value) -> ir.Value:
     return exp.sigmoid(Emitter(x.type), x)
 
 
-def one_plus_erf(x: ir.Value) -> ir.Value:
+def one_plus_erf(x: ir.Value, has_exp2: bool = False) -> ir.Value:
     """Emits 1 + erf(x) for an f32 scalar or vector, to within 2^-22."""
-    return erf.one_plus_erf(Emitter(x.type), x)
+    return (nvptx if has_exp2 else erf).one_plus_erf(Emitter(x.type), x)
 
 
-def one_plus_tanh(x: ir.Value) -> ir.Value:
+def one_plus_tanh(x: ir.Value, has_exp2: bool = False) -> ir.Value:
     """Emits 1 + tanh(x) for an f32 scalar or vector, to within 2^-22."""
-    return hyperbolic.one_plus_tanh(Emitter(x.type), x)
+    return (nvptx if has_exp2 else hyperbolic).one_plus_tanh(Emitter(x.type), x)
 
 
-def exp_nonpositive(x: ir.Value, scalef: bool = False) -> ir.Value:
+def exp_nonpositive(x: ir.Value, scalef: bool = False, has_exp2: bool = False) -> ir.Value:
     """Emits e^x for an f32 scalar or vector without positive elements (above 87 the result is garbage).
 
     Shorter than "math.exp", for softmax: results below 2^-126.5 are 0 (so is that of -inf); NaN stays NaN; e^0 is 1.
@@ -90,5 +93,12 @@ def exp_nonpositive(x: ir.Value, scalef: bool = False) -> ir.Value:
     `scalef` says that vectors of 16 elements are registers of AVX-512: the same bits in fewer instructions, except that
     results below 2^-126 are rounded to subnormal numbers.
     """
+    if has_exp2:
+        return nvptx.exp_nonpositive(Emitter(x.type), x)
     sixteen = isinstance(x.type, ir.VectorType) and list(x.type.shape) == [16]
     return exp.exp_nonpositive(Emitter(x.type), x, scalef and sixteen)
+
+
+def reciprocal(x: ir.Value) -> ir.Value:
+    """Emits 1 / x for an f32 scalar or vector by the instruction that targets with `has_exp2` have: 1 ulp."""
+    return nvptx.reciprocal(x)

@@ -67,12 +67,18 @@ class Operand:
         return None
 
     def _width(self, tile: Tile) -> int:
-        """Rows of one copy."""
-        return tile.row_bytes // tile.bytes_each if self.across else tile.rows
+        """Rows of one copy: not more than there are, since what lies outside takes the copy engine as long as the rest.
+
+        The rows of the tile behind them hold anything; so do their rows of the product, which are not stored.
+        """
+        if self.across:
+            return tile.row_bytes // tile.bytes_each
+        rows = next((d.axis.extent for d in self.dims if d.role == ROWS), Product(1))
+        return tile.rows if rows.words else min(tile.rows, rows.factor)
 
     def bytes(self, tile: Tile) -> int:
-        """What the copies of a tile bring: all of it, unless the operand has a single row."""
-        return tile.size if any(d.role == ROWS for d in self.dims) else ROW
+        """What the copies of a tile bring."""
+        return tile.size if self.across else self._width(tile) * ROW
 
     def map(self, number: int, tile: Tile, element: str) -> TensorMap:
         """The tensor map for copies of `tile`."""
@@ -82,7 +88,7 @@ class Operand:
 
     def load(self, words: Words, copy: Copy, at: Point) -> None:
         """The tile at `at`. What lies outside of the tensor is zero."""
-        for block in range(copy.tile.rows // self._width(copy.tile)):
+        for block in range(copy.tile.rows // self._width(copy.tile) if self.across else 1):
             first = words.math.add(at.row, block * self._width(copy.tile))
             places: dict[str, Scalar] = {SUM: at.step, TAPS: at.tap, ROWS: first}
             where = [places[d.role] if isinstance(d.role, str) else at.outer[d.role] for d in self.dims]

@@ -5,7 +5,7 @@
 
 // A contiguous box is walked as one dimension, 16 bytes a thread.
 // CHECK: module @box
-// CHECK-SAME: first = 0 : i64, lanes = 4 : i64, last = 1 : i64, template = "elementwise", threads = 256 : i64
+// CHECK-SAME: first = 0 : i64, lanes = 4 : i64, last = 1 : i64, rows = 1 : i64, template = "elementwise", threads = 256 : i64
 module @box attributes {mlc.kernel} {
   func.func @box(%a: tensor<?x6xf32>, %o: tensor<?x6xf32>) -> tensor<?x6xf32> {
     %s = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
@@ -20,7 +20,7 @@ module @box attributes {mlc.kernel} {
 
 // Eight elements of f16 are 16 bytes; rows of 20 are multiples of four only, and a broadcast operand keeps them apart.
 // CHECK: module @halves
-// CHECK-SAME: first = 1 : i64, lanes = 4 : i64, last = 1 : i64, template = "elementwise"
+// CHECK-SAME: first = 1 : i64, lanes = 4 : i64, last = 1 : i64, rows = 1 : i64, template = "elementwise"
 module @halves attributes {mlc.kernel} {
   func.func @halves(%a: tensor<?x20xf16>, %b: tensor<20xf16>, %o: tensor<?x20xf16>) -> tensor<?x20xf16> {
     %s = linalg.generic {indexing_maps = [#id, affine_map<(i, j) -> (j)>, #id], iterator_types = ["parallel", "parallel"]}
@@ -35,7 +35,7 @@ module @halves attributes {mlc.kernel} {
 
 // Rows of unknown length behind a broadcast start anywhere: no vectors.
 // CHECK: module @ragged
-// CHECK-SAME: first = 1 : i64, lanes = 1 : i64, last = 1 : i64, template = "elementwise"
+// CHECK-SAME: first = 1 : i64, lanes = 1 : i64, last = 1 : i64, rows = 1 : i64, template = "elementwise"
 module @ragged attributes {mlc.kernel} {
   func.func @ragged(%a: tensor<?x?xf32>, %b: tensor<?xf32>, %o: tensor<?x?xf32>) -> tensor<?x?xf32> {
     %s = linalg.generic {indexing_maps = [#id, affine_map<(i, j) -> (j)>, #id], iterator_types = ["parallel", "parallel"]}
@@ -48,9 +48,9 @@ module @ragged attributes {mlc.kernel} {
   }
 }
 
-// A row of 64 has 16 accesses: 16 threads share it. The row's dimension is an output dimension too.
+// A row of 64 has 16 accesses: with two for a thread, 8 threads share it. The row's dimension is an output dimension too.
 // CHECK: module @centre
-// CHECK-SAME: first = 1 : i64, group = 16 : i64, lanes = 4 : i64, template = "rows", threads = 128 : i64
+// CHECK-SAME: first = 1 : i64, group = 8 : i64, kept = 2 : i64, lanes = 4 : i64, template = "rows", threads = 128 : i64
 module @centre attributes {mlc.kernel} {
   func.func @centre(%a: tensor<?x64xf32>, %n: index, %o: tensor<?x64xf32>) -> tensor<?x64xf32> {
     %zero = arith.constant 0.0 : f32
@@ -74,7 +74,7 @@ module @centre attributes {mlc.kernel} {
 
 // One row of unknown length gets a block.
 // CHECK: module @total
-// CHECK-SAME: first = 0 : i64, group = 512 : i64, lanes = 1 : i64, template = "rows", threads = 512 : i64
+// CHECK-SAME: first = 0 : i64, group = 1024 : i64, kept = 0 : i64, lanes = 1 : i64, template = "rows", threads = 1024 : i64
 module @total attributes {mlc.kernel} {
   func.func @total(%a: tensor<?xf32>, %o: tensor<f32>) -> tensor<f32> {
     %zero = arith.constant 0.0 : f32
@@ -126,7 +126,7 @@ module @product attributes {mlc.kernel} {
 
 // Both operands are contiguous along the reduction: a warp for every element of the result.
 // CHECK: module @transposed
-// CHECK-SAME: first = 2 : i64, group = 32 : i64, lanes = 4 : i64, template = "rows"
+// CHECK-SAME: first = 2 : i64, group = 32 : i64, kept = 2 : i64, lanes = 4 : i64, template = "rows"
 module @transposed attributes {mlc.kernel} {
   func.func @transposed(%a: tensor<?x256xf32>, %b: tensor<30x256xf32>, %o: tensor<?x30xf32>) -> tensor<?x30xf32> {
     %zero = arith.constant 0.0 : f32
@@ -153,7 +153,7 @@ module @places attributes {mlc.kernel} {
 
 // The input is contiguous along the results' first dimension: squares through shared memory.
 // CHECK: module @turned
-// CHECK-SAME: argument = 0 : i64, read_dim = 0 : i64, template = "transpose", threads = 256 : i64, tile = 64 : i64, write_dim = 1 : i64
+// CHECK-SAME: argument = 0 : i64, lanes = 1 : i64, read_dim = 0 : i64, template = "transpose", threads = 256 : i64, tile = 64 : i64, write_dim = 1 : i64
 module @turned attributes {mlc.kernel} {
   func.func @turned(%a: tensor<?x100xf32>, %b: tensor<100xf32>, %o: tensor<100x?xf32>) -> tensor<100x?xf32> {
     %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #row, #id], iterator_types = ["parallel", "parallel"]}

@@ -1,0 +1,55 @@
+"""The part `check`: many small products and convolutions, right or wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gpu_parts.conv import Convolution, ConvolutionRun, compile_convolutions
+from gpu_parts.products import Product, ProductRun, compile_products
+
+
+def checks() -> list[Product]:
+    """Products whose extents are no multiples of anything, in every order and type."""
+    found = []
+    for dtype in ("bfloat16", "float16"):
+        for turned_left in (False, True):
+            for turned_right in (False, True):
+                found.append(Product(200, 328, 120, dtype, turned_left, turned_right))
+    found += [Product(m, n, k) for m, n, k in ((1, 512, 768), (7, 64, 64), (130, 1000, 264), (1000, 24, 4096))]
+    found += [Product(100, 200, 1000), Product(33, 520, 4104, "float16"), Product(5, 2048, 2048, turned_right=True)]
+    found += [Product(257, 136, 72, batch=5), Product(64, 256, 128, turned_right=True, batch=3)]
+    found += [Product(200, 328, 120, "float32", turned_right=True, precision="tf32")]
+    found += [Product(300, 521, 88), Product(300, 520, 88, epilogue="gelu"), Product(4096, 1024, 512, epilogue="gelu")]
+    return found
+
+
+def odd_convolutions() -> list[Convolution]:
+    """Convolutions with edges everywhere."""
+    return [
+        Convolution(2, 9, 24, 40, 3), Convolution(3, 17, 64, 72, 3, stride=2), Convolution(2, 15, 136, 64, 5),
+        Convolution(1, 20, 64, 64, 3, dilation=2), Convolution(5, 14, 32, 48, 1, stride=2),
+    ]  # fmt: skip
+
+
+def compile_part(folder: Path) -> None:
+    """Writes the libraries of the part."""
+    compile_products(checks(), folder)
+    compile_convolutions(odd_convolutions(), folder)
+
+
+def run_part(folder: Path) -> list[dict[str, Any]]:
+    """Checks every product and convolution."""
+    rows = []
+    for product in checks():
+        bound = 1e-3 if product.dtype != "bfloat16" else 5e-3
+        rows.append(_row(product.name, ProductRun(folder, product, 1).error(), bound))
+    for conv in odd_convolutions():
+        rows.append(_row(conv.name, ConvolutionRun(folder, conv, 1).error(), 5e-3))
+    return rows
+
+
+def _row(name: str, error: float, bound: float) -> dict[str, Any]:
+    is_right = error < bound
+    print(f"{'right' if is_right else 'WRONG'} {name:48s} {error:.1e}", flush=True)
+    return {"name": name, "error": error, "right": is_right}

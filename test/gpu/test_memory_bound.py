@@ -1,0 +1,92 @@
+"""Kernels that memory bounds, without a GPU: what the assembler says of them, and how wide their accesses are."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from toolchain import needs_ptxas
+
+pytestmark = [needs_ptxas, pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")]
+
+TYPES = {"float32": 1, "bfloat16": 16}
+
+
+def _model(
+    nodes: list[onnx.NodeProto], shape: list[int | str], result: list[int | str], dtype: str
+) -> onnx.ModelProto:
+    rng = np.random.default_rng(0)
+    names = {n for node in nodes for n in node.input} & {"scale", "bias"}
+    weights = [numpy_helper.from_array(rng.standard_normal(shape[-1]).astype("f4"), n) for n in sorted(names)]
+    if dtype != "float32":
+        weights = [
+            helper.make_tensor(w.name, TYPES[dtype], w.dims, numpy_helper.to_array(w).tolist()) for w in weights
+        ]
+    values = [helper.make_tensor_value_info(n, TYPES[dtype], s) for n, s in (("x", shape), ("y", result))]
+    graph = helper.make_graph(nodes, "rows", values[:1], values[1:], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def _kernels(model: onnx.ModelProto, folder: Path) -> tuple[list[dict], str]:
+    """What ptxas says of the kernels of a model, and their PTX."""
+    from mlc.compilation import Compilation
+    from mlc.driver import make_options
+
+    for emit in ("ptx", "cubin"):
+        Compilation(make_options(target="cuda", cache=False, emit=emit)).run(model, folder / emit)
+    kernels = json.loads((folder / "cubin" / "launch.json").read_text())
+    return kernels, "".join(p.read_text() for p in sorted((folder / "ptx").glob("*.ptx")))
+
+
+def _assert_light(kernels: list[dict]) -> None:
+    for kernel in kernels:
+        resources = kernel["resources"]
+        assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
+        assert kernel["warnings"] == [] and kernel["threads"] % kernel["group"] == 0
+
+
+SHAPES = [(6000, 64), (128, 768), (6304, 768), (70000, 197), (30000, 1000), (2048, 32768), (512, 50257), ("n", "m")]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_rows_stay_in_registers(shape: tuple[int | str, int | str], dtype: str, tmp_path: Path) -> None:
+    """No spills; a row that fits is read once, by the widest accesses that its length allows."""
+    softmax = helper.make_node("Softmax", ["x"], ["y"], axis=-1)
+    kernels, ptx = _kernels(_model([softmax], list(shape), list(shape), dtype), tmp_path)
+    _assert_light(kernels)
+    lanes = 16 // (4 if dtype == "float32" else 2)
+    columns = shape[1]
+    if isinstance(columns, int) and columns % lanes == 0:
+        (kernel,) = kernels
+        accesses = ptx.count("ld.global.v4") + ptx.count("ld.global.nc.v4")
+        assert accesses == -(-columns // (lanes * kernel["group"])), "a row is read once, 16 bytes at a time"
+        assert ptx.count("st.global.v4") == accesses
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", [(128, 768), (6304, 768), (16384, 4096), (77, 1001)], ids=str)
+def test_norms(shape: tuple[int, int], dtype: str, tmp_path: Path) -> None:
+    norm = helper.make_node("LayerNormalization", ["x", "scale", "bias"], ["y"], axis=-1)
+    _assert_light(_kernels(_model([norm], list(shape), list(shape), dtype), tmp_path)[0])
+
+
+def test_the_exponential_is_an_instruction(tmp_path: Path) -> None:
+    """Once for an element of a softmax and of a GELU."""
+    for operator, shape, count in (("Softmax", [4096, 1024], 32), ("Gelu", [4096, 1024], 4)):
+        folder = tmp_path / operator
+        folder.mkdir()
+        _, ptx = _kernels(_model([helper.make_node(operator, ["x"], ["y"])], shape, shape, "float32"), folder)
+        assert ptx.count("ex2.approx") == count, operator
+
+
+def test_narrow_elements_are_transposed_several_at_a_time(tmp_path: Path) -> None:
+    turn = helper.make_node("Transpose", ["x"], ["y"], perm=[1, 0])
+    kernels, ptx = _kernels(_model([turn], [1000, 768], [768, 1000], "bfloat16"), tmp_path)
+    _assert_light(kernels)
+    assert "ld.global.b16" not in ptx and "st.global.b16" not in ptx
