@@ -32,6 +32,7 @@ WARP = 32
 THREADS = 256  # of a block whose items are independent
 LARGEST_GROUP = 1024
 KEPT = 32  # elements of a row that a thread keeps
+KEPT_OF_MORE = 24  # the same of a row that it cannot keep whole
 NEIGHBOURS = 8  # threads whose accesses make whole cache lines
 MULTIPROCESSORS = 132
 RESIDENT = MULTIPROCESSORS * 1024  # threads that keep the chip busy
@@ -264,6 +265,8 @@ def _row_threads(rows: Extent, lengths: Sequence[Extent], lanes: int, together: 
 
     while 2 * kept * lanes <= KEPT and accesses > kept and has_threads_to_spare():
         kept *= 2
+    if kept * LARGEST_GROUP < accesses:
+        kept = max(1, KEPT_OF_MORE // lanes)
     group = min(LARGEST_GROUP, _whole(accesses, kept, together))
     threads, kept = group if group > WARP else THREADS // 2, min(kept, -(-accesses // group))
     blocks = max(1, REGISTERS // (threads * (32 + 2 * kept * lanes)))
