@@ -23,7 +23,6 @@ _COMBINERS = {
     "maximumf": arith.maximumf, "minimumf": arith.minimumf, "maxsi": arith.maxsi, "minsi": arith.minsi,
     "maxui": arith.maxui, "minui": arith.minui,
 }  # fmt: skip
-_NOWHERE = (1 << 63) - 1
 Lanes = tuple[ir.Value, ir.Value]
 """Best values, and their positions."""
 Step = Callable[[Scalar, Lanes, ir.Value | None], Lanes]
@@ -40,8 +39,8 @@ class Position:
     def __init__(self, generic: ir.Operation) -> None:
         self.kind = ir.StringAttr(generic.attributes[EXTREME]).value
         self.last = LAST in generic.attributes
-        self.none = -1 if self.last else _NOWHERE
-        self.element = generic.results[0].type.element_type
+        self.element, self.place = (r.type.element_type for r in generic.results)
+        self.none = -1 if self.last else (1 << (self.place.width - 1)) - 1
 
     def merged(self, a: Lanes, b: Lanes) -> Lanes:
         """Lane by lane the better of two."""
@@ -55,7 +54,7 @@ class Position:
         best = vector.ReductionOp(self.element, kind, lanes[0]).result
         places = self._candidates(lanes, memory.splat(best, lanes[0].type.shape[0]))
         kind = ir.Attribute.parse(f"#vector.kind<{'maxsi' if self.last else 'minsi'}>")
-        return best, vector.ReductionOp(ir.IntegerType.get_signless(64), kind, places).result
+        return best, vector.ReductionOp(self.place, kind, places).result
 
     def _candidates(self, lanes: Lanes, best: ir.Value) -> ir.Value:
         """The positions of the lanes that have the value `best`."""

@@ -31,6 +31,8 @@ Extent = int | None  # None: known at run time only
 ITEMS_WANTED = 64  # work items that keep a pool busy without making each too small
 SHORT_ROW = 1000  # elements of rows that are computed two at a time: both stay in the first level of cache
 LONG_COLUMN = 16  # elements of a column from which on several registers of columns are summed together
+COLUMN_REGISTERS = 16  # accumulators of such a sum
+POSITION_REGISTERS = 4  # of a search along columns for the position of an extreme value: as many hold positions
 BLOCK = 4096  # elements of a vector loop per work item
 COPIED_STEPS = (128, 1024)  # lines of a panel that is copied: enough to hurt, few enough for the stack
 COPIED_ROWS = 160  # rows of a work item that pay for the copy
@@ -142,8 +144,9 @@ def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
     # What is computed once per row is computed again by every work item, so that rows are not cut.
     whole = any(not d.depends_on(range(first, last + 1)) for d in reduction_demands(results))
     block = BLOCK if first <= last and not whole and (inner is None or inner > 2 * BLOCK) else 0
-    if lanes > 1 and inner is not None and first <= last and _sums_columns(results):
-        lanes, block = _wide(lanes, inner, shape[:first])
+    registers = _column_registers(results)
+    if lanes > 1 and inner is not None and first <= last and registers > 1:
+        lanes, block = _wide(lanes, registers, inner, shape[:first])
     return {
         "template": "loops",
         "lanes": lanes,
@@ -169,15 +172,21 @@ def _repeats(results: Sequence[ir.Value], shape: Sequence[Extent], lanes: int) -
     return extent
 
 
-def _sums_columns(results: Sequence[ir.Value]) -> bool:
-    """Is every result a reduction by a plain combiner of long columns, next to each other in the input?"""
+def _column_registers(results: Sequence[ir.Value]) -> int:
+    """How many registers of columns are reduced together: several when every result is a reduction by a plain combiner,
+    or to a position, of long columns that are next to each other in the input."""
+    most = COLUMN_REGISTERS
     for value in results:
         op = _reduction_below(value)
-        if op is None or lane_dim(op) is not None or combiner(op) is None or len(op.operands) != 2:
-            return False
+        if op is None or lane_dim(op) is not None or len(op.operands) - len(op.results) != 1:
+            return 1
+        if combiner(op) is None:
+            if not finds_position(op):
+                return 1
+            most = POSITION_REGISTERS
         if _shape(op.operands[0].type)[-1] != _shape(value.type)[-1] or _reduced(op) < LONG_COLUMN:
-            return False
-    return True
+            return 1
+    return most
 
 
 def _reduced(op: ir.Operation) -> int:
@@ -186,9 +195,9 @@ def _reduced(op: ir.Operation) -> int:
     return 1 << 30 if whole is None or not rest else whole // rest
 
 
-def _wide(lanes: int, inner: int, outer: Sequence[Extent]) -> tuple[int, int]:
+def _wide(lanes: int, most: int, inner: int, outer: Sequence[Extent]) -> tuple[int, int]:
     """Lanes of several registers, so that stretches of a row are read, and the block that leaves enough items."""
-    wide = next(lanes * n for n in (16, 8, 4, 2, 1) if inner >= lanes * n or n == 1)
+    wide = next(lanes * n for n in (16, 8, 4, 2, 1) if n <= most and inner >= lanes * n or n == 1)
     items = _known(outer)
     return wide, 0 if items is None or items >= ITEMS_WANTED else wide
 

@@ -75,10 +75,13 @@ def reduce(op: Lowering) -> ir.Value:
 
 @lowers("mlc.arg_reduce")
 def arg_reduce(op: Lowering) -> ir.Value:
-    """Extreme value and its position in one generic with two results; a NaN is the extreme value."""
+    """Extreme value and its position in one generic with two results; a NaN is the extreme value. Positions have
+    32 bits while they are compared, unless the axis might be too long."""
     value, axis = op.operand(0), op.int("axis")
     rank, unsigned = value.type.rank, op.flag("unsigned")
     element_type, i64 = element(value), ir.IntegerType.get_signless(64)
+    short = not value.type.is_dynamic_dim(axis) and value.type.shape[axis] < 1 << 31
+    place = ir.IntegerType.get_signless(32) if short else i64
     kind, last = op.text(), op.flag("select_last")
     compute = scalar.compute_type(element_type)
     kept = [i for i in range(rank) if i != axis]
@@ -89,21 +92,26 @@ def arg_reduce(op: Lowering) -> ir.Value:
     def body(args: list[ir.Value]) -> list[ir.Value]:
         x, best, where = args
         x = scalar.widen(x)
-        better = scalar.compare(predicate, x, best, unsigned)
-        if scalar.is_float(compute):
-            nan, best_nan = scalar.is_nan(x), scalar.is_nan(best)
-            not_nan = arith.xori(best_nan, scalar.constant(best_nan.type, 1))
-            better = arith.ori(arith.andi(better, not_nan), nan if last else arith.andi(nan, not_nan))
-        position = arith.index_cast(i64, linalg.IndexOp(axis).result)
+        if not scalar.is_float(compute):
+            better = scalar.compare(predicate, x, best, unsigned)
+        elif last:
+            better = arith.ori(scalar.compare(predicate, x, best), scalar.is_nan(x))
+        else:  # greater or a NaN, where the best one is a number
+            unordered = {"gt": arith.CmpFPredicate.UGT, "lt": arith.CmpFPredicate.ULT}[predicate]
+            number = arith.cmpf(arith.CmpFPredicate.ORD, best, best)
+            better = arith.andi(arith.cmpf(unordered, x, best), number)
+        position = arith.index_cast(place, linalg.IndexOp(axis).result)
         return [arith.select(better, x, best), arith.select(better, position, where)]
 
-    outs = [filled(sizes, compute, start), filled(sizes, i64, 0)]
+    outs = [filled(sizes, compute, start), filled(sizes, place, 0)]
     out_map = [dim(i) for i in kept]
     iterators = "".join("r" if i == axis else "p" for i in range(rank))
     marks: dict[str, ir.Attribute] = {"mlc.arg_reduce": ir.StringAttr.get(_vector_kind(kind, compute, unsigned))}
     if last:
         marks["mlc.select_last"] = ir.UnitAttr.get()
     result = generic(outs, [out_map, out_map], iterators, [identity(value)], body, marks)[1]
+    if short:
+        result = elementwise(result, i64, lambda position: arith.extsi(i64, position))
     return insert_unit_dims(result, [axis]) if op.flag("keepdims") else result
 
 

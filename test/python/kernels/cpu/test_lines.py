@@ -56,6 +56,17 @@ def test_position_of_an_extreme(tmp_path: Path, dtype: str, length: int, op: str
     np.testing.assert_array_equal(found, length - 1 - expected if last else expected)
 
 
+@pytest.mark.parametrize("last", [0, 1])
+@pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
+@pytest.mark.parametrize("dtype, length", [("f4", 5), ("f4", 33), ("i4", 20), ("f8", 33), ("u1", 40)])
+def test_position_of_an_extreme_in_columns(tmp_path: Path, dtype: str, length: int, op: str, last: int) -> None:
+    """Several registers of columns at a time, and what is left of them."""
+    x = np.concatenate([np.roll(_lines(dtype, length), shift, 1) for shift in range(14)]).T.copy()
+    (found,), _ = _run(tmp_path, op, x, [INT64], [], axis=0, keepdims=0, select_last_index=last)
+    expected = getattr(np, op.lower())(x[::-1] if last else x, 0)
+    np.testing.assert_array_equal(found, length - 1 - expected if last else expected)
+
+
 @pytest.mark.parametrize("largest", [0, 1])
 @pytest.mark.parametrize(
     "dtype, length, k", [("f4", 5, 3), ("f4", 100, 1), ("f4", 100, 30), ("i4", 70, 5), ("f2", 40, 5)]
