@@ -125,8 +125,12 @@ def store(
     coords: Sequence[Idx],
     value: ir.Value,
     mask: ir.Value | None,
+    *,
+    stream: bool = False,
 ) -> None:
-    """Write `value` (scalar or vector, as the address demands) at `coords`."""
+    """Write `value` (scalar or vector, as the address demands) at `coords`; whole vectors past the caches when `stream`
+    says so: then they are aligned to their size, and `end_stream` must follow.
+    """
     where = address(buffer, coords, idx)
     constants = frame.constants
     if where.uniform:
@@ -136,13 +140,24 @@ def store(
     if where.step == 1 and where.repeat == 1:
         base = [constants.index(where.base)]
         if mask is None:
-            aligned = access_alignment(frame, where.base, storage_type(buffer.element))
-            vector.StoreOp(stored, buffer.memory, base, alignment=aligned)
+            element = storage_type(buffer.element)
+            known = access_alignment(frame, where.base, element)
+            aligned = stored.type.shape[0] * element.width // 8 if stream else known
+            vector.StoreOp(stored, buffer.memory, base, nontemporal=stream or None, alignment=aligned)
         else:
             vector.MaskedStoreOp(buffer.memory, base, mask, stored)
         return
     everywhere = mask if mask is not None else full_mask(frame, idx.lanes)
     vector.ScatterOp(None, buffer.memory, [constants.index(0)], idx.vector(where), everywhere, stored)
+
+
+def end_stream() -> None:
+    """What was written past the caches is there before anything that follows."""
+    ordering = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _SEQUENTIAL)
+    ir.Operation.create("llvm.fence", [], [], {"ordering": ordering})
+
+
+_SEQUENTIAL = 7  # LLVM's number of sequential consistency
 
 
 def splat(value: ir.Value, lanes: int) -> ir.Value:

@@ -1,14 +1,21 @@
 """Transpositions in registers: loads and stores are vectors, and what is stored is whole ones.
 
 Takes kernels that reduce nothing and read one of their inputs along a dimension that is not the results' contiguous
-one. Of `lanes` lines of the input, `piece` elements each are loaded, joined to `piece` vectors, and transposed by
-log2(piece) rounds in which pairs of vectors are interleaved (a perfect shuffle, Stone 1971) within the 16 bytes that
-processors exchange cheaply; the results are evaluated along theirs with the transposed vectors in place of the input.
+one. Of `lanes` lines of the input, `line` elements each are loaded and brought into vectors of `lanes` elements, the
+same `piece` of as many lines each: pieces are loaded as such and joined, or whole vectors exchange their pieces, so
+that every line of memory is read once. `piece` vectors are transposed by log2(piece) rounds in which pairs of them are
+interleaved (a perfect shuffle, Stone 1971) within the 16 bytes that processors exchange cheaply; the results are
+evaluated along theirs with the transposed vectors in place of the input.
 
-Schedule parameters: `argument`: number of that input among the function's arguments; `read_dim`: the result dimension
-that the input is contiguous along; `write_dim`: the results' contiguous dimension; `lanes`; `piece`, a power of two
-that divides them; `block`: elements of `read_dim` per work item, whose lines of the results stay in the cache while the
-item walks along `write_dim`.
+Schedule parameters: `argument`: number of that input among the function's arguments; `read_first` to `read_dim`: the
+result dimensions, walked as one, that the input is contiguous along; `write_first` to `write_dim`: the results'
+contiguous dimensions, walked as one; `lanes`; `piece`, a power of two that divides them; `line`: `piece` or `lanes`.
+
+How an item walks: it takes `block` elements along the one and `height` along the other (0: all), multiples of `line`
+and `lanes`. With `down` it walks along the results' lines first (few streams are written, many lines are read), else
+along the input's. `ahead` (0: none): how many squares before its turn a square's lines are fetched. With `stream`
+results are written past the caches where their addresses allow it: everything that is written then is as long as a
+line of the cache, and need not be read before.
 """
 
 from __future__ import annotations
@@ -17,13 +24,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import arith, func, vector
+from mlir.dialects import arith, func, memref, vector
 
 from mlc.kernels.common import memory
 from mlc.kernels.common.accesses import input_accesses
 from mlc.kernels.common.evaluate import Evaluator, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then, storage_type
-from mlc.kernels.common.index import Idx, IdxMath, Scalar
+from mlc.kernels.common.index import Idx, IdxMath, IndexMath, Scalar
 from mlc.kernels.common.items import emit_grid
 
 
@@ -32,11 +39,28 @@ class TransposeSchedule:
     """Parameters of the template; see the module's description."""
 
     argument: int
+    read_first: int
     read_dim: int
+    write_first: int
     write_dim: int
     lanes: int
-    block: int
     piece: int
+    line: int
+    block: int
+    height: int
+    down: int
+    ahead: int
+    stream: int
+
+    @property
+    def walked(self) -> list[int]:
+        """The dimensions that are not work items of their own."""
+        return [*range(self.read_first, self.read_dim + 1), *range(self.write_first, self.write_dim + 1)]
+
+    def extents(self, math: IndexMath, shape: Sequence[Scalar]) -> tuple[Scalar, Scalar]:
+        """How many elements there are along the input's lines and along the results'."""
+        read = math.product(shape[self.read_first : self.read_dim + 1])
+        return read, math.product(shape[self.write_first : self.write_dim + 1])
 
 
 def expand(source: KernelSource, schedule: TransposeSchedule) -> list[Frame]:
@@ -45,9 +69,11 @@ def expand(source: KernelSource, schedule: TransposeSchedule) -> list[Frame]:
 
 
 def _items(frame: Frame, shape: Sequence[Scalar], s: TransposeSchedule) -> list[Scalar]:
-    """Extents of the grid: the other dimensions, then blocks of the input's contiguous one."""
-    outer = [e for d, e in enumerate(shape) if d not in (s.read_dim, s.write_dim)]
-    return [*outer, frame.math.ceildiv(shape[s.read_dim], s.block)]
+    """Extents of the grid: the other dimensions, then blocks of the results' lines and of the input's."""
+    outer = [e for d, e in enumerate(shape) if d not in s.walked]
+    read, write = s.extents(frame.math, shape)
+    down = frame.math.ceildiv(write, s.height) if s.height else 1
+    return [*outer, down, frame.math.ceildiv(read, s.block) if s.block else 1]
 
 
 def interleaved(rows: Sequence[ir.Value], lanes: int) -> list[ir.Value]:
@@ -73,6 +99,19 @@ def _joined(parts: Sequence[ir.Value]) -> ir.Value:
         size = current[0].type.shape[0]
         current = [_shuffle(a, b, range(2 * size)) for a, b in zip(current[::2], current[1::2], strict=True)]
     return current[0]
+
+
+def dealt(rows: Sequence[ir.Value], piece: int) -> list[ir.Value]:
+    """Result c is piece c of every vector, one behind the other. There are as many vectors as each has pieces, a power
+    of two.
+    """
+    current, n = list(rows), len(rows)
+    even = [2 * p * piece + i for p in range(n) for i in range(piece)]
+    odd = [lane + piece for lane in even]
+    for _ in range(n.bit_length() - 1):
+        pairs = [(current[2 * i], current[2 * i + 1]) for i in range(n // 2)]
+        current = [_shuffle(a, b, order) for order in (even, odd) for a, b in pairs]
+    return current
 
 
 def transposed(rows: Sequence[ir.Value], lanes: int) -> list[ir.Value]:
@@ -103,37 +142,66 @@ class _Transpose:
         self.input = list(source.block.arguments)[schedule.argument]
         accesses = input_accesses(source.results) or {}
         [self.exprs] = accesses[self.input]
+        self.stream = False
 
     def emit(self) -> Frame:
         frame, s, math = self.frame, self.s, self.frame.math
         with frame.body():
-            items = _items(frame, self.shape, s)
-
-            def item(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-                *outer, block = math.delinearize(variable, items)
-                free = iter(outer)
-                fixed = (s.read_dim, s.write_dim)
-                self.origin = [Idx(0) if d in fixed else Idx(next(free), level=1) for d in range(len(self.shape))]
-                self._squares(math.mul(block, s.block))
-                return []
-
-            for_loop(frame, frame.begin, frame.end, 1, [], item)
+            self.extents = s.extents(math, self.shape)
+            if s.stream:
+                if_then(self._aligned(), self._streamed, self._all_items)
+            else:
+                self._all_items()
             func.ReturnOp([])
         return frame
 
+    def _aligned(self) -> ir.Value:
+        """Do all results begin where a vector may be written past the caches?"""
+        c = self.frame.constants
+        together: ir.Value | None = None
+        for destination in self.source.destinations:
+            address = memref.ExtractAlignedPointerAsIndexOp(self.frame.buffers[destination].memory).result
+            together = address if together is None else arith.ori(together, address)
+        assert together is not None
+        low = arith.andi(together, c.index(memory.LINE - 1))
+        return arith.cmpi(arith.CmpIPredicate.eq, low, c.index(0))
+
+    def _streamed(self) -> None:
+        self.stream = True
+        self._all_items()
+        memory.end_stream()
+        self.stream = False
+
+    def _all_items(self) -> None:
+        frame, s, math = self.frame, self.s, self.frame.math
+        items = _items(frame, self.shape, s)
+
+        def item(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            *outer, down, across = math.delinearize(variable, items)
+            free = iter(outer)
+            self.origin = [Idx(0) if d in s.walked else Idx(next(free), level=1) for d in range(len(self.shape))]
+            self._squares(_part(math, across, s.block, self.extents[0]), _part(math, down, s.height, self.extents[1]))
+            return []
+
+        for_loop(frame, frame.begin, frame.end, 1, [], item)
+
     # -- loops over squares -----------------------------------------------------------------------------------------
 
-    def _squares(self, start: Scalar) -> None:
-        """All squares of a block, along the lines of the results first."""
-        s, math = self.s, self.frame.math
-        end = math.minimum(math.add(start, s.block), self.shape[s.read_dim])
+    def _squares(self, across: tuple[Scalar, Scalar], down: tuple[Scalar, Scalar]) -> None:
+        """All squares of an item: from where to where it goes along the input's lines, and along the results'."""
+        s, (read_extent, write_extent) = self.s, self.extents
+        self.across, self.down = across, down
 
-        def lines(write: Scalar, height: Scalar) -> None:
-            extent = self.shape[s.read_dim]
-            self._spans(start, end, extent, lambda read, width: self._square(read, write, width, height), s.piece)
+        def lines(body: Callable[[Scalar, Scalar], None]) -> None:
+            self._spans(*down, write_extent, body, s.lanes)
 
-        extent = self.shape[s.write_dim]
-        self._spans(0, extent, extent, lines, s.lanes)
+        def columns(body: Callable[[Scalar, Scalar], None]) -> None:
+            self._spans(*across, read_extent, body, s.line)
+
+        if s.down:
+            columns(lambda read, width: lines(lambda write, height: self._square(read, write, width, height)))
+        else:
+            lines(lambda write, height: columns(lambda read, width: self._square(read, write, width, height)))
 
     def _spans(
         self, low: Scalar, high: Scalar, extent: Scalar, body: Callable[[Scalar, Scalar], None], step: int
@@ -169,11 +237,12 @@ class _Transpose:
     def _square(self, read: Scalar, write: Scalar, width: Scalar, height: Scalar) -> None:
         """`width` elements of the input's contiguous dimension from `read` on, `height` of the results'."""
         s, c = self.s, self.frame.constants
-        across = None if width == s.piece else lane_mask(self.frame, s.piece, c.index(width))
+        across = None if width == s.line else lane_mask(self.frame, s.line, c.index(width))
         down = None if height == s.lanes else lane_mask(self.frame, s.lanes, c.index(height))
+        if s.ahead and across is None and down is None:
+            self._fetch(read, write)
         rows = self._load(read, write, height, across)
-        joined = [_joined(rows[i :: s.piece]) for i in range(s.piece)]
-        for i, column in enumerate(interleaved(joined, s.lanes)):
+        for i, column in enumerate(self._columns(rows)):
             if isinstance(width, int):
                 if i < width:
                     self._store(read, write, i, column, down)
@@ -181,11 +250,34 @@ class _Transpose:
             inside = arith.cmpi(arith.CmpIPredicate.slt, c.index(i), c.index(width))
             if_then(inside, lambda i=i, column=column: self._store(read, write, i, column, down))  # type: ignore[misc]
 
+    def _columns(self, rows: Sequence[ir.Value]) -> list[ir.Value]:
+        """The columns of what was loaded of the lines."""
+        s = self.s
+        if s.line == s.piece:
+            return interleaved([_joined(rows[i :: s.piece]) for i in range(s.piece)], s.lanes)
+        pieces = [dealt(rows[i :: s.piece], s.piece) for i in range(s.piece)]
+        return [column for part in zip(*pieces, strict=True) for column in interleaved(part, s.lanes)]
+
+    def _fetch(self, read: Scalar, write: Scalar) -> None:
+        """Begin to bring the lines of the square after next ones, as the walk goes, into the cache."""
+        s, math, c = self.s, self.frame.math, self.frame.constants
+        (start, end), step = (self.down, s.lanes) if s.down else (self.across, s.line)
+        at, aside = (write, read) if s.down else (read, write)
+        then = math.add(at, s.ahead * step)
+        past = arith.cmpi(arith.CmpIPredicate.sge, c.index(then), c.index(end))
+        back = math.sub(then, math.sub(end, start))
+        then = arith.select(past, c.index(back), c.index(then))
+        aside = arith.select(past, c.index(math.add(aside, s.line if s.down else s.lanes)), c.index(aside))
+        read, write = (aside, then) if s.down else (then, aside)
+        buffer = self.frame.buffers[self.input]
+        for j in range(s.lanes):
+            memref.PrefetchOp(buffer.memory, [self._address(read, math.add(write, j))], False, 3, True)
+
     def _load(self, read: Scalar, write: Scalar, height: Scalar, mask: ir.Value | None) -> list[ir.Value]:
         """Pieces of lines of the input as they are in memory; lines behind the end repeat the last one."""
         s, math = self.s, self.frame.math
         buffer = self.frame.buffers[self.input]
-        type_ = ir.VectorType.get([s.piece], storage_type(buffer.element))
+        type_ = ir.VectorType.get([s.line], storage_type(buffer.element))
         zero = 0.0 if isinstance(type_.element_type, ir.FloatType) else 0
         nothing = vector.broadcast(type_, self.frame.constants.get(type_.element_type, zero))
         rows: list[ir.Value] = []
@@ -203,7 +295,7 @@ class _Transpose:
 
     def _address(self, read: Scalar, row: Scalar) -> ir.Value:
         """Where element `read` of line `row` of the input is."""
-        idx = IdxMath(self.frame.math, self.s.piece)
+        idx = IdxMath(self.frame.math, self.s.line)
         point = self._point(Idx(read, 1, level=3), Idx(row, level=2))
         at = memory.address(self.frame.buffers[self.input], [idx.affine(e, point) for e in self.exprs], idx)
         return self.frame.constants.index(at.base)
@@ -220,4 +312,13 @@ class _Transpose:
         ev = Evaluator(self.frame, self.s.lanes, mask, overrides={self.input: lambda _: element})
         for value, destination in zip(self.source.results, self.source.destinations, strict=True):
             buffer = self.frame.buffers[destination]
-            memory.store(self.frame, ev.idx, buffer, point, ev.tensor(value, point), ev.mask)
+            memory.store(self.frame, ev.idx, buffer, point, ev.tensor(value, point), ev.mask, stream=self.stream)
+
+
+def _part(math: IndexMath, number: Scalar, size: int, extent: Scalar) -> tuple[Scalar, Scalar]:
+    """Begin and end of a part of `size` elements; 0: everything."""
+    if not size:
+        return 0, extent
+    start = math.mul(number, size)
+    exact = isinstance(extent, int) and extent % size == 0
+    return start, math.add(start, size) if exact else math.minimum(math.add(start, size), extent)

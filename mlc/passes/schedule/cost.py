@@ -24,6 +24,7 @@ from mlc.kernels.common.positions import finds_position
 from mlc.kernels.common.reduce import combiner, lane_dim
 from mlc.kernels.cpu.planes import find_plane
 from mlc.passes.schedule.attention_cost import choose_attention
+from mlc.passes.schedule.moving_cost import transposing_walk
 from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads
 
 Extent = int | None  # None: known at run time only
@@ -42,7 +43,6 @@ LINE_VECTORS = 16  # accumulators of such a tile
 PIECE = 16  # bytes within which processors interleave vectors cheaply
 PLANE_ROWS = 4  # lines of a tile of a depthwise convolution that share what they load
 SCANNED_VECTORS = 4  # vectors of neighbouring lines of a running sum: whole pages of memory are walked less often
-TRANSPOSE_BLOCK = 64  # lines of the results that a transposition writes side by side
 
 
 @dataclass(frozen=True)
@@ -275,20 +275,42 @@ def _transposed(source: KernelSource, unit: VectorUnit) -> dict[str, int | str] 
         if read is None:
             continue
         lanes = min(unit.lanes(v.type.element_type) for v in [argument, *source.results])
-        if max(_or_many(shape[read]), _or_many(shape[write])) < lanes:
+        firsts = [_first_of_group(source.results, last, other) for last, other in ((read, write), (write, read))]
+        extents = [_known(shape[first : last + 1]) for first, last in zip(firsts, (read, write), strict=True)]
+        if max(map(_or_many, extents)) < lanes:
             continue
-        size = (argument.type.element_type.width + 7) // 8
+        size = _bytes(argument)
         if _only_moves(source):
-            while 2 * lanes * size * 8 <= unit.bits and _or_many(shape[write]) > lanes:
+            while 2 * lanes * size * 8 <= unit.bits and _or_many(extents[1]) > lanes:
                 lanes *= 2
-        dims = {"read_dim": read, "write_dim": write}
-        tile = {
+        piece = min(lanes, max(2, PIECE // size))
+        walked = {*range(firsts[0], read + 1), *range(firsts[1], write + 1)}
+        outer = _known([e for d, e in enumerate(shape) if d not in walked])
+        return {
+            "template": "transpose",
+            "argument": number,
+            "read_first": firsts[0],
+            "read_dim": read,
+            "write_first": firsts[1],
+            "write_dim": write,
             "lanes": lanes,
-            "piece": min(lanes, max(2, PIECE // size)),
-            "block": TRANSPOSE_BLOCK * max(1, 4 // size),
+            "piece": piece,
+            **transposing_walk(extents[0], extents[1], outer, lanes, piece, [size, *map(_bytes, source.results)]),
         }
-        return {"template": "transpose", "argument": number, **dims, **tile}
     return None
+
+
+def _bytes(value: ir.Value) -> int:
+    """Bytes of an element in memory."""
+    return (value.type.element_type.width + 7) // 8
+
+
+def _first_of_group(results: Sequence[ir.Value], last: int, other: int) -> int:
+    """The first of the dimensions up to `last` that may be walked as one; `other` is none of them."""
+    first = last
+    while first > 0 and first - 1 != other and can_flatten(results, first - 1, last):
+        first -= 1
+    return first
 
 
 def _only_moves(source: KernelSource) -> bool:

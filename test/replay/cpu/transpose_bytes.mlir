@@ -1,6 +1,6 @@
 // Transposition of bytes, in pieces of 16.
 module {
-module @k0 attributes {mlc.kernel, mlc.schedule = [{argument = 0 : i64, block = 256 : i64, lanes = 64 : i64, piece = 16 : i64, read_dim = 0 : i64, template = "transpose", write_dim = 1 : i64}]} {
+module @k0 attributes {mlc.kernel, mlc.schedule = [{ahead = 0 : i64, argument = 0 : i64, block = 256 : i64, down = 1 : i64, height = 256 : i64, lanes = 64 : i64, line = 16 : i64, piece = 16 : i64, read_dim = 0 : i64, read_first = 0 : i64, stream = 0 : i64, template = "transpose", write_dim = 1 : i64, write_first = 1 : i64}]} {
   func.func @k0(%arg0: tensor<500x700xi8>, %arg1: tensor<700x500xi8>) -> tensor<700x500xi8> {
     %0 = tensor.empty() : tensor<700x500xi8>
     %1 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%arg0 : tensor<500x700xi8>) outs(%arg1 : tensor<700x500xi8>) {

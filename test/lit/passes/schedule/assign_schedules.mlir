@@ -75,7 +75,7 @@ module @k2 attributes {mlc.kernel} {
 
 // An input that is contiguous along another dimension than the result is transposed in registers.
 // CHECK: module @k3
-// CHECK-SAME: argument = 0 : i64, block = 64 : i64, lanes = 16 : i64, piece = 4 : i64, read_dim = 0 : i64, template = "transpose", write_dim = 1 : i64
+// CHECK-SAME: ahead = 0 : i64, argument = 0 : i64, block = 0 : i64, down = 0 : i64, height = 64 : i64, lanes = 16 : i64, line = 4 : i64, piece = 4 : i64, read_dim = 0 : i64, read_first = 0 : i64, stream = 0 : i64, template = "transpose", write_dim = 1 : i64, write_first = 1 : i64
 module @k3 attributes {mlc.kernel} {
   func.func @k3(%a: tensor<40x70xf32>, %o: tensor<70x40xf32>) -> tensor<70x40xf32> {
     %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #id], iterator_types = ["parallel", "parallel"]}

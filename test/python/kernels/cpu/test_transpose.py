@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from test_templates import check, draw
 
@@ -39,6 +40,49 @@ def test_transpose(tmp_path: Path, extents: Sequence[int | str], permutation: Se
     body = f"%r = mlc.transpose %a0 {{permutation = array<i64: {order}>}} : {t} -> {o}\nreturn %r : {o}"
     sizes = (1, 15, 16, 65) if "?" in extents else (0,)
     check(tmp_path, body, [t], [o], [(draw(_static(extents, n), dtype),) for n in sizes])
+
+
+@pytest.mark.parametrize(
+    "extents, permutation, dtype",
+    [
+        ((37, 256), (1, 0), "f32"),
+        ((3, 70, 256), (2, 0, 1), "f32"),
+        ((40, 128), (1, 0), "f64"),
+        ((65, 1024), (1, 0), "i8"),
+        ((70, 2048), (1, 0), "i1"),
+        ((2, 40, 7, 9), (0, 2, 3, 1), "f32"),
+        ((2, 7, 9, 40), (0, 3, 1, 2), "f32"),
+        ((2, "?", 7, 9), (0, 2, 3, 1), "f32"),
+        ((2, 21, "?", 9), (0, 2, 3, 1), "f32"),
+    ],
+    ids=str,
+)
+def test_lines_that_collide_and_dimensions_walked_as_one(
+    tmp_path: Path, extents: Sequence[int | str], permutation: Sequence[int], dtype: str
+) -> None:
+    t, o = _type(extents, dtype), _type([extents[p] for p in permutation], dtype)
+    order = ", ".join(map(str, permutation))
+    body = f"%r = mlc.transpose %a0 {{permutation = array<i64: {order}>}} : {t} -> {o}\nreturn %r : {o}"
+    sizes = (1, 17) if "?" in extents else (0,)
+    check(tmp_path, body, [t], [o], [(draw(_static(extents, n), dtype),) for n in sizes])
+
+
+@pytest.mark.parametrize("rows, columns", [(2048, 1600), (2064, 1537)])
+def test_results_past_the_caches(tmp_path: Path, rows: int, columns: int) -> None:
+    """Large ones: where a line of the caches begins, and where none does; the last squares are no whole ones."""
+    t, o = _type((rows, columns), "f32"), _type((columns, rows), "f32")
+    body = f"""
+      %r = mlc.transpose %a0 {{permutation = array<i64: 1, 0>}} : {t} -> {o}
+      %s = mlc.unary neg %r : {o}
+      return %s : {o}"""
+    data = draw((rows, columns))
+    model = check(tmp_path, body, [t], [o], [(data,)])
+    buffer = np.zeros(rows * columns + 16, np.float32)
+    start = -buffer.ctypes.data % 64 // 4
+    for shift in (0, 4):
+        result = buffer[start + shift : start + shift + rows * columns].reshape(columns, rows)
+        model.run([data], out=[result])
+        np.testing.assert_array_equal(result, -data.T)
 
 
 @pytest.mark.parametrize("extents", [(40, 70), ("?", 70), (40, "?")], ids=str)

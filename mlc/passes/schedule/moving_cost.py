@@ -1,0 +1,54 @@
+"""Choosing how kernels that move data walk through it: what is in which cache, and which lines collide there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Extent = int | None  # None: known at run time only
+
+LINE = 64  # bytes of a line of the caches
+STREAMED = 12 << 20  # bytes of a result from which on it would leave the caches before anybody reads it
+STREAMED_RUN = 1 << 10  # bytes that are written one behind the other past the caches
+COLLIDING = 1 << 10  # lines of the input so many bytes apart, or a multiple, share few sets of the first cache
+NEAR = 1 << 14  # bytes of an input that stays in the first level of cache anyway
+ITEMS_WANTED = 64  # work items that keep a pool busy
+ITEM = 1 << 14  # bytes that make a work item worth its start
+SQUARES = 4  # squares of an item along the results' lines
+
+
+def transposing_walk(
+    read: Extent, write: Extent, outer: Extent, lanes: int, piece: int, sizes: Sequence[int]
+) -> dict[str, int]:
+    """The parameters `line`, `block`, `height`, `down`, `ahead` and `stream` of a transposition of `outer` matrices,
+    whose input has lines of `read` elements and whose results have lines of `write`. `sizes` are the bytes of an
+    element of the input and of the results.
+
+    Pieces of lines are what costs least, unless the lines collide in the cache before their other pieces are loaded, or
+    results are written past the caches, which takes whole lines of theirs.
+    """
+    total = None if read is None or write is None or outer is None else read * write * outer
+    if total is not None and read is not None and read >= lanes and _may_stream(total, write, lanes, sizes):
+        run = STREAMED_RUN // max(sizes[1:])
+        return {"line": lanes, "block": run, "height": run, "down": 1, "ahead": 4, "stream": 1}
+    whole = read is not None and read >= lanes and (read * sizes[0]) % COLLIDING == 0
+    walk = {"down": 1, "ahead": 1} if whole else {"down": 0, "ahead": 2} if sizes[0] >= 4 else {"down": 1, "ahead": 0}
+    height, block = SQUARES * lanes, 0
+    if read is not None and write is not None and outer is not None:
+        moved = read * write * outer * sizes[0]
+        wanted = min(ITEMS_WANTED, moved // ITEM)
+        if moved <= NEAR:
+            walk["ahead"] = 0
+        # A line of the input is cut when nothing else is left: its squares follow each other in memory.
+        while not walk["down"] and height > lanes and outer * -(-write // height) < wanted:
+            height //= 2
+        parts = -(-wanted // (outer * -(-write // height)))
+        block = 0 if parts <= 1 else max(SQUARES * lanes, -(-read // parts // lanes) * lanes)
+    return {"line": lanes if whole else piece, "block": block, "height": height, **walk, "stream": 0}
+
+
+def _may_stream(total: int, write: Extent, lanes: int, sizes: Sequence[int]) -> bool:
+    """Are the results large, and do all their lines begin where a line of the caches does?"""
+    return all(
+        total * size >= STREAMED and lanes * size == LINE and write is not None and write * size % LINE == 0
+        for size in sizes[1:]
+    )
