@@ -31,6 +31,7 @@ KERNEL_TO_LLVM = [
     "convert-vector-to-llvm{reassociate-fp-reductions=true}",
     "convert-math-to-llvm{approximate-log1p=false}",
     "convert-math-to-libm",
+    "convert-vector-to-llvm",  # what calls of libm take vectors of float64 apart with
     "expand-strided-metadata",
     "lower-affine",
     "finalize-memref-to-llvm{use-generic-functions=false}",

@@ -197,18 +197,25 @@ def rotary(g: GraphImporter, node: Node) -> Tensor:
     cosine, sine = node[1], node[2]
     if positions is not None:
         cosine, sine = (b.op("gather", [table, positions], axis=0) for table in (cosine, sine))
-    cosine, sine = (shape.unsqueeze(b, table, [1]) for table in (cosine, sine))
-    dim = x.shape[3]
-    if dim is None:
-        raise NodeError("the size of a head is known only at run time", "fix the input's shape")
-    turned = int(node.attr("rotary_embedding_dim", 0)) or dim
-    head = shape.window(b, x, 3, 0, turned)
-    result = _rotated(b, head, cosine, sine, turned // 2, bool(node.attr("interleaved", 0)))
-    if turned != dim:
-        result = shape.concat(b, [result, shape.window(b, x, 3, turned, dim - turned)], 3)
+    partial = int(node.attr("rotary_embedding_dim", 0))
+    result = rotated_heads(b, x, cosine, sine, partial, bool(node.attr("interleaved", 0)))
     if not packed:
         return result
     return shape.reshape(b, shape.transpose(b, result, [0, 2, 1, 3]), b.dims(node[0]))
+
+
+def rotated_heads(b: Builder, x: Tensor, cosine: Tensor, sine: Tensor, turned: int, interleaved: bool) -> Tensor:
+    """The first `turned` features (0: all) of `[batch, heads, seq, dim]`, rotated by angles whose cosines and sines are
+    `[batch or 1, seq, turned / 2]`."""
+    dim = x.shape[3]
+    if dim is None:
+        raise NodeError("the size of a head is known only at run time", "fix the input's shape")
+    cosine, sine = (shape.unsqueeze(b, table, [1]) for table in (cosine, sine))
+    turned = turned or dim
+    result = _rotated(b, shape.window(b, x, 3, 0, turned), cosine, sine, turned // 2, interleaved)
+    if turned == dim:
+        return result
+    return shape.concat(b, [result, shape.window(b, x, 3, turned, dim - turned)], 3)
 
 
 def _rotated(b: Builder, x: Tensor, cosine: Tensor, sine: Tensor, half: int, interleaved: bool) -> Tensor:

@@ -6,7 +6,12 @@ import importlib
 
 FAMILIES = (
     "attention",
+    "contrib_attention",
+    "contrib_elementwise",
+    "contrib_linalg",
+    "contrib_normalization",
     "contrib_quantization",
+    "contrib_recurrent",
     "control_flow",
     "conv",
     "elementwise",

@@ -32,11 +32,11 @@ def attention(op: OpAdaptor) -> ir.Value:
 
 
 def _groups(op: OpAdaptor, query: ir.Value, key: ir.Value) -> int:
-    """How many query heads share a key head."""
+    """How many query heads share a key head; where that is not known when compiling, none may."""
     heads, own = query.type.shape[1], key.type.shape[1]
-    if heads == own:
+    if heads == own or DYNAMIC in (heads, own):
         return 1
-    if DYNAMIC in (heads, own) or own == 0 or heads % own:
+    if own == 0 or heads % own:
         raise ValueError(f"{op.node}: {heads} query heads are no multiple of {own} key heads")
     return heads // own
 
