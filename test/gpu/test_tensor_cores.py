@@ -116,6 +116,43 @@ def test_ptxas_takes_convolutions(form: tuple[int, int, int, int, int], tmp_path
     assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
 
 
+def _attention(heads: int, lengths: tuple[int | str, int | str], depth: int, **options: object) -> onnx.ModelProto:
+    """Attention of bf16; options: `shared`, heads of keys and values; `causal`; `mask`, its ONNX type."""
+    queries, keys = lengths
+    shapes = {"q": (2, heads, queries, depth)}
+    shapes.update(dict.fromkeys("kv", (2, options.get("shared", heads), keys, depth)))
+    inputs = [helper.make_tensor_value_info(name, 16, shape) for name, shape in shapes.items()]
+    if "mask" in options:
+        inputs.append(helper.make_tensor_value_info("mask", options["mask"], (2, 1, queries, keys)))
+    node = helper.make_node("Attention", [i.name for i in inputs], ["y"], is_causal=int(bool(options.get("causal"))))
+    result = helper.make_tensor_value_info("y", 16, shapes["q"])
+    graph = helper.make_graph([node], "attention", inputs, [result])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
+
+
+ATTENTIONS: dict[str, tuple[int, tuple[int | str, int | str], int, dict[str, object]]] = {
+    "plain": (4, (128, 128), 64, {}),
+    "wide": (4, (1024, 1024), 128, {}),
+    "short": (2, (100, 77), 128, {}),
+    "causal": (4, (1024, 1024), 64, {"causal": True}),
+    "grouped": (8, (1024, 1024), 128, {"causal": True, "shared": 2}),
+    "run_time": (4, ("n", "m"), 64, {"causal": True}),
+    "bool_mask": (4, (256, 256), 128, {"mask": 9}),
+    "float_mask": (4, (200, 264), 64, {"mask": 1}),
+}
+
+
+@pytest.mark.parametrize("form", list(ATTENTIONS))
+def test_ptxas_takes_attention(form: str, tmp_path: Path) -> None:
+    """One kernel, without spills, and without a product that waits for the one before."""
+    heads, lengths, depth, options = ATTENTIONS[form]
+    folder = _compile(_attention(heads, lengths, depth, **options), tmp_path / "attention", emit="cubin")
+    (kernel,) = json.loads((folder / "launch.json").read_text())
+    assert len(kernel["maps"]) == 3 and kernel["shared"] <= 227 * 1024 and kernel["warnings"] == []
+    resources = kernel["resources"]
+    assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
+
+
 def test_windows_of_a_convolution(driver: Path, tmp_path: Path) -> None:
     """The tensor is not padded: the windows reach over its edges."""
     model = _compile(_convolution(17, 24, 40, 5, 2), tmp_path / "model.so", precision="bf16")

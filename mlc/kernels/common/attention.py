@@ -3,7 +3,8 @@
 `f` is any chain of elementwise operations on the scores at their own points (scale, soft cap, masks). The softmax is
 `exp(x - max(x)) / sum` over the last dimension, where the maximum may be guarded (−inf counts as 0) and the sum may
 pass through elementwise operations per row. Reshapes that regroup leading dimensions (grouped heads) may stand anywhere
-between the contractions.
+between the contractions. The contractions are of f32, or of 16-bit floats that accumulate in f32; then the quotients
+are rounded before the second one.
 """
 
 from __future__ import annotations
@@ -50,6 +51,11 @@ class Product:
         """The iteration dimension of every dimension of the result."""
         return [ir.AffineDimExpr(e).position for e in operand_map(self.op, 2).results]
 
+    @property
+    def element(self) -> ir.Type:
+        """The type of what is multiplied."""
+        return self.op.operands[1].type.element_type
+
 
 @dataclass(frozen=True)
 class Attention:
@@ -77,14 +83,14 @@ def find_attention(source: KernelSource) -> Attention | None:
 
 
 def attention_of(output: ir.Operation) -> Attention | None:
-    """The attention whose last product is the contraction `output`, if it is one on f32."""
+    """The attention whose last product is the contraction `output`, if it is one."""
     if not is_contraction(output) or len(output.operands) != 3:
         return None
     product = _product(output, operand_map(output, 0))
     if product is None or not _reads_last_two(product, 0):
         return None
     members: dict[ir.Operation, None] = {output: None}
-    quotient = _through_views(output.operands[0], members)
+    quotient = _before_rounding(_through_views(output.operands[0], members), product, members)
     parts = _binary(quotient, "arith.divf")
     if quotient is None or parts is None or not is_identity(quotient, parts[0]):
         return None
@@ -119,11 +125,15 @@ def attention_of(output: ir.Operation) -> Attention | None:
 
 
 def _product(op: ir.Operation, rows_in: ir.AffineMap) -> Product | None:
-    """`op` as a product of matrices, if it is an f32 contraction over one dimension from zero. The rows are the last
-    dimension but one of `rows_in`: of grouped heads, which share their keys, the left operand alone has several."""
+    """`op` as a product of matrices, if it is a contraction over one dimension from zero that accumulates in f32. The
+    rows are the last dimension but one of `rows_in`: of grouped heads, which share their keys, the left operand alone
+    has several."""
     if not _starts_at(op, 0.0) or len(rows_in.results) < 2:
         return None
-    if not all(isinstance(v.type.element_type, ir.F32Type) for v in op.operands):
+    left_type, right_type, result_type = (v.type.element_type for v in op.operands)
+    if left_type != right_type or not isinstance(result_type, ir.F32Type):
+        return None
+    if not isinstance(left_type, ir.F32Type | ir.BF16Type | ir.F16Type):
         return None
     out = list(operand_map(op, 2).results)
     if not all(isinstance(e, ir.AffineDimExpr) for e in out):
@@ -287,6 +297,19 @@ def _through_views(value: ir.Value, members: dict[ir.Operation, None]) -> ir.Ope
         members[op] = None
         op = defining_op(op.operands[0])
     return op
+
+
+def _before_rounding(
+    op: ir.Operation | None, product: Product, members: dict[ir.Operation, None]
+) -> ir.Operation | None:
+    """What computes the quotients that `op` rounds for a product of narrow floats; the operations between join
+    `members`."""
+    if op is None or isinstance(product.element, ir.F32Type):
+        return op
+    if _single(op, "arith.truncf") is None or not is_identity(op, 0):
+        return None
+    members[op] = None
+    return _through_views(op.operands[0], members)
 
 
 def _keeps_matrices(op: ir.Operation) -> bool:

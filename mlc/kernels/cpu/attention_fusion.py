@@ -34,6 +34,8 @@ def _worthwhile(root: ir.Operation) -> str | None:
     if attention is None:
         return "it is no attention"
     scores, result = attention.scores, root.results[0].type
+    if not all(isinstance(p.element, ir.F32Type) for p in (scores, attention.output)):
+        return "attention in one kernel is for products of f32"
     rows, keys = list(scores.op.results[0].type.shape)[-2:]
     depth = attention.scores.op.operands[0].type
     width = result.get_dim_size(attention.output.order.index(attention.output.column))

@@ -11,6 +11,7 @@ from mlc.kernels.common.fusion import Accepts, Dims, Role, accepts_pointwise, ac
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.common.roles import convolution_roles
+from mlc.kernels.nvidia import attention_fusion
 
 
 def _contraction(role: Role, op: ir.Operation, dims: Dims, *, widths: tuple[int, ...]) -> str | None:
@@ -84,6 +85,7 @@ def _moved_result(dims: Dims) -> str | None:
 
 
 ACCEPTS: dict[str, Accepts] = {
+    "attention": attention_fusion.accepts,
     "contraction": partial(_contraction, widths=(16,)),
     "rows": accepts_rows,
     "reduction": accepts_pointwise,

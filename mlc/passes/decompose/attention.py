@@ -1,4 +1,8 @@
-"""`attention`: two batched matrix products around a softmax."""
+"""`attention`: two batched matrix products around a softmax.
+
+For GPUs the products of 16-bit floats read those and accumulate in `f32`, as tensor cores do, so that the probabilities
+are rounded as the definition of the operator in its own type says; and the scale is that of the scores.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,15 @@ from mlc.passes.decompose import decomposition
 @decomposition("mlc.attention")
 def attention(op: OpAdaptor) -> ir.Value:
     """`softmax(softcap(q k^T * scale) + mask) v`; narrow floats compute in `f32` until the end."""
-    query, key, value = (b.cast(v, b.wide_type(element(v))) for v in op.operands[:3])
+    on_gpu = _is_for_gpu(op.op)
+    query, key, value = (v if on_gpu else b.cast(v, b.wide_type(element(v))) for v in op.operands[:3])
     mask = op.trailing(3)
     groups = _groups(op, query, key)
-    scores = _product(b.mul(query, _scale(op, query)), key, groups, transpose_rhs=True)
+    if on_gpu:
+        scores = _product(query, key, groups, transpose_rhs=True)
+        scores = b.mul(scores, _scale(op, query, element(scores)))
+    else:
+        scores = _product(b.mul(query, _scale(op, query, element(query))), key, groups, transpose_rhs=True)
     if op.has("softcap") and op.float("softcap") != 0:
         cap = op.float("softcap")
         scores = b.mul(b.unary("tanh", b.div(scores, cap)), cap)
@@ -28,7 +37,14 @@ def attention(op: OpAdaptor) -> ir.Value:
         allowed = b.compare("le", b.iota([1, columns], 1, b.i64()), b.iota([rows, 1], 0, b.i64()))
         scores = b.select(allowed, scores, b.like(scores, float("-inf")))
     weights = _softmax(scores, guarded=mask is not None)
-    return b.cast(_product(weights, value, groups), op.types[0].element_type)
+    return b.cast(_product(b.cast(weights, element(value)), value, groups), op.types[0].element_type)
+
+
+def _is_for_gpu(op: ir.Operation) -> bool:
+    """Is the module of `op` for a GPU?"""
+    while op.parent is not None:
+        op = op.parent.operation
+    return "mlc.target" in op.attributes and ir.StringAttr(op.attributes["mlc.target"]).value.startswith("nvidia:")
 
 
 def _groups(op: OpAdaptor, query: ir.Value, key: ir.Value) -> int:
@@ -41,23 +57,24 @@ def _groups(op: OpAdaptor, query: ir.Value, key: ir.Value) -> int:
     return heads // own
 
 
-def _scale(op: OpAdaptor, query: ir.Value) -> ir.Value:
+def _scale(op: OpAdaptor, query: ir.Value, type_: ir.Type) -> ir.Value:
+    """The factor of the scores, a scalar of `type_`."""
     if op.has("scale"):
-        return b.like(query, op.float("scale"))
+        return b.scalar(op.float("scale"), type_)
     width = query.type.shape[3]
     if width != DYNAMIC:
-        return b.like(query, 1.0 / math.sqrt(width))
-    return b.unary("rsqrt", b.size_scalar(query, 3, element(query)))
+        return b.scalar(1.0 / math.sqrt(width), type_)
+    return b.unary("rsqrt", b.size_scalar(query, 3, type_))
 
 
 def _product(lhs: ir.Value, rhs: ir.Value, groups: int, *, transpose_rhs: bool = False) -> ir.Value:
     """A matrix product per head; grouped heads are a batch dimension along which `rhs` broadcasts."""
     if groups == 1:
-        return b.matmul(lhs, rhs, transpose_rhs=transpose_rhs)
+        return b.wide_matmul(lhs, rhs, transpose_rhs=transpose_rhs)
     batch, heads, rows, depth = b.sizes(lhs)
     assert isinstance(heads, int)
     split = b.reshape(lhs, [batch, heads // groups, groups, rows, depth])
-    product = b.matmul(split, b.expand_dims(rhs, [2]), transpose_rhs=transpose_rhs)
+    product = b.wide_matmul(split, b.expand_dims(rhs, [2]), transpose_rhs=transpose_rhs)
     return b.reshape(product, [batch, heads, rows, b.size(product, 4)])
 
 

@@ -210,6 +210,12 @@ def matmul(a: ir.Value, b: ir.Value, *, transpose_rhs: bool = False) -> ir.Value
     return operation("matmul", [a, b], unit(transpose_rhs, "transpose_rhs"))[0]
 
 
+def wide_matmul(a: ir.Value, b: ir.Value, *, transpose_rhs: bool = False) -> ir.Value:
+    """A product that keeps its accumulators, of f32 for narrower floats."""
+    widen = unit(wide_type(element(a)) != element(a), "widen")
+    return operation("matmul", [a, b], {**unit(transpose_rhs, "transpose_rhs"), **widen})[0]
+
+
 # ---- shapes ----------------------------------------------------------------------------------------------------------
 
 

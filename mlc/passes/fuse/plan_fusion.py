@@ -23,7 +23,7 @@ from mlc.kernels.cpu.accepts import ACCEPTS as CPU_ACCEPTS
 from mlc.kernels.nvidia.accepts import ACCEPTS as CUDA_ACCEPTS
 from mlc.kernels.nvidia.accepts import ACCEPTS_TF32 as TF32_ACCEPTS
 from mlc.passes.base import Pass
-from mlc.passes.fuse.attention import find_attention
+from mlc.passes.fuse.attention import find_attention, own_positions
 from mlc.passes.fuse.graph import (
     OPAQUE,
     BlockGraph,
@@ -55,8 +55,11 @@ class PlanFusion(Pass):
         for block in _blocks(module):
             if self.fuse_padding:
                 _duplicate_padding(block, _ACCEPTS[self.target]["contraction"])
+            on_gpu = self.target != "cpu"
+            if on_gpu:
+                own_positions(block, _ACCEPTS[self.target]["attention"])
             graph = BlockGraph(block)
-            _Planner(graph, _ACCEPTS[self.target], self.fuse_padding).plan()
+            _Planner(graph, _ACCEPTS[self.target], self.fuse_padding, positions=on_gpu).plan()
             first += _write(graph, first)
 
 
@@ -109,15 +112,18 @@ def _duplicate_padding(block: ir.Block, accepts: Accepts) -> None:
 class _Planner:
     """Puts every tensor operation of a block into a cluster."""
 
-    def __init__(self, graph: BlockGraph, accepts: dict[str, Accepts], fuse_padding: bool) -> None:
+    def __init__(
+        self, graph: BlockGraph, accepts: dict[str, Accepts], fuse_padding: bool, *, positions: bool
+    ) -> None:
         self.graph = graph
+        self.positions = positions
         self.accepts = accepts
         self.fuse_padding = fuse_padding
         self.roots: dict[int, int] = {}
 
     def plan(self) -> None:
         graph = self.graph
-        attentions = find_attention(graph, self.accepts["attention"]) if "attention" in self.accepts else {}
+        attentions, refused = find_attention(graph, self.accepts["attention"], positions=self.positions)
         self.roots.update(attentions)
         find_rows(graph)
         for n, op in enumerate(graph.ops):
@@ -138,6 +144,8 @@ class _Planner:
         for cluster in attentions:
             for n in [m for m in graph.members[cluster] if is_contraction(graph.ops[m])]:
                 self._inline_producers(n, cluster)
+        for n, refusal in refused.items():
+            graph.refuse(graph.cluster[n], refusal)
 
     def _root(self, n: int, kind: str) -> int:
         cluster = self.graph.new_cluster([n], kind)

@@ -17,10 +17,12 @@ from mlc.kernels.common.analysis import (
     reduction_demands,
     root_operation,
 )
+from mlc.kernels.common.attention import find_attention
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.reduce import combiner, lane_dim
 from mlc.kernels.nvidia.rows import is_cooperative
+from mlc.passes.schedule.hopper_attention_cost import choose_attention
 from mlc.passes.schedule.hopper_cost import choose_hopper
 from mlc.targets.nvidia import NvidiaTarget
 
@@ -47,6 +49,9 @@ FEW_ROWS = 4 * MULTIPROCESSORS  # rows that leave most of the chip idle with a w
 def choose(source: KernelSource, target: NvidiaTarget, precision: str) -> Schedule:
     """The schedule of a kernel for `target`: `template` and its parameters; `precision` is that of the operands of
     contractions of f32."""
+    attention = find_attention(source)
+    if attention is not None:
+        return choose_attention(attention, target)
     root = root_operation(source)
     if root.name.startswith("mlc.") and root.name != "mlc.constant":
         return {"template": root.name.removeprefix("mlc."), "threads": WARP}

@@ -15,6 +15,7 @@ from mlir import ir
 
 from mlc.kernels.common.frame import kernel_source
 from mlc.kernels.nvidia import columns, contraction, elementwise, rows, transpose
+from mlc.kernels.nvidia.hopper import attention as hopper_attention
 from mlc.kernels.nvidia.hopper import contraction as hopper_contraction
 from mlc.kernels.nvidia.limits import missing_functions
 from mlc.passes.base import Pass
@@ -27,6 +28,7 @@ TEMPLATES: dict[str, Template] = {
     "elementwise": (elementwise.ElementwiseSchedule, elementwise.expand),
     "columns": (columns.ColumnSchedule, columns.expand),
     "contraction": (contraction.ContractionSchedule, contraction.expand),
+    "hopper_attention": (hopper_attention.HopperAttentionSchedule, hopper_attention.expand),
     "hopper_contraction": (hopper_contraction.HopperSchedule, hopper_contraction.expand),
     "rows": (rows.RowSchedule, rows.expand),
     "transpose": (transpose.TransposeSchedule, transpose.expand),

@@ -287,7 +287,7 @@ class _Block:
         groups = [(p[0], p[-1]) if p else (-1, -2) for p in (rows, columns)]
         domain = Domain(tuple(self.shape), groups[0], groups[1], s.lanes)
         offset = s.stages * s.stage_bytes
-        epilogue = Epilogue(words, self.source, self.root, domain, offset, s.tile_columns)
+        epilogue = Epilogue(words, self.source, self.root, domain, offset, (s.tile_rows, s.tile_columns))
         warp, lane = math.div(member, 32), math.rem(member, 32)
         number = math.add(math.mul(consumer, 4), warp)
         each = s.tile_columns // 2

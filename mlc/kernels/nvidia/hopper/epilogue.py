@@ -61,15 +61,22 @@ class Domain:
 class Epilogue:
     """Stores what `source` returns, with accumulators in place of the contraction `root`.
 
-    `offset` is where the staging area of the first warp lies in shared memory, `columns` the width of a tile.
+    `offset` is where the staging area of the first warp lies in shared memory; tiles have `rows` and `columns`.
     """
 
     def __init__(
-        self, words: Words, source: KernelSource, root: ir.Operation, domain: Domain, offset: int, columns: int
+        self,
+        words: Words,
+        source: KernelSource,
+        root: ir.Operation,
+        domain: Domain,
+        offset: int,
+        tile: tuple[int, int],
     ) -> None:
         self.words, self.source, self.root, self.domain = words, source, root, domain
         self.frame: Frame = words.frame
-        self.offset, self.columns, self.chunk = offset, columns, chunk_of(columns)
+        self.offset, self.rows, self.columns = offset, *tile
+        self.chunk = chunk_of(self.columns)
 
     def store(
         self,
@@ -160,9 +167,7 @@ class Epilogue:
 
     def _units(self) -> tuple[int, int]:
         """What extents must be multiples of so that tiles have no part outside."""
-        return self.rows_unit, self.columns
-
-    rows_unit = 64
+        return self.rows, self.columns
 
     def _store(self, value: ir.Value, row: Scalar, column: Scalar, outer: Sequence[Scalar]) -> None:
         lanes, words = self.domain.lanes, self.words

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -17,7 +17,7 @@ from mlc.kernels.nvidia.hopper.wgmma import ROW, Tile
 from mlc.kernels.nvidia.hopper.words import Words
 from mlc.kernels.nvidia.tensor_maps import LARGEST_RANK, Axis, MapWindow, Product, TensorMap, extents_of
 
-SUM, TAPS, ROWS = "sum", "taps", "rows"
+SUM, TAPS, ROWS, FIXED = "sum", "taps", "rows", "fixed"
 _NEAREST, _FARTHEST = -128, 127  # what a map of two-dimensional windows can say of their ends
 _LARGEST_STEP = 8
 
@@ -34,11 +34,18 @@ class Point:
 
 @dataclass(frozen=True)
 class _Dim:
-    """A dimension of an operand in memory: `role` is the sum, its taps, its matrix's rows, or an outer iteration
-    dimension."""
+    """A dimension of an operand in memory: `role` is the sum, its taps, its matrix's rows, an outer iteration
+    dimension, or that only coordinate `at` of it is read."""
 
     role: str | int
     axis: Axis
+    at: int = 0
+
+    def place(self, places: Mapping[str, Scalar], outer: Mapping[int, Scalar]) -> Scalar:
+        """Where in the dimension a copy begins."""
+        if self.role == FIXED:
+            return self.at
+        return places[self.role] if isinstance(self.role, str) else outer[self.role]
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ class Operand:
             return "its contiguous dimension is neither summed over nor one of the result's matrix"
         if len(self.dims) > LARGEST_RANK:
             return f"it has more than {LARGEST_RANK} dimensions"
-        roles = [d.role for d in self.dims]
+        roles = [d.role for d in self.dims if d.role != FIXED]
         if len(set(roles)) != len(roles):
             return "its dimensions of one role do not lie together"
         if any(d.axis.stride.factor * size % 16 for d in self.dims[1:]):
@@ -91,9 +98,9 @@ class Operand:
         for block in range(copy.tile.rows // self._width(copy.tile) if self.across else 1):
             first = words.math.add(at.row, block * self._width(copy.tile))
             places: dict[str, Scalar] = {SUM: at.step, TAPS: at.tap, ROWS: first}
-            where = [places[d.role] if isinstance(d.role, str) else at.outer[d.role] for d in self.dims]
+            where = [d.place(places, at.outer) for d in self.dims]
             target = words.math.add(copy.offset, block * copy.tile.block if self.across else 0)
-            _copy(words, copy, target, where, [])
+            emit_copy(words, copy.pointer, copy.barrier, target, where)
 
 
 @dataclass(frozen=True)
@@ -159,7 +166,7 @@ class Pixels:
         shifts = [math.mul(tap, window.dilation) for tap, window in zip(taps, self.roles.windows, strict=True)]
         i16 = ir.IntegerType.get_signless(16)
         offsets = [arith.trunci(i16, words.value(s)) for s in reversed(shifts)]
-        _copy(words, copy, copy.offset, [at.step, *reversed(begin), image], offsets)
+        emit_copy(words, copy.pointer, copy.barrier, copy.offset, [at.step, *reversed(begin), image], offsets)
 
 
 @dataclass(frozen=True)
@@ -172,12 +179,21 @@ class Copy:
     barrier: ir.Value
 
 
-def _copy(words: Words, copy: Copy, offset: Scalar, at: Sequence[Scalar], shifts: Sequence[ir.Value]) -> None:
+def emit_copy(
+    words: Words,
+    pointer: ir.Value,
+    barrier: ir.Value,
+    offset: Scalar,
+    at: Sequence[Scalar],
+    shifts: Sequence[ir.Value] = (),
+) -> None:
+    """A copy by the map `pointer` from coordinates `at` to byte `offset` of the shared memory; `barrier` gets the
+    bytes. `shifts` are the taps of windows."""
     target = llvm.AddrSpaceCastOp(ir.Type.parse("!llvm.ptr<7>"), words.place(offset)).result
     coordinates = [words.value(x) for x in at]
     mode = ir.Attribute.parse(f"#nvvm.tma_load_mode<{'im2col' if shifts else 'tile'}>")
     nvvm.CpAsyncBulkTensorGlobalToSharedClusterOp(
-        target, copy.pointer, coordinates, copy.barrier, list(shifts), mode=mode
+        target, pointer, coordinates, barrier, list(shifts), mode=mode
     )
 
 
@@ -189,18 +205,27 @@ def operands_of(source: KernelSource, root: ir.Operation, roles: Roles) -> tuple
 
 
 def _plain(source: KernelSource, root: ir.Operation, number: int, roles: Roles) -> Operand | None:
+    rows = roles.rows if number == roles.left else roles.columns
+    return plain_operand(source, root, number, lambda dim: _role(dim, roles, rows))
+
+
+def plain_operand(
+    source: KernelSource, root: ir.Operation, number: int, role: Callable[[int], str | int]
+) -> Operand | None:
+    """Operand `number` of a contraction whose iteration dimensions have a `role`; None when the kernel computes it or
+    reads it at computed addresses."""
     value = root.operands[number]
-    if value not in source.tensors:
+    exprs = list(operand_map(root, number).results)
+    if value not in source.tensors or not all(isinstance(e, ir.AffineDimExpr | ir.AffineConstantExpr) for e in exprs):
         return None
     extents = extents_of(source, value)
-    rows = roles.rows if number == roles.left else roles.columns
-    exprs = list(operand_map(root, number).results)
     dims: list[_Dim] = []
     stride = Product(1)
     for position in reversed(range(len(exprs))):
         extent, expr = extents[position], exprs[position]
-        if extent != Product(1) and isinstance(expr, ir.AffineDimExpr):
-            dims.append(_Dim(_role(expr.position, roles, rows), Axis(extent, stride)))
+        if extent != Product(1):
+            axis, plain = Axis(extent, stride), isinstance(expr, ir.AffineDimExpr)
+            dims.append(_Dim(role(expr.position), axis) if plain else _Dim(FIXED, axis, expr.value))
         stride = stride.times(extent)
     return Operand(value, tuple(_merged(dims)))
 
@@ -241,7 +266,7 @@ def _merged(dims: Sequence[_Dim]) -> list[_Dim]:
     """Neighbours of one role as one dimension: contiguous tensors have no gaps between them."""
     result: list[_Dim] = []
     for dim in dims:
-        if result and result[-1].role == dim.role:
+        if result and result[-1].role == dim.role != FIXED:
             last = result[-1].axis
             result[-1] = _Dim(dim.role, Axis(last.extent.times(dim.axis.extent), last.stride))
         else:

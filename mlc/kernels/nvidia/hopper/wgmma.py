@@ -116,6 +116,58 @@ def finish(words: Words, accumulators: Sequence[ir.Value]) -> list[ir.Value]:
     return _emit(words, accumulators, count, "wgmma.wait_group.sync.aligned 0;", constraints)
 
 
+def start_scores(
+    words: Words, descriptors: tuple[ir.Value, ir.Value], steps: Sequence[tuple[int, int]], columns: int, element: str
+) -> list[ir.Value]:
+    """Starts the product of 64 rows and `columns` columns that both lie along the sum, and does not wait.
+
+    `steps` are the distances in bytes of an instruction's data from either descriptor.
+    """
+    count, name = columns // 2, _NAMES[element]
+    registers = ",".join(f"${i}" for i in range(count))
+    lines = ["wgmma.fence.sync.aligned;", "{ .reg .b64 l, r;"]
+    for number, (left, right) in enumerate(steps):
+        lines += [f"add.s64 l, ${count}, {left >> 4};", f"add.s64 r, ${count + 1}, {right >> 4};"]
+        kind = f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{name}.{name}"
+        lines.append(f"{kind} {{{registers}}}, l, r, {int(number > 0)}, 1, 1, 0, 0;")
+    lines += ["}", "wgmma.commit_group.sync.aligned;"]
+    return _emit(words, list(descriptors), count, "\n".join(lines), ",".join(["=f"] * count + ["l", "l"]))
+
+
+def start_sums(
+    words: Words,
+    accumulators: Sequence[ir.Value],
+    left: Sequence[ir.Value],
+    right: ir.Value,
+    step: int,
+    element: str,
+) -> list[ir.Value]:
+    """Starts adding the product of 64 rows in registers (pairs of 16-bit numbers, four an instruction) and a tile that
+    lies across the sum, and does not wait; an instruction's data are `step` bytes apart."""
+    count, name = len(accumulators), _NAMES[element]
+    registers = ",".join(f"${i}" for i in range(count))
+    first = 2 * count
+    lines = ["wgmma.fence.sync.aligned;", "{ .reg .b64 r;"]
+    for number in range(len(left) // 4):
+        fragment = ",".join(f"${first + 4 * number + i}" for i in range(4))
+        lines.append(f"add.s64 r, ${first + len(left)}, {number * step >> 4};")
+        kind = f"wgmma.mma_async.sync.aligned.m64n{2 * count}k16.f32.{name}.{name}"
+        lines.append(f"{kind} {{{registers}}}, {{{fragment}}}, r, 1, 1, 1, 1;")
+    lines += ["}", "wgmma.commit_group.sync.aligned;"]
+    constraints = ",".join(["=f"] * count + [str(i) for i in range(count)] + ["r"] * len(left) + ["l"])
+    return _emit(words, [*accumulators, *left, right], count, "\n".join(lines), constraints)
+
+
+def wait(words: Words, values: Sequence[ir.Value], in_flight: int, kept: Sequence[ir.Value] = ()) -> list[ir.Value]:
+    """`values` once at most `in_flight` groups of instructions are under way. `kept` stay where they are until then:
+    they are operands of instructions, or computed before the wait."""
+    count = len(values)
+    letters = ["f" if v.type == words.f32 else "r" for v in kept]
+    constraints = ",".join(["=f"] * count + [str(i) for i in range(count)] + letters)
+    text = f"wgmma.wait_group.sync.aligned {in_flight};"
+    return _emit(words, [*values, *kept], count, text, constraints)
+
+
 def _emit(words: Words, operands: Sequence[ir.Value], count: int, text: str, constraints: str) -> list[ir.Value]:
     struct = ir.Type.parse(f"!llvm.struct<({', '.join(['f32'] * count)})>")
     result = assembly(struct, operands, text, constraints)

@@ -1,0 +1,114 @@
+"""Conditions that positions alone decide: which keys of a row a causal mask shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlc.kernels.common.frame import defining_op
+from mlc.kernels.common.generics import body_of, input_number, is_reduction, operand_map
+
+_CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui", "arith.trunci")
+_PREDICATES = {2: ("<", 1), 3: ("<=", 1), 4: ("<", -1), 5: ("<=", -1)}  # slt, sle, sgt, sge
+
+
+@dataclass(frozen=True)
+class Linear:
+    """`constant` plus the iteration dimensions times their factors."""
+
+    factors: tuple[tuple[int, int], ...]
+    constant: int
+
+    def plus(self, other: Linear, sign: int = 1) -> Linear:
+        found = dict(self.factors)
+        for dim, factor in other.factors:
+            found[dim] = found.get(dim, 0) + sign * factor
+        kept = tuple(sorted((d, f) for d, f in found.items() if f))
+        return Linear(kept, self.constant + sign * other.constant)
+
+
+def last_visible(op: ir.Operation, condition: ir.Value) -> int | None:
+    """The `offset` for which `condition`, in the body of a generic over rows and, last, columns, says that the column
+    is at most the row plus `offset`; None when it says anything else."""
+    rank = len(op.attributes["iterator_types"])
+    dims = [Linear(((d, 1),), 0) for d in range(rank)]
+    difference = _condition(op, condition, dims)
+    if difference is None or rank < 2 or dict(difference.factors) != {rank - 1: 1, rank - 2: -1}:
+        return None
+    return -difference.constant
+
+
+def is_positional(op: ir.Operation | None) -> bool:
+    """Does a generic compute something from coordinates, constants, and what other such generics compute?"""
+    if op is None or op.name != "linalg.generic" or is_reduction(op) or len(op.results) != 1:
+        return False
+    if any(o.name == "tensor.extract" or o.regions for o in body_of(op)):
+        return False
+    return all(is_positional(defining_op(v)) for v in list(op.operands)[:-1])
+
+
+def _condition(op: ir.Operation, value: ir.Value, dims: list[Linear]) -> Linear | None:
+    """The number that is not positive where a condition holds."""
+    number = input_number(op, value)
+    if number is not None:
+        below = _below(op, number, dims)
+        return None if below is None else _condition(*below)
+    test = defining_op(value)
+    if test is None or test.name != "arith.cmpi":
+        return None
+    kind = _PREDICATES.get(ir.IntegerAttr(test.attributes["predicate"]).value)
+    left, right = (_number(op, v, dims) for v in test.operands)
+    if kind is None or left is None or right is None:
+        return None
+    relation, sign = kind
+    difference = left.plus(right, -1) if sign > 0 else right.plus(left, -1)
+    return difference if relation == "<=" else difference.plus(Linear((), 1))
+
+
+def _number(op: ir.Operation, value: ir.Value, dims: list[Linear]) -> Linear | None:
+    """An integer of a body as a function of coordinates."""
+    number = input_number(op, value)
+    if number is not None:
+        below = _below(op, number, dims)
+        return None if below is None else _number(*below)
+    inner = defining_op(value)
+    if inner is None:
+        return None
+    if inner.name == "linalg.index":
+        return dims[ir.IntegerAttr(inner.attributes["dim"]).value]
+    if inner.name == "arith.constant" and isinstance(inner.attributes["value"], ir.IntegerAttr):
+        return Linear((), inner.attributes["value"].value)
+    if inner.name in _CASTS:
+        return _number(op, inner.operands[0], dims)
+    if inner.name not in ("arith.addi", "arith.subi"):
+        return None
+    left, right = (_number(op, v, dims) for v in inner.operands)
+    if left is None or right is None:
+        return None
+    return left.plus(right, 1 if inner.name == "arith.addi" else -1)
+
+
+def _below(op: ir.Operation, number: int, dims: list[Linear]) -> tuple[ir.Operation, ir.Value, list[Linear]] | None:
+    """The generic that computes an input, the value that it yields, and its dimensions in terms of those here."""
+    producer = defining_op(op.operands[number])
+    if not is_positional(producer):
+        return None
+    assert producer is not None
+    out = operand_map(producer, len(producer.operands) - 1).results
+    inner: list[Linear] = [Linear((), 0)] * len(producer.attributes["iterator_types"])
+    for expr, own in zip(operand_map(op, number).results, out, strict=True):
+        if not isinstance(own, ir.AffineDimExpr):
+            return None
+        at = _affine(expr, dims)
+        if at is None:
+            return None
+        inner[own.position] = at
+    return producer, body_of(producer)[-1].operands[0], inner
+
+
+def _affine(expr: ir.AffineExpr, dims: list[Linear]) -> Linear | None:
+    expr = expr.maybe_downcast() if type(expr) is ir.AffineExpr else expr
+    if isinstance(expr, ir.AffineDimExpr):
+        return dims[expr.position]
+    return Linear((), expr.value) if isinstance(expr, ir.AffineConstantExpr) else None

@@ -1,0 +1,498 @@
+"""Attention on Hopper's tensor cores: `softmax(f(q k)) v` in one kernel whose scores never leave the registers.
+
+A block is one group of four warps that copies and `consumers` groups with 64 queries each. The first brings queries,
+and keys and values a block at a time, into rings in shared memory. The others multiply queries and keys, make powers of
+the scores relative to the largest one so far, and multiply these, rounded to the type of the values, with the values;
+when the largest score of a row grows, its sums are scaled down ("FlashAttention", Dao et al., 2022). The scores of the
+next block are multiplied while the powers of this one wait for their product, and two groups of warps take turns, so
+that one multiplies while the other computes powers ("FlashAttention-3", Shah et al., 2024).
+
+Blocks are persistent, one or more to a multiprocessor. Blocks of keys run from the last to the first, so that what must
+be hidden comes first. With a causal mask, blocks of keys that no row sees are not read, and tiles with the most blocks
+start first.
+
+Takes queries, keys and values of bf16 or f16 whose rows are contiguous, of 8 to 256 columns (multiples of 8), any
+number of queries and keys, heads that share keys, and anything elementwise between scores and softmax. What is not as
+in three kernels: scores are not rounded, and infinities and NaN in keys and values that a causal mask hides do not
+show.
+
+Schedule parameters: `element` of the tensor cores; `keys` of a block, `stages` of the rings, `consumers`; `lanes`:
+elements of the result that a thread stores at a time; `blocks` of a multiprocessor, `multiprocessors`. Measured on an
+H200: bench/results/2026-11-21-h200.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from mlir import ir
+from mlir.dialects import arith, func, nvvm, scf
+
+from mlc.kernels.common.attention import Attention, find_attention
+from mlc.kernels.common.evaluate import Evaluator, Override
+from mlc.kernels.common.frame import Frame, KernelSource, if_then
+from mlc.kernels.common.generics import operand_map
+from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.items import emit_grid
+from mlc.kernels.common.reduce import reduction_extents
+from mlc.kernels.nvidia import ALIGNMENT
+from mlc.kernels.nvidia.hopper import wgmma
+from mlc.kernels.nvidia.hopper.attention_logits import Logits, chain_of
+from mlc.kernels.nvidia.hopper.attention_operands import CHUNK, INSTRUCTION, Matrix, head_dims, matrices
+from mlc.kernels.nvidia.hopper.attention_softmax import HALVES, Softmax, fused, reciprocal, rounded, scaled
+from mlc.kernels.nvidia.hopper.barriers import Position, Ring, expect_bytes
+from mlc.kernels.nvidia.hopper.contraction import GROUP
+from mlc.kernels.nvidia.hopper.epilogue import WARP_ROWS, Domain, Epilogue, staging_bytes
+from mlc.kernels.nvidia.hopper.wgmma import ROW, ROWS
+from mlc.kernels.nvidia.hopper.words import Words, assembly, declare_shared_memory
+from mlc.kernels.nvidia.tensor_maps import attach
+
+# Registers of a thread of the copying group and of the others, by consumers and blocks of a multiprocessor.
+REGISTERS = {(1, 1): (40, 232), (1, 2): (40, 216), (1, 3): (32, 128), (2, 1): (40, 232), (3, 1): (32, 160)}
+_TURN = 8  # number of the first barrier by which groups take turns
+
+
+@dataclass(frozen=True)
+class HopperAttentionSchedule:
+    """Parameters of the template; see the module's description."""
+
+    element: str
+    keys: int
+    stages: int
+    consumers: int
+    lanes: int
+    blocks: int
+    multiprocessors: int
+    threads: int
+
+    @property
+    def tile_rows(self) -> int:
+        """Queries of a block."""
+        return ROWS * self.consumers
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Bytes of the shared memory: where queries, keys, values, the epilogue's staging area and the barriers begin, and
+    all of them."""
+
+    keys: int
+    values: int
+    staging: int
+    barriers: int
+    total: int
+
+
+def layout(schedule: HopperAttentionSchedule, depth: int, width: int) -> Layout:
+    """The shared memory for queries and keys of `depth` columns and values of `width`."""
+    s = schedule
+    chunks, wide = -(-depth // CHUNK), -(-width // CHUNK)
+    keys = s.tile_rows * chunks * ROW
+    values = keys + s.stages * s.keys * chunks * ROW
+    staging = values + s.stages * s.keys * wide * ROW
+    barriers = staging + staging_bytes(width, 4 * s.consumers)
+    return Layout(keys, values, staging, barriers, barriers + 2 * Ring.size(s.stages) + Ring.size(1))
+
+
+def expand(source: KernelSource, schedule: HopperAttentionSchedule) -> list[Frame]:
+    """The memref function and the grid function of `source`; an item is a block.
+
+    Raises ValueError for a kernel that is no attention, or none that the copy engine can feed.
+    """
+    attention = find_attention(source)
+    found = None if attention is None else matrices(source, attention, schedule.keys)
+    if attention is None or found is None:
+        raise ValueError(f"kernel {source.func.name.value}: no attention for tensor cores")
+    frame = Frame(source, alignment=ALIGNMENT, pointers=3)
+    declare_shared_memory(frame)
+    with frame.body():
+        _Block(source, attention, found, schedule, frame).emit()
+        func.ReturnOp([])
+
+    def items(grid: Frame, shape: list[Scalar]) -> list[Scalar]:
+        tiles = grid.math.product(_tiles(grid, shape, attention, schedule))
+        return [grid.math.minimum(tiles, schedule.multiprocessors * schedule.blocks)]
+
+    return [frame, emit_grid(source, items)]
+
+
+def _tiles(frame: Frame, shape: Sequence[Scalar], attention: Attention, s: HopperAttentionSchedule) -> list[Scalar]:
+    """Matrices of the result, and tiles of the rows of each."""
+    order, math = attention.output.order, frame.math
+    matrices_ = math.product([shape[order.index(d)] for d in attention.output.batch])
+    return [matrices_, math.ceildiv(shape[order.index(attention.output.row)], s.tile_rows)]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a tile lies: its first row, coordinates of the result's other dimensions, those of the products by
+    iteration dimension, and of the logits' matrix; and its blocks of keys, `open` of which no mask touches."""
+
+    row: Scalar
+    outer: tuple[Scalar, ...]
+    scores: dict[int, Scalar]
+    output: dict[int, Scalar]
+    logits: tuple[Idx, ...]
+    blocks: Scalar
+    open: Scalar
+
+
+class _Block:
+    """What one block does."""
+
+    def __init__(
+        self,
+        source: KernelSource,
+        attention: Attention,
+        operands: tuple[Matrix, Matrix, Matrix],
+        schedule: HopperAttentionSchedule,
+        frame: Frame,
+    ) -> None:
+        self.source, self.a, self.s, self.frame = source, attention, schedule, frame
+        self.queries, self.keys, self.values = operands
+        self.words = words = Words(frame)
+        self.shape = frame.buffers[source.destinations[0]].shape
+        self.layout = layout(schedule, *head_dims(attention))
+        self._note_maps()
+        at, size = self.layout.barriers, Ring.size(schedule.stages)
+        # Every warp releases a stage for itself: between products warps of a group run apart.
+        warps = 4 * schedule.consumers
+        self.key_ring = Ring(words, at, schedule.stages, warps)
+        self.value_ring = Ring(words, at + size, schedule.stages, warps)
+        self.query_ring = Ring(words, at + 2 * size, 1, warps)
+        order = attention.output.order
+        self.rows = words.narrow(self.shape[order.index(attention.output.row)])
+        self.count = words.narrow(reduction_extents(frame, attention.output.op)[attention.output.inner])
+        self.chain = chain_of(attention)
+        self.softmax = Softmax(words, self.chain.scale if self.chain.is_plain else None)
+        self.logits = Logits(words, attention, self.chain, (self.rows, self.count))
+        self.has_end = not (isinstance(self.count, int) and self.count % schedule.keys == 0)
+
+    def _note_maps(self) -> None:
+        parts = (self.queries, self.keys, self.values)
+        maps = [p.map(self.source.tensors.index(p.operand.value), self.s.element) for p in parts]
+        attach(self.source.module, maps, self.layout.total)
+
+    def emit(self) -> None:
+        words = self.words
+        thread = words.thread()
+        # The group's number, known to be the same in all threads of a warp: the branch is then no divergence.
+        group = assembly(words.i32, [words.value(words.math.div(thread, GROUP))],
+                         "shfl.sync.idx.b32 $0, $1, 0, 31, 0xffffffff;", "=r,r")  # fmt: skip
+        assert group is not None
+        if_then(words.is_equal(thread, 0), self._set_up)
+        nvvm.Barrier0Op()
+        branch = scf.IfOp(words.is_equal(group, 0), has_else=True)
+        with ir.InsertionPoint(branch.then_block):
+            self._copy(thread)
+            scf.YieldOp([])
+        with ir.InsertionPoint(branch.else_block):
+            self._consume(words.math.sub(group, 1), thread)
+            scf.YieldOp([])
+
+    def _set_up(self) -> None:
+        for ring in (self.key_ring, self.value_ring, self.query_ring):
+            ring.set_up()
+        nvvm.FenceMbarrierInitOp()
+        nvvm.FenceProxyOp(nvvm.ProxyKind.async_shared, space=nvvm.SharedSpace.shared_cta)
+
+    def _registers(self, which: int) -> None:
+        """Gives the copying group's registers to the others."""
+        count = REGISTERS[self.s.consumers, self.s.blocks][which]
+        action = nvvm.SetMaxRegisterAction.increase if which else nvvm.SetMaxRegisterAction.decrease
+        nvvm.SetMaxRegisterOp(count, action)
+
+    # -- tiles ---------------------------------------------------------------------------------------------------------
+
+    def each_tile(self, carried: list[ir.Value], body: Callable[[_Place, list[ir.Value]], list[ir.Value]]) -> None:
+        """`body` for every tile of this block. Tiles of a causal mask come with the most work first, and every other
+        round of blocks goes backwards."""
+        words, math = self.words, self.words.math
+        heads, tiles = (words.narrow(n) for n in _tiles(self.frame, self.shape, self.a, self.s))
+        total, block = math.mul(heads, tiles), words.narrow(self.frame.begin)
+        blocks = nvvm.read_ptx_sreg_nctaid_x(words.i32)
+        if self.chain.offset is None:
+            def straight(number: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
+                return body(self._place(math.rem(number, tiles), math.div(number, tiles)), inner)
+
+            words.loop(block, total, blocks, carried, straight)
+            return
+        turned = math.sub(math.sub(blocks, 1), block)
+
+        def of_round(number: Scalar) -> ir.Value:
+            is_odd = words.is_equal(math.rem(number, 2), 1)
+            return arith.select(is_odd, words.value(turned), words.value(block))
+
+        rounds = math.div(total, blocks)
+        has_more = words.is_below(of_round(rounds), math.rem(total, blocks))
+        last = arith.select(has_more, words.value(1), words.value(0))
+
+        def snake(number: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
+            tile = math.add(math.mul(number, blocks), of_round(number))
+            return body(self._place(math.sub(math.sub(tiles, 1), math.div(tile, heads)), math.rem(tile, heads)), inner)
+
+        words.loop(0, math.add(rounds, last), 1, carried, snake)
+
+    def _place(self, tile: Scalar, matrix: Scalar) -> _Place:
+        """Tile number `tile` of the rows of a matrix of the result."""
+        math, words, out = self.words.math, self.words, self.a.output
+        row = math.mul(tile, self.s.tile_rows)
+        batch = math.delinearize(matrix, [words.narrow(self.shape[out.order.index(d)]) for d in out.batch])
+        output = dict(zip(out.batch, batch, strict=True))
+        logits, scores = self._below({d: Idx(words.widen(at), level=1) for d, at in output.items()})
+        narrow = {d: words.narrow(at.base) for d, at in scores.items()}
+        outer = tuple(output[d] for d in out.order if d in output)
+        blocks = math.ceildiv(self.count, self.s.keys)
+        untouched = blocks
+        if self.chain.offset is not None:
+            end = math.minimum(math.add(row, self.s.tile_rows), self.rows)
+            seen = math.ceildiv(math.maximum(math.add(end, self.chain.offset), 1), self.s.keys)
+            blocks = math.minimum(blocks, seen)
+            untouched = math.div(math.maximum(math.add(row, self.chain.offset + 1), 0), self.s.keys)
+            untouched = math.minimum(untouched, blocks)
+        return _Place(row, outer, narrow, output, tuple(logits), blocks, untouched)
+
+    def _below(self, batch: dict[int, Idx]) -> tuple[list[Idx], dict[int, Idx]]:
+        """Coordinates of the logits' and of the scores' matrix that belong to one of the result, through views."""
+        out, scores = self.a.output, self.a.scores
+        dims = [batch.get(d, Idx(0)) for d in range(len(out.op.attributes["iterator_types"]))]
+        plain = Evaluator(self.frame, 1)
+        zero = self.frame.constants.get(self.words.f32, 0.0)
+        seen: dict[str, list[Idx]] = {}
+
+        def capture(name: str) -> Override:
+            def override(coords: Sequence[Idx]) -> ir.Value:
+                seen[name] = list(coords)
+                return zero
+
+            return override
+
+        rows = {self.a.maximum.results[0]: lambda _: zero, self.a.total.results[0]: lambda _: zero}
+        above = Evaluator(self.frame, 1, overrides={**rows, self.a.logits: capture("logits")})
+        above.tensor(out.op.operands[0], [plain.idx.affine(e, dims) for e in operand_map(out.op, 0).results])
+        below = Evaluator(self.frame, 1, overrides={scores.op.results[0]: capture("scores")})
+        below.tensor(self.a.logits, seen["logits"])
+        matrix = dict(zip(scores.order[:-2], seen["scores"][:-2], strict=True))
+        return seen["logits"][:-2], matrix
+
+    # -- copies --------------------------------------------------------------------------------------------------------
+
+    def _copy(self, thread: ir.Value) -> None:
+        self._registers(0)
+        start = [*self.key_ring.start(), *self.value_ring.start(), *self.query_ring.start()]
+        if_then(self.words.is_equal(thread, 0), lambda: self.each_tile(start, self._copy_tile))
+
+    def _copy_tile(self, place: _Place, carried: list[ir.Value]) -> list[ir.Value]:
+        """The last keys, the queries, and then keys always before the values of the block behind them."""
+        words, math = self.words, self.words.math
+        keys, values, queries = carried[:2], carried[2:4], carried[4:]
+        last = math.mul(math.sub(place.blocks, 1), self.s.keys)
+        keys = self._copy_keys(place, keys, last)
+        at = Position(*queries)
+        self.query_ring.wait_empty(at)
+        barrier = self.query_ring.full(at.stage)
+        expect_bytes(words, barrier, self.s.consumers * self.queries.bytes)
+        for consumer in range(self.s.consumers):
+            row = math.add(place.row, consumer * ROWS)
+            offset = consumer * self.queries.size
+            self.queries.load(words, self.frame.pointers[0], barrier, offset, row, place.scores)
+
+        def step(number: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
+            row = math.mul(math.sub(math.sub(place.blocks, 1), number), self.s.keys)
+            found = self._copy_keys(place, inner[:2], row)
+            return [*found, *self._copy_values(place, inner[2:], math.add(row, self.s.keys))]
+
+        keys_values = words.loop(1, place.blocks, 1, [*keys, *values], step)
+        values = self._copy_values(place, keys_values[2:], 0)
+        return [*keys_values[:2], *values, *self.query_ring.advance(at)]
+
+    def _copy_keys(self, place: _Place, carried: Sequence[ir.Value], row: Scalar) -> list[ir.Value]:
+        load = partial(self.keys.load, self.words, self.frame.pointers[1], outer=place.scores)
+        return self._copy_rows(self.key_ring, self.keys, self.layout.keys, carried, row, load)
+
+    def _copy_values(self, place: _Place, carried: Sequence[ir.Value], row: Scalar) -> list[ir.Value]:
+        load = partial(self.values.load, self.words, self.frame.pointers[2], outer=place.output)
+        return self._copy_rows(self.value_ring, self.values, self.layout.values, carried, row, load)
+
+    def _copy_rows(
+        self,
+        ring: Ring,
+        matrix: Matrix,
+        offset: int,
+        carried: Sequence[ir.Value],
+        row: Scalar,
+        load: Callable[..., None],
+    ) -> list[ir.Value]:
+        """A block of keys or values, when there is room for it."""
+        at, math = Position(*carried), self.words.math
+        ring.wait_empty(at)
+        barrier = ring.full(at.stage)
+        expect_bytes(self.words, barrier, matrix.bytes)
+        load(barrier=barrier, offset=math.add(math.mul(at.stage, matrix.size), offset), row=row)
+        return ring.advance(at)
+
+    # -- products ------------------------------------------------------------------------------------------------------
+
+    def _consume(self, consumer: Scalar, thread: ir.Value) -> None:
+        self._registers(1)
+        _Consumer(self, self.words.value(consumer), thread).emit()
+
+
+class _Consumer:
+    """What a group of warps with 64 queries does."""
+
+    def __init__(self, block: _Block, consumer: ir.Value, thread: ir.Value) -> None:
+        self.b, self.s, self.words = block, block.s, block.words
+        words, math = self.words, self.words.math
+        self.number = consumer
+        lane = math.rem(thread, 32)
+        self.warp, self.lane = math.div(math.rem(thread, GROUP), 32), words.value(lane)
+        self.first_column = math.mul(math.rem(lane, 4), 2)
+        first = math.add(math.mul(consumer, ROWS), math.mul(self.warp, WARP_ROWS))
+        self.first_row = math.add(first, math.div(lane, 4))
+        self.left = block.queries.descriptor(words, math.mul(consumer, block.queries.size))
+        self.right = block.keys.descriptor(words, block.layout.keys)
+        self.below = block.values.descriptor(words, block.layout.values)
+        self.takes_turns = self.s.consumers > 1
+
+    def emit(self) -> None:
+        """All tiles of the block."""
+        b, words, math = self.b, self.words, self.words.math
+        if self.takes_turns:
+            self.own = words.value(math.add(self.number, _TURN))
+            is_last = words.is_equal(self.number, self.s.consumers - 1)
+            self.next = arith.select(is_last, words.value(_TURN), words.value(math.add(self.own, 1)))
+            if_then(is_last, lambda: self._turn("arrive", self.next))
+        start = [*b.key_ring.start(), *b.value_ring.start(), *b.query_ring.start()]
+        b.each_tile(start, self._tile)
+
+    def _turn(self, what: str, barrier: ir.Value) -> None:
+        if self.takes_turns:
+            assembly(None, [barrier], f"bar.{what} $0, {2 * GROUP};", "r")
+
+    def _tile(self, place: _Place, carried: list[ir.Value]) -> list[ir.Value]:
+        b, words, math = self.b, self.words, self.words.math
+        queries = Position(*carried[4:])
+        b.query_ring.wait_full(queries)
+        scores = wgmma.wait(words, self._start_scores(carried[:2]), 0)
+        keys = self._release(b.key_ring, carried[:2])
+        last = math.sub(place.blocks, 1)
+        first = b.softmax.block(self._logits(place, scores, last, is_last=True, is_masked=True), [])
+        powers = rounded(words, first.powers, self.s.element)
+        zeros = [words.frame.constants.get(words.f32, 0.0)] * (b.values.columns // 2)
+        state = [*keys, *carried[2:4], *first.largest, *first.sums, *zeros, *powers]
+        masked = 1
+        if b.chain.offset is not None:
+            masked = math.maximum(math.sub(place.blocks, place.open), 1)
+            state = words.loop(1, masked, 1, state, partial(self._step, place, True))
+        state = words.loop(masked, place.blocks, 1, state, partial(self._step, place, False))
+        keys, values, sums, output, powers = state[:2], state[2:4], state[6:8], *self._parts(state)
+        b.query_ring.release(queries.stage, self.lane)
+        b.value_ring.wait_full(Position(*values))
+        output = self._start_sums(output, powers, values)
+        factors = [self._factor(place, half, b.softmax.total(sums[half])) for half in range(HALVES)]
+        output = scaled(wgmma.wait(words, output, 0, powers), factors)
+        values = self._release(b.value_ring, values)
+        self._store(place, output)
+        return [*keys, *values, *b.query_ring.advance(queries)]
+
+    def _parts(self, state: Sequence[ir.Value]) -> tuple[list[ir.Value], list[ir.Value]]:
+        """The accumulators and the powers among what the loop carries."""
+        end = 8 + self.b.values.columns // 2
+        return list(state[8:end]), list(state[end:])
+
+    def _step(self, place: _Place, is_masked: bool, number: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
+        """A block of keys: its scores, and the product of the powers before with their values."""
+        b, words, math = self.b, self.words, self.words.math
+        keys, values, largest, sums = state[:2], state[2:4], state[4:6], state[6:8]
+        output, powers = self._parts(state)
+        b.key_ring.wait_full(Position(*keys))
+        if self.takes_turns:
+            self._turn("sync", self.own)
+        scores = self._start_scores(keys, is_there=True)
+        b.value_ring.wait_full(Position(*values))
+        output = self._start_sums(output, powers, values)
+        if self.takes_turns:
+            self._turn("arrive", self.next)
+        scores = wgmma.wait(words, scores, 1)
+        keys = self._release(b.key_ring, keys)
+        block = math.sub(math.sub(place.blocks, 1), number)
+        found = b.softmax.block(self._logits(place, scores, block, is_last=False, is_masked=is_masked), largest)
+        sums = [fused(old, factor, new) for old, factor, new in zip(sums, found.factors, found.sums, strict=True)]
+        # Already there. But it ends a basic block, so that the powers are not moved behind the wait for the products.
+        b.value_ring.wait_full(Position(*values))
+        output = wgmma.wait(words, output, 0, [*powers, *sums])
+        values = self._release(b.value_ring, values)
+        output = scaled(output, found.factors)
+        return [*keys, *values, *found.largest, *sums, *output, *rounded(words, found.powers, self.s.element)]
+
+    def _release(self, ring: Ring, carried: Sequence[ir.Value]) -> list[ir.Value]:
+        at = Position(*carried)
+        ring.release(at.stage, self.lane)
+        return ring.advance(at)
+
+    def _start_scores(self, keys: Sequence[ir.Value], is_there: bool = False) -> list[ir.Value]:
+        b, at = self.b, Position(*keys)
+        if not is_there:
+            b.key_ring.wait_full(at)
+        count = -(-b.keys.columns // INSTRUCTION)
+        steps = [(b.queries.step(i), b.keys.step(i)) for i in range(count)]
+        descriptors = self.left, self._stage(self.right, at.stage, b.keys.size)
+        return wgmma.start_scores(self.words, descriptors, steps, self.s.keys, self.s.element)
+
+    def _start_sums(
+        self, output: Sequence[ir.Value], powers: Sequence[ir.Value], values: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        right = self._stage(self.below, values[0], self.b.values.size)
+        return wgmma.start_sums(self.words, output, powers, right, INSTRUCTION * ROW, self.s.element)
+
+    def _stage(self, descriptor: ir.Value, stage: ir.Value, size: int) -> ir.Value:
+        offset = self.words.value(self.words.math.mul(stage, size >> 4))
+        return arith.addi(descriptor, arith.extui(self.words.i64, offset))
+
+    def _rows(self, place: _Place) -> list[Scalar]:
+        """The rows of this thread."""
+        math = self.words.math
+        row = math.add(place.row, self.first_row)
+        return [math.add(row, 8 * half) for half in range(HALVES)]
+
+    def _logits(
+        self, place: _Place, scores: Sequence[ir.Value], block: Scalar, *, is_last: bool, is_masked: bool
+    ) -> list[ir.Value]:
+        """The logits of a block of keys, with -inf for what is hidden or behind the end."""
+        b, math = self.b, self.words.math
+        first = math.add(math.mul(block, self.s.keys), self.first_column)
+        rows = self._rows(place)
+        at_end = b.has_end and is_last
+        found = b.logits.evaluate(scores, place.logits, rows, first, at_end=at_end)
+        if b.chain.offset is not None and is_masked:
+            seen = [math.add(row, b.chain.offset) for row in rows]
+            if at_end:
+                seen = [math.minimum(column, math.sub(b.count, 1)) for column in seen]
+            return b.logits.hide(found, seen, first)
+        return b.logits.hide(found, [math.sub(b.count, 1)] * HALVES, first) if at_end else found
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def _factor(self, place: _Place, half: int, total: ir.Value) -> ir.Value:
+        """One over what the row is divided by."""
+        a, frame = self.b.a, self.b.frame
+        math = self.words.math
+        row = math.minimum(self._rows(place)[half], math.sub(self.b.rows, 1))
+        scope = Evaluator(frame, 1, overrides={a.total.results[0]: lambda _: total})
+        point = [*place.logits, Idx(self.words.widen(row), level=2), Idx(0)]
+        divisor = scope.tensor(a.divisor, [scope.idx.affine(e, point) for e in operand_map(a.quotient, 1).results])
+        return reciprocal(self.words, divisor)
+
+    def _store(self, place: _Place, output: list[ir.Value]) -> None:
+        b, words, math = self.b, self.words, self.words.math
+        order, out = b.a.output.order, b.a.output
+        row, column = order.index(out.row), order.index(out.column)
+        domain = Domain(tuple(b.shape), (row, row), (column, column), self.s.lanes)
+        tile = self.s.tile_rows, b.values.columns
+        epilogue = Epilogue(words, b.source, out.op, domain, b.layout.staging, tile)
+        first = math.add(place.row, math.add(math.mul(self.number, ROWS), math.mul(self.warp, WARP_ROWS)))
+        number = words.value(math.add(math.mul(self.number, 4), self.warp))
+        epilogue.store(output, number, self.lane, (first, 0), place.outer)

@@ -1,0 +1,171 @@
+"""From scores to logits: what stands between the products of attention, applied to accumulators.
+
+A positive factor that the scores are multiplied by first is left to the softmax. Rounding on the way to it is not done:
+scores stay in f32. A mask that hides all keys behind a row's own position plus a constant bounds the blocks that are
+read. Anything else is evaluated for every pair of scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from mlir import ir
+from mlir.dialects import arith, vector
+
+from mlc.kernels.common.attention import Attention
+from mlc.kernels.common.evaluate import Evaluator, Override
+from mlc.kernels.common.frame import defining_op
+from mlc.kernels.common.generics import body_of, input_number, is_number
+from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.positional import last_visible
+from mlc.kernels.nvidia.hopper.attention_softmax import HALVES
+from mlc.kernels.nvidia.hopper.words import Words
+
+_VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
+_CASTS = ("arith.extf", "arith.truncf")
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The operations between scores and logits: `start` is the value that is `scale` times the scores, `diagonals` are
+    the selections that hide keys behind the row plus `offset`, and `is_plain` says that there is nothing else."""
+
+    scale: float
+    start: ir.Value
+    diagonals: tuple[tuple[ir.Operation, int], ...]
+    offset: int | None
+    is_plain: bool
+
+
+def chain_of(attention: Attention) -> Chain:
+    """What the logits of `attention` are made by."""
+    scale, start, rest = 1.0, attention.scores.op.results[0], list(reversed(attention.path))
+    while rest:
+        factor = _factor(*rest[0])
+        if factor is None:
+            break
+        scale, start = scale * factor, rest.pop(0)[0].results[0]
+    diagonals, offsets = [], []
+    for number, (op, operand) in enumerate(rest):
+        offset = _diagonal(op, operand)
+        if offset is not None and all(_keeps_hidden(*later) for later in rest[number + 1 :]):
+            diagonals.append((op, operand))
+            offsets.append(offset)
+    hidden = {op for op, _ in diagonals}
+    plain = all(op in hidden or op.name in _VIEWS for op, _ in rest)
+    return Chain(scale, start, tuple(diagonals), min(offsets, default=None), plain)
+
+
+def _factor(op: ir.Operation, operand: int) -> float | None:
+    """What `op` multiplies its operand by, if that is a positive number and all it does; 1 for views and rounding."""
+    if op.name in _VIEWS:
+        return 1.0
+    if len(op.operands) != 2 or operand != 0:
+        return None
+    factor, value = 1.0, op.regions[0].blocks[0].arguments[0]
+    for inner in body_of(op):
+        if inner.name in ("arith.constant", "linalg.yield"):
+            continue
+        if not inner.operands or inner.operands[0] != value and (len(inner.operands) < 2 or inner.operands[1] != value):
+            return None
+        if inner.name in ("arith.mulf", "arith.divf"):
+            number = _number(inner.operands[1] if inner.operands[0] == value else inner.operands[0])
+            if number is None or number <= 0 or inner.name == "arith.divf" and inner.operands[0] != value:
+                return None
+            factor = factor * number if inner.name == "arith.mulf" else factor / number
+        elif inner.name not in _CASTS:
+            return None
+        value = inner.results[0]
+    return factor
+
+
+def _number(value: ir.Value) -> float | None:
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant" or not isinstance(op.attributes["value"], ir.FloatAttr):
+        return None
+    return float(op.attributes["value"].value)
+
+
+def _diagonal(op: ir.Operation, operand: int) -> int | None:
+    """The offset of the last visible key from the row, where `op` hides the keys behind it and does nothing else."""
+    inner = [o for o in body_of(op) if o.name not in ("arith.constant", "linalg.yield")]
+    selects = [o for o in inner if o.name == "arith.select"]
+    if not inner or len(selects) != 1 or inner[-1] != selects[0]:
+        return None
+    condition, shown, hidden = selects[0].operands
+    if input_number(op, shown) != operand or not is_number(hidden, float("-inf")):
+        return None
+    return last_visible(op, condition)
+
+
+def _keeps_hidden(op: ir.Operation, operand: int) -> bool:
+    """Does `op` leave -inf as it is, whatever finite numbers its other operands are?"""
+    if op.name in _VIEWS:
+        return True
+    names = {o.name for o in body_of(op)} - {"arith.constant", "linalg.yield", "linalg.index", *_CASTS}
+    if names == {"arith.addf"} or not names:
+        return True
+    select = next((o for o in body_of(op) if o.name == "arith.select"), None)
+    if select is None or names - {"arith.select", "arith.cmpi", "arith.index_cast", "arith.addi"}:
+        return False
+    return input_number(op, select.operands[1]) == operand and is_number(select.operands[2], float("-inf"))
+
+
+class Logits:
+    """Logits of a thread's scores. `rows` and `keys` are the extents of the score matrix."""
+
+    def __init__(self, words: Words, attention: Attention, chain: Chain, extents: tuple[Scalar, Scalar]) -> None:
+        self.words, self.a, self.chain = words, attention, chain
+        self.rows, self.keys = extents
+        keys = attention.scores.op.results[0].type.shape[-1]
+        self.lanes = 2 if keys > 0 and keys % 2 == 0 else 1
+        self.low = words.frame.constants.get(words.f32, float("-inf"))
+
+    def evaluate(
+        self, scores: Sequence[ir.Value], batch: Sequence[Idx], rows: Sequence[Scalar], first: Scalar, *, at_end: bool
+    ) -> list[ir.Value]:
+        """What the chain makes of a block whose first column of this thread is `first`; diagonals are left out. Rows
+        and, `at_end`, columns beyond the end get anything."""
+        if self.chain.is_plain:
+            return list(scores)
+        math, result = self.words.math, list(scores)
+        for half in range(HALVES):
+            row = Idx(self.words.widen(math.minimum(rows[half], math.sub(self.rows, 1))), level=2)
+            for group in range(len(scores) // 4):
+                for i in range(0, 2, self.lanes):
+                    column = math.add(first, 8 * group + i)
+                    if at_end:
+                        column = math.minimum(column, math.sub(self.keys, self.lanes))
+                    at = 4 * group + 2 * half + i
+                    key = Idx(self.words.widen(column), int(self.lanes > 1), level=3)
+                    result[at : at + self.lanes] = self._pair(scores[at : at + self.lanes], [*batch, row, key])
+        return result
+
+    def _pair(self, scores: Sequence[ir.Value], point: list[Idx]) -> list[ir.Value]:
+        """The logits of neighbours."""
+        type_ = ir.VectorType.get([self.lanes], self.words.f32)
+        value = scores[0] if self.lanes == 1 else vector.from_elements(type_, list(scores))
+        if self.chain.scale != 1.0:
+            factor = self.words.frame.constants.get(self.words.f32, self.chain.scale)
+            value = arith.mulf(value, factor if self.lanes == 1 else vector.broadcast(type_, factor))
+        overrides: dict[ir.Value, Override] = {self.chain.start: lambda _: value}
+        scope = Evaluator(self.words.frame, self.lanes, overrides=overrides)
+        for op, operand in self.chain.diagonals:
+            shown = op.operands[operand]
+            scope.overrides[op.results[0]] = partial(scope.tensor, shown)
+        found = scope.splat(scope.tensor(self.a.logits, point))
+        if self.lanes == 1:
+            return [found]
+        return [vector.extract(found, [], [i]) for i in range(self.lanes)]
+
+    def hide(self, logits: Sequence[ir.Value], last: Sequence[Scalar], first: Scalar) -> list[ir.Value]:
+        """-inf in the place of logits behind the `last` visible column of either row."""
+        words, result = self.words, list(logits)
+        limits = [words.value(words.math.sub(column, first)) for column in last]
+        for number in range(len(logits)):
+            group, half, i = number // 4, number // 2 % 2, number % 2
+            is_hidden = arith.cmpi(arith.CmpIPredicate.sgt, words.value(8 * group + i), limits[half])
+            result[number] = arith.select(is_hidden, self.low, logits[number])
+        return result

@@ -1,0 +1,142 @@
+"""The softmax of blocks of scores in registers ("Online normalizer calculation for softmax", Milakov and Gimelshein,
+2018).
+
+Of the accumulators of an instruction, thread 4r + t of a warp has columns 2t and 2t + 1 of every eight, of the rows r
+and r + 8. So a row is spread over four threads, and pairs of accumulators, rounded, are what the next product takes
+from registers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, nvvm
+from mlir.dialects import math as math_dialect
+
+from mlc.kernels.nvidia.hopper.words import Words, assembly
+
+HALVES = 2  # rows of a thread
+_CHAINS = 2  # independent chains of maxima and sums
+_LOG2_E = math.log2(math.e)
+_ROUND = {"bf16": "cvt.rn.bf16x2.f32", "f16": "cvt.rn.f16x2.f32"}
+
+Both = Callable[[ir.Value, ir.Value], ir.Value]
+
+
+@dataclass(frozen=True)
+class Block:
+    """What the softmax makes of a block: `powers` in the place of the scores, the largest logits of the rows so far,
+    the `factors` of what was summed before, and the sums of this thread's powers."""
+
+    powers: list[ir.Value]
+    largest: list[ir.Value]
+    factors: list[ir.Value]
+    sums: list[ir.Value]
+
+
+class Softmax:
+    """Powers of logits in units of `scale`: exp(scale · (x - largest)).
+
+    With `scale` 1 the difference is taken first, which no finite logit makes overflow; otherwise the product with the
+    scale is one instruction with the difference, which is for scores as they come.
+    """
+
+    def __init__(self, words: Words, scale: float | None) -> None:
+        self.words = words
+        self.is_folded = scale is not None
+        self.unit = words.frame.constants.get(words.f32, _LOG2_E * (1.0 if scale is None else scale))
+        self.low = words.frame.constants.get(words.f32, float("-inf"))
+        self.zero = words.frame.constants.get(words.f32, 0.0)
+        self.minus = words.frame.constants.get(words.f32, -_LOG2_E * (1.0 if scale is None else scale))
+
+    def block(self, scores: Sequence[ir.Value], before: Sequence[ir.Value]) -> Block:
+        """The powers of a block whose rows had the largest logits `before`; none for the first block."""
+        largest = []
+        for half in range(HALVES):
+            top = _reduced(arith.maxnumf, [scores[i] for i in places(half, len(scores))])
+            if before:
+                top = arith.maxnumf(top, before[half])
+            largest.append(self._shared(arith.maxnumf, top))
+        powers, factors, sums = list(scores), [], []
+        for half in range(HALVES):
+            shift = self._shift(largest[half])
+            if before:
+                factors.append(self._power(before[half], shift))
+            mine = places(half, len(scores))
+            for i in mine:
+                powers[i] = self._power(scores[i], shift)
+            sums.append(_reduced(arith.addf, [powers[i] for i in mine]))
+        return Block(powers, largest, factors, sums)
+
+    def total(self, partial: ir.Value) -> ir.Value:
+        """The sum of a row from those of its threads."""
+        return self._shared(arith.addf, partial)
+
+    def _shift(self, largest: ir.Value) -> ir.Value:
+        """What is subtracted from the row's logits: nothing while all of them are hidden."""
+        is_hidden = arith.cmpf(arith.CmpFPredicate.OEQ, largest, self.low)
+        shift = arith.select(is_hidden, self.zero, largest)
+        return arith.mulf(shift, self.minus) if self.is_folded else shift
+
+    def _power(self, x: ir.Value, shift: ir.Value) -> ir.Value:
+        if self.is_folded:
+            exponent = math_dialect.FmaOp(x, self.unit, shift).result
+        else:
+            exponent = arith.mulf(arith.subf(x, shift), self.unit)
+        result = assembly(self.words.f32, [exponent], "ex2.approx.ftz.f32 $0, $1;", "=f,f", pure=True)
+        assert result is not None
+        return result
+
+    def _shared(self, both: Both, x: ir.Value) -> ir.Value:
+        """Combined over the four threads of a row."""
+        for distance in (1, 2):
+            words = self.words
+            other = nvvm.ShflOp(x.type, words.value(-1), x, words.value(distance), words.value(31), nvvm.ShflKind.bfly)
+            x = both(x, other.res)
+        return x
+
+
+def places(half: int, count: int) -> list[int]:
+    """The accumulators of a thread's row, of `count`."""
+    return [4 * group + 2 * half + i for group in range(count // 4) for i in range(2)]
+
+
+def scaled(values: Sequence[ir.Value], factors: Sequence[ir.Value]) -> list[ir.Value]:
+    """Accumulators times a factor for either row."""
+    return [arith.mulf(value, factors[(i >> 1) & 1]) for i, value in enumerate(values)]
+
+
+def rounded(words: Words, values: Sequence[ir.Value], element: str) -> list[ir.Value]:
+    """Pairs of accumulators as pairs of 16-bit numbers in a word."""
+    pairs = []
+    for i in range(0, len(values), 2):
+        text = f"{_ROUND[element]} $0, $1, $2;"
+        pair = assembly(words.i32, [values[i + 1], values[i]], text, "=r,f,f", pure=True)
+        assert pair is not None
+        pairs.append(pair)
+    return pairs
+
+
+def reciprocal(words: Words, x: ir.Value) -> ir.Value:
+    """1 / x, to the last bit but one."""
+    result = assembly(words.f32, [x], "rcp.approx.ftz.f32 $0, $1;", "=f,f", pure=True)
+    assert result is not None
+    return result
+
+
+def fused(a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+    """a b + c."""
+    return math_dialect.FmaOp(a, b, c).result
+
+
+def _reduced(both: Both, values: Sequence[ir.Value]) -> ir.Value:
+    chains = list(values[:_CHAINS])
+    for number, value in enumerate(values[_CHAINS:]):
+        chains[number % _CHAINS] = both(chains[number % _CHAINS], value)
+    result = chains[0]
+    for chain in chains[1:]:
+        result = both(result, chain)
+    return result
