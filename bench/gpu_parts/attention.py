@@ -33,9 +33,10 @@ class Attention:
 
     @property
     def name(self) -> str:
-        parts = [f"{self.batch}x{self.heads}x{self.queries}x{self.keys}x{self.depth}", self.dtype]
+        parts = ["attention", f"{self.batch}x{self.heads}x{self.queries}x{self.keys}x{self.depth}", self.dtype]
         parts += [f"of{self.shared}"] if self.shared else []
-        return "_".join(["attention", *parts, *(["causal"] if self.causal else []), *([self.mask] if self.mask else [])])
+        parts += ["causal"] if self.causal else []
+        return "_".join([*parts, *([self.mask] if self.mask else [])])
 
     @property
     def owners(self) -> int:
