@@ -1,9 +1,11 @@
 """`mlc.scan`: running sums and products along an axis. ONNX operators CumSum, CumProd.
 
 A work item is a line along the axis, or, where the axis is not the innermost dimension, `vectors` vectors of
-neighbouring lines. The elements of a line are combined in their order.
+neighbouring lines, or a `block` of so many neighbouring elements: then memory is walked in its own order, and what has
+been summed so far is read from the result, where it has just been written. The elements of a line are combined in their
+order.
 
-Schedule parameters: `lanes`, 1 for single lines; `vectors`.
+Schedule parameters: `lanes`, 1 for single lines; `vectors`; `block`, in place of `vectors` when it is not 0.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ class ScanSchedule:
 
     lanes: int = 1
     vectors: int = 1
+    block: int = 0
 
 
 def expand(source: KernelSource, schedule: ScanSchedule) -> list[Frame]:
@@ -44,14 +47,17 @@ class _Scan:
         self.kind = ir.StringAttr(op.attributes["kind"]).value
         self.exclusive, self.reverse = (ir.BoolAttr(op.attributes[n]).value for n in ("exclusive", "reverse"))
         self.rank = self.tensor.type.rank
+        name = source.func.name.value
         if schedule.lanes > 1 and self.axis == self.rank - 1:
-            raise ValueError(f"kernel {source.func.name.value}: lines along the innermost dimension are no vectors")
+            raise ValueError(f"kernel {name}: lines along the innermost dimension are no vectors")
+        if schedule.block and self.exclusive:
+            raise ValueError(f"kernel {name}: exclusive sums are not what was summed so far")
 
     def items(self, frame: Frame) -> list[Scalar]:
         """Extents of the grid: the other dimensions, the innermost one in blocks."""
         extents = [frame.extent(self.tensor, i) for i in range(self.rank) if i != self.axis]
         if self.s.lanes > 1:
-            extents[-1] = frame.math.ceildiv(extents[-1], self.s.lanes * self.s.vectors)
+            extents[-1] = frame.math.ceildiv(extents[-1], self.s.block or self.s.lanes * self.s.vectors)
         return extents
 
     def lines(self, frame: Frame, coords: list[Scalar]) -> None:
@@ -61,6 +67,10 @@ class _Scan:
             return
         math, c = frame.math, frame.constants
         extent = frame.extent(self.tensor, self.rank - 1)
+        if self.s.block:
+            start = math.mul(coords[-1], self.s.block)
+            self._block(frame, coords[:-1], start, math.minimum(math.add(start, self.s.block), extent))
+            return
         places, masks = [], []
         for v in range(self.s.vectors):
             at = math.add(math.mul(coords[-1], self.s.lanes * self.s.vectors), v * self.s.lanes)
@@ -91,6 +101,54 @@ class _Scan:
 
         start = memory.splat(_identity(frame, self.kind, self.tensor.type.element_type), self.s.lanes)
         for_loop(frame, 0, extent, 1, [start] * len(places), step)
+
+    def _block(self, frame: Frame, outer: list[Scalar], low: Scalar, high: Scalar) -> None:
+        """The elements `low` to `high` of the innermost dimension, in the order of memory."""
+        math, lanes = frame.math, self.s.lanes
+        extent, inner = frame.extent(self.tensor, self.axis), frame.extent(self.tensor, self.rank - 1)
+        whole = math.add(low, math.mul(math.div(math.sub(high, low), lanes), lanes))
+        exact = isinstance(inner, int) and inner % lanes == 0 and self.s.block % lanes == 0
+
+        def row(variable: Scalar, is_first: bool) -> list[ir.Value]:
+            at = math.sub(math.sub(extent, 1), variable) if self.reverse else variable
+            before = None if is_first else math.add(at, 1) if self.reverse else math.sub(at, 1)
+
+            def vectors(position: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+                self._vector(frame, outer, at, before, position, None)
+                return []
+
+            for_loop(frame, low, high if exact else whole, lanes, [], vectors)
+            if not exact:
+                left = frame.constants.index(math.sub(high, whole))
+                self._vector(frame, outer, at, before, whole, lane_mask(frame, lanes, left))
+            return []
+
+        for_loop(frame, 0, math.minimum(extent, 1), 1, [], lambda v, _: row(0, True))
+        for_loop(frame, 1, extent, 1, [], lambda v, _: row(v, False))
+
+    def _vector(
+        self,
+        frame: Frame,
+        outer: list[Scalar],
+        at: Scalar,
+        before: Scalar | None,
+        position: Scalar,
+        mask: ir.Value | None,
+    ) -> None:
+        """A vector of results `at` a coordinate of the axis, from those at `before`."""
+        destination = frame.buffers[self.destination]
+
+        def point(along: Scalar) -> list[Idx]:
+            dims = [*outer[: self.axis], along, *outer[self.axis :]]
+            return [*(Idx(d) for d in dims), Idx(position, 1)]
+
+        scope = Evaluator(frame, self.s.lanes, mask)
+        if before is None:
+            total = memory.splat(_identity(frame, self.kind, self.tensor.type.element_type), self.s.lanes)
+        else:
+            total = memory.load(frame, scope.idx, destination, point(before), mask)
+        result = _combine(self.kind, total, scope.splat(scope.tensor(self.tensor, point(at))))
+        memory.store(frame, scope.idx, destination, point(at), result, mask)
 
 
 def _identity(frame: Frame, kind: str, element: ir.Type) -> ir.Value:

@@ -43,6 +43,8 @@ LINE_VECTORS = 16  # accumulators of such a tile
 PIECE = 16  # bytes within which processors interleave vectors cheaply
 PLANE_ROWS = 4  # lines of a tile of a depthwise convolution that share what they load
 SCANNED_VECTORS = 4  # vectors of neighbouring lines of a running sum: whole pages of memory are walked less often
+SCANNED_BLOCK = 1024  # elements of neighbouring lines that are summed together
+SCANNED_ITEMS = 4  # work items below which such blocks are half as long
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,20 @@ def _opaque(root: ir.Operation, unit: VectorUnit) -> dict[str, int | str]:
     extent = _or_many(_shape(type_)[-1])
     if innermost or extent < lanes // 2:
         lanes = 1
+    if lanes > 1 and not ir.BoolAttr(root.attributes["exclusive"]).value:
+        return {**schedule, "lanes": lanes, "block": _scanned_block(root)}
     vectors = 1 if lanes == 1 else next(n for n in (SCANNED_VECTORS, 2, 1) if extent >= n * lanes or n == 1)
     return {**schedule, "lanes": lanes, "vectors": vectors}
+
+
+def _scanned_block(root: ir.Operation) -> int:
+    """Elements of neighbouring lines that a work item sums: long stretches of memory, whose sums stay in the first
+    level of cache, but several work items where that is a long work."""
+    shape = _shape(root.operands[0].type)
+    axis = ir.IntegerAttr(root.attributes["axis"]).value
+    outer = [e for i, e in enumerate(shape[:-1]) if i != axis]
+    items = (_known(outer) or 1) * (_or_many(shape[-1]) // SCANNED_BLOCK)
+    return SCANNED_BLOCK if items >= SCANNED_ITEMS else SCANNED_BLOCK // 2
 
 
 # -- loops -------------------------------------------------------------------------------------------------------------

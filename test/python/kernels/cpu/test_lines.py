@@ -85,7 +85,7 @@ def test_best_k(tmp_path: Path, dtype: str, length: int, k: int, largest: int) -
 
 @pytest.mark.parametrize("exclusive", [0, 1])
 @pytest.mark.parametrize("reverse", [0, 1])
-@pytest.mark.parametrize("shape, axis", [((37, 53), 0), ((5, 70), 1), ((3, 29, 20), 1), ((9, 200), 0), ((4, 6), 0)])
+@pytest.mark.parametrize("shape, axis", [((37, 53), 0), ((5, 70), 1), ((3, 29, 20), 1), ((9, 200), 0), ((4, 6), 0), ((7, 1100), 0)])
 def test_running_sum(tmp_path: Path, shape: tuple[int, ...], axis: int, reverse: int, exclusive: int) -> None:
     x = np.random.default_rng(1).integers(-50, 50, shape).astype(np.float32)  # whole numbers: sums are exact
     (found,), _ = _run(tmp_path, "CumSum", x, [1], [np.array(axis)], reverse=reverse, exclusive=exclusive)
