@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,17 @@ def load_data(case: Case) -> tuple[onnx.ModelProto, list[DataSet]]:
     folder = Path(source.model_dir)
     model = onnx.load(folder / "model.onnx")
     return model, [_read_set(model, place) for place in sorted(folder.glob("test_data_set_*"))]
+
+
+@lru_cache(maxsize=1)
+def _models() -> dict[str, onnx.ModelProto]:
+    """The models of all cases that come with one."""
+    return {case.name: case.source.model for case in load_cases() if case.source.model is not None}
+
+
+def single_node_model(case: Case, model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model of one node that a case whose function body is expanded stands for, else its own."""
+    return _models().get(case.name.removesuffix("_expanded"), model)
 
 
 def _value(item: Any, info: onnx.ValueInfoProto) -> Any:

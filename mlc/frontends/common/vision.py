@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -192,10 +192,81 @@ def roi_align(
     return linalg.matmul(b, by_row, shape.unsqueeze(b, columns, [1]), transpose_rhs=True)
 
 
-def _interpolation(
-    b: Builder, x: Tensor, rois: Tensor, axis: int, corner: int, cells: int, ratio: int, scale: float, half: bool
+def roi_align_max(
+    b: Builder,
+    x: Tensor,
+    rois: Tensor,
+    batch: Tensor,
+    grid: tuple[int, int],
+    ratio: int,
+    scale: float,
+    half_pixel: bool,
 ) -> Tensor:
-    """`[regions, cells, extent]`: the weight of each pixel line in each cell's mean."""
+    """In each cell the largest of its samples' weighted neighbours: a weight times a pixel, not their sum."""
+    image = shape.transpose(b, b.op("gather", [x, batch], axis=0), [0, 2, 3, 1])
+    lines = [
+        _samples(b, x, rois, axis, corner, cells, ratio, scale, half_pixel)
+        for axis, corner, cells in ((2, 1, grid[0]), (3, 0, grid[1]))
+    ]
+    neighbours = [_neighbours(b, x, axis, line) for axis, line in ((2, lines[0]), (3, lines[1]))]
+    best = None
+    for row, row_weight in neighbours[0]:
+        for column, column_weight in neighbours[1]:
+            places = shape.unsqueeze(b, row, [2]), shape.unsqueeze(b, column, [1])
+            sizes = [b.dim(row, 0), b.dim(row, 1), b.dim(column, 1), 1]
+            spread = [shape.broadcast(b, shape.unsqueeze(b, place, [3]), sizes) for place in places]
+            pixels = b.op("gather_nd", [image, shape.concat(b, spread, 3)], batch_dims=1)
+            weight = ew.binary(b, "mul", shape.unsqueeze(b, row_weight, [2]), shape.unsqueeze(b, column_weight, [1]))
+            term = ew.binary(b, "mul", pixels, ew.cast(b, shape.unsqueeze(b, weight, [3]), x.dtype))
+            best = term if best is None else ew.binary(b, "max", best, term)
+    assert best is not None
+    counted = [_flat(b, line.counted, grid[place]) for place, line in enumerate(lines)]
+    taken = ew.binary(b, "and", shape.unsqueeze(b, counted[0], [2]), shape.unsqueeze(b, counted[1], [1]))
+    best = ew.select(b, shape.unsqueeze(b, taken, [3]), best, b.like(float("-inf"), best))
+    most = [b.dim(line.counted, 2) for line in lines]
+    parts: list[Size] = [b.dim(best, 0), grid[0], most[0], grid[1], most[1], b.dim(best, 3)]
+    largest = reduction.reduce(b, "max", shape.reshape(b, best, parts), [2, 4], False)
+    return shape.transpose(b, largest, [0, 3, 1, 2])
+
+
+class _Samples(NamedTuple):
+    """Where samples lie along one axis: `[regions, cells, samples]`."""
+
+    place: Tensor  # clamped into the image
+    inside: Tensor  # whether it was inside, or close to it
+    counted: Tensor  # whether the region takes that many samples
+    counts: Tensor
+
+
+def _flat(b: Builder, x: Tensor, cells: int) -> Tensor:
+    """`[regions, cells, samples]` as `[regions, cells * samples]`; `x` may lack the regions and the cells."""
+    regions, _, samples = b.dims(x)
+    if x.shape[1] != cells:
+        x = shape.broadcast(b, x, [regions, cells, samples])
+    return shape.reshape(b, x, [regions, b.arith("muli", cells, samples)])
+
+
+def _neighbours(b: Builder, x: Tensor, axis: int, line: _Samples) -> list[tuple[Tensor, Tensor]]:
+    """The pixels before and behind each sample, and their weights: `[regions, cells * samples]`."""
+    place = line.place
+    cells = place.shape[1]
+    assert cells is not None
+    last = ew.cast(b, ew.binary(b, "sub", shape.size_tensor(b, x, axis), b.constant(1, "int64")), place.dtype)
+    before = ew.unary(b, "floor", place)
+    behind = ew.binary(b, "min", ew.binary(b, "add", before, b.like(1, place)), last)
+    share = ew.binary(b, "sub", place, before)
+    nothing = b.like(0, place)
+    weights = [ew.binary(b, "sub", b.like(1, place), share), share]
+    weights = [ew.select(b, line.inside, weight, nothing) for weight in weights]
+    return [
+        (_flat(b, ew.cast(b, pixel, "int64"), cells), _flat(b, weight, cells))
+        for pixel, weight in zip((before, behind), weights, strict=True)
+    ]
+
+
+def _samples(
+    b: Builder, x: Tensor, rois: Tensor, axis: int, corner: int, cells: int, ratio: int, scale: float, half: bool
+) -> _Samples:
     offset = b.like(0.5 if half else 0.0, rois)
     low, high = (
         ew.binary(b, "sub", ew.scaled(b, shape.window(b, rois, 1, place, 1), scale), offset)
@@ -214,14 +285,24 @@ def _interpolation(
     place = ew.binary(b, "add", shape.unsqueeze(b, low, [2]), steps)
     extent = ew.cast(b, shape.size_tensor(b, x, axis), rois.dtype)
     valid = ew.binary(b, "and", ew.compare(b, "ge", place, b.like(-1, rois)), ew.compare(b, "le", place, extent))
-    valid = ew.binary(b, "and", valid, ew.compare(b, "lt", sample, counts))
     clamped = ew.binary(b, "min", ew.binary(b, "max", place, zero), ew.binary(b, "sub", extent, one))
+    counted = shape.broadcast(b, ew.compare(b, "lt", sample, counts), [b.dim(rois, 0), 1, most])
+    return _Samples(clamped, valid, counted, counts)
+
+
+def _interpolation(
+    b: Builder, x: Tensor, rois: Tensor, axis: int, corner: int, cells: int, ratio: int, scale: float, half: bool
+) -> Tensor:
+    """`[regions, cells, extent]`: the weight of each pixel line in each cell's mean."""
+    line = _samples(b, x, rois, axis, corner, cells, ratio, scale, half)
+    one, zero = b.like(1, rois), b.like(0, rois)
+    valid = ew.binary(b, "and", line.inside, line.counted)
     pixels = ew.cast(b, shape.iota(b, [1, 1, 1, b.dim(x, axis)], 3, "int64"), rois.dtype)
-    distance = ew.unary(b, "abs", ew.binary(b, "sub", shape.unsqueeze(b, clamped, [3]), pixels))
+    distance = ew.unary(b, "abs", ew.binary(b, "sub", shape.unsqueeze(b, line.place, [3]), pixels))
     weight = ew.binary(b, "max", ew.binary(b, "sub", one, distance), zero)
     weight = ew.select(b, shape.unsqueeze(b, valid, [3]), weight, zero)
     total = reduction.reduce(b, "sum", weight, [2], False)
-    return ew.cast(b, ew.binary(b, "div", total, counts), x.dtype)
+    return ew.cast(b, ew.binary(b, "div", total, line.counts), x.dtype)
 
 
 def _sample_counts(b: Builder, cell: Tensor, ratio: int) -> tuple[Tensor, Size]:

@@ -188,14 +188,13 @@ def grid_sample(g: GraphImporter, node: Node) -> Tensor:
 
 @onnx_op("RoiAlign")
 def roi_align(g: GraphImporter, node: Node) -> Tensor:
-    """Means of bilinear samples on a grid in each region."""
+    """Means (or the largest) of bilinear samples on a grid in each region."""
     ratio = int(node.attr("sampling_ratio", 0))
-    if node.attr("mode", "avg") != "avg":
-        raise NodeError("RoiAlign with mode max is not supported", "use mode avg")
+    pooled = vision.roi_align if node.attr("mode", "avg") == "avg" else vision.roi_align_max
     half = node.version >= 16 and node.attr("coordinate_transformation_mode", "half_pixel") == "half_pixel"
     grid = (int(node.attr("output_height", 1)), int(node.attr("output_width", 1)))
     scale = float(node.attr("spatial_scale", 1.0))
-    return vision.roi_align(g.b, node[0], node[1], node[2], grid, ratio, scale, half)
+    return pooled(g.b, node[0], node[1], node[2], grid, ratio, scale, half)
 
 
 @onnx_op("Col2Im")
