@@ -67,7 +67,7 @@ static bool addCodePasses(TargetMachine &machine, legacy::PassManager &passes,
                           raw_pwrite_stream &stream, CodeGenFileType type) {
   static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);
-  StringMap<cl::Option *> &options = cl::getRegisteredOptions();
+  auto &options = cl::getRegisteredOptions();
   auto found = options.find("disable-lsr");
   if (found != options.end())
     static_cast<cl::opt<bool> *>(found->second)
