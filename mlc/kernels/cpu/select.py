@@ -3,25 +3,27 @@
 One work item per line. The destination itself is a binary heap of the best k seen so far with the worst on top
 (Williams, "Algorithm 232: Heapsort", 1964), which is then sorted in place: n log k comparisons, no scratch memory.
 Elements are ordered by value, then by position, which makes the order total and the result stable; a NaN ranks as the
-largest value. Where the line is contiguous, a vector of elements is compared with the worst entry at once: most have
-none that is better. ONNX operator TopK; NumPy `argsort(kind="stable")`.
+largest value. Values of up to 32 bits make one integer with their positions, and the heap is one of such keys
+(`select_keys`); only in lines of more than 2^32 elements, and where they are not in memory, both are compared.
+Where the line is contiguous, a vector of elements is compared with the worst entry at once: most have none that is
+better. ONNX operator TopK; NumPy `argsort(kind="stable")`.
 
 Schedule parameters: `lanes`, 1 where lines are not contiguous.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import arith, math, scf, vector
+from mlir.dialects import arith, scf, vector
 
 from mlc.kernels.common import memory
 from mlc.kernels.common.evaluate import Evaluator
-from mlc.kernels.common.frame import Frame, KernelSource, defining_op, for_loop, if_then
+from mlc.kernels.common.frame import Buffer, Frame, KernelSource, defining_op, for_loop, if_then
 from mlc.kernels.common.index import Idx, IdxMath, Scalar
 from mlc.kernels.common.items import emit_items
+from mlc.kernels.cpu.select_keys import MOST, KeyedLine, each_bit, has_keys
 
 Entry = tuple[ir.Value, ir.Value]  # value, position (i64)
 
@@ -49,9 +51,20 @@ def expand(source: KernelSource, schedule: SelectSchedule) -> list[Frame]:
     def items(frame: Frame) -> list[Scalar]:
         return [frame.extent(tensor, i) for i in range(tensor.type.rank) if i != axis]
 
+    element = tensor.type.element_type
+    unsigned = "unsigned" in op.attributes or element == ir.IntegerType.get_signless(1)
+
     def body(frame: Frame, coords: list[Scalar]) -> None:
-        unsigned = "unsigned" in op.attributes
-        _Line(frame, tensor, values, positions, axis, coords, largest, unsigned, schedule.lanes).run()
+        destinations = frame.buffers[values], frame.buffers[positions]
+        arguments = (frame, tensor, destinations, axis, coords, largest, unsigned, schedule.lanes)
+        extent = frame.extent(tensor, axis)
+        if tensor not in frame.buffers or not has_keys(element) or isinstance(extent, int) and extent > MOST:
+            _Line(*arguments).run()
+        elif isinstance(extent, int):
+            KeyedLine(*arguments).run()
+        else:
+            few = arith.cmpi(arith.CmpIPredicate.sle, extent, frame.constants.index(MOST))
+            if_then(few, KeyedLine(*arguments).run, _Line(*arguments).run)
 
     return emit_items(source, items, body)
 
@@ -63,8 +76,7 @@ class _Line:
         self,
         frame: Frame,
         tensor: ir.Value,
-        values: ir.Value,
-        positions: ir.Value,
+        destinations: tuple[Buffer, Buffer],
         axis: int,
         coords: list[Scalar],
         largest: bool,
@@ -72,10 +84,9 @@ class _Line:
         lanes: int,
     ) -> None:
         self.frame, self.tensor, self.axis, self.coords, self.largest = frame, tensor, axis, coords, largest
-        self.unsigned = unsigned or tensor.type.element_type == ir.IntegerType.get_signless(1)
-        self.values, self.positions = frame.buffers[values], frame.buffers[positions]
-        self.extent = frame.extent(tensor, axis)
-        self.size = frame.extent(values, axis)
+        self.unsigned = unsigned
+        self.values, self.positions = destinations
+        self.extent, self.size = frame.extent(tensor, axis), self.values.shape[axis]
         self.idx, self.lanes = IdxMath(frame.math, 1), lanes
 
     def run(self) -> None:
@@ -159,24 +170,10 @@ class _Line:
             several = Evaluator(frame, lanes).tensor(self.tensor, point)
             better = self._compare(several, memory.splat(self._get(0)[0], lanes))[0]
             packed = vector.bitcast(ir.VectorType.get([1], bits), better)
-            self._each_bit(vector.extract(packed, [], [0]), lambda lane: self._offer(frame.math.add(at, lane)))
+            each_bit(frame, vector.extract(packed, [], [0]), lambda lane: self._offer(frame.math.add(at, lane)))
 
         if_then(arith.cmpi(arith.CmpIPredicate.ugt, c.index(self.size), c.index(0)), nonempty)
         return []
-
-    def _each_bit(self, bits: ir.Value, body: Callable[[ir.Value], object]) -> None:
-        """`body` with the number of every bit that is set, from the lowest one on."""
-        constants, type_ = self.frame.constants, bits.type
-        loop = scf.WhileOp([type_], [bits])
-        before = loop.regions[0].blocks.append(type_)
-        with ir.InsertionPoint(before):
-            left = before.arguments[0]
-            scf.ConditionOp(arith.cmpi(arith.CmpIPredicate.ne, left, constants.get(type_, 0)), [left])
-        after = loop.regions[1].blocks.append(type_)
-        with ir.InsertionPoint(after):
-            left = after.arguments[0]
-            body(arith.index_castui(ir.IndexType.get(), math.cttz(left)))
-            scf.YieldOp([arith.andi(left, arith.subi(left, constants.get(type_, 1)))])
 
     def _offer(self, at: Scalar) -> list[ir.Value]:
         """Replace the worst entry when the new one is better."""

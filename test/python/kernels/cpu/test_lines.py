@@ -69,11 +69,16 @@ def test_position_of_an_extreme_in_columns(tmp_path: Path, dtype: str, length: i
 
 @pytest.mark.parametrize("largest", [0, 1])
 @pytest.mark.parametrize(
-    "dtype, length, k", [("f4", 5, 3), ("f4", 100, 1), ("f4", 100, 30), ("i4", 70, 5), ("f2", 40, 5)]
+    "dtype, length, k",
+    [("f4", 5, 3), ("f4", 100, 1), ("f4", 100, 30), ("i4", 70, 5)]
+    + [("f2", 40, 5), ("f8", 50, 7), ("i8", 40, 5), ("u1", 70, 9)],
 )
 def test_best_k(tmp_path: Path, dtype: str, length: int, k: int, largest: int) -> None:
     """In order, of equal values the first; a NaN is the largest."""
     x = _lines(dtype, length)
+    if x.dtype.kind == "f":
+        x[0] = np.where(np.arange(length) % 2, -0.0, 0.0)  # equal
+        x[5] = -x[5]
     types = [helper.np_dtype_to_tensor_dtype(x.dtype), INT64]
     (values, found), _ = _run(tmp_path, "TopK", x, types, [np.array([k])], axis=1, largest=largest)
     number, sign = np.nan_to_num(x.astype("f8"), nan=0.0, posinf=1e9, neginf=-1e9), -1 if largest else 1

@@ -1,0 +1,228 @@
+"""A heap of keys: value and position of an element in one integer of 64 bits, for `select`.
+
+The high half is the value as a signed integer of the same order, the low half the complement of the position, so that
+the larger key is the element that ranks first, and one comparison says which. A NaN is the largest value, and both
+zeros are one. Keys lie in the destination of the positions; when they are sorted, values are read from the input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mlir import ir
+from mlir.dialects import arith, math, scf, vector
+
+from mlc.kernels.common import memory
+from mlc.kernels.common.evaluate import Evaluator
+from mlc.kernels.common.frame import Buffer, Frame, for_loop, if_then
+from mlc.kernels.common.index import Idx, IdxMath, Scalar
+
+MOST = 1 << 32  # elements of a line whose positions have 32 bits
+
+_I = arith.CmpIPredicate
+
+
+def has_keys(element: ir.Type) -> bool:
+    """Do values of this type fit into half a key?"""
+    return element.width <= 32
+
+
+def each_bit(frame: Frame, bits: ir.Value, body: Callable[[ir.Value], object]) -> None:
+    """`body` with the number of every bit that is set, from the lowest one on."""
+    constants, type_ = frame.constants, bits.type
+    loop = scf.WhileOp([type_], [bits])
+    before = loop.regions[0].blocks.append(type_)
+    with ir.InsertionPoint(before):
+        left = before.arguments[0]
+        scf.ConditionOp(arith.cmpi(_I.ne, left, constants.get(type_, 0)), [left])
+    after = loop.regions[1].blocks.append(type_)
+    with ir.InsertionPoint(after):
+        left = after.arguments[0]
+        body(arith.index_castui(ir.IndexType.get(), math.cttz(left)))
+        scf.YieldOp([arith.andi(left, arith.subi(left, constants.get(type_, 1)))])
+
+
+class KeyedLine:
+    """One line of `tensor` along `axis`; the best of its elements in `values` and `positions`, in order.
+
+    `values` holds the worst one of the heap as its first element while the line is walked.
+    """
+
+    def __init__(
+        self,
+        frame: Frame,
+        tensor: ir.Value,
+        destinations: tuple[Buffer, Buffer],
+        axis: int,
+        coords: list[Scalar],
+        largest: bool,
+        unsigned: bool,
+        lanes: int,
+    ) -> None:
+        self.frame, self.tensor, self.axis, self.coords = frame, tensor, axis, coords
+        self.values, self.positions = destinations
+        self.largest, self.unsigned, self.lanes = largest, unsigned, lanes
+        self.element = tensor.type.element_type
+        self.extent, self.size = frame.extent(tensor, axis), self.values.shape[axis]
+        self.idx = IdxMath(frame.math, 1)
+        self.i32, self.i64 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(64)
+
+    def run(self) -> None:
+        """The whole line."""
+        c = self.frame.constants
+        if isinstance(self.size, int) and self.size > 0:
+            self._run()
+        else:
+            if_then(arith.cmpi(_I.sgt, c.index(self.size), c.index(0)), self._run)
+
+    def _run(self) -> None:
+        frame, math_ = self.frame, self.frame.math
+        half = math_.div(self.size, 2)
+
+        def fill(at: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            self._put(at, self._key_at(at))
+            return []
+
+        def heapify(step: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            at = math_.sub(math_.sub(half, 1), step)
+            self._sift(at, self.size, self._get(at))
+            return []
+
+        def sort(step: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            last = math_.sub(self.size, step)
+            worst, moved = self._get(0), self._get(last)
+            self._put(last, worst)
+            self._sift(0, last, moved)
+            return []
+
+        for_loop(frame, 0, self.size, 1, [], fill)
+        for_loop(frame, 0, half, 1, [], heapify)
+        self._offer_all()
+        for_loop(frame, 1, self.size, 1, [], sort)
+        for_loop(frame, 0, self.size, 1, [], lambda at, _: self._finish(at))
+
+    # -- elements and keys ------------------------------------------------------------------------------------------
+
+    def _point(self, at: Scalar, step: int = 0) -> list[Idx]:
+        along = Idx(at, step) if step else Idx(at)
+        outer = [Idx(c) for c in self.coords]
+        return [*outer[: self.axis], along, *outer[self.axis :]]
+
+    def _input(self, at: Scalar) -> ir.Value:
+        return Evaluator(self.frame, 1).tensor(self.tensor, self._point(at))
+
+    def _get(self, at: Scalar) -> ir.Value:
+        return memory.load(self.frame, self.idx, self.positions, self._point(at), None)
+
+    def _put(self, at: Scalar, key: ir.Value) -> None:
+        memory.store(self.frame, self.idx, self.positions, self._point(at), key, None)
+
+    def _key_at(self, at: Scalar) -> ir.Value:
+        return self._key(self._input(at), at)
+
+    def _key(self, value: ir.Value, at: Scalar) -> ir.Value:
+        c = self.frame.constants
+        rank = self._rank(value)
+        if not self.largest:
+            rank = arith.xori(rank, c.get(self.i64, -1))
+        position = arith.index_cast(self.i64, c.index(at))
+        low = arith.xori(position, c.get(self.i64, MOST - 1))
+        return arith.ori(arith.shli(rank, c.get(self.i64, 32)), low)
+
+    def _rank(self, value: ir.Value) -> ir.Value:
+        """An integer of 64 bits, of which the low 32 count, that is the larger the larger the value is."""
+        c = self.frame.constants
+        if not isinstance(self.element, ir.FloatType):
+            return (arith.extui if self.unsigned else arith.extsi)(self.i64, value)
+        f32 = ir.F32Type.get()
+        wide = value if self.element == f32 else arith.extf(f32, value)
+        wide = arith.addf(wide, c.get(f32, 0.0))  # -0 becomes 0
+        bits = arith.bitcast(self.i32, wide)
+        sign = arith.shrsi(bits, c.get(self.i32, 31))
+        ordered = arith.xori(bits, arith.andi(sign, c.get(self.i32, 0x7FFFFFFF)))
+        nan = arith.cmpf(arith.CmpFPredicate.UNO, wide, wide)
+        return arith.extsi(self.i64, arith.select(nan, c.get(self.i32, 0x7FFFFFFF), ordered))
+
+    def _position(self, key: ir.Value) -> ir.Value:
+        c = self.frame.constants
+        low = arith.andi(arith.xori(key, c.get(self.i64, -1)), c.get(self.i64, MOST - 1))
+        return arith.index_cast(ir.IndexType.get(), low)
+
+    def _take_value(self, to: Scalar, key: ir.Value) -> None:
+        """The value of the element of `key` becomes element `to` of the values."""
+        value = self._input(self._position(key))
+        memory.store(self.frame, self.idx, self.values, self._point(to), value, None)
+
+    def _finish(self, at: Scalar) -> list[ir.Value]:
+        key = self._get(at)
+        self._take_value(at, key)
+        self._put(at, arith.index_cast(self.i64, self._position(key)))
+        return []
+
+    # -- the elements behind those that the heap began with ---------------------------------------------------------
+
+    def _offer_all(self) -> None:
+        frame, math_, lanes = self.frame, self.frame.math, self.lanes
+        start: Scalar = self.size
+        if lanes > 1:
+            self._take_value(0, self._get(0))
+            count = math_.div(math_.maximum(math_.sub(self.extent, self.size), 0), lanes)
+            end = math_.add(self.size, math_.mul(count, lanes))
+            for_loop(frame, start, end, lanes, [], lambda at, _: self._offer_vector(at))
+            start = end
+        for_loop(frame, start, self.extent, 1, [], lambda at, _: self._offer(at))
+
+    def _offer_vector(self, at: ir.Value) -> list[ir.Value]:
+        """Offer those of `lanes` elements that may rank before the worst of the heap by value."""
+        frame, lanes = self.frame, self.lanes
+        several = Evaluator(frame, lanes).tensor(self.tensor, self._point(at, 1))
+        worst = memory.splat(memory.load(frame, self.idx, self.values, self._point(0), None), lanes)
+        if isinstance(self.element, ir.FloatType):
+            # True where one of them is a NaN, too.
+            p = arith.CmpFPredicate
+            better = arith.cmpf(p.UGT if self.largest else p.ULT, several, worst)
+        else:
+            more, less = (_I.ugt, _I.ult) if self.unsigned else (_I.sgt, _I.slt)
+            better = arith.cmpi(more if self.largest else less, several, worst)
+        packed = vector.bitcast(ir.VectorType.get([1], ir.IntegerType.get_signless(lanes)), better)
+        each_bit(frame, vector.extract(packed, [], [0]), lambda lane: self._offer(frame.math.add(at, lane)))
+        return []
+
+    def _offer(self, at: Scalar) -> list[ir.Value]:
+        """Replace the worst one when the new one is better."""
+        key = self._key_at(at)
+
+        def take() -> None:
+            self._sift(0, self.size, key)
+            if self.lanes > 1:
+                self._take_value(0, self._get(0))
+
+        if_then(arith.cmpi(_I.sgt, key, self._get(0)), take)
+        return []
+
+    def _sift(self, start: Scalar, size: Scalar, key: ir.Value) -> None:
+        """Let `key` sink from `start` until both children are larger."""
+        math_, c = self.frame.math, self.frame.constants
+        index, i1 = ir.IndexType.get(), ir.IntegerType.get_signless(1)
+        loop = scf.WhileOp([index], [c.index(start)])
+        before = loop.regions[0].blocks.append(index)
+        with ir.InsertionPoint(before):
+            place = before.arguments[0]
+            left = math_.add(math_.mul(place, 2), 1)
+            branch = scf.IfOp(arith.cmpi(_I.slt, c.index(left), c.index(size)), [i1, index], has_else=True)
+            with ir.InsertionPoint(branch.then_block):
+                last = c.index(math_.sub(size, 1))
+                right = arith.minsi(c.index(math_.add(left, 1)), last)
+                one, other = self._get(left), self._get(right)
+                child = arith.select(arith.cmpi(_I.slt, other, one), right, c.index(left))
+                least = arith.minsi(one, other)
+                sinks = arith.cmpi(_I.slt, least, key)
+                if_then(sinks, lambda: self._put(place, least))
+                scf.YieldOp([sinks, arith.select(sinks, child, place)])
+            with ir.InsertionPoint(branch.else_block):
+                scf.YieldOp([c.get(i1, 0), place])
+            scf.ConditionOp(branch.results[0], [branch.results[1]])
+        after = loop.regions[1].blocks.append(index)
+        with ir.InsertionPoint(after):
+            scf.YieldOp([after.arguments[0]])
+        self._put(loop.results[0], key)
