@@ -4,8 +4,9 @@
     python tools/gen_op_table.py            # write the page
     python tools/gen_op_table.py --check    # exit 1 when the page on disk is not what would be written
 
-Reads sources only and imports nothing of mlc: operations and their kinds from the ODS files
-(`mlc/dialects/*.td`), the tier (primitive or composite) from the tables of docs/ir.md, and the handlers
+The part about ONNX's operators is `onnx_table.py`'s; with another version of onnx than the page was made with, it is
+not compared. For the rest sources are read and nothing of mlc is imported: operations and their kinds from the ODS
+files (`mlc/dialects/*.td`), the tier (primitive or composite) from the tables of docs/ir.md, and the handlers
 from where each part of the compiler registers or builds an operation. An operation that is missing in
 one of the first two is an error.
 """
@@ -20,6 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import onnx_table
 from pages import ROOT, write_or_check
 
 PAGE = ROOT / "docs" / "operators.md"
@@ -186,7 +188,19 @@ def main() -> int:
     if wrong := problems(found, tiers):
         print("\n".join(wrong))
         return 1
-    return write_or_check(PAGE, page(found, tiers), options.check, "tools/gen_op_table.py")
+    return write_or_check(PAGE, page(found, tiers) + onnx_part(options.check), options.check, "tools/gen_op_table.py")
+
+
+def onnx_part(check: bool) -> str:
+    """The part about ONNX; that of the page on disk where it is checked with another version of onnx."""
+    import onnx
+
+    existing = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    other = onnx_table.version_of(existing) not in ("", onnx.__version__)
+    if check and other:
+        print(f"onnx {onnx.__version__} is installed: the part about ONNX is not compared")
+        return existing[existing.index(onnx_table.MARK) :]
+    return onnx_table.section()
 
 
 if __name__ == "__main__":

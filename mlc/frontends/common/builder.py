@@ -223,7 +223,9 @@ class Builder:
         return self.op("constant", [], [attr.type], value=attr, unsigned=unsigned, known=array)
 
     def like(self, value: float | int | bool, reference: Tensor) -> Tensor:
-        """A rank-0 constant of the element type of `reference`."""
+        """A rank-0 constant of the element type of `reference`; `NodeError` for strings, which are no numbers."""
+        if reference.dtype == "string":
+            raise NodeError("this needs numbers, and the elements are strings")
         return self.constant(value, reference.dtype)
 
     def weight(self, name: str, value: np.ndarray | Callable[[], np.ndarray], shape: list[int], dtype: str) -> Tensor:

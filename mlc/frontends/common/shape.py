@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from mlir import ir
 
-from mlc.frontends.common import elementwise, types
+from mlc.frontends.common import elementwise, text, types
 from mlc.frontends.common.builder import KNOWN_LIMIT, Builder, Size, Tensor, split_sizes
 from mlc.frontends.report import NodeError
 
@@ -333,11 +333,11 @@ def pad(
     mode: str = "constant",
     value: Tensor | None = None,
 ) -> Tensor:
-    """`mlc.pad`; the value defaults to zero of the dtype of `x`; nothing is built for zero padding."""
+    """`mlc.pad`; the value defaults to zero of the dtype of `x` (or empty); nothing is built for zero padding."""
     if all(isinstance(size, int) and size == 0 for size in [*low, *high]):
         return x
     if mode == "constant" and value is None:
-        value = b.like(0, x)
+        value = reshape(b, text.table(b, [""]), []) if x.dtype == "string" else b.like(0, x)
     static_low, dynamic_low = split_sizes(low)
     static_high, dynamic_high = split_sizes(high)
     return b.op(

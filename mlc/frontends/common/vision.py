@@ -155,7 +155,7 @@ def _sampled(
     image = shape.reshape(b, x, [b.dim(x, 0), b.dim(x, 1), b.product(b.dims(x)[2:])])
     wide = shape.unsqueeze(b, flat, [1])
     spread = shape.broadcast(b, wide, [b.dim(x, 0), b.dim(x, 1), b.dim(flat, 1)])
-    value = b.op("gather_elements", [image, spread], axis=2)
+    value = b.op("gather_elements", [image, spread], axis=2, unsigned=x.unsigned)
     if inside is None:
         return value
     return ew.select(b, shape.unsqueeze(b, inside, [1]), value, b.like(0, x))

@@ -41,7 +41,6 @@ _UNARY = {
     "Sigmoid": "sigmoid",
     "Not": "not",
     "BitwiseNot": "not",
-    "IsNaN": "isnan",
 }
 _BINARY = {
     "Add": "add",
@@ -77,6 +76,13 @@ _ACTIVATIONS: dict[str, tuple[str, list[tuple[str, float]]]] = {
     "ThresholdedRelu": ("thresholded_relu", [("alpha", 1.0)]),
     "Shrink": ("shrink", [("bias", 0.0), ("lambd", 0.5)]),
 }
+
+
+@onnx_op("IsNaN")
+def is_nan(g: GraphImporter, node: Node) -> Tensor:
+    """Floats of eight bits have no arithmetic of their own."""
+    x = node[0]
+    return ew.unary(g.b, "isnan", ew.cast(g.b, x, "float32") if "float8" in x.dtype else x)
 
 
 @onnx_op(*_UNARY)

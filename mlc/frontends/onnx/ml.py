@@ -99,7 +99,9 @@ def one_hot(g: GraphImporter, node: Node) -> Tensor:
     """1 at the place of the category in the list, along a new last dimension."""
     categories = node.attr("cats_int64s")
     if not categories:
-        raise NodeError(*STRINGS)
+        names = list(node.required("cats_strings"))
+        place = shape.unsqueeze(g.b, text.lookup(g.b, node[0], names), [node[0].rank])
+        return ew.cast(g.b, ew.compare(g.b, "eq", place, g.b.constant(np.arange(len(names)))), "float32")
     x = ew.cast(g.b, node[0], "int64")
     line = g.b.constant(np.asarray(categories, np.int64))
     return ew.cast(g.b, ew.compare(g.b, "eq", shape.unsqueeze(g.b, x, [x.rank]), line), "float32")
@@ -124,6 +126,18 @@ def label_encoder(g: GraphImporter, node: Node) -> Tensor:
     if values.dtype.kind == "O":
         return indexing.gather(b, text.table(b, [_text(entry) for entry in entries]), places, 0)
     return indexing.gather(b, b.constant(entries.astype(values.dtype)), places, 0)
+
+
+@onnx_op("CategoryMapper", domain=ML)
+def category_mapper(g: GraphImporter, node: Node) -> Tensor:
+    """Texts as the numbers of their categories, or back; what is no category is the default."""
+    b, names = g.b, list(node.required("cats_strings"))
+    numbers = np.asarray(node.required("cats_int64s"), np.int64)
+    if node[0].dtype == "string":
+        values = np.append(numbers, np.int64(node.attr("default_int64", -1)))
+        return indexing.gather(b, b.constant(values), text.lookup(b, node[0], names), 0)
+    texts = text.table(b, [*names, node.attr("default_string", "_Unused")])
+    return indexing.gather(b, texts, _places(b, node[0], numbers), 0)
 
 
 def _places(b: Builder, x: Tensor, keys: np.ndarray) -> Tensor:
@@ -176,9 +190,11 @@ def transformed(b: Builder, scores: Tensor, kind: str) -> Tensor:
     raise NodeError(f'post_transform "{kind}" is not supported', "use NONE, LOGISTIC, SOFTMAX or SOFTMAX_ZERO")
 
 
-def labels_of(b: Builder, scores: Tensor, labels: Sequence[int], best: Tensor | None = None) -> Tensor:
+def labels_of(b: Builder, scores: Tensor, labels: Sequence[int | str], best: Tensor | None = None) -> Tensor:
     """The label of the best class, the one with the highest score if none is given."""
     best = reduction.arg_reduce(b, "max", scores, 1, False, False) if best is None else best
+    if isinstance(labels[0], str):
+        return indexing.gather(b, text.table(b, [str(label) for label in labels]), best, 0)
     return indexing.gather(b, b.constant(np.asarray(labels, np.int64)), best, 0)
 
 
@@ -209,10 +225,10 @@ def linear_classifier(g: GraphImporter, node: Node) -> list[Tensor | None]:
     if rows == 1 and classes == 2:
         scores = shape.concat(b, [ew.unary(b, "neg", scores), scores], 1)
     scores = transformed(b, scores, kind)
-    if strings and node.wants(0):
-        raise NodeError(*STRINGS)
+    if strings and scores.shape[1] != 1:
+        return [labels_of(b, scores, strings), scores]
     if strings:
-        return [None, scores]
+        raise NodeError(*STRINGS)
     if scores.shape[1] == 1:
         above = ew.compare(b, "ge", scores, b.like(0 if kind == "NONE" else 0.5, scores))
         label = ew.cast(b, above, "int64")
@@ -290,9 +306,7 @@ def tree_classifier(g: GraphImporter, node: Node) -> list[Tensor | None]:
     elif base is not None:
         scores = ew.binary(b, "add", scores, b.constant(np.asarray(base), scores.dtype))
     scores = ew.cast(b, transformed(b, scores, kind), "float32")
-    if strings and node.wants(0):
-        raise NodeError(*STRINGS)
-    return [None if strings else labels_of(b, scores, labels, best), scores]
+    return [labels_of(b, scores, strings or labels, best), scores]
 
 
 @onnx_op("TreeEnsemble", domain=ML)

@@ -52,6 +52,8 @@ def quantized(
     b: Builder, x: Tensor, scale: Tensor, zero: Tensor | None, dtype: str, axis: int, block_size: int = 0
 ) -> Tensor:
     """saturate(round(x / scale) + zero) as `dtype`."""
+    if not scale.is_float:  # integers over an integer
+        x, scale = ew.cast(b, x, "float32"), ew.cast(b, scale, "float32")
     result = ir.RankedTensorType.get(x.type.shape, types.element_type(dtype))
     return b.op(
         "quantize",

@@ -27,9 +27,13 @@ class _Grams:
 def tfidf(g: GraphImporter, node: Node) -> Tensor:
     """Counts of n-grams, also with gaps between their tokens, weighted as `mode` says."""
     b, x = g.b, node[0]
-    if not node.attr("pool_int64s") or x.dtype not in ("int32", "int64"):
-        raise NodeError("TfIdfVectorizer on strings is not supported", "map tokens to numbers outside the model")
-    tables = _tables(node)
+    if x.dtype == "string":
+        # The number of a token's first place in the pool stands for it; what is not there has one that no n-gram has.
+        pool = list(node.required("pool_strings"))
+        numbers, x = [pool.index(token) for token in pool], text.lookup(b, x, pool)
+    else:
+        numbers = list(node.required("pool_int64s"))
+    tables = _tables(node, numbers)
     rows = ew.cast(b, shape.unsqueeze(b, x, [0]) if x.rank == 1 else x, "int64")
     width = int(max(node.required("ngram_indexes"))) + 1
     weights, first = node.attr("weights"), 0
@@ -52,9 +56,9 @@ def tfidf(g: GraphImporter, node: Node) -> Tensor:
     return shape.reshape(b, total, [width]) if x.rank == 1 else total
 
 
-def _tables(node: Node) -> dict[int, _Grams]:
-    """The n-grams of each length, in the order of the pool."""
-    pool = np.asarray(node.required("pool_int64s"), np.int64)
+def _tables(node: Node, numbers: list[int]) -> dict[int, _Grams]:
+    """The n-grams of each length, in the order of the pool, whose tokens are `numbers`."""
+    pool = np.asarray(numbers, np.int64)
     starts = [*node.required("ngram_counts"), len(pool)]
     columns = np.asarray(node.required("ngram_indexes"))
     tables, first = {}, 0

@@ -198,7 +198,7 @@ def _column_registers(results: Sequence[ir.Value]) -> int:
             if not finds_position(op):
                 return 1
             most = POSITION_REGISTERS
-        if _shape(op.operands[0].type)[-1] != _shape(value.type)[-1] or _reduced(op) < LONG_COLUMN:
+        if _shape(op.operands[0].type)[-1:] != _shape(value.type)[-1:] or _reduced(op) < LONG_COLUMN:
             return 1
     return most
 

@@ -1,0 +1,169 @@
+"""Operators for which ONNX's backend suite has no case of its own, compared with onnxruntime; random ones by their
+distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from contrib_cases import Case, check, codes, floats, identifier, prepared, reference
+from onnx import TensorProto, helper
+
+ML = "ai.onnx.ml"
+X = floats(7, 4)
+VECTORS = floats(6, 4)
+COEFFICIENTS = floats(12).tolist()
+REGIONS = np.array([[0, 0, 0, 4, 4], [0, 1, 2, 5, 6], [1, 3, 3, 3, 3]], np.float32)
+WORDS = np.array([["cat", "dog"], ["bird", "eel"]], object)
+
+
+def machine(name: str, kernel: str, **attributes: Any) -> Case:
+    """A support vector machine for regression."""
+    given = {"kernel_type": kernel, "kernel_params": [0.4, 0.3, 2.0], "rho": [0.2], **attributes}
+    return Case(name, "SVMRegressor", [X], given, domain=ML)
+
+
+def elected(name: str, labels: int, kernel: str, **attributes: Any) -> Case:
+    """A support vector machine for classification: two vectors a class."""
+    count = 2 * labels
+    given = {
+        "kernel_type": kernel,
+        "kernel_params": [0.4, 0.3, 2.0],
+        "support_vectors": VECTORS[:count].ravel().tolist(),
+        "vectors_per_class": [2] * labels,
+        "coefficients": COEFFICIENTS[: (labels - 1) * count],
+        "rho": floats(labels * (labels - 1) // 2).tolist(),
+        "classlabels_ints": list(range(5, 5 + labels)),
+        **attributes,
+    }
+    return Case(name, "SVMClassifier", [X], given, outputs=("label", "scores"), domain=ML)
+
+
+SUPPORT = {"n_supports": 6, "support_vectors": VECTORS.ravel().tolist(), "coefficients": COEFFICIENTS[:6]}
+CASES = [
+    Case("norm", "GlobalLpPool", [floats(2, 3, 4, 5)], {"p": 2}, domain=""),
+    Case("regions", "MaxRoiPool", [floats(2, 3, 8, 8), REGIONS], {"pooled_shape": [2, 2]}, [1], domain=""),
+    *(machine(kernel.lower(), kernel, **SUPPORT) for kernel in ("LINEAR", "POLY", "RBF", "SIGMOID")),
+    machine("linear", "LINEAR", coefficients=COEFFICIENTS[:4]),
+    machine("one_class", "RBF", one_class=1, **SUPPORT),
+    *(elected(kernel.lower(), 3, kernel) for kernel in ("LINEAR", "POLY", "RBF", "SIGMOID")),
+    elected("two", 2, "RBF"),
+    Case("features", "FeatureVectorizer", [floats(3, 2), floats(3, 3)], {"inputdimensions": [2, 3]}, domain=ML),
+    Case("numbers", "OneHotEncoder", [np.array([1, 3, 9], np.int64)], {"cats_int64s": [3, 1]}, domain=ML),
+    Case("words", "OneHotEncoder", [WORDS], {"cats_strings": ["dog", "cat"]}, domain=ML),
+    Case(
+        "words", "CategoryMapper", [WORDS],
+        {"cats_strings": ["dog", "cat"], "cats_int64s": [7, 8], "default_int64": -3}, domain=ML,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=identifier)
+def test_matches_onnxruntime(case: Case) -> None:
+    check(case)
+
+
+def test_numbers_become_words() -> None:
+    attributes = {"cats_strings": ["dog", "cat"], "cats_int64s": [7, 8], "default_string": "none"}
+    y = _run("CategoryMapper", [np.array([[8, 7], [1, 8]], np.int64)], TensorProto.STRING, ML, **attributes)
+    assert y.tolist() == [["cat", "dog"], ["none", "cat"]]
+
+
+def test_labels_that_are_words() -> None:
+    weights = floats(3, 4)
+    case = Case(
+        "words", "LinearClassifier", [X],
+        {"coefficients": weights.ravel().tolist(), "intercepts": [0.0] * 3, "classlabels_strings": ["a", "b", "c"]},
+        outputs=("label", "scores"), domain=ML,
+    )  # fmt: skip
+    from contrib_cases import feeds_of, model_of
+
+    model = model_of(case)
+    wanted = reference(model, feeds_of(case))
+    got = prepared(model, [np.array(["a"], object), wanted[1]]).run(feeds_of(case))
+    assert list(got[0]) == list(wanted[0])
+    np.testing.assert_allclose(got[1], wanted[1], rtol=1e-4)
+
+
+# --- Sequences --------------------------------------------------------------------------------------------------------
+
+SEQUENCES = """<ir_version: 8, opset_import: ["" : 17]>
+main (float[N, 3] a, float[N, 3] b, float[M, 3] c, int64 at) => (float[P, 3] joined, float[Q, N, 3] stacked, float[R, 3]
+    second, int64 length, int64 none, bool there) {
+  pair = SequenceConstruct(a, b)
+  three = SequenceInsert(pair, c, at)
+  joined = ConcatFromSequence<axis = 0>(three)
+  stacked = ConcatFromSequence<axis = 0, new_axis = 1>(pair)
+  second = SequenceAt(three, at)
+  fewer = SequenceErase(three, at)
+  length = SequenceLength(fewer)
+  empty = SequenceEmpty<dtype = 1>()
+  none = SequenceLength(empty)
+  perhaps = Optional(c)
+  there = OptionalHasElement(perhaps)
+}"""
+
+
+def test_sequences() -> None:
+    model = onnx.parser.parse_model(SEQUENCES)
+    for rows, more, at in ((2, 4, 1), (1, 1, -1), (3, 2, 0)):
+        feeds = {"a": floats(rows, 3), "b": floats(rows, 3), "c": floats(more, 3), "at": np.array(at, np.int64)}
+        wanted = reference(model, feeds)
+        for got, want in zip(prepared(model, wanted).run(feeds), wanted, strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+# --- Random numbers ---------------------------------------------------------------------------------------------------
+
+
+def _run(op: str, given: Sequence[np.ndarray], kind: int, domain: str = "", **attributes: Any) -> np.ndarray:
+    names = [f"x{i}" for i in range(len(given))]
+    node = helper.make_node(op, names, ["y"], domain=domain, **attributes)
+    inputs = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), [None] * value.ndim)
+        for name, value in zip(names, given, strict=True)
+    ]
+    graph = helper.make_graph([node], op, inputs, [helper.make_tensor_value_info("y", kind, None)])
+    domains = [helper.make_opsetid("", 17), helper.make_opsetid(ML, 3)]
+    model = helper.make_model(graph, opset_imports=domains, ir_version=8)
+    from mlc import onnx_backend
+
+    return np.asarray(onnx_backend.prepare(model, cache=False, jobs=1).run(list(given))[0])
+
+
+SHAPE = [40, 50]
+
+
+@pytest.mark.parametrize("like", [False, True])
+def test_normal_numbers(like: bool) -> None:
+    """Mean and deviation as asked for, another seed gives other numbers, the same seed the same."""
+    name, given = ("RandomNormalLike", [codes("int32", *SHAPE)]) if like else ("RandomNormal", [])
+    named: dict[str, Any] = {"mean": 2.0, "scale": 0.5, "dtype": 1} | ({} if like else {"shape": SHAPE})
+    one, same, other = (_run(name, given, TensorProto.FLOAT, seed=s, **named) for s in (1.0, 1.0, 2.0))
+    assert one.shape == tuple(SHAPE)
+    assert abs(one.mean() - 2) < 0.07
+    assert abs(one.std() - 0.5) < 0.05
+    assert np.array_equal(one, same)
+    assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("like", [False, True])
+def test_uniform_numbers(like: bool) -> None:
+    name, given = ("RandomUniformLike", [floats(*SHAPE)]) if like else ("RandomUniform", [])
+    y = _run(name, given, TensorProto.FLOAT, low=-1.0, high=3.0, seed=4.0, **({} if like else {"shape": SHAPE}))
+    assert y.min() >= -1
+    assert y.max() < 3
+    counts, _ = np.histogram(y, bins=8, range=(-1, 3))
+    assert abs(counts - y.size / 8).max() < 6 * np.sqrt(y.size / 8)
+
+
+def test_draws_from_categories() -> None:
+    """As often as the logarithms of the probabilities say."""
+    chances = np.array([0.5, 0.3, 0.2])
+    y = _run("Multinomial", [np.log(chances)[None].astype(np.float32)], TensorProto.INT32, sample_size=3000, seed=5.0)
+    assert y.shape == (1, 3000)
+    counts = np.bincount(y[0], minlength=3)
+    assert abs(counts - 3000 * chances).max() < 6 * np.sqrt(3000 * 0.25)
