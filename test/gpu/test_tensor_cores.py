@@ -75,7 +75,7 @@ def _compile(model: onnx.ModelProto, output: Path, **options: object) -> Path:
 # Columns of a number of rows that only the run knows have no known distance: those are no form of the kernel.
 FORMS = [
     (shape, turned)
-    for shape in [(128, 768, 768), (4096, 4096, 4096), (6304, 3072, 768), ("m", 520, 136)]
+    for shape in [(128, 768, 768), (4096, 4096, 4096), (6304, 3072, 768), ("m", 520, 136), (16, 2048, 8192)]
     for turned in ("", "a", "b", "ab")
     if "a" not in turned or shape[0] != "m"
 ]

@@ -2,9 +2,9 @@
 
 Neighbouring threads have neighbouring columns, so that every step of the reduction reads whole cache lines; `split`
 threads of a block share a column, each takes every `split`-th step, `UNROLL` of them at a time, and their parts meet in
-shared memory, where they are combined in their order. Takes kernels whose results are one reduction with a plain
-combiner, or elementwise functions of such reductions over the same domain. Where the results alone keep the chip busy,
-`elementwise` does the same without sharing.
+the warps and then in shared memory, always in the same order. Takes kernels whose results are one reduction with a
+plain combiner, or elementwise functions of such reductions over the same domain. Where the results alone keep the chip
+busy, `elementwise` does the same without sharing.
 
 Schedule parameters: `first`, `last`: the domain dimensions of the columns, walked as one; `lanes`: columns of a thread;
 `split`; `threads` of a block.
@@ -28,7 +28,14 @@ from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_items
 from mlc.kernels.common.reduce import combiner, reduction_extents
 from mlc.kernels.nvidia import ALIGNMENT
-from mlc.kernels.nvidia.threads import from_shared, shared_array, thread_in_group, to_shared
+from mlc.kernels.nvidia.threads import (
+    WARP,
+    combine_lanes,
+    from_shared,
+    shared_array,
+    thread_in_group,
+    to_shared,
+)
 
 UNROLL = 8  # steps whose loads are under way together
 
@@ -151,14 +158,17 @@ class _Columns:
     def _combine(self, part: ir.Value, init: ir.Value, apply: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
         frame, s, math = self.frame, self.s, self.frame.math
         element = part.type.element_type if isinstance(part.type, ir.VectorType) else part.type
+        # Threads of a warp that share columns combine their parts first.
+        part = combine_lanes(frame, part, s.width, apply) if s.width < WARP else part
+        owners = max(s.width, WARP)  # threads of which the first `width` have a part
         shared = shared_array(frame, s.threads * s.lanes, element)
-        thread = thread_in_group(frame, s.threads)
+        thread = thread_in_group(frame, s.threads, is_block=True)
         # Before the first write: a slower thread may still read the parts of another reduction.
         nvvm.Barrier0Op()
         to_shared(frame, shared, math.mul(thread, s.lanes), part)
         nvvm.Barrier0Op()
         column, total = math.rem(thread, s.width), init
-        for other in range(s.split):
-            place = math.mul(math.add(column, other * s.width), s.lanes)
+        for other in range(s.threads // owners):
+            place = math.mul(math.add(column, other * owners), s.lanes)
             total = apply(total, from_shared(frame, shared, place, part.type))
         return total

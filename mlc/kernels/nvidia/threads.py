@@ -39,6 +39,24 @@ def combine_group(frame: Frame, value: ir.Value, group: int, combine: Combine, n
     return _combine_warps(frame, value, group // WARP, combine, number) if group > WARP else value
 
 
+def combine_lanes(frame: Frame, value: ir.Value, first: int, combine: Combine) -> ir.Value:
+    """`combine` over the `value`s, scalars or vectors, of the threads of a warp whose numbers are equal modulo `first`,
+    a power of two, in every one of them."""
+    distance = first
+    while distance < WARP:
+        value = combine(value, _neighbours_vector(frame, value, distance))
+        distance *= 2
+    return value
+
+
+def _neighbours_vector(frame: Frame, value: ir.Value, distance: int) -> ir.Value:
+    if not isinstance(value.type, ir.VectorType):
+        return _from_neighbour(frame, value, distance)
+    lanes = range(value.type.shape[0])
+    found = [_from_neighbour(frame, vector.extract(value, [], [lane]), distance) for lane in lanes]
+    return vector.from_elements(value.type, found)
+
+
 def _from_neighbour(frame: Frame, value: ir.Value, distance: int) -> ir.Value:
     """The `value` of the thread whose number in the warp differs in the bit `distance`; any integer or float type."""
     type_, i32 = value.type, ir.IntegerType.get_signless(32)

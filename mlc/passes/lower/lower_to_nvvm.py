@@ -48,6 +48,8 @@ def _mark(kernel: ir.Operation, schedule: dict[str, int | str]) -> None:
             function.attributes["nvvm.kernel"] = ir.UnitAttr.get()
             function.attributes["nvvm.maxntid"] = ir.DenseI32ArrayAttr.get([threads])
             function.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), blocks)
+            if schedule["template"] == "hopper_contraction" and int(schedule.get("split", 1)) > 1:
+                function.attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get([int(schedule["split"]), 1, 1])
             _pass_maps_by_value(function, count_maps(kernel))
             return
     raise ValueError(f"kernel module {name} has no llvm.func of its name; convert it to the LLVM dialect first")

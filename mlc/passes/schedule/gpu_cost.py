@@ -35,7 +35,8 @@ THREADS = 256  # of a block whose items are independent
 LARGEST_GROUP = 1024
 KEPT = 32  # elements of a row that a thread keeps
 KEPT_OF_MORE = 24  # the same of a row that it cannot keep whole
-NEIGHBOURS = 8  # threads whose accesses make whole cache lines
+MOST_TOGETHER = 8  # rows of a thread whose accesses are narrow
+LINE = 128  # bytes of a cache line: neighbours' accesses make whole ones
 MULTIPROCESSORS = 132
 RESIDENT = MULTIPROCESSORS * 1024  # threads that keep the chip busy
 REGISTERS = 65536  # of a multiprocessor
@@ -43,6 +44,7 @@ SHARED_MEMORY = 48 * 1024  # bytes that a block may have without asking for more
 BUSY = MULTIPROCESSORS * 14 // 10  # blocks of a contraction that keep the chip busy
 ASSUMED = 16  # for an unknown extent of a contraction: sharing tiles in vain costs less than not sharing them
 MOST_SPLIT = 64  # threads that share columns: four neighbours read whole sectors of the memory
+FEW_COLUMNS = 6 * MULTIPROCESSORS  # accesses across a reduction that make enough blocks with whole cache lines each
 FEW_ROWS = 4 * MULTIPROCESSORS  # rows that leave most of the chip idle with a warp each
 
 
@@ -85,14 +87,6 @@ def _widest_lanes(source: KernelSource) -> int:
     return max(1, ACCESS // max(_bytes(t) for t in [*read, *source.results]))
 
 
-def _most_lanes(source: KernelSource) -> int:
-    """The same for the tensors that have most dimensions: the others (the scale of a norm) are in the caches."""
-    read = [*[t for t in source.tensors if any(True for _ in t.uses)], *source.results]
-    ranks = {t: sum(e != 1 for e in _shape(t.type)) for t in read}
-    most = max(ranks.values())
-    return max(1, ACCESS // max(_bytes(t) for t in read if ranks[t] == most))
-
-
 def _dividing(lanes: int, extents: Sequence[Extent]) -> int:
     """The largest power of two up to `lanes` that divides all `extents`; 1 when one is unknown."""
     while lanes > 1 and any(e is None or e % lanes for e in extents):
@@ -108,7 +102,7 @@ def _elementwise(source: KernelSource) -> Schedule:
     shape = _shape(results[0].type)
     first, last = _flat_group(results, shape)
     inner = _known(shape[first : last + 1])
-    most = lanes = _most_lanes(source)
+    most = lanes = _widest_lanes(source)
     if first > last or not _vectorizable(source):
         lanes = most = 1
     elif any(e != 1 for e in shape[:first]):
@@ -123,7 +117,7 @@ def _rows_together(source: KernelSource, outer: Sequence[Extent], narrow: int) -
     if not outer or outer[-1] is None or any(is_reduction(op) for op in reachable(source.results) if _is_generic(op)):
         return 1
     enough = prod(e or 1 for e in outer) // (BUSY * 2)
-    return max(1, min(narrow, outer[-1], _power(enough + 1) // 2))
+    return max(1, min(2 * narrow if narrow > 1 else 1, MOST_TOGETHER, outer[-1], _power(enough + 1) // 2))
 
 
 def _is_generic(op: ir.Operation) -> bool:
@@ -169,7 +163,10 @@ def _columns(source: KernelSource) -> Schedule | None:
         split *= 2
     if split == 1:
         return None
-    return {"template": "columns", "first": axis, "last": axis, "lanes": lanes, "split": split, "threads": THREADS}
+    threads = THREADS
+    if split == MOST_SPLIT and depth >= 8 * split and accesses * split < BUSY * 2 * THREADS:
+        split, threads = (split if accesses >= FEW_COLUMNS else 2 * split), 2 * THREADS
+    return {"template": "columns", "first": axis, "last": axis, "lanes": lanes, "split": split, "threads": threads}
 
 
 def _over_the_domain(results: Sequence[ir.Value], reductions: Sequence[ir.Operation]) -> bool:
@@ -221,9 +218,9 @@ def _rows(source: KernelSource) -> Schedule | None:
     first = _row_dims(results, demands, len(shape))
     lengths = [_reduction_shape(op) for op in reductions]
     boxes = [*lengths, shape[first:]] if first < len(shape) else lengths
-    lanes = _dividing(_most_lanes(source), [box[-1] for box in boxes])
+    lanes = _dividing(_widest_lanes(source), [box[-1] for box in boxes])
     has_contraction = any(is_contraction(op) for op in reductions)
-    together = WARP if has_contraction else NEIGHBOURS
+    together = WARP if has_contraction else min(WARP, LINE // (lanes * _bytes(results[0])))
     shares = _row_threads(_known(shape[:first]), [_known(box) for box in boxes], lanes, together)
     if shares["group"] == 1 or has_contraction and shares["group"] < WARP:
         return None

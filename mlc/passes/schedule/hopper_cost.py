@@ -7,7 +7,7 @@ costs once. What decides on small shapes is how evenly the tiles go into the mul
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from mlir import ir
@@ -18,19 +18,33 @@ from mlc.kernels.common.generics import is_number, operand_map
 from mlc.kernels.common.roles import Roles, roles_of
 from mlc.kernels.nvidia.hopper.contraction import GROUP, HopperSchedule
 from mlc.kernels.nvidia.hopper.operands import operands_of
+from mlc.kernels.nvidia.hopper.wgmma import ROW
 from mlc.targets.nvidia import NvidiaTarget
 
 Schedule = dict[str, int | str]
 
 PRODUCTS = 2048  # of bf16 in a clock of a multiprocessor
 COPIED = 48  # bytes in a clock out of the L2 cache, with all multiprocessors at it
-STEP = 130  # clocks that the barriers of a stage take at least
+CLOCK = 1.755e9
+STEP = 180  # clocks that the barriers of a stage take at least, with the products of one pair of tiles
+AGAIN = 155  # clocks of another pair in the same stage
+OVERHEAD = 12  # clocks that a stage takes in any case
 LATENCY = 1000  # clocks from the request of a stage until it is there
 STORED = 24  # elements of a tile that the epilogue stores in a clock
 MOST_STAGES = 12
 FEWEST_STAGES = 3
 ASSUMED = 512  # for an extent that is known at run time only
 SMALLEST_SUM = 16
+MEETING = 2500  # clocks until the blocks of a cluster have met twice
+# Blocks of clusters that run at a time, by their size: the parts of a chip do not hold a multiple of four of them.
+TOGETHER = {2: 0.9, 4: 0.75}
+IDLE = 0.4  # of the multiprocessors, from which on tiles are shared
+DRAWING = 80  # multiprocessors that it takes to draw all that the memory gives
+HALF_ROWS = 1.05  # what rows of less than 128 bytes cost the memory
+FEWEST_STEPS = 16  # of a block that shares a tile: LLVM unrolls shorter loops, and ptxas serialises their products
+SHORTEST_OF_PAIRS = 512  # terms of a sum
+NARROW = 16  # accumulators of a thread up to which stages of two pairs pay
+ADDED = 20  # clocks for an accumulator of a thread of another block
 RESERVED = 1024  # bytes of shared memory that the system keeps for every block
 RASTER = 8
 
@@ -44,6 +58,20 @@ class _Shape:
     depth: int
     outer: int
     taps: int = 1
+    is_known: bool = True
+    right_across: bool = False
+
+    def bytes(self, size: int) -> int:
+        """What must be read: the windows of a convolution overlap."""
+        return size * self.outer * self.depth * (self.rows + self.taps * self.columns)
+
+    def steps(self, depth: int) -> int:
+        """Tiles of the sum, each of `depth` terms."""
+        return self.taps * -(-self.depth // depth)
+
+    def tiles(self, s: HopperSchedule) -> int:
+        """Tiles of the result."""
+        return -(-self.rows // s.tile_rows) * -(-self.columns // s.tile_columns) * self.outer
 
 
 def choose_hopper(source: KernelSource, root: ir.Operation, target: NvidiaTarget, precision: str) -> Schedule | None:
@@ -60,12 +88,15 @@ def choose_hopper(source: KernelSource, root: ir.Operation, target: NvidiaTarget
         return None
     if element == "tf32" and any(o.across for o in operands):
         return None  # the tensor cores take f32 along the sum only
-    shape = _shape(source, root, roles)
+    shape = replace(_shape(source, root, roles), right_across=operands[1].across)
     if shape.depth < SMALLEST_SUM and not roles.taps:
         return None
-    tiles = _candidates(element, operands[1].across, _lanes(source, roles), target)
+    may_pair = shape.is_known and not roles.taps and shape.depth >= SHORTEST_OF_PAIRS
+    tiles = list(_candidates(element, operands[1].across, _lanes(source, roles), may_pair, target))
     best = min(tiles, key=lambda s: _clocks(s, shape, target))
-    names = HopperSchedule.__dataclass_fields__
+    if shape.is_known and shape.tiles(best) <= (1 - IDLE) * target.sms:
+        best = min([best, *_split(tiles, shape, target)], key=lambda s: _clocks(s, shape, target))
+    names = [n for n in HopperSchedule.__dataclass_fields__ if n not in ("split", "pairs") or getattr(best, n) > 1]
     return {"template": "hopper_contraction", "group": best.threads, **{n: getattr(best, n) for n in names}}
 
 
@@ -97,7 +128,8 @@ def _shape(source: KernelSource, root: ir.Operation, roles: Roles) -> _Shape:
     )
     summed = [ASSUMED if e is None else e for e in reduction_shape(root)]
     taps = len(roles.taps)
-    return _Shape(rows, columns, prod(summed[taps:]), outer, prod(summed[:taps]))
+    is_known = type_.has_static_shape and None not in reduction_shape(root)
+    return _Shape(rows, columns, prod(summed[taps:]), outer, prod(summed[:taps]), is_known)
 
 
 def reduction_shape(root: ir.Operation) -> list[int | None]:
@@ -120,20 +152,35 @@ def _lanes(source: KernelSource, roles: Roles) -> int:
     return next(lanes for lanes in (4, 2, 1) if lanes == 1 or (inner is not None and inner % lanes == 0))
 
 
-def _candidates(element: str, right_across: bool, lanes: int, target: NvidiaTarget) -> Iterator[HopperSchedule]:
+def _candidates(
+    element: str, right_across: bool, lanes: int, may_pair: bool, target: NvidiaTarget
+) -> Iterator[HopperSchedule]:
     """All tiles that fit, with as many stages as fit with them."""
     for rows, consumers in ((64, 1), (128, 2), (192, 3), (256, 2)):
         for columns in (32, 64, 96, 128, 160, 192, 224, 256):
             accumulators = rows // 64 // consumers * columns // 2
-            if accumulators > (128 if consumers < 3 else 48) or (right_across and columns % 64 and columns != 32):
+            if accumulators > (128 if consumers < 3 else 64) or (right_across and columns % 64 and columns != 32):
                 continue
             for blocks in (1, 2) if accumulators <= 64 and consumers == 1 else (1,):
                 made = HopperSchedule(
                     element, rows, columns, 0, consumers, RASTER, lanes, blocks, target.sms, GROUP * (consumers + 1)
                 )
-                stages = _stages(made, target)
-                if stages >= FEWEST_STAGES:
-                    yield HopperSchedule(**{**made.__dict__, "stages": stages})
+                for pairs in (1, 2) if accumulators <= NARROW and may_pair else (1,):
+                    deep = replace(made, pairs=pairs)
+                    if (stages := _stages(deep, target)) >= FEWEST_STAGES:
+                        yield replace(deep, stages=stages)
+
+
+def _split(tiles: list[HopperSchedule], shape: _Shape, target: NvidiaTarget) -> Iterator[HopperSchedule]:
+    """Tiles that several blocks share, where there are too few for all multiprocessors: each block has steps to do, and
+    its part finds room where the stages were."""
+    for s in tiles:
+        steps = shape.steps(s.pairs * 128 // s.bytes_each)
+        for split, share in TOGETHER.items():
+            each = -(-steps // split)
+            is_worth_it = (split - 1) * each < steps and each >= FEWEST_STEPS
+            if s.blocks == 1 and shape.tiles(s) * split <= target.sms * share and is_worth_it:
+                yield replace(s, split=split)
 
 
 def _stages(s: HopperSchedule, target: NvidiaTarget) -> int:
@@ -143,13 +190,21 @@ def _stages(s: HopperSchedule, target: NvidiaTarget) -> int:
 
 def _clocks(s: HopperSchedule, shape: _Shape, target: NvidiaTarget) -> float:
     """Clocks that the contraction takes."""
-    tiles = -(-shape.rows // s.tile_rows) * -(-shape.columns // s.tile_columns) * shape.outer
-    depth = 128 // s.bytes_each
-    steps = shape.taps * -(-shape.depth // depth)
+    depth = s.pairs * 128 // s.bytes_each
+    tiles, steps = shape.tiles(s), -(-shape.steps(depth) // s.split)
     products = s.tile_rows * s.tile_columns * depth * (s.bytes_each // 2) / PRODUCTS
-    copied = s.stage_bytes / COPIED
+    copied = s.pairs * (min(shape.rows, s.tile_rows) + s.tile_columns) * ROW / COPIED
     each_sm = -(-tiles // target.sms)
     together = min(s.blocks, each_sm)
-    step = max(products, copied, STEP / together, LATENCY / (s.stages * together))
+    barriers = (STEP + AGAIN * (s.pairs - 1)) / together
+    step = max(products, copied, barriers, s.pairs * LATENCY / (s.stages * together)) + OVERHEAD
     each = steps * step + s.tile_rows * s.tile_columns / STORED / together
-    return each_sm * each
+    memory = shape.bytes(s.bytes_each) / target.memory_bandwidth * CLOCK
+    if shape.right_across and s.tile_columns * s.bytes_each < ROW:
+        memory *= HALF_ROWS
+    memory *= max(1.0, DRAWING / min(tiles * s.split, target.sms))
+    total = max(each_sm * each, memory)
+    if s.split > 1:
+        accumulators = s.tile_rows * s.tile_columns / (GROUP * s.consumers)
+        total += MEETING + (s.split - 1) * accumulators * ADDED
+    return total

@@ -14,7 +14,9 @@ rows that are multiples of 16 bytes apart; any number of rows and columns, and a
 copied as zeros, and not stored. The epilogue runs on the accumulators.
 
 Schedule parameters: `element` of the tensor cores; `tile_rows`, `tile_columns`, `stages`, `consumers`, `raster`;
-`lanes`: elements of the result that a thread handles at a time; `blocks` of a multiprocessor, `multiprocessors`.
+`lanes`: elements of the result that a thread handles at a time; `blocks` of a multiprocessor, `multiprocessors`;
+`pairs` of tiles of a stage, one behind the other along the sum; `split`: the blocks of a cluster, which share a tile's
+sum. Clusters are not persistent: each has one tile.
 Measured on an H200 in bf16: bench/results/2026-11-21-h200.md.
 """
 
@@ -35,6 +37,7 @@ from mlc.kernels.common.roles import Roles, roles_of
 from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.hopper import wgmma
 from mlc.kernels.nvidia.hopper.barriers import Position, Ring, expect_bytes
+from mlc.kernels.nvidia.hopper.clusters import Parts
 from mlc.kernels.nvidia.hopper.epilogue import WARP_ROWS, Domain, Epilogue, staging_bytes
 from mlc.kernels.nvidia.hopper.operands import Copy, Operand, Pixels, Point, operands_of
 from mlc.kernels.nvidia.hopper.wgmma import ROWS, Tile
@@ -44,7 +47,7 @@ from mlc.kernels.nvidia.tensor_maps import attach
 GROUP = 128  # threads of a group of four warps
 _SIZES = {"bf16": 2, "f16": 2, "tf32": 4}
 # Registers of a thread of the copying group and of the others, by their number: a multiprocessor has 65536.
-REGISTERS = {1: (40, 232), 2: (40, 232), 3: (32, 160)}
+REGISTERS = {1: (40, 232), 2: (40, 232), 3: (56, 152)}
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,8 @@ class HopperSchedule:
     blocks: int
     multiprocessors: int
     threads: int
+    split: int = 1
+    pairs: int = 1
 
     @property
     def bytes_each(self) -> int:
@@ -68,9 +73,14 @@ class HopperSchedule:
         return _SIZES[self.element]
 
     @property
-    def stage_bytes(self) -> int:
-        """Bytes of a stage: a tile of either operand."""
+    def pair_bytes(self) -> int:
+        """Bytes of a tile of either operand."""
         return (self.tile_rows + self.tile_columns) * wgmma.ROW
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of a stage."""
+        return self.pairs * self.pair_bytes
 
     @property
     def shared_bytes(self) -> int:
@@ -96,6 +106,8 @@ def expand(source: KernelSource, schedule: HopperSchedule) -> list[Frame]:
 
     def items(grid: Frame, shape: list[Scalar]) -> list[Scalar]:
         tiles = grid.math.product(_tiles(grid, shape, roles, schedule))
+        if schedule.split > 1:
+            return [tiles, schedule.split]
         return [grid.math.minimum(tiles, schedule.multiprocessors * schedule.blocks)]
 
     return [frame, emit_grid(source, items)]
@@ -147,8 +159,14 @@ class _Block:
         self.counts = [self.words.narrow(n) for n in _tiles(frame, self.shape, roles, schedule)]
         extents = reduction_extents(frame, root)
         depth, taps = (frame.math.product([extents[d] for d in dims]) for dims in (roles.reduced, roles.taps))
-        self.steps_each = self.words.narrow(frame.math.ceildiv(depth, self.tiles[0].depth))  # of a tap
+        self.depth = schedule.pairs * self.tiles[0].depth  # terms of a stage
+        self.steps_each = self.words.narrow(frame.math.ceildiv(depth, self.depth))  # of a tap
         self.steps = self.words.math.mul(self.steps_each, self.words.narrow(taps))
+        self.range: tuple[Scalar, Scalar] = (0, self.steps)
+        self.rank: Scalar = 0
+        if schedule.split > 1:
+            self.rank = nvvm.read_ptx_sreg_cluster_ctarank(self.words.i32)
+            self.range = self._part()
 
     def _note_maps(self) -> None:
         maps = []
@@ -190,8 +208,8 @@ class _Block:
     def _each_tile(self, carried: list[ir.Value], body: Callable[[_Place, list[ir.Value]], list[ir.Value]]) -> None:
         """`body` for every tile of this block."""
         words, math = self.words, self.words.math
-        first = words.narrow(self.frame.begin)
-        stride = nvvm.read_ptx_sreg_nctaid_x(words.i32)
+        first = math.div(words.narrow(self.frame.begin), self.s.split)
+        stride = math.div(nvvm.read_ptx_sreg_nctaid_x(words.i32), self.s.split)
         words.loop(first, math.product(self.counts), stride, carried, lambda v, c: body(self._place(v), c))
 
     def _place(self, number: ir.Value) -> _Place:
@@ -219,22 +237,32 @@ class _Block:
         self._registers(0)
 
         def tile(place: _Place, carried: list[ir.Value]) -> list[ir.Value]:
-            return self.words.loop(0, self.steps, 1, carried, lambda v, c: self._copy_stage(place, v, c))
+            return self.words.loop(*self.range, 1, carried, lambda v, c: self._copy_stage(place, v, c))
 
         if_then(self.words.is_equal(thread, 0), lambda: self._each_tile(self.ring.start(), tile))
+
+    def _part(self) -> tuple[Scalar, Scalar]:
+        """The steps of the sum that this block takes."""
+        math = self.words.math
+        each = math.ceildiv(self.steps, self.s.split)
+        first = math.mul(self.rank, each)
+        return first, math.minimum(math.add(first, each), self.steps)
 
     def _copy_stage(self, place: _Place, number: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
         at, math = Position(*carried), self.words.math
         self.ring.wait_empty(at)
         barrier = self.ring.full(at.stage)
-        expect_bytes(self.words, barrier, sum(o.bytes(t) for o, t in zip(self.operands, self.tiles, strict=True)))
+        each = sum(o.bytes(t) for o, t in zip(self.operands, self.tiles, strict=True))
+        expect_bytes(self.words, barrier, self.s.pairs * each)
         tap, inside = (0, number) if not self.roles.taps else self._tap(number)
-        step, offset = math.mul(inside, self.tiles[0].depth), math.mul(at.stage, self.s.stage_bytes)
         outer = dict(zip(self.roles.outer, place.outer, strict=True))
-        for which, row in enumerate((place.row, place.column)):
-            place_of = math.add(offset, self.tiles[0].size if which else 0)
-            copy = Copy(self.tiles[which], self.frame.pointers[which], place_of, barrier)
-            self.operands[which].load(self.words, copy, Point(row, step, tap, outer))
+        for pair in range(self.s.pairs):
+            step = math.add(math.mul(inside, self.depth), pair * self.tiles[0].depth)
+            offset = math.add(math.mul(at.stage, self.s.stage_bytes), pair * self.s.pair_bytes)
+            for which, row in enumerate((place.row, place.column)):
+                place_of = math.add(offset, self.tiles[0].size if which else 0)
+                copy = Copy(self.tiles[which], self.frame.pointers[which], place_of, barrier)
+                self.operands[which].load(self.words, copy, Point(row, step, tap, outer))
         return self.ring.advance(at)
 
     def _tap(self, number: ir.Value) -> tuple[Scalar, Scalar]:
@@ -258,10 +286,17 @@ class _Block:
             def step(number: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
                 return self._multiply(number, inner, (left, right), words.value(member))
 
-            found = words.loop(0, self.steps, 1, [*carried, carried[0], *zeros], step)
+            found = words.loop(*self.range, 1, [*carried, carried[0], *zeros], step)
             sums = wgmma.finish(words, found[3:])
             self.ring.release(found[2], words.value(member))
-            self._store(place, consumer, words.value(member), sums, blocks)
+
+            def store(totals: list[ir.Value]) -> None:
+                self._store(place, consumer, words.value(member), totals, blocks)
+
+            if s.split == 1:
+                store(sums)
+            else:
+                Parts(words, self.rank, s.split, math.sub(thread, GROUP), GROUP * s.consumers).add(sums, store)
             return found[:2]
 
         self._each_tile(self.ring.start(), tile)
@@ -276,8 +311,9 @@ class _Block:
         offset = words.math.mul(at.stage, self.s.stage_bytes >> 4)
         wide = arith.extui(words.i64, words.value(offset))
         shifted = [arith.addi(d, wide) for d in left], arith.addi(right, wide)
-        sums = wgmma.multiply_add(words, sums, self.tiles[0], self.tiles[1], shifted, 1)
-        is_later = words.is_below(0, number)
+        distances = [pair * self.s.pair_bytes for pair in range(self.s.pairs)]
+        sums = wgmma.multiply_add(words, sums, self.tiles[0], self.tiles[1], shifted, 1, distances)
+        is_later = words.is_below(self.range[0], number)
         if_then(is_later, lambda: self.ring.release(before, member))
         return [*self.ring.advance(at), at.stage, *sums]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from mlir import ir
 from mlir.dialects import arith
@@ -83,8 +84,10 @@ def multiply_add(
     right: Tile,
     descriptors: tuple[Sequence[ir.Value], ir.Value],
     in_flight: int,
+    distances: Sequence[int] = (0,),
 ) -> list[ir.Value]:
     """Accumulators plus the products of tiles: a descriptor of each 64 rows of the left one, and of the right one.
+    There is a pair of tiles at each of the `distances`, in bytes, from those of the descriptors.
 
     Waits until at most `in_flight` groups of instructions, this one included, are under way. All instructions are one
     piece of PTX: ptxas serialises them when accumulators move in between.
@@ -97,11 +100,11 @@ def multiply_add(
     shape = f"m64n{right.rows}k{INSTRUCTION // left.bytes_each}"
     first = 2 * count
     lines = ["wgmma.fence.sync.aligned;", "{ .reg .b64 l, r;"]
-    for step in range(ROW // INSTRUCTION):
-        lines.append(f"add.s64 r, ${first + blocks}, {step * right.step >> 4};")
+    for distance, step in product(distances, range(ROW // INSTRUCTION)):
+        lines.append(f"add.s64 r, ${first + blocks}, {distance + step * right.step >> 4};")
         for block in range(blocks):
             registers = ",".join(f"${block * each + i}" for i in range(each))
-            lines.append(f"add.s64 l, ${first + block}, {step * left.step >> 4};")
+            lines.append(f"add.s64 l, ${first + block}, {distance + step * left.step >> 4};")
             kind = f"wgmma.mma_async.sync.aligned.{shape}.f32.{name}.{name}"
             lines.append(f"{kind} {{{registers}}}, l, r, 1, 1, 1{transposed};")
     lines += ["}", "wgmma.commit_group.sync.aligned;", f"wgmma.wait_group.sync.aligned {in_flight};"]

@@ -168,7 +168,7 @@ module @turned attributes {mlc.kernel} {
 
 // Tensor cores: few tiles are small ones, with many stages.
 // CHECK: module @small
-// CHECK-SAME: element = "bf16", group = 256 : i64, lanes = 4 : i64, multiprocessors = 132 : i64, raster = 8 : i64, stages = 12 : i64, template = "hopper_contraction", threads = 256 : i64, tile_columns = 32 : i64, tile_rows = 64 : i64
+// CHECK-SAME: element = "bf16", group = 256 : i64, lanes = 4 : i64, multiprocessors = 132 : i64, pairs = 2 : i64, raster = 8 : i64, stages = 9 : i64, template = "hopper_contraction", threads = 256 : i64, tile_columns = 32 : i64, tile_rows = 64 : i64
 module @small attributes {mlc.kernel} {
   func.func @small(%arg0: tensor<128x768xbf16>, %arg1: tensor<768x768xbf16>, %arg2: tensor<768xf32>, %arg3: tensor<128x768xbf16>) -> tensor<128x768xbf16> {
     %cst = arith.constant 0.000000e+00 : f32
@@ -189,6 +189,32 @@ module @small attributes {mlc.kernel} {
       linalg.yield %5 : bf16
     } -> tensor<128x768xbf16>
     return %3 : tensor<128x768xbf16>
+  }
+}
+
+// Few tiles with a long sum: the blocks of a cluster share one.
+// CHECK: module @few
+// CHECK-SAME: split = 2 : i64, stages = 12 : i64, template = "hopper_contraction", threads = 256 : i64, tile_columns = 64 : i64, tile_rows = 64 : i64
+module @few attributes {mlc.kernel} {
+  func.func @few(%arg0: tensor<16x8192xbf16>, %arg1: tensor<8192x2048xbf16>, %arg2: tensor<2048xf32>, %arg3: tensor<16x2048xbf16>) -> tensor<16x2048xbf16> {
+    %cst = arith.constant 0.000000e+00 : f32
+    %0 = tensor.empty() : tensor<16x2048xf32>
+    %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<16x2048xf32>) -> tensor<16x2048xf32>
+    %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%arg0, %arg1 : tensor<16x8192xbf16>, tensor<8192x2048xbf16>) outs(%1 : tensor<16x2048xf32>) attrs =  {mlc.contraction} {
+    ^bb0(%in: bf16, %in_0: bf16, %out: f32):
+      %4 = arith.extf %in : bf16 to f32
+      %5 = arith.extf %in_0 : bf16 to f32
+      %6 = arith.mulf %4, %5 : f32
+      %7 = arith.addf %out, %6 : f32
+      linalg.yield %7 : f32
+    } -> tensor<16x2048xf32>
+    %3 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%2, %arg2 : tensor<16x2048xf32>, tensor<2048xf32>) outs(%arg3 : tensor<16x2048xbf16>) {
+    ^bb0(%in: f32, %in_0: f32, %out: bf16):
+      %4 = arith.addf %in, %in_0 : f32
+      %5 = arith.truncf %4 : f32 to bf16
+      linalg.yield %5 : bf16
+    } -> tensor<16x2048xbf16>
+    return %3 : tensor<16x2048xbf16>
   }
 }
 
