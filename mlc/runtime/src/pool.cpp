@@ -19,6 +19,9 @@ static constexpr int64_t kSpinOversubscribed = 2000;
 // Nor does anybody know how many threads other pools and processes have: who
 // has spun for this long lets them have the processor while it goes on.
 static constexpr int64_t kPoliteNanoseconds = 5000;
+// Workers that are steered to other processors when they wake up: it takes the
+// caller a microsecond or two for each.
+static constexpr int32_t kSteered = 8;
 // Chunks of a thread's range: what others can take over.
 static constexpr uint32_t kChunks = 4;
 // How many other ranges a worker looks at: reading those of all threads would
@@ -245,8 +248,37 @@ uint32_t Pool::runRanges(uint32_t number, int64_t first, int64_t reach) {
   return done;
 }
 
+// A system on virtual processors takes those that are halted for busy, and puts
+// a worker that wakes up on its caller's processor, where it waits for
+// milliseconds while the other one is idle. So until it has run, it may not go
+// there.
+void Pool::steer(Worker &worker) {
+  int32_t id = worker.id.load(std::memory_order_acquire);
+  unsigned here = 0;
+  if (!id || worker.steered.load(std::memory_order_acquire) ||
+      syscall(SYS_getcpu, &here, nullptr, nullptr) || here >= 1024)
+    return;
+  Processors &allowed = worker.allowed = Processors();
+  if (syscall(SYS_sched_getaffinity, id, sizeof allowed, &allowed) <= 0)
+    return;
+  Processors others = allowed;
+  others.bits[here / 64] &= ~(uint64_t{1} << here % 64);
+  // Refused when no other processor is left.
+  if (!syscall(SYS_sched_setaffinity, id, sizeof others, &others))
+    worker.steered.store(1, std::memory_order_release);
+}
+
+void Pool::release(Worker &worker) {
+  if (!worker.steered.load(std::memory_order_acquire))
+    return;
+  syscall(SYS_sched_setaffinity, 0, sizeof worker.allowed, &worker.allowed);
+  worker.steered.store(0, std::memory_order_release);
+}
+
 void *Pool::workerMain(void *argument) {
   Worker &worker = *static_cast<Worker *>(argument);
+  worker.id.store(static_cast<int32_t>(syscall(SYS_gettid)),
+                  std::memory_order_release);
   FloatingPointScope floatingPoint;
   worker.pool->work(worker);
   return nullptr;
@@ -273,6 +305,7 @@ void Pool::work(Worker &worker) {
     uint32_t done = runRanges(seen, worker.index, kReach);
     if (done && pending.fetch_sub(done) == done && callerSleeping.load())
       futexWake(pending);
+    release(worker);
   }
 }
 
@@ -305,8 +338,11 @@ void Pool::run(Body task, void *argument, int64_t items) {
                           std::memory_order_release);
   for (int64_t i = 0; i < ranges - 1; ++i) {
     workers[i].ticket.store(launch);
-    if (workers[i].sleeping.load())
+    if (workers[i].sleeping.load()) {
+      if (started <= kSteered)
+        steer(workers[i]);
       futexWake(workers[i].ticket);
+    }
   }
   uint32_t done = runRanges(launch, 0, started);
   if (pending.fetch_sub(done) != done)

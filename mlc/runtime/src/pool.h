@@ -23,7 +23,8 @@ inline int64_t rangeBegin(int64_t count, int64_t ranges, int64_t index) {
 /// done takes chunks of others that nobody has begun. So a worker that wakes up
 /// late, or that the system has taken the processor from, costs little, and the
 /// caller alone finishes a launch that no worker comes to. Idle workers spin
-/// for a moment, then sleep on a futex. Each has a mailbox of its own, so a
+/// for a moment, then sleep on a futex; they wake up on another processor than
+/// the caller's. Each has a mailbox of its own, so a
 /// launch that needs three threads of sixty-four touches few cache lines. One
 /// launch has the workers at a time; a launch from another context meanwhile
 /// runs on its caller alone. Workers start at the first parallel launch; a
@@ -56,9 +57,17 @@ private:
     std::atomic<uint64_t> taken{0};
   };
 
+  /// Processors, as the system has them: a bit for each of the first 1024.
+  struct Processors {
+    uint64_t bits[16];
+  };
+
   struct alignas(64) Worker {
     std::atomic<uint32_t> ticket{0}; // the last launch that it has to do with
     std::atomic<uint32_t> sleeping{0};
+    std::atomic<uint32_t> steered{0}; // may not run everywhere it is `allowed`
+    std::atomic<int32_t> id{0};       // the system's; 0 before it has begun
+    Processors allowed{};
     Pool *pool = nullptr;
     int64_t index = 0;
     pthread_t thread{};
@@ -67,6 +76,8 @@ private:
   static void *workerMain(void *argument);
   static void joinAll() __attribute__((destructor));
   void work(Worker &worker);
+  static void steer(Worker &worker);
+  static void release(Worker &worker);
   void start();
   void stop();
   void reset();
