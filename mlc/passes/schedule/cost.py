@@ -30,6 +30,8 @@ from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads
 Extent = int | None  # None: known at run time only
 
 ITEMS_WANTED = 64  # work items that keep a pool busy without making each too small
+FEW_ELEMENTS = 8  # of a line of the results that is put together in registers
+INTERLEAVED = 128  # vectors of points of a work item that does so
 SHORT_ROW = 1000  # elements of rows that are computed two at a time: both stay in the first level of cache
 LONG_COLUMN = 16  # elements of a column from which on several registers of columns are summed together
 COLUMN_REGISTERS = 16  # accumulators of such a sum
@@ -294,6 +296,11 @@ def _transposed(source: KernelSource, unit: VectorUnit) -> dict[str, int | str] 
         if max(map(_or_many, extents)) < lanes:
             continue
         size = _bytes(argument)
+        few = extents[1] is not None and extents[1] <= FEW_ELEMENTS and firsts[1] == write == read + 1
+        if few and _or_many(extents[0]) >= lanes:
+            lanes = unit.bits // (8 * size) if _only_moves(source) else lanes
+            group = {"read_first": firsts[0], "read_dim": read, "write_dim": write}
+            return {"template": "interleave", **group, "lanes": lanes, "block": INTERLEAVED * lanes}
         if _only_moves(source):
             while 2 * lanes * size * 8 <= unit.bits and _or_many(extents[1]) > lanes:
                 lanes *= 2

@@ -9,7 +9,7 @@ Extent = int | None  # None: known at run time only
 LINE = 64  # bytes of a line of the caches
 STREAMED = 12 << 20  # bytes of a result from which on it would leave the caches before anybody reads it
 STREAMED_RUN = 1 << 10  # bytes that are written one behind the other past the caches
-COLLIDING = 1 << 10  # lines of the input so many bytes apart, or a multiple, share few sets of the first cache
+COLLIDING = 1 << 10  # lines so many bytes apart, or a multiple of it, share few sets of the first cache
 NEAR = 1 << 14  # bytes of an input that stays in the first level of cache anyway
 ITEMS_WANTED = 64  # work items that keep a pool busy
 ITEM = 1 << 14  # bytes that make a work item worth its start
@@ -31,7 +31,12 @@ def transposing_walk(
         run = STREAMED_RUN // max(sizes[1:])
         return {"line": lanes, "block": run, "height": run, "down": 1, "ahead": 4, "stream": 1}
     whole = read is not None and read >= lanes and (read * sizes[0]) % COLLIDING == 0
-    walk = {"down": 1, "ahead": 1} if whole else {"down": 0, "ahead": 2} if sizes[0] >= 4 else {"down": 1, "ahead": 0}
+    collide = write is not None and any(write * size % COLLIDING == 0 for size in sizes[1:])
+    walk = {"down": 0, "ahead": 2}
+    if whole and collide:
+        walk = {"down": 1, "ahead": 1}
+    elif sizes[0] < 4 and not whole:
+        walk = {"down": 1, "ahead": 0}
     height, block = SQUARES * lanes, 0
     if read is not None and write is not None and outer is not None:
         moved = read * write * outer * sizes[0]

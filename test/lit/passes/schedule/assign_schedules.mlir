@@ -73,6 +73,20 @@ module @k2 attributes {mlc.kernel} {
   }
 }
 
+// Lines of few elements are put together in registers.
+// CHECK: module @few
+// CHECK-SAME: block = 2048 : i64, lanes = 16 : i64, read_dim = 0 : i64, read_first = 0 : i64, template = "interleave", write_dim = 1 : i64
+module @few attributes {mlc.kernel} {
+  func.func @few(%a: tensor<3x70xf32>, %o: tensor<70x3xf32>) -> tensor<70x3xf32> {
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<3x70xf32>) outs(%o : tensor<70x3xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      linalg.yield %x : f32
+    } -> tensor<70x3xf32>
+    return %s : tensor<70x3xf32>
+  }
+}
+
 // An input that is contiguous along another dimension than the result is transposed in registers.
 // CHECK: module @k3
 // CHECK-SAME: ahead = 0 : i64, argument = 0 : i64, block = 0 : i64, down = 0 : i64, height = 64 : i64, lanes = 16 : i64, line = 4 : i64, piece = 4 : i64, read_dim = 0 : i64, read_first = 0 : i64, stream = 0 : i64, template = "transpose", write_dim = 1 : i64, write_first = 1 : i64

@@ -67,6 +67,30 @@ def test_lines_that_collide_and_dimensions_walked_as_one(
     check(tmp_path, body, [t], [o], [(draw(_static(extents, n), dtype),) for n in sizes])
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i8", "i1"])
+@pytest.mark.parametrize("extents", [(3, 224, 9), (2, 100), (4, 17, 5), (7, 300), (3, "?", 9), (5, 4, "?")], ids=str)
+def test_lines_of_few_elements(tmp_path: Path, extents: Sequence[int | str], dtype: str) -> None:
+    turned = [*extents[1:], extents[0]]
+    t, o = _type(extents, dtype), _type(turned, dtype)
+    order = ", ".join(map(str, [*range(1, len(extents)), 0]))
+    body = f"%r = mlc.transpose %a0 {{permutation = array<i64: {order}>}} : {t} -> {o}\nreturn %r : {o}"
+    sizes = (1, 16, 333) if "?" in extents else (0,)
+    model = check(tmp_path, body, [t], [o], [(draw(_static(extents, n), dtype),) for n in sizes])
+    assert [k["template"] for k in model.metadata["kernels"]] == ["interleave"]
+
+
+def test_lines_of_few_elements_with_what_follows(tmp_path: Path) -> None:
+    """As an image is normalized: other inputs along the channels and along the pixels, two results."""
+    t, o = "tensor<3x21x19xf32>", "tensor<21x19x3xf32>"
+    body = f"""
+      %r = mlc.transpose %a0 {{permutation = array<i64: 1, 2, 0>}} : {t} -> {o}
+      %s = mlc.binary add %r, %a1 : {o}, tensor<3xf32> -> {o}
+      %m = mlc.binary mul %s, %a2 : {o}, tensor<21x19x1xf32> -> {o}
+      return %s, %m : {o}, {o}"""
+    inputs = (draw((3, 21, 19)), draw((3,), seed=1), draw((21, 19, 1), seed=2))
+    check(tmp_path, body, [t, "tensor<3xf32>", "tensor<21x19x1xf32>"], [o, o], [inputs])
+
+
 @pytest.mark.parametrize("rows, columns", [(2048, 1600), (2064, 1537)])
 def test_results_past_the_caches(tmp_path: Path, rows: int, columns: int) -> None:
     """Large ones: where a line of the caches begins, and where none does; the last squares are no whole ones."""
