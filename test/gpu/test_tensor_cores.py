@@ -117,15 +117,17 @@ def test_ptxas_takes_convolutions(form: tuple[int, int, int, int, int], tmp_path
 
 
 def _attention(heads: int, lengths: tuple[int | str, int | str], depth: int, **options: object) -> onnx.ModelProto:
-    """Attention of bf16; options: `shared`, heads of keys and values; `causal`; `mask`, its ONNX type."""
+    """Attention; options: `shared`, heads of keys and values; `causal`; `mask`, its ONNX type; `kind`, that of the rest
+    (bf16)."""
+    kind = options.get("kind", 16)
     queries, keys = lengths
     shapes = {"q": (2, heads, queries, depth)}
     shapes.update(dict.fromkeys("kv", (2, options.get("shared", heads), keys, depth)))
-    inputs = [helper.make_tensor_value_info(name, 16, shape) for name, shape in shapes.items()]
+    inputs = [helper.make_tensor_value_info(name, kind, shape) for name, shape in shapes.items()]
     if "mask" in options:
         inputs.append(helper.make_tensor_value_info("mask", options["mask"], (2, 1, queries, keys)))
     node = helper.make_node("Attention", [i.name for i in inputs], ["y"], is_causal=int(bool(options.get("causal"))))
-    result = helper.make_tensor_value_info("y", 16, shapes["q"])
+    result = helper.make_tensor_value_info("y", kind, shapes["q"])
     graph = helper.make_graph([node], "attention", inputs, [result])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
 
@@ -148,9 +150,23 @@ def test_ptxas_takes_attention(form: str, tmp_path: Path) -> None:
     heads, lengths, depth, options = ATTENTIONS[form]
     folder = _compile(_attention(heads, lengths, depth, **options), tmp_path / "attention", emit="cubin")
     (kernel,) = json.loads((folder / "launch.json").read_text())
-    assert len(kernel["maps"]) == 3 and kernel["shared"] <= 227 * 1024 and kernel["warnings"] == []
+    # Queries, keys, values, and the result, which is only rounded.
+    assert len(kernel["maps"]) == 4 and kernel["shared"] <= 227 * 1024 and kernel["warnings"] == []
     resources = kernel["resources"]
     assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
+
+
+def test_maps_of_attention(driver: Path, tmp_path: Path) -> None:
+    """Seven queries and seven keys of the run; f32 is rounded by kernels of its own, and the result stays f32: no map."""
+    source = _attention(4, ("n", "m"), 64, kind=1, causal=True, shared=2)
+    model = _compile(source, tmp_path / "model.so", precision="bf16")
+    outcome = run_with(driver, [sys.executable, "-c", RUN, model])
+    assert outcome.code == 0, outcome.said
+    assert not [line for line in outcome.log if line.startswith("BREACH")]
+    maps = [line for line in outcome.log if line.startswith("map of")]
+    assert maps[:3] == [
+        "map of 5 dimensions, 64 x 7", "map of 4 dimensions, 64 x 7", "map of 4 dimensions, 64 x 7",
+    ]  # fmt: skip
 
 
 def test_windows_of_a_convolution(driver: Path, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def choose(source: KernelSource, target: NvidiaTarget, precision: str) -> Schedu
     contractions of f32."""
     attention = find_attention(source)
     if attention is not None:
-        return choose_attention(attention, target)
+        return choose_attention(source, attention, target)
     root = root_operation(source)
     if root.name.startswith("mlc.") and root.name != "mlc.constant":
         return {"template": root.name.removeprefix("mlc."), "threads": WARP}

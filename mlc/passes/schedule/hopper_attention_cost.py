@@ -2,74 +2,126 @@
 
 from __future__ import annotations
 
-from math import prod
+from dataclasses import dataclass
+from math import ceil, prod
 
 from mlc.kernels.common.attention import Attention
+from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.nvidia.hopper.attention import HopperAttentionSchedule, layout
 from mlc.kernels.nvidia.hopper.attention_logits import chain_of
 from mlc.kernels.nvidia.hopper.attention_operands import head_dims
+from mlc.kernels.nvidia.hopper.attention_result import rounded_result
 from mlc.kernels.nvidia.hopper.contraction import GROUP
+from mlc.kernels.nvidia.hopper.wgmma import ROWS
 from mlc.passes.schedule.hopper_cost import ASSUMED, RESERVED, Schedule
 from mlc.targets.nvidia import NvidiaTarget
 
 MOST_STAGES = 4
-# Consumers, keys of a block, blocks of a multiprocessor, by the widest head that their registers are enough for.
-FORMS = {
-    64: ((1, 128, 2), (1, 64, 3)),
-    128: ((2, 128, 1), (1, 64, 2)),
-    256: ((2, 64, 1),),
-}
-# The same where something else than a scale and a causal mask is computed on the scores, which takes registers.
-MASKED = {64: ((1, 64, 2),), 128: ((2, 64, 1),), 256: ((2, 64, 1),)}
-# Clocks: of a block of 64 queries and as many keys on a multiprocessor that is full; of the same where it waits for
-# itself; and from the start of a tile to its end without them.
-FULL, ALONE, TILE = 5, 12, 2500
+WIDEST_COPIED = 128  # columns of a result that has room in shared memory
+TILE_END = 64  # columns that accumulators of 128 keys must be multiples of: others take too many registers
+FULL_ENOUGH = 0.8  # of the last round of pairs
+DIAGONAL = 0.75  # of a block of keys that a causal mask cuts, on top of it
+ALONE = 2000  # clocks of a block of 128 keys and 128 columns that waits for itself
 
 
-def choose_attention(attention: Attention, target: NvidiaTarget) -> Schedule:
+@dataclass(frozen=True)
+class _Form:
+    """Blocks of `consumers` times 64 queries and `keys` keys, `blocks` of them to a multiprocessor. `step` is the
+    clocks of 64 queries with a block of keys where the multiprocessor is full, by head of 64 columns or more; `tile`
+    those from the start of a tile to its end without them."""
+
+    consumers: int
+    keys: int
+    blocks: int
+    step: int
+    tile: int
+
+
+NARROW = (_Form(1, 128, 2, 1057, 1200), _Form(1, 64, 3, 560, 2600), _Form(3, 128, 1, 900, 2000))  # up to 64 columns
+WIDE = (_Form(2, 128, 1, 1380, 2000), _Form(1, 64, 2, 900, 2500))  # up to 128
+ODD = (_Form(2, 96, 1, 1200, 2000),)  # up to 192, and widths in between
+WIDEST = (_Form(2, 64, 1, 1380, 3000),)
+# Where something else than a scale and a causal mask is computed on the scores, which takes registers.
+MASKED_NARROW = (_Form(1, 64, 2, 600, 1500),)
+MASKED_WIDE = (_Form(2, 64, 1, 900, 2000),)
+
+
+def choose_attention(source: KernelSource, attention: Attention, target: NvidiaTarget) -> Schedule:
     """The schedule of a kernel that is `attention`."""
     depth, width = head_dims(attention)
-    type_, order = attention.output.op.results[0].type, attention.output.order
-    extents = [ASSUMED if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)]
-    rows = extents[order.index(attention.output.row)]
-    heads = prod(extents[order.index(d)] for d in attention.output.batch)
-    keys = max(1, attention.scores.op.results[0].type.shape[-1])
-    keys = ASSUMED if attention.scores.op.results[0].type.is_dynamic_dim(
-        attention.scores.op.results[0].type.rank - 1) else keys  # fmt: skip
-    forms = FORMS if chain_of(attention).is_plain else MASKED
-    widest = next(w for w in forms if max(depth, width) <= w)
+    chain = chain_of(attention)
+    shape = _shape(attention)
     best = min(
-        (_schedule(form, attention, target) for form in forms[widest]),
-        key=lambda s: _clocks(s, (heads, rows, keys), max(depth, width), target),
+        _forms(max(depth, width), chain.is_plain),
+        key=lambda form: _clocks(form, shape, max(depth, width), chain.offset is not None, target),
     )
+    schedule = _schedule(best, source, attention, target)
     names = HopperAttentionSchedule.__dataclass_fields__
-    return {"template": "hopper_attention", "group": best.threads, **{n: getattr(best, n) for n in names}}
+    return {"template": "hopper_attention", "group": schedule.threads, **{n: getattr(schedule, n) for n in names}}
 
 
-def _schedule(form: tuple[int, int, int], attention: Attention, target: NvidiaTarget) -> HopperAttentionSchedule:
-    consumers, keys, blocks = form
+def _shape(attention: Attention) -> tuple[int, int, int]:
+    """Matrices, their rows, and keys. Where they are known at run time only, matrices are few."""
+    shape, order = attention.output.op.results[0].type.shape, attention.output.order
+    rows, keys = shape[order.index(attention.output.row)], attention.scores.op.results[0].type.shape[-1]
+    heads = prod(max(1, shape[order.index(d)]) for d in attention.output.batch)
+    return heads, rows if rows > 0 else ASSUMED, keys if keys > 0 else ASSUMED
+
+
+def _forms(width: int, is_plain: bool) -> tuple[_Form, ...]:
+    """The forms for heads of `width` columns; the first is preferred."""
+    if width > 192:
+        return WIDEST
+    if width <= 64:
+        return NARROW if is_plain else MASKED_NARROW
+    if width > 128 or width % TILE_END:
+        return ODD if is_plain else MASKED_WIDE
+    return WIDE if is_plain else MASKED_WIDE
+
+
+def _schedule(
+    form: _Form, source: KernelSource, attention: Attention, target: NvidiaTarget
+) -> HopperAttentionSchedule:
+    """With two tiles of queries where they fit, and as many stages as fit then."""
+    consumers, keys, blocks = form.consumers, form.keys, form.blocks
     depth, width = head_dims(attention)
     element = str(attention.scores.element)
     room = (target.shared_memory_per_block + RESERVED) // blocks - RESERVED
     lanes = 4 if width % 4 == 0 else 1
 
-    def made(stages: int) -> HopperAttentionSchedule:
-        threads = GROUP * (consumers + 1)
-        return HopperAttentionSchedule(element, keys, stages, consumers, lanes, blocks, target.sms, threads)
+    result = rounded_result(source, attention) if width <= WIDEST_COPIED and width % 16 == 0 else ""
+    threads = GROUP * (consumers + 1)
+    order = _order(form, attention, target)
 
-    fitting = [s for s in range(2, MOST_STAGES + 1) if layout(made(s), depth, width).total <= room]
-    return made(max(fitting))
+    def made(queries: int, stages: int) -> HopperAttentionSchedule:
+        return HopperAttentionSchedule(
+            element, keys, stages, consumers, queries, result, lanes, order, blocks, target.sms, threads
+        )
+
+    sizes = [(queries, stages) for queries in (2, 1) for stages in range(MOST_STAGES, 1, -1)]
+    return next(s for s in (made(*size) for size in sizes) if layout(s, depth, width).total <= room)
 
 
 def _clocks(
-    s: HopperAttentionSchedule, shape: tuple[int, int, int], width: int, target: NvidiaTarget
+    form: _Form, shape: tuple[int, int, int], width: int, is_causal: bool, target: NvidiaTarget
 ) -> float:
     """Clocks that the kernel takes."""
     heads, rows, keys = shape
-    tiles = heads * -(-rows // s.tile_rows)
-    each = -(-tiles // target.sms)  # of a multiprocessor
-    together = min(s.blocks, each)
-    steps = -(-keys // s.keys)
-    area = s.tile_rows * s.keys * width / 64 / 64
-    step = max(FULL * area * together, ALONE * area / s.consumers) if together else 0
-    return -(-each // s.blocks) * (steps * step + TILE)
+    tiles = heads * -(-rows // (ROWS * form.consumers))
+    steps: float = -(-keys // form.keys)
+    if is_causal:  # half of the blocks, and those on the diagonal take longer
+        steps = (steps + 1) / 2 + DIAGONAL * (ROWS * form.consumers / form.keys + 1)
+    together = min(form.blocks, -(-tiles // target.sms))
+    alone = ALONE * form.keys * max(width, 64) / 128 / 128
+    step = max(form.step * form.consumers * together, alone)
+    return -(-tiles // (target.sms * form.blocks)) * (steps * step + form.tile)
+
+
+def _order(form: _Form, attention: Attention, target: NvidiaTarget) -> str:
+    """Pairs where they fill the chip; with few of them it is finished sooner when the longest tiles come first."""
+    if chain_of(attention).offset is None:
+        return "heads"
+    heads, rows, _ = _shape(attention)
+    units = heads * -(-rows // (2 * ROWS * form.consumers))
+    rounds = units / (target.sms * form.blocks)
+    return "pairs" if rounds / ceil(rounds) >= FULL_ENOUGH else "longest"

@@ -1,6 +1,6 @@
 // Grouped heads under a causal mask.
 module {
-module @k0 attributes {mlc.kernel, mlc.placement = "device", mlc.schedule = [{blocks = 3 : i64, consumers = 1 : i64, element = "bf16", group = 256 : i64, keys = 64 : i64, lanes = 4 : i64, multiprocessors = 132 : i64, stages = 3 : i64, template = "hopper_attention", threads = 256 : i64}]} {
+module @k0 attributes {mlc.kernel, mlc.placement = "device", mlc.schedule = [{blocks = 2 : i64, consumers = 1 : i64, element = "bf16", group = 256 : i64, keys = 128 : i64, lanes = 4 : i64, multiprocessors = 132 : i64, order = "longest", queries = 2 : i64, result = "bf16", stages = 2 : i64, template = "hopper_attention", threads = 256 : i64}]} {
   func.func @k0(%arg0: tensor<1x2x2x200x64xbf16>, %arg1: tensor<1x2x264x64xbf16>, %arg2: tensor<1x2x264x64xbf16>, %arg3: tensor<1x2x2x200x64xbf16>) -> tensor<1x2x2x200x64xbf16> {
     %cst = arith.constant 0.000000e+00 : f32
     %0 = tensor.empty() : tensor<1x2x2x200x264xf32>

@@ -1,6 +1,6 @@
 // A mask that is added, read where the scores are.
 module {
-module @k1 attributes {mlc.kernel, mlc.placement = "device", mlc.schedule = [{blocks = 1 : i64, consumers = 2 : i64, element = "bf16", group = 384 : i64, keys = 128 : i64, lanes = 4 : i64, multiprocessors = 132 : i64, stages = 2 : i64, template = "hopper_attention", threads = 384 : i64}]} {
+module @k1 attributes {mlc.kernel, mlc.placement = "device", mlc.schedule = [{blocks = 1 : i64, consumers = 2 : i64, element = "bf16", group = 384 : i64, keys = 64 : i64, lanes = 4 : i64, multiprocessors = 132 : i64, order = "heads", queries = 2 : i64, result = "bf16", stages = 4 : i64, template = "hopper_attention", threads = 384 : i64}]} {
   func.func @k1(%arg0: tensor<1x2x130x128xbf16>, %arg1: tensor<1x2x200x128xbf16>, %arg2: tensor<130x200xf32>, %arg3: tensor<1x2x200x128xbf16>, %arg4: tensor<1x2x130x128xbf16>) -> tensor<1x2x130x128xbf16> {
     %cst = arith.constant 0.000000e+00 : f32
     %0 = tensor.empty() : tensor<1x2x130x200xf32>

@@ -1,6 +1,6 @@
 // Extents that are known at run time only.
 module {
-module @k0 attributes {mlc.kernel, mlc.placement = "device", mlc.schedule = [{blocks = 3 : i64, consumers = 1 : i64, element = "bf16", group = 256 : i64, keys = 64 : i64, lanes = 4 : i64, multiprocessors = 132 : i64, stages = 3 : i64, template = "hopper_attention", threads = 256 : i64}]} {
+module @k0 attributes {mlc.kernel, mlc.placement = "device", mlc.schedule = [{blocks = 2 : i64, consumers = 1 : i64, element = "bf16", group = 256 : i64, keys = 128 : i64, lanes = 4 : i64, multiprocessors = 132 : i64, order = "heads", queries = 2 : i64, result = "bf16", stages = 2 : i64, template = "hopper_attention", threads = 256 : i64}]} {
   func.func @k0(%arg0: tensor<?x2x?x64xbf16>, %arg1: tensor<?x2x?x64xbf16>, %arg2: tensor<?x2x?x64xbf16>, %arg3: index, %arg4: index, %arg5: index, %arg6: index, %arg7: tensor<?x2x?x64xbf16>) -> tensor<?x2x?x64xbf16> {
     %cst = arith.constant 0.000000e+00 : f32
     %0 = tensor.empty(%arg3, %arg4, %arg5) : tensor<?x2x?x?xf32>

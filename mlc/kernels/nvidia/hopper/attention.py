@@ -8,17 +8,19 @@ next block are multiplied while the powers of this one wait for their product, a
 that one multiplies while the other computes powers ("FlashAttention-3", Shah et al., 2024).
 
 Blocks are persistent, one or more to a multiprocessor. Blocks of keys run from the last to the first, so that what must
-be hidden comes first. With a causal mask, blocks of keys that no row sees are not read, and tiles with the most blocks
-start first.
+be hidden comes first. With a causal mask, blocks of keys that no row sees are not read.
 
 Takes queries, keys and values of bf16 or f16 whose rows are contiguous, of 8 to 256 columns (multiples of 8), any
 number of queries and keys, heads that share keys, and anything elementwise between scores and softmax. What is not as
 in three kernels: scores are not rounded, and infinities and NaN in keys and values that a causal mask hides do not
 show.
 
-Schedule parameters: `element` of the tensor cores; `keys` of a block, `stages` of the rings, `consumers`; `lanes`:
-elements of the result that a thread stores at a time; `blocks` of a multiprocessor, `multiprocessors`. Measured on an
-H200: bench/results/2026-11-21-h200.md.
+Schedule parameters: `element` of the tensor cores; `keys` of a block, `stages` of the rings, `consumers`; `queries`:
+tiles of queries that are there at a time; `result`: the type of a result that is only rounded and that the copy engine
+stores, or nothing, and then `lanes`: elements that a thread stores at a time; `order` of the tiles: by `heads`; in
+`pairs` of the first and the last of a head, which are equal work under a causal mask and keep keys and values in the L2
+cache; or the `longest` first; `blocks` of a multiprocessor, `multiprocessors`. Measured on an H200:
+bench/results/2026-11-21-h200.md.
 """
 
 from __future__ import annotations
@@ -38,9 +40,10 @@ from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.nvidia import ALIGNMENT
-from mlc.kernels.nvidia.hopper import wgmma
+from mlc.kernels.nvidia.hopper import attention_result, wgmma
 from mlc.kernels.nvidia.hopper.attention_logits import Logits, chain_of
 from mlc.kernels.nvidia.hopper.attention_operands import CHUNK, INSTRUCTION, Matrix, head_dims, matrices
+from mlc.kernels.nvidia.hopper.attention_result import CopiedResult, result_matrix
 from mlc.kernels.nvidia.hopper.attention_softmax import HALVES, Softmax, fused, reciprocal, rounded, scaled
 from mlc.kernels.nvidia.hopper.barriers import Position, Ring, expect_bytes
 from mlc.kernels.nvidia.hopper.contraction import GROUP
@@ -62,7 +65,10 @@ class HopperAttentionSchedule:
     keys: int
     stages: int
     consumers: int
+    queries: int
+    result: str
     lanes: int
+    order: str
     blocks: int
     multiprocessors: int
     threads: int
@@ -89,11 +95,12 @@ def layout(schedule: HopperAttentionSchedule, depth: int, width: int) -> Layout:
     """The shared memory for queries and keys of `depth` columns and values of `width`."""
     s = schedule
     chunks, wide = -(-depth // CHUNK), -(-width // CHUNK)
-    keys = s.tile_rows * chunks * ROW
+    keys = s.queries * s.tile_rows * chunks * ROW
     values = keys + s.stages * s.keys * chunks * ROW
     staging = values + s.stages * s.keys * wide * ROW
-    barriers = staging + staging_bytes(width, 4 * s.consumers)
-    return Layout(keys, values, staging, barriers, barriers + 2 * Ring.size(s.stages) + Ring.size(1))
+    room = attention_result.staging_bytes if s.result else staging_bytes
+    barriers = staging + room(width, 4 * s.consumers)
+    return Layout(keys, values, staging, barriers, barriers + 2 * Ring.size(s.stages) + Ring.size(s.queries))
 
 
 def expand(source: KernelSource, schedule: HopperAttentionSchedule) -> list[Frame]:
@@ -105,7 +112,7 @@ def expand(source: KernelSource, schedule: HopperAttentionSchedule) -> list[Fram
     found = None if attention is None else matrices(source, attention, schedule.keys)
     if attention is None or found is None:
         raise ValueError(f"kernel {source.func.name.value}: no attention for tensor cores")
-    frame = Frame(source, alignment=ALIGNMENT, pointers=3)
+    frame = Frame(source, alignment=ALIGNMENT, pointers=4 if schedule.result else 3)
     declare_shared_memory(frame)
     with frame.body():
         _Block(source, attention, found, schedule, frame).emit()
@@ -161,7 +168,7 @@ class _Block:
         warps = 4 * schedule.consumers
         self.key_ring = Ring(words, at, schedule.stages, warps)
         self.value_ring = Ring(words, at + size, schedule.stages, warps)
-        self.query_ring = Ring(words, at + 2 * size, 1, warps)
+        self.query_ring = Ring(words, at + 2 * size, schedule.queries, warps)
         order = attention.output.order
         self.rows = words.narrow(self.shape[order.index(attention.output.row)])
         self.count = words.narrow(reduction_extents(frame, attention.output.op)[attention.output.inner])
@@ -171,8 +178,10 @@ class _Block:
         self.has_end = not (isinstance(self.count, int) and self.count % schedule.keys == 0)
 
     def _note_maps(self) -> None:
-        parts = (self.queries, self.keys, self.values)
-        maps = [p.map(self.source.tensors.index(p.operand.value), self.s.element) for p in parts]
+        self.result = result_matrix(self.source, self.a, self.values.columns)
+        parts = [(p, self.s.element) for p in (self.queries, self.keys, self.values)]
+        parts += [(self.result, self.s.result)] if self.s.result else []
+        maps = [p.map(self.source.tensors.index(p.operand.value), element) for p, element in parts]
         attach(self.source.module, maps, self.layout.total)
 
     def emit(self) -> None:
@@ -207,18 +216,42 @@ class _Block:
     # -- tiles ---------------------------------------------------------------------------------------------------------
 
     def each_tile(self, carried: list[ir.Value], body: Callable[[_Place, list[ir.Value]], list[ir.Value]]) -> None:
-        """`body` for every tile of this block. Tiles of a causal mask come with the most work first, and every other
-        round of blocks goes backwards."""
+        """`body` for every tile of this block."""
         words, math = self.words, self.words.math
         heads, tiles = (words.narrow(n) for n in _tiles(self.frame, self.shape, self.a, self.s))
-        total, block = math.mul(heads, tiles), words.narrow(self.frame.begin)
-        blocks = nvvm.read_ptx_sreg_nctaid_x(words.i32)
-        if self.chain.offset is None:
-            def straight(number: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
-                return body(self._place(math.rem(number, tiles), math.div(number, tiles)), inner)
-
-            words.loop(block, total, blocks, carried, straight)
+        block, blocks = words.narrow(self.frame.begin), nvvm.read_ptx_sreg_nctaid_x(words.i32)
+        if self.s.order == "longest":
+            self._longest_first((heads, tiles), (block, blocks), carried, body)
             return
+        is_paired = self.s.order == "pairs"
+        each = math.ceildiv(tiles, 2) if is_paired else tiles
+
+        def unit(number: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
+            first, matrix = math.rem(number, each), math.div(number, each)
+            if not is_paired:
+                return body(self._place(first, matrix), inner)
+            other = math.sub(math.sub(tiles, 1), first)
+            count = arith.select(words.is_equal(first, other), words.value(1), words.value(2))
+
+            def one(which: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
+                tile = arith.select(words.is_equal(which, 0), words.value(other), words.value(first))
+                return body(self._place(tile, matrix), state)
+
+            return words.loop(0, count, 1, inner, one)
+
+        words.loop(block, math.mul(heads, each), blocks, carried, unit)
+
+    def _longest_first(
+        self,
+        counts: tuple[Scalar, Scalar],
+        where: tuple[Scalar, ir.Value],
+        carried: list[ir.Value],
+        body: Callable[[_Place, list[ir.Value]], list[ir.Value]],
+    ) -> None:
+        """Tiles by the number of their blocks of keys; every other round of blocks goes backwards."""
+        words, math = self.words, self.words.math
+        (heads, tiles), (block, blocks) = counts, where
+        total = math.mul(heads, tiles)
         turned = math.sub(math.sub(blocks, 1), block)
 
         def of_round(number: Scalar) -> ir.Value:
@@ -294,9 +327,10 @@ class _Block:
         self.query_ring.wait_empty(at)
         barrier = self.query_ring.full(at.stage)
         expect_bytes(words, barrier, self.s.consumers * self.queries.bytes)
+        tile = math.mul(at.stage, self.s.consumers * self.queries.size)
         for consumer in range(self.s.consumers):
             row = math.add(place.row, consumer * ROWS)
-            offset = consumer * self.queries.size
+            offset = math.add(tile, consumer * self.queries.size)
             self.queries.load(words, self.frame.pointers[0], barrier, offset, row, place.scores)
 
         def step(number: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
@@ -366,7 +400,14 @@ class _Consumer:
             self.next = arith.select(is_last, words.value(_TURN), words.value(math.add(self.own, 1)))
             if_then(is_last, lambda: self._turn("arrive", self.next))
         start = [*b.key_ring.start(), *b.value_ring.start(), *b.query_ring.start()]
+        number = math.add(math.mul(self.number, 4), self.warp)
+        if self.s.result:
+            each = b.result.chunks * WARP_ROWS * ROW
+            offset = math.add(math.mul(number, each), b.layout.staging)
+            self.copied = CopiedResult(words, b.result, self.s.result, b.frame.pointers[3], offset)
         b.each_tile(start, self._tile)
+        if self.s.result:
+            self.copied.finish(self.lane)
 
     def _turn(self, what: str, barrier: ir.Value) -> None:
         if self.takes_turns:
@@ -376,6 +417,7 @@ class _Consumer:
         b, words, math = self.b, self.words, self.words.math
         queries = Position(*carried[4:])
         b.query_ring.wait_full(queries)
+        self.tile_queries = self._stage(self.left, queries.stage, self.s.consumers * b.queries.size)
         scores = wgmma.wait(words, self._start_scores(carried[:2]), 0)
         keys = self._release(b.key_ring, carried[:2])
         last = math.sub(place.blocks, 1)
@@ -439,7 +481,7 @@ class _Consumer:
             b.key_ring.wait_full(at)
         count = -(-b.keys.columns // INSTRUCTION)
         steps = [(b.queries.step(i), b.keys.step(i)) for i in range(count)]
-        descriptors = self.left, self._stage(self.right, at.stage, b.keys.size)
+        descriptors = self.tile_queries, self._stage(self.right, at.stage, b.keys.size)
         return wgmma.start_scores(self.words, descriptors, steps, self.s.keys, self.s.element)
 
     def _start_sums(
@@ -489,10 +531,13 @@ class _Consumer:
     def _store(self, place: _Place, output: list[ir.Value]) -> None:
         b, words, math = self.b, self.words, self.words.math
         order, out = b.a.output.order, b.a.output
+        first = math.add(place.row, math.add(math.mul(self.number, ROWS), math.mul(self.warp, WARP_ROWS)))
+        if self.s.result:
+            self.copied.store(output, self.lane, first, place.output)
+            return
         row, column = order.index(out.row), order.index(out.column)
         domain = Domain(tuple(b.shape), (row, row), (column, column), self.s.lanes)
         tile = self.s.tile_rows, b.values.columns
         epilogue = Epilogue(words, b.source, out.op, domain, b.layout.staging, tile)
-        first = math.add(place.row, math.add(math.mul(self.number, ROWS), math.mul(self.warp, WARP_ROWS)))
         number = words.value(math.add(math.mul(self.number, 4), self.warp))
         epilogue.store(output, number, self.lane, (first, 0), place.outer)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import arith
+from mlir.dialects import arith, nvvm
 
 from mlc.kernels.common.attention import Attention, Product
 from mlc.kernels.common.frame import KernelSource
@@ -84,6 +84,14 @@ class Matrix:
             places: dict[str, Scalar] = {self._lines: row, ROWS if self.across else SUM: chunk * CHUNK}
             where = [d.place(places, outer) for d in self.operand.dims]
             emit_copy(words, pointer, barrier, words.math.add(offset, chunk * self.chunk_bytes), where)
+
+    def store(self, words: Words, pointer: ir.Value, offset: Scalar, row: Scalar, outer: Mapping[int, Scalar]) -> None:
+        """Copies from byte `offset` of the shared memory to the rows from `row` on. What lies outside is left out."""
+        for chunk in range(self.chunks):
+            places: dict[str, Scalar] = {self._lines: row, ROWS if self.across else SUM: chunk * CHUNK}
+            where = [words.value(d.place(places, outer)) for d in self.operand.dims]
+            source = words.place(words.math.add(offset, chunk * self.chunk_bytes))
+            nvvm.CpAsyncBulkTensorSharedCTAToGlobalOp(pointer, source, where)
 
     def descriptor(self, words: Words, offset: Scalar) -> ir.Value:
         """The matrix descriptor of the rows at byte `offset` of the shared memory."""

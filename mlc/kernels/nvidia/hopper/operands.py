@@ -218,14 +218,22 @@ def plain_operand(
     exprs = list(operand_map(root, number).results)
     if value not in source.tensors or not all(isinstance(e, ir.AffineDimExpr | ir.AffineConstantExpr) for e in exprs):
         return None
-    extents = extents_of(source, value)
+    places = [(role(e.position), 0) if isinstance(e, ir.AffineDimExpr) else (FIXED, e.value) for e in exprs]
+    return _operand(source, value, places)
+
+
+def result_operand(source: KernelSource, destination: ir.Value, roles: Sequence[str | int]) -> Operand:
+    """A destination whose dimensions have `roles`."""
+    return _operand(source, destination, [(role, 0) for role in roles])
+
+
+def _operand(source: KernelSource, value: ir.Value, places: Sequence[tuple[str | int, int]]) -> Operand:
+    """A tensor argument by the role of each dimension, with the coordinate of fixed ones."""
     dims: list[_Dim] = []
     stride = Product(1)
-    for position in reversed(range(len(exprs))):
-        extent, expr = extents[position], exprs[position]
+    for extent, (role, at) in reversed(list(zip(extents_of(source, value), places, strict=True))):
         if extent != Product(1):
-            axis, plain = Axis(extent, stride), isinstance(expr, ir.AffineDimExpr)
-            dims.append(_Dim(role(expr.position), axis) if plain else _Dim(FIXED, axis, expr.value))
+            dims.append(_Dim(role, Axis(extent, stride), at))
         stride = stride.times(extent)
     return Operand(value, tuple(_merged(dims)))
 

@@ -1,12 +1,13 @@
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-expand-gpu-kernels)' | FileCheck %s
 
-// Three tensor maps: 64 queries, 64 keys and 64 values a copy; two query heads share keys and values.
+// Four tensor maps: 64 queries, 128 keys and 128 values a copy, 16 rows of the result; two query heads share keys and values.
 // CHECK: module @k0 attributes {mlc.kernel,
 // CHECK-SAME: {box = array<i64: 64, 64, 1, 1>, element = "bf16", extents = [array<i64: 64>, array<i64: 200>, array<i64: 2>, array<i64: 2>], strides = [array<i64: 128>, array<i64: 25600>, array<i64: 51200>], swizzle = 128 : i64, tensor = 0 : i64}
-// CHECK-SAME: {box = array<i64: 64, 64, 1>, element = "bf16", extents = [array<i64: 64>, array<i64: 264>, array<i64: 2>], strides = [array<i64: 128>, array<i64: 33792>], swizzle = 128 : i64, tensor = 1 : i64}
+// CHECK-SAME: {box = array<i64: 64, 128, 1>, element = "bf16", extents = [array<i64: 64>, array<i64: 264>, array<i64: 2>], strides = [array<i64: 128>, array<i64: 33792>], swizzle = 128 : i64, tensor = 1 : i64}
 // CHECK-SAME: tensor = 2 : i64}
+// CHECK-SAME: {box = array<i64: 64, 16, 1, 1>, {{.*}} tensor = 3 : i64}
 // CHECK: llvm.mlir.global external @mlc_shared()
-// CHECK: func.func @k0({{.*}}, %[[Q:.*]]: !llvm.ptr, %[[K:.*]]: !llvm.ptr, %[[V:.*]]: !llvm.ptr)
+// CHECK: func.func @k0({{.*}}, %[[Q:.*]]: !llvm.ptr, %[[K:.*]]: !llvm.ptr, %[[V:.*]]: !llvm.ptr, %[[R:.*]]: !llvm.ptr)
 // CHECK-NOT: memref<200x264
 // A warp of the consumers releases a stage for itself.
 // CHECK: nvvm.mbarrier.init
@@ -18,7 +19,7 @@
 // CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global {{.*}}, %[[V]],
 // The others: scores of queries and keys, both along the sum; -inf for hidden keys; powers of two.
 // CHECK: nvvm.setmaxregister increase
-// CHECK: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {{.*}}, l, r, 0, 1, 1, 0, 0;
+// CHECK: wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {{.*}}, l, r, 0, 1, 1, 0, 0;
 // CHECK: wgmma.wait_group.sync.aligned 0;
 // CHECK: arith.cmpi sgt
 // CHECK: arith.maxnumf
@@ -30,10 +31,12 @@
 // CHECK: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {{.*}}, r, 1, 1, 1, 1;
 // CHECK: wgmma.wait_group.sync.aligned 1;
 // CHECK: rcp.approx.ftz.f32
-// CHECK: arith.truncf %{{.*}} : vector<4xf32> to vector<4xbf16>
+// The result, rounded, by the copy engine.
+// CHECK: nvvm.stmatrix
+// CHECK: nvvm.cp.async.bulk.tensor.global.shared.cta %[[R]],
 // CHECK: func.func @k0_grid() -> index
 module {
-module @k0 attributes {mlc.kernel, mlc.placement = "device", mlc.schedule = [{blocks = 3 : i64, consumers = 1 : i64, element = "bf16", group = 256 : i64, keys = 64 : i64, lanes = 4 : i64, multiprocessors = 132 : i64, stages = 3 : i64, template = "hopper_attention", threads = 256 : i64}]} {
+module @k0 attributes {mlc.kernel, mlc.placement = "device", mlc.schedule = [{blocks = 2 : i64, consumers = 1 : i64, element = "bf16", group = 256 : i64, keys = 128 : i64, lanes = 4 : i64, multiprocessors = 132 : i64, order = "longest", queries = 2 : i64, result = "bf16", stages = 2 : i64, template = "hopper_attention", threads = 256 : i64}]} {
   func.func @k0(%arg0: tensor<1x2x2x200x64xbf16>, %arg1: tensor<1x2x264x64xbf16>, %arg2: tensor<1x2x264x64xbf16>, %arg3: tensor<1x2x2x200x64xbf16>) -> tensor<1x2x2x200x64xbf16> {
     %cst = arith.constant 0.000000e+00 : f32
     %0 = tensor.empty() : tensor<1x2x2x200x264xf32>
