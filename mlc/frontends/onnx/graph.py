@@ -213,11 +213,17 @@ def opsets_of(imports: Sequence[onnx.OperatorSetIdProto]) -> dict[str, int]:
 
 
 def sorted_nodes(nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
-    """The nodes in an order in which every value is defined before it is used; `NodeError` for a cycle.
+    """The nodes in an order in which every value is defined before it is used; `NodeError` for a cycle, and for a
+    value that two nodes compute.
 
     Nodes keep their order where it is right already. Values from outside count as defined.
     """
-    produced = {name: position for position, node in enumerate(nodes) for name in node.output if name}
+    produced: dict[str, int] = {}
+    for position, node in enumerate(nodes):
+        for name in filter(None, node.output):
+            if name in produced:
+                raise NodeError(f'two nodes compute "{name}"', "each value has one name: rename one of the two")
+            produced[name] = position
     order: list[int] = []
     state = [0] * len(nodes)
     for start in range(len(nodes)):

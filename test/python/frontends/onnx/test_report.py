@@ -62,6 +62,14 @@ def test_cycle() -> None:
     assert "two" in message
 
 
+def test_two_nodes_of_one_name() -> None:
+    """What two nodes compute is named, and not taken for a cycle."""
+    model = parsed(f"{HEADER} main (float[4] x) => (float[4] y) {{ a = Neg(x) y = Abs(a) }}")
+    model.graph.node[1].output[0] = "a"
+    model.graph.output[0].name = "a"
+    assert 'two nodes compute "a"' in str(report(model))
+
+
 def test_unsorted_nodes_are_sorted() -> None:
     """Order does not matter where there is no cycle."""
     model = parsed(f"{HEADER} main (float[4] x) => (float[4] y) {{ y = Neg(a) a = Abs(x) }}")
