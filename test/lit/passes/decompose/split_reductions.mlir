@@ -1,0 +1,39 @@
+// RUN: mlc-opt %s --mlc-split-reductions | FileCheck %s
+
+// CHECK-LABEL: func.func @total
+// CHECK: %[[A:.*]] = mlc.reshape %{{.*}} [1, 1024, 65536]
+// CHECK: %[[B:.*]] = mlc.reduce {{.*}}%[[A]]{{.*}} -> tensor<1x1024xf32>
+// CHECK: %[[C:.*]] = mlc.reduce {{.*}}%[[B]]{{.*}} -> tensor<1xf32>
+// CHECK: %[[D:.*]] = mlc.reshape %[[C]] []
+// CHECK: return %[[D]] : tensor<f32>
+func.func @total(%x: tensor<16384x4096xf32>) -> tensor<f32> {
+  %0 = mlc.reduce max %x {axes = array<i64: 0, 1>, keepdims = false} : tensor<16384x4096xf32> -> tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// Narrow sums are rounded once, and each of three results has parts of its own.
+// CHECK-LABEL: func.func @narrow
+// CHECK: %[[W:.*]] = mlc.cast %{{.*}} -> tensor<3x100x1000xf32>
+// CHECK: %[[A:.*]] = mlc.reshape %[[W]] [3, 250, 400]
+// CHECK: %[[B:.*]] = mlc.reduce {{.*}}%[[A]]{{.*}} -> tensor<3x250xf32>
+// CHECK: %[[C:.*]] = mlc.reduce {{.*}}%[[B]]{{.*}} -> tensor<3xf32>
+// CHECK: %[[D:.*]] = mlc.reshape %[[C]] [3, 1, 1]
+// CHECK: %[[E:.*]] = mlc.cast %[[D]] : tensor<3x1x1xf32> -> tensor<3x1x1xbf16>
+// CHECK: return %[[E]]
+func.func @narrow(%x: tensor<3x100x1000xbf16>) -> tensor<3x1x1xbf16> {
+  %0 = mlc.reduce sum %x {axes = array<i64: 1, 2>, keepdims = true} : tensor<3x100x1000xbf16> -> tensor<3x1x1xbf16>
+  return %0 : tensor<3x1x1xbf16>
+}
+
+// Many results, short rows, columns and unknown extents stay as they are.
+// CHECK-LABEL: func.func @others
+// CHECK-COUNT-4: mlc.reduce
+// CHECK-NOT: mlc.reduce
+func.func @others(%a: tensor<4096x65536xf32>, %b: tensor<2x1000xf32>, %c: tensor<65536x2xf32>, %d: tensor<?x65536xf32>)
+    -> (tensor<4096xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32>) {
+  %0 = mlc.reduce sum %a {axes = array<i64: 1>, keepdims = false} : tensor<4096x65536xf32> -> tensor<4096xf32>
+  %1 = mlc.reduce sum %b {axes = array<i64: 1>, keepdims = false} : tensor<2x1000xf32> -> tensor<2xf32>
+  %2 = mlc.reduce sum %c {axes = array<i64: 0>, keepdims = false} : tensor<65536x2xf32> -> tensor<2xf32>
+  %3 = mlc.reduce sum %d {axes = array<i64: 0, 1>, keepdims = false} : tensor<?x65536xf32> -> tensor<f32>
+  return %0, %1, %2, %3 : tensor<4096xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32>
+}
