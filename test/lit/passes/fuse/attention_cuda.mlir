@@ -45,6 +45,16 @@ func.func @exact(%q: tensor<1x4x32x64xf32>, %k: tensor<1x4x48x64xf32>, %v: tenso
   return %r : tensor<1x4x32x64xf32>
 }
 
+// A text is continued: one query, many keys.
+// CHECK-LABEL: func.func @one_query
+// CHECK-COUNT-2: mlc.launch
+// CHECK: mlc.refused = [{{.*}}few queries do not fill tiles
+// CHECK: return
+func.func @one_query(%q: tensor<1x4x1x64xbf16>, %k: tensor<1x4x?x64xbf16>, %v: tensor<1x4x?x64xbf16>) -> tensor<1x4x1x64xbf16> {
+  %r = mlc.attention %q, %k, %v : tensor<1x4x1x64xbf16>, tensor<1x4x?x64xbf16>, tensor<1x4x?x64xbf16> -> tensor<1x4x1x64xbf16>
+  return %r : tensor<1x4x1x64xbf16>
+}
+
 // Keys that lie across.
 // CHECK-LABEL: func.func @across
 // CHECK-COUNT-3: mlc.launch
