@@ -151,6 +151,16 @@ def store(
     vector.ScatterOp(None, buffer.memory, [constants.index(0)], idx.vector(where), everywhere, stored)
 
 
+def begins_lines(frame: Frame, buffers: Sequence[Buffer]) -> ir.Value:
+    """Does every tensor begin where a line of the caches does, so that it may be written past them?"""
+    addresses = [memref.ExtractAlignedPointerAsIndexOp(buffer.memory).result for buffer in buffers]
+    together = addresses[0]
+    for address in addresses[1:]:
+        together = arith.ori(together, address)
+    low = arith.andi(together, frame.constants.index(LINE - 1))
+    return arith.cmpi(arith.CmpIPredicate.eq, low, frame.constants.index(0))
+
+
 def end_stream() -> None:
     """What was written past the caches is there before anything that follows."""
     ordering = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _SEQUENTIAL)

@@ -11,7 +11,7 @@ Schedule parameters (`docs/ir.md` §5): `lanes`; `first`, `last`: the domain dim
 `block`: elements of the vector loop per work item, 0 for all; `repeat`: the extent of dimension `last`, along which
 nothing changes (every element of an enlarged image is there several times), 1 when this is not so; `together`: 2 when
 two work items are computed in turns (`jam`), else 1; `scalef`: 1 when exponentials of a softmax may use the AVX-512
-instruction of this name.
+instruction of this name; `stream`: 1 when what is written goes past the caches where its address allows it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mlir.dialects import func
 from mlc.kernels.common import memory
 from mlc.kernels.common.analysis import cuts, reduction_demands
 from mlc.kernels.common.evaluate import Evaluator, Hook, lane_mask
-from mlc.kernels.common.frame import Frame, KernelSource, for_loop
+from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_grid
 from mlc.kernels.cpu.jam import jam
@@ -46,6 +46,7 @@ class LoopSchedule:
     repeat: int = 1
     together: int = 1
     scalef: int = 0
+    stream: int = 0
 
 
 def expand(source: KernelSource, schedule: LoopSchedule) -> list[Frame]:
@@ -82,27 +83,42 @@ class _Loops:
 
     def emit(self) -> Frame:
         frame, s = self.frame, self.s
+        self.stream = False
         with frame.body():
-            items = _items(frame, self.shape, s)
-            self.inner = _inner_extent(frame, self.shape, s)
-
-            def item(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-                coords = frame.math.delinearize(variable, items) if items else []
-                dims = [Idx(c, level=1) for c in coords[: s.grid]]
-                block = coords[s.grid] if s.block else None
-                self._outer(dims, block)
-                return []
-
-            low, high = frame.begin, frame.end
-            if s.together > 1:
-                low = frame.math.mul(low, 2)
-                high = frame.math.minimum(frame.math.mul(high, 2), frame.math.product(items))
-            for_loop(frame, low, high, 1, [], item)
+            if s.stream:
+                aligned = memory.begins_lines(frame, [frame.buffers[d] for d in self.source.destinations])
+                if_then(aligned, self._streamed, self._all_items)
+            else:
+                self._all_items()
             done = func.ReturnOp([])
         if s.together > 1:
             block = done.operation.block
             jam(block.operations[len(block.operations) - 2].operation)
         return frame
+
+    def _streamed(self) -> None:
+        self.stream = True
+        self._all_items()
+        memory.end_stream()
+        self.stream = False
+
+    def _all_items(self) -> None:
+        frame, s = self.frame, self.s
+        items = _items(frame, self.shape, s)
+        self.inner = _inner_extent(frame, self.shape, s)
+
+        def item(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            coords = frame.math.delinearize(variable, items) if items else []
+            dims = [Idx(c, level=1) for c in coords[: s.grid]]
+            block = coords[s.grid] if s.block else None
+            self._outer(dims, block)
+            return []
+
+        low, high = frame.begin, frame.end
+        if s.together > 1:
+            low = frame.math.mul(low, 2)
+            high = frame.math.minimum(frame.math.mul(high, 2), frame.math.product(items))
+        for_loop(frame, low, high, 1, [], item)
 
     def _outer(self, dims: list[Idx], block: Scalar | None) -> None:
         """Loops over the outer dimensions that are not work items."""
@@ -234,4 +250,5 @@ class _Loops:
     def _store(self, ev: Evaluator, point: list[Idx]) -> None:
         for value, destination in zip(self.source.results, self.source.destinations, strict=True):
             result = ev.tensor(value, self._values(point))
-            memory.store(self.frame, ev.idx, self.frame.buffers[destination], point, result, ev.mask)
+            buffer = self.frame.buffers[destination]
+            memory.store(self.frame, ev.idx, buffer, point, result, ev.mask, stream=self.stream)

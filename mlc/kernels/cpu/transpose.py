@@ -149,22 +149,12 @@ class _Transpose:
         with frame.body():
             self.extents = s.extents(math, self.shape)
             if s.stream:
-                if_then(self._aligned(), self._streamed, self._all_items)
+                aligned = memory.begins_lines(frame, [frame.buffers[d] for d in self.source.destinations])
+                if_then(aligned, self._streamed, self._all_items)
             else:
                 self._all_items()
             func.ReturnOp([])
         return frame
-
-    def _aligned(self) -> ir.Value:
-        """Do all results begin where a vector may be written past the caches?"""
-        c = self.frame.constants
-        together: ir.Value | None = None
-        for destination in self.source.destinations:
-            address = memref.ExtractAlignedPointerAsIndexOp(self.frame.buffers[destination].memory).result
-            together = address if together is None else arith.ori(together, address)
-        assert together is not None
-        low = arith.andi(together, c.index(memory.LINE - 1))
-        return arith.cmpi(arith.CmpIPredicate.eq, low, c.index(0))
 
     def _streamed(self) -> None:
         self.stream = True

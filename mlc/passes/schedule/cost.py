@@ -24,7 +24,7 @@ from mlc.kernels.common.positions import finds_position
 from mlc.kernels.common.reduce import combiner, lane_dim
 from mlc.kernels.cpu.planes import find_plane
 from mlc.passes.schedule.attention_cost import choose_attention
-from mlc.passes.schedule.moving_cost import transposing_walk
+from mlc.passes.schedule.moving_cost import copy_streams, transposing_walk
 from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads
 
 Extent = int | None  # None: known at run time only
@@ -163,6 +163,9 @@ def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
     registers = _column_registers(results)
     if lanes > 1 and inner is not None and first <= last and registers > 1:
         lanes, block = _wide(lanes, registers, inner, shape[:first])
+    sizes = [_bytes(v) for v in (results[0], *results)]
+    moves = lanes > 1 and first <= last and input_accesses(results) is not None and _only_moves(source)
+    stream = moves and repeat == 1 and copy_streams(_known(shape), inner, lanes, sizes)
     return {
         "template": "loops",
         "lanes": lanes,
@@ -171,6 +174,7 @@ def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
         "grid": _grid_rank(shape[:first]),
         "block": block,
         **({"repeat": repeat} if repeat > 1 else {}),
+        **({"stream": 1} if stream else {}),
         **({"together": 2} if whole and lanes > 1 and _or_many(inner) <= SHORT_ROW and len(results) == 1 else {}),
         **({"scalef": 1} if unit.scalef and any(shifted_by_maximum(op) for op in reachable(results)) else {}),
     }

@@ -51,6 +51,11 @@ def transposing_walk(
     return {"line": lanes if whole else piece, "block": block, "height": height, **walk, "stream": 0}
 
 
+def copy_streams(total: Extent, line: Extent, lanes: int, sizes: Sequence[int]) -> bool:
+    """May what is copied along lines of `line` elements, `total` in all, go past the caches?"""
+    return total is not None and _may_stream(total, line, lanes, sizes)
+
+
 def _may_stream(total: int, write: Extent, lanes: int, sizes: Sequence[int]) -> bool:
     """Are the results large, and do all their lines begin where a line of the caches does?"""
     return all(

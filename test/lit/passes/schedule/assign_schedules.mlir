@@ -73,6 +73,20 @@ module @k2 attributes {mlc.kernel} {
   }
 }
 
+// Copies that are larger than the caches go past them.
+// CHECK: module @copy
+// CHECK-SAME: stream = 1 : i64, template = "loops"
+module @copy attributes {mlc.kernel} {
+  func.func @copy(%a: tensor<512x1024x64xf32>, %o: tensor<1024x512x64xf32>) -> tensor<1024x512x64xf32> {
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (j, i, k)>, affine_map<(i, j, k) -> (i, j, k)>], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%a : tensor<512x1024x64xf32>) outs(%o : tensor<1024x512x64xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      linalg.yield %x : f32
+    } -> tensor<1024x512x64xf32>
+    return %s : tensor<1024x512x64xf32>
+  }
+}
+
 // Lines of few elements are put together in registers.
 // CHECK: module @few
 // CHECK-SAME: block = 2048 : i64, lanes = 16 : i64, read_dim = 0 : i64, read_first = 0 : i64, template = "interleave", write_dim = 1 : i64

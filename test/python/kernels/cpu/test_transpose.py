@@ -109,6 +109,21 @@ def test_results_past_the_caches(tmp_path: Path, rows: int, columns: int) -> Non
         np.testing.assert_array_equal(result, -data.T)
 
 
+def test_copies_past_the_caches(tmp_path: Path) -> None:
+    """Whole lines that change places, where a line of the caches begins and where none does."""
+    t, o = _type((2, 512, 25, 128), "f32"), _type((2, 25, 512, 128), "f32")
+    body = f"%r = mlc.transpose %a0 {{permutation = array<i64: 0, 2, 1, 3>}} : {t} -> {o}\nreturn %r : {o}"
+    data = draw((2, 512, 25, 128))
+    model = check(tmp_path, body, [t], [o], [(data,)])
+    assert [k["template"] for k in model.metadata["kernels"]] == ["loops"]
+    buffer = np.zeros(data.size + 16, np.float32)
+    start = -buffer.ctypes.data % 64 // 4
+    for shift in (0, 4):
+        result = buffer[start + shift : start + shift + data.size].reshape(2, 25, 512, 128)
+        model.run([data], out=[result])
+        np.testing.assert_array_equal(result, data.transpose(0, 2, 1, 3))
+
+
 @pytest.mark.parametrize("extents", [(40, 70), ("?", 70), (40, "?")], ids=str)
 def test_transpose_with_what_follows(tmp_path: Path, extents: Sequence[int | str]) -> None:
     """Other inputs along either dimension, and two results."""
