@@ -156,6 +156,21 @@ def test_ptxas_takes_attention(form: str, tmp_path: Path) -> None:
     assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
 
 
+def test_parts_of_a_tensor(tmp_path: Path) -> None:
+    """Queries, keys and values that are parts of one tensor are read there, each at its own coordinate."""
+    parts = [helper.make_node("Gather", ["packed", f"at_{name}"], [name], axis=0) for name in "qkv"]
+    numbers = [numpy_helper.from_array(np.array(i), f"at_{name}") for i, name in enumerate("qkv")]
+    values = [("packed", [3, 2, 4, 128, 64]), ("y", [2, 4, 128, 64])]
+    x, y = (helper.make_tensor_value_info(name, 16, shape) for name, shape in values)
+    node = helper.make_node("Attention", list("qkv"), ["y"])
+    graph = helper.make_graph([*parts, node], "attention", [x], [y], numbers)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
+    folder = _compile(model, tmp_path / "parts", emit="cubin")
+    (kernel,) = json.loads((folder / "launch.json").read_text())
+    assert [m["tensor"] for m in kernel["maps"]] == [0, 0, 0, 1]
+    assert all(m["extents"][-1] == [3] for m in kernel["maps"][:3])
+
+
 def test_maps_of_attention(driver: Path, tmp_path: Path) -> None:
     """Seven queries and seven keys of the run; f32 is rounded by kernels of its own, and the result stays f32: no map."""
     source = _attention(4, ("n", "m"), 64, kind=1, causal=True, shared=2)
