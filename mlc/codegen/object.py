@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from .cache import ObjectCache
+from .contexts import thread_context
 from .symbols import ANONYMOUS, can_be_anonymous, kernel_symbol, named, renamed
 
 # Reassociation only inside vector reductions; everything else keeps IEEE semantics (FMA contraction is LLVM's setting).
 KERNEL_TO_LLVM = [
-    "convert-linalg-to-loops",
     "convert-vector-to-scf{full-unroll=true}",
     "expand-strided-metadata",
     "lower-affine",
@@ -41,11 +41,9 @@ KERNEL_TO_LLVM = [
     "convert-func-to-llvm{use-bare-ptr-memref-call-conv=true}",
     "convert-cf-to-llvm",
     "reconcile-unrealized-casts",
-    "canonicalize",
-    "cse",
 ]
 # Bump when the code generated from the same text changes.
-FORMAT = "2"
+FORMAT = "3"
 
 
 @dataclass(frozen=True)
@@ -202,9 +200,7 @@ def compile_unit(unit: Unit, target: Target) -> bytes:
 
     from mlc import _native
 
-    context = ir.Context(load_on_create_dialects=[])  # they are loaded when they are met
-    context.enable_multithreading(False)
-    with context, ir.Location.unknown():
+    with thread_context():
         try:
             module = ir.Module.parse(unit.text)
             if unit.is_kernel:

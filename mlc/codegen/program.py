@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mlc.codegen.contexts import thread_context
 from mlc.codegen.tensor_maps import TensorMap
 from mlc.runtime.dtypes import DTYPES, dtype_code
 
@@ -338,9 +339,7 @@ def emit_program(program: Program, triple: str = "") -> bytes:
     import mlc.compiler_setup  # noqa: F401
     from mlc import _native
 
-    context = ir.Context(load_on_create_dialects=[])  # they are loaded when they are met
-    context.enable_multithreading(False)
-    with context, ir.Location.unknown():
+    with thread_context():
         module = ir.Module.parse(program_module(program))
         data: bytes = _native.emit(module.operation, triple=triple, cpu="x86-64" if not triple else "", opt_level=0)
     return data

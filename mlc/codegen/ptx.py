@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .cache import ObjectCache
+from .contexts import thread_context
 from .ptxas import Cubin, Ptxas, Resources, assemble, find_ptxas
 from .tensor_maps import TensorMap, read_maps
 
@@ -127,9 +128,7 @@ def emit_ptx(kernel: GpuKernel, target: GpuTarget) -> str:
 
     from mlc import _native
 
-    context = ir.Context()
-    context.enable_multithreading(False)
-    with context, ir.Location.unknown():
+    with thread_context():
         try:
             module = ir.Module.parse(kernel.text)
             body = module.operation

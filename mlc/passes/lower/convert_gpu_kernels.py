@@ -13,14 +13,14 @@ from mlc.codegen.object import KERNEL_TO_LLVM
 from mlc.passes.base import Pass, run_pipeline
 from mlc.passes.schedule.assign_placement import is_host_kernel
 
-# What a GPU's kernels do not have: linalg on memrefs, and the functions of the C library.
-_CPU_ONLY = ("convert-linalg-to-loops", "convert-math-to-libm")
 TO_NVVM = [
     "inline",
     "symbol-dce",
     "canonicalize",
     "cse",
-    *(name for name in KERNEL_TO_LLVM if name not in _CPU_ONLY),
+    *(name for name in KERNEL_TO_LLVM if name != "convert-math-to-libm"),  # a GPU has no C library
+    "canonicalize",
+    "cse",
     "convert-nvvm-to-llvm",
     "reconcile-unrealized-casts",
 ]
