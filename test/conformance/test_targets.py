@@ -1,5 +1,6 @@
 """The CPU and CUDA compile the same operators: each one of ONNX's, in one of the types that its schema allows, goes through
-both pipelines down to machine code (of the CPU) and PTX, and must be accepted by both or refused by both.
+both pipelines down to machine code (of the CPU) and PTX. Both must accept it, or refuse it where refused_types.txt or the
+list of expected failures says so.
 
 The type is another one for each operator, so that all types meet all kinds of operators without compiling every pair;
 `MLC_EVERY_TYPE=1` compiles every pair (some minutes).
@@ -21,6 +22,7 @@ from mlc.driver import compile as compile_model
 from mlc.frontends.report import ModelError
 
 sys.path.insert(0, str(Path(__file__).parent))
+from onnx_suite import expected_failures
 from operator_cases import Operator, operators, retyped, smallest
 
 EVERY = bool(os.environ.get("MLC_EVERY_TYPE"))
@@ -59,6 +61,14 @@ def models(place: int, operator: Operator) -> Iterator[tuple[str, onnx.ModelProt
     yield from found if EVERY else [found[place % len(found)]]
 
 
+def refused_types() -> set[str]:
+    """The lines of refused_types.txt without their reasons: operator, parameter, type."""
+    lines = Path(__file__).with_name("refused_types.txt").read_text(encoding="utf-8").splitlines()
+    return {line.split(":")[0] for line in lines if line and not line.startswith("#")}
+
+
+REFUSED = refused_types()
+FAILING = {o.label for o in operators().values() if (case := smallest(o)) and case.name in expected_failures()}
 OPERATORS = [operator for operator in operators().values() if smallest(operator)]
 
 
@@ -68,7 +78,9 @@ def test_both_targets_compile_an_operator(place: int, tmp_path: Path) -> None:
         warnings.simplefilter("ignore")
         for kind, model in models(place, OPERATORS[place]):
             verdicts = {target: accepted(model, target, tmp_path) for target in STAGES}
-            assert verdicts["cpu"] == verdicts["cuda"], f"{OPERATORS[place].label}, {kind}: {verdicts}"
+            label = OPERATORS[place].label
+            listed = f"{label} {kind}".replace("=", " ") in REFUSED or label in FAILING
+            assert set(verdicts.values()) == {not listed}, f"{label}, {kind}: {verdicts}"
 
 
 def test_the_list_is_long() -> None:

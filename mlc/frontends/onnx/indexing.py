@@ -111,6 +111,8 @@ def one_hot(g: GraphImporter, node: Node) -> Tensor:
 @onnx_op("Trilu")
 def trilu(g: GraphImporter, node: Node) -> Tensor:
     """The upper or lower triangle."""
+    if node[0].dtype == "string":
+        raise NodeError("triangles of texts are not supported", "the rest of a triangle is zero, which no text is")
     k = node.optional(1)
     shift: Size = 0 if k is None else g.b.scalar(k)
     x = node[0]
