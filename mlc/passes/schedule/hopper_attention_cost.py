@@ -11,7 +11,7 @@ from mlc.kernels.nvidia.hopper.attention import HopperAttentionSchedule, layout
 from mlc.kernels.nvidia.hopper.attention_logits import chain_of
 from mlc.kernels.nvidia.hopper.attention_operands import head_dims
 from mlc.kernels.nvidia.hopper.attention_result import rounded_result
-from mlc.kernels.nvidia.hopper.contraction import GROUP
+from mlc.kernels.nvidia.hopper.groups import GROUP
 from mlc.kernels.nvidia.hopper.wgmma import ROWS
 from mlc.passes.schedule.hopper_cost import ASSUMED, RESERVED, Schedule
 from mlc.targets.nvidia import NvidiaTarget

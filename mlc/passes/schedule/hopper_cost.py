@@ -16,7 +16,8 @@ from mlc.kernels.common.analysis import is_contraction
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_number, operand_map
 from mlc.kernels.common.roles import Roles, roles_of
-from mlc.kernels.nvidia.hopper.contraction import GROUP, HopperSchedule
+from mlc.kernels.nvidia.hopper.contraction import HopperSchedule
+from mlc.kernels.nvidia.hopper.groups import GROUP
 from mlc.kernels.nvidia.hopper.operands import operands_of
 from mlc.kernels.nvidia.hopper.wgmma import ROW
 from mlc.targets.nvidia import NvidiaTarget

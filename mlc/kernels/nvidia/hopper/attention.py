@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from mlir import ir
-from mlir.dialects import arith, func, nvvm, scf
+from mlir.dialects import arith, func, nvvm
 
 from mlc.kernels.common.attention import Attention, find_attention
 from mlc.kernels.common.evaluate import Evaluator, Override
@@ -46,8 +46,8 @@ from mlc.kernels.nvidia.hopper.attention_operands import CHUNK, INSTRUCTION, Mat
 from mlc.kernels.nvidia.hopper.attention_result import CopiedResult, result_matrix
 from mlc.kernels.nvidia.hopper.attention_softmax import HALVES, Softmax, fused, reciprocal, rounded, scaled
 from mlc.kernels.nvidia.hopper.barriers import Position, Ring, expect_bytes
-from mlc.kernels.nvidia.hopper.contraction import GROUP
 from mlc.kernels.nvidia.hopper.epilogue import WARP_ROWS, Domain, Epilogue, staging_bytes
+from mlc.kernels.nvidia.hopper.groups import GROUP, specialise
 from mlc.kernels.nvidia.hopper.wgmma import ROW, ROWS
 from mlc.kernels.nvidia.hopper.words import Words, assembly, declare_shared_memory
 from mlc.kernels.nvidia.tensor_maps import attach
@@ -185,27 +185,11 @@ class _Block:
         attach(self.source.module, maps, self.layout.total)
 
     def emit(self) -> None:
-        words = self.words
-        thread = words.thread()
-        # The group's number, known to be the same in all threads of a warp: the branch is then no divergence.
-        group = assembly(words.i32, [words.value(words.math.div(thread, GROUP))],
-                         "shfl.sync.idx.b32 $0, $1, 0, 31, 0xffffffff;", "=r,r")  # fmt: skip
-        assert group is not None
-        if_then(words.is_equal(thread, 0), self._set_up)
-        nvvm.Barrier0Op()
-        branch = scf.IfOp(words.is_equal(group, 0), has_else=True)
-        with ir.InsertionPoint(branch.then_block):
-            self._copy(thread)
-            scf.YieldOp([])
-        with ir.InsertionPoint(branch.else_block):
-            self._consume(words.math.sub(group, 1), thread)
-            scf.YieldOp([])
+        specialise(self.words, self._set_up, self._copy, self._consume)
 
     def _set_up(self) -> None:
         for ring in (self.key_ring, self.value_ring, self.query_ring):
             ring.set_up()
-        nvvm.FenceMbarrierInitOp()
-        nvvm.FenceProxyOp(nvvm.ProxyKind.async_shared, space=nvvm.SharedSpace.shared_cta)
 
     def _registers(self, which: int) -> None:
         """Gives the copying group's registers to the others."""

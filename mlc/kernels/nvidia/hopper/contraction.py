@@ -26,7 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import arith, func, nvvm, scf
+from mlir.dialects import arith, func, nvvm
 
 from mlc.kernels.common.analysis import is_contraction, reachable
 from mlc.kernels.common.frame import Frame, KernelSource, if_then
@@ -39,12 +39,12 @@ from mlc.kernels.nvidia.hopper import wgmma
 from mlc.kernels.nvidia.hopper.barriers import Position, Ring, expect_bytes
 from mlc.kernels.nvidia.hopper.clusters import Parts
 from mlc.kernels.nvidia.hopper.epilogue import WARP_ROWS, Domain, Epilogue, staging_bytes
+from mlc.kernels.nvidia.hopper.groups import GROUP, specialise
 from mlc.kernels.nvidia.hopper.operands import Copy, Operand, Pixels, Point, operands_of
 from mlc.kernels.nvidia.hopper.wgmma import ROWS, Tile
-from mlc.kernels.nvidia.hopper.words import Words, assembly, declare_shared_memory
+from mlc.kernels.nvidia.hopper.words import Words, declare_shared_memory
 from mlc.kernels.nvidia.tensor_maps import attach
 
-GROUP = 128  # threads of a group of four warps
 _SIZES = {"bf16": 2, "f16": 2, "tf32": 4}
 # Registers of a thread of the copying group and of the others, by their number: a multiprocessor has 65536.
 REGISTERS = {1: (40, 232), 2: (40, 232), 3: (56, 152)}
@@ -176,26 +176,10 @@ class _Block:
         attach(self.source.module, maps, self.s.shared_bytes)
 
     def emit(self) -> None:
-        words = self.words
-        thread = words.thread()
-        # The group's number, known to be the same in all threads of a warp: the branch is then no divergence.
-        group = assembly(words.i32, [words.value(words.math.div(thread, GROUP))],
-                         "shfl.sync.idx.b32 $0, $1, 0, 31, 0xffffffff;", "=r,r")  # fmt: skip
-        assert group is not None
-        if_then(words.is_equal(thread, 0), self._set_up)
-        nvvm.Barrier0Op()
-        branch = scf.IfOp(words.is_equal(group, 0), has_else=True)
-        with ir.InsertionPoint(branch.then_block):
-            self._copy(thread)
-            scf.YieldOp([])
-        with ir.InsertionPoint(branch.else_block):
-            self._consume(words.math.sub(group, 1), thread)
-            scf.YieldOp([])
+        specialise(self.words, self._set_up, self._copy, self._consume)
 
     def _set_up(self) -> None:
         self.ring.set_up()
-        nvvm.FenceMbarrierInitOp()
-        nvvm.FenceProxyOp(nvvm.ProxyKind.async_shared, space=nvvm.SharedSpace.shared_cta)
 
     def _registers(self, which: int) -> None:
         """Gives the copying group's registers to the others."""
