@@ -20,10 +20,11 @@ from mlir.dialects import arith, scf, vector
 
 from mlc.kernels.common import memory
 from mlc.kernels.common.evaluate import Evaluator
-from mlc.kernels.common.frame import Buffer, Frame, KernelSource, defining_op, for_loop, if_then
-from mlc.kernels.common.index import Idx, IdxMath, Scalar
+from mlc.kernels.common.frame import Frame, KernelSource, defining_op, if_then
+from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_items
-from mlc.kernels.cpu.select_keys import MOST, KeyedLine, each_bit, has_keys
+from mlc.kernels.cpu.select_keys import MOST, KeyedLine, has_keys
+from mlc.kernels.cpu.select_line import Line, each_bit
 
 Entry = tuple[ir.Value, ir.Value]  # value, position (i64)
 
@@ -69,35 +70,10 @@ def expand(source: KernelSource, schedule: SelectSchedule) -> list[Frame]:
     return emit_items(source, items, body)
 
 
-class _Line:
-    """One line of the input and its heap in the destinations."""
+class _Line(Line[Entry]):
+    """A line whose entries are a value and its position, in the destinations of both."""
 
-    def __init__(
-        self,
-        frame: Frame,
-        tensor: ir.Value,
-        destinations: tuple[Buffer, Buffer],
-        axis: int,
-        coords: list[Scalar],
-        largest: bool,
-        unsigned: bool,
-        lanes: int,
-    ) -> None:
-        self.frame, self.tensor, self.axis, self.coords, self.largest = frame, tensor, axis, coords, largest
-        self.unsigned = unsigned
-        self.values, self.positions = destinations
-        self.extent, self.size = frame.extent(tensor, axis), self.values.shape[axis]
-        self.idx, self.lanes = IdxMath(frame.math, 1), lanes
-
-    def run(self) -> None:
-        frame, math = self.frame, self.frame.math
-        for_loop(frame, 0, self.size, 1, [], lambda v, _: self._fill(v))
-        half = math.div(self.size, 2)
-        for_loop(frame, 0, half, 1, [], lambda v, _: self._heapify(math.sub(math.sub(half, 1), v)))
-        self._offer_all()
-        for_loop(frame, 1, self.size, 1, [], lambda v, _: self._sort_step(math.sub(self.size, v)))
-
-    def _input(self, at: Scalar) -> Entry:
+    def _entry(self, at: Scalar) -> Entry:
         point = [Idx(c) for c in [*self.coords[: self.axis], at, *self.coords[self.axis :]]]
         value = Evaluator(self.frame, 1).tensor(self.tensor, point)
         i64 = ir.IntegerType.get_signless(64)
@@ -141,25 +117,6 @@ class _Line:
         before = arith.ori(ordered, arith.andi(first, arith.xori(second, true)))
         return before, arith.ori(arith.cmpf(p.OEQ, a, b), arith.andi(nan_a, nan_b))
 
-    def _fill(self, at: ir.Value) -> list[ir.Value]:
-        self._put(at, self._input(at))
-        return []
-
-    def _heapify(self, at: Scalar) -> list[ir.Value]:
-        self._sift(at, self.size, self._get(at))
-        return []
-
-    def _offer_all(self) -> None:
-        """The elements behind those that the heap began with."""
-        frame, math, lanes = self.frame, self.frame.math, self.lanes
-        start: Scalar = self.size
-        if lanes > 1:
-            count = math.div(math.maximum(math.sub(self.extent, self.size), 0), lanes)
-            end = math.add(self.size, math.mul(count, lanes))
-            for_loop(frame, start, end, lanes, [], lambda v, _: self._offer_vector(v))
-            start = end
-        for_loop(frame, start, self.extent, 1, [], lambda v, _: self._offer(v))
-
     def _offer_vector(self, at: ir.Value) -> list[ir.Value]:
         """Offer those of `lanes` elements that rank before the worst entry by value."""
         frame, c, lanes = self.frame, self.frame.constants, self.lanes
@@ -179,18 +136,11 @@ class _Line:
         """Replace the worst entry when the new one is better."""
 
         def nonempty() -> None:
-            entry = self._input(at)
+            entry = self._entry(at)
             if_then(self._worse(self._get(0), entry), lambda: self._sift(0, self.size, entry))
 
         c = self.frame.constants
         if_then(arith.cmpi(arith.CmpIPredicate.ugt, c.index(self.size), c.index(0)), nonempty)
-        return []
-
-    def _sort_step(self, last: Scalar) -> list[ir.Value]:
-        """Move the worst entry behind the shrinking heap."""
-        worst, moved = self._get(0), self._get(last)
-        self._put(last, worst)
-        self._sift(0, last, moved)
         return []
 
     def _sift(self, start: Scalar, size: Scalar, entry: Entry) -> None:

@@ -7,15 +7,14 @@ zeros are one. Keys lie in the destination of the positions; when they are sorte
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from mlir import ir
-from mlir.dialects import arith, math, scf, vector
+from mlir.dialects import arith, scf, vector
 
 from mlc.kernels.common import memory
 from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Buffer, Frame, for_loop, if_then
-from mlc.kernels.common.index import Idx, IdxMath, Scalar
+from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.cpu.select_line import Line, each_bit
 
 MOST = 1 << 32  # elements of a line whose positions have 32 bits
 
@@ -27,26 +26,8 @@ def has_keys(element: ir.Type) -> bool:
     return element.width <= 32
 
 
-def each_bit(frame: Frame, bits: ir.Value, body: Callable[[ir.Value], object]) -> None:
-    """`body` with the number of every bit that is set, from the lowest one on."""
-    constants, type_ = frame.constants, bits.type
-    loop = scf.WhileOp([type_], [bits])
-    before = loop.regions[0].blocks.append(type_)
-    with ir.InsertionPoint(before):
-        left = before.arguments[0]
-        scf.ConditionOp(arith.cmpi(_I.ne, left, constants.get(type_, 0)), [left])
-    after = loop.regions[1].blocks.append(type_)
-    with ir.InsertionPoint(after):
-        left = after.arguments[0]
-        body(arith.index_castui(ir.IndexType.get(), math.cttz(left)))
-        scf.YieldOp([arith.andi(left, arith.subi(left, constants.get(type_, 1)))])
-
-
-class KeyedLine:
-    """One line of `tensor` along `axis`; the best of its elements in `values` and `positions`, in order.
-
-    `values` holds the worst one of the heap as its first element while the line is walked.
-    """
+class KeyedLine(Line[ir.Value]):
+    """A line whose entries are keys. While it is walked, the first of `values` is that of the heap's worst entry."""
 
     def __init__(
         self,
@@ -59,16 +40,11 @@ class KeyedLine:
         unsigned: bool,
         lanes: int,
     ) -> None:
-        self.frame, self.tensor, self.axis, self.coords = frame, tensor, axis, coords
-        self.values, self.positions = destinations
-        self.largest, self.unsigned, self.lanes = largest, unsigned, lanes
+        super().__init__(frame, tensor, destinations, axis, coords, largest, unsigned, lanes)
         self.element = tensor.type.element_type
-        self.extent, self.size = frame.extent(tensor, axis), self.values.shape[axis]
-        self.idx = IdxMath(frame.math, 1)
         self.i32, self.i64 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(64)
 
     def run(self) -> None:
-        """The whole line."""
         c = self.frame.constants
         if isinstance(self.size, int) and self.size > 0:
             self._run()
@@ -76,30 +52,8 @@ class KeyedLine:
             if_then(arith.cmpi(_I.sgt, c.index(self.size), c.index(0)), self._run)
 
     def _run(self) -> None:
-        frame, math_ = self.frame, self.frame.math
-        half = math_.div(self.size, 2)
-
-        def fill(at: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            self._put(at, self._key_at(at))
-            return []
-
-        def heapify(step: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            at = math_.sub(math_.sub(half, 1), step)
-            self._sift(at, self.size, self._get(at))
-            return []
-
-        def sort(step: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            last = math_.sub(self.size, step)
-            worst, moved = self._get(0), self._get(last)
-            self._put(last, worst)
-            self._sift(0, last, moved)
-            return []
-
-        for_loop(frame, 0, self.size, 1, [], fill)
-        for_loop(frame, 0, half, 1, [], heapify)
-        self._offer_all()
-        for_loop(frame, 1, self.size, 1, [], sort)
-        for_loop(frame, 0, self.size, 1, [], lambda at, _: self._finish(at))
+        super().run()
+        for_loop(self.frame, 0, self.size, 1, [], lambda at, _: self._finish(at))
 
     # -- elements and keys ------------------------------------------------------------------------------------------
 
@@ -117,7 +71,7 @@ class KeyedLine:
     def _put(self, at: Scalar, key: ir.Value) -> None:
         memory.store(self.frame, self.idx, self.positions, self._point(at), key, None)
 
-    def _key_at(self, at: Scalar) -> ir.Value:
+    def _entry(self, at: Scalar) -> ir.Value:
         return self._key(self._input(at), at)
 
     def _key(self, value: ir.Value, at: Scalar) -> ir.Value:
@@ -162,15 +116,9 @@ class KeyedLine:
     # -- the elements behind those that the heap began with ---------------------------------------------------------
 
     def _offer_all(self) -> None:
-        frame, math_, lanes = self.frame, self.frame.math, self.lanes
-        start: Scalar = self.size
-        if lanes > 1:
+        if self.lanes > 1:
             self._take_value(0, self._get(0))
-            count = math_.div(math_.maximum(math_.sub(self.extent, self.size), 0), lanes)
-            end = math_.add(self.size, math_.mul(count, lanes))
-            for_loop(frame, start, end, lanes, [], lambda at, _: self._offer_vector(at))
-            start = end
-        for_loop(frame, start, self.extent, 1, [], lambda at, _: self._offer(at))
+        super()._offer_all()
 
     def _offer_vector(self, at: ir.Value) -> list[ir.Value]:
         """Offer those of `lanes` elements that may rank before the worst of the heap by value."""
@@ -190,7 +138,7 @@ class KeyedLine:
 
     def _offer(self, at: Scalar) -> list[ir.Value]:
         """Replace the worst one when the new one is better."""
-        key = self._key_at(at)
+        key = self._entry(at)
 
         def take() -> None:
             self._sift(0, self.size, key)
