@@ -130,13 +130,19 @@ class Options:
 
 
 def compile(
-    source: Any, *, output: str | os.PathLike[str] | None = None, progress: Progress | None = None, **options: Any
+    source: Any,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    load: bool = True,
+    **options: Any,
 ) -> Model | Path:
     """Compiles a model and loads it.
 
     `source` is an ONNX file, the bytes of one, an `onnx.ModelProto`, or an `.mlir` file that an earlier
     compilation has written; `output` the file to write (default: a temporary one, which the returned model
-    owns).
+    owns). With `load=False` the library is written and not loaded: the machine that compiles for a GPU need not have
+    one.
 
     Options: `target` ("cpu", or "cuda": a library that runs on an NVIDIA GPU); `cpu` ("native" or a name,
     `mlc.targets.cpu`); `gpu` ("h200" or another name of `mlc.targets.nvidia`); `emit` (the phase to stop after,
@@ -153,13 +159,15 @@ def compile(
     decided, see `mlc.inspect.report`); `tune` (seconds to measure schedules of CPU kernels for); `tuning_cache` (the
     file of measured schedules, docs/commands.md).
 
-    Returns the loaded model, or the path that was written when `emit` is not "library". Raises `UsageError` for
-    options that make no sense, `mlc.frontends.report.ModelError` for a model that cannot be compiled,
+    Returns the loaded model, or the path that was written when `emit` is not "library" or `load` is false. Raises
+    `UsageError` for options that make no sense, `mlc.frontends.report.ModelError` for a model that cannot be compiled,
     `LinkError` when this machine cannot link, `InternalError` otherwise.
     """
     parsed = make_options(**options)
     if output is None and parsed.emit != "library":
         raise UsageError(f"emit '{parsed.emit}' needs an output file")
+    if output is None and not load:
+        raise UsageError("a library that is not loaded needs an output file")
     if output is None and parsed.weights == "external":
         raise UsageError("external weights need an output file")
     if output is None:
@@ -173,7 +181,7 @@ def compile(
     with deferred(progress) as update:
         if output is not None:
             path = Compilation(parsed, update).run(source, Path(output))
-            return _load(path) if parsed.emit == "library" else path
+            return _load(path) if load and parsed.emit == "library" else path
         with tempfile.TemporaryDirectory(prefix="mlc-") as folder:
             # The library stays mapped after its file is gone.
             return _load(Compilation(parsed, update).run(source, Path(folder) / "model.so"))

@@ -121,6 +121,7 @@ def test_progress_names_every_stage(model_file: Path, tmp_path: Path) -> None:
         ({"cpu": "z80"}, "unknown CPU 'z80'; known are native, x86-64"),
         ({"weights": "external"}, "external weights need an output file"),
         ({"emit": "linalg"}, "needs an output file"),
+        ({"load": False}, "not loaded needs an output file"),
         ({"dims": {"batch": (4, 2)}}, "dimension 'batch': 4..2"),
         ({"frobnicate": 1}, "unknown option 'frobnicate'"),
         ({"from_phase": "linalg"}, "needs an .mlir file"),
@@ -201,3 +202,9 @@ def test_an_interrupt_inside_a_pass(model_file: Path, tmp_path: Path, phase: str
     assert started.is_set() and not (tmp_path / "m.so").exists()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     mlc.compile(model_file, output=tmp_path / "m.so")
+
+
+def test_a_library_for_a_gpu_is_written_without_one(model_file: Path, tmp_path: Path) -> None:
+    output = tmp_path / "model.so"
+    assert mlc.compile(model_file, output=output, target="cuda", load=False) == output
+    assert output.read_bytes()[:4] == b"\x7fELF"
