@@ -1,6 +1,9 @@
-"""`resize`: one dimension after the other, as gathers at computed coordinates; `nms`: sorting, and `suppress`."""
+"""`resize`: one dimension after the other, as gathers at computed coordinates, and dimensions along which elements are
+repeated together, as one broadcast; `nms`: sorting, and `suppress`."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from mlir import ir
 from mlir.dialects import arith
@@ -16,10 +19,14 @@ def resize(op: OpAdaptor) -> ir.Value:
     x, result, mode = op.operand(0), op.types[0].element_type, op.text("mode")
     if mode != "nearest":
         x = b.cast(x, b.wide_type(result) if b.is_float(result) else b.f32())
-    for axis, size in enumerate(op.mixed("sizes", op.operands[2:])):
+    sizes = op.mixed("sizes", op.operands[2:])
+    factors = [_Axis(op, x, axis, size).repetition() for axis, size in enumerate(sizes)]
+    for axis, size in enumerate(sizes):
         axis_ = _Axis(op, x, axis, size)
-        if not axis_.is_identity():
+        if factors[axis] == 1 and not axis_.is_identity():
             x = axis_.resampled()
+    if any(f > 1 for f in factors):
+        x = _repeated(x, factors, sizes)
     if mode != "nearest" and not b.is_float(result):
         x = b.unary("round", x)
     return b.cast(x, result, saturate=mode != "nearest" and not b.is_float(result))
@@ -34,6 +41,18 @@ def _constant_scale(scales: ir.Value, axis: int) -> float | None:
     if attr.is_splat:
         return attr.get_splat_value().value
     return list(ir.DenseFPElementsAttr(attr))[axis]
+
+
+def _repeated(x: ir.Value, factors: Sequence[int], sizes: Sequence[Size]) -> ir.Value:
+    """Every element `factors` times along each dimension: rows and columns in one walk through the result."""
+    apart: list[Size] = []
+    wide: list[Size] = []
+    together: list[Size] = []
+    for own, factor, size in zip(b.sizes(x), factors, sizes, strict=True):
+        apart += [own] if factor == 1 else [own, 1]
+        wide += [own] if factor == 1 else [own, factor]
+        together.append(own if factor == 1 else size)
+    return b.reshape(b.broadcast(b.reshape(x, apart), wide), together)
 
 
 class _Axis:
@@ -54,8 +73,7 @@ class _Axis:
 
     def resampled(self) -> ir.Value:
         if self.mode == "nearest":
-            factor = self._repetition()
-            return self._repeated(factor) if factor else self._nearest()
+            return self._nearest()
         position = self._positions()
         base = b.unary("floor", position)
         ratio = b.sub(position, base)
@@ -70,23 +88,16 @@ class _Axis:
 
     # -- nearest ---------------------------------------------------------------------------------------------------
 
-    def _repetition(self) -> int:
-        """How often every element is simply repeated; 0 where the coordinates are less regular."""
+    def repetition(self) -> int:
+        """How often every element is simply repeated; 1 where it is not, or the coordinates are less regular."""
         factor = self.known_scale
-        if factor is None or factor < 2 or factor != int(factor):
-            return 0
+        if self.mode != "nearest" or factor is None or factor < 2 or factor != int(factor):
+            return 1
         if self.extent != DYNAMIC and self.size != self.extent * int(factor):
-            return 0
+            return 1
         aligned = self.coordinate == "asymmetric" and self.rounding == "floor"
         centered = self.coordinate in ("half_pixel", "pytorch_half_pixel") and self.rounding.startswith("round")
-        return int(factor) if aligned or centered else 0
-
-    def _repeated(self, factor: int) -> ir.Value:
-        own = b.sizes(self.x)
-        before, after = own[: self.axis + 1], own[self.axis + 1 :]
-        apart = b.reshape(self.x, [*before, 1, *after])
-        wide = b.broadcast(apart, [*before, factor, *after])
-        return b.reshape(wide, [*own[: self.axis], self.size, *after])
+        return int(factor) if aligned or centered else 1
 
     def _nearest(self) -> ir.Value:
         position = self._positions()

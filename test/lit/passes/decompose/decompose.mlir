@@ -54,3 +54,16 @@ func.func @loop(%x: tensor<9x2x3xf32>, %w: tensor<1x4x3xf32>, %r: tensor<1x4x4xf
   %0, %1, %2 = mlc.recurrent rnn %x, %w, %r {activations = []} : tensor<9x2x3xf32>, tensor<1x4x3xf32>, tensor<1x4x4xf32> -> tensor<9x1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>
   return %1 : tensor<1x2x4xf32>
 }
+
+// Rows and columns of an image that is enlarged by whole factors are repeated together, after other dimensions.
+// CHECK-LABEL: func.func @enlarge
+// CHECK: %[[D:.*]] = mlc.gather
+// CHECK: %[[A:.*]] = mlc.reshape %[[D]] {{.*}} -> tensor<1x2x4x1x5x1xf32>
+// CHECK-NEXT: %[[B:.*]] = mlc.broadcast %[[A]] {{.*}} -> tensor<1x2x4x2x5x3xf32>
+// CHECK-NEXT: %[[R:.*]] = mlc.reshape %[[B]] {{.*}} -> tensor<1x2x8x15xf32>
+// CHECK-NEXT: return %[[R]]
+func.func @enlarge(%x: tensor<1x4x4x5xf32>) -> tensor<1x2x8x15xf32> {
+  %s = mlc.constant dense<[1.0, 0.5, 2.0, 3.0]> : tensor<4xf32>
+  %0 = mlc.resize nearest %x, %s [1, 2, 8, 15] {coordinate = "asymmetric", nearest_mode = "floor"} : tensor<1x4x4x5xf32>, tensor<4xf32> -> tensor<1x2x8x15xf32>
+  return %0 : tensor<1x2x8x15xf32>
+}

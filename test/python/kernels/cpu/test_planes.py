@@ -126,10 +126,7 @@ def test_largest_of_lines_with_nan_and_infinities(tmp_path: Path) -> None:
     np.testing.assert_array_equal(y, expected)
 
 
-@pytest.mark.parametrize("factor", [2, 3, 4, 8])
-@pytest.mark.parametrize("width", [5, 24, 33])
-def test_image_enlarged_by_its_nearest_elements(tmp_path: Path, width: int, factor: int) -> None:
-    """Every element is stored several times, also in a masked vector."""
+def _nearest(scales: Sequence[float]) -> tuple[onnx.NodeProto, dict[str, np.ndarray]]:
     node = helper.make_node(
         "Resize",
         ["x", "", "s"],
@@ -138,10 +135,46 @@ def test_image_enlarged_by_its_nearest_elements(tmp_path: Path, width: int, fact
         nearest_mode="floor",
         coordinate_transformation_mode="asymmetric",
     )
-    scales = np.array([1, 1, factor, factor], np.float32)
-    model, _ = _compiled(tmp_path, [node], (1, 3, 6, width), {"s": scales})
+    return node, {"s": np.array(scales, np.float32)}
+
+
+@pytest.mark.parametrize("factor", [2, 3, 4, 8])
+@pytest.mark.parametrize("width", [5, 24, 33])
+def test_image_enlarged_by_its_nearest_elements(tmp_path: Path, width: int, factor: int) -> None:
+    """Every element is stored several times, also in a masked vector; rows and columns in one kernel."""
+    node, constants = _nearest([1, 1, factor, factor])
+    model, _ = _compiled(tmp_path, [node], (1, 3, 6, width), constants)
+    assert _templates(model) == ["loops"]
     x = np.random.default_rng(0).standard_normal((1, 3, 6, width)).astype(np.float32)
     np.testing.assert_array_equal(model(x)[0], x.repeat(factor, 2).repeat(factor, 3))
+
+
+@pytest.mark.parametrize("scales", [(1, 1, 2, 4), (1, 1, 2, 1), (2, 1, 1, 2), (1, 3, 1, 0.5), (1, 1, 2, 1.5)])
+def test_image_enlarged_along_some_dimensions(tmp_path: Path, scales: tuple[float, ...]) -> None:
+    node, constants = _nearest(scales)
+    model, reference = _compiled(tmp_path, [node], (2, 3, 6, 20), constants)
+    x = np.random.default_rng(0).standard_normal((2, 3, 6, 20)).astype(np.float32)
+    np.testing.assert_array_equal(model(x)[0], reference.run(None, {"x": x})[0])
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, np.float16, np.float64])
+def test_enlarged_image_of_other_elements_and_any_size(tmp_path: Path, dtype: type[np.generic]) -> None:
+    node, constants = _nearest([1, 1, 2, 2])
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    x = helper.make_tensor_value_info("x", element, ["n", 3, "h", "w"])
+    y = helper.make_tensor_value_info("y", element, ["n", 3, "h2", "w2"])
+    weights = [numpy_helper.from_array(value, name) for name, value in constants.items()]
+    path = tmp_path / "m.onnx"
+    onnx.save(
+        helper.make_model(
+            helper.make_graph([node], "g", [x], [y], weights), opset_imports=[helper.make_opsetid("", 18)], ir_version=9
+        ),
+        path,
+    )
+    model = mlc.compile(path, output=tmp_path / "m.so")
+    for shape in ((1, 3, 4, 16), (2, 3, 5, 33), (1, 3, 1, 1), (0, 3, 4, 4), (1, 3, 2, 0)):
+        values = np.random.default_rng(1).integers(0, 100, shape).astype(dtype)
+        np.testing.assert_array_equal(model(values)[0], values.repeat(2, 2).repeat(2, 3))
 
 
 @pytest.mark.parametrize("images", [1, 2])
