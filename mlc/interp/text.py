@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -115,6 +116,56 @@ def _matches(program: list[list[int]], text: str) -> bool:
     return any(program[place][0] == 0 for place in places)
 
 
+_WHOLE = re.compile(r"[ \t-\r]*[+-]?\d+[ \t-\r]*", re.A)
+_REAL = re.compile(r"[ \t-\r]*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity|nan)[ \t-\r]*", re.A | re.I)
+
+
+def _parse(config: str, inputs: Sequence[Any]) -> list[Any]:
+    """Whole numbers are exact; others are cut off where integers are wanted."""
+    wide, wanted = _fields(config)
+    numbers = np.empty(inputs[0].size, "float64" if wide == "float64" else "int64")
+    for place, text in enumerate(inputs[0].ravel()):
+        try:
+            numbers[place] = _number(text, wide)
+        except (ValueError, OverflowError) as error:
+            raise InterpError(f"element {place}, '{text}', is no number of type {wanted}") from error
+    return [numbers.reshape(inputs[0].shape)]
+
+
+def _number(text: str, wide: str) -> float | int:
+    """A float, or an integer whose bits are those of `int64`; ValueError or OverflowError when it is neither."""
+    if not _REAL.fullmatch(text):
+        raise ValueError(text)
+    if wide == "float64":
+        return float(text)
+    value = int(text) if _WHOLE.fullmatch(text) else int(float(text))
+    if not -(2**63) <= value < (2**64 if wide == "uint64" else 2**63):
+        raise OverflowError(text)
+    return value - 2**64 if value >= 2**63 else value
+
+
+def _print(config: str, inputs: Sequence[Any]) -> list[Any]:
+    """The fewest digits from which a number can be read, plain from 0.0001 to below 1e16."""
+    kind = np.dtype(_fields(config)[0])
+    numbers = np.asarray(inputs[0])
+    if kind.kind == "u":
+        numbers = numbers.astype(kind)
+    return [_objects([_printed(number, kind) for number in numbers.ravel()], numbers.shape)]
+
+
+def _printed(number: Any, kind: np.dtype) -> str:
+    if kind.kind != "f":
+        return str(int(number))
+    if np.isnan(number):
+        return "NaN"
+    size = abs(number)
+    if np.isinf(number):
+        return "INF" if number > 0 else "-INF"
+    if size == 0 or 1e-4 <= size < 1e16:
+        return np.format_float_positional(number, unique=True, trim="-")
+    return np.format_float_scientific(number, unique=True, trim="-", exp_digits=2)
+
+
 for _name, _function in {
     "equal": _equal,
     "concat": _concat,
@@ -123,5 +174,7 @@ for _name, _function in {
     "table": _table,
     "normalize": _normalize,
     "match": _match,
+    "parse": _parse,
+    "print": _print,
 }.items():
     register_routine(f"mlc_text_{_name}", _function)

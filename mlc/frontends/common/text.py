@@ -45,3 +45,17 @@ def table(b: Builder, texts: list[str]) -> Tensor:
     """A constant vector of strings."""
     kind = ir.RankedTensorType.get([len(texts)], types.element_type("string"))
     return routine(b, "table", [], [kind], config_of(*texts))[0]
+
+
+def parsed(b: Builder, x: Tensor, dtype: str) -> Tensor:
+    """The numbers that stand in strings, on their way to `dtype`: float64, int64 or uint64, which converts to it."""
+    integer = dtype.lstrip("u").startswith("int")
+    wide = "float64" if not integer else "uint64" if dtype == "uint64" else "int64"
+    kind = ir.RankedTensorType.get(x.type.shape, types.element_type(wide))
+    return Tensor(routine(b, "parse", [x], [kind], config_of(wide, dtype))[0].value, wide == "uint64")
+
+
+def printed(b: Builder, x: Tensor) -> Tensor:
+    """The strings that numbers of type float32, float64, int64 or uint64 are read from."""
+    kind = ir.RankedTensorType.get(x.type.shape, types.element_type("string"))
+    return routine(b, "print", [x], [kind], config_of(x.dtype))[0]

@@ -181,8 +181,11 @@ def cast_like(g: GraphImporter, node: Node) -> Tensor:
 
 
 def _cast(b: Builder, x: Tensor, dtype: str, saturate: bool) -> Tensor:
-    if "string" in (x.dtype, dtype) and x.dtype != dtype:
-        raise NodeError(f"casts from {x.dtype} to {dtype} are not supported", "convert strings outside the model")
+    if x.dtype == "string" != dtype:
+        x = text.parsed(b, x, dtype)
+    elif dtype == "string" != x.dtype:
+        wide = x.dtype if x.dtype in ("float64", "uint64") else "float32" if x.is_float else "int64"
+        return text.printed(b, ew.cast(b, x, wide))
     narrow = dtype.startswith(("float8", "float4"))
     return ew.cast(b, x, dtype, saturate and narrow)
 

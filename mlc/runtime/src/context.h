@@ -119,6 +119,10 @@ struct alignas(mlc::kAlignment) mlc_context {
 
 namespace mlc {
 
+// --- run.cpp ---
+/// The model's name of a node, "?" when it is unknown.
+const char *nodeName(int64_t node);
+
 // --- memory.cpp ---
 /// 64-byte aligned memory until the end of the run; records the failure and
 /// returns nullptr when there is none.

@@ -223,6 +223,10 @@ const mlc_value *mlc_text_table(mlc_rt *rt, int64_t count,
 const mlc_value *mlc_text_normalize(mlc_rt *rt, int64_t count,
                                     const mlc_value *const *items,
                                     int64_t node);
+const mlc_value *mlc_text_parse(mlc_rt *rt, int64_t count,
+                                const mlc_value *const *items, int64_t node);
+const mlc_value *mlc_text_print(mlc_rt *rt, int64_t count,
+                                const mlc_value *const *items, int64_t node);
 // Makes `value` result `index`. Nonzero: failed.
 int32_t mlc_rt_output_value(mlc_rt *rt, int64_t index, const mlc_value *value);
 

@@ -22,7 +22,7 @@ int32_t mlc_context::fail(int32_t errorCode, const char *format, ...) {
 
 namespace mlc {
 
-static const char *nodeName(int64_t node) {
+const char *nodeName(int64_t node) {
   return node >= 0 && node < mlc_program.num_nodes ? mlc_program.nodes[node]
                                                    : "?";
 }
