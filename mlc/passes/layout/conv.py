@@ -57,22 +57,26 @@ def _stands_alone(layouts: Layouts, op: ir.Operation) -> bool:
 
 
 def _is_product(op: ir.Operation) -> bool:
-    """Is a convolution the product of its 1x1 filter with a large image of known extents?"""
+    """Is a convolution the product of its 1x1 filter with a large image of known extents, or with every n-th point?"""
     image, filter_ = (list(v.type.shape) for v in list(op.operands)[:2])
     is_f32 = isinstance(element(op.operands[0]), ir.F32Type)
     if len(image) != 4 or min(image) < 1 or filter_[2:] != [1, 1] or not is_f32:
         return False
     adaptor = OpAdaptor(op)
-    plain = adaptor.int("groups", 1) == 1 and set(adaptor.ints("strides")) == {1} and not any(adaptor.ints("padding"))
-    return plain and image[2] * image[3] >= _LARGE_PLANE and max(filter_[:2]) >= _MANY_CHANNELS
+    plain = adaptor.int("groups", 1) == 1 and not any(adaptor.ints("padding"))
+    height, width = op.results[0].type.shape[2:]
+    return plain and height * width >= _LARGE_PLANE and max(filter_[:2]) >= _MANY_CHANNELS
 
 
 def _product(layouts: Layouts, op: ir.Operation) -> ir.Value:
-    """The same as a product: `[O, C]` times `[N, C, H W]`."""
-    images, channels, height, width = op.operands[0].type.shape
-    filters = op.operands[1].type.shape[0]
+    """The same as a product: `[O, C]` times `[N, C, H W]`; with strides, times the points that are read, copied."""
+    images, filters, height, width = op.results[0].type.shape
+    channels = op.operands[0].type.shape[1]
     matrix = b.reshape(layouts.materialized(op.operands[1]), [filters, channels])
-    result = b.matmul(matrix, b.reshape(op.operands[0], [images, channels, height * width]))
+    points, strides = op.operands[0], OpAdaptor(op).ints("strides")
+    if any(s > 1 for s in strides):
+        points = b.slice_(points, [0] * 4, [images, channels, height, width], [1, 1, *strides])
+    result = b.matmul(matrix, b.reshape(points, [images, channels, height * width]))
     if len(op.operands) > 2:
         result = b.add(result, b.reshape(layouts.materialized(op.operands[2]), [filters, 1]))
     return b.reshape(result, [images, filters, height, width])

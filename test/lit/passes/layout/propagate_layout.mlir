@@ -65,3 +65,15 @@ func.func @pointwise_alone(%x: tensor<1x8x32x32xf32>) -> tensor<1x128x32x32xf32>
   %0 = mlc.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : tensor<1x8x32x32xf32>, tensor<128x8x1x1xf32> -> tensor<1x128x32x32xf32>
   return %0 : tensor<1x128x32x32xf32>
 }
+
+// With strides the points that it reads are copied.
+// CHECK-LABEL: func.func @pointwise_strided
+// CHECK: %[[S:.*]] = mlc.slice %arg0 [0, 0, 0, 0] [1, 40, 27, 20] [1, 1, 2, 3]
+// CHECK: %[[X:.*]] = mlc.reshape %[[S]] {{.*}} -> tensor<1x40x540xf32>
+// CHECK: mlc.matmul %{{.*}}, %[[X]]
+// CHECK-NOT: mlc.transpose
+func.func @pointwise_strided(%x: tensor<1x40x53x60xf32>) -> tensor<1x130x27x20xf32> {
+  %f = mlc.weight "g" : tensor<130x40x1x1xf32>
+  %y = mlc.conv %x, %f {strides = array<i64: 2, 3>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64, layout = "nchw"} : tensor<1x40x53x60xf32>, tensor<130x40x1x1xf32> -> tensor<1x130x27x20xf32>
+  return %y : tensor<1x130x27x20xf32>
+}

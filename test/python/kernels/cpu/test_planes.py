@@ -189,3 +189,42 @@ def test_pointwise_convolution_that_stands_alone_is_a_product(tmp_path: Path, im
     assert "transpose" not in _templates(model)
     x = rng.standard_normal((images, 20, 27, 30)).astype(np.float32)
     np.testing.assert_allclose(model(x)[0], reference.run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "shape, strides", [((1, 20, 53, 60), (2, 2)), ((2, 24, 50, 47), (2, 1)), ((1, 9, 70, 91), (3, 3))]
+)
+def test_pointwise_convolution_with_strides_reads_its_points_only(
+    tmp_path: Path, shape: tuple[int, ...], strides: tuple[int, int]
+) -> None:
+    """The points between are neither moved nor multiplied: what they hold does not matter."""
+    rng = np.random.default_rng(1)
+    constants = {
+        "f": rng.standard_normal((130, shape[1], 1, 1)).astype(np.float32),
+        "b": rng.standard_normal(130).astype(np.float32),
+    }
+    conv = helper.make_node("Conv", ["x", "f", "b"], ["c"], strides=strides)
+    model, reference = _compiled(tmp_path, [conv, helper.make_node("Relu", ["c"], ["y"])], shape, constants)
+    assert "transpose" not in _templates(model)
+    x = np.full(shape, np.nan, np.float32)
+    x[:, :, :: strides[0], :: strides[1]] = rng.standard_normal(x[:, :, :: strides[0], :: strides[1]].shape)
+    (y,) = model(x)
+    assert np.isfinite(y).all()
+    np.testing.assert_allclose(y, reference.run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
+
+
+def test_pointwise_convolution_between_others_keeps_its_strides(tmp_path: Path) -> None:
+    """What is channels-last anyhow is read with the strides by the convolution itself."""
+    rng = np.random.default_rng(1)
+    constants = {
+        "f": rng.standard_normal((32, 8, 3, 3)).astype(np.float32),
+        "g": rng.standard_normal((130, 32, 1, 1)).astype(np.float32),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "f"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Conv", ["c", "g"], ["y"], strides=[2, 2]),
+    ]
+    model, reference = _compiled(tmp_path, nodes, (1, 8, 47, 50), constants)
+    assert "loops" not in _templates(model)
+    x = rng.standard_normal((1, 8, 47, 50)).astype(np.float32)
+    np.testing.assert_allclose(model(x)[0], reference.run(None, {"x": x})[0], rtol=1e-4, atol=1e-4)
