@@ -15,7 +15,7 @@ import pytest
 
 SUITE = Path(__file__).with_name("onnx_suite.py")
 CASES = 2024  # of the package that the list was made with; a later one has more
-MOST_FAILURES = 32
+MOST_FAILURES = 30
 
 
 @pytest.mark.suite

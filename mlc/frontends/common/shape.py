@@ -154,16 +154,28 @@ def show(sizes: Sequence[Size]) -> str:
 
 
 def squeeze(b: Builder, x: Tensor, axes: Sequence[int] | None) -> Tensor:
-    """Without the dimensions `axes` (all static ones of extent 1 when `None`)."""
+    """Without the dimensions `axes`.
+
+    With `None`, without all of extent 1: an extent that only the run tells is taken for a larger one, as the rank of
+    the result would be unknown otherwise, and the run fails where it is 1.
+    """
     if axes is None:
-        if None in x.shape:
-            raise NodeError("squeezing every dimension of extent 1 needs a static shape", "give axes to Squeeze")
+        for axis in (axis for axis, extent in enumerate(x.shape) if extent is None):
+            _require_larger(b, b.dim(x, axis), axis)
         axes = [axis for axis, extent in enumerate(x.shape) if extent == 1]
     chosen = normalize_axes(axes, x.rank)
     for axis in chosen:
         if x.shape[axis] not in (1, None):
             raise NodeError(f"dimension {axis} of {x} has extent {x.shape[axis]} and cannot be squeezed")
     return reshape(b, x, [b.dim(x, axis) for axis in range(x.rank) if axis not in chosen])
+
+
+def _require_larger(b: Builder, extent: Size, axis: int) -> None:
+    """`mlc.check` that a run-time extent is not 1."""
+    message = f"dimension {axis} was compiled as one that stays: give axes to Squeeze, or fix the input's shape"
+    attributes = {"message": ir.StringAttr.get(message)}
+    operands = [b.compare_index("ne", extent, 1), b.as_index(extent)]
+    ir.Operation.create("mlc.check", operands=operands, attributes=attributes)
 
 
 def unsqueeze(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:

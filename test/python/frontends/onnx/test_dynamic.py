@@ -182,3 +182,15 @@ def test_any_value_can_be_an_output() -> None:
     model = parsed(f"{HEADER} main (float[4] x) => (float[4] z) {{ y = Neg(x) z = Nonsense(y) }}")
     module, store = imported(model, outputs=["y"])
     np.testing.assert_array_equal(run(module, store, {"x": np.ones(4, np.float32)})["y"], -np.ones(4))
+
+
+def test_squeeze_without_axes_keeps_what_the_run_tells() -> None:
+    """Extents that are unknown are taken for larger ones than 1, and a run with a 1 fails and says why."""
+    text = f"{HEADER} main (float[N, 1, M, 1] x) => (float[N, M] y) {{ y = Squeeze(x) }}"
+    agree(text, {"x": floats(3, 1, 2, 1)}, {"x": floats(2, 1, 5, 1)}, types="mlc.check")
+    module, store = imported(parsed(text))
+    with pytest.raises(AssertionError, match="dimension 2 was compiled as one that stays: give axes to Squeeze"):
+        run(module, store, {"x": floats(3, 1, 1, 1)})
+    # Known extents need no check.
+    module, _ = imported(parsed(text), input_shapes={"x": [1, 1, 4, 1]})
+    assert "mlc.check" not in str(module)
