@@ -77,3 +77,14 @@ func.func @pointwise_strided(%x: tensor<1x40x53x60xf32>) -> tensor<1x130x27x20xf
   %y = mlc.conv %x, %f {strides = array<i64: 2, 3>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64, layout = "nchw"} : tensor<1x40x53x60xf32>, tensor<130x40x1x1xf32> -> tensor<1x130x27x20xf32>
   return %y : tensor<1x130x27x20xf32>
 }
+
+// Of a small image only those points are transposed.
+// CHECK-LABEL: func.func @pointwise_few_points
+// CHECK: %[[S:.*]] = mlc.slice %arg0 [0, 0, 0, 0] [1, 40, 7, 10] [1, 1, 2, 2]
+// CHECK: %[[T:.*]] = mlc.transpose %[[S]] {{.*}} -> tensor<1x7x10x40xf32>
+// CHECK: mlc.conv %[[T]], {{.*}}strides = array<i64: 1, 1>
+func.func @pointwise_few_points(%x: tensor<1x40x13x20xf32>) -> tensor<1x130x7x10xf32> {
+  %f = mlc.weight "g" : tensor<130x40x1x1xf32>
+  %y = mlc.conv %x, %f {strides = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64, layout = "nchw"} : tensor<1x40x13x20xf32>, tensor<130x40x1x1xf32> -> tensor<1x130x7x10xf32>
+  return %y : tensor<1x130x7x10xf32>
+}

@@ -213,6 +213,20 @@ def test_pointwise_convolution_with_strides_reads_its_points_only(
     np.testing.assert_allclose(y, reference.run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "shape, strides", [((1, 20, 13, 17), (2, 2)), ((2, 37, 9, 30), (1, 4)), ((1, 9, 7, 7), (3, 3))]
+)
+def test_pointwise_convolution_of_few_points_transposes_no_others(
+    tmp_path: Path, shape: tuple[int, ...], strides: tuple[int, int]
+) -> None:
+    rng = np.random.default_rng(1)
+    constants = {"f": rng.standard_normal((50, shape[1], 1, 1)).astype(np.float32)}
+    conv = helper.make_node("Conv", ["x", "f"], ["y"], strides=strides)
+    model, reference = _compiled(tmp_path, [conv], shape, constants)
+    x = rng.standard_normal(shape).astype(np.float32)
+    np.testing.assert_allclose(model(x)[0], reference.run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
+
+
 def test_pointwise_convolution_between_others_keeps_its_strides(tmp_path: Path) -> None:
     """What is channels-last anyhow is read with the strides by the convolution itself."""
     rng = np.random.default_rng(1)
