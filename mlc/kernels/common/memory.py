@@ -8,7 +8,7 @@ from mlir import ir
 from mlir.dialects import arith, memref, vector
 
 from mlc.kernels.common.alignment import access_alignment
-from mlc.kernels.common.frame import Buffer, Frame, storage_type
+from mlc.kernels.common.frame import Buffer, Frame, defining_op, storage_type
 from mlc.kernels.common.index import Idx, IdxMath
 
 
@@ -144,11 +144,24 @@ def store(
             known = access_alignment(frame, where.base, element)
             aligned = stored.type.shape[0] * element.width // 8 if stream else known
             vector.StoreOp(stored, buffer.memory, base, nontemporal=stream or None, alignment=aligned)
+        elif _is_one_lane(mask):
+            memref.store(vector.extract(stored, [], [0]), buffer.memory, base)
         else:
             vector.MaskedStoreOp(buffer.memory, base, mask, stored)
         return
     everywhere = mask if mask is not None else full_mask(frame, idx.lanes)
     vector.ScatterOp(None, buffer.memory, [constants.index(0)], idx.vector(where), everywhere, stored)
+
+
+def _is_one_lane(mask: ir.Value) -> bool:
+    """Is it known that the mask has the first lane alone? LLVM 22 makes one store of such a vector itself, but as wide
+    as the elements were before they were narrowed: four bytes where an f32 became an i8.
+    """
+    op = defining_op(mask)
+    if op is None or op.name != "vector.create_mask":
+        return False
+    count = defining_op(op.operands[0])
+    return count is not None and count.name == "arith.constant" and ir.IntegerAttr(count.attributes["value"]).value == 1
 
 
 def begins_lines(frame: Frame, buffers: Sequence[Buffer]) -> ir.Value:

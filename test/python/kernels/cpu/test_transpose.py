@@ -140,3 +140,15 @@ def test_transpose_with_what_follows(tmp_path: Path, extents: Sequence[int | str
         height, width = _static(extents, n)
         runs.append((draw((height, width)), draw((height,), seed=1), draw((width, 1), seed=2)))
     check(tmp_path, body, [t, along, across], [o, o], runs)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i1"])
+@pytest.mark.parametrize("columns", [81, 33, 18])
+def test_results_that_are_narrower_are_no_longer_than_their_line(tmp_path: Path, columns: int, dtype: str) -> None:
+    """LLVM widens the store of a lane that is alone (81 and 33 leave one over), beyond the end of its line."""
+    t, m, o = f"tensor<2x{columns}x16xf32>", f"tensor<2x16x{columns}xf32>", f"tensor<2x16x{columns}x{dtype}>"
+    body = (
+        f"%t = mlc.transpose %a0 {{permutation = array<i64: 0, 2, 1>}} : {t} -> {m}\n"
+        f"%r = mlc.cast %t : {m} -> {o}\nreturn %r : {o}"
+    )
+    check(tmp_path, body, [t], [o], [(draw([2, columns, 16], "f32"),)])
