@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .cache import ObjectCache
-from .object import CompiledUnit, Target
-from .symbols import ANONYMOUS, can_be_anonymous, named, renamed
+from .object import CompiledUnit, Target, cached_unit
+from .symbols import ANONYMOUS, can_be_anonymous, renamed
 from .version import source_version, toolchain_version
 
 
@@ -54,10 +54,7 @@ class KnownKernels:
 
     def _find(self, name: str, key: str) -> CompiledUnit | None:
         entry = self._cache.get(key)
-        if entry is None:
-            return None
-        data = self._cache.get(entry.decode("ascii"))
-        return None if data is None else CompiledUnit(name, named(data, name), True, entry.decode("ascii"))
+        return None if entry is None else cached_unit(self._cache, name, entry.decode("ascii"))
 
     def remember(self, compiled: Iterable[CompiledUnit]) -> None:
         """Makes known what has been compiled, unless the compiler's sources have changed since `take`."""

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .cache import ObjectCache
-from .object import CompiledUnit
-from .symbols import can_be_anonymous, named
+from .object import CompiledUnit, cached_unit
 from .version import source_version, toolchain_version
 
 _LENGTH_BYTES = 8  # of the description at the beginning of an entry
@@ -56,11 +55,10 @@ class KnownPrograms:
         described = json.loads(entry[_LENGTH_BYTES : _LENGTH_BYTES + size])
         objects = {}
         for name, key, is_kernel in described["objects"]:
-            data = self._cache.get(key)
-            if data is None:
+            unit = cached_unit(self._cache, name, key, is_kernel)
+            if unit is None:
                 return None
-            code = named(data, name) if is_kernel and can_be_anonymous(name) else data
-            objects[name] = CompiledUnit(name, code, True, key)
+            objects[name] = unit
         return KnownProgram(entry[_LENGTH_BYTES + size :], objects, bytes.fromhex(described["weights"]))
 
     def remember(

@@ -83,6 +83,14 @@ class CompiledUnit:
     key: str = ""
 
 
+def cached_unit(cache: ObjectCache, name: str, key: str, is_kernel: bool = True) -> CompiledUnit | None:
+    """The object of module `name` that is cached under `key`, with the module's own symbols; None when it is gone."""
+    data = cache.get(key)
+    if data is None:
+        return None
+    return CompiledUnit(name, named(data, name) if is_kernel and can_be_anonymous(name) else data, True, key)
+
+
 class CodegenError(Exception):
     """A module that passed every verifier could not be turned into machine code: a bug of the compiler."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mlir import ir
 from mlir.dialects import arith, memref, vector
 
 from mlc.kernels.common.alignment import access_alignment
-from mlc.kernels.common.frame import Buffer, Frame, defining_op, storage_type
+from mlc.kernels.common.frame import Buffer, Frame, defining_op, if_then, storage_type
 from mlc.kernels.common.index import Idx, IdxMath
 
 
@@ -129,7 +129,7 @@ def store(
     stream: bool = False,
 ) -> None:
     """Write `value` (scalar or vector, as the address demands) at `coords`; whole vectors past the caches when `stream`
-    says so: then they are aligned to their size, and `end_stream` must follow.
+    says so: then they are aligned to their size, see `past_caches`.
     """
     where = address(buffer, coords, idx)
     constants = frame.constants
@@ -174,10 +174,20 @@ def begins_lines(frame: Frame, buffers: Sequence[Buffer]) -> ir.Value:
     return arith.cmpi(arith.CmpIPredicate.eq, low, frame.constants.index(0))
 
 
-def end_stream() -> None:
-    """What was written past the caches is there before anything that follows."""
-    ordering = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _SEQUENTIAL)
-    ir.Operation.create("llvm.fence", [], [], {"ordering": ordering})
+def past_caches(frame: Frame, buffers: Sequence[Buffer], wanted: int, emit: Callable[[bool], None]) -> None:
+    """The stores of `emit`: past the caches where that is `wanted` and all `buffers` begin lines, which is asked when
+    the kernel runs, ordinary ones else. What was written past the caches is there before anything that follows.
+    """
+
+    def streamed() -> None:
+        emit(True)
+        ordering = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _SEQUENTIAL)
+        ir.Operation.create("llvm.fence", [], [], {"ordering": ordering})
+
+    if wanted:
+        if_then(begins_lines(frame, buffers), streamed, lambda: emit(False))
+    else:
+        emit(False)
 
 
 _SEQUENTIAL = 7  # LLVM's number of sequential consistency

@@ -26,6 +26,7 @@ from mlir.dialects import arith, func, memref, vector
 from mlc.kernels.common import memory, peepholes, vector_math
 from mlc.kernels.common.accesses import input_accesses
 from mlc.kernels.common.attention import Attention, find_attention, grows_with_scores
+from mlc.kernels.common.attention_points import points_below
 from mlc.kernels.common.evaluate import Evaluator, Override, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
 from mlc.kernels.common.generics import operand_map
@@ -156,26 +157,9 @@ class _Attention:
         self.dims = [Idx(0)] * len(out.op.attributes["iterator_types"])
         for dim, at in zip(out.batch, batch, strict=True):
             self.dims[dim] = Idx(at, level=1)
-        ev = Evaluator(self.frame, self.s.lanes)
-        zero = self._number(0.0)
-        seen: dict[str, list[Idx]] = {}
-
-        def capture(name: str) -> Override:
-            def override(coords: Sequence[Idx]) -> ir.Value:
-                seen[name] = list(coords)
-                return zero
-
-            return override
-
-        rows = {self.a.maximum.results[0]: lambda _: zero, self.a.total.results[0]: lambda _: zero}
-        above = Evaluator(self.frame, self.s.lanes, overrides={**rows, self.a.logits: capture("logits")})
-        above.tensor(out.op.operands[0], [ev.idx.affine(e, self.dims) for e in operand_map(out.op, 0).results])
-        below = Evaluator(self.frame, self.s.lanes, overrides={self.a.scores.op.results[0]: capture("scores")})
-        below.tensor(self.a.logits, seen["logits"])
-        self.logit_batch = seen["logits"][:-2]
-        self.score_dims = [Idx(0)] * len(self.a.scores.op.attributes["iterator_types"])
-        for dim, at in zip(self.a.scores.order[:-2], seen["scores"][:-2], strict=True):
-            self.score_dims[dim] = at
+        self.logit_batch, batch_dims = points_below(self.a, self.frame, self.s.lanes, self.dims)
+        count = len(self.a.scores.op.attributes["iterator_types"])
+        self.score_dims = [batch_dims.get(dim, Idx(0)) for dim in range(count)]
 
     def _row(self, local: Scalar) -> Idx:
         return Idx(self.frame.math.add(self.first_row, local), level=3)

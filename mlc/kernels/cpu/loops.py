@@ -25,7 +25,7 @@ from mlir.dialects import func
 from mlc.kernels.common import memory
 from mlc.kernels.common.analysis import cuts, reduction_demands
 from mlc.kernels.common.evaluate import Evaluator, Hook, lane_mask
-from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
+from mlc.kernels.common.frame import Frame, KernelSource, for_loop
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_grid
 from mlc.kernels.cpu.jam import jam
@@ -83,26 +83,17 @@ class _Loops:
 
     def emit(self) -> Frame:
         frame, s = self.frame, self.s
-        self.stream = False
         with frame.body():
-            if s.stream:
-                aligned = memory.begins_lines(frame, [frame.buffers[d] for d in self.source.destinations])
-                if_then(aligned, self._streamed, self._all_items)
-            else:
-                self._all_items()
+            buffers = [frame.buffers[d] for d in self.source.destinations]
+            memory.past_caches(frame, buffers, s.stream, self._all_items)
             done = func.ReturnOp([])
         if s.together > 1:
             block = done.operation.block
             jam(block.operations[len(block.operations) - 2].operation)
         return frame
 
-    def _streamed(self) -> None:
-        self.stream = True
-        self._all_items()
-        memory.end_stream()
-        self.stream = False
-
-    def _all_items(self) -> None:
+    def _all_items(self, stream: bool) -> None:
+        self.stream = stream
         frame, s = self.frame, self.s
         items = _items(frame, self.shape, s)
         self.inner = _inner_extent(frame, self.shape, s)
@@ -116,8 +107,8 @@ class _Loops:
 
         low, high = frame.begin, frame.end
         if s.together > 1:
-            low = frame.math.mul(low, 2)
-            high = frame.math.minimum(frame.math.mul(high, 2), frame.math.product(items))
+            low = frame.math.mul(low, s.together)
+            high = frame.math.minimum(frame.math.mul(high, s.together), frame.math.product(items))
         for_loop(frame, low, high, 1, [], item)
 
     def _outer(self, dims: list[Idx], block: Scalar | None) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import arith, scf, vector
+from mlir.dialects import arith, vector
 
 from mlc.kernels.common import memory
 from mlc.kernels.common.evaluate import Evaluator
@@ -143,36 +143,12 @@ class _Line(Line[Entry]):
         if_then(arith.cmpi(arith.CmpIPredicate.ugt, c.index(self.size), c.index(0)), nonempty)
         return []
 
-    def _sift(self, start: Scalar, size: Scalar, entry: Entry) -> None:
-        """Let `entry` sink from `start` until both children rank before it."""
-        math, c = self.frame.math, self.frame.constants
-        index, i1 = ir.IndexType.get(), ir.IntegerType.get_signless(1)
-        loop = scf.WhileOp([index], [c.index(start)])
-        before = loop.regions[0].blocks.append(index)
-        with ir.InsertionPoint(before):
-            position = before.arguments[0]
-            left = math.add(math.mul(position, 2), 1)
-            in_heap = arith.cmpi(arith.CmpIPredicate.ult, c.index(left), c.index(size))
-            branch = scf.IfOp(in_heap, [i1, index], has_else=True)
-            with ir.InsertionPoint(branch.then_block):
-                child = self._worse_child(left, size)
-                child_entry = self._get(child)
-                sinks = self._worse(child_entry, entry)
-                if_then(sinks, lambda: self._put(position, child_entry))
-                scf.YieldOp([sinks, arith.select(sinks, child, position)])
-            with ir.InsertionPoint(branch.else_block):
-                scf.YieldOp([c.get(i1, 0), position])
-            scf.ConditionOp(branch.results[0], [branch.results[1]])
-        after = loop.regions[1].blocks.append(index)
-        with ir.InsertionPoint(after):
-            scf.YieldOp([after.arguments[0]])
-        self._put(loop.results[0], entry)
-
-    def _worse_child(self, left: Scalar, size: Scalar) -> ir.Value:
-        """The child that ranks last; the right one may not exist."""
+    def _worse_child(self, left: Scalar, size: Scalar, entry: Entry) -> tuple[ir.Value, Entry, ir.Value]:
         math, c = self.frame.math, self.frame.constants
         right = math.add(left, 1)
         exists = arith.cmpi(arith.CmpIPredicate.ult, c.index(right), c.index(size))
         safe = arith.select(exists, c.index(right), c.index(left))
         use_right = arith.andi(exists, self._worse(self._get(safe), self._get(left)))
-        return arith.select(use_right, c.index(right), c.index(left))
+        child = arith.select(use_right, c.index(right), c.index(left))
+        found = self._get(child)
+        return child, found, self._worse(found, entry)

@@ -8,17 +8,25 @@ zeros are one. Keys lie in the destination of the positions; when they are sorte
 from __future__ import annotations
 
 from mlir import ir
-from mlir.dialects import arith, scf, vector
+from mlir.dialects import arith, vector
 
 from mlc.kernels.common import memory
 from mlc.kernels.common.evaluate import Evaluator
-from mlc.kernels.common.frame import Buffer, Frame, for_loop, if_then
+from mlc.kernels.common.frame import for_loop, if_then
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.cpu.select_line import Line, each_bit
 
 MOST = 1 << 32  # elements of a line whose positions have 32 bits
 
 _I = arith.CmpIPredicate
+
+
+def _i32() -> ir.Type:
+    return ir.IntegerType.get_signless(32)
+
+
+def _i64() -> ir.Type:
+    return ir.IntegerType.get_signless(64)
 
 
 def has_keys(element: ir.Type) -> bool:
@@ -28,21 +36,6 @@ def has_keys(element: ir.Type) -> bool:
 
 class KeyedLine(Line[ir.Value]):
     """A line whose entries are keys. While it is walked, the first of `values` is that of the heap's worst entry."""
-
-    def __init__(
-        self,
-        frame: Frame,
-        tensor: ir.Value,
-        destinations: tuple[Buffer, Buffer],
-        axis: int,
-        coords: list[Scalar],
-        largest: bool,
-        unsigned: bool,
-        lanes: int,
-    ) -> None:
-        super().__init__(frame, tensor, destinations, axis, coords, largest, unsigned, lanes)
-        self.element = tensor.type.element_type
-        self.i32, self.i64 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(64)
 
     def run(self) -> None:
         c = self.frame.constants
@@ -78,28 +71,28 @@ class KeyedLine(Line[ir.Value]):
         c = self.frame.constants
         rank = self._rank(value)
         if not self.largest:
-            rank = arith.xori(rank, c.get(self.i64, -1))
-        position = arith.index_cast(self.i64, c.index(at))
-        low = arith.xori(position, c.get(self.i64, MOST - 1))
-        return arith.ori(arith.shli(rank, c.get(self.i64, 32)), low)
+            rank = arith.xori(rank, c.get(_i64(), -1))
+        position = arith.index_cast(_i64(), c.index(at))
+        low = arith.xori(position, c.get(_i64(), MOST - 1))
+        return arith.ori(arith.shli(rank, c.get(_i64(), 32)), low)
 
     def _rank(self, value: ir.Value) -> ir.Value:
         """An integer of 64 bits, of which the low 32 count, that is the larger the larger the value is."""
         c = self.frame.constants
         if not isinstance(self.element, ir.FloatType):
-            return (arith.extui if self.unsigned else arith.extsi)(self.i64, value)
+            return (arith.extui if self.unsigned else arith.extsi)(_i64(), value)
         f32 = ir.F32Type.get()
         wide = value if self.element == f32 else arith.extf(f32, value)
         wide = arith.addf(wide, c.get(f32, 0.0))  # -0 becomes 0
-        bits = arith.bitcast(self.i32, wide)
-        sign = arith.shrsi(bits, c.get(self.i32, 31))
-        ordered = arith.xori(bits, arith.andi(sign, c.get(self.i32, 0x7FFFFFFF)))
+        bits = arith.bitcast(_i32(), wide)
+        sign = arith.shrsi(bits, c.get(_i32(), 31))
+        ordered = arith.xori(bits, arith.andi(sign, c.get(_i32(), 0x7FFFFFFF)))
         nan = arith.cmpf(arith.CmpFPredicate.UNO, wide, wide)
-        return arith.extsi(self.i64, arith.select(nan, c.get(self.i32, 0x7FFFFFFF), ordered))
+        return arith.extsi(_i64(), arith.select(nan, c.get(_i32(), 0x7FFFFFFF), ordered))
 
     def _position(self, key: ir.Value) -> ir.Value:
         c = self.frame.constants
-        low = arith.andi(arith.xori(key, c.get(self.i64, -1)), c.get(self.i64, MOST - 1))
+        low = arith.andi(arith.xori(key, c.get(_i64(), -1)), c.get(_i64(), MOST - 1))
         return arith.index_cast(ir.IndexType.get(), low)
 
     def _take_value(self, to: Scalar, key: ir.Value) -> None:
@@ -110,7 +103,7 @@ class KeyedLine(Line[ir.Value]):
     def _finish(self, at: Scalar) -> list[ir.Value]:
         key = self._get(at)
         self._take_value(at, key)
-        self._put(at, arith.index_cast(self.i64, self._position(key)))
+        self._put(at, arith.index_cast(_i64(), self._position(key)))
         return []
 
     # -- the elements behind those that the heap began with ---------------------------------------------------------
@@ -148,29 +141,11 @@ class KeyedLine(Line[ir.Value]):
         if_then(arith.cmpi(_I.sgt, key, self._get(0)), take)
         return []
 
-    def _sift(self, start: Scalar, size: Scalar, key: ir.Value) -> None:
-        """Let `key` sink from `start` until both children are larger."""
+    def _worse_child(self, left: Scalar, size: Scalar, entry: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
         math_, c = self.frame.math, self.frame.constants
-        index, i1 = ir.IndexType.get(), ir.IntegerType.get_signless(1)
-        loop = scf.WhileOp([index], [c.index(start)])
-        before = loop.regions[0].blocks.append(index)
-        with ir.InsertionPoint(before):
-            place = before.arguments[0]
-            left = math_.add(math_.mul(place, 2), 1)
-            branch = scf.IfOp(arith.cmpi(_I.slt, c.index(left), c.index(size)), [i1, index], has_else=True)
-            with ir.InsertionPoint(branch.then_block):
-                last = c.index(math_.sub(size, 1))
-                right = arith.minsi(c.index(math_.add(left, 1)), last)
-                one, other = self._get(left), self._get(right)
-                child = arith.select(arith.cmpi(_I.slt, other, one), right, c.index(left))
-                least = arith.minsi(one, other)
-                sinks = arith.cmpi(_I.slt, least, key)
-                if_then(sinks, lambda: self._put(place, least))
-                scf.YieldOp([sinks, arith.select(sinks, child, place)])
-            with ir.InsertionPoint(branch.else_block):
-                scf.YieldOp([c.get(i1, 0), place])
-            scf.ConditionOp(branch.results[0], [branch.results[1]])
-        after = loop.regions[1].blocks.append(index)
-        with ir.InsertionPoint(after):
-            scf.YieldOp([after.arguments[0]])
-        self._put(loop.results[0], key)
+        last = c.index(math_.sub(size, 1))
+        right = arith.minsi(c.index(math_.add(left, 1)), last)
+        one, other = self._get(left), self._get(right)
+        child = arith.select(arith.cmpi(_I.slt, other, one), right, c.index(left))
+        least = arith.minsi(one, other)
+        return child, least, arith.cmpi(_I.slt, least, entry)

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from mlir import ir
 from mlir.dialects import arith, math, scf
 
-from mlc.kernels.common.frame import Buffer, Frame, for_loop
+from mlc.kernels.common.frame import Buffer, Frame, for_loop, if_then
 from mlc.kernels.common.index import IdxMath, Scalar
 
 Entry = TypeVar("Entry")
@@ -35,6 +35,7 @@ class Line(ABC, Generic[Entry]):
         self.frame, self.tensor, self.axis, self.coords = frame, tensor, axis, coords
         self.values, self.positions = destinations
         self.largest, self.unsigned, self.lanes = largest, unsigned, lanes
+        self.element = tensor.type.element_type
         self.extent, self.size = frame.extent(tensor, axis), self.values.shape[axis]
         self.idx = IdxMath(frame.math, 1)
 
@@ -73,6 +74,29 @@ class Line(ABC, Generic[Entry]):
         self._sift(0, last, moved)
         return []
 
+    def _sift(self, start: Scalar, size: Scalar, entry: Entry) -> None:
+        """Let `entry` sink from `start` until both children rank before it."""
+        math_, c = self.frame.math, self.frame.constants
+        index, i1 = ir.IndexType.get(), ir.IntegerType.get_signless(1)
+        loop = scf.WhileOp([index], [c.index(start)])
+        before = loop.regions[0].blocks.append(index)
+        with ir.InsertionPoint(before):
+            place = before.arguments[0]
+            left = math_.add(math_.mul(place, 2), 1)
+            in_heap = arith.cmpi(arith.CmpIPredicate.slt, c.index(left), c.index(size))
+            branch = scf.IfOp(in_heap, [i1, index], has_else=True)
+            with ir.InsertionPoint(branch.then_block):
+                child, child_entry, sinks = self._worse_child(left, size, entry)
+                if_then(sinks, lambda: self._put(place, child_entry))
+                scf.YieldOp([sinks, arith.select(sinks, child, place)])
+            with ir.InsertionPoint(branch.else_block):
+                scf.YieldOp([c.get(i1, 0), place])
+            scf.ConditionOp(branch.results[0], [branch.results[1]])
+        after = loop.regions[1].blocks.append(index)
+        with ir.InsertionPoint(after):
+            scf.YieldOp([after.arguments[0]])
+        self._put(loop.results[0], entry)
+
     @abstractmethod
     def _entry(self, at: Scalar) -> Entry:
         """The entry of element `at` of the input."""
@@ -86,8 +110,10 @@ class Line(ABC, Generic[Entry]):
         """Writes `entry` to place `at` of the heap."""
 
     @abstractmethod
-    def _sift(self, start: Scalar, size: Scalar, entry: Entry) -> None:
-        """Lets `entry` sink from `start` until both children rank before it."""
+    def _worse_child(self, left: Scalar, size: Scalar, entry: Entry) -> tuple[ir.Value, Entry, ir.Value]:
+        """Of a place's children `left` and the next one, which may be behind the end, the one that ranks last: its
+        place, its entry, and whether it ranks after `entry`.
+        """
 
     @abstractmethod
     def _offer(self, at: Scalar) -> list[ir.Value]:

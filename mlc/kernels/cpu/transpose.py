@@ -142,27 +142,18 @@ class _Transpose:
         self.input = list(source.block.arguments)[schedule.argument]
         accesses = input_accesses(source.results) or {}
         [self.exprs] = accesses[self.input]
-        self.stream = False
 
     def emit(self) -> Frame:
         frame, s, math = self.frame, self.s, self.frame.math
         with frame.body():
             self.extents = s.extents(math, self.shape)
-            if s.stream:
-                aligned = memory.begins_lines(frame, [frame.buffers[d] for d in self.source.destinations])
-                if_then(aligned, self._streamed, self._all_items)
-            else:
-                self._all_items()
+            buffers = [frame.buffers[d] for d in self.source.destinations]
+            memory.past_caches(frame, buffers, s.stream, self._all_items)
             func.ReturnOp([])
         return frame
 
-    def _streamed(self) -> None:
-        self.stream = True
-        self._all_items()
-        memory.end_stream()
-        self.stream = False
-
-    def _all_items(self) -> None:
+    def _all_items(self, stream: bool) -> None:
+        self.stream = stream
         frame, s, math = self.frame, self.s, self.frame.math
         items = _items(frame, self.shape, s)
 

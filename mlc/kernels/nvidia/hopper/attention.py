@@ -33,7 +33,8 @@ from mlir import ir
 from mlir.dialects import arith, func, nvvm
 
 from mlc.kernels.common.attention import Attention, find_attention
-from mlc.kernels.common.evaluate import Evaluator, Override
+from mlc.kernels.common.attention_points import points_below
+from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Frame, KernelSource, if_then
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
@@ -273,26 +274,8 @@ class _Block:
 
     def _below(self, batch: dict[int, Idx]) -> tuple[list[Idx], dict[int, Idx]]:
         """Coordinates of the logits' and of the scores' matrix that belong to one of the result, through views."""
-        out, scores = self.a.output, self.a.scores
-        dims = [batch.get(d, Idx(0)) for d in range(len(out.op.attributes["iterator_types"]))]
-        plain = Evaluator(self.frame, 1)
-        zero = self.frame.constants.get(self.words.f32, 0.0)
-        seen: dict[str, list[Idx]] = {}
-
-        def capture(name: str) -> Override:
-            def override(coords: Sequence[Idx]) -> ir.Value:
-                seen[name] = list(coords)
-                return zero
-
-            return override
-
-        rows = {self.a.maximum.results[0]: lambda _: zero, self.a.total.results[0]: lambda _: zero}
-        above = Evaluator(self.frame, 1, overrides={**rows, self.a.logits: capture("logits")})
-        above.tensor(out.op.operands[0], [plain.idx.affine(e, dims) for e in operand_map(out.op, 0).results])
-        below = Evaluator(self.frame, 1, overrides={scores.op.results[0]: capture("scores")})
-        below.tensor(self.a.logits, seen["logits"])
-        matrix = dict(zip(scores.order[:-2], seen["scores"][:-2], strict=True))
-        return seen["logits"][:-2], matrix
+        dims = [batch.get(d, Idx(0)) for d in range(len(self.a.output.op.attributes["iterator_types"]))]
+        return points_below(self.a, self.frame, 1, dims)
 
     # -- copies --------------------------------------------------------------------------------------------------------
 

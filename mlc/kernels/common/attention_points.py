@@ -1,0 +1,39 @@
+"""Which logits and which scores an element of an attention's result comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+
+from mlc.kernels.common.attention import Attention
+from mlc.kernels.common.evaluate import Evaluator, Override
+from mlc.kernels.common.frame import Frame
+from mlc.kernels.common.generics import operand_map
+from mlc.kernels.common.index import Idx
+
+
+def points_below(
+    attention: Attention, frame: Frame, lanes: int, dims: Sequence[Idx]
+) -> tuple[list[Idx], dict[int, Idx]]:
+    """The leading coordinates of the logits, and the batch dimensions of the scores, that belong to the point `dims` of
+    the result's iteration: through whatever views lie between, so both are asked for and note where.
+    """
+    out, scores = attention.output, attention.scores
+    plain = Evaluator(frame, lanes)
+    zero = frame.constants.get(ir.F32Type.get(), 0.0)
+    seen: dict[str, list[Idx]] = {}
+
+    def capture(name: str) -> Override:
+        def override(coords: Sequence[Idx]) -> ir.Value:
+            seen[name] = list(coords)
+            return zero
+
+        return override
+
+    rows = {attention.maximum.results[0]: lambda _: zero, attention.total.results[0]: lambda _: zero}
+    above = Evaluator(frame, lanes, overrides={**rows, attention.logits: capture("logits")})
+    above.tensor(out.op.operands[0], [plain.idx.affine(e, dims) for e in operand_map(out.op, 0).results])
+    below = Evaluator(frame, lanes, overrides={scores.op.results[0]: capture("scores")})
+    below.tensor(attention.logits, seen["logits"])
+    return seen["logits"][:-2], dict(zip(scores.order[:-2], seen["scores"][:-2], strict=True))
