@@ -498,6 +498,8 @@ class Compilation:
                 names = {name for name, _ in kernel_modules(self.module.operation)}
                 self.programs.remember(self.store.key, self.module, compiled, names, image.hash)
             self.needs = f"runs in {needed_memory(image.size, module_attribute(self.module, 'mlc.memory', {}))}"
+            if self.gpu and not self.gpu.tried:
+                self.needs += f"; code for {self.gpu.arch}: {self.gpu.status}"
             self.written = [output] if image.final is None else [output, image.final]
         return output
 

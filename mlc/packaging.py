@@ -233,8 +233,8 @@ def build_program(module: ir.Module, target: CpuTarget, image: Image, gpu: Gpu |
     if "mlc.tuning" in module.operation.attributes:
         metadata["tuning"] = module_attribute(module, "mlc.tuning", "")
     if gpu is not None:
-        major, minor = gpu.capability
-        metadata["gpu"] = {"arch": gpu.arch, "capability": f"{major}.{minor}", "driver": gpu.driver}
+        capability = ".".join(map(str, gpu.capability))
+        metadata["gpu"] = {"arch": gpu.arch, "capability": capability, "driver": gpu.driver, "status": gpu.status}
     if image.description is not None:
         metadata["weight_image"] = image.description
     return Program(
@@ -264,7 +264,7 @@ def gpu_table(module: ir.Module, target: NvidiaTarget, compiled: Sequence[Compil
         words = kernel.tensors + kernel.indices
         launch = (kernel.threads, kernel.group, words, kernel.shared, kernel.maps)
         kernels.append(GpuKernel(name, one.cubin.data, ptx, *launch))
-    return Gpu(target.arch, target.capability, target.driver, kernels)
+    return Gpu(target.arch, target.capability, target.driver, kernels, target.status)
 
 
 def _entry(described: dict[str, Any]) -> Entry:

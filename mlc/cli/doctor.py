@@ -111,6 +111,17 @@ def check_gpu() -> Finding:
     return Finding("gpu", OK, "NVIDIA driver found")
 
 
+def check_ptxas() -> Finding:
+    """NVIDIA's assembler, which only compilations for GPUs need."""
+    from mlc.codegen.ptxas import PtxasError, find_ptxas
+
+    try:
+        ptxas = find_ptxas()
+    except PtxasError as error:
+        return Finding("ptxas", OPTIONAL, f"models cannot be compiled for GPUs: {error}")
+    return Finding("ptxas", OK, f"{ptxas.path}, {ptxas.version[0]}.{ptxas.version[1]}")
+
+
 def check_packages() -> Iterator[Finding]:
     """Optional packages, and what each would add."""
     for package, use in OPTIONAL_PACKAGES.items():
@@ -153,6 +164,7 @@ def findings() -> Iterator[Finding]:
         ("linker", check_linker),
         ("cache", check_cache),
         ("gpu", check_gpu),
+        ("ptxas", check_ptxas),
         ("compile", check_compile),
     ]
     for topic, check in checks:

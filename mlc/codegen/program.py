@@ -65,13 +65,14 @@ class GpuKernel:
 @dataclass(frozen=True)
 class Gpu:
     """What a program needs of a GPU: `arch` of the machine code ("sm_90a"), its compute capability, the lowest driver
-    version (as `cuDriverGetVersion` gives it), and its kernels by number.
+    version (as `cuDriverGetVersion` gives it), and its kernels by number. `status` says what is known of the code.
     """
 
     arch: str
     capability: tuple[int, int]
     driver: int
     kernels: Sequence[GpuKernel]
+    status: str = ""
 
 
 @dataclass(frozen=True)

@@ -22,14 +22,14 @@ def phases(target: NvidiaTarget, host: CpuTarget, precision: str = "fp32") -> li
     operands of contractions.
     """
     of_cpu = dict(cpu.phases(host, precision, integers=False))
-    asked = "cuda-tf32" if precision == "tf32" else "cuda"
+    asked = ("cuda" if target.has_wgmma else "cuda-mma") + ("-tf32" if precision == "tf32" else "")
     f32 = "{f32=true}" if precision == "tf32" else ""
     channels = [f"mlc-unfold-windows{f32}", f"mlc-pad-channels{f32}"]
     of_cpu["decompose"] = [*of_cpu["decompose"], "mlc-split-reductions"]
     of_cpu["layout"] = ["mlc-sink-moves", *_before(of_cpu["layout"], "mlc-hoist-weights", channels)]
     shared = [(name, [f"{p}{{target={asked}}}" if p in ASKING else p for p in of_cpu[name]]) for name in SHARED]
     for_host = [p for p in of_cpu["schedule"] if p.startswith("mlc-assign-schedules")]
-    for_gpu = ["mlc-turn-weights", "mlc-hoist-weights"] if precision == "tf32" else []
+    for_gpu = ["mlc-turn-weights", "mlc-hoist-weights"] if precision == "tf32" and target.has_wgmma else []
     for_gpu.append(f"mlc-assign-gpu-schedules{{precision={precision}}}")
     return [
         *shared,

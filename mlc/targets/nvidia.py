@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlc.targets.claims import CLAIMS
+
+# The oldest driver, as `cuDriverGetVersion` gives it, that takes PTX of a version.
+_DRIVERS = {80: 12000, 86: 12070}
 
 
 @dataclass(frozen=True)
 class NvidiaTarget:
     """A GPU architecture to generate code for; memory sizes are in bytes.
 
-    `name` is what `resolve` takes, `arch` is what ptxas gets, `claims` are the composites that stay whole.
+    `name` is what `resolve` takes, `arch` is what ptxas gets, `ptx` is the version of PTX times ten: the lowest that
+    has what templates use, for the sake of older drivers. `products` are those of bf16 with sums of f32 in a clock of a
+    multiprocessor; `has_wgmma` says whether they are instructions of four warps on shared memory (Hopper's templates)
+    or of one warp on registers (`mma.sync`). `claims` are the composites that stay whole. `tried` says on which chips
+    the code has run; without any it has only been compiled.
     """
 
     name: str
@@ -22,8 +29,10 @@ class NvidiaTarget:
     l2_cache: int
     memory_bandwidth: float  # bytes a second
     peak_bf16: float  # FLOP/s of the tensor cores, dense
-    has_wgmma: bool = True
-    has_tma: bool = True
+    products: int
+    ptx: int = 80
+    has_wgmma: bool = False
+    tried: str = ""
     claims: frozenset[str] = CLAIMS["nvidia"]
 
     @property
@@ -40,12 +49,17 @@ class NvidiaTarget:
     @property
     def driver(self) -> int:
         """The lowest driver version, as `cuDriverGetVersion` gives it, that takes PTX of `features`."""
-        return 12000
+        return _DRIVERS[self.ptx]
 
     @property
     def features(self) -> str:
         """PTX features for LLVM."""
-        return "+ptx80" if self.arch.startswith("sm_90") else ""
+        return f"+ptx{self.ptx}"
+
+    @property
+    def status(self) -> str:
+        """Whether anybody has seen the code run."""
+        return f"run on {self.tried}" if self.tried else "compiled, never run"
 
 
 H200 = NvidiaTarget(
@@ -57,24 +71,64 @@ H200 = NvidiaTarget(
     l2_cache=50 * 1024 * 1024,
     memory_bandwidth=4.8e12,
     peak_bf16=989e12,
+    products=2048,
+    has_wgmma=True,
+    tried="an H200",
 )
-H100 = NvidiaTarget(
-    name="h100",
-    arch="sm_90a",
-    sms=132,
+H100 = replace(H200, name="h100", memory_bandwidth=3.35e12)
+SM_90A = replace(H100, name="sm_90a")
+SM_80 = NvidiaTarget(  # A100
+    name="sm_80",
+    arch="sm_80",
+    sms=108,
+    shared_memory_per_block=163 * 1024,
+    registers_per_sm=65536,
+    l2_cache=40 * 1024 * 1024,
+    memory_bandwidth=1.555e12,
+    peak_bf16=312e12,
+    products=1024,
+)
+SM_86 = NvidiaTarget(  # A10; of its family are the RTX 3090 and others
+    name="sm_86",
+    arch="sm_86",
+    sms=72,
+    shared_memory_per_block=99 * 1024,
+    registers_per_sm=65536,
+    l2_cache=6 * 1024 * 1024,
+    memory_bandwidth=0.6e12,
+    peak_bf16=125e12,
+    products=512,
+)
+SM_89 = NvidiaTarget(  # L4; of its family are the RTX 4090 and others
+    name="sm_89",
+    arch="sm_89",
+    sms=58,
+    shared_memory_per_block=99 * 1024,
+    registers_per_sm=65536,
+    l2_cache=48 * 1024 * 1024,
+    memory_bandwidth=0.3e12,
+    peak_bf16=121e12,
+    products=512,
+)
+SM_100A = NvidiaTarget(  # B200, by the instructions that it shares with older chips
+    name="sm_100a",
+    arch="sm_100a",
+    sms=148,
     shared_memory_per_block=227 * 1024,
     registers_per_sm=65536,
-    l2_cache=50 * 1024 * 1024,
-    memory_bandwidth=3.35e12,
-    peak_bf16=989e12,
+    l2_cache=126 * 1024 * 1024,
+    memory_bandwidth=8e12,
+    peak_bf16=2250e12,
+    products=1024,
+    ptx=86,
 )
 
-NAMED: dict[str, NvidiaTarget] = {target.name: target for target in (H100, H200)}
-"""Known chips by name."""
+NAMED: dict[str, NvidiaTarget] = {t.name: t for t in (H100, H200, SM_80, SM_86, SM_89, SM_90A, SM_100A)}
+"""Known chips and architectures by name."""
 
 
 def resolve(name: str) -> NvidiaTarget:
-    """The chip `name`. Raises ValueError for an unknown one."""
+    """The chip or architecture `name`. Raises ValueError for an unknown one."""
     if name not in NAMED:
         raise ValueError(f"unknown GPU '{name}'; known are {', '.join(NAMED)}")
     return NAMED[name]

@@ -94,3 +94,17 @@ ACCEPTS: dict[str, Accepts] = {
 }
 ACCEPTS_TF32: dict[str, Accepts] = {**ACCEPTS, "contraction": partial(_contraction, widths=(16, 32))}
 """The answers where contractions of f32 may round their operands to tf32."""
+
+
+def _no_attention(role: Role, op: ir.Operation, dims: Dims) -> str | None:
+    return "only Hopper's tensor cores have a template for it"
+
+
+_MMA: dict[str, Accepts] = {"attention": _no_attention, "contraction": partial(_contraction, widths=())}
+TARGETS: dict[str, dict[str, Accepts]] = {
+    "cuda": ACCEPTS,
+    "cuda-tf32": ACCEPTS_TF32,
+    "cuda-mma": {**ACCEPTS, **_MMA},
+    "cuda-mma-tf32": {**ACCEPTS, **_MMA},
+}
+"""The answers by the name that passes have for a kind of chips: with Hopper's tensor cores, or those of `mma.sync`."""

@@ -26,12 +26,11 @@ from mlc.kernels.common.generics import is_identity, is_reduction, operand_map
 from mlc.kernels.common.moves import move_of
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.cpu.accepts import ACCEPTS as CPU_ACCEPTS
-from mlc.kernels.nvidia.accepts import ACCEPTS as CUDA_ACCEPTS
-from mlc.kernels.nvidia.accepts import ACCEPTS_TF32 as TF32_ACCEPTS
+from mlc.kernels.nvidia.accepts import TARGETS as CUDA_TARGETS
 from mlc.passes.base import Pass
 from mlc.passes.fuse.plan_fusion import _blocks
 
-_ACCEPTS = {"cpu": CPU_ACCEPTS, "cuda": CUDA_ACCEPTS, "cuda-tf32": TF32_ACCEPTS}
+_ACCEPTS = {"cpu": CPU_ACCEPTS, **CUDA_TARGETS}
 
 
 class FoldViews(Pass):
@@ -41,7 +40,7 @@ class FoldViews(Pass):
     statistics = {"folded": "operands and results that are accessed through a view"}
 
     target: str = "cpu"
-    "Whose templates are asked: cpu, cuda, or cuda-tf32 where contractions of f32 may be rounded to that"
+    "Whose templates are asked: cpu, cuda (Hopper's) or cuda-mma (other chips'), with -tf32 where f32 may be rounded"
 
     def run(self, root: ir.OpView) -> None:
         self.accepts = _ACCEPTS[self.target]["contraction"]

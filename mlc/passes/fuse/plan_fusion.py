@@ -20,8 +20,7 @@ from mlc.kernels.common.fusion import Accepts, Dims, Role, is_expensive
 from mlc.kernels.common.generics import is_identity, is_reduction
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.cpu.accepts import ACCEPTS as CPU_ACCEPTS
-from mlc.kernels.nvidia.accepts import ACCEPTS as CUDA_ACCEPTS
-from mlc.kernels.nvidia.accepts import ACCEPTS_TF32 as TF32_ACCEPTS
+from mlc.kernels.nvidia.accepts import TARGETS as CUDA_TARGETS
 from mlc.passes.base import Pass
 from mlc.passes.fuse.attention import find_attention, own_positions
 from mlc.passes.fuse.graph import (
@@ -36,14 +35,14 @@ from mlc.passes.fuse.rows import find_rows
 from mlc.passes.host.nodes import node_name
 
 _PREFERENCE = {"attention": 0, "contraction": 0, "rows": 1, "reduction": 2, "elementwise": 3}
-_ACCEPTS = {"cpu": CPU_ACCEPTS, "cuda": CUDA_ACCEPTS, "cuda-tf32": TF32_ACCEPTS}
+_ACCEPTS = {"cpu": CPU_ACCEPTS, **CUDA_TARGETS}
 
 
 class PlanFusion(Pass):
     """Decide which operations become one kernel."""
 
     target: str = "cpu"
-    "Whose templates are asked: cpu, cuda, or cuda-tf32 where contractions of f32 may be rounded to that"
+    "Whose templates are asked: cpu, cuda (Hopper's) or cuda-mma (other chips'), with -tf32 where f32 may be rounded"
     fuse_padding: bool = True
     "Let contractions read tensors that are padded on the way"
 

@@ -3,6 +3,7 @@
 
 #include <new>
 #include <stdlib.h>
+#include <string.h>
 
 namespace mlc::gpu {
 
@@ -51,15 +52,30 @@ static int32_t chooseDevice(Instance &gpu, int32_t option, mlc_status *status) {
   return MLC_OK;
 }
 
-/// Whether the machine code is for this GPU; an error when not even its PTX is.
-static int32_t checkArchitecture(const Instance &gpu, bool *machineCode,
+/// What there is of the program's code for a GPU.
+enum class Code {
+  Exact,   // machine code, and PTX that the driver's compiler takes, too
+  Machine, // machine code of an older chip of the family, which runs it
+  Ptx
+};
+
+/// Whether an architecture, as "sm_90a", has instructions that no other has.
+static bool isOneChips(const char *arch) {
+  return arch[strlen(arch) - 1] == 'a';
+}
+
+/// Which code is for this GPU; an error when not even the PTX can be.
+static int32_t checkArchitecture(const Instance &gpu, Code *code,
                                  mlc_status *status) {
   const Driver &driver = *gpu.driver;
   const mlc_rt_gpu &needed = *mlc_program.gpu;
   int major = 0, minor = 0;
   driver.deviceAttribute(&major, kMajor, gpu.device);
   driver.deviceAttribute(&minor, kMinor, gpu.device);
-  *machineCode = major == needed.major && minor == needed.minor;
+  bool family = major == needed.major && !isOneChips(needed.arch);
+  *code = major == needed.major && minor == needed.minor ? Code::Exact
+          : family                                       ? Code::Machine
+                                                         : Code::Ptx;
   if (major * 16 + minor >= needed.major * 16 + needed.minor)
     return MLC_OK;
   char name[128] = "?";
@@ -80,7 +96,32 @@ static int loadImage(const Driver &driver, Handle *module, const void *image,
   return driver.loadModule(module, image, 2, names, values);
 }
 
-static int32_t loadKernel(Instance &gpu, int64_t id, bool machineCode,
+/// Whether PTX is for one chip alone: ".target sm_90a".
+static bool isOneChipsPtx(const char *ptx) {
+  const char *found = strstr(ptx, ".target ");
+  if (!found)
+    return false;
+  found += strlen(".target ");
+  size_t length = strcspn(found, ", \n");
+  return length && found[length - 1] == 'a';
+}
+
+static int32_t failArchitecture(const Instance &gpu, const char *kernel,
+                                mlc_status *status) {
+  char name[128] = "?";
+  int major = 0, minor = 0;
+  gpu.driver->deviceName(name, sizeof name, gpu.device);
+  gpu.driver->deviceAttribute(&major, kMajor, gpu.device);
+  gpu.driver->deviceAttribute(&minor, kMinor, gpu.device);
+  return setStatus(status, MLC_ERROR_DEVICE,
+                   "GPU %d (%s) has compute capability %d.%d; kernel '%s' was "
+                   "compiled for %s, whose instructions no other chip has: "
+                   "compile the model for this GPU",
+                   gpu.number, name, major, minor, kernel,
+                   mlc_program.gpu->arch);
+}
+
+static int32_t loadKernel(Instance &gpu, int64_t id, Code available,
                           mlc_status *status) {
   const Driver &driver = *gpu.driver;
   const mlc_rt_gpu_kernel &described = mlc_program.gpu->kernels[id];
@@ -89,11 +130,14 @@ static int32_t loadKernel(Instance &gpu, int64_t id, bool machineCode,
     return MLC_OK; // a kernel of the host
   char log[512], doing[640];
   int code = kNoBinary;
-  if (machineCode)
+  if (available != Code::Ptx)
     code = loadImage(driver, &kernel.module, described.cubin, log, sizeof log);
   // Another chip, or a driver older than the assembler.
-  if (code == kNoBinary || code == kInvalidImage || code == kUnsupportedPtx)
+  if (code == kNoBinary || code == kInvalidImage || code == kUnsupportedPtx) {
+    if (available != Code::Exact && isOneChipsPtx(described.ptx))
+      return failArchitecture(gpu, described.name, status);
     code = loadImage(driver, &kernel.module, described.ptx, log, sizeof log);
+  }
   const char *call = "cuModuleLoadDataEx";
   if (!code) {
     call = "cuModuleGetFunction";
@@ -111,14 +155,13 @@ static int32_t loadKernel(Instance &gpu, int64_t id, bool machineCode,
   return fail(driver, status, doing, call, code);
 }
 
-static int32_t loadKernels(Instance &gpu, bool machineCode,
-                           mlc_status *status) {
+static int32_t loadKernels(Instance &gpu, Code available, mlc_status *status) {
   int64_t count = mlc_program.gpu->num_kernels;
   gpu.kernels = static_cast<Kernel *>(calloc(count + 1, sizeof(Kernel)));
   if (!gpu.kernels)
     return setStatus(status, MLC_ERROR_OUT_OF_MEMORY, "out of memory");
   for (int64_t i = 0; i < count; ++i)
-    if (int32_t code = loadKernel(gpu, i, machineCode, status))
+    if (int32_t code = loadKernel(gpu, i, available, status))
       return code;
   return MLC_OK;
 }
@@ -150,10 +193,10 @@ int32_t openInstance(mlc_instance &instance, int32_t device,
   Instance &gpu = *new (memory) Instance();
   instance.gpu = &gpu;
   gpu.driver = driver;
-  bool machineCode = false;
+  Code available = Code::Ptx;
   if (int32_t code = chooseDevice(gpu, device, status))
     return code;
-  if (int32_t code = checkArchitecture(gpu, &machineCode, status))
+  if (int32_t code = checkArchitecture(gpu, &available, status))
     return code;
   if (int code = driver->retain(&gpu.context, gpu.device)) {
     gpu.context = nullptr;
@@ -161,7 +204,7 @@ int32_t openInstance(mlc_instance &instance, int32_t device,
                 "cuDevicePrimaryCtxRetain", code);
   }
   Scope scope(gpu);
-  if (int32_t code = loadKernels(gpu, machineCode, status))
+  if (int32_t code = loadKernels(gpu, available, status))
     return code;
   return uploadWeights(gpu, instance.weights, status);
 }
