@@ -13,7 +13,8 @@ from mlc.kernels.nvidia.hopper.attention_operands import head_dims
 from mlc.kernels.nvidia.hopper.attention_result import rounded_result
 from mlc.kernels.nvidia.hopper.groups import GROUP
 from mlc.kernels.nvidia.hopper.wgmma import ROWS
-from mlc.passes.schedule.hopper_cost import ASSUMED, RESERVED, Schedule
+from mlc.passes.schedule.hopper_cost import RESERVED, Schedule
+from mlc.passes.schedule.matrices import ASSUMED
 from mlc.targets.nvidia import NvidiaTarget
 
 MOST_STAGES = 4

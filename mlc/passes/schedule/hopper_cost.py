@@ -7,19 +7,15 @@ costs once. What decides on small shapes is how evenly the tiles go into the mul
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from math import prod
+from dataclasses import replace
 
 from mlir import ir
 
-from mlc.kernels.common.analysis import is_contraction
-from mlc.kernels.common.frame import KernelSource, defining_op
-from mlc.kernels.common.generics import is_number, operand_map
-from mlc.kernels.common.roles import Roles, roles_of
+from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.nvidia.hopper.contraction import HopperSchedule
 from mlc.kernels.nvidia.hopper.groups import GROUP
-from mlc.kernels.nvidia.hopper.operands import operands_of
 from mlc.kernels.nvidia.hopper.wgmma import ROW
+from mlc.passes.schedule.matrices import MatrixShape, matrices_of
 from mlc.targets.nvidia import NvidiaTarget
 
 Schedule = dict[str, int | str]
@@ -34,8 +30,6 @@ LATENCY = 1000  # clocks from the request of a stage until it is there
 STORED = 24  # elements of a tile that the epilogue stores in a clock
 MOST_STAGES = 12
 FEWEST_STAGES = 3
-ASSUMED = 512  # for an extent that is known at run time only
-SMALLEST_SUM = 16
 MEETING = 2500  # clocks until the blocks of a cluster have met twice
 # Blocks of clusters that run at a time, by their size: the parts of a chip do not hold a multiple of four of them.
 TOGETHER = {2: 0.9, 4: 0.75}
@@ -50,107 +44,19 @@ RESERVED = 1024  # bytes of shared memory that the system keeps for every block
 RASTER = 8
 
 
-@dataclass(frozen=True)
-class _Shape:
-    """A contraction in numbers: `outer` products of `rows` x `columns`, each a sum of `depth` terms for all `taps`."""
-
-    rows: int
-    columns: int
-    depth: int
-    outer: int
-    taps: int = 1
-    is_known: bool = True
-    right_across: bool = False
-
-    def bytes(self, size: int) -> int:
-        """What must be read: the windows of a convolution overlap."""
-        return size * self.outer * self.depth * (self.rows + self.taps * self.columns)
-
-    def steps(self, depth: int) -> int:
-        """Tiles of the sum, each of `depth` terms."""
-        return self.taps * -(-self.depth // depth)
-
-    def tiles(self, s: HopperSchedule) -> int:
-        """Tiles of the result."""
-        return -(-self.rows // s.tile_rows) * -(-self.columns // s.tile_columns) * self.outer
-
-
 def choose_hopper(source: KernelSource, root: ir.Operation, target: NvidiaTarget, precision: str) -> Schedule | None:
     """The schedule of a contraction for Hopper's tensor cores; None when they cannot do it."""
-    element = _element(root, precision)
-    if not target.has_wgmma or element is None or not _starts_at_zero(root):
+    found = matrices_of(source, root, precision) if target.has_wgmma else None
+    if found is None:
         return None
-    roles = roles_of(root, source.results)
-    if roles is None or sum(is_contraction(op) for op in _operations(source)) != 1:
-        return None
-    size = 4 if element == "tf32" else 2
-    operands = operands_of(source, root, roles)
-    if operands is None or any(o.problem(size) is not None for o in operands):
-        return None
-    if element == "tf32" and any(o.across for o in operands):
-        return None  # the tensor cores take f32 along the sum only
-    shape = replace(_shape(source, root, roles), right_across=operands[1].across)
-    if shape.depth < SMALLEST_SUM and not roles.taps:
-        return None
-    may_pair = shape.is_known and not roles.taps and shape.depth >= SHORTEST_OF_PAIRS
-    tiles = list(_candidates(element, operands[1].across, _lanes(source, roles), may_pair, target))
+    shape = found.shape
+    may_pair = shape.is_known and not found.roles.taps and shape.depth >= SHORTEST_OF_PAIRS
+    tiles = list(_candidates(found.element, shape.right_across, found.lanes, may_pair, target))
     best = min(tiles, key=lambda s: _clocks(s, shape, target))
-    if shape.is_known and shape.tiles(best) <= (1 - IDLE) * target.sms:
+    if shape.is_known and _tiles(best, shape) <= (1 - IDLE) * target.sms:
         best = min([best, *_split(tiles, shape, target)], key=lambda s: _clocks(s, shape, target))
     names = [n for n in HopperSchedule.__dataclass_fields__ if n not in ("split", "pairs") or getattr(best, n) > 1]
     return {"template": "hopper_contraction", "group": best.threads, **{n: getattr(best, n) for n in names}}
-
-
-def _operations(source: KernelSource) -> list[ir.Operation]:
-    return [view.operation for view in source.block.operations]
-
-
-def _element(root: ir.Operation, precision: str) -> str | None:
-    """What the tensor cores multiply; None for other types."""
-    types = {str(v.type.element_type) for v in list(root.operands)[:2]}
-    if not isinstance(root.results[0].type.element_type, ir.F32Type) or len(types) != 1:
-        return None
-    found = types.pop()
-    if found == "f32":
-        return "tf32" if precision == "tf32" else None
-    return found if found in ("bf16", "f16") else None
-
-
-def _starts_at_zero(root: ir.Operation) -> bool:
-    fill = defining_op(root.operands[2])
-    return fill is not None and fill.name == "linalg.fill" and is_number(fill.operands[0], 0.0)
-
-
-def _shape(source: KernelSource, root: ir.Operation, roles: Roles) -> _Shape:
-    type_ = root.results[0].type
-    extents = [ASSUMED if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)]
-    rows, columns, outer = (
-        prod(extents[p] for p in roles.positions(dims)) for dims in (roles.rows, roles.columns, roles.outer)
-    )
-    summed = [ASSUMED if e is None else e for e in reduction_shape(root)]
-    taps = len(roles.taps)
-    is_known = type_.has_static_shape and None not in reduction_shape(root)
-    return _Shape(rows, columns, prod(summed[taps:]), outer, prod(summed[:taps]), is_known)
-
-
-def reduction_shape(root: ir.Operation) -> list[int | None]:
-    """Extents of the dimensions that are summed over; None for those known at run time only."""
-    extents: dict[int, int] = {}
-    for operand in range(len(root.operands)):
-        type_ = root.operands[operand].type
-        for position, expr in enumerate(operand_map(root, operand).results):
-            if isinstance(expr, ir.AffineDimExpr) and not type_.is_dynamic_dim(position):
-                extents[expr.position] = type_.get_dim_size(position)
-    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
-    return [extents.get(d) for d, is_reduced in enumerate(kinds) if is_reduced]
-
-
-def _lanes(source: KernelSource, roles: Roles) -> int:
-    """Elements of a row that a thread handles at a time: up to 16 bytes of f32."""
-    type_ = source.results[0].type
-    extents = [None if type_.is_dynamic_dim(p) else type_.get_dim_size(p) for p in roles.positions(roles.columns)]
-    inner = None if None in extents else prod(e for e in extents if e is not None)
-    return next(lanes for lanes in (4, 2, 1) if lanes == 1 or (inner is not None and inner % lanes == 0))
 
 
 def _candidates(
@@ -172,7 +78,11 @@ def _candidates(
                         yield replace(deep, stages=stages)
 
 
-def _split(tiles: list[HopperSchedule], shape: _Shape, target: NvidiaTarget) -> Iterator[HopperSchedule]:
+def _tiles(s: HopperSchedule, shape: MatrixShape) -> int:
+    return shape.tiles(s.tile_rows, s.tile_columns)
+
+
+def _split(tiles: list[HopperSchedule], shape: MatrixShape, target: NvidiaTarget) -> Iterator[HopperSchedule]:
     """Tiles that several blocks share, where there are too few for all multiprocessors: each block has steps to do, and
     its part finds room where the stages were."""
     for s in tiles:
@@ -180,7 +90,7 @@ def _split(tiles: list[HopperSchedule], shape: _Shape, target: NvidiaTarget) -> 
         for split, share in TOGETHER.items():
             each = -(-steps // split)
             is_worth_it = (split - 1) * each < steps and each >= FEWEST_STEPS
-            if s.blocks == 1 and shape.tiles(s) * split <= target.sms * share and is_worth_it:
+            if s.blocks == 1 and _tiles(s, shape) * split <= target.sms * share and is_worth_it:
                 yield replace(s, split=split)
 
 
@@ -189,10 +99,10 @@ def _stages(s: HopperSchedule, target: NvidiaTarget) -> int:
     return min(MOST_STAGES, room // (s.stage_bytes + 16))
 
 
-def _clocks(s: HopperSchedule, shape: _Shape, target: NvidiaTarget) -> float:
+def _clocks(s: HopperSchedule, shape: MatrixShape, target: NvidiaTarget) -> float:
     """Clocks that the contraction takes."""
     depth = s.pairs * 128 // s.bytes_each
-    tiles, steps = shape.tiles(s), -(-shape.steps(depth) // s.split)
+    tiles, steps = _tiles(s, shape), -(-shape.steps(depth) // s.split)
     products = s.tile_rows * s.tile_columns * depth * (s.bytes_each // 2) / PRODUCTS
     copied = s.pairs * (min(shape.rows, s.tile_rows) + s.tile_columns) * ROW / COPIED
     each_sm = -(-tiles // target.sms)

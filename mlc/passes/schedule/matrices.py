@@ -1,0 +1,118 @@
+"""A contraction for tensor cores in numbers, which the choice of its tiles goes by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from mlir import ir
+
+from mlc.kernels.common.analysis import is_contraction
+from mlc.kernels.common.frame import KernelSource, defining_op
+from mlc.kernels.common.generics import is_number, operand_map
+from mlc.kernels.common.roles import Roles, roles_of
+from mlc.kernels.nvidia.hopper.operands import operands_of
+
+ASSUMED = 512  # for an extent that is known at run time only
+SMALLEST_SUM = 16
+
+
+@dataclass(frozen=True)
+class MatrixShape:
+    """A contraction in numbers: `outer` products of `rows` x `columns`, each a sum of `depth` terms for all `taps`."""
+
+    rows: int
+    columns: int
+    depth: int
+    outer: int
+    taps: int = 1
+    is_known: bool = True
+    right_across: bool = False
+
+    def bytes(self, size: int) -> int:
+        """What must be read: the windows of a convolution overlap."""
+        return size * self.outer * self.depth * (self.rows + self.taps * self.columns)
+
+    def steps(self, depth: int) -> int:
+        """Tiles of the sum, each of `depth` terms."""
+        return self.taps * -(-self.depth // depth)
+
+    def tiles(self, rows: int, columns: int) -> int:
+        """Tiles of the result, each of `rows` x `columns`."""
+        return -(-self.rows // rows) * -(-self.columns // columns) * self.outer
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """What tensor cores are to do in a kernel: which kind of elements they multiply, the roles of dimensions, the shape,
+    and how many elements of a row of the result a thread handles at a time."""
+
+    element: str
+    roles: Roles
+    shape: MatrixShape
+    lanes: int
+
+
+def matrices_of(source: KernelSource, root: ir.Operation, precision: str) -> Matrices | None:
+    """The contraction `root` of a kernel as one for tensor cores; None when they cannot do it."""
+    element, roles = _element(root, precision), roles_of(root, source.results)
+    contractions = sum(is_contraction(view.operation) for view in source.block.operations)
+    if element is None or roles is None or contractions != 1 or not _starts_at_zero(root):
+        return None
+    operands, size = operands_of(source, root, roles), 4 if element == "tf32" else 2
+    if operands is None or any(o.problem(size) is not None for o in operands):
+        return None
+    if element == "tf32" and any(o.across for o in operands):
+        return None  # the tensor cores take f32 along the sum only
+    shape = replace(_shape(source, root, roles), right_across=operands[1].across)
+    if shape.depth < SMALLEST_SUM and not roles.taps:
+        return None
+    return Matrices(element, roles, shape, _lanes(source, roles))
+
+
+def _element(root: ir.Operation, precision: str) -> str | None:
+    """What the tensor cores multiply; None for other types."""
+    types = {str(v.type.element_type) for v in list(root.operands)[:2]}
+    if not isinstance(root.results[0].type.element_type, ir.F32Type) or len(types) != 1:
+        return None
+    found = types.pop()
+    if found == "f32":
+        return "tf32" if precision == "tf32" else None
+    return found if found in ("bf16", "f16") else None
+
+
+def _starts_at_zero(root: ir.Operation) -> bool:
+    fill = defining_op(root.operands[2])
+    return fill is not None and fill.name == "linalg.fill" and is_number(fill.operands[0], 0.0)
+
+
+def _shape(source: KernelSource, root: ir.Operation, roles: Roles) -> MatrixShape:
+    type_ = root.results[0].type
+    extents = [ASSUMED if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)]
+    rows, columns, outer = (
+        prod(extents[p] for p in roles.positions(dims)) for dims in (roles.rows, roles.columns, roles.outer)
+    )
+    summed = [ASSUMED if e is None else e for e in reduction_shape(root)]
+    taps = len(roles.taps)
+    is_known = type_.has_static_shape and None not in reduction_shape(root)
+    return MatrixShape(rows, columns, prod(summed[taps:]), outer, prod(summed[:taps]), is_known)
+
+
+def reduction_shape(root: ir.Operation) -> list[int | None]:
+    """Extents of the dimensions that are summed over; None for those known at run time only."""
+    extents: dict[int, int] = {}
+    for operand in range(len(root.operands)):
+        type_ = root.operands[operand].type
+        for position, expr in enumerate(operand_map(root, operand).results):
+            if isinstance(expr, ir.AffineDimExpr) and not type_.is_dynamic_dim(position):
+                extents[expr.position] = type_.get_dim_size(position)
+    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
+    return [extents.get(d) for d, is_reduced in enumerate(kinds) if is_reduced]
+
+
+def _lanes(source: KernelSource, roles: Roles) -> int:
+    """Elements of a row that a thread handles at a time: up to 16 bytes of f32."""
+    type_ = source.results[0].type
+    extents = [None if type_.is_dynamic_dim(p) else type_.get_dim_size(p) for p in roles.positions(roles.columns)]
+    inner = None if None in extents else prod(e for e in extents if e is not None)
+    return next(lanes for lanes in (4, 2, 1) if lanes == 1 or (inner is not None and inner % lanes == 0))
