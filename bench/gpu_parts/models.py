@@ -1,42 +1,100 @@
-"""The part `models`: whole models in fp32, tf32 and bf16."""
+"""The part `models`: whole models in fp32, tf32 and bf16, against PyTorch where it has the model too."""
 
 from __future__ import annotations
 
+import copy
+import gc
+import math
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from gpu_parts import twins
 from gpu_parts.measure import compile_to, measure, wait
+
+PRECISIONS = ("fp32", "bf16", "tf32")
 
 
 def compile_models(folder: Path, models: dict[str, Path]) -> None:
-    """Writes the libraries of the ONNX files `models` without their weights: `run_part` makes its own."""
+    """Writes the libraries of the ONNX files `models`, or of all twins, without weights: `run_part` has its own."""
     for name, path in models.items():
-        for precision in ("fp32", "bf16", "tf32"):
-            compile_to(path, folder / f"{name}.{precision}.so", precision, "external")
-            (folder / f"{name}.{precision}.safetensors").unlink()
-            print(name, precision, flush=True)
+        _compile(folder, name, path)
+    for name in [] if models else twins.twin_names():
+        path = folder / f"{name}.onnx"
+        if not path.exists():
+            twins.export(name, path)
+        _compile(folder, name, path)
+        path.unlink()
+        path.with_name(path.name + ".data").unlink(missing_ok=True)
+
+
+def _compile(folder: Path, name: str, path: Path) -> None:
+    for precision in PRECISIONS:
+        began = time.monotonic()
+        compile_to(path, folder / f"{name}.{precision}.so", precision, "external")
+        (folder / f"{name}.{precision}.safetensors").unlink()
+        print(f"{name} {precision} {time.monotonic() - began:.1f} s", flush=True)
 
 
 def run_part(folder: Path) -> list[dict[str, Any]]:
-    """Times every model in bf16, and compares its results with those in fp32."""
+    """Times every model: twins against PyTorch, others in all precisions; and says how far results are from fp32."""
     rows = []
-    for path in sorted(folder.glob("*.bf16.so")):
-        name = path.name.removesuffix(".bf16.so")
-        runs = {p: ModelRun(folder / f"{name}.{p}.so") for p in ("fp32", "bf16", "tf32")}
-        for run in runs.values():
-            run.run(0)
-        wait()
-        errors = {p: _difference(runs["fp32"].results, runs[p].results) for p in ("bf16", "tf32")}
-        times = measure({p: run.run for p, run in runs.items()}, 4)
-        shown = "  ".join(f"{p} {t.median / 1e3:.3f} ms" for p, t in times.items())
-        print(f"{name:24s} {shown}  difference {errors}", flush=True)
-        print(runs["bf16"].profile(), flush=True)
-        rows.append({"name": name, "difference": errors, **{p: asdict(t) for p, t in times.items()}})
+    for name in sorted({path.name.split(".")[0] for path in folder.glob("*.bf16.so")}):
+        gc.collect()
+        rows.append(run_twin(folder, name) if twins.is_twin(name) else run_alone(folder, name))
     return rows
+
+
+def run_alone(folder: Path, name: str) -> dict[str, Any]:
+    """A model with random weights in all precisions."""
+    runs = {p: ModelRun(folder / f"{name}.{p}.so") for p in PRECISIONS}
+    for run in runs.values():
+        run.run(0)
+    wait()
+    errors = {p: _difference(runs["fp32"].results, runs[p].results) for p in PRECISIONS if p != "fp32"}
+    times = measure({p: run.run for p, run in runs.items()}, 4)
+    shown = "  ".join(f"{p} {t.median / 1e3:.3f} ms" for p, t in times.items())
+    print(f"{name:24s} {shown}  difference {errors}", flush=True)
+    print(runs["bf16"].profile(), flush=True)
+    return {"name": name, "difference": errors, **{p: asdict(t) for p, t in times.items()}}
+
+
+def run_twin(
+    folder: Path, name: str, precisions: Sequence[str] = ("bf16", "tf32"), modes: Sequence[str] = twins.MODES
+) -> dict[str, Any]:
+    """A model against PyTorch with the same weights; differences are from PyTorch in f32."""
+    import torch
+
+    module, x = twins.build(name)
+    exact, expected = twins.engine(copy.deepcopy(module), x, "fp32", "eager")
+    exact(0)
+    wait()
+    row: dict[str, Any] = {"name": name}
+    for precision in precisions:
+        library = folder / f"{name}.{precision}.so"
+        if not library.with_suffix(".safetensors").exists():
+            twins.give_weights(module, library)
+        own = ModelRun(library, [x.cuda()])
+        peers = {mode: twins.engine(copy.deepcopy(module), x, precision, mode) for mode in modes}
+        times = measure({"mlc": own.run, **{mode: run for mode, (run, _) in peers.items()}}, 4)
+        errors = {"mlc": _difference(expected, own.results)}
+        errors |= {mode: _difference(expected, last) for mode, (_, last) in peers.items()}
+        best = min((times[mode].median for mode in modes if mode != "eager"), default=math.nan)
+        shown = "  ".join(f"{engine} {t.median / 1e3:.3f}" for engine, t in times.items())
+        far = "  ".join(f"{engine} {error:.1e}" for engine, error in errors.items())
+        ratio = best / times["mlc"].median
+        print(f"{name:16s} {precision} ms: {shown}  compiled / mlc {ratio:.3f}  differences: {far}", flush=True)
+        print(own.profile(), flush=True)
+        row[precision] = {"difference": errors, "ratio": ratio, **{e: asdict(t) for e, t in times.items()}}
+        del own, peers
+        torch._dynamo.reset()
+        gc.collect()
+        torch.cuda.empty_cache()
+    return row
 
 
 def _difference(exact: Sequence[Any], rounded: Sequence[Any]) -> float:
@@ -46,9 +104,9 @@ def _difference(exact: Sequence[Any], rounded: Sequence[Any]) -> float:
 
 
 class ModelRun:
-    """A model with random weights on the GPU, with inputs and results there."""
+    """A model on the GPU, with inputs and results there: random ones, and random weights, where none are given."""
 
-    def __init__(self, library: Path) -> None:
+    def __init__(self, library: Path, inputs: list[Any] | None = None) -> None:
         import torch
 
         from mlc.runtime.loader import load
@@ -59,7 +117,7 @@ class ModelRun:
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         self.model = load(library, verify_weights=False)
         torch.manual_seed(0)
-        self.inputs = [self._tensor(info) for info in self.model.inputs]
+        self.inputs = inputs or [self._tensor(info) for info in self.model.inputs]
         self.context = self.model.context()
         self.results = [
             torch.full(info.dims, float("nan"), device="cuda", dtype=getattr(torch, info.dtype))
