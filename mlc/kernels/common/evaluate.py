@@ -127,7 +127,10 @@ def input_values(ev: Evaluator, generic: ir.Operation, dims: Sequence[Idx], outs
 
 def _generic(ev: Evaluator, op: ir.Operation, value: ir.Value, coords: Sequence[Idx]) -> ir.Value:
     number = ir.OpResult(value).result_number
-    if is_reduction(op):
+    reductions = ev.frame.reductions
+    if value not in reductions:
+        reductions[value] = is_reduction(op)
+    if reductions[value]:
         from mlc.kernels.common.reduce import reduce_at
 
         results = reduce_at(ev, op, coords)

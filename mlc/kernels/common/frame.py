@@ -108,6 +108,8 @@ class Frame:
         self.scalef = scalef
         self.name = source.func.name.value + ("_grid" if grid else "")
         self.buffers: dict[ir.Value, Buffer] = {}
+        self.reductions: dict[ir.Value, bool] = {}
+        """Whether a value of the source is a reduction's, as far as somebody asked."""
         self._scalars: dict[ir.Value, Scalar] = {}
         self._declare()
 
@@ -136,7 +138,7 @@ class Frame:
             self.func.arg_attrs = ir.ArrayAttr.get(attrs)
         self.entry = self.func.add_entry_block()
         self.constants = Constants(self.entry)
-        self.math = IndexMath(self.constants)
+        self.math = IndexMath(self.constants, remember=not self.alignment)
         with ir.InsertionPoint(self.entry):
             self._marker = arith.ConstantOp(index, 0).operation  # prologue ops go in front of it
         args = list(self.entry.arguments)

@@ -24,6 +24,7 @@ class Constants:
     def __init__(self, block: ir.Block) -> None:
         self._block = block
         self._known: dict[tuple[ir.Type, str], ir.Value] = {}
+        self._indices: dict[int, ir.Value] = {}
 
     def get(self, type_: ir.Type, value: int | float) -> ir.Value:
         """The constant `value` of scalar type `type_`."""
@@ -35,15 +36,44 @@ class Constants:
 
     def index(self, value: Scalar) -> ir.Value:
         """`value` as a Value of type index."""
-        return self.get(ir.IndexType.get(), value) if isinstance(value, int) else value
+        if not isinstance(value, int):
+            return value
+        known = self._indices.get(value)
+        if known is None:
+            known = self._indices[value] = self.get(ir.IndexType.get(), value)
+        return known
 
 
 class IndexMath:
-    """Arithmetic on `Scalar`s that folds what is known."""
+    """Arithmetic on `Scalar`s that folds what is known.
 
-    def __init__(self, constants: Constants) -> None:
+    With `remember` a sum or product that the block has already is given again: half of what a micro-kernel says about
+    addresses it has said before. It looks in the block that operations are being added to only, and forgets when that
+    is another one.
+    """
+
+    def __init__(self, constants: Constants, remember: bool = False) -> None:
         self.constants = constants
-        self._no_wrap = ir.Attribute.parse("#arith.overflow<nsw>")
+        self._remember = remember
+        self._no_wrap = {"overflowFlags": ir.Attribute.parse("#arith.overflow<nsw>")}
+        self._block: ir.Block | None = None
+        self._known: dict[tuple[str, int, int], ir.Value] = {}
+
+    def _emit(self, name: str, a: Scalar, b: Scalar) -> ir.Value:
+        """`a` and `b` combined without wrapping around."""
+        operands = [self.constants.index(a), self.constants.index(b)]
+        point = ir.InsertionPoint.current
+        if not self._remember or point.ref_operation is not None:  # what is in the block may come behind this point
+            return ir.Operation.create(name, [operands[0].type], operands, self._no_wrap).result
+        if self._block is None or self._block != point.block:
+            self._block = point.block
+            self._known.clear()
+        key = (name, hash(operands[0]), hash(operands[1]))
+        known = self._known.get(key)
+        if known is None:
+            type_ = operands[0].type
+            known = self._known[key] = ir.Operation.create(name, [type_], operands, self._no_wrap).result
+        return known
 
     def add(self, a: Scalar, b: Scalar) -> Scalar:
         if isinstance(a, int) and isinstance(b, int):
@@ -52,16 +82,14 @@ class IndexMath:
             return b
         if isinstance(b, int) and b == 0:
             return a
-        c = self.constants
-        return arith.AddIOp(c.index(a), c.index(b), overflowFlags=self._no_wrap).result
+        return self._emit("arith.addi", a, b)
 
     def sub(self, a: Scalar, b: Scalar) -> Scalar:
         if isinstance(a, int) and isinstance(b, int):
             return a - b
         if isinstance(b, int) and b == 0:
             return a
-        c = self.constants
-        return arith.SubIOp(c.index(a), c.index(b), overflowFlags=self._no_wrap).result
+        return self._emit("arith.subi", a, b)
 
     def mul(self, a: Scalar, b: Scalar) -> Scalar:
         if isinstance(a, int) and isinstance(b, int):
@@ -69,8 +97,7 @@ class IndexMath:
         for x, y in ((a, b), (b, a)):
             if isinstance(x, int) and x in (0, 1):
                 return y if x else 0
-        c = self.constants
-        return arith.MulIOp(c.index(a), c.index(b), overflowFlags=self._no_wrap).result
+        return self._emit("arith.muli", a, b)
 
     def div(self, a: Scalar, b: Scalar) -> Scalar:
         """Quotient of two non-negative extents."""

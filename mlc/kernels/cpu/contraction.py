@@ -221,7 +221,7 @@ class Contraction:
 
     def _rows(self, point: list[Idx], columns: list[Idx], mask: ir.Value | None, block: Scalar) -> None:
         """The register tiles of one block of rows."""
-        s, math, c = self.s, self.frame.math, self.frame.constants
+        s, math = self.s, self.frame.math
         tile = self._tile_emitter(point, columns, mask)
         extent = self.row_extent
         start = math.mul(block, s.row_block)
@@ -233,12 +233,7 @@ class Contraction:
             if not rest:
                 self._static_rows(tile, start, [(s.rows, s.block)])
                 return
-            is_full = arith.cmpi(arith.CmpIPredicate.ult, c.index(block), c.index(full))
-            if_then(
-                is_full,
-                lambda: self._static_rows(tile, start, [(s.rows, s.block)]),
-                lambda: self._static_rows(tile, full * s.row_block, split_rows(rest, s.rows)),
-            )
+            self._full_or_last(tile, block, full, split_rows(rest, s.rows))
             return
         end = math.minimum(math.add(start, s.row_block), extent)
         length = math.sub(end, start)
@@ -252,6 +247,27 @@ class Contraction:
                 self._tile_loop(tile, position, upto, size)
                 position = upto
             size //= 2
+
+    def _full_or_last(self, tile: _EmitTile, block: Scalar, full: int, tiles: Sequence[tuple[int, int]]) -> None:
+        """One of the `full` blocks of whole tiles, or the last one with its `tiles`. One loop walks those tiles of both
+        that have the same size where it can: half the code.
+        """
+        s, math, c = self.s, self.frame.math, self.frame.constants
+        start, last = math.mul(block, s.row_block), full * s.row_block
+        (size, count), rest = tiles[0], tiles[1:]
+        if size == s.rows and self.row_window is None:
+            end = last + size * count
+            self._tile_loop(tile, start, math.minimum(math.add(start, s.row_block), end), size)
+            if rest:
+                is_last = arith.cmpi(arith.CmpIPredicate.uge, c.index(block), c.index(full))
+                if_then(is_last, lambda: self._static_rows(tile, end, rest))
+            return
+        is_full = arith.cmpi(arith.CmpIPredicate.ult, c.index(block), c.index(full))
+        if_then(
+            is_full,
+            lambda: self._static_rows(tile, start, [(s.rows, s.block)]),
+            lambda: self._static_rows(tile, last, tiles),
+        )
 
     def _static_rows(self, tile: _EmitTile, start: Scalar, tiles: Sequence[tuple[int, int]]) -> None:
         math, position = self.frame.math, start
@@ -516,9 +532,11 @@ class Contraction:
     ) -> None:
         """Evaluate the returned values with the accumulators in place of the contraction, and store them."""
         result = self.root.results[0]
+        # One for each column: what does not depend on the row is computed once.
+        scopes = [Evaluator(self.frame, self.s.lanes, mask) for mask in masks]
         for name, point in points.items():
-            overrides = {result: _constantly(sums[name])}
-            scope = Evaluator(self.frame, self.s.lanes, masks[name[1]], parent=None, overrides=overrides)
+            scope = scopes[name[1]]
+            scope.overrides[result] = _constantly(sums[name])
             for value, destination in zip(self.source.results, self.source.destinations, strict=True):
                 stored = scope.tensor(value, point)
                 memory.store(self.frame, scope.idx, self.frame.buffers[destination], point, stored, scope.mask)
