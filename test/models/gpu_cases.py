@@ -220,6 +220,13 @@ def _convolution(name: str, channels: int, size: int, **options: Any) -> Case:
     )
 
 
+def _depthwise(a: Arrays) -> list[np.ndarray]:
+    """3x3, padding 1."""
+    x = np.pad(a["x"].astype(np.float64), [(0, 0), (0, 0), (1, 1), (1, 1)])
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))
+    return [np.einsum("nchwij,cij->nchw", windows, a["w"].astype(np.float64)[:, 0])]
+
+
 def _max_pool(a: Arrays) -> list[np.ndarray]:
     x = a["x"].astype(np.float64)
     return [np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))[:, :, ::2, ::2].max(axis=(4, 5))]
@@ -362,6 +369,9 @@ def _contraction_cases() -> list[Case]:
                 normal(40, 24, seed=1, dtype="float64"), tolerance=1e-15),
         _convolution("conv", 5, 11),
         _convolution("conv_deep", 48, 9),
+        Case("conv_depthwise", [("Conv", ["x", "w"], ["y"], {"group": 24, "pads": [1, 1, 1, 1]})],
+             lambda: {"x": normal(2, 24, 9, 13), "w": normal(24, 1, 3, 3, seed=1)}, _depthwise, {"y": "float32"},
+             tolerance=2e-6),
         Case("max_pool", [("MaxPool", ["x"], ["y"], {"kernel_shape": [3, 3], "strides": [2, 2]})],
              lambda: {"x": normal(2, 6, 11, 13)}, _max_pool, {"y": "float32"}, tolerance=0),
     ]  # fmt: skip

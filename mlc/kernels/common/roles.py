@@ -124,7 +124,7 @@ def convolution_roles(root: ir.Operation, results: Sequence[ir.Value]) -> Roles 
         return None
     order = tuple(ir.AffineDimExpr(e).position for e in out)
     exprs = list(operand_map(root, 0).results)
-    windows = [_window(e, i) for i, e in enumerate(exprs)]
+    windows = [window_of(e, i) for i, e in enumerate(exprs)]
     found = tuple(w for w in windows if w is not None)
     plain = [e.position if isinstance(e, ir.AffineDimExpr) else None for e in exprs]
     if not found or len(exprs) != len(order) or windows[0] is not None or windows[-1] is not None:
@@ -144,7 +144,7 @@ def convolution_roles(root: ir.Operation, results: Sequence[ir.Value]) -> Roles 
     return Roles(0, order[:-1], order[-1:], (channels,), (), order, taps, found)
 
 
-def _window(expr: ir.AffineExpr, position: int) -> Window | None:
+def window_of(expr: ir.AffineExpr, position: int) -> Window | None:
     """An expression as a window; None for others."""
     expr = expr.maybe_downcast() if type(expr) is ir.AffineExpr else expr
     if isinstance(expr, ir.AffineMulExpr):

@@ -12,6 +12,7 @@ from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.common.roles import convolution_roles
 from mlc.kernels.nvidia import attention_fusion
+from mlc.kernels.nvidia.depthwise import find_depthwise
 
 
 def _contraction(role: Role, op: ir.Operation, dims: Dims, *, widths: tuple[int, ...]) -> str | None:
@@ -36,6 +37,8 @@ def _padding(op: ir.Operation, dims: Dims, by_tensor_cores: bool) -> str | None:
         return f"the padding is {number}, not 0"
     if dims.reader != dims.root or dims.operand != 0:
         return "it is not the input of a convolution"
+    if find_depthwise(dims.root) is not None:
+        return None if padding.low[0] == padding.low[-1] == 0 else "images or channels are padded"
     roles, source = convolution_roles(dims.root, dims.root.results), padding.source.type
     channels = source.shape[-1]
     whole = channels >= 0 and channels * source.element_type.width % 128 == 0

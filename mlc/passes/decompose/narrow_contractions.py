@@ -11,9 +11,10 @@
 A value that only contractions read, directly or through operations that move elements, is rounded where it is computed,
 so that it is stored in `bf16`. Casts of weights become weights (`mlc-hoist-weights`). Products read the left operand
 along its rows and an activation on the right along its rows: others are transposed first. What sums fewer than eight
-products stays (a depthwise convolution has no products to pair, and small products are often coordinates), and so do
-products of activations of fewer than eight rows or columns: rounding takes as long as they do. Weights of few bits are
-not rounded either (`mlc-stream-weights`).
+products stays (small products are often coordinates), and so do products of activations of fewer than eight rows or
+columns: rounding takes as long as they do. A depthwise convolution has no products to pair; it stays too unless the
+option `depthwise` says that half the bytes are worth it. Weights of few bits are not rounded either
+(`mlc-stream-weights`).
 """
 
 from __future__ import annotations
@@ -41,15 +42,20 @@ class NarrowContractions(Pass):
     dialects = ("mlc",)
     statistics = {"narrowed": "contractions that read bf16"}
 
+    depthwise: bool = False
+    "Convolutions of one channel for each sum too: less is read and written"
+
     def run(self, root: ir.OpView) -> None:
         for function in functions(root):
-            self.count("narrowed", narrow_function(function))
+            self.count("narrowed", narrow_function(function, self.depthwise))
 
 
-def narrow_function(function: ir.Operation) -> int:
-    """Narrows every contraction of `function`, also inside control flow; gives their number."""
+def narrow_function(function: ir.Operation, depthwise: bool = False) -> int:
+    """Narrows every contraction of `function`, also inside control flow, and those of one channel where `depthwise`;
+    gives their number.
+    """
     weights = _weights(function)
-    contractions = [op for op in operations(function) if _is_wide(op, weights)]
+    contractions = [op for op in operations(function) if _is_wide(op, weights, depthwise)]
     casts: dict[ir.Value, ir.Value] = {}
     for op in contractions:
         is_packed = op.operands[1] in weights
@@ -73,8 +79,9 @@ def _weights(function: ir.Operation) -> set[ir.Value]:
     return found
 
 
-def _is_wide(op: ir.Operation, weights: set[ir.Value]) -> bool:
-    """A contraction of `f32` that sums enough products, a pair of them of adjacent channels."""
+def _is_wide(op: ir.Operation, weights: set[ir.Value], depthwise: bool) -> bool:
+    """A contraction of `f32` that sums enough products, a pair of them of adjacent channels unless it may be
+    `depthwise`."""
     if op.name not in ("mlc.matmul", "mlc.conv") or not all(
         isinstance(element(v), ir.F32Type) for v in list(op.operands)[:2]
     ):
@@ -84,7 +91,7 @@ def _is_wide(op: ir.Operation, weights: set[ir.Value]) -> bool:
         return False
     terms = _terms(OpAdaptor(op))
     if op.name == "mlc.conv":
-        return DYNAMIC in terms or (math.prod(terms) >= FEWEST and terms[0] > 1)
+        return DYNAMIC in terms or (math.prod(terms) >= FEWEST and (terms[0] > 1 or depthwise))
     between = [] if any(v in weights for v in op.operands) else shape_of(op.results[0])[-2:]
     return all(extent == DYNAMIC or extent >= FEWEST for extent in [*terms, *between])
 

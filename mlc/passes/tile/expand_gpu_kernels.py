@@ -14,7 +14,7 @@ from __future__ import annotations
 from mlir import ir
 
 from mlc.kernels.common.frame import kernel_source
-from mlc.kernels.nvidia import columns, contraction, elementwise, rows, transpose
+from mlc.kernels.nvidia import columns, contraction, depthwise, elementwise, rows, transpose
 from mlc.kernels.nvidia.hopper import attention as hopper_attention
 from mlc.kernels.nvidia.hopper import contraction as hopper_contraction
 from mlc.kernels.nvidia.limits import missing_functions
@@ -28,6 +28,7 @@ TEMPLATES: dict[str, Template] = {
     "elementwise": (elementwise.ElementwiseSchedule, elementwise.expand),
     "columns": (columns.ColumnSchedule, columns.expand),
     "contraction": (contraction.ContractionSchedule, contraction.expand),
+    "depthwise": (depthwise.DepthwiseSchedule, depthwise.expand),
     "hopper_attention": (hopper_attention.HopperAttentionSchedule, hopper_attention.expand),
     "hopper_contraction": (hopper_contraction.HopperSchedule, hopper_contraction.expand),
     "rows": (rows.RowSchedule, rows.expand),

@@ -83,6 +83,22 @@ def test_ptxas_takes_every_kernel(case: Case, tmp_path: Path) -> None:
         assert kernel["warnings"] == []
 
 
+@needs_ptxas
+@pytest.mark.parametrize("taps", [3, 5])
+@pytest.mark.parametrize("shape", [(32, 96, 112, 2), (32, 144, 56, 1), (1, 960, 7, 1), (1, 32, 112, 1)])
+def test_depthwise_convolutions_stay_in_registers(shape: tuple[int, int, int, int], taps: int, tmp_path: Path) -> None:
+    images, channels, size, stride = shape
+    attributes = {"group": channels, "pads": [taps // 2] * 4, "strides": [stride] * 2}
+    feeds = {"x": np.zeros((images, channels, size, size), np.float32)}
+    filters = {"w": normal(channels, 1, taps, taps)}
+    case = Case("depthwise", [("Conv", ["x", "w"], ["y"], attributes)], lambda: feeds, lambda _: [],
+                {"y": "float32"}, constants=filters)  # fmt: skip
+    folder = _compile(case, tmp_path, "cubin", precision="bf16")
+    for kernel in json.loads((folder / "launch.json").read_text()):
+        resources = kernel["resources"]
+        assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
+
+
 def test_going_on_gives_the_same_ptx(tmp_path: Path) -> None:
     case = ten_operators(5, True)
     whole = _compile(case, tmp_path, "ptx", jobs=2)

@@ -1,4 +1,5 @@
 // RUN: mlc-opt %s --mlc-narrow-contractions | FileCheck %s
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-narrow-contractions{depthwise=true})' | FileCheck %s --check-prefix=DEPTHWISE
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-narrow-contractions,mlc-hoist-weights,canonicalize,cse)' | FileCheck %s --check-prefix=HOIST
 
 // CHECK-LABEL: func.func @product
@@ -110,4 +111,16 @@ func.func @row(%x: tensor<1x64xf32>, %y: tensor<64x32xf32>) -> (tensor<1x32xf32>
   %0 = mlc.matmul %x, %y : tensor<1x64xf32>, tensor<64x32xf32> -> tensor<1x32xf32>
   %1 = mlc.matmul %x, %w : tensor<1x64xf32>, tensor<64x32xf32> -> tensor<1x32xf32>
   return %0, %1 : tensor<1x32xf32>, tensor<1x32xf32>
+}
+
+// A depthwise convolution has no products to pair: it is rounded where that is asked for.
+// CHECK-LABEL: func.func @depthwise
+// CHECK-NOT: mlc.cast
+// CHECK: return
+// DEPTHWISE-LABEL: func.func @depthwise
+// DEPTHWISE: mlc.conv {{.*}} : tensor<1x6x6x8xbf16>, tensor<3x3x1x8xbf16> -> tensor<1x4x4x8xf32>
+func.func @depthwise(%x: tensor<1x6x6x8xf32>) -> tensor<1x4x4x8xf32> {
+  %w = mlc.weight "w" : tensor<3x3x1x8xf32>
+  %r = mlc.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 8 : i64, layout = "nhwc"} : tensor<1x6x6x8xf32>, tensor<3x3x1x8xf32> -> tensor<1x4x4x8xf32>
+  return %r : tensor<1x4x4x8xf32>
 }
