@@ -225,10 +225,21 @@ def _rotated(b: Builder, x: Tensor, cosine: Tensor, sine: Tensor, half: int, int
         x = shape.reshape(b, x, [*extents[:3], half, 2])
         left, right = (shape.reshape(b, shape.window(b, x, 4, part, 1), [*extents[:3], half]) for part in (0, 1))
     else:
-        left, right = shape.window(b, x, 3, 0, half), shape.window(b, x, 3, half, half)
+        return _rotated_halves(b, x, cosine, sine, half)
     real = ew.binary(b, "sub", ew.binary(b, "mul", left, cosine), ew.binary(b, "mul", right, sine))
     imaginary = ew.binary(b, "add", ew.binary(b, "mul", left, sine), ew.binary(b, "mul", right, cosine))
-    if not interleaved:
-        return shape.concat(b, [real, imaginary], 3)
     pairs = shape.concat(b, [shape.unsqueeze(b, part, [4]) for part in (real, imaginary)], 4)
     return shape.reshape(b, pairs, extents)
+
+
+def _rotated_halves(b: Builder, x: Tensor, cosine: Tensor, sine: Tensor, half: int) -> Tensor:
+    """The pairs are `x[i]` and `x[i + half]`: `x` times cosines, and its halves in turned order times sines, of which
+    the first half is subtracted; so every element of the result is computed in the same way."""
+    extents = b.dims(x)
+    halves = shape.reshape(b, x, [*extents[:3], 2, half])
+    turned = shape.slice_(b, halves, [0, 0, 0, 1, 0], b.dims(halves), [1, 1, 1, -1, 1])
+    signs = b.constant(np.array([-1, 1], np.int64).reshape(2, 1))
+    turned = ew.binary(b, "mul", turned, ew.cast(b, signs, x.dtype))
+    cosine, sine = (shape.unsqueeze(b, table, [3]) for table in (cosine, sine))
+    parts = ew.binary(b, "mul", halves, cosine), ew.binary(b, "mul", turned, sine)
+    return shape.reshape(b, ew.binary(b, "add", *parts), extents)

@@ -68,3 +68,24 @@ def _coordinate(expr: ir.AffineExpr) -> Coordinate | None:
         a, b = _coordinate(expr.lhs), _coordinate(expr.rhs)
         return (a[0], a[1] + b[1]) if a is not None and b is not None and b[0] is None else None
     return None
+
+
+def turned_dim(op: ir.Operation) -> int | None:
+    """The only dimension that `op` reads from its end, if it does nothing else to its input of static extents."""
+    if op.name != "linalg.generic" or len(op.operands) != 2 or is_reduction(op):
+        return None
+    block = op.regions[0].blocks[0]
+    if len(list(block.operations)) != 1 or block.operations[0].operands[0] != block.arguments[0]:
+        return None
+    if list(operand_map(op, 1).results) != [ir.AffineExpr.get_dim(d) for d in range(op.results[0].type.rank)]:
+        return None
+    source, found = op.operands[0].type, []
+    if source != op.results[0].type or not source.has_static_shape:
+        return None
+    for d, expr in enumerate(operand_map(op, 0).results):
+        if expr == ir.AffineExpr.get_dim(d) or source.shape[d] == 1 and expr == ir.AffineExpr.get_constant(0):
+            continue
+        if expr != ir.AffineExpr.get_dim(d) * -1 + (source.shape[d] - 1):
+            return None
+        found.append(d)
+    return found[0] if len(found) == 1 else None

@@ -22,6 +22,27 @@ def attention(op: OpAdaptor) -> ir.Value:
     query, key, value = (v if on_gpu else b.cast(v, b.wide_type(element(v))) for v in op.operands[:3])
     mask = op.trailing(3)
     groups = _groups(op, query, key)
+    if _shares_rows(op, mask, groups):
+        heads = b.sizes(query)
+        query = b.reshape(query, [heads[0], key.type.shape[1], groups, heads[3]])
+        return b.reshape(_attention(op, (query, key, value), mask, 1, on_gpu), [*heads[:3], b.size(value, 3)])
+    return _attention(op, (query, key, value), mask, groups, on_gpu)
+
+
+def _shares_rows(op: OpAdaptor, mask: ir.Value | None, groups: int) -> bool:
+    """Can the heads that share keys be the rows of one matrix, as one query each has, so that keys are read once?"""
+    if groups == 1 or op.operands[0].type.shape[2] != 1 or op.flag("causal"):
+        return False
+    return mask is None or mask.type.rank < 3 or mask.type.rank == 3 and mask.type.shape[0] == 1 or (
+        mask.type.rank == 4 and mask.type.shape[1] == 1
+    )
+
+
+def _attention(
+    op: OpAdaptor, operands: tuple[ir.Value, ir.Value, ir.Value], mask: ir.Value | None, groups: int, on_gpu: bool
+) -> ir.Value:
+    """`groups` heads of queries share those of keys."""
+    query, key, value = operands
     if on_gpu:
         scores = _product(query, key, groups, transpose_rhs=True)
         scores = b.mul(scores, _scale(op, query, element(scores)))

@@ -23,13 +23,15 @@ from mlc.kernels.common.analysis import is_contraction
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.fusion import Accepts, Dims
 from mlc.kernels.common.generics import is_identity, is_reduction, operand_map
-from mlc.kernels.common.moves import move_of
+from mlc.kernels.common.moves import move_of, turned_dim
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.cpu.accepts import ACCEPTS as CPU_ACCEPTS
 from mlc.kernels.nvidia.accepts import TARGETS as CUDA_TARGETS
 from mlc.passes.base import Pass
 from mlc.passes.fuse.plan_fusion import _blocks
 
+VECTOR_BITS = 128  # of an access of a GPU's thread
+_NUMBERS = (ir.IntegerType, ir.FloatType)
 _ACCEPTS = {"cpu": CPU_ACCEPTS, **CUDA_TARGETS}
 
 
@@ -49,7 +51,7 @@ class FoldViews(Pass):
             for op in generics:
                 self.count("folded", int(_fold_padding(op, self.accepts)))
             for op in generics:
-                self.count("folded", _fold_operands(op, self.accepts))
+                self.count("folded", _fold_operands(op, self.accepts, is_shared=self.target != "cpu"))
             for op in generics:
                 self.count("folded", int(_fold_result(op, self.accepts)))
             _erase_unused(block)
@@ -58,7 +60,8 @@ class FoldViews(Pass):
 def _erase_unused(block: ir.Block) -> None:
     for op in reversed([o.operation for o in block.operations]):
         view = op.name in ("tensor.expand_shape", "tensor.collapse_shape", "tensor.empty", "linalg.fill")
-        if (view or move_of(op) is not None or padding_of(op) is not None) and not _users(op):
+        moves = move_of(op) is not None or turned_dim(op) is not None or padding_of(op) is not None
+        if (view or moves) and not _users(op):
             op.erase()
 
 
@@ -71,23 +74,30 @@ def _users(op: ir.Operation) -> list[tuple[ir.Operation, int]]:
 
 @dataclass(frozen=True)
 class Factor:
-    """A part of a dimension: `dim + offset` (`offset` alone where `dim` is None) within `extent`; `size` is the extent
-    of the reader's dimension. An unknown extent is None."""
+    """A part of a dimension: `dim + offset` (`offset` alone where `dim` is None, `offset - dim` where it is `turned`)
+    within `extent`; `size` is the extent of the reader's dimension. An unknown extent is None."""
 
     extent: int | None
     dim: int | None
     offset: int
     size: int | None
+    turned: bool = False
 
     @property
     def is_expressible(self) -> bool:
         """Does an indexing map say it? A plain dimension claims that the extents are equal."""
-        return self.dim is None or self.offset != 0 or self.extent == self.size
+        return self.dim is None or self.offset != 0 or self.turned or self.extent == self.size
 
     @property
     def expr(self) -> ir.AffineExpr:
         constant = ir.AffineExpr.get_constant(self.offset)
-        return constant if self.dim is None else ir.AffineExpr.get_dim(self.dim) + constant
+        if self.dim is None:
+            return constant
+        return ir.AffineExpr.get_dim(self.dim) * (-1 if self.turned else 1) + constant
+
+    def after(self, offset: int, extent: int) -> Factor:
+        """The same part behind `offset` elements of a dimension of `extent`."""
+        return replace(self, extent=extent, offset=self.offset + offset)
 
 
 Access = list[list[Factor]]
@@ -131,7 +141,7 @@ def _through(op: ir.Operation, access: Access) -> tuple[ir.Value, Access] | None
         return _through_collapse(op, access)
     move = move_of(op)
     if move is None:
-        return None
+        return _through_turn(op, access)
     own, result = _extents(move.source.type), _extents(op.results[0].type)
     before: Access = []
     for (dim, constant), extent in zip(move.coordinates, own, strict=True):
@@ -146,6 +156,19 @@ def _through(op: ir.Operation, access: Access) -> tuple[ir.Value, Access] | None
             return None
         before.append(part)
     return move.source, before
+
+
+def _through_turn(op: ir.Operation, access: Access) -> tuple[ir.Value, Access] | None:
+    """The same element before one dimension of a tensor was turned around."""
+    turned = turned_dim(op)
+    if turned is None:
+        return None
+    extent = op.results[0].type.shape[turned]
+    factor = access[turned][0]
+    if len(access[turned]) != 1 or factor.extent != extent:
+        return None
+    mirrored = replace(factor, offset=extent - 1 - factor.offset, turned=factor.dim is not None and not factor.turned)
+    return op.operands[0], [*access[:turned], [mirrored], *access[turned + 1 :]]
 
 
 def _joined(factors: list[Factor]) -> list[Factor]:
@@ -177,38 +200,48 @@ def _sliced(factors: list[Factor], offset: int, extent: int | None) -> list[Fact
     if extent is None or total is None:
         return None
     if len(factors) == 1:
-        return [replace(factors[0], extent=extent, offset=factors[0].offset + offset)]
-    if offset % total or extent % total:
+        return [factors[0].after(offset, extent)]
+    if offset % total == 0 and extent % total == 0:
+        return [Factor(extent // total, None, offset // total, 1), *factors]
+    inner = _product(factors[1:])
+    if not inner or offset % inner or extent % inner:
         return None
-    return [Factor(extent // total, None, offset // total, 1), *factors]
+    return [factors[0].after(offset // inner, extent // inner), *factors[1:]]
 
 
-def _fold_operands(op: ir.Operation, accepts: Accepts) -> int:
-    """Let `op` read what its operands are moved from; gives how many it does."""
+def _fold_operands(op: ir.Operation, accepts: Accepts, *, is_shared: bool) -> int:
+    """Let `op` read what its operands are moved from; gives how many it does. With `is_shared` it may read through
+    movements that others read too, where elements that lie together stay so: a GPU's threads then read as many bytes
+    of the source as they would of a copy."""
     folded = 0
     if is_reduction(op) and not is_contraction(op):
         return 0
     for operand in range(len(op.operands) - len(op.results)):
         access = _access(op, operand)
         if access is not None:
-            folded += _fold_operand(op, operand, access, accepts)
+            folded += _fold_operand(op, operand, access, accepts, is_shared)
     return folded
 
 
-def _fold_operand(op: ir.Operation, operand: int, access: Access, accepts: Accepts) -> int:
+def _fold_operand(op: ir.Operation, operand: int, access: Access, accepts: Accepts, is_shared: bool) -> int:
     contraction = is_contraction(op)
-    if not contraction and not _reads_once(op, access):
+    is_bound = not contraction and not _reads_once(op, access)
+    if is_bound and not is_shared:
         return 0
     value, best = op.operands[operand], None
     while True:
         producer = defining_op(value)
-        if producer is None or producer.block != op.block or not contraction and not _only_moved(producer):
+        if producer is None or producer.block != op.block:
             break
         step = _through(producer, access)
         if step is None:
             break
+        is_free = is_shared and _lies_together(op, *step)
+        if not contraction and not is_free and (is_bound or not _only_moved(producer)):
+            break
         value, access = step
-        if move_of(producer) is None or not _is_expressible(value, access):
+        is_view = move_of(producer) is None and turned_dim(producer) is None
+        if is_view or not _is_expressible(value, access):
             continue
         through = ir.AffineMap.get(len(op.attributes["iterator_types"]), 0, [f.expr for fs in access for f in fs])
         if not contraction or accepts("producer", producer, Dims(op, op, operand, through)) is None:
@@ -229,6 +262,17 @@ def _only_moved(producer: ir.Operation) -> bool:
     users = [_enclosing(user, producer.block) for user, _ in _users(producer)]
     views = ("tensor.expand_shape", "tensor.collapse_shape")
     return len(users) == 1 or all(user.name in views or move_of(user) is not None for user in users)
+
+
+def _lies_together(op: ir.Operation, value: ir.Value, access: Access) -> bool:
+    """Are the elements of whole vectors neighbours in `value` that are neighbours in the result of `op`?"""
+    last = access[-1][-1] if access else _UNIT
+    rank, extents = len(op.attributes["iterator_types"]), _extents(op.results[0].type)
+    inner = max((d for d, extent in enumerate(extents) if extent != 1), default=rank - 1)
+    if last.dim != inner or last.turned or last.size is None or last.extent is None:
+        return False
+    lanes = VECTOR_BITS // value.type.element_type.width if isinstance(value.type.element_type, _NUMBERS) else 0
+    return bool(lanes) and all(n % lanes == 0 for n in (last.size, last.extent, last.offset))
 
 
 def _enclosing(op: ir.Operation, block: ir.Block) -> ir.Operation:

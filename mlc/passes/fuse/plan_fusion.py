@@ -125,6 +125,9 @@ class _Planner:
         attentions, refused = find_attention(graph, self.accepts["attention"], positions=self.positions)
         self.roots.update(attentions)
         find_rows(graph)
+        if self.positions:
+            for cluster in [c for c, kind in graph.kinds.items() if kind == "rows"]:
+                self._absorb_functions(cluster)
         for n, op in enumerate(graph.ops):
             if n in graph.cluster:
                 continue
@@ -240,6 +243,20 @@ class _Planner:
                 graph.inlined.update(members)
             graph.merge(other, cluster)
 
+    def _absorb_functions(self, cluster: int) -> None:
+        """Take in cheap functions of one tensor of no larger elements that the row kernel alone reads: rows read that
+        tensor instead, and its producer writes no other. GPUs, whose rows stay in registers, compute them once."""
+        graph = self.graph
+        for n in range(max(graph.members[cluster]), -1, -1):
+            op = graph.ops[n]
+            if n in graph.cluster or op.name != "linalg.generic" or not _is_function(op):
+                continue
+            users = graph.users[n]
+            if not users or any(graph.cluster.get(u) != cluster for u in users):
+                continue
+            if self._ask(cluster, "producer", n, *self._reader(n, set(users))):
+                graph.add(n, cluster)
+
     def _lengthen_rows(self, cluster: int) -> None:
         """Take in the elementwise kernels that compute what a row kernel reads, whoever else reads it too."""
         graph = self.graph
@@ -277,6 +294,17 @@ class _Planner:
         user = min(u for u in self.graph.users[n] if u in among)
         numbers = [i for i, v in enumerate(_inputs(self.graph.ops[user])) if v in results]
         return user, numbers[0] if numbers else -1
+
+
+def _is_function(op: ir.Operation) -> bool:
+    """Does a generic compute its elements from those of one tensor, of no larger type, at the same points?"""
+    inputs, result = _inputs(op), op.results[0].type
+    if is_reduction(op) or len(op.results) != 1 or len(set(inputs)) != 1 or inputs[0].type.shape != result.shape:
+        return False
+    if is_expensive(op) or not all(is_identity(op, i) for i in range(len(op.operands))):
+        return False
+    read, made = inputs[0].type.element_type, result.element_type
+    return hasattr(read, "width") and hasattr(made, "width") and bool(read.width <= made.width)
 
 
 def _inputs(op: ir.Operation) -> list[ir.Value]:

@@ -157,7 +157,10 @@ def _can_stand_at(place: ir.Operation, member: Member) -> bool:
 
 
 def _merge(members: list[Member]) -> None:
+    """Products of fewer columns come first: a part at an offset that divides into its rows is a view, and one from the
+    beginning is where it is a whole fraction."""
     first = members[0].product
+    members = sorted(members, key=lambda member: member.columns)
     products = [member.product for member in members]
     with ir.InsertionPoint(first):
         view = OpAdaptor(first)

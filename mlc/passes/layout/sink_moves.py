@@ -9,6 +9,14 @@ becomes
 So the kernel that computes `%x` also computes `%s`, and the one that reads `%t` reads `%s` with other strides. Only
 movements that nobody else reads are passed, by casts to no larger types, functions of one tensor, and operations with a
 constant of one element.
+
+A transpose of a product's result comes before a reshape that joins dimensions: the product may then write in its order.
+
+    %r = mlc.reshape %m [1, 32, 128, 64] : tensor<1x8x4x128x64xf32> -> tensor<1x32x128x64xf32>
+    %t = mlc.transpose %r [0, 2, 1, 3]
+becomes
+    %t = mlc.transpose %m [0, 3, 1, 2, 4]
+    %r = mlc.reshape %t [1, 128, 32, 64]
 """
 
 from __future__ import annotations
@@ -27,13 +35,19 @@ class SinkMoves(Pass):
     """Puts reshapes and transposes behind elementwise operations."""
 
     dialects = ("mlc",)
-    statistics = {"sunk": "movements that an elementwise operation has passed"}
+    statistics = {
+        "sunk": "movements that an elementwise operation has passed",
+        "lifted": "transposes that came before a reshape",
+    }
 
     def run(self, root: ir.OpView) -> None:
         for function in functions(root):
             for op in operations(function):
                 if op.name in _FUNCTIONS:
                     self.count("sunk", _sink(op))
+            for op in operations(function):
+                if op.name == "mlc.transpose":
+                    self.count("lifted", int(_lift(op)))
 
 
 def _sink(op: ir.Operation) -> int:
@@ -83,3 +97,63 @@ def _swap(op: ir.Operation, move: ir.Operation, number: int) -> None:
         moved = ir.Operation.create(move.name, [moved_type], [result, *rest], attributes)
     result.replace_all_uses_except(moved.results[0], moved)
     move.erase()
+
+
+def _lift(op: ir.Operation) -> bool:
+    """Moves the transpose `op` in front of the reshape that it reads, if that joins dimensions of a product."""
+    joining = defining_op(op.operands[0])
+    if joining is None or joining.name != "mlc.reshape" or joining.block != op.block or len(_uses(joining)) != 1:
+        return False
+    source = joining.operands[0]
+    groups = _joined_dims(source.type, joining.results[0].type)
+    if groups is None or "mlc.relayout" in op.attributes or not _is_of_product(source):
+        return False
+    order = [ir.IntegerAttr(a).value if isinstance(a, ir.Attribute) else int(a) for a in op.attributes["permutation"]]
+    permutation = [d for group in order for d in groups[group]]
+    shape = shape_of(source)
+    with ir.InsertionPoint(op), op.location:
+        moved = ir.RankedTensorType.get([shape[d] for d in permutation], element(source))
+        attribute = {"permutation": ir.DenseI64ArrayAttr.get(permutation)}
+        turned = ir.Operation.create("mlc.transpose", [moved], [source], attribute).results[0]
+        sizes = {"static_sizes": ir.DenseI64ArrayAttr.get(shape_of(op.results[0]))}
+        joined = ir.Operation.create("mlc.reshape", [op.results[0].type], [turned], sizes)
+    op.results[0].replace_all_uses_with(joined.results[0])
+    op.erase()
+    joining.erase()
+    return True
+
+
+def _uses(op: ir.Operation) -> list[ir.OpOperand]:
+    return list(op.results[0].uses)
+
+
+def _joined_dims(before: ir.RankedTensorType, after: ir.RankedTensorType) -> list[list[int]] | None:
+    """The dimensions of `before` that each one of `after` is made of, if a reshape only joins neighbours."""
+    if not before.has_static_shape or not after.has_static_shape or before.rank <= after.rank or 0 in before.shape:
+        return None
+    groups: list[list[int]] = []
+    at = 0
+    for position, extent in enumerate(after.shape):
+        group: list[int] = []
+        product = 1
+        is_last = position == after.rank - 1
+        while at < before.rank and (not group or product != extent or is_last):
+            group.append(at)
+            product *= before.shape[at]
+            at += 1
+        if product != extent:
+            return None
+        groups.append(group)
+    return groups
+
+
+def _is_of_product(value: ir.Value) -> bool:
+    """Is `value` a product of matrices, or computed from one by functions that nobody else reads?"""
+    op = defining_op(value)
+    while op is not None and len(_uses(op)) == 1:
+        if op.name == "mlc.matmul":
+            return True
+        if op.name not in ("mlc.unary", "mlc.cast", "mlc.activation"):
+            return False
+        op = defining_op(op.operands[0])
+    return False

@@ -251,14 +251,23 @@ def _is_affine(op: Lowering, offsets: list[Size], strides: list[Size], sizes: li
     shape = shape_of(op.operand(0))
     facts_in, facts_out = op.facts.operand(op.op, 0), op.facts.result(op.op, 0)
     for i, (offset, stride) in enumerate(zip(offsets, strides, strict=True)):
-        if not isinstance(offset, int) or not isinstance(stride, int) or stride < 1:
+        if not isinstance(offset, int) or not isinstance(stride, int):
             return False
+        if stride < 1 and not _is_turned(shape[i], offset, stride, sizes[i]):
+            return False
+        if stride < 1 and i == len(shape) - 1:
+            return False  # vectors are read forwards
         if offset == 0 and stride == 1 and sizes[i] != 1:
             dynamic = shape[i] == DYNAMIC
             equal = facts_in[i] == facts_out[i] if dynamic else shape[i] == sizes[i]
             if not equal:
                 return False
     return True
+
+
+def _is_turned(extent: int, offset: int, stride: int, size: Size) -> bool:
+    """Is a whole dimension read from its end?"""
+    return extent == size and offset == extent - 1 and stride == -1
 
 
 @lowers("mlc.pad")

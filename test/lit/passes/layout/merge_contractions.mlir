@@ -113,3 +113,18 @@ func.func @results(%x: tensor<4x8xf32>) -> (tensor<4x16xf32>, tensor<4x16xf32>) 
   %v = mlc.matmul %x, %wv : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
   return %k, %v : tensor<4x16xf32>, tensor<4x16xf32>
 }
+
+// Products of fewer columns come first, so that heads of 8 columns begin at whole heads of a part of several.
+// CHECK-LABEL: func.func @grouped
+// CHECK: [[W:%.+]] = mlc.concat [[K:%.+]], [[Q:%.+]] {axis = 1 : i64} : tensor<8x16xf32>, tensor<8x32xf32> -> tensor<8x48xf32>
+// CHECK: mlc.slice %{{.+}} [0, 0] [4, 16]
+// CHECK: mlc.slice %{{.+}} [0, 16] [4, 32]
+func.func @grouped(%x: tensor<4x8xf32>) -> (tensor<4x4x8xf32>, tensor<4x2x8xf32>) {
+  %wq = mlc.weight "gq" : tensor<8x32xf32>
+  %wk = mlc.weight "gk" : tensor<8x16xf32>
+  %q = mlc.matmul %x, %wq : tensor<4x8xf32>, tensor<8x32xf32> -> tensor<4x32xf32>
+  %k = mlc.matmul %x, %wk : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
+  %0 = mlc.reshape %q [4, 4, 8] : tensor<4x32xf32> -> tensor<4x4x8xf32>
+  %1 = mlc.reshape %k [4, 2, 8] : tensor<4x16xf32> -> tensor<4x2x8xf32>
+  return %0, %1 : tensor<4x4x8xf32>, tensor<4x2x8xf32>
+}

@@ -28,3 +28,22 @@ func.func @stay(%x: tensor<4x8xf32>, %y: tensor<4x8xbf16>) -> (tensor<8x4xf32>, 
   %w = mlc.cast %u : tensor<8x4xbf16> -> tensor<8x4xf32>
   return %t, %e, %w : tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>
 }
+
+// A transpose comes before a reshape that joins dimensions of a product: the product may then write in its order. A
+// reshape that splits a dimension, and one of what is no product, stay where they are.
+// CHECK-LABEL: func.func @joined
+// CHECK: [[M:%.+]] = mlc.matmul
+// CHECK: [[C:%.+]] = mlc.cast [[M]]
+// CHECK: [[T:%.+]] = mlc.transpose [[C]] {permutation = array<i64: 0, 3, 1, 2, 4>} : tensor<1x2x3x4x8xbf16> -> tensor<1x4x2x3x8xbf16>
+// CHECK: [[R:%.+]] = mlc.reshape [[T]] [1, 4, 6, 8]
+// CHECK: mlc.reshape %arg2 [1, 6, 4, 8]
+// CHECK: mlc.transpose
+func.func @joined(%x: tensor<1x2x3x4x16xbf16>, %w: tensor<1x2x1x16x8xbf16>, %y: tensor<1x2x3x4x8xbf16>) -> (tensor<1x4x6x8xbf16>, tensor<1x4x6x8xbf16>) {
+  %m = mlc.matmul %x, %w {widen} : tensor<1x2x3x4x16xbf16>, tensor<1x2x1x16x8xbf16> -> tensor<1x2x3x4x8xf32>
+  %c = mlc.cast %m : tensor<1x2x3x4x8xf32> -> tensor<1x2x3x4x8xbf16>
+  %r = mlc.reshape %c [1, 6, 4, 8] : tensor<1x2x3x4x8xbf16> -> tensor<1x6x4x8xbf16>
+  %t = mlc.transpose %r {permutation = array<i64: 0, 2, 1, 3>} : tensor<1x6x4x8xbf16> -> tensor<1x4x6x8xbf16>
+  %s = mlc.reshape %y [1, 6, 4, 8] : tensor<1x2x3x4x8xbf16> -> tensor<1x6x4x8xbf16>
+  %u = mlc.transpose %s {permutation = array<i64: 0, 2, 1, 3>} : tensor<1x6x4x8xbf16> -> tensor<1x4x6x8xbf16>
+  return %t, %u : tensor<1x4x6x8xbf16>, tensor<1x4x6x8xbf16>
+}

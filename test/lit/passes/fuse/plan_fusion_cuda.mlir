@@ -1,0 +1,34 @@
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-decompose{none=true},mlc-lower-to-linalg,canonicalize,cse,mlc-fold-views{target=cuda},mlc-plan-fusion{target=cuda},mlc-outline-kernels)' | FileCheck %s
+
+// The norm widens and squares what it reads: the product writes the sum alone, in 16 bits.
+// CHECK-LABEL: func.func @normed_sum
+// CHECK: mlc.launch @{{.*}} -> tensor<16x64xbf16>
+// CHECK: mlc.launch @{{.*}} (tensor<16x64xbf16>, tensor<64xf32>) outs
+// CHECK-NOT: mlc.launch
+// CHECK: return
+func.func @normed_sum(%x: tensor<16x32xbf16>, %w: tensor<32x64xbf16>, %r: tensor<16x64xbf16>, %s: tensor<64xf32>) -> (tensor<16x64xbf16>, tensor<16x64xbf16>) {
+  %m = mlc.matmul %x, %w {widen} : tensor<16x32xbf16>, tensor<32x64xbf16> -> tensor<16x64xf32>
+  %c = mlc.cast %m : tensor<16x64xf32> -> tensor<16x64xbf16>
+  %a = mlc.binary add %r, %c : tensor<16x64xbf16>
+  %f = mlc.cast %a : tensor<16x64xbf16> -> tensor<16x64xf32>
+  %n = mlc.layer_norm %f scale(%s : tensor<64xf32>) {axis = 1 : i64, epsilon = 1.0e-5 : f64, rms = true} : tensor<16x64xf32>
+  %h = mlc.cast %n : tensor<16x64xf32> -> tensor<16x64xbf16>
+  return %a, %h : tensor<16x64xbf16>, tensor<16x64xbf16>
+}
+
+// Rotary positions are one kernel that reads both halves of every head where the product has written them.
+// CHECK-LABEL: func.func @rotated
+// CHECK: mlc.launch @{{.*}} : (tensor<1x16x6x2x32xbf16>, tensor<16x1x32xbf16>, tensor<1x16x6x2x32xbf16>, tensor<16x1x32xbf16>) outs
+// CHECK-NOT: mlc.launch
+// CHECK: return
+func.func @rotated(%x: tensor<1x16x384xbf16>, %cos: tensor<16x1x32xbf16>, %sin: tensor<16x1x32xbf16>) -> tensor<1x4x16x2x32xbf16> {
+  %q = mlc.slice %x [0, 0, 128] [1, 16, 256] [1, 1, 1] : tensor<1x16x384xbf16> -> tensor<1x16x256xbf16>
+  %r = mlc.reshape %q [1, 16, 4, 64] : tensor<1x16x256xbf16> -> tensor<1x16x4x64xbf16>
+  %t = mlc.transpose %r {permutation = array<i64: 0, 2, 1, 3>} : tensor<1x16x4x64xbf16> -> tensor<1x4x16x64xbf16>
+  %h = mlc.reshape %t [1, 4, 16, 2, 32] : tensor<1x4x16x64xbf16> -> tensor<1x4x16x2x32xbf16>
+  %o = mlc.slice %h [0, 0, 0, 1, 0] [1, 4, 16, 2, 32] [1, 1, 1, -1, 1] : tensor<1x4x16x2x32xbf16> -> tensor<1x4x16x2x32xbf16>
+  %a = mlc.binary mul %h, %cos : tensor<1x4x16x2x32xbf16>, tensor<16x1x32xbf16> -> tensor<1x4x16x2x32xbf16>
+  %b = mlc.binary mul %o, %sin : tensor<1x4x16x2x32xbf16>, tensor<16x1x32xbf16> -> tensor<1x4x16x2x32xbf16>
+  %c = mlc.binary add %a, %b : tensor<1x4x16x2x32xbf16>
+  return %c : tensor<1x4x16x2x32xbf16>
+}

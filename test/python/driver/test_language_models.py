@@ -1,0 +1,48 @@
+"""A Llama as ONNX: right on the CPU, and in few kernels on the GPU."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from models.llama import Llama, llama, random_weights
+
+from mlc.compilation import Compilation
+from mlc.driver import make_options
+from mlc.runtime.loader import load
+
+SMALL = Llama(layers=2, width=64, heads=4, groups=2, depth=16, inner=96, words=100, dtype="float32")
+
+
+@pytest.mark.parametrize(("tokens", "cache"), [(12, 0), (1, 20), (3, 20)])
+def test_results_are_those_of_onnxruntime(tmp_path: Path, tokens: int, cache: int) -> None:
+    """Prefill, a decoding step, and one of several tokens."""
+    model = llama(SMALL, tokens, cache, random_weights(SMALL).__getitem__)
+    session, rng = onnxruntime.InferenceSession(model.SerializeToString()), np.random.default_rng(tokens)
+    inputs = {}
+    for info in session.get_inputs():
+        if info.name == "ids":
+            inputs[info.name] = rng.integers(0, SMALL.words, info.shape)
+        elif info.name == "position":
+            inputs[info.name] = np.array([7])
+        else:
+            inputs[info.name] = rng.standard_normal(info.shape, np.float32)
+    Compilation(make_options()).run(model, tmp_path / "m.so")
+    library = load(tmp_path / "m.so")
+    results = library.context().run([inputs[i.name] for i in library.inputs])
+    for info, expected in zip(session.get_outputs(), session.run(None, inputs), strict=True):
+        np.testing.assert_allclose(results[info.name], expected, rtol=0, atol=3e-6, err_msg=info.name)
+
+
+def test_gpus_have_few_kernels_a_layer(tmp_path: Path) -> None:
+    """A decoding step: no copies of heads or of halves, no scatter, and heads that share keys are one matrix."""
+    sizes = Llama(layers=3, width=256, heads=8, groups=2, depth=64, inner=512, words=512)
+    model = llama(sizes, 1, 1024, random_weights(sizes).__getitem__)
+    options = make_options(target="cuda", emit="nvvm", report=str(tmp_path / "report.json"))
+    Compilation(options).run(model, tmp_path / "m.mlir")
+    kernels = json.loads((tmp_path / "report.json").read_text())["kernels"]
+    assert not [k for k in kernels if k["template"] in ("scatter_elements", "transpose")]
+    assert sum(k["launches"] for k in kernels) <= 3 * 15 + 8
