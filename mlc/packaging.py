@@ -279,4 +279,11 @@ def _value(described: dict[str, Any]) -> Value:
         extent if extent >= 0 else (name or None)
         for extent, name in zip(described["shape"], described["dims"], strict=True)
     )
-    return Value(described["name"], described["dtype"], dims, on_device=described.get("placement") == "device")
+    return Value(
+        described["name"],
+        described["dtype"],
+        dims,
+        on_device=described.get("placement") == "device",
+        keys=tuple(described.get("keys", ())),
+        map=described.get("map", ""),
+    )

@@ -20,6 +20,7 @@ from mlc.interp.module import run_function
 from mlc.runtime.dtypes import numpy_dtype
 from mlc.runtime.errors import MlcError
 from mlc.runtime.loader import DimInfo, Model, load
+from mlc.runtime.maps import as_matrix
 from mlc.runtime.values import ValueInfo
 from mlc.weights import Store
 
@@ -45,7 +46,7 @@ def verify_library(path: Path, imported: ir.Operation, store: Store, runs: int) 
             except (InterpError, MlcError) as error:
                 raise UsageError(f"cannot verify '{name}': it does not take random inputs: {error}") from error
             for (output, value), reference in zip(got.items(), want, strict=True):
-                problem = difference(value, reference, RELATIVE[model.metadata.get("precision", "fp32")])
+                problem = difference(as_matrix(value), reference, RELATIVE[model.metadata.get("precision", "fp32")])
                 if problem:
                     shapes = ", ".join(f"{n}{list(v.shape)}" for n, v in inputs.items())
                     raise InternalError("verify", f"output '{output}' of '{name}' ({shapes}): {problem}", None)
@@ -89,7 +90,7 @@ def difference(value: Any, reference: Any, relative: float = RELATIVE["fp32"]) -
     got, want = signed_view(np.asarray(value)), signed_view(reference)
     if got.shape != want.shape:
         return f"its shape is {list(got.shape)}, the interpreter's {list(want.shape)}"
-    if want.dtype.kind in "bi":
+    if want.dtype.kind in "biO":
         count = int((got != want).sum())
         return f"{count} of {want.size} elements differ" if count else None
     kind = np.complex128 if want.dtype.kind == "c" else np.float64

@@ -28,9 +28,6 @@ NO_OPERATIONS = {  # symbols and attributes
 CONTRIB = "com.microsoft"
 # What onnxruntime's domain has besides, and why it is not here.
 MISSING = {
-    "ai.onnx.ml.CastMap": "maps are no tensors",
-    "ai.onnx.ml.DictVectorizer": "maps are no tensors",
-    "ai.onnx.ml.ZipMap": "maps are no tensors",
     "ai.onnx.preview.training.Gradient": "models are compiled for inference",
     "ImageDecoder": "image files are decoded outside of the model",
 }

@@ -47,11 +47,14 @@ class Worker:
         }
 
     def _outputs(self) -> dict[str, Any]:
-        """The outputs by number; sequences item by item, strings with a fixed width."""
+        """The outputs by number; sequences item by item, maps as rows, strings with a fixed width."""
         import numpy as np
 
+        from mlc.runtime.maps import as_matrix
+
         flat = []
-        for value in self._model.fetch(self._model.run()):
+        for output in self._model.fetch(self._model.run()):
+            value = as_matrix(output, ordered=True)
             flat += value if isinstance(value, list) else [value]
         plain = [np.asarray(value) for value in flat if value is not None]
         return {str(i): v.astype(str) if v.dtype == object else v for i, v in enumerate(plain)}

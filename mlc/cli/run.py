@@ -198,7 +198,8 @@ def _print_outputs(console: Console, outputs: Mapping[str, Any]) -> None:
     table = _table("output", "type", "min", "mean", "max", right=("min", "mean", "max"))
     for name, value in outputs.items():
         if not isinstance(value, np.ndarray):
-            text = "empty" if value is None else f"sequence of {len(value)}"
+            maps = " maps" if value and isinstance(value[0], dict) else ""
+            text = "empty" if value is None else f"sequence of {len(value)}{maps}"
             table.add_row(name, text, "", "", "")
             continue
         shape = f"{value.dtype}\\[{','.join(map(str, value.shape))}]"
@@ -288,11 +289,13 @@ def _check(
 
 
 def _save(path: Path, outputs: Mapping[str, Any]) -> None:
-    """Writes the arrays; the file appears when it is complete. Items of sequences are NAME.0, NAME.1, …"""
+    """Writes the arrays; the file appears when it is complete. Items of sequences are NAME.0, NAME.1, …; maps rows."""
     from mlc.runtime.arrays import write_arrays
+    from mlc.runtime.maps import as_matrix
 
     arrays: dict[str, Any] = {}
     for name, value in outputs.items():
+        value = as_matrix(value)
         if isinstance(value, list):
             arrays.update({f"{name}.{i}": item for i, item in enumerate(value)})
         elif value is not None:

@@ -35,7 +35,8 @@ class Value:
 
     `dtype` is a name from `mlc.runtime.dtypes`. An entry of `dims` is an extent, the name of a dimension, or
     None (dynamic, without a name); `dims` None is any rank. `kind` goes from the outside in:
-    ("optional", "sequence", "tensor"). An input `on_device` is wanted in the GPU's memory.
+    ("optional", "sequence", "tensor"). An input `on_device` is wanted in the GPU's memory. An output with `keys` is a
+    sequence of maps as a matrix, an input with the name of a `map` is a part of it; only the metadata say so.
     """
 
     name: str
@@ -43,6 +44,8 @@ class Value:
     dims: tuple[int | str | None, ...] | None
     kind: tuple[str, ...] = ("tensor",)
     on_device: bool = False
+    keys: tuple[int | str, ...] = ()
+    map: str = ""
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,12 @@ class Program:
 
 def _describe(value: Value) -> dict[str, Any]:
     dims = None if value.dims is None else list(value.dims)
-    return {"name": value.name, "kind": list(value.kind), "dtype": value.dtype, "dims": dims}
+    described: dict[str, Any] = {"name": value.name, "kind": list(value.kind), "dtype": value.dtype, "dims": dims}
+    if value.keys:
+        described["keys"] = list(value.keys)
+    if value.map:
+        described["map"] = value.map
+    return described
 
 
 # --- LLVM dialect ------------------------------------------------------------------------------------------

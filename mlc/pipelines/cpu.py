@@ -24,11 +24,18 @@ def _assign_schedules(target: CpuTarget) -> str:
     return f"mlc-assign-schedules{{{' '.join(options)}}}"
 
 
+# MLIR gives a loop the types of its first values, and casts what it carries on to them: wrong where a tensor grows. The
+# names are what compilers call the pattern, GCC and Clang.
+CANONICALIZE = (
+    "canonicalize{disable-patterns={"
+    "'{anonymous}::ForOpTensorCastFolder','(anonymous namespace)::ForOpTensorCastFolder'}}"
+)
+
 # Contractions of quantized operands on the integers themselves.
 INTEGERS = [
     "mlc-plan-integers",
     "mlc-integer-contractions",
-    "canonicalize",
+    CANONICALIZE,
     "cse",
     "mlc-fold-requantization",
     "mlc-stream-weights",
@@ -38,19 +45,19 @@ INTEGERS = [
 def _simplify(integers: bool) -> list[str]:
     """The passes of phase `simplify`."""
     return [
-        "canonicalize",
+        CANONICALIZE,
         "mlc-scalarize-shapes",
         "mlc-fold-constants",
-        "canonicalize",
+        CANONICALIZE,
         "cse",
         *(INTEGERS if integers else []),
         "mlc-resolve-dims",
-        "canonicalize",
+        CANONICALIZE,
         "cse",
         "mlc-refine-types",
         "mlc-fold-batch-norm",
         "mlc-hoist-weights",
-        "canonicalize",
+        CANONICALIZE,
         "cse",
     ]
 
@@ -63,16 +70,16 @@ def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True,
     planned = [f"mlc-plan-winograd{{tile={winograd}}}"] if winograd else []
     # Transformed filters are several times as large as the weights that they come from.
     transformed = [f"mlc-hoist-weights{{limit={1 << 40}}}"] if winograd else []
-    decompose = ["mlc-decompose", "canonicalize", "mlc-fold-constants", "canonicalize", "cse", *NARROWING[precision]]
+    decompose = ["mlc-decompose", CANONICALIZE, "mlc-fold-constants", CANONICALIZE, "cse", *NARROWING[precision]]
     return [
         ("import", []),
         ("simplify", _simplify(integers)),
         ("decompose", decompose),
         (
             "layout",
-            ["mlc-propagate-layout", *planned, "mlc-merge-contractions", "mlc-hoist-weights", "canonicalize", "cse"],
+            ["mlc-propagate-layout", *planned, "mlc-merge-contractions", "mlc-hoist-weights", CANONICALIZE, "cse"],
         ),
-        ("linalg", ["mlc-strings-to-records", "mlc-lower-to-linalg", *transformed, "canonicalize", "cse"]),
+        ("linalg", ["mlc-strings-to-records", "mlc-lower-to-linalg", *transformed, CANONICALIZE, "cse"]),
         (
             "kernels",
             ["mlc-count-nonzero", "mlc-fold-views", "mlc-plan-fusion", "mlc-outline-kernels", "mlc-dedupe-kernels"],
@@ -83,7 +90,7 @@ def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True,
                 _assign_schedules(target),
                 "mlc-pack-weights",
                 "mlc-hoist-weights",
-                "func.func(canonicalize,cse)",
+                f"func.func({CANONICALIZE},cse)",
                 "mlc-hoist-weights",
             ],
         ),
@@ -93,10 +100,10 @@ def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True,
             [
                 "mlc-place-weights",
                 "mlc-bufferize-host",
-                "func.func(canonicalize,cse)",
+                f"func.func({CANONICALIZE},cse)",
                 "mlc-plan-arena",
                 "mlc-materialize-buffers",
-                "func.func(canonicalize,cse)",
+                f"func.func({CANONICALIZE},cse)",
             ],
         ),
         ("llvm", ["mlc-isolate-host", "mlc-host-to-cfg", "mlc-lower-host", "mlc-convert-host"]),

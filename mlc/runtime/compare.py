@@ -36,6 +36,10 @@ def compare(name: str, ours: Any, reference: Any, rtol: float, atol: float) -> D
     if ours is None or reference is None:
         same = ours is None and reference is None
         return Difference(name, same, 0, 0, int(not same), 1, "" if same else "one is empty, the other not")
+    if isinstance(ours, dict) and isinstance(reference, dict):
+        if ours.keys() != reference.keys():
+            return Difference(name, False, np.inf, np.inf, 1, 1, "maps of different keys")
+        ours, reference = list(ours.values()), [reference[key] for key in ours]
     a, b = np.asarray(ours), np.asarray(reference)
     if a.shape != b.shape:
         return Difference(name, False, np.inf, np.inf, a.size, a.size, f"shape {a.shape}, not {b.shape}")

@@ -120,6 +120,10 @@ class Frame:
         _VALUE.pack_into(words, slot.offset, *head, shape_at, 0, 0, 0, 0, 0, 0)
         return True
 
+    def is_given(self, number: int, out: Any) -> bool:
+        """Whether the caller's `out` has a buffer for an output."""
+        return out is not None and self._given(out)[number] is not None
+
     def _clear(self, slot: _Slot) -> None:
         slot.last = None
         ctypes.memmove(ctypes.addressof(self.outputs) + slot.offset, _NONE, _SIZE)

@@ -25,6 +25,7 @@ from . import abi, elf
 from .dtypes import dtype_name
 from .errors import ArgumentError, BusyError, LoadError, error_of
 from .frame import Frame
+from .maps import dictionaries, split_maps
 from .values import Owner, ValueInfo, to_python
 
 
@@ -149,6 +150,8 @@ class Entry:
         self.outputs = outputs
         self._input_names = [info.name for info in inputs]
         self._output_names = [info.name for info in outputs]
+        self._maps = any(info.map for info in inputs)
+        self.keyed = [number for number, info in enumerate(outputs) if info.keys]
 
     def __call__(self, *arrays: Any, **named: Any) -> list[Any]:
         """Runs the entry; see `Model.__call__`."""
@@ -169,6 +172,8 @@ class Entry:
         """The inputs in order, out of a mapping or a sequence. ArgumentError when they do not add up."""
         if not isinstance(inputs, Mapping):
             return self.arguments(inputs, {})
+        if self._maps:
+            return self.arguments([], inputs)
         if len(inputs) == len(self._input_names):
             with contextlib.suppress(KeyError):
                 return [inputs[name] for name in self._input_names]
@@ -176,6 +181,8 @@ class Entry:
 
     def arguments(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         """The inputs in order, out of positional and named ones. ArgumentError when they do not add up."""
+        if self._maps:
+            arrays, named = split_maps(self.inputs, arrays, named)
         if not named and len(arrays) == len(self.inputs):
             return list(arrays)
         names = self._input_names
@@ -285,10 +292,14 @@ class Context:
         del keep
         if code:
             self._library.check(code, status)
-        return [
+        results = [
             to_python(values[i], entry.outputs[i], Owner(values[i], self._library)) if buffer is None else buffer
             for i, buffer in enumerate(buffers)
         ]
+        for number in entry.keyed:
+            if not frame.is_given(number, out):
+                results[number] = dictionaries(entry.outputs[number].keys, results[number])
+        return results
 
 
 class Model:
@@ -309,7 +320,8 @@ class Model:
         self.path = path
         self.metadata: dict[str, Any] = json.loads(api.metadata() or b"{}")
         self.dims = {dim.name: dim for dim in _read_dims(api)}
-        self.entries = {entry.name: entry for entry in _read_entries(self, api, list(self.dims))}
+        told = self.metadata.get("entries", [])
+        self.entries = {entry.name: entry for entry in _read_entries(self, api, list(self.dims), told)}
         self._create(threads, weights, verify_weights, device)
 
     def _create(self, threads: int | None, weights: Path | None, verify_weights: bool, device: int | None) -> None:
@@ -413,21 +425,25 @@ def _read_dims(api: abi.Api) -> Iterator[DimInfo]:
         yield DimInfo(info.name.decode(), info.lowest, info.highest, info.multiple)
 
 
-def _read_entries(model: Model, api: abi.Api, dims: Sequence[str]) -> Iterator[Entry]:
+def _read_entries(
+    model: Model, api: abi.Api, dims: Sequence[str], told: Sequence[Mapping[str, Any]]
+) -> Iterator[Entry]:
+    """The entries; `told` is what the metadata say of them: which values stand for maps."""
     for number in range(api.num_entries()):
         info = abi.EntryInfo(ctypes.sizeof(abi.EntryInfo))
         api.entry_info(number, ctypes.byref(info))
         values: list[list[ValueInfo]] = [[], []]
-        reads = ((api.input_info, info.num_inputs), (api.output_info, info.num_outputs))
-        for (read, count), target in zip(reads, values, strict=True):
+        reads = (("inputs", api.input_info, info.num_inputs), ("outputs", api.output_info, info.num_outputs))
+        for (side, read, count), target in zip(reads, values, strict=True):
+            more = told[number].get(side, []) if number < len(told) else []
             for i in range(count):
                 value = abi.ValueInfo(ctypes.sizeof(abi.ValueInfo))
                 read(number, i, ctypes.byref(value))
-                target.append(_value_info(value, dims))
+                target.append(_value_info(value, dims, more[i] if i < len(more) else {}))
         yield Entry(model, number, info.name.decode(), *values)
 
 
-def _value_info(value: abi.ValueInfo, names: Sequence[str]) -> ValueInfo:
+def _value_info(value: abi.ValueInfo, names: Sequence[str], told: Mapping[str, Any]) -> ValueInfo:
     kinds = []
     kind = value.kind
     while kind:
@@ -439,7 +455,8 @@ def _value_info(value: abi.ValueInfo, names: Sequence[str]) -> ValueInfo:
         extent = value.dims[i]
         dims.append(extent if extent >= 0 else names[identity] if identity >= 0 else None)
     shape = None if value.rank < 0 else tuple(dims)
-    return ValueInfo(value.name.decode(), dtype_name(value.dtype), shape, tuple(kinds))
+    maps = tuple(told.get("keys", ())), told.get("map", "")
+    return ValueInfo(value.name.decode(), dtype_name(value.dtype), shape, tuple(kinds), *maps)
 
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -51,6 +51,9 @@ CASES = [
     machine("one_class", "RBF", one_class=1, **SUPPORT),
     *(elected(kernel.lower(), 3, kernel) for kernel in ("LINEAR", "POLY", "RBF", "SIGMOID")),
     elected("two", 2, "RBF"),
+    elected("two_likely", 2, "RBF", prob_a=[-1.3], prob_b=[0.2]),
+    elected("likely", 3, "RBF", prob_a=[-1.3, -0.4, -2.0], prob_b=[0.2, 0.1, -0.3]),
+    elected("likely_softmax", 3, "LINEAR", prob_a=[-1.3, -0.4, -2.0], prob_b=[0.2, 0.1, -0.3], post_transform="SOFTMAX"),
     Case("features", "FeatureVectorizer", [floats(3, 2), floats(3, 3)], {"inputdimensions": [2, 3]}, domain=ML),
     Case("numbers", "OneHotEncoder", [np.array([1, 3, 9], np.int64)], {"cats_int64s": [3, 1]}, domain=ML),
     Case("words", "OneHotEncoder", [WORDS], {"cats_strings": ["dog", "cat"]}, domain=ML),
@@ -114,6 +117,39 @@ def test_sequences() -> None:
         wanted = reference(model, feeds)
         for got, want in zip(prepared(model, wanted).run(feeds), wanted, strict=True):
             np.testing.assert_array_equal(got, want)
+
+
+# --- Loops whose values grow -------------------------------------------------------------------------------------------
+
+LOOPS = """<ir_version: 8, opset_import: ["" : 17]>
+main (float[1, 2] one, float[N, 3] x, float[5, 3] y, float[M, 3] z) => (float[P, 2] grown, float[5, N] near,
+    float[M, N] far) <int64 three = {3}> {
+  grown = Loop(three, , one) <body = add (int64 i, bool c, float[R, 2] v) => (bool d, float[S, 2] w) {
+    d = Identity(c)
+    w = Concat<axis = 0>(v, one)
+  }>
+  kept, near = Scan<num_scan_inputs = 1, body = row (float[N, 3] all, float[3] r) => (float[N, 3] same, float[N] s) {
+    same = Identity(all)
+    t = Sub(all, r)
+    s = ReduceSumSquare<axes = [1], keepdims = 0>(t)
+  }>(x, y)
+  kept2, far = Scan<num_scan_inputs = 1, body = row (float[N, 3] all, float[3] r) => (float[N, 3] same, float[N] s) {
+    same = Identity(all)
+    t = Sub(all, r)
+    s = ReduceSumSquare<axes = [1], keepdims = 0>(t)
+  }>(x, z)
+}"""
+
+
+def test_values_of_loops_grow() -> None:
+    """A carried tensor that is longer after every iteration, and rows whose length only the run tells: of a known number
+    (stored in place) and of an unknown one (appended)."""
+    model = onnx.parser.parse_model(LOOPS)
+    for rows, more in ((4, 3), (1, 1), (2, 7)):
+        feeds = {"one": floats(1, 2), "x": floats(rows, 3), "y": floats(5, 3), "z": floats(more, 3)}
+        wanted = reference(model, feeds)
+        for got, want in zip(prepared(model, wanted).run(feeds), wanted, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
 # --- Random numbers ---------------------------------------------------------------------------------------------------

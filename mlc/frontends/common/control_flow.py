@@ -121,7 +121,28 @@ def for_(b: Builder, count: Size, initial: Sequence[Tensor], step: ForStep) -> l
     those to stack along a new first dimension.
     """
     kinds, parts, signs = _settled(b, initial, step)
-    return _for(b, count, initial, kinds, parts, signs, step)
+    shapes = _first_shapes(b, count, initial, kinds, parts, step)
+    return _for(b, count, initial, kinds, parts, signs, shapes, step)
+
+
+def _first_shapes(
+    b: Builder,
+    count: Size,
+    initial: Sequence[Tensor],
+    kinds: Sequence[ir.Type],
+    parts: Sequence[ir.Type],
+    step: ForStep,
+) -> list[list[Size]] | None:
+    """The extents of what the first iteration stacks, which all others have as well, or nothing when there may be none.
+
+    They come from a copy of the body. What it computes is dropped later, unless extents depend on it.
+    """
+    known = all(DYNAMIC not in ir.RankedTensorType(part).shape for part in parts)
+    if known or not isinstance(count, int) or count < 1:
+        return None
+    starts = [b.cast_type(value, kind) for value, kind in zip(initial, kinds, strict=True)]
+    _, items = step(_counter(b), starts)
+    return [b.dims(item) for item in items]
 
 
 def _settled(b: Builder, initial: Sequence[Tensor], step: ForStep) -> tuple[list[ir.Type], list[ir.Type], list[bool]]:
@@ -164,10 +185,11 @@ def _for(
     kinds: Sequence[ir.Type],
     parts: Sequence[ir.Type],
     signs: Sequence[bool],
+    shapes: Sequence[Sequence[Size]] | None,
     step: ForStep,
 ) -> list[Tensor]:
     starts = [b.cast_type(value, kind) for value, kind in zip(initial, kinds, strict=True)]
-    stacks = [_stack(b, count, part) for part in parts]
+    stacks = [_stack(b, count, part, shapes and shapes[number]) for number, part in enumerate(parts)]
     operands = [_counter(b), *starts, *stacks]
     inits = [value.value for value in operands]
     bounds = [b.index_constant(0), b.as_index(count), b.index_constant(1)]
@@ -181,17 +203,21 @@ def _for(
         ]
         counter, values, stacked = arguments[0], arguments[1 : 1 + len(starts)], arguments[1 + len(starts) :]
         carried, items = step(counter, values)
-        filled = [_put(b, stack, counter, item) for stack, item in zip(stacked, items, strict=True)]
+        place = _append_or_put if shapes is None else _checked_put
+        filled = [place(b, stack, counter, item) for stack, item in zip(stacked, items, strict=True)]
         following = [_next(b, counter), *carried, *filled]
     _yield(b, block, following, results)
     return [Tensor(result, flag) for result, flag in zip(list(loop.results)[1:], flags[1:], strict=True)]
 
 
-def _stack(b: Builder, count: Size, part: ir.Type) -> Tensor:
+def _stack(b: Builder, count: Size, part: ir.Type, shape_: Sequence[Size] | None) -> Tensor:
     """Where the values of a loop go: all of them at once, or a list that grows when their extents are not known."""
     kind = ir.RankedTensorType(part)
     extents = list(kind.shape)
-    zero = b.constant(0, types.dtype_name(kind.element_type))
+    zero = shape.zero(b, types.dtype_name(kind.element_type))
+    if shape_ is not None:
+        full = shape.full(b, [count, *shape_], zero)
+        return replace(b.cast_type(full, ir.RankedTensorType.get([count, *extents], kind.element_type)), known=None)
     if DYNAMIC not in extents:
         return replace(shape.full(b, [count, *extents], zero), known=None)
     empty = shape.full(b, [0, *(1 if extent == DYNAMIC else extent for extent in extents)], zero)
@@ -199,12 +225,26 @@ def _stack(b: Builder, count: Size, part: ir.Type) -> Tensor:
     return replace(b.cast_type(empty, grown), known=None)
 
 
-def _put(b: Builder, stack: Tensor, counter: Tensor, item: Tensor) -> Tensor:
-    row = shape.unsqueeze(b, item, [0])
+def _append_or_put(b: Builder, stack: Tensor, counter: Tensor, item: Tensor) -> Tensor:
     if DYNAMIC not in list(stack.type.shape)[1:]:
-        where = shape.reshape(b, counter, [1, 1])
-        return b.op("scatter_nd", [stack, where, row], reduction="none", unsigned=stack.unsigned)
-    return append(b, stack, counter, row)
+        return _put(b, stack, counter, item)
+    return append(b, stack, counter, shape.unsqueeze(b, item, [0]))
+
+
+def _put(b: Builder, stack: Tensor, counter: Tensor, item: Tensor) -> Tensor:
+    row, where = shape.unsqueeze(b, item, [0]), shape.reshape(b, counter, [1, 1])
+    return b.op("scatter_nd", [stack, where, row], reduction="none", unsigned=stack.unsigned)
+
+
+def _checked_put(b: Builder, stack: Tensor, counter: Tensor, item: Tensor) -> Tensor:
+    """`_put` of an item whose extents the run tells; those of all items are the same."""
+    message = "the values that a loop stacks have different shapes"
+    for axis in range(item.rank):
+        have = b.dim(item, axis)
+        same = b.compare_index("eq", have, b.dim(stack, axis + 1))
+        attributes = {"message": ir.StringAttr.get(message)}
+        ir.Operation.create("mlc.check", operands=[same, b.as_index(have)], attributes=attributes)
+    return _put(b, stack, counter, item)
 
 
 def append(b: Builder, stack: Tensor, counter: Tensor, row: Tensor) -> Tensor:
@@ -232,7 +272,7 @@ def while_(b: Builder, trip: Tensor | None, going: Tensor, initial: Sequence[Ten
 def _growing(b: Builder, part: ir.Type) -> Tensor:
     kind = ir.RankedTensorType(part)
     extents = [1 if extent == DYNAMIC else extent for extent in kind.shape]
-    zero = b.constant(0, types.dtype_name(kind.element_type))
+    zero = shape.zero(b, types.dtype_name(kind.element_type))
     grown = ir.RankedTensorType.get([DYNAMIC, *kind.shape], kind.element_type)
     return b.cast_type(shape.full(b, [0, *extents], zero), grown)
 

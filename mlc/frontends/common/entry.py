@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from mlir import ir
 
 from mlc.frontends.common import types
-from mlc.frontends.common.builder import DYNAMIC, Tensor
+from mlc.frontends.common.builder import DYNAMIC, Tensor, attribute
+from mlc.frontends.common.maps import Rows
 from mlc.frontends.report import Problem
 
 _ANONYMOUS = ("", "?", "-1", "*", "None", "unk")
@@ -27,13 +28,14 @@ class DimRange(NamedTuple):
 class Argument:
     """One input: its name, dtype, and extents, each an integer, a dimension's name, or "" for an anonymous one.
 
-    `other` is the type of an input that is a sequence or an optional.
+    `other` is the type of an input that is a sequence or an optional, `map` the name of the map that this is a part of.
     """
 
     name: str
     dtype: str
     shape: list[int | str]
     other: ir.Type | None = None
+    map: str = ""
 
     @property
     def type(self) -> ir.Type:
@@ -53,6 +55,8 @@ class Argument:
         if any(isinstance(extent, str) for extent in self.shape):
             names = [extent if isinstance(extent, str) else "" for extent in self.shape]
             attributes["mlc.dims"] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names])
+        if self.map:
+            attributes["mlc.map"] = ir.StringAttr.get(self.map)
         return ir.DictAttr.get(attributes)
 
 
@@ -112,6 +116,8 @@ class Entry:
             named: dict[str, ir.Attribute] = {"mlc.name": ir.StringAttr.get(name)}
             if isinstance(tensor.value.type, ir.RankedTensorType):
                 named["mlc.dtype"] = ir.StringAttr.get(tensor.dtype)
+            if isinstance(tensor, Rows):
+                named["mlc.keys"] = attribute(list(tensor.keys))
             attributes.append(ir.DictAttr.get(named))
         self.function.attributes["res_attrs"] = ir.ArrayAttr.get(attributes)
 

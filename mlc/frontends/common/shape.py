@@ -392,6 +392,11 @@ def iota(b: Builder, sizes: Sequence[Size], axis: int, dtype: str) -> Tensor:
     )
 
 
+def zero(b: Builder, dtype: str) -> Tensor:
+    """The scalar zero; of strings the empty one."""
+    return text.constant(b, np.array("", object)) if dtype == "string" else b.constant(0, dtype)
+
+
 def full(b: Builder, sizes: Sequence[Size], value: Tensor) -> Tensor:
     """A tensor of copies of the scalar `value`."""
     return broadcast(b, value, sizes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from mlir import ir
 
 from mlc.frontends.common import types
@@ -45,6 +46,13 @@ def table(b: Builder, texts: list[str]) -> Tensor:
     """A constant vector of strings."""
     kind = ir.RankedTensorType.get([len(texts)], types.element_type("string"))
     return routine(b, "table", [], [kind], config_of(*texts))[0]
+
+
+def constant(b: Builder, texts: np.ndarray) -> Tensor:
+    """A constant of strings, of any shape: an array of `str` objects."""
+    items = table(b, [str(item) for item in texts.ravel()])
+    kind = ir.RankedTensorType.get(list(texts.shape), types.element_type("string"))
+    return b.op("reshape", [items, []], [kind], static_sizes=list(texts.shape))
 
 
 def parsed(b: Builder, x: Tensor, dtype: str) -> Tensor:

@@ -13,12 +13,13 @@ from mlir import ir
 from mlc.frontends.common import cleanup, entry
 from mlc.frontends.common.builder import Builder, Store, Tensor
 from mlc.frontends.common.entry import Argument, DimRange
+from mlc.frontends.common.maps import Map, with_maps
 from mlc.frontends.onnx import functions, load
 from mlc.frontends.onnx import operators as _operators  # noqa: F401  (registers the importers of all families)
 from mlc.frontends.onnx.blame import blame
 from mlc.frontends.onnx.graph import GraphImporter, PoisonedError, sorted_nodes, used_names
 from mlc.frontends.onnx.load import Source
-from mlc.frontends.onnx.values import declared_shape, input_argument
+from mlc.frontends.onnx.values import declared_shape, input_arguments
 from mlc.frontends.report import ModelError, NodeError, Problem
 
 __all__ = ["DimRange", "ModelError", "import_model"]
@@ -127,7 +128,7 @@ def _arguments(model: load.Model, shapes: dict[str, Sequence[int | str]], dims: 
         if value.name in weights:
             continue
         try:
-            arguments.append(input_argument(value, shapes.pop(value.name, None), dims))
+            arguments.extend(input_arguments(value, shapes.pop(value.name, None), dims))
         except NodeError as error:
             problems.append(Problem(f'input "{value.name}": {error.reason}', error.hint))
     names = ", ".join(argument.name for argument in arguments)
@@ -146,7 +147,8 @@ def _body(
 ) -> list[tuple[str, Tensor]]:
     graph = model.proto.graph
     wanted = [value.name for value in graph.output] if outputs is None else list(outputs)
-    importer.scope.names.update(main.inputs())
+    maps = [argument.map for argument in main.arguments if argument.map]
+    importer.scope.names.update(with_maps(main.inputs(), maps))
     needed = _needed(nodes, wanted)
     used = {name for node in needed for name in used_names(node)} | set(wanted)
     with ir.InsertionPoint(main.block):
@@ -157,6 +159,8 @@ def _body(
             try:
                 value = importer.scope.lookup(name)
                 assert value is not None
+                if isinstance(value, Map):
+                    importer.problems.append(Problem(f'the output "{name}" is an input, a map', "leave it out"))
                 results.append((name, value))
             except PoisonedError:
                 continue

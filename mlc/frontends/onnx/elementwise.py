@@ -171,16 +171,17 @@ def cast(g: GraphImporter, node: Node) -> Tensor:
     """Conversion of the element type, which opset 1 named by a string."""
     to = node.required("to")
     dtype = elem_dtype(onnx.TensorProto.DataType.Value(to.upper()) if isinstance(to, str) else to)
-    return _cast(g.b, node[0], dtype, bool(node.attr("saturate", 1)))
+    return converted(g.b, node[0], dtype, bool(node.attr("saturate", 1)))
 
 
 @onnx_op("CastLike")
 def cast_like(g: GraphImporter, node: Node) -> Tensor:
     """Conversion to the element type of the second input."""
-    return _cast(g.b, node[0], node[1].dtype, bool(node.attr("saturate", 1)))
+    return converted(g.b, node[0], node[1].dtype, bool(node.attr("saturate", 1)))
 
 
-def _cast(b: Builder, x: Tensor, dtype: str, saturate: bool) -> Tensor:
+def converted(b: Builder, x: Tensor, dtype: str, saturate: bool = True) -> Tensor:
+    """`x` as another type, also from and to strings."""
     if x.dtype == "string" != dtype:
         x = text.parsed(b, x, dtype)
     elif dtype == "string" != x.dtype:

@@ -11,12 +11,16 @@ import onnx
 from mlir import ir
 from onnx import helper
 
+from mlc.frontends.common import text
 from mlc.frontends.common.builder import INLINE_LIMIT, Builder, Tensor, describe
+from mlc.frontends.common.maps import Map, Rows
 from mlc.frontends.onnx import functions, load
 from mlc.frontends.onnx.registry import Node, Result, find
+from mlc.frontends.onnx.values import elem_dtype
 from mlc.frontends.report import MismatchError, NodeError, Problem
 
 _DOMAINS = {"ai.onnx": ""}
+_OF_MAPS = ("CastMap", "DictVectorizer", "Identity")
 
 
 class PoisonedError(Exception):
@@ -82,15 +86,22 @@ class GraphImporter:
     def define_tensor(self, name: str, tensor: onnx.TensorProto) -> None:
         """Makes `name` a constant or weight with the elements of `tensor`."""
         with ir.Location.name(self.scope.prefix + name):
-            self.scope.names[name] = self.tensor(self.scope.prefix + name, tensor)
+            try:
+                self.scope.names[name] = self.tensor(self.scope.prefix + name, tensor)
+            except NodeError as error:
+                self.problems.append(Problem(f'tensor "{self.scope.prefix}{name}": {error.reason}', error.hint))
+                self.scope.poisoned.add(name)
 
     def tensor(self, name: str, tensor: onnx.TensorProto) -> Tensor:
         """A constant, or a weight of that name when it has more than 64 elements."""
+        if tensor.data_type == onnx.TensorProto.STRING:
+            return text.constant(self.b, load.texts_of(tensor))
         shape = [int(extent) for extent in tensor.dims]
+        dtype = elem_dtype(tensor.data_type)
         value = load.array_of(self.model, tensor)
         if int(np.prod(shape)) <= INLINE_LIMIT:
             return self.b.constant(value() if callable(value) else value)
-        return self.b.weight(name, value, shape, load.numpy_dtype(tensor.data_type).name)
+        return self.b.weight(name, value, shape, dtype)
 
     def body(self, nodes: Sequence[onnx.NodeProto]) -> None:
         """Imports nodes in order into the current scope; problems are collected, not raised."""
@@ -113,6 +124,8 @@ class GraphImporter:
             self.scope = outer
         if any(result is None for result in results):
             raise NodeError("a nested graph has an output that is absent")
+        if any(isinstance(result, Rows | Map) for result in results):
+            raise NodeError("a nested graph gives a map", "put its ZipMap behind the node that has the graph")
         return [result for result in results if result is not None]
 
     # Nodes ----------------------------------------------------------------------------------------------------------
@@ -156,6 +169,8 @@ class GraphImporter:
         domain = _DOMAINS.get(proto.domain, proto.domain)
         attributes = {entry.name: _decoded(helper.get_attribute_value(entry)) for entry in proto.attribute}
         inputs = [self._operand(operand) for operand in proto.input]
+        if proto.op_type not in _OF_MAPS and any(isinstance(value, Rows | Map) for value in inputs):
+            raise NodeError("one of its inputs is a map", "only CastMap, DictVectorizer and Identity read maps")
         node = Node(proto.op_type, domain, name, self.scope.version(domain), inputs, list(proto.output), attributes)
         local = self.functions.get((proto.domain, proto.op_type))
         if local is not None:

@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import external_data_helper, numpy_helper
 
 from mlc.frontends.onnx.detach import detach
-from mlc.frontends.report import ModelError, Problem
+from mlc.frontends.report import ModelError, NodeError, Problem
 
 Source: TypeAlias = Path | str | bytes | onnx.ModelProto
 _SIZE_LIMIT = 2**31 - 1
@@ -251,6 +251,16 @@ class ExternalTensor:
             file.seek(self.offset)
             tensor.raw_data = file.read(tensor_bytes(tensor))
         return numpy_helper.to_array(tensor)
+
+
+def texts_of(tensor: onnx.TensorProto) -> np.ndarray:
+    """The elements of a tensor of strings, as objects; `NodeError` for what is no UTF-8."""
+    result = np.empty(len(tensor.string_data), object)
+    try:
+        result[:] = [item.decode() for item in tensor.string_data]
+        return result.reshape(tuple(tensor.dims))
+    except ValueError as error:
+        raise NodeError(f'the strings of the tensor "{tensor.name}" cannot be read: {error}') from error
 
 
 def array_of(model: Model, tensor: onnx.TensorProto) -> np.ndarray | ExternalTensor:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from mlc.frontends.common import control_flow, linalg, reduction, shape
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common import linalg, reduction, shape
 from mlc.frontends.common.builder import Builder, Tensor
 from mlc.frontends.onnx.graph import GraphImporter
 from mlc.frontends.onnx.ml import ML, labels_of, transformed
@@ -74,12 +76,10 @@ def _pairs(node: Node, classes: int, count: int) -> np.ndarray:
 
 @onnx_op("SVMClassifier", domain=ML)
 def classifier(g: GraphImporter, node: Node) -> list[Tensor]:
-    """The class with the most votes of all pairs, and the pairs' decisions; without support vectors the class with the
-    best linear score."""
+    """The class with the most votes of all pairs, and the decisions of all pairs, or the probabilities of all classes
+    where the model has parameters for them; without support vectors the class with the best linear score."""
     b, x = g.b, _features(g.b, node)
     labels = list(node.attr("classlabels_ints") or node.attr("classlabels_strings") or [])
-    if node.attr("prob_a") or node.attr("prob_b"):
-        raise NodeError("probabilities of a support vector machine are not supported", "export the decision function")
     vectors = np.asarray(node.attr("support_vectors") or [], np.float32)
     rho = np.asarray(node.required("rho"), np.float32)
     kind = node.attr("post_transform", "NONE")
@@ -94,7 +94,9 @@ def classifier(g: GraphImporter, node: Node) -> list[Tensor]:
     decisions = ew.binary(b, "add", decisions, b.constant(rho, x.dtype))
     best = _elected(b, decisions, len(labels))
     scores = decisions
-    if len(labels) == 2:
+    if node.attr("prob_a"):
+        scores = _probabilities(b, node, decisions, len(labels))
+    elif len(labels) == 2:
         scores = shape.concat(b, [ew.unary(b, "neg", decisions), decisions], 1)
     return [labels_of(b, scores, labels, best), transformed(b, scores, kind)]
 
@@ -115,3 +117,74 @@ def _elected(b: Builder, decisions: Tensor, classes: int) -> Tensor:
         linalg.matmul(b, negative, b.constant(for_second)),
     )
     return reduction.arg_reduce(b, "max", votes, 1, False, False)
+
+
+def _probabilities(b: Builder, node: Node, decisions: Tensor, classes: int) -> Tensor:
+    """The probability of each class: Platt's of all pairs, coupled. `[rows, pairs]` to `[rows, classes]`.
+
+    As libsvm (`sigmoid_predict`, `multiclass_probability`; Wu, Lin and Weng 2004, algorithm 2) and onnxruntime.
+    """
+    slope, offset = (np.asarray(node.required(name), np.float32) for name in ("prob_a", "prob_b"))
+    inner = ew.binary(b, "add", ew.binary(b, "mul", decisions, b.constant(slope)), b.constant(offset))
+    first = ew.unary(b, "sigmoid", ew.unary(b, "neg", inner))
+    first = ew.clamp(b, first, b.like(1e-7, first), b.like(1 - 1e-7, first))
+    second = ew.binary(b, "sub", b.like(1, first), first)
+    # Row i, column j of a matrix is the probability of i in the decision between i and j, zero for i = j.
+    names = [(one, other) for one in range(classes) for other in range(one + 1, classes)]
+    upper = np.zeros([len(names), classes * classes], np.float32)
+    lower = np.zeros_like(upper)
+    for place, (one, other) in enumerate(names):
+        upper[place, one * classes + other] = lower[place, other * classes + one] = 1
+    pairs = ew.binary(b, "add", linalg.matmul(b, first, b.constant(upper)), linalg.matmul(b, second, b.constant(lower)))
+    matrix = shape.reshape(b, pairs, [b.dim(pairs, 0), classes, classes])
+    swapped = shape.transpose(b, matrix, [0, 2, 1])
+    own = reduction.reduce(b, "sum", ew.binary(b, "mul", swapped, swapped), [2], False)
+    diagonal = b.constant(np.eye(classes, dtype=np.float32))
+    squares = ew.binary(b, "mul", shape.unsqueeze(b, own, [2]), diagonal)
+    return _coupled(b, ew.binary(b, "sub", squares, ew.binary(b, "mul", matrix, swapped)), own, classes)
+
+
+def _coupled(b: Builder, matrix: Tensor, own: Tensor, classes: int) -> Tensor:
+    """The shares p of all classes that minimise p Q p for each Q of `matrix [rows, classes, classes]`, whose diagonals
+    are `own`: at most 100 rounds, which a row is no longer part of once it is near enough.
+    """
+    start = shape.full(b, [b.dim(own, 0), classes], b.constant(np.float32(1 / classes)))
+    limit = b.constant(np.float32(0.005 / classes))
+
+    def errors(shares: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Q p, p Q p, and which rows are still too far from equal."""
+        products = shape.squeeze(b, linalg.matmul(b, matrix, shape.unsqueeze(b, shares, [2])), [2])
+        total = reduction.reduce(b, "sum", ew.binary(b, "mul", shares, products), [1], True)
+        far = reduction.reduce(b, "max", ew.unary(b, "abs", ew.binary(b, "sub", products, total)), [1], True)
+        return products, total, ew.compare(b, "ge", far, limit)
+
+    def step(_: Tensor, going: Tensor, values: Sequence[Tensor]) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+        [shares] = values
+        products, total, far = errors(shares)
+        better = _round(b, matrix, own, (shares, products, total), classes)
+        following = ew.select(b, far, better, shares)
+        return reduction.reduce(b, "max", far, [0, 1], False), [following], []
+
+    rounds, going = b.constant(np.int64(100)), b.constant(np.array(True))
+    return control_flow.while_(b, rounds, going, [start], step)[0]
+
+
+def _round(b: Builder, matrix: Tensor, own: Tensor, state: tuple[Tensor, Tensor, Tensor], classes: int) -> Tensor:
+    """One step for each class in turn, each followed by a division that makes the shares' sum 1 again."""
+
+    def step(number: Tensor, values: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        shares, products, total = values
+        square = shape.unsqueeze(b, control_flow.take(b, own, 1, number, False), [1])
+        mine = shape.unsqueeze(b, control_flow.take(b, products, 1, number, False), [1])
+        change = ew.binary(b, "div", ew.binary(b, "sub", total, mine), square)
+        sum_ = ew.binary(b, "add", b.like(1, change), change)
+        here = ew.compare(b, "eq", b.constant(np.arange(classes)), number)
+        shares = ew.binary(b, "add", shares, ew.select(b, here, change, b.like(0, change)))
+        inner = ew.binary(b, "add", ew.binary(b, "mul", change, square), ew.scaled(b, mine, 2.0))
+        total = ew.binary(b, "add", total, ew.binary(b, "mul", change, inner))
+        column = ew.binary(b, "mul", change, control_flow.take(b, matrix, 1, number, False))
+        products = ew.binary(b, "add", products, column)
+        total = ew.binary(b, "div", ew.binary(b, "div", total, sum_), sum_)
+        return [ew.binary(b, "div", shares, sum_), ew.binary(b, "div", products, sum_), total], []
+
+    return control_flow.for_(b, classes, state, step)[0]

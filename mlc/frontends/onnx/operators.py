@@ -18,6 +18,7 @@ FAMILIES = (
     "indexing",
     "linalg",
     "ml",
+    "ml_maps",
     "ml_vectors",
     "normalization",
     "pool",

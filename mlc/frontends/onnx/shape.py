@@ -7,8 +7,9 @@ import onnx
 
 from mlc.frontends.common import axes as run_time
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common import shape
+from mlc.frontends.common import shape, text
 from mlc.frontends.common.builder import Size, Tensor
+from mlc.frontends.onnx import load
 from mlc.frontends.onnx.graph import GraphImporter
 from mlc.frontends.onnx.reduction import constant_axes, is_run_time
 from mlc.frontends.onnx.registry import Node, onnx_op
@@ -30,16 +31,20 @@ def constant(g: GraphImporter, node: Node) -> Tensor:
             return g.b.constant(np.array(value, np.int64))
         if name in ("value_float", "value_floats"):
             return g.b.constant(np.array(value, np.float32))
-    raise NodeError("it has no value that is a tensor or a number", "string constants are not supported")
+        if name in ("value_string", "value_strings"):
+            return text.constant(g.b, np.array(value, object))
+    raise NodeError("it has no value", "the operator requires one")
 
 
 @onnx_op("ConstantOfShape")
 def constant_of_shape(g: GraphImporter, node: Node) -> Tensor:
     """A tensor of copies of one value."""
     value = node.attr("value")
-    scalar = np.zeros([1], np.float32) if value is None else onnx.numpy_helper.to_array(value)
-    sizes = g.b.elements(node[0])
-    return shape.full(g.b, sizes, g.b.constant(scalar.reshape([])))
+    if value is not None and value.data_type == onnx.TensorProto.STRING:
+        one = text.constant(g.b, load.texts_of(value).reshape([]))
+    else:
+        one = g.b.constant(np.float32(0) if value is None else onnx.numpy_helper.to_array(value).reshape([]))
+    return shape.full(g.b, g.b.elements(node[0]), one)
 
 
 @onnx_op("Shape")

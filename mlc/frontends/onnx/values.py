@@ -10,19 +10,37 @@ from mlir import ir
 from mlc.frontends.common import types
 from mlc.frontends.common.builder import DYNAMIC
 from mlc.frontends.common.entry import Argument, DimRange, resolve
+from mlc.frontends.common.maps import parts_of
 from mlc.frontends.onnx import load
 from mlc.frontends.report import NodeError
 
 
-def input_argument(
+def input_arguments(
+    value: onnx.ValueInfoProto, override: Sequence[int | str] | None, dims: Mapping[str, DimRange]
+) -> list[Argument]:
+    """The arguments of a graph input, two for a map; `override` replaces its shape. `NodeError` without a type."""
+    if value.type.WhichOneof("value") == "map_type":
+        return _map_arguments(value.name, value.type.map_type)
+    return [_argument(value, override, dims)]
+
+
+def _map_arguments(name: str, kind: onnx.TypeProto.Map) -> list[Argument]:
+    values = kind.value_type
+    if values.WhichOneof("value") != "tensor_type" or declared_shape(values.tensor_type) not in (None, [], [1]):
+        raise NodeError("its type is a map of other things than numbers or strings")
+    dtypes = elem_dtype(kind.key_type), elem_dtype(values.tensor_type.elem_type)
+    pairs = zip(parts_of(name), dtypes, strict=True)
+    return [Argument(part, dtype, [f"{name}.size"], map=name) for part, dtype in pairs]
+
+
+def _argument(
     value: onnx.ValueInfoProto, override: Sequence[int | str] | None, dims: Mapping[str, DimRange]
 ) -> Argument:
-    """The argument of a graph input; `override` replaces its shape. `NodeError` without a usable type."""
     kind = value.type.WhichOneof("value")
     if kind in ("sequence_type", "optional_type"):
         return Argument(value.name, kind.removesuffix("_type"), [], value_type(value.type))
     if kind != "tensor_type":
-        raise NodeError(f"its type is {kind or 'missing'}", "only tensors, sequences and optionals are supported")
+        raise NodeError(f"its type is {kind or 'missing'}", "only tensors, maps, sequences and optionals are supported")
     dtype = elem_dtype(value.type.tensor_type.elem_type)
     shape = declared_shape(value.type.tensor_type)
     if override is not None:

@@ -48,7 +48,9 @@ def argument_dim_names(function: ir.Operation) -> dict[tuple[int, int], str]:
     return names
 
 
-def _value(name: str, dtype: str, tensor: ir.Type, dims: list[str], place: str = "") -> ir.Attribute:
+def _value(
+    name: str, dtype: str, tensor: ir.Type, dims: list[str], attributes: dict[str, ir.Attribute]
+) -> ir.Attribute:
     shape = [-1 if extent == _DYNAMIC else extent for extent in tensor.shape]
     described = {
         "name": ir.StringAttr.get(name),
@@ -56,8 +58,11 @@ def _value(name: str, dtype: str, tensor: ir.Type, dims: list[str], place: str =
         "shape": ir.DenseI64ArrayAttr.get(shape),
         "dims": ir.ArrayAttr.get([ir.StringAttr.get(d) for d in dims]),
     }
-    if place:
+    if place := _text(attributes, "mlc.placement", ""):
         described["placement"] = ir.StringAttr.get(place)
+    for key in ("keys", "map"):
+        if f"mlc.{key}" in attributes:
+            described[key] = attributes[f"mlc.{key}"]
     return ir.DictAttr.get(described)
 
 
@@ -118,8 +123,7 @@ def entry_signature(function: ir.Operation) -> ir.Attribute:
             inputs.append(_handle(name, argument.type, dtypes))
             continue
         dtype = _text(attributes, "mlc.dtype", default_dtype(argument.type.element_type))
-        place = _text(attributes, "mlc.placement", "")
-        inputs.append(_value(name, dtype, argument.type, _dims(attributes, argument.type.rank), place))
+        inputs.append(_value(name, dtype, argument.type, _dims(attributes, argument.type.rank), attributes))
     outputs = []
     for number, value in enumerate(entry.operations[len(entry.operations) - 1].operands):
         attributes = _attributes(function, "res_attrs", number)
@@ -129,7 +133,7 @@ def entry_signature(function: ir.Operation) -> ir.Attribute:
             continue
         dtype = _text(attributes, "mlc.dtype", default_dtype(value.type.element_type))
         dims = [by_size.get(sizes.dim(value, axis), "") for axis in range(value.type.rank)]
-        outputs.append(_value(name, dtype, value.type, dims))
+        outputs.append(_value(name, dtype, value.type, dims, attributes))
     return ir.DictAttr.get(
         {
             "name": ir.StringAttr(function.attributes["sym_name"]),
