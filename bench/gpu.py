@@ -32,11 +32,13 @@ def main() -> None:
     parser.add_argument("action", choices=("compile", "run"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)} [all]")
+    parser.add_argument("--gpu", help="the GPU to compile for, as mlc-compile has it [h200]")
     parser.add_argument("--model", action="append", default=[], metavar="NAME=FILE", help="an ONNX file to compile")
     options = parser.parse_args()
     unknown = [part for part in options.parts if part not in PARTS]
     if unknown:
         parser.error(f"there is no part {unknown[0]}; parts are {', '.join(PARTS)}")
+    importlib.import_module("gpu_parts.measure").chosen_gpu = options.gpu
     models = {name: Path(path) for name, path in (text.split("=", 1) for text in options.model)}
     options.folder.mkdir(parents=True, exist_ok=True)
     report: dict[str, Any] = {}

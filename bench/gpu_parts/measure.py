@@ -15,6 +15,7 @@ HOST = "x86-64-v3"  # the machine with the GPU may be an older one
 CACHE = 150_000_000  # bytes that no cache holds
 ROUNDS = 9
 PATIENCE = 20.0  # seconds after which a launch counts as hanging
+chosen_gpu: str | None = None  # what libraries are compiled for: an older chip's are compiled again by the driver
 
 
 def compile_to(source: Any, output: Path, precision: str = "fp32", weights: str = "embed") -> None:
@@ -22,7 +23,7 @@ def compile_to(source: Any, output: Path, precision: str = "fp32", weights: str 
     from mlc.compilation import Compilation
     from mlc.driver import make_options
 
-    options = make_options(target="cuda", cpu=HOST, precision=precision, weights=weights)
+    options = make_options(target="cuda", gpu=chosen_gpu, cpu=HOST, precision=precision, weights=weights)
     Compilation(options).run(source, output)
 
 

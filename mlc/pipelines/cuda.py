@@ -30,7 +30,7 @@ def phases(target: NvidiaTarget, host: CpuTarget, precision: str = "fp32") -> li
     of_cpu["layout"] = ["mlc-sink-moves", *_before(of_cpu["layout"], "mlc-hoist-weights", channels)]
     shared = [(name, [f"{p}{{target={asked}}}" if p in ASKING else p for p in of_cpu[name]]) for name in SHARED]
     for_host = [p for p in of_cpu["schedule"] if p.startswith("mlc-assign-schedules")]
-    for_gpu = ["mlc-turn-weights", "mlc-hoist-weights"] if precision == "tf32" and target.has_wgmma else []
+    for_gpu = ["mlc-turn-weights", "mlc-hoist-weights"] if precision == "tf32" else []
     for_gpu.append(f"mlc-assign-gpu-schedules{{precision={precision}}}")
     return [
         *shared,

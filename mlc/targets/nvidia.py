@@ -87,6 +87,7 @@ SM_80 = NvidiaTarget(  # A100
     memory_bandwidth=1.555e12,
     peak_bf16=312e12,
     products=1024,
+    tried="an H200, from PTX",
 )
 SM_86 = NvidiaTarget(  # A10; of its family are the RTX 3090 and others
     name="sm_86",

@@ -103,11 +103,11 @@ def _no_attention(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     return "only Hopper's tensor cores have a template for it"
 
 
-_MMA: dict[str, Accepts] = {"attention": _no_attention, "contraction": partial(_contraction, widths=())}
+_MMA: dict[str, Accepts] = {"attention": _no_attention}
 TARGETS: dict[str, dict[str, Accepts]] = {
     "cuda": ACCEPTS,
     "cuda-tf32": ACCEPTS_TF32,
     "cuda-mma": {**ACCEPTS, **_MMA},
-    "cuda-mma-tf32": {**ACCEPTS, **_MMA},
+    "cuda-mma-tf32": {**ACCEPTS_TF32, **_MMA},
 }
 """The answers by the name that passes have for a kind of chips: with Hopper's tensor cores, or those of `mma.sync`."""

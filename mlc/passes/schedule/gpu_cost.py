@@ -22,6 +22,7 @@ from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.reduce import combiner, lane_dim
 from mlc.kernels.nvidia.rows import is_cooperative
+from mlc.passes.schedule.ampere_cost import choose_ampere
 from mlc.passes.schedule.depthwise_cost import choose_depthwise
 from mlc.passes.schedule.hopper_attention_cost import choose_attention
 from mlc.passes.schedule.hopper_cost import choose_hopper
@@ -60,7 +61,8 @@ def choose(source: KernelSource, target: NvidiaTarget, precision: str) -> Schedu
         return {"template": root.name.removeprefix("mlc."), "threads": WARP}
     tiled = None
     if is_contraction(root):
-        tiled = choose_hopper(source, root, target, precision) or choose_depthwise(root, target)
+        choose_cores = choose_hopper if target.has_wgmma else choose_ampere
+        tiled = choose_cores(source, root, target, precision) or choose_depthwise(root, target)
         tiled = tiled or _contraction(source, root)
     return tiled or _rows(source) or _columns(source) or _transposed(source) or _elementwise(source)
 

@@ -46,7 +46,7 @@ RASTER = 8
 
 def choose_hopper(source: KernelSource, root: ir.Operation, target: NvidiaTarget, precision: str) -> Schedule | None:
     """The schedule of a contraction for Hopper's tensor cores; None when they cannot do it."""
-    found = matrices_of(source, root, precision) if target.has_wgmma else None
+    found = matrices_of(source, root, precision)
     if found is None:
         return None
     shape = found.shape

@@ -44,13 +44,15 @@ class MatrixShape:
 
 @dataclass(frozen=True)
 class Matrices:
-    """What tensor cores are to do in a kernel: which kind of elements they multiply, the roles of dimensions, the shape,
-    and how many elements of a row of the result a thread handles at a time."""
+    """What tensor cores are to do in a kernel: kind of elements, the roles of dimensions, the shape,
+    how many elements of a row of the result a thread handles at a time, and whether the left operand is contiguous
+    along its rows."""
 
     element: str
     roles: Roles
     shape: MatrixShape
     lanes: int
+    left_across: bool
 
 
 def matrices_of(source: KernelSource, root: ir.Operation, precision: str) -> Matrices | None:
@@ -67,7 +69,7 @@ def matrices_of(source: KernelSource, root: ir.Operation, precision: str) -> Mat
     shape = replace(_shape(source, root, roles), right_across=operands[1].across)
     if shape.depth < SMALLEST_SUM and not roles.taps:
         return None
-    return Matrices(element, roles, shape, _lanes(source, roles))
+    return Matrices(element, roles, shape, _lanes(source, roles), operands[0].across)
 
 
 def _element(root: ir.Operation, precision: str) -> str | None:

@@ -1,0 +1,92 @@
+"""Choosing tiles for contractions on the tensor cores of Ampere and later chips.
+
+The model counts clocks of a multiprocessor, as `hopper_cost` does: of the products, of the copies out of the L2 cache,
+of what warps read from shared memory, and of what a stage and a tile cost in any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from mlir import ir
+
+from mlc.kernels.common.frame import KernelSource
+from mlc.kernels.nvidia.ampere.contraction import AmpereSchedule
+from mlc.kernels.nvidia.hopper.wgmma import ROW
+from mlc.kernels.nvidia.threads import WARP
+from mlc.passes.schedule.matrices import MatrixShape, matrices_of
+from mlc.targets.nvidia import NvidiaTarget
+
+Schedule = dict[str, int | str]
+
+COPIED = 40  # bytes in a clock out of the L2 cache, with all multiprocessors at it
+SHARED = 128  # bytes in a clock out of shared memory
+CLOCK = 1.5e9
+STAGE = 350  # clocks that the barrier of a stage, and the first loads behind it, take a block that is alone
+LATENCY = 1200  # clocks from the request of a stage until it is there
+TILE = 2000  # clocks that a block takes before its first and after its last product
+STORED = 24  # elements of a tile that the epilogue stores in a clock
+RESERVED = 1024  # bytes of shared memory that the system keeps for every block
+MOST_STAGES = 5
+FEWEST_STAGES = 2
+RASTER = 8
+THREADS = 2048  # of a multiprocessor, at most
+MOST_BLOCKS = 4
+# Rows and columns of a block, and of each of its warps.
+TILES = (
+    (128, 256, 64, 64), (256, 128, 64, 64), (128, 128, 64, 64), (128, 128, 64, 32), (64, 256, 64, 64),
+    (256, 64, 64, 64), (128, 64, 64, 32), (64, 128, 32, 64), (128, 64, 32, 32), (64, 128, 32, 32), (64, 64, 32, 32),
+    (32, 128, 32, 32), (32, 64, 16, 32), (64, 32, 32, 16), (32, 32, 16, 16), (16, 128, 16, 32), (16, 64, 16, 16),
+)  # fmt: skip
+
+
+def choose_ampere(source: KernelSource, root: ir.Operation, target: NvidiaTarget, precision: str) -> Schedule | None:
+    """The schedule of a contraction for the tensor cores of `mma.sync`; None when they cannot do it."""
+    found = matrices_of(source, root, precision)
+    if found is None:
+        return None
+    tiles = _candidates(found.element, found.left_across, found.shape.right_across, found.lanes, target)
+    best = min(tiles, key=lambda s: _clocks(s, found.shape, target))
+    fields = {name: getattr(best, name) for name in AmpereSchedule.__dataclass_fields__}
+    return {"template": "ampere_contraction", "group": best.threads, **fields}
+
+
+def _candidates(
+    element: str, left_across: bool, right_across: bool, lanes: int, target: NvidiaTarget
+) -> Iterator[AmpereSchedule]:
+    """All tiles that fit, with as many stages as fit with them and with the other blocks of a multiprocessor."""
+    for rows, columns, warp_rows, warp_columns in TILES:
+        threads = WARP * (rows // warp_rows) * (columns // warp_columns)
+        whole = all(extent * 8 % threads == 0 for extent in (rows, columns))  # pieces of either tile for every thread
+        if not whole or left_across and rows % 64 or right_across and columns % 64:
+            continue
+        made = AmpereSchedule(element, rows, columns, warp_rows, warp_columns, 0, RASTER, lanes, threads, 1)
+        most = max(1, min(MOST_BLOCKS, target.registers_per_sm // (threads * _registers(made)), THREADS // threads))
+        for blocks in range(1, most + 1):
+            room = (target.shared_memory_per_block + RESERVED) // blocks - RESERVED
+            stages = min(MOST_STAGES, room // made.stage_bytes)
+            ready = replace(made, stages=stages, blocks=blocks)
+            if stages >= FEWEST_STAGES and ready.shared_bytes <= room:
+                yield ready
+
+
+def _registers(s: AmpereSchedule) -> int:
+    """Registers of a thread: its accumulators, two steps' operands, addresses."""
+    return s.warp_rows * s.warp_columns // WARP + (s.warp_rows + s.warp_columns) // 2 + 64
+
+
+def _clocks(s: AmpereSchedule, shape: MatrixShape, target: NvidiaTarget) -> float:
+    """Clocks that the contraction takes."""
+    depth = ROW // s.bytes_each
+    tiles, steps = shape.tiles(s.tile_rows, s.tile_columns), shape.steps(depth)
+    each_sm = -(-tiles // target.sms)
+    together = min(s.blocks, each_sm)
+    products = s.tile_rows * s.tile_columns * depth * (s.bytes_each // 2) / target.products
+    copied = (min(shape.rows, s.tile_rows) + s.tile_columns) * ROW / COPIED
+    warps = s.threads // WARP
+    loaded = warps * (s.warp_rows + s.warp_columns) * ROW / SHARED
+    idle = (STAGE + LATENCY / (s.stages - 1)) / together
+    alone = steps * max(products, copied, loaded, idle) + TILE / together
+    memory = shape.bytes(s.bytes_each) / target.memory_bandwidth * CLOCK
+    return max(each_sm * (alone + s.tile_rows * s.tile_columns / STORED), memory)

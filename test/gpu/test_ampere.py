@@ -1,0 +1,83 @@
+"""Kernels of `mma.sync` without a GPU: what the assembler says of every form, on every architecture that has them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from gpu.test_tensor_cores import _compile, _convolution, _product
+from toolchain import needs_ptxas
+
+from mlc.passes.schedule import ampere_cost
+from mlc.targets.nvidia import NAMED
+
+pytestmark = needs_ptxas
+
+ARCHITECTURES = [name for name, target in NAMED.items() if not target.has_wgmma]
+FORMS = [((4096, 4096, 4096), ""), ((4096, 4096, 4096), "b"), ((304, 520, 136), "a"), (("m", 520, 136), "")]
+
+
+def _check(folder: Path, arch: str, names: str) -> None:
+    """One kernel of the tensor cores in a folder of cubins, which spills nothing and fits."""
+    kernels = [k for k in json.loads((folder / "launch.json").read_text()) if k["shared"]]
+    (kernel,) = kernels
+    assert kernel["maps"] == [] and kernel["warnings"] == []
+    assert kernel["shared"] <= NAMED[arch].shared_memory_per_block
+    resources = kernel["resources"]
+    assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0), names
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize(("shape", "turned"), FORMS, ids=str)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_ptxas_takes_every_form(
+    arch: str, shape: tuple[int | str, int, int], turned: str, dtype: str, tmp_path: Path
+) -> None:
+    model = _product(*shape, dtype=dtype, turned=turned)
+    _check(_compile(model, tmp_path / "product", gpu=arch, emit="cubin"), arch, f"{shape} {turned}")
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_ptxas_takes_tf32(arch: str, tmp_path: Path) -> None:
+    """Both operands along the sum: others are not for tensor cores."""
+    for shape in ((4096, 4096, 4096), (304, 520, 136)):
+        model = _product(*shape, "float32", "b")
+        _check(_compile(model, tmp_path / "product", gpu=arch, emit="cubin", precision="tf32"), arch, f"{shape}")
+
+
+@pytest.mark.parametrize("form", [(56, 64, 64, 3, 1), (17, 24, 40, 5, 2), (28, 512, 256, 1, 2)], ids=str)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_ptxas_takes_convolutions(arch: str, form: tuple[int, int, int, int, int], tmp_path: Path) -> None:
+    folder = _compile(_convolution(*form), tmp_path / "convolution", gpu=arch, emit="cubin", precision="bf16")
+    _check(folder, arch, str(form))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tile", ampere_cost.TILES, ids=str)
+@pytest.mark.parametrize("arch", ["sm_80", "sm_86"])
+def test_ptxas_takes_every_tile(
+    arch: str, tile: tuple[int, int, int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both orders of the right operand, and the left one turned; tiles of few rows or columns only along the sum."""
+    monkeypatch.setattr(ampere_cost, "TILES", (tile,))
+    found = 0
+    for turned in ("b", "", "a"):
+        across = [extent for extent, name in zip(tile, "ab", strict=False) if (name in turned) == (name == "a")]
+        if any(extent % 64 for extent in across):
+            continue
+        for shape in ((4096, 4096, 4096), (304, 520, 136)):
+            folder = _compile(_product(*shape, turned=turned), tmp_path / "product", gpu=arch, emit="cubin")
+            _check(folder, arch, f"{tile} {turned}")
+            found += 1
+    assert found
+
+
+def test_chips_with_little_shared_memory_have_fewer_stages(tmp_path: Path) -> None:
+    """What a multiprocessor holds decides: the same tile has its stages cut."""
+    small = replace(NAMED["sm_80"], shared_memory_per_block=NAMED["sm_86"].shared_memory_per_block)
+    for target in (NAMED["sm_80"], small):
+        for s in ampere_cost._candidates("bf16", False, False, 4, target):
+            assert s.blocks * (s.shared_bytes + 1024) <= target.shared_memory_per_block + 1024
+            assert s.stages >= 2 and s.threads * s.blocks <= 2048
