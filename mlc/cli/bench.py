@@ -13,6 +13,7 @@ import typer
 
 from mlc.cli.failures import run_program
 from mlc.cli.process import FAULT
+from mlc.cli.version import Version
 from mlc.runtime.errors import ArgumentError, MlcError
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def bench_command(
     ] = None,
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="for an engine to load the model")] = 900.0,
     seed: Annotated[int, typer.Option(min=0, help="of random inputs")] = 0,
+    _version: Version = False,
 ) -> None:
     """Time MODEL, compiled by mlc, against the engines that are installed.
 
@@ -88,7 +90,11 @@ def bench_command(
             subject = _subject(model, folder, specs, extents, static, precision, torch, seed)
             reference = _save_reference(subject, plan, say)
             missing, measured = _measure(subject, plan, names, counts, say)
-        data = plain(subject, measured, missing, reference, static)
+        _tell(plain(subject, measured, missing, reference, static), json_file, chart)
+
+
+def _tell(data: dict[str, Any], json_file: Path | None, chart: Path | None) -> None:
+    """Prints what was measured, writes the files, and fails where a result was wrong."""
     _show(data)
     _write(data, json_file, chart)
     _verdict(data)

@@ -13,6 +13,7 @@ import typer
 
 from mlc.cli import process
 from mlc.cli.process import BUG, DONE, FAULT, USAGE
+from mlc.cli.version import Version
 from mlc.interrupt import Interrupts
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def compile_command(
     calibrate: Annotated[Path | None, typer.Option(hidden=True)] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="do not use the cache of compiled kernels")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="tracebacks, and a line per phase")] = False,
+    _version: Version = False,
 ) -> None:
     """Compile MODEL into one shared library that needs nothing but libc."""
     from mlc.cli.progress import reporter

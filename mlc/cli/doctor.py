@@ -16,6 +16,8 @@ from typing import Annotated
 
 import typer
 
+from mlc.cli.version import Version
+
 OK, OPTIONAL, BROKEN = "ok", "none", "FAIL"
 OPTIONAL_PACKAGES = {
     "onnxruntime": "reference results for mlc-run --check and mlc-bench",
@@ -178,6 +180,7 @@ def findings() -> Iterator[Finding]:
 @app.command(context_settings={"help_option_names": ["-h", "--help"]})
 def doctor_command(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="print problems only")] = False,
+    _version: Version = False,
 ) -> None:
     """Report what this machine has and whether mlc works on it. Exits with 1 when it does not."""
     broken = False

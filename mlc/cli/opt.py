@@ -15,9 +15,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     # A reader that has seen enough (`mlc-opt … | head`) ends the process quietly, as that of any filter.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     import mlc.compiler_setup  # noqa: F401
-    from mlc import _native
+    from mlc import __version__, _native
 
-    code = _native.opt_main(["mlc-opt", *(sys.argv[1:] if argv is None else argv)])
+    words = sys.argv[1:] if argv is None else list(argv)
+    if "--version" in words:
+        print(f"mlc {__version__}, with", flush=True)
+    code = _native.opt_main(["mlc-opt", *words])
     sys.stdout.flush()
     sys.exit(code)
 

@@ -15,6 +15,7 @@ except ModuleNotFoundError:
 
 from mlc.cli.failures import run_program
 from mlc.cli.process import FAULT
+from mlc.cli.version import Version
 from mlc.runtime.errors import ArgumentError, MlcError
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def run_command(
     trust_weights: Annotated[
         bool, typer.Option("--trust-weights", help="external weights may differ from those compiled with")
     ] = False,
+    _version: Version = False,
 ) -> None:
     """Run MODEL once and summarise its outputs; or check, time, profile or describe it."""
     from rich.console import Console

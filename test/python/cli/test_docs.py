@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import typer
 
+import mlc
 from mlc.cli import bench as bench_tool
 from mlc.cli import compile as compile_tool
 from mlc.cli import run as run_tool
@@ -54,3 +57,11 @@ def test_no_option_without_help() -> None:
     for app in (compile_tool.app, run_tool.app):
         for parameter in typer.main.get_command(app).params:
             assert getattr(parameter, "hidden", False) or getattr(parameter, "help", None), parameter.name
+
+
+@pytest.mark.parametrize("command", ["compile", "run", "bench", "doctor", "opt"])
+def test_every_command_says_its_version(command: str) -> None:
+    words = [sys.executable, "-m", f"mlc.cli.{command}", "--version"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0].startswith(f"mlc {mlc.__version__}")
