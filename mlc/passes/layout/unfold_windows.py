@@ -5,17 +5,22 @@ becomes
     %g = mlc.reshape (mlc.gather (mlc.pad %x)) : tensor<1x224x112x56xbf16>      (a line of seven pixels for each)
     %0 = mlc.conv %g, (mlc.reshape %w) {strides = [2, 1], …} : tensor<1x224x112x56xbf16>, tensor<7x1x56x64xbf16>
 
-The copy engine takes as long for a pixel of few channels as for one of many. Takes convolutions in one group of 16-bit
-floats (with `f32`, of `f32` too) whose lines have at most 128 bytes; zeros make them multiples of 16 bytes.
+Windows that touch each other without overlapping, as those that cut an image into patches, become channels as a whole:
+the convolution is a product then, of any type. An image that was channels-first is cut as it was.
+
+The copy engine takes as long for a pixel of few channels as for one of many. Lines are taken of convolutions in one
+group of 16-bit floats (with `f32`, of `f32` too) that have at most 128 bytes; zeros make them multiples of 16 bytes.
 """
 
 from __future__ import annotations
+
+from math import prod
 
 import numpy as np
 from mlir import ir
 
 from mlc.dialects import mlc as m
-from mlc.passes.adaptor import OpAdaptor, element, shape_of
+from mlc.passes.adaptor import OpAdaptor, defining_op, element, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
 from mlc.passes.layout.pad_channels import MULTIPLE, is_for_tensor_cores
@@ -35,6 +40,10 @@ class UnfoldWindows(Pass):
 
     def run(self, root: ir.OpView) -> None:
         for function in functions(root):
+            patches = [op for op in operations(function) if _is_patches(op)]
+            for op in patches:
+                _cut(op)
+            self.count("unfolded", len(patches))
             found = [op for op in operations(function) if self._is_unfolded(op)]
             for op in found:
                 _unfold(op)
@@ -44,6 +53,59 @@ class UnfoldWindows(Pass):
         if not is_for_tensor_cores(op, self.f32):
             return False
         return shape_of(op.operands[1])[-3] > 1 and _channels(op) is not None
+
+
+def _is_patches(op: ir.Operation) -> bool:
+    """A convolution whose windows of more than one pixel cover the input, each pixel once?"""
+    if op.name != "mlc.conv":
+        return False
+    conv = OpAdaptor(op)
+    plain = conv.text("layout", "nchw") == "nhwc" and conv.int("groups", 1) == 1 and not any(conv.ints("padding"))
+    if not plain or not all(v.type.has_static_shape for v in list(op.operands)[:2]):
+        return False
+    window, pixels = shape_of(op.operands[1])[:-2], shape_of(op.operands[0])[1:-1]
+    taken_apart = conv.ints("strides") == window and all(d == 1 for d in conv.ints("dilations"))
+    return taken_apart and prod(window) > 1 and all(p % w == 0 for p, w in zip(pixels, window, strict=True))
+
+
+def _cut(op: ir.Operation) -> None:
+    """The pixels of a window become channels: of an image that was channels-first, channel by channel."""
+    x, w = list(op.operands)[:2]
+    window, spatial = shape_of(w)[:-2], x.type.rank - 2
+    images, *pixels, channels = shape_of(x)
+    split = [e for p, t in zip(pixels, window, strict=True) for e in (p // t, t)]
+    source = _channels_first(x)
+    with ir.InsertionPoint(op), op.location:
+        if source is not None:
+            shape, first = [images, channels, *split], 2
+            order, filters = [1, *range(3, 2 + 2 * spatial, 2)], b.transpose(w, [spatial, *range(spatial), spatial + 1])
+        else:
+            shape, first = [images, *split, channels], 1
+            order, filters = [*range(2, 1 + 2 * spatial, 2), 1 + 2 * spatial], w
+        outer = [0, *range(first, first + 2 * spatial, 2)]
+        patches = b.transpose(b.reshape(x if source is None else source, shape), [*outer, *order])
+        patches, terms = b.cast(patches, element(x)), prod(window) * channels
+        op.operands[0] = b.reshape(patches, [*(shape[d] for d in outer), terms])
+        op.operands[1] = b.reshape(filters, [*[1] * spatial, terms, shape_of(w)[-1]])
+    op.attributes["strides"] = b.integers([1] * spatial)
+
+
+def _channels_first(x: ir.Value) -> ir.Value | None:
+    """What `x` is a transposition of, channels last, for this layout's sake, before it was rounded; None for anything
+    else."""
+    op = defining_op(x)
+    if op is None or op.name != "mlc.transpose":
+        return None
+    if OpAdaptor(op).ints("permutation") != [0, *range(2, x.type.rank), 1]:
+        return None
+    rounded = defining_op(op.operands[0])
+    is_rounding = rounded is not None and rounded.name == "mlc.cast" and _is_narrower(rounded)
+    return rounded.operands[0] if rounded is not None and is_rounding else op.operands[0]
+
+
+def _is_narrower(cast: ir.Operation) -> bool:
+    types = [element(cast.results[0]), element(cast.operands[0])]
+    return all(isinstance(t, ir.FloatType) for t in types) and types[0].width < types[1].width
 
 
 def _channels(op: ir.Operation) -> int | None:

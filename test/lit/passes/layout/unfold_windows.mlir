@@ -21,3 +21,29 @@ func.func @many(%x: tensor<1x9x9x24xbf16>, %w: tensor<3x3x24x16xbf16>) -> tensor
   %r = mlc.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc", widen} : tensor<1x9x9x24xbf16>, tensor<3x3x24x16xbf16> -> tensor<1x9x9x16xf32>
   return %r : tensor<1x9x9x16xf32>
 }
+
+// Patches are cut out of the image as it was, channel by channel, and rounded on the way.
+// CHECK-LABEL: func.func @patches
+// CHECK: [[W:%.+]] = mlc.transpose %arg1 {permutation = array<i64: 2, 0, 1, 3>} : tensor<4x4x3x16xbf16> -> tensor<3x4x4x16xbf16>
+// CHECK: [[X:%.+]] = mlc.reshape %arg0 [1, 3, 2, 4, 3, 4] : tensor<1x3x8x12xf32>
+// CHECK: [[T:%.+]] = mlc.transpose [[X]] {permutation = array<i64: 0, 2, 4, 1, 3, 5>}
+// CHECK: [[C:%.+]] = mlc.cast [[T]] : tensor<1x2x3x3x4x4xf32> -> tensor<1x2x3x3x4x4xbf16>
+// CHECK: [[P:%.+]] = mlc.reshape [[C]] [1, 2, 3, 48]
+// CHECK: [[F:%.+]] = mlc.reshape [[W]] [1, 1, 48, 16]
+// CHECK: mlc.conv [[P]], [[F]] {{.*}}strides = array<i64: 1, 1>
+func.func @patches(%x: tensor<1x3x8x12xf32>, %w: tensor<4x4x3x16xbf16>) -> tensor<1x2x3x16xf32> {
+  %n = mlc.cast %x : tensor<1x3x8x12xf32> -> tensor<1x3x8x12xbf16>
+  %t = mlc.transpose %n {mlc.relayout, permutation = array<i64: 0, 2, 3, 1>} : tensor<1x3x8x12xbf16> -> tensor<1x8x12x3xbf16>
+  %r = mlc.conv %t, %w {strides = array<i64: 4, 4>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, layout = "nhwc", widen} : tensor<1x8x12x3xbf16>, tensor<4x4x3x16xbf16> -> tensor<1x2x3x16xf32>
+  return %r : tensor<1x2x3x16xf32>
+}
+
+// Where channels are last in the first place, pixel by pixel.
+// CHECK-LABEL: func.func @patches_of_pixels
+// CHECK: [[X:%.+]] = mlc.reshape %arg0 [1, 2, 4, 3, 4, 3]
+// CHECK: mlc.transpose [[X]] {permutation = array<i64: 0, 1, 3, 2, 4, 5>}
+// CHECK: mlc.reshape %arg1 [1, 1, 48, 16]
+func.func @patches_of_pixels(%x: tensor<1x8x12x3xf32>, %w: tensor<4x4x3x16xf32>) -> tensor<1x2x3x16xf32> {
+  %r = mlc.conv %x, %w {strides = array<i64: 4, 4>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, layout = "nhwc"} : tensor<1x8x12x3xf32>, tensor<4x4x3x16xf32> -> tensor<1x2x3x16xf32>
+  return %r : tensor<1x2x3x16xf32>
+}
