@@ -66,12 +66,14 @@ def _bert() -> Any:
 
 
 def _set_statistics(module: Any) -> None:
-    """Batch norms that do something."""
+    """Batch norms and last layers that do something."""
     import numpy as np
     import torch
 
     rng = np.random.default_rng(0)
     for part in module.modules():
+        if isinstance(part, torch.nn.Linear) and not part.weight.any():
+            torch.nn.init.normal_(part.weight, std=part.in_features**-0.5)
         if isinstance(part, torch.nn.BatchNorm2d):
             mean, variance = part.running_mean, part.running_var
             ranges = ((part.weight, 0.5, 1.0), (part.bias, -0.2, 0.2), (mean, -0.2, 0.2), (variance, 0.5, 1.5))

@@ -25,8 +25,11 @@ def phases(target: NvidiaTarget, host: CpuTarget, precision: str = "fp32") -> li
     asked = ("cuda" if target.has_wgmma else "cuda-mma") + ("-tf32" if precision == "tf32" else "")
     f32 = "{f32=true}" if precision == "tf32" else ""
     channels = [f"mlc-unfold-windows{f32}", f"mlc-pad-channels{f32}"]
-    narrowed = {"mlc-narrow-contractions": "mlc-narrow-contractions{depthwise=true}"}
-    of_cpu["decompose"] = [*(narrowed.get(p, p) for p in of_cpu["decompose"]), "mlc-split-reductions"]
+    narrowed = {p: f"{p}{{depthwise=true}}" for p in cpu.NARROWING["bf16"][:1]}
+    decomposed = [narrowed.get(p, p) for p in of_cpu["decompose"]]
+    place = decomposed.index("mlc-fold-constants") + 1
+    moves = ["mlc-slice-gathers", "mlc-fold-factors"]
+    of_cpu["decompose"] = [*decomposed[:place], *moves, *decomposed[place:], "mlc-split-reductions"]
     of_cpu["layout"] = ["mlc-sink-moves", *_before(of_cpu["layout"], "mlc-hoist-weights", channels)]
     shared = [(name, [f"{p}{{target={asked}}}" if p in ASKING else p for p in of_cpu[name]]) for name in SHARED]
     for_host = [p for p in of_cpu["schedule"] if p.startswith("mlc-assign-schedules")]

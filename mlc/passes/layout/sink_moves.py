@@ -17,18 +17,24 @@ A transpose of a product's result comes before a reshape that joins dimensions: 
 becomes
     %t = mlc.transpose %m [0, 3, 1, 2, 4]
     %r = mlc.reshape %t [1, 128, 32, 64]
+
+Products with a matrix pass transposes of what they have rows of, where a matrix of the left operand would be left with
+few rows (a batch behind a sequence), and so do operations with a weight for each column: rows that lie together are
+multiplied together.
 """
 
 from __future__ import annotations
 
 from mlir import ir
 
-from mlc.passes.adaptor import defining_op, element, shape_of
+from mlc.passes.adaptor import OpAdaptor, defining_op, element, shape_of
 from mlc.passes.base import Pass
+from mlc.passes.simplify.weight_only import WeightOnly
 from mlc.passes.walk import functions, operations
 
 _MOVES = ("mlc.reshape", "mlc.transpose")
-_FUNCTIONS = ("mlc.unary", "mlc.cast", "mlc.activation", "mlc.binary")
+_FUNCTIONS = ("mlc.unary", "mlc.cast", "mlc.activation", "mlc.binary", "mlc.matmul")
+_FEW_ROWS = 128  # of a matrix, with which tiles of products stay partly empty
 
 
 class SinkMoves(Pass):
@@ -63,15 +69,33 @@ def _sink(op: ir.Operation) -> int:
 
 
 def _moved_operand(op: ir.Operation) -> int | None:
-    """The operand that `op` is a function of, element by element; None when there are several."""
+    """The operand that `op` is a function of, element by element or row by row; None when there are several."""
     if op.name != "mlc.binary":
         return 0
     for number in range(2):
         other = op.operands[1 - number]
         source = defining_op(other)
-        if source is not None and source.name == "mlc.constant" and all(e == 1 for e in shape_of(other)):
+        is_number = source is not None and source.name == "mlc.constant" and all(e == 1 for e in shape_of(other))
+        if is_number or _is_by_columns(op, number):
             return number if op.operands[number].type.rank == op.results[0].type.rank else None
     return None
+
+
+def _is_by_columns(op: ir.Operation, number: int) -> bool:
+    """Is the other operand of a binary operation a weight for each column of a transpose that leaves columns alone?"""
+    move, other = defining_op(op.operands[number]), op.operands[1 - number]
+    return move is not None and _keeps_columns(move) and other.type.rank == 1 and WeightOnly().has(other)
+
+
+def _keeps_columns(move: ir.Operation) -> bool:
+    return move.name == "mlc.transpose" and OpAdaptor(move).ints("permutation")[-1] == move.results[0].type.rank - 1
+
+
+def _takes_rows(op: ir.Operation, move: ir.Operation) -> bool:
+    """Is `op` the product of the rows of `move`, few of which would be together, with a matrix?"""
+    rows = shape_of(move.results[0])[-2:-1]
+    is_matrix = op.operands[1].type.rank == 2 and "transpose_lhs" not in op.attributes
+    return is_matrix and _keeps_columns(move) and bool(rows) and rows[0] < _FEW_ROWS
 
 
 def _can_pass(op: ir.Operation, move: ir.Operation) -> bool:
@@ -82,17 +106,21 @@ def _can_pass(op: ir.Operation, move: ir.Operation) -> bool:
         return False
     if any(v.type.rank > types[0].rank for v in op.operands if v != move.results[0]):
         return False  # its constant would add dimensions
+    if op.name == "mlc.matmul":
+        return _takes_rows(op, move)
     return bool(element(op.results[0]).width <= element(move.operands[0]).width)
 
 
 def _swap(op: ir.Operation, move: ir.Operation, number: int) -> None:
     """`op(move(x))` becomes `move(op(x))`; `op` is the same operation afterwards."""
     source, result = move.operands[0], op.results[0]
-    moved_type = ir.RankedTensorType.get(shape_of(move.results[0]), element(result))
+    moved_type, shape = result.type, shape_of(source)
+    if op.name == "mlc.matmul":
+        shape[-1] = shape_of(result)[-1]
     attributes = {name: move.attributes[name] for name in move.attributes}
     rest = list(move.operands)[1:]
     op.operands[number] = source
-    result.set_type(ir.RankedTensorType.get(shape_of(source), element(result)))
+    result.set_type(ir.RankedTensorType.get(shape, element(result)))
     with ir.InsertionPoint.after(op), move.location:
         moved = ir.Operation.create(move.name, [moved_type], [result, *rest], attributes)
     result.replace_all_uses_except(moved.results[0], moved)

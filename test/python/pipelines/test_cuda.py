@@ -14,7 +14,14 @@ from mlc.pipelines.cuda import ASKING, SHARED, phases
 from mlc.targets.cpu import resolve
 from mlc.targets.nvidia import NAMED
 
-GPU_ONLY = ("mlc-split-reductions", "mlc-sink-moves", "mlc-unfold-windows", "mlc-pad-channels")
+GPU_ONLY = (
+    "mlc-slice-gathers",
+    "mlc-fold-factors",
+    "mlc-split-reductions",
+    "mlc-sink-moves",
+    "mlc-unfold-windows",
+    "mlc-pad-channels",
+)
 HOST = resolve("native", _native.host_info())
 
 

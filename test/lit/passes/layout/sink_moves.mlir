@@ -47,3 +47,28 @@ func.func @joined(%x: tensor<1x2x3x4x16xbf16>, %w: tensor<1x2x1x16x8xbf16>, %y: 
   %u = mlc.transpose %s {permutation = array<i64: 0, 2, 1, 3>} : tensor<1x6x4x8xbf16> -> tensor<1x4x6x8xbf16>
   return %t, %u : tensor<1x4x6x8xbf16>, tensor<1x4x6x8xbf16>
 }
+
+// Few rows of a matrix would lie together: the product is of all rows, in their order.
+// CHECK-LABEL: func.func @rows
+// CHECK: %[[M:.*]] = mlc.matmul %arg0, %{{.*}} : tensor<32x197x8xf32>, tensor<8x6xf32> -> tensor<32x197x6xf32>
+// CHECK: %[[A:.*]] = mlc.binary add %[[M]], %{{.*}} : tensor<32x197x6xf32>, tensor<6xf32>
+// CHECK: mlc.transpose %[[A]] {permutation = array<i64: 1, 0, 2>} : tensor<32x197x6xf32> -> tensor<197x32x6xf32>
+func.func @rows(%x: tensor<32x197x8xf32>) -> tensor<197x32x6xf32> {
+  %w = mlc.weight "w" : tensor<8x6xf32>
+  %b = mlc.weight "b" : tensor<6xf32>
+  %t = mlc.transpose %x {permutation = array<i64: 1, 0, 2>} : tensor<32x197x8xf32> -> tensor<197x32x8xf32>
+  %m = mlc.matmul %t, %w : tensor<197x32x8xf32>, tensor<8x6xf32> -> tensor<197x32x6xf32>
+  %r = mlc.binary add %m, %b : tensor<197x32x6xf32>, tensor<6xf32> -> tensor<197x32x6xf32>
+  return %r : tensor<197x32x6xf32>
+}
+
+// Enough of them lie together as it is.
+// CHECK-LABEL: func.func @many_rows
+// CHECK: mlc.transpose
+// CHECK: mlc.matmul
+func.func @many_rows(%x: tensor<197x256x8xf32>) -> tensor<256x197x6xf32> {
+  %w = mlc.weight "w" : tensor<8x6xf32>
+  %t = mlc.transpose %x {permutation = array<i64: 1, 0, 2>} : tensor<197x256x8xf32> -> tensor<256x197x8xf32>
+  %m = mlc.matmul %t, %w : tensor<256x197x8xf32>, tensor<8x6xf32> -> tensor<256x197x6xf32>
+  return %m : tensor<256x197x6xf32>
+}

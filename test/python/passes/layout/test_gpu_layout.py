@@ -68,3 +68,34 @@ def test_elementwise_operations_pass_movements() -> None:
     changed = _check(text, "mlc-sink-moves", _floats(2, 6, 4))
     names = [line.split("mlc.")[1].split()[0] for line in changed.splitlines() if "= mlc." in line]
     assert names == ["constant", "binary", "unary", "cast", "reshape", "transpose"]
+
+
+@pytest.mark.parametrize("from_channels_first", [True, False])
+def test_patches(from_channels_first: bool) -> None:
+    shape = (2, 3, 8, 12) if from_channels_first else (2, 8, 12, 3)
+    x, w = _floats(*shape), _floats(4, 4, 3, 6)
+    given = "x".join(map(str, shape))
+    turned = "mlc.transpose %x {permutation = array<i64: 0, 2, 3, 1>} : tensor<2x3x8x12xf32> -> tensor<2x8x12x3xf32>"
+    image = "%t" if from_channels_first else "%x"
+    text = f"""func.func @f(%x: tensor<{given}xf32>, %w: tensor<4x4x3x6xf32>) -> tensor<2x2x3x6xf32> {{
+      {f"%t = {turned}" if from_channels_first else ""}
+      %r = mlc.conv {image}, %w {{strides = array<i64: 4, 4>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>,
+        layout = "nhwc"}} : tensor<2x8x12x3xf32>, tensor<4x4x3x6xf32> -> tensor<2x2x3x6xf32>
+      return %r : tensor<2x2x3x6xf32>
+    }}"""
+    assert "tensor<1x1x48x6xf32>" in _check(text, "mlc-unfold-windows", x, w)
+
+
+def test_products_pass_transposes_of_few_rows() -> None:
+    text = """func.func @f(%x: tensor<3x5x8xf32>) -> tensor<5x3x6xf32> {
+      %w = mlc.constant dense<[[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], [2.0, 1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0],
+        [0.0, 1.0, 0.5, 0.0, 1.0, 0.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0],
+        [3.0, 0.0, 0.0, 3.0, 0.0, 0.0, 3.0, 0.0], [0.0, 0.0, 1.0, 0.0, 0.0, 2.0, 0.0, 0.0]]> : tensor<6x8xf32>
+      %b = mlc.constant dense<[1.0, -1.0, 2.0, 0.5, 0.0, 3.0]> : tensor<6xf32>
+      %t = mlc.transpose %x {permutation = array<i64: 1, 0, 2>} : tensor<3x5x8xf32> -> tensor<5x3x8xf32>
+      %m = mlc.matmul %t, %w {transpose_rhs} : tensor<5x3x8xf32>, tensor<6x8xf32> -> tensor<5x3x6xf32>
+      %r = mlc.binary add %m, %b : tensor<5x3x6xf32>, tensor<6xf32> -> tensor<5x3x6xf32>
+      return %r : tensor<5x3x6xf32>
+    }"""
+    changed = _check(text, "mlc-sink-moves", _floats(3, 5, 8))
+    assert changed.index("mlc.matmul") < changed.index("mlc.binary add") < changed.index("mlc.transpose")

@@ -1,0 +1,201 @@
+"""Pass `mlc-fold-factors`: constant factors of slices of a product's columns become part of its weights.
+
+    %p = mlc.binary add (mlc.matmul %x, %w), %bias : …                      (queries, keys and values side by side)
+    %q = mlc.binary mul (mlc.slice %p [0, 0] [8, 64] [1, 1]), %scale
+    %k = mlc.binary mul (mlc.slice %p [0, 64] [8, 64] [1, 1]), %scale
+becomes
+    %p = mlc.binary add (mlc.matmul %x, (%w * %f)), (%bias * %f) : …        (%f: a factor for each column)
+    %q = mlc.slice %p [0, 0] [8, 64] [1, 1]
+    %k = mlc.slice %p [0, 64] [8, 64] [1, 1]
+
+So the slices only move elements, and what reads them can read the product where it lies. Factors are found behind
+reshapes and transposes of the slices, which may be of reshapes and transposes of the product; nobody else may read what
+lies in between. Takes tensors of known shape, slices along one dimension that do not overlap, and a product with a
+weight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from mlir import ir
+
+from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op, shape_of
+from mlc.passes.base import Pass
+from mlc.passes.decompose import build as b
+from mlc.passes.simplify.rewrite import constant_array, constant_before, replace
+from mlc.passes.simplify.weight_only import WeightOnly
+from mlc.passes.walk import functions, operations
+
+_MOVES = ("mlc.reshape", "mlc.transpose")
+
+
+class FoldFactors(Pass):
+    """Multiplies weights by the factors of slices of products."""
+
+    dialects = ("mlc",)
+    statistics = {"folded": "factors that became part of weights"}
+
+    def run(self, root: ir.OpView) -> None:
+        for function in functions(root):
+            weights = WeightOnly()
+            found = [plan for op in operations(function) if (plan := _plan(op, weights)) is not None]
+            for plan in found:
+                self.count("folded", _fold(plan))
+
+
+@dataclass
+class _Plan:
+    """The product (`matmul`, and `add` of a bias where there is one), the factor of each column, and the
+    multiplications that are no longer needed, with their numbers of the operand that stays."""
+
+    matmul: ir.Operation
+    add: ir.Operation | None
+    factors: np.ndarray
+    done: list[tuple[ir.Operation, int]]
+
+
+def _plan(op: ir.Operation, weights: WeightOnly) -> _Plan | None:
+    """What to do about the slices of the result of `op`."""
+    if not op.name.startswith("mlc.") or len(op.results) != 1 or not _is_static(op.results[0]):
+        return None
+    users = [use.owner.operation for use in op.results[0].uses]
+    cuts = [_cut(user) for user in users]
+    if not users or None in cuts or len({axis for axis, _, _ in filter(None, cuts)}) != 1:
+        return None
+    shape = shape_of(op.results[0])
+    axis = next(axis for axis, _, _ in filter(None, cuts))
+    factors, taken, done = np.ones(shape[axis]), np.zeros(shape[axis], bool), []
+    for user, (_, first, size) in zip(users, filter(None, cuts), strict=True):
+        if taken[first : first + size].any():
+            return None
+        taken[first : first + size] = True
+        multiplied = _multiplication(user)
+        if multiplied is not None:
+            factors[first : first + size] = multiplied[2]
+            done.append(multiplied[:2])
+    value, spread = _source(op.results[0], factors.reshape([-1 if i == axis else 1 for i in range(len(shape))]))
+    product = _product(value, weights)
+    if not done or product is None or any(e != 1 for e in spread.shape[:-1]):
+        return None
+    return _Plan(*product, np.broadcast_to(spread.reshape(-1), (shape_of(value)[-1],)), done)
+
+
+def _is_static(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.RankedTensorType) and value.type.has_static_shape and value.type.rank > 0
+
+
+def _cut(op: ir.Operation) -> tuple[int, int, int] | None:
+    """(axis, offset, size) of a slice along one dimension; None for others."""
+    if op.name != "mlc.slice" or not _is_static(op.operands[0]):
+        return None
+    cut = OpAdaptor(op)
+    offsets, sizes, strides = (cut.ints(f"static_{name}") for name in ("offsets", "sizes", "strides"))
+    if DYNAMIC in (*offsets, *sizes) or any(s != 1 for s in strides):
+        return None
+    axes = [i for i, (size, extent) in enumerate(zip(sizes, shape_of(op.operands[0]), strict=True)) if size != extent]
+    return (axes[0], offsets[axes[0]], sizes[axes[0]]) if len(axes) == 1 else None
+
+
+def _multiplication(op: ir.Operation) -> tuple[ir.Operation, int, float] | None:
+    """The multiplication by a number behind `op` and movements, the number of its other operand, and the factor."""
+    while True:
+        uses = list(op.results[0].uses)
+        if len(uses) != 1:
+            return None
+        before, op = op, uses[0].owner.operation
+        if op.name not in _MOVES:
+            break
+    if op.name != "mlc.binary" or OpAdaptor(op).text() != "mul":
+        return None
+    number = next(i for i in range(2) if op.operands[i] == before.results[0])
+    factor = constant_array(op.operands[1 - number])
+    same = shape_of(op.results[0]) == shape_of(before.results[0])
+    return (op, number, float(factor.reshape(-1)[0])) if factor is not None and factor.size == 1 and same else None
+
+
+def _source(value: ir.Value, factors: np.ndarray) -> tuple[ir.Value, np.ndarray]:
+    """What `value` is a reshape or transpose of, and the factors of its elements."""
+    while True:
+        op = defining_op(value)
+        if op is None or op.name not in _MOVES or not _is_static(op.operands[0]) or len(list(value.uses)) == 0:
+            return value, factors
+        before = op.operands[0]
+        if len(list(before.uses)) != 1:
+            return value, factors
+        if op.name == "mlc.transpose":
+            factors = factors.transpose(np.argsort(OpAdaptor(op).ints("permutation")))
+        else:
+            factors = _reshaped(factors, shape_of(value), shape_of(before))
+        value = before
+
+
+def _reshaped(factors: np.ndarray, shape: list[int], to: list[int]) -> np.ndarray:
+    """`factors` that broadcast to `shape`, so that they broadcast to the shape `to` of as many elements."""
+    result: list[int] = []
+    full: list[int] = []
+    i = j = 0
+    while i < len(shape) or j < len(to):
+        start, other = i, j
+        have = wanted = 1
+        while True:
+            if have <= wanted and i < len(shape):
+                have, i = have * shape[i], i + 1
+            elif j < len(to):
+                wanted, j = wanted * to[j], j + 1
+            if have == wanted and (j > other or j == len(to)) and (i > start or i == len(shape)):
+                break
+        varies = any(e != 1 for e in factors.shape[start:i])
+        full += shape[start:i] if varies else [1] * (i - start)
+        result += to[other:j] if varies else [1] * (j - other)
+    return np.broadcast_to(factors, full).reshape(result)
+
+
+def _product(value: ir.Value, weights: WeightOnly) -> tuple[ir.Operation, ir.Operation | None] | None:
+    """The product with a weight that `value` is, and the addition of a bias behind it."""
+    op = defining_op(value)
+    if op is None:
+        return None
+    add = None
+    if op.name == "mlc.binary" and OpAdaptor(op).text() == "add":
+        sides = [i for i in range(2) if weights.has(op.operands[i])]
+        if len(sides) != 1 or shape_of(op.operands[1 - sides[0]]) != shape_of(value):
+            return None
+        add, product = op, op.operands[1 - sides[0]]
+        op = defining_op(product)
+        if op is None or len(list(product.uses)) != 1:
+            return None
+    weight = op.operands[1] if op.name == "mlc.matmul" else None
+    is_weight = weight is not None and weights.has(weight) and not weights.has(op.operands[0])
+    return (op, add) if is_weight and len(list(value.uses)) == 1 else None
+
+
+def _fold(plan: _Plan) -> int:
+    """Multiplies the weights; gives how many multiplications are no longer needed."""
+    matmul, columns = plan.matmul, plan.factors.size
+    factors = _spread(matmul, plan.factors)
+    with ir.InsertionPoint(matmul), matmul.location:
+        by_rows = OpAdaptor(matmul).flag("transpose_rhs")
+        matmul.operands[1] = b.binary(
+            "mul", matmul.operands[1], b.reshape(factors, [columns, 1]) if by_rows else factors
+        )
+        if plan.add is not None:
+            number = 0 if plan.add.operands[1] == matmul.results[0] else 1
+            with ir.InsertionPoint(plan.add):
+                plan.add.operands[number] = b.binary("mul", plan.add.operands[number], factors)
+    for op, number in plan.done:
+        replace(op, [op.operands[number]])
+    return len(plan.done)
+
+
+def _spread(before: ir.Operation, factors: np.ndarray) -> ir.Value:
+    """`factors` as a tensor, made of its runs: they are few, and constants are better small."""
+    element = before.operands[1].type.element_type
+    edges = [0, *(np.flatnonzero(np.diff(factors)) + 1), factors.size]
+    with ir.InsertionPoint(before), before.location:
+        parts = []
+        for first, last in zip(edges, edges[1:], strict=False):
+            one = b.cast(constant_before(before, np.array([factors[first]], np.float32)), element)
+            parts.append(b.broadcast(one, [int(last - first)]))
+        return b.concat(parts, 0)

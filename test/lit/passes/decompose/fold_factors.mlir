@@ -1,0 +1,46 @@
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-fold-factors,canonicalize,cse)' | FileCheck %s
+
+// Four columns times 0.5, four times 1; slices are behind a reshape, factors behind one too.
+// CHECK-LABEL: func.func @parts
+// CHECK-DAG: %[[W:.*]] = mlc.weight "w"
+// CHECK-DAG: %[[B:.*]] = mlc.weight "b"
+// CHECK: %[[F:.*]] = mlc.concat %{{.*}}, %{{.*}} {axis = 0 : i64} : tensor<4xf32>, tensor<4xf32> -> tensor<8xf32>
+// CHECK: %[[C:.*]] = mlc.reshape %[[F]] [8, 1]
+// CHECK: %[[WF:.*]] = mlc.binary mul %[[W]], %[[C]]
+// CHECK: %[[M:.*]] = mlc.matmul %arg0, %[[WF]] {transpose_rhs}
+// CHECK: %[[BF:.*]] = mlc.binary mul %[[B]], %[[F]]
+// CHECK: mlc.binary add %[[M]], %[[BF]]
+// CHECK-NOT: mlc.binary mul
+// CHECK: return
+func.func @parts(%x: tensor<3x6xf32>) -> (tensor<12xf32>, tensor<3x1x4xf32>) {
+  %w = mlc.weight "w" : tensor<8x6xf32>
+  %b = mlc.weight "b" : tensor<8xf32>
+  %c = mlc.constant dense<0.5> : tensor<f32>
+  %m = mlc.matmul %x, %w {transpose_rhs} : tensor<3x6xf32>, tensor<8x6xf32> -> tensor<3x8xf32>
+  %p = mlc.binary add %m, %b : tensor<3x8xf32>, tensor<8xf32> -> tensor<3x8xf32>
+  %r = mlc.reshape %p [3, 2, 4] : tensor<3x8xf32> -> tensor<3x2x4xf32>
+  %s = mlc.slice %r [0, 0, 0] [3, 1, 4] [1, 1, 1] : tensor<3x2x4xf32> -> tensor<3x1x4xf32>
+  %t = mlc.slice %r [0, 1, 0] [3, 1, 4] [1, 1, 1] : tensor<3x2x4xf32> -> tensor<3x1x4xf32>
+  %u = mlc.reshape %s [12] : tensor<3x1x4xf32> -> tensor<12xf32>
+  %q = mlc.binary mul %u, %c : tensor<12xf32>, tensor<f32> -> tensor<12xf32>
+  return %q, %t : tensor<12xf32>, tensor<3x1x4xf32>
+}
+
+// Somebody else reads the product; factors of rows are none of columns.
+// CHECK-LABEL: func.func @others
+// CHECK: mlc.matmul %arg0, %{{.*}} {transpose_rhs}
+// CHECK: mlc.binary mul
+// CHECK: mlc.matmul %arg0, %{{.*}} {transpose_rhs}
+// CHECK: mlc.binary mul
+func.func @others(%x: tensor<3x6xf32>) -> (tensor<3x8xf32>, tensor<3x4xf32>, tensor<1x8xf32>) {
+  %w = mlc.weight "w" : tensor<8x6xf32>
+  %v = mlc.weight "v" : tensor<8x6xf32>
+  %c = mlc.constant dense<0.5> : tensor<f32>
+  %m = mlc.matmul %x, %w {transpose_rhs} : tensor<3x6xf32>, tensor<8x6xf32> -> tensor<3x8xf32>
+  %s = mlc.slice %m [0, 0] [3, 4] [1, 1] : tensor<3x8xf32> -> tensor<3x4xf32>
+  %q = mlc.binary mul %s, %c : tensor<3x4xf32>, tensor<f32> -> tensor<3x4xf32>
+  %n = mlc.matmul %x, %v {transpose_rhs} : tensor<3x6xf32>, tensor<8x6xf32> -> tensor<3x8xf32>
+  %t = mlc.slice %n [1, 0] [1, 8] [1, 1] : tensor<3x8xf32> -> tensor<1x8xf32>
+  %k = mlc.binary mul %t, %c : tensor<1x8xf32>, tensor<f32> -> tensor<1x8xf32>
+  return %m, %q, %k : tensor<3x8xf32>, tensor<3x4xf32>, tensor<1x8xf32>
+}
