@@ -78,7 +78,7 @@ class Compilation:
         self.module: ir.Module
         self.store: Store
         self.target: CpuTarget
-        self.gpu: nvidia.NvidiaTarget | None = None
+        self.gpus: tuple[nvidia.NvidiaTarget, ...] = ()
         self.cache = ObjectCache() if options.cache else None
         self.known: KnownKernels | None = None
         self.programs: KnownPrograms | None = None
@@ -255,7 +255,7 @@ class Compilation:
         if self.winograd:
             values["winograd"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.winograd)
         attributes["mlc.codegen"] = ir.DictAttr.get(values)
-        chosen = self.gpu.target if self.gpu else f"cpu:{self.target.cpu}"
+        chosen = "nvidia:" + ",".join(gpu.name for gpu in self.gpus) if self.gpus else f"cpu:{self.target.cpu}"
         attributes["mlc.target"] = ir.StringAttr.get(chosen)
 
     def _resolve_gpu(self, kept: str) -> None:
@@ -263,16 +263,16 @@ class Compilation:
         if kept and wanted is not None and wanted != kept:
             raise UsageError(f"the IR was made for GPU '{kept}', not for '{wanted}'")
         try:
-            self.gpu = nvidia.resolve(kept or wanted or "h200")
+            self.gpus = nvidia.resolve_all(kept or wanted or "h200")
         except ValueError as error:
             raise UsageError(str(error)) from error
 
     # --- Phases -----------------------------------------------------------------------------------------------
 
     def _phases(self, done: str | None, output: Path) -> Path:
-        gpu = self.gpu
+        gpu = bool(self.gpus)
         phases = (
-            cuda_pipeline.phases(gpu, self.target, self.precision)
+            cuda_pipeline.phases(self.gpus, self.target, self.precision)
             if gpu
             else cpu_pipeline.phases(self.target, self.precision, winograd=self.winograd)
         )
@@ -408,7 +408,7 @@ class Compilation:
 
     def _take_known(self, passes: Sequence[str]) -> None:
         """Kernels whose objects are there already need no expansion, unless somebody wants to see it."""
-        if self.cache is not None and self.gpu is None and not self._is_looked_at():
+        if self.cache is not None and not self.gpus and not self._is_looked_at():
             self.known = KnownKernels(self.cache, self._code_target(), passes)
             self.known.take(self.module.operation)
 
@@ -417,7 +417,7 @@ class Compilation:
         """In `tile`, gets the code of every kernel under way as soon as it is expanded. Then nobody needs its functions
         any more, unless to look at them.
         """
-        if phase != "tile" or self.gpu or self._is_looked_at():
+        if phase != "tile" or self.gpus or self._is_looked_at():
             yield
             return
         from mlc.passes.tile.expand_kernels import watched
@@ -440,7 +440,7 @@ class Compilation:
     def _modules(self) -> dict[str, ir.Operation]:
         """The modules to make objects of, in the order in which they are linked."""
         modules = [c.operation for c in self.module.body.operations if c.operation.name == "builtin.module"]
-        if self.gpu:
+        if self.gpus:
             modules = [m for m in modules if "mlc.kernel" not in m.attributes or is_for_host(m)]
         return {ir.StringAttr(m.attributes["sym_name"]).value: m for m in modules}
 
@@ -474,8 +474,8 @@ class Compilation:
 
     def _artefact(self, output: Path) -> Path:
         self._settle(self._held)
-        kernels = self._gpu_kernels(self.gpu) if self.gpu else []
-        if self.gpu and self.options.emit != "library":
+        kernels = self._gpu_kernels() if self.gpus else []
+        if self.gpus and self.options.emit != "library":
             self.written = [write_kernels(output, kernels)]
             return output
         from mlc.codegen.link import link_library
@@ -487,7 +487,7 @@ class Compilation:
         with self._stage("library"):
             digest = self.program.weights if self.program else None
             image = weight_image(output, self._external_weights(), self.image, digest)
-            gpu = gpu_table(self.module, self.gpu, kernels) if self.gpu else None
+            gpu = gpu_table(self.module, self.gpus, kernels) if self.gpus else None
             program = build_program(self.module, self.target, image, gpu)
             objects = [unit.data for unit in compiled] + [emit_program(program, self.target.triple)]
             if self.options.emit == "object":
@@ -498,8 +498,7 @@ class Compilation:
                 names = {name for name, _ in kernel_modules(self.module.operation)}
                 self.programs.remember(self.store.key, self.module, compiled, names, image.hash)
             self.needs = f"runs in {needed_memory(image.size, module_attribute(self.module, 'mlc.memory', {}))}"
-            if self.gpu and not self.gpu.tried:
-                self.needs += f"; code for {self.gpu.arch}: {self.gpu.status}"
+            self.needs += "".join(f"; code for {gpu.arch}: {gpu.status}" for gpu in self.gpus if not gpu.tried)
             self.written = [output] if image.final is None else [output, image.final]
         return output
 
@@ -511,10 +510,11 @@ class Compilation:
         size = module_attribute(self.module, "mlc.weight_bytes", 0)
         return self.options.weights == "external" or (self.options.weights == "auto" and size > EMBEDDED_LIMIT)
 
-    def _gpu_kernels(self, gpu: nvidia.NvidiaTarget) -> list[CompiledKernel]:
+    def _gpu_kernels(self) -> list[CompiledKernel]:
         """The PTX of all kernels, and their machine code unless only PTX is wanted."""
         kernels = collect_kernels(self.module)
-        target = GpuTarget(gpu.arch, gpu.features, self.opt_level)
+        targets = {gpu.name if i else "": gpu for i, gpu in enumerate(self.gpus)}
+        made = {name: GpuTarget(gpu.arch, gpu.features, self.opt_level) for name, gpu in targets.items()}
         began, done = time.perf_counter(), 0
         emit = "ptx" if self.options.emit == "ptx" else "cubin"
         self._report(emit, 0, len(kernels), 0.0)
@@ -527,7 +527,7 @@ class Compilation:
         version, cache, jobs = toolchain_version(), self.cache, self.options.jobs
         try:
             return compile_kernels(
-                kernels, target, version=version, assembled=emit == "cubin", jobs=jobs, cache=cache, progress=count
+                kernels, made, version=version, assembled=emit == "cubin", jobs=jobs, cache=cache, progress=count
             )
         except PtxError as error:
             raise self._bug("ptx", str(error), error.text) from error

@@ -145,7 +145,7 @@ def compile(
     one.
 
     Options: `target` ("cpu", or "cuda": a library that runs on an NVIDIA GPU); `cpu` ("native" or a name,
-    `mlc.targets.cpu`); `gpu` ("h200", "sm_80", …: `mlc.targets.nvidia`); `emit` (the phase to stop after,
+    `mlc.targets.cpu`); `gpu` ("h200", "sm_90a,sm_80", …: `mlc.targets.nvidia`); `emit` (the phase to stop after,
     "object" or "library"; for CUDA "ptx" or "cubin"); `from_phase` (the phase that an `.mlir` source has
     completed; it says so itself); `dump_ir` (a folder for the IR after every phase); `inputs` (`{name: shape}`,
     strings name dynamic dimensions); `dims` (`{name: extent}` or `{name: (lowest, highest or None,

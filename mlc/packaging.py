@@ -9,7 +9,7 @@ import hashlib
 import os
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -233,8 +233,7 @@ def build_program(module: ir.Module, target: CpuTarget, image: Image, gpu: Gpu |
     if "mlc.tuning" in module.operation.attributes:
         metadata["tuning"] = module_attribute(module, "mlc.tuning", "")
     if gpu is not None:
-        capability = ".".join(map(str, gpu.capability))
-        metadata["gpu"] = {"arch": gpu.arch, "capability": capability, "driver": gpu.driver, "status": gpu.status}
+        metadata["gpu"] = _describe_gpu(gpu)
     if image.description is not None:
         metadata["weight_image"] = image.description
     return Program(
@@ -251,9 +250,28 @@ def build_program(module: ir.Module, target: CpuTarget, image: Image, gpu: Gpu |
     )
 
 
-def gpu_table(module: ir.Module, target: NvidiaTarget, compiled: Sequence[CompiledKernel]) -> Gpu:
-    """What the lowered `module` needs of a GPU: `compiled` are its kernels with machine code."""
-    images = {one.kernel.name: one for one in compiled}
+def _describe_gpu(gpu: Gpu) -> dict[str, Any]:
+    """An architecture in the metadata, and those that follow it."""
+    capability = ".".join(map(str, gpu.capability))
+    found = {"arch": gpu.arch, "capability": capability, "driver": gpu.driver, "status": gpu.status}
+    return found if gpu.following is None else {**found, "following": _describe_gpu(gpu.following)}
+
+
+def gpu_table(module: ir.Module, targets: Sequence[NvidiaTarget], compiled: Sequence[CompiledKernel]) -> Gpu:
+    """What the lowered `module` needs of a GPU for each of the `targets`; `compiled` are kernels with machine code."""
+    table: Gpu | None = None
+    for number, target in reversed(list(enumerate(targets))):
+        name = target.name if number else ""
+        images = {one.kernel.kernel_of or one.kernel.name: one for one in compiled if one.kernel.architecture == name}
+        table = Gpu(
+            target.arch, target.capability, target.driver, _kernels(module, target, images), target.status, table
+        )
+    assert table is not None
+    return table
+
+
+def _kernels(module: ir.Module, target: NvidiaTarget, images: Mapping[str, CompiledKernel]) -> list[GpuKernel]:
+    """The kernels by number, with the code of one architecture."""
     kernels = []
     for name, _ in kernel_modules(module.operation):
         one = images.get(name)
@@ -263,8 +281,8 @@ def gpu_table(module: ir.Module, target: NvidiaTarget, compiled: Sequence[Compil
         kernel, ptx = one.kernel, portable_ptx(one.ptx, target.arch)
         words = kernel.tensors + kernel.indices
         launch = (kernel.threads, kernel.group, words, kernel.shared, kernel.maps)
-        kernels.append(GpuKernel(name, one.cubin.data, ptx, *launch))
-    return Gpu(target.arch, target.capability, target.driver, kernels, target.status)
+        kernels.append(GpuKernel(kernel.name, one.cubin.data, ptx, *launch))
+    return kernels
 
 
 def _entry(described: dict[str, Any]) -> Entry:

@@ -69,6 +69,7 @@ class GpuKernel:
 class Gpu:
     """What a program needs of a GPU: `arch` of the machine code ("sm_90a"), its compute capability, the lowest driver
     version (as `cuDriverGetVersion` gives it), and its kernels by number. `status` says what is known of the code.
+    `following` is the same for another architecture.
     """
 
     arch: str
@@ -76,6 +77,7 @@ class Gpu:
     driver: int
     kernels: Sequence[GpuKernel]
     status: str = ""
+    following: Gpu | None = None
 
 
 @dataclass(frozen=True)
@@ -163,8 +165,8 @@ _PROGRAM_BYTES = 144
 _GPU_PROGRAM = _PROGRAM.replace(")>", ", ptr)>")
 _GPU_PROGRAM_BYTES = 152
 _GPU_KERNEL = "!llvm.struct<(ptr, ptr, ptr, i32, i32, i32, i32, ptr, i64)>"
-_GPU = "!llvm.struct<(i32, i32, i32, i32, ptr, ptr, i64)>"
-_GPU_BYTES = 40
+_GPU = "!llvm.struct<(i32, i32, i32, i32, ptr, ptr, i64, ptr)>"
+_GPU_BYTES = 48
 
 
 class _Null:
@@ -289,7 +291,8 @@ def _gpu(writer: _Writer, gpu: Gpu) -> _Address | _Null:
         maps = writer.integers([word for one in kernel.maps for word in one.words()], 64)
         rows.append((writer.text(kernel.name), writer.data(kernel.cubin), ptx, *numbers, maps, len(kernel.maps)))
     kernels = writer.table(rows, _GPU_KERNEL)
-    row = (_GPU_BYTES, gpu.driver, *gpu.capability, writer.text(gpu.arch), kernels, len(rows))
+    following = _NULL if gpu.following is None else _gpu(writer, gpu.following)
+    row = (_GPU_BYTES, gpu.driver, *gpu.capability, writer.text(gpu.arch), kernels, len(rows), following)
     return writer.table([row], _GPU)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -50,7 +50,7 @@ class GpuKernel:
 
     Parameters are `tensors` pointers, `indices` 64-bit sizes, the pointer to the error word and the number of items; a
     grid has ceil(items · group / threads) blocks of `threads`, each with `shared` bytes of dynamic shared memory.
-    Tensor maps follow by value.
+    Tensor maps follow by value. A copy of kernel `kernel_of` is for another `architecture` than the first.
     """
 
     name: str
@@ -61,6 +61,8 @@ class GpuKernel:
     indices: int
     shared: int = 0
     maps: tuple[TensorMap, ...] = ()
+    kernel_of: str = ""
+    architecture: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,8 @@ def collect_kernels(module: Any) -> list[GpuKernel]:
         shared = op.attributes["mlc.shared_bytes"].value if "mlc.shared_bytes" in op.attributes else 0
         tensors, indices = sum(pointers) - 1 - len(maps), len(pointers) - sum(pointers) - 1
         group, threads = int(schedule.get("group", 1)), int(schedule["threads"])
-        kernels.append(GpuKernel(name, op.get_asm(), threads, group, tensors, indices, shared, maps))
+        copied = [_text(op, attribute) for attribute in ("mlc.kernel_of", "mlc.architecture")]
+        kernels.append(GpuKernel(name, op.get_asm(), threads, group, tensors, indices, shared, maps, *copied))
     return kernels
 
 
@@ -111,6 +114,10 @@ def _pointer_type() -> type:
     from mlir.dialects import llvm
 
     return llvm.PointerType
+
+
+def _text(op: Any, name: str) -> str:
+    return str(op.attributes[name].value) if name in op.attributes else ""
 
 
 def _function(module: Any, name: str) -> Any:
@@ -152,7 +159,7 @@ def emit_ptx(kernel: GpuKernel, target: GpuTarget) -> str:
 
 def compile_kernels(
     kernels: Sequence[GpuKernel],
-    target: GpuTarget,
+    targets: Mapping[str, GpuTarget],
     *,
     version: str,
     assembled: bool,
@@ -160,7 +167,8 @@ def compile_kernels(
     cache: ObjectCache | None = None,
     progress: Callable[[CompiledKernel], None] | None = None,
 ) -> list[CompiledKernel]:
-    """The PTX of `kernels`, and their cubins when `assembled`, on `jobs` threads, in order.
+    """The PTX of `kernels`, and their cubins when `assembled`, on `jobs` threads, in order. `targets` are by the
+    name of a kernel's architecture, "" for the first.
 
     `version` names the compiler in the key of the cache, which holds PTX and cubins. Raises PtxError,
     PtxasError or AssemblyError of the first kernel that fails.
@@ -168,6 +176,7 @@ def compile_kernels(
     ptxas = find_ptxas() if assembled else None
 
     def one(kernel: GpuKernel) -> CompiledKernel:
+        target = targets[kernel.architecture]
         ptx = _cached_ptx(kernel, target, version, cache)
         return CompiledKernel(kernel, ptx, _assemble(kernel, ptx, target, ptxas, cache))
 
@@ -221,7 +230,7 @@ def launch_description(compiled: Sequence[CompiledKernel]) -> list[dict[str, obj
     """What `launch.json` says: for every kernel its launch parameters, and its resources where they are known."""
     entries: list[dict[str, object]] = []
     for one in compiled:
-        entry: dict[str, object] = {k: v for k, v in asdict(one.kernel).items() if k != "text"}
+        entry: dict[str, object] = {k: v for k, v in asdict(one.kernel).items() if k != "text" and v != ""}
         if one.cubin is not None:
             entry["resources"] = asdict(one.cubin.resources)
             entry["warnings"] = list(one.cubin.warnings)

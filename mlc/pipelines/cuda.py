@@ -8,6 +8,8 @@ PTX and machine code, and the host as calls of the runtime.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlc.pipelines import cpu
 from mlc.targets.cpu import CpuTarget
 from mlc.targets.nvidia import NvidiaTarget
@@ -17,12 +19,12 @@ SHARED = ("import", "simplify", "decompose", "layout", "linalg", "kernels")
 ASKING = ("mlc-fold-views", "mlc-plan-fusion")  # the templates of the target
 
 
-def phases(target: NvidiaTarget, host: CpuTarget, precision: str = "fp32") -> list[Phase]:
-    """All phases with their passes for `target`; `host` is the CPU that launches the kernels, `precision` that of the
-    operands of contractions.
+def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "fp32") -> list[Phase]:
+    """All phases with their passes for `targets`, which share everything but schedules; `host` is the CPU that launches
+    the kernels, `precision` that of the operands of contractions.
     """
     of_cpu = dict(cpu.phases(host, precision, integers=False))
-    asked = ("cuda" if target.has_wgmma else "cuda-mma") + ("-tf32" if precision == "tf32" else "")
+    asked = ("cuda" if all(t.has_wgmma for t in targets) else "cuda-mma") + ("-tf32" if precision == "tf32" else "")
     f32 = "{f32=true}" if precision == "tf32" else ""
     channels = [f"mlc-unfold-windows{f32}", f"mlc-pad-channels{f32}"]
     narrowed = {p: f"{p}{{depthwise=true}}" for p in cpu.NARROWING["bf16"][:1]}
@@ -34,6 +36,7 @@ def phases(target: NvidiaTarget, host: CpuTarget, precision: str = "fp32") -> li
     shared = [(name, [f"{p}{{target={asked}}}" if p in ASKING else p for p in of_cpu[name]]) for name in SHARED]
     for_host = [p for p in of_cpu["schedule"] if p.startswith("mlc-assign-schedules")]
     for_gpu = ["mlc-turn-weights", "mlc-hoist-weights"] if precision == "tf32" else []
+    for_gpu += ["mlc-add-architectures"] if len(targets) > 1 else []
     for_gpu.append(f"mlc-assign-gpu-schedules{{precision={precision}}}")
     return [
         *shared,

@@ -133,3 +133,15 @@ def resolve(name: str) -> NvidiaTarget:
     if name not in NAMED:
         raise ValueError(f"unknown GPU '{name}'; known are {', '.join(NAMED)}")
     return NAMED[name]
+
+
+def resolve_all(names: str) -> tuple[NvidiaTarget, ...]:
+    """The chips of a list with commas, each of another architecture. Raises ValueError for one that is unknown, or
+    twice there."""
+    targets = tuple(resolve(name.strip()) for name in names.split(","))
+    known: dict[str, str] = {}
+    for target in targets:
+        if target.arch in known:
+            raise ValueError(f"GPU '{target.name}' has the code of '{known[target.arch]}': name one of them")
+        known[target.arch] = target.name
+    return targets

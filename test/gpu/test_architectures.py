@@ -124,6 +124,57 @@ def test_what_no_code_is_for(driver: Path, tmp_path: Path) -> None:
     assert "the NVIDIA driver is too old: it speaks CUDA 12.4, this model needs 12.7" in said
 
 
+# --- Several architectures in one library -----------------------------------------------------------------------------
+
+
+def test_the_best_code_is_taken(driver: Path, tmp_path: Path) -> None:
+    """Machine code of the chip or its family before PTX, later PTX before earlier; each has launches of its own."""
+    library = _compile(_model(), tmp_path / "model.so", gpu="sm_90a,sm_80,sm_89", precision="bf16", verify_each=True)
+    taken = {}
+    for capability in ("8.0", "8.6", "8.9", "9.0", "10.0"):
+        outcome = _loads(driver, library, capability)
+        kernels = {line.split()[1] for line in outcome.log if line.startswith("launch ")}
+        (suffix,) = {name[2:] for name in kernels}
+        taken[capability] = *_loaded(outcome), suffix
+    assert taken == {
+        "8.0": ("load cubin", "_sm_80"), "8.6": ("load cubin", "_sm_80"), "8.9": ("load cubin", "_sm_89"),
+        "9.0": ("load cubin", ""), "10.0": ("load ptx", "_sm_89"),
+    }  # fmt: skip
+    grids = [[line for line in _loads(driver, library, c).log if line.startswith("launch k4")][0] for c in ("8.0", "9.0")]
+    assert grids == ["launch k4_sm_80 2 x 128, 9 words", "launch k4 4 x 256, 9 words"]
+    said = _message(_loads(driver, library, "7.5"))
+    assert said.endswith("this model was compiled for sm_90a, sm_80, sm_89 and needs 8.0 or newer")
+
+
+def test_a_driver_for_some_of_the_code(driver: Path, tmp_path: Path) -> None:
+    library = _compile(_model(), tmp_path / "model.so", gpu="sm_100a,sm_80")
+    assert _loaded(_loads(driver, library, "8.0", FAKE_CUDA_VERSION="12000")) == {"load cubin"}
+    said = _message(_loads(driver, library, "10.0", FAKE_CUDA_VERSION="12000"))
+    assert "it speaks CUDA 12.0, this model needs 12.7" in said
+
+
+@pytest.mark.slow
+def test_going_on_from_any_phase_gives_the_same_bytes(tmp_path: Path) -> None:
+    from mlc.driver import CUDA_PHASES
+
+    options = {"gpu": "sm_90a,sm_80", "precision": "bf16"}
+    whole = _compile(_model(), tmp_path / "whole.so", **options).read_bytes()
+    for phase in CUDA_PHASES:
+        stage = _compile(_model(), tmp_path / f"{phase}.mlir", emit=phase, **options)
+        assert _compile(stage, tmp_path / "again.so").read_bytes() == whole, phase
+
+
+def test_lists_that_are_wrong(tmp_path: Path) -> None:
+    from mlc.driver import UsageError
+
+    for names, message in (
+        ("sm_90a,sm_75", "unknown GPU 'sm_75'; known are h100, h200, sm_80"),
+        ("h200,sm_80,sm_90a", "GPU 'sm_90a' has the code of 'h200': name one of them"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            _compile(_model(), tmp_path / "model.so", gpu=names)
+
+
 def test_what_has_never_run_says_so(tmp_path: Path) -> None:
     from mlc.runtime.loader import load
 

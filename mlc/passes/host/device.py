@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import mlir.ir as ir
-from mlir.dialects import llvm
+from mlir.dialects import arith, llvm
 
 from mlc.codegen.symbols import kernel_symbol
 from mlc.passes.host.runtime_calls import element_pointer, i64_constant, pointer_type
@@ -33,10 +33,23 @@ def lower_launch(entry: EntryLowering, op: ir.Operation, words: list[ir.Value], 
     if name not in entry.tables.kernels:
         raise ValueError(f"no module for kernel @{name} (at {op.location})")
     number, node = entry.tables.launch(name, op.location)
-    items = entry.runtime.items(grid_symbol(name), words[tensors:])
+    items = _items(entry, name, words[tensors:])
     operands = [entry.rt, i64_constant(number), i64_constant(node), items, entry.array]
     entry.stop_if(entry.runtime.status("mlc_rt_gpu_launch", operands), -1)
     op.erase()
+
+
+def _items(entry: EntryLowering, name: str, sizes: list[ir.Value]) -> ir.Value:
+    """How many items a launch has: what the grid function of the architecture says that the runtime has chosen."""
+    items = entry.runtime.items(grid_symbol(name), sizes)
+    copies = entry.tables.copies.get(name, [])
+    if not copies:
+        return items
+    chosen = entry.runtime.call("mlc_rt_gpu_architecture", [entry.rt], ir.IntegerType.get_signless(64))
+    for number, copy in enumerate(copies, 1):
+        is_chosen = arith.cmpi(arith.CmpIPredicate.eq, chosen, i64_constant(number))
+        items = arith.select(is_chosen, entry.runtime.items(grid_symbol(copy), sizes), items)
+    return items
 
 
 def lower_copy(entry: EntryLowering, op: ir.Operation, target: ir.Value, source: ir.Value, size: ir.Value) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mlir.ir as ir
 
 from mlc.passes.base import Pass
+from mlc.passes.schedule.add_architectures import KERNEL_OF
 
 HOST = "mlc_host"
 
@@ -18,11 +19,26 @@ def host_module(program: ir.Operation) -> ir.Operation | None:
 
 
 def kernel_modules(program: ir.Operation) -> list[tuple[str, ir.Operation]]:
-    """The kernel modules of `program` and their names, in order; the position is the kernel's number."""
+    """The kernel modules of `program` and their names, in order; the position is the kernel's number. Copies for
+    further architectures have none."""
+    return [(name, op) for name, op in all_kernel_modules(program) if KERNEL_OF not in op.attributes]
+
+
+def all_kernel_modules(program: ir.Operation) -> list[tuple[str, ir.Operation]]:
+    """The kernel modules of `program` and their names, those for further architectures included."""
     found = []
     for child in program.regions[0].blocks[0].operations:
         if child.operation.name == "builtin.module" and "mlc.kernel" in child.operation.attributes:
             found.append((ir.StringAttr(child.operation.attributes["sym_name"]).value, child.operation))
+    return found
+
+
+def copies_of(program: ir.Operation) -> dict[str, list[str]]:
+    """The names of the copies of every kernel that has some, in the order of the architectures."""
+    found: dict[str, list[str]] = {}
+    for name, op in all_kernel_modules(program):
+        if KERNEL_OF in op.attributes:
+            found.setdefault(ir.StringAttr(op.attributes[KERNEL_OF]).value, []).append(name)
     return found
 
 

@@ -35,6 +35,7 @@ _SIGNATURES = {
     "mlc_rt_gpu_pool": "!llvm.func<ptr (ptr, i64)>",
     "mlc_rt_gpu_weights": "!llvm.func<ptr (ptr)>",
     "mlc_rt_gpu_constant": "!llvm.func<ptr (ptr, ptr, i64)>",
+    "mlc_rt_gpu_architecture": "!llvm.func<i64 (ptr)>",
     "mlc_rt_gpu_launch": "!llvm.func<i32 (ptr, i64, i64, i64, ptr)>",
     "mlc_rt_gpu_copy": "!llvm.func<i32 (ptr, ptr, ptr, i64)>",
     "mlc_rt_gpu_to_host": "!llvm.func<i32 (ptr, ptr, ptr, i64)>",

@@ -14,10 +14,10 @@ from mlir import ir
 
 from mlc.kernels.common.frame import kernel_source
 from mlc.passes.base import Pass
+from mlc.passes.schedule.add_architectures import target_of
 from mlc.passes.schedule.assign_placement import is_host_kernel
 from mlc.passes.schedule.assign_schedules import schedule_attribute
 from mlc.passes.schedule.gpu_cost import choose
-from mlc.targets.nvidia import H200, NvidiaTarget, resolve
 
 
 class AssignGpuSchedules(Pass):
@@ -27,17 +27,10 @@ class AssignGpuSchedules(Pass):
     "What contractions of f32 may round their operands to: fp32 (nothing) or tf32"
 
     def run(self, root: ir.OpView) -> None:
-        target = _target(root.operation)
         for view in root.operation.regions[0].blocks[0].operations:
             op = view.operation
             if "mlc.kernel" not in op.attributes or "mlc.schedule" in op.attributes or is_host_kernel(op):
                 continue
             with op.context, op.location:
-                schedule = choose(kernel_source(op), target, self.precision)
+                schedule = choose(kernel_source(op), target_of(root.operation, op), self.precision)
                 op.attributes["mlc.schedule"] = ir.ArrayAttr.get([schedule_attribute(schedule)])
-
-
-def _target(module: ir.Operation) -> NvidiaTarget:
-    """The chip that `mlc.target` names; without one, the default."""
-    said = ir.StringAttr(module.attributes["mlc.target"]).value if "mlc.target" in module.attributes else ""
-    return resolve(said.partition(":")[2]) if said.startswith("nvidia:") else H200

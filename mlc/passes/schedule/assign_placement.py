@@ -267,12 +267,18 @@ def _split_kernels(module: ir.Operation) -> None:
 
 def _clone_for_host(kernel: ir.Operation, name: str, launches: list[ir.Operation]) -> None:
     copied = f"{name}_host"
-    clone = kernel.clone(ip=ir.InsertionPoint(kernel))
+    copy_kernel(kernel, copied, ir.InsertionPoint(kernel)).attributes["mlc.placement"] = ir.StringAttr.get(HOST)
+    for launch in launches:
+        launch.attributes["kernel"] = ir.FlatSymbolRefAttr.get(copied)
+
+
+def copy_kernel(kernel: ir.Operation, copied: str, place: ir.InsertionPoint) -> ir.Operation:
+    """A copy of a kernel module by the name `copied`, and of its function."""
+    name = ir.StringAttr(kernel.attributes["sym_name"]).value
+    clone = kernel.clone(ip=place)
     clone.attributes["sym_name"] = ir.StringAttr.get(copied)
-    clone.attributes["mlc.placement"] = ir.StringAttr.get(HOST)
     for view in clone.regions[0].blocks[0].operations:
         function = view.operation
         if function.name == "func.func" and ir.StringAttr(function.attributes["sym_name"]).value == name:
             function.attributes["sym_name"] = ir.StringAttr.get(copied)
-    for launch in launches:
-        launch.attributes["kernel"] = ir.FlatSymbolRefAttr.get(copied)
+    return clone

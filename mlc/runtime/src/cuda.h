@@ -85,6 +85,8 @@ enum : int {
   kUnsupportedPtx = 222
 };
 
+/// Whether the driver takes code that needs version `needed`.
+int32_t checkVersion(int needed, mlc_status *status);
 /// The driver; nullptr when it cannot be used (`status` says why).
 const Driver *openDriver(mlc_status *status);
 /// "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (out of memory)".
@@ -105,6 +107,8 @@ struct Kernel {
 /// What an instance has on its GPU.
 struct Instance {
   const Driver *driver = nullptr;
+  const mlc_rt_gpu *code = nullptr; // the kernels of one architecture,
+  int64_t architecture = 0;         // which is the program's this one
   int number = 0, device = 0;
   Handle context = nullptr; // the primary one: shared with other libraries
   Kernel *kernels = nullptr;

@@ -14,10 +14,10 @@ static const char *nodeOf(int64_t node) {
                                                    : "?";
 }
 
-static const char *kernelOf(int64_t kernel) {
-  return kernel >= 0 && kernel < mlc_program.gpu->num_kernels
-             ? mlc_program.gpu->kernels[kernel].name
-             : "?";
+static const char *kernelOf(const mlc_context &context, int64_t kernel) {
+  const mlc_rt_gpu &code = *context.instance->gpu->code;
+  return kernel >= 0 && kernel < code.num_kernels ? code.kernels[kernel].name
+                                                  : "?";
 }
 
 int32_t failCall(mlc_context &context, const char *call, int code) {
@@ -36,7 +36,8 @@ static int32_t failLaunch(mlc_context &context, const char *call, int code) {
   if (!gpu.numLaunches)
     return context.fail(statusOf(code), "%s", reason);
   const Launch &last = gpu.launches[gpu.numLaunches - 1];
-  const char *node = nodeOf(last.node), *kernel = kernelOf(last.kernel);
+  const char *node = nodeOf(last.node);
+  const char *kernel = kernelOf(context, last.kernel);
   if (gpu.numLaunches == 1)
     return context.fail(statusOf(code), "node '%s' (kernel '%s'): %s", node,
                         kernel, reason);
@@ -44,8 +45,8 @@ static int32_t failLaunch(mlc_context &context, const char *call, int code) {
   return context.fail(statusOf(code),
                       "between node '%s' (kernel '%s') and node '%s' (kernel "
                       "'%s'): %s; MLC_CUDA_SYNC=1 finds the launch",
-                      nodeOf(first.node), kernelOf(first.kernel), node, kernel,
-                      reason);
+                      nodeOf(first.node), kernelOf(context, first.kernel), node,
+                      kernel, reason);
 }
 
 bool waitsForLaunches() {
@@ -194,7 +195,7 @@ static constexpr int64_t kParameters = 512; // of 4096 bytes, words at least
 static int launchWithMaps(const Driver &driver, const Instance &instance,
                           int64_t id, unsigned blocks, int64_t *words,
                           Handle stream) {
-  const mlc_rt_gpu_kernel &kernel = mlc_program.gpu->kernels[id];
+  const mlc_rt_gpu_kernel &kernel = instance.code->kernels[id];
   int64_t numWords = kernel.arguments + 2;
   if (kernel.num_maps > kMaps || numWords + kMaps >= kParameters)
     return 1; // CUDA_ERROR_INVALID_VALUE
@@ -217,8 +218,8 @@ static int launchWithMaps(const Driver &driver, const Instance &instance,
 /// The launch itself. Words alone lie in one buffer.
 static int launch(mlc_context &context, int64_t id, int64_t items,
                   int64_t *words) {
-  const mlc_rt_gpu_kernel &kernel = mlc_program.gpu->kernels[id];
   const Instance &instance = *context.instance->gpu;
+  const mlc_rt_gpu_kernel &kernel = instance.code->kernels[id];
   const Context &gpu = *context.gpu;
   int64_t word = gpu.captured ? kLaunches : gpu.numLaunches - 1;
   words[kernel.arguments] = static_cast<int64_t>(gpu.errorsAddress) + word * 16;
@@ -259,6 +260,10 @@ static int launchTimed(mlc_context &context, int64_t id, int64_t items,
 } // namespace mlc::gpu
 
 using namespace mlc;
+
+int64_t mlc_rt_gpu_architecture(mlc_rt *rt) {
+  return rt->instance->gpu->architecture;
+}
 
 int32_t mlc_rt_gpu_launch(mlc_rt *rt, int64_t kernel, int64_t node,
                           int64_t items, int64_t *words) {

@@ -104,9 +104,8 @@ int32_t statusOf(int code) {
   return code == kOutOfMemory ? MLC_ERROR_OUT_OF_MEMORY : MLC_ERROR_DEVICE;
 }
 
-/// The lowest driver that runs the kernels' code.
-static int32_t checkVersion(mlc_status *status) {
-  int version = 0, needed = mlc_program.gpu->driver;
+int32_t checkVersion(int needed, mlc_status *status) {
+  int version = 0;
   driver.driverVersion(&version);
   if (version >= needed)
     return MLC_OK;
@@ -123,7 +122,10 @@ const Driver *openDriver(mlc_status *status) {
     setStatus(status, MLC_ERROR_DEVICE, "%s", problem);
     return nullptr;
   }
-  if (checkVersion(status))
+  int needed = mlc_program.gpu->driver; // the lowest for any of the code
+  for (const mlc_rt_gpu *gpu = mlc_program.gpu; gpu; gpu = gpu->next)
+    needed = gpu->driver < needed ? gpu->driver : needed;
+  if (checkVersion(needed, status))
     return nullptr;
   if (int code = driver.init(0)) {
     char reason[256];

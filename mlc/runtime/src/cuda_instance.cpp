@@ -52,11 +52,13 @@ static int32_t chooseDevice(Instance &gpu, int32_t option, mlc_status *status) {
   return MLC_OK;
 }
 
-/// What there is of the program's code for a GPU.
+/// What there is for a GPU of the code for an architecture, the worst first.
 enum class Code {
-  Exact,   // machine code, and PTX that the driver's compiler takes, too
-  Machine, // machine code of an older chip of the family, which runs it
-  Ptx
+  None,
+  OneChips, // only PTX, and it may have instructions that no other chip has
+  Ptx,      // PTX that the driver's compiler takes
+  Machine,  // machine code of an older chip of the family, which runs it
+  Exact
 };
 
 /// Whether an architecture, as "sm_90a", has instructions that no other has.
@@ -64,27 +66,60 @@ static bool isOneChips(const char *arch) {
   return arch[strlen(arch) - 1] == 'a';
 }
 
-/// Which code is for this GPU; an error when not even the PTX can be.
-static int32_t checkArchitecture(const Instance &gpu, Code *code,
-                                 mlc_status *status) {
-  const Driver &driver = *gpu.driver;
-  const mlc_rt_gpu &needed = *mlc_program.gpu;
-  int major = 0, minor = 0;
-  driver.deviceAttribute(&major, kMajor, gpu.device);
-  driver.deviceAttribute(&minor, kMinor, gpu.device);
-  bool family = major == needed.major && !isOneChips(needed.arch);
-  *code = major == needed.major && minor == needed.minor ? Code::Exact
-          : family                                       ? Code::Machine
-                                                         : Code::Ptx;
-  if (major * 16 + minor >= needed.major * 16 + needed.minor)
-    return MLC_OK;
-  char name[128] = "?";
-  driver.deviceName(name, sizeof name, gpu.device);
+static int versionOf(int major, int minor) { return major * 16 + minor; }
+
+static Code codeFor(const mlc_rt_gpu &code, int major, int minor) {
+  int needed = versionOf(code.major, code.minor);
+  if (versionOf(major, minor) < needed)
+    return Code::None;
+  if (versionOf(major, minor) == needed)
+    return Code::Exact;
+  if (isOneChips(code.arch))
+    return Code::OneChips;
+  return major == code.major ? Code::Machine : Code::Ptx;
+}
+
+/// No code is for this GPU: it is older than all that there is some for.
+static int32_t failCapability(const Instance &gpu, int major, int minor,
+                              mlc_status *status) {
+  char name[128] = "?", archs[128];
+  gpu.driver->deviceName(name, sizeof name, gpu.device);
+  Text text(archs, sizeof archs);
+  const mlc_rt_gpu *least = mlc_program.gpu;
+  for (const mlc_rt_gpu *at = least; at; at = at->next) {
+    text.add("%s%s", at == mlc_program.gpu ? "" : ", ", at->arch);
+    if (versionOf(at->major, at->minor) < versionOf(least->major, least->minor))
+      least = at;
+  }
   return setStatus(status, MLC_ERROR_DEVICE,
                    "GPU %d (%s) has compute capability %d.%d; this model was "
                    "compiled for %s and needs %d.%d or newer",
-                   gpu.number, name, major, minor, needed.arch, needed.major,
-                   needed.minor);
+                   gpu.number, name, major, minor, archs, least->major,
+                   least->minor);
+}
+
+/// Takes the code that is best for this GPU, of equals the latest; an error
+/// when not even PTX can be.
+static int32_t chooseCode(Instance &gpu, Code *code, mlc_status *status) {
+  int major = 0, minor = 0;
+  gpu.driver->deviceAttribute(&major, kMajor, gpu.device);
+  gpu.driver->deviceAttribute(&minor, kMinor, gpu.device);
+  *code = Code::None;
+  int64_t number = 0;
+  for (const mlc_rt_gpu *at = mlc_program.gpu; at; at = at->next, ++number) {
+    Code found = codeFor(*at, major, minor);
+    bool later = found == *code && gpu.code &&
+                 versionOf(at->major, at->minor) >
+                     versionOf(gpu.code->major, gpu.code->minor);
+    if (found == Code::None || !(found > *code || later))
+      continue;
+    *code = found;
+    gpu.code = at;
+    gpu.architecture = number;
+  }
+  if (!gpu.code)
+    return failCapability(gpu, major, minor, status);
+  return checkVersion(gpu.code->driver, status);
 }
 
 /// Loads an image; `log` gets what the driver's compiler has to say.
@@ -117,24 +152,23 @@ static int32_t failArchitecture(const Instance &gpu, const char *kernel,
                    "GPU %d (%s) has compute capability %d.%d; kernel '%s' was "
                    "compiled for %s, whose instructions no other chip has: "
                    "compile the model for this GPU",
-                   gpu.number, name, major, minor, kernel,
-                   mlc_program.gpu->arch);
+                   gpu.number, name, major, minor, kernel, gpu.code->arch);
 }
 
 static int32_t loadKernel(Instance &gpu, int64_t id, Code available,
                           mlc_status *status) {
   const Driver &driver = *gpu.driver;
-  const mlc_rt_gpu_kernel &described = mlc_program.gpu->kernels[id];
+  const mlc_rt_gpu_kernel &described = gpu.code->kernels[id];
   Kernel &kernel = gpu.kernels[id];
   if (!described.cubin)
     return MLC_OK; // a kernel of the host
   char log[512], doing[640];
   int code = kNoBinary;
-  if (available != Code::Ptx)
+  if (available >= Code::Machine)
     code = loadImage(driver, &kernel.module, described.cubin, log, sizeof log);
   // Another chip, or a driver older than the assembler.
   if (code == kNoBinary || code == kInvalidImage || code == kUnsupportedPtx) {
-    if (available != Code::Exact && isOneChipsPtx(described.ptx))
+    if (available == Code::OneChips && isOneChipsPtx(described.ptx))
       return failArchitecture(gpu, described.name, status);
     code = loadImage(driver, &kernel.module, described.ptx, log, sizeof log);
   }
@@ -156,7 +190,7 @@ static int32_t loadKernel(Instance &gpu, int64_t id, Code available,
 }
 
 static int32_t loadKernels(Instance &gpu, Code available, mlc_status *status) {
-  int64_t count = mlc_program.gpu->num_kernels;
+  int64_t count = gpu.code->num_kernels;
   gpu.kernels = static_cast<Kernel *>(calloc(count + 1, sizeof(Kernel)));
   if (!gpu.kernels)
     return setStatus(status, MLC_ERROR_OUT_OF_MEMORY, "out of memory");
@@ -193,10 +227,10 @@ int32_t openInstance(mlc_instance &instance, int32_t device,
   Instance &gpu = *new (memory) Instance();
   instance.gpu = &gpu;
   gpu.driver = driver;
-  Code available = Code::Ptx;
+  Code available = Code::None;
   if (int32_t code = chooseDevice(gpu, device, status))
     return code;
-  if (int32_t code = checkArchitecture(gpu, &available, status))
+  if (int32_t code = chooseCode(gpu, &available, status))
     return code;
   if (int code = driver->retain(&gpu.context, gpu.device)) {
     gpu.context = nullptr;
@@ -215,7 +249,7 @@ void closeInstance(mlc_instance &instance) {
     return;
   if (gpu->context) {
     Scope scope(*gpu);
-    for (int64_t i = 0; gpu->kernels && i < mlc_program.gpu->num_kernels; ++i)
+    for (int64_t i = 0; gpu->kernels && i < gpu->code->num_kernels; ++i)
       if (gpu->kernels[i].module)
         gpu->driver->unloadModule(gpu->kernels[i].module);
     for (int64_t i = 0; i < gpu->numConstants; ++i)

@@ -86,6 +86,7 @@ typedef struct mlc_rt_gpu {
   const char *arch;     // "sm_90a"
   const mlc_rt_gpu_kernel *kernels; // by id
   int64_t num_kernels;
+  const struct mlc_rt_gpu *next; // the same for another architecture, or NULL
 } mlc_rt_gpu;
 
 typedef struct mlc_rt_program {
@@ -165,6 +166,9 @@ void *mlc_rt_gpu_pool(mlc_rt *rt, int64_t bytes);
 const void *mlc_rt_gpu_weights(mlc_rt *rt);
 // A constant of the host on the GPU, uploaded once per instance. NULL: failed.
 void *mlc_rt_gpu_constant(mlc_rt *rt, const void *data, int64_t bytes);
+// Which architecture's kernels the instance has: 0 for those of
+// mlc_rt_program.gpu, 1 for its next, and so on.
+int64_t mlc_rt_gpu_architecture(mlc_rt *rt);
 // Launches `items` items of a kernel and does not wait. `words` are the
 // kernel's arguments with room for two more. Nonzero: failed.
 int32_t mlc_rt_gpu_launch(mlc_rt *rt, int64_t kernel, int64_t node,

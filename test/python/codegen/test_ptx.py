@@ -224,4 +224,4 @@ def test_a_kernel_that_is_no_llvm_is_a_bug_with_its_name() -> None:
     with pytest.raises(PtxError, match="'k9'"):
         emit_ptx(kernel, TARGET)
     with pytest.raises(PtxError, match="'k9'"):
-        compile_kernels([kernel], TARGET, version="1", assembled=False)
+        compile_kernels([kernel], {"": TARGET}, version="1", assembled=False)
