@@ -11,7 +11,6 @@ several threads at once: each call takes a context of its own.
 from __future__ import annotations
 
 import _ctypes
-import contextlib
 import ctypes
 import json
 import os
@@ -170,13 +169,15 @@ class Entry:
 
     def bind(self, inputs: Mapping[str, Any] | Sequence[Any]) -> list[Any]:
         """The inputs in order, out of a mapping or a sequence. ArgumentError when they do not add up."""
-        if not isinstance(inputs, Mapping):
+        if type(inputs) is not dict and not isinstance(inputs, Mapping):
             return self.arguments(inputs, {})
         if self._maps:
             return self.arguments([], inputs)
         if len(inputs) == len(self._input_names):
-            with contextlib.suppress(KeyError):
+            try:  # not contextlib.suppress, which takes longer than the rest
                 return [inputs[name] for name in self._input_names]
+            except KeyError:
+                pass
         return self.arguments([], inputs)
 
     def arguments(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
@@ -212,6 +213,8 @@ class Context:
         self._model = model
         self._library = model._library
         self._status = abi.new_status()
+        self._status_at = ctypes.addressof(self._status)
+        self._call = abi.run_by_address(model._library.api)
         self._frames: dict[int, Frame] = {}
         self._lock = threading.Lock()
         self._handle = ctypes.c_void_p()
@@ -285,13 +288,13 @@ class Context:
         if frame is None:
             frame = self._frames[entry.index] = Frame(entry.inputs, entry.outputs)
         buffers, keep = frame.fill(arguments, out)
-        values, status = frame.outputs, self._status
-        code = self._library.api.run(
-            self._handle, entry.index, frame.inputs, len(frame.inputs), values, len(values), stream, status
+        values, at = frame.outputs, (frame.inputs_at, frame.outputs_at)
+        code = self._call(
+            self._handle, entry.index, at[0], len(arguments), at[1], len(values), stream, self._status_at
         )
         del keep
         if code:
-            self._library.check(code, status)
+            self._library.check(code, self._status)
         results = [
             to_python(values[i], entry.outputs[i], Owner(values[i], self._library)) if buffer is None else buffer
             for i, buffer in enumerate(buffers)
