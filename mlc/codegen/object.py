@@ -43,7 +43,7 @@ KERNEL_TO_LLVM = [
     "reconcile-unrealized-casts",
 ]
 # Bump when the code generated from the same text changes.
-FORMAT = "3"
+FORMAT = "4"
 
 
 @dataclass(frozen=True)

@@ -144,3 +144,33 @@ def test_host_info() -> None:
     assert platform.machine().replace("arm64", "aarch64") in info["triple"]
     assert all(feature[0] in "+-" for feature in info["features"])
     assert info["features"] == sorted(info["features"])
+
+
+LOOP = """
+module @k attributes {%s} {
+  llvm.func @sum(%%from: !llvm.ptr, %%to: !llvm.ptr, %%n: i64) {
+    %%zero = llvm.mlir.constant(0 : i64) : i64
+    %%one = llvm.mlir.constant(1 : i64) : i64
+    llvm.br ^loop(%%zero : i64)
+  ^loop(%%i: i64):
+    %%p = llvm.getelementptr %%from[%%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+    %%v = llvm.load volatile %%p : !llvm.ptr -> f32
+    llvm.store volatile %%v, %%to : f32, !llvm.ptr
+    %%next = llvm.add %%i, %%one : i64
+    %%more = llvm.icmp "slt" %%next, %%n : i64
+    llvm.cond_br %%more, ^loop(%%next : i64), ^done
+  ^done:
+    llvm.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(("template", "unrolled"), [("contraction", False), ("loops", True)])
+def test_loops_of_contractions_stay_as_their_template_made_them(template: str, unrolled: bool) -> None:
+    """LLVM unrolls a loop of unknown length in other kernels only: a contraction's template has done so itself."""
+    schedule = f'mlc.schedule = [{{template = "{template}"}}]'
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse(LOOP % schedule)
+        text = _native.emit(module.operation, triple="x86_64", cpu="x86-64-v3", kind="llvm-ir").decode()
+    assert (text.count("load volatile") > 1) == unrolled
