@@ -12,6 +12,8 @@ import pytest
 from contrib_cases import Case, check, codes, floats, identifier, prepared, reference
 from onnx import TensorProto, helper
 
+from mlc.frontends.report import ModelError
+
 ML = "ai.onnx.ml"
 X = floats(7, 4)
 VECTORS = floats(6, 4)
@@ -203,3 +205,31 @@ def test_draws_from_categories() -> None:
     assert y.shape == (1, 3000)
     counts = np.bincount(y[0], minlength=3)
     assert abs(counts - 3000 * chances).max() < 6 * np.sqrt(3000 * 0.25)
+
+
+# --- Ranks that the run decides ---------------------------------------------------------------------------------------
+
+FORK = """<ir_version: 8, opset_import: ["" : 17]>
+main (float[N, 3] x, bool flag) => (float y, float[K] z) <int64[1] axis = {1}, int64[1] all = {-1}> {
+  a = If(flag) <then_branch = t () => (float[] p) { p = ReduceSum<keepdims = 0>(x, axis) },
+                else_branch = e () => (float[] q) { q = ReduceSum<keepdims = 1>(x, axis) }>
+  b = Mul(a, a)
+  c = Reshape(b, all)
+  z = Relu(c)
+  y = ReduceSum<keepdims = 0>(b)
+}"""
+
+
+def test_what_follows_branches_of_two_ranks() -> None:
+    model = onnx.parser.parse_model(FORK)
+    for flag in (True, False):
+        feeds = {"x": floats(4, 3), "flag": np.array(flag)}
+        wanted = reference(model, feeds)
+        for got, want in zip(prepared(model, wanted).run(feeds), wanted, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_results_of_two_ranks_are_refused() -> None:
+    model = onnx.parser.parse_model(FORK.replace("float y, float[K] z", "float[] b"))
+    with pytest.raises(ModelError, match="must agree in rank"):
+        prepared(model)

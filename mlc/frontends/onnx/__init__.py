@@ -153,7 +153,7 @@ def _body(
     used = {name for node in needed for name in used_names(node)} | set(wanted)
     with ir.InsertionPoint(main.block):
         importer.initializers(graph, used)
-        importer.body(needed)
+        importer.body(needed, wanted)
         results = []
         for name in wanted:
             try:

@@ -10,7 +10,7 @@ import onnx
 from mlc.frontends.common import control_flow as common
 from mlc.frontends.common import shape
 from mlc.frontends.common.builder import Size, Tensor
-from mlc.frontends.onnx.graph import GraphImporter, PoisonedError, without_known
+from mlc.frontends.onnx.graph import ForkError, GraphImporter, PoisonedError, without_known
 from mlc.frontends.onnx.registry import Node, onnx_op
 from mlc.frontends.report import NodeError, Problem
 
@@ -35,7 +35,7 @@ def if_(g: GraphImporter, node: Node) -> list[Tensor]:
     except common.PathError as error:
         taken = _squeezing(branches)
         if taken is None:
-            raise
+            raise ForkError(error, condition, builders) from error
         # torch.onnx writes squeeze(dim) of an unknown extent as an If between Squeeze and Identity. A result of two
         # ranks has no type: compile the squeeze, and check at run time that it is right.
         reason = f"{node.name}: {error.reason}; compiled for the branch that squeezes: fix the input's shape"

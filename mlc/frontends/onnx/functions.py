@@ -33,7 +33,7 @@ def inline(g: GraphImporter, proto: onnx.NodeProto, node: Node, function: onnx.F
     g.scope = Scope(None, names, set(), opsets, defaults | given, prefix)
     before = len(g.problems)
     try:
-        g.body(sorted_nodes(function.node))
+        g.body(sorted_nodes(function.node), function.output)
         results = []
         for name in function.output:
             try:

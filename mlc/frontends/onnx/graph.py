@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from onnx import helper
 from mlc.frontends.common import text
 from mlc.frontends.common.builder import INLINE_LIMIT, Builder, Tensor, describe
 from mlc.frontends.common.maps import Map, Rows
-from mlc.frontends.onnx import functions, load
+from mlc.frontends.onnx import forked, functions, load
 from mlc.frontends.onnx.registry import Node, Result, find
 from mlc.frontends.onnx.values import elem_dtype
 from mlc.frontends.report import MismatchError, NodeError, Problem
@@ -25,6 +25,16 @@ _OF_MAPS = ("CastMap", "DictVectorizer", "Identity")
 
 class PoisonedError(Exception):
     """An operand comes from a node that failed: what follows from it is not a problem of its own."""
+
+
+class ForkError(Exception):
+    """The two branches of a node give values that no type covers: what follows is imported once for each of them."""
+
+    def __init__(self, error: NodeError, condition: Tensor, branches: Sequence[Callable[[], list[Tensor]]]) -> None:
+        super().__init__(error.reason)
+        self.error = error
+        self.condition = condition
+        self.branches = branches
 
 
 @dataclass
@@ -72,6 +82,7 @@ class GraphImporter:
         self.functions = {(f.domain, f.name): f for f in model.proto.functions}
         self.scope = Scope(opsets=opsets_of(model.proto.opset_import))
         self.sequences: dict[ir.Value, list[Tensor]] = {}
+        self.forks = 0
 
     # Bodies ---------------------------------------------------------------------------------------------------------
 
@@ -103,10 +114,16 @@ class GraphImporter:
             return self.b.constant(value() if callable(value) else value)
         return self.b.weight(name, value, shape, dtype)
 
-    def body(self, nodes: Sequence[onnx.NodeProto]) -> None:
-        """Imports nodes in order into the current scope; problems are collected, not raised."""
-        for node in nodes:
-            self.node(node)
+    def body(self, nodes: Sequence[onnx.NodeProto], results: Sequence[str] = ()) -> None:
+        """Imports nodes in order into the current scope; problems are collected, not raised. `results` are the values
+        that are needed afterwards.
+        """
+        for place, node in enumerate(nodes):
+            try:
+                self.node(node)
+            except ForkError as fork:
+                forked.follow(self, fork, nodes[place:], results)
+                return
 
     def subgraph(self, graph: onnx.GraphProto, arguments: Sequence[Tensor | None]) -> list[Tensor]:
         """Imports a nested graph at the current insertion point and returns its outputs.
@@ -118,7 +135,7 @@ class GraphImporter:
         self.scope = Scope(outer, names, prefix=outer.prefix)
         try:
             self.initializers(graph)
-            self.body(sorted_nodes(graph.node))
+            self.body(sorted_nodes(graph.node), [value.name for value in graph.output])
             results = [self.scope.lookup(value.name) for value in graph.output]
         finally:
             self.scope = outer
@@ -133,15 +150,15 @@ class GraphImporter:
     def node(self, proto: onnx.NodeProto) -> None:
         """Imports one node and defines its outputs."""
         proto = self._bound(proto)
-        name = proto.name or f"{proto.op_type}:{next((out for out in proto.output if out), '')}"
+        name = name_of(proto)
         with ir.Location.name(self.scope.prefix + name):
             try:
-                self._define(proto, self._results(proto, name))
+                self.define(proto, self._results(proto, name))
                 return
             except PoisonedError:
                 self._report_unknown(proto, name)
             except NodeError as error:
-                self._report(proto, name, error)
+                self.report(proto, name, error)
         self.scope.poisoned.update(out for out in proto.output if out)
 
     def _report_unknown(self, proto: onnx.NodeProto, name: str) -> None:
@@ -150,9 +167,10 @@ class GraphImporter:
         version = self.scope.version(domain)
         local = (proto.domain, proto.op_type) in self.functions
         if not local and not functions.is_known(domain, proto.op_type, version):
-            self._report(proto, name, NodeError(*functions.unknown(domain, proto.op_type, version)))
+            self.report(proto, name, NodeError(*functions.unknown(domain, proto.op_type, version)))
 
-    def _report(self, proto: onnx.NodeProto, name: str, error: NodeError) -> None:
+    def report(self, proto: onnx.NodeProto, name: str, error: NodeError) -> None:
+        """Notes a problem of a node."""
         shapes = []
         for operand in proto.input:
             try:
@@ -202,7 +220,8 @@ class GraphImporter:
                 result.attribute[-1].name = attribute.name
         return result
 
-    def _define(self, proto: onnx.NodeProto, results: Result) -> None:
+    def define(self, proto: onnx.NodeProto, results: Result) -> None:
+        """Names the results of a node."""
         values = [results] if isinstance(results, Tensor) else list(results)
         for position, name in enumerate(proto.output):
             if not name:
@@ -211,6 +230,11 @@ class GraphImporter:
             if value is None:
                 raise NodeError(f"output {position} is used, but not supported", "export the model for inference")
             self.scope.names[name] = value
+
+
+def name_of(node: onnx.NodeProto) -> str:
+    """How a node is called in locations and messages."""
+    return node.name or f"{node.op_type}:{next((out for out in node.output if out), '')}"
 
 
 def _decoded(value: Any) -> Any:
