@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from contrib_cases import Case, check, codes, feeds_of, floats, identifier, model_of, prepared, reference, scalar
+from contrib_cases import (
+    Case,
+    check,
+    codes,
+    compare,
+    feeds_of,
+    floats,
+    identifier,
+    model_of,
+    prepared,
+    reference,
+    scalar,
+)
 
 B, S, H, N = 2, 5, 12, 3  # batch, sequence, hidden size, heads
 HEADS = {"num_heads": N}
@@ -71,6 +84,26 @@ def grouped(name: str, queries: int, past: int, ends: list[int], total: int, *re
     return Case(name, "GroupQueryAttention", given, GROUPS | attributes, outputs=THREE)
 
 
+
+
+def scored(name: str, form: int) -> Case:
+    """A step whose scores are a result: before the softmax (1), or after it (2)."""
+    case = grouped(name, 1, 6, [7, 7], 7, qk_output=form)  # onnxruntime leaves the ends of shorter rows as they are
+    return replace(case, outputs=(*THREE, "scores"))
+
+
+def coded(name: str, kind: str) -> Case:
+    """A step with a cache of int8 codes in a longer buffer: one factor, or one for each feature of each head."""
+    scales = [scalar(0.02).reshape(1), scalar(0.03).reshape(1)]
+    if kind == "PER_CHANNEL":
+        scales = [np.abs(floats(1, 2, 1, WIDTH)) * np.float32(0.02) + np.float32(0.005) for _ in range(2)]
+    attributes = {"k_quant_type": kind, "v_quant_type": kind, "kv_cache_bit_width": 8}
+    case = grouped(name, 1, 9, [7, 4], 7, *[None] * 5, *scales, **attributes)
+    given = list(case.given)
+    given[3:5] = [codes("int8", 2, 2, 9, WIDTH), codes("int8", 2, 2, 9, WIDTH)]
+    return replace(case, given=given)
+
+
 PACKED = floats(2, 5, (4 + 2 + 2) * WIDTH)
 GROUPED = [
     grouped("prompt", 5, 0, [5, 5], 5),
@@ -84,6 +117,10 @@ GROUPED = [
     grouped("cap", 5, 0, [5, 5], 5, softcap=2.0, scale=0.7),
     grouped("smooth", 5, 0, [5, 5], 5, smooth_softmax=1),
     grouped("sink", 5, 0, [5, 5], 5, None, None, None, None, floats(4)),
+    grouped("not_causal", 5, 0, [5, 5], 5, causal=0),
+    grouped("not_causal_token", 2, 6, [8], 8, causal=0),
+    *(scored(f"scores_{form}", form) for form in (1, 2)),
+    *(coded(f"coded_{kind}", kind) for kind in ("PER_TENSOR", "PER_CHANNEL")),
     grouped("several_tokens", 3, 4, [7], 7, *TURN, do_rotary=1),
     Case(
         "packed", "GroupQueryAttention", [PACKED, None, None, None, None, lengths(4, 4), scalar(5, "int32"), *TURN],
@@ -138,6 +175,20 @@ def test_one_library_serves_every_length() -> None:
             feeds = {f"x{i}": value for i, value in enumerate(given)}
             for got, want in zip(library.run(feeds), reference(model, feeds), strict=True):
                 np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_norms_of_queries_and_keys() -> None:
+    """onnxruntime takes them on GPUs only: the same as normalizing outside of the operator."""
+    plain = grouped("plain", 1, 6, [7, 4], 7, *TURN, do_rotary=1)
+    norms = [floats(WIDTH), floats(WIDTH)]
+    case = replace(plain, given=[*plain.given, *[None] * 5, *norms], attributes={**plain.attributes, "qk_norm_epsilon": 0.01})
+    given = list(plain.given)
+    for place, scale in enumerate(norms):
+        x = np.asarray(given[place]).reshape(2, 1, -1, WIDTH)
+        given[place] = (x / np.sqrt((x**2).mean(-1, keepdims=True) + 0.01) * scale).reshape(2, 1, -1).astype(np.float32)
+    normed = replace(plain, given=given)
+    wanted = reference(model_of(normed), feeds_of(normed))
+    compare(prepared(model_of(case), wanted).run(feeds_of(case)), wanted, case)
 
 
 def _parts(x: np.ndarray) -> np.ndarray:

@@ -6,9 +6,11 @@ cached of earlier steps has that form too. (onnxruntime, docs/ContribOperators.m
 
 from __future__ import annotations
 
+import numpy as np
+
 from mlc.frontends.common import attention as common
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common import linalg, reduction, shape
+from mlc.frontends.common import linalg, normalization, reduction, shape
 from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.onnx.attention import rotated_heads
 from mlc.frontends.onnx.contrib_elementwise import DOMAIN, with_bias
@@ -206,6 +208,10 @@ def group_query_attention(g: GraphImporter, node: Node) -> list[Tensor | None]:
     b = g.b
     _check_plain(node)
     query, key, value = _grouped_heads(b, node)
+    if node.optional(14) is not None and node.optional(15) is not None:
+        epsilon = float(node.attr("qk_norm_epsilon", 1e-6))
+        pairs = ((query, node[14]), (key, node[15]))
+        query, key = (normalization.layer_norm(b, x, scale, None, 3, epsilon, rms=True) for x, scale in pairs)
     lengths = shape.reshape(b, ew.cast(b, node[5], "int64"), [b.dim(query, 0), 1])
     queries = shape.size_tensor(b, query, 2)
     ends = ew.binary(b, "add", lengths, b.constant(1, "int64"))
@@ -215,27 +221,62 @@ def group_query_attention(g: GraphImporter, node: Node) -> list[Tensor | None]:
     before = ew.select(b, first, b.constant(0, "int64"), ew.binary(b, "sub", ends, queries))
     if node.attr("do_rotary", 0):
         query, key = (_turned(b, node, x, before) for x in (query, key))
-    keys, values = (
-        _cached(b, past, new, before, total) for past, new in ((node.optional(3), key), (node.optional(4), value))
-    )
+    # What a quantized cache holds is what the step computes with: new keys and values lose precision like the old ones.
+    caches = [
+        _cached(b, node.optional(3 + side), _coded(b, node, new, side), before, total)
+        for side, new in enumerate((key, value))
+    ]
+    keys, values = (_decoded(b, node, cache, side, query.dtype) for side, cache in enumerate(caches))
     mask = _grouped_mask(b, node, query, keys, before)
-    if node.attr("smooth_softmax", 0) or node.optional(11) is not None:
-        y = _with_sink(b, node, (query, keys, values), mask)
-    else:
-        cap = float(node.attr("softcap", 0.0)) or None
-        y = common.attention(b, query, keys, values, mask, scale=_scale(node), softcap=cap)
-    return [joined_heads(b, y), keys, values]
+    if node.attr("smooth_softmax", 0) or node.optional(11) is not None or node.attr("qk_output", 0):
+        y, scores = _with_scores(b, node, (query, keys, values), mask)
+        return [joined_heads(b, y), *caches, scores]
+    cap = float(node.attr("softcap", 0.0)) or None
+    y = common.attention(b, query, keys, values, mask, scale=_scale(node), softcap=cap)
+    return [joined_heads(b, y), *caches, None]
+
+
+_CACHES = ("k_quant_type", "v_quant_type")
+
+
+def _cache_scale(b: Builder, node: Node, side: int, heads: Size) -> Tensor | None:
+    """The factor of the codes in the cache of keys (`side` 0) or of values, in the form in which it broadcasts."""
+    kind = node.attr(_CACHES[side], "NONE")
+    if kind == "NONE":
+        return None
+    scale = node[12 + side]
+    return shape.reshape_codes(b, scale, [] if kind == "PER_TENSOR" else [1, heads, 1, -1])
+
+
+def _coded(b: Builder, node: Node, x: Tensor, side: int) -> Tensor:
+    """What the cache holds of `x [batch, heads, sequence, size]`: int8 codes where it is quantized."""
+    scale = _cache_scale(b, node, side, b.dim(x, 1))
+    if scale is None:
+        return x
+    rounded = ew.unary(b, "round", ew.binary(b, "div", ew.cast(b, x, "float32"), ew.cast(b, scale, "float32")))
+    return ew.cast(b, ew.clamp(b, rounded, b.constant(np.float32(-128)), b.constant(np.float32(127))), "int8")
+
+
+def _decoded(b: Builder, node: Node, cache: Tensor, side: int, dtype: str) -> Tensor:
+    """The numbers that a cache stands for."""
+    scale = _cache_scale(b, node, side, b.dim(cache, 1))
+    if scale is None:
+        return cache
+    wide = ew.binary(b, "mul", ew.cast(b, cache, "float32"), ew.cast(b, scale, "float32"))
+    return ew.cast(b, wide, dtype)
 
 
 def _check_plain(node: Node) -> None:
-    if node.attr("qk_output", 0) or node.wants(3):
-        raise NodeError("the scores as an output are not supported", "export without qk_output")
-    if any(node.attr(name, "NONE") != "NONE" for name in ("k_quant_type", "v_quant_type")):
-        raise NodeError("a quantized cache is not supported", "export with a cache of floats")
-    if node.optional(14) is not None or node.optional(15) is not None:
-        raise NodeError("norms of queries and keys inside of the operator are not supported", "export them as nodes")
-    if not node.attr("causal", 1) or node.attr("sliding_window_cache", 0):
-        raise NodeError("attention that is not causal, and a cache that slides, are not supported")
+    coded = [node.attr(name, "NONE") for name in _CACHES]
+    if any(kind not in ("NONE", "PER_TENSOR", "PER_CHANNEL") for kind in coded):
+        raise NodeError(f"the types {', '.join(coded)} of the cache's scales", "use NONE, PER_TENSOR or PER_CHANNEL")
+    old = next((past.dtype for past in (node.optional(3), node.optional(4)) if past is not None), "int8")
+    if coded != ["NONE", "NONE"] and (int(node.attr("kv_cache_bit_width", 8)) != 8 or old != "int8"):
+        raise NodeError(f"a cache of {old} codes is not supported", "quantize the cache to int8")
+    if (node.optional(14) is None) != (node.optional(15) is None):
+        raise NodeError("one of q_norm_weight and k_norm_weight is missing", "give both, or none")
+    if node.attr("sliding_window_cache", 0):
+        raise NodeError("a cache that slides is not supported", "export with a cache of the whole sequence")
 
 
 def _grouped_heads(b: Builder, node: Node) -> tuple[Tensor, Tensor, Tensor]:
@@ -290,7 +331,11 @@ def _grouped_mask(b: Builder, node: Node, query: Tensor, keys: Tensor, before: T
     rows = shape.iota(b, [1, 1, b.dim(query, 2), 1], 2, "int64")
     rows = ew.binary(b, "add", rows, shape.unsqueeze(b, before, [1, 2]))
     columns = shape.iota(b, [1, 1, 1, b.dim(keys, 2)], 3, "int64")
-    keep = ew.compare(b, "le", columns, rows)
+    if node.attr("causal", 1):
+        keep = ew.compare(b, "le", columns, rows)
+    else:
+        ends = ew.binary(b, "add", before, shape.size_tensor(b, query, 2))
+        keep = ew.compare(b, "lt", columns, shape.unsqueeze(b, ends, [1, 2]))
     window = int(node.attr("local_window_size", -1))
     if window > 0:
         oldest = ew.binary(b, "sub", rows, b.constant(window, "int64"))
@@ -305,8 +350,13 @@ def _grouped_mask(b: Builder, node: Node, query: Tensor, keys: Tensor, before: T
     return ew.binary(b, "add", mask, bias)
 
 
-def _with_sink(b: Builder, node: Node, heads: tuple[Tensor, Tensor, Tensor], mask: Tensor) -> Tensor:
-    """Attention whose softmax has one key more that no value belongs to: its score is that of the head, or 0."""
+def _with_scores(
+    b: Builder, node: Node, heads: tuple[Tensor, Tensor, Tensor], mask: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    """Attention in steps, and the scores where `qk_output` wants them: before the softmax (1) or after it (2).
+
+    The softmax may have one key more that no value belongs to: its score is that of the head, or 0.
+    """
     query, key, value = heads
     count, groups, size = query.shape[1], key.shape[1], query.shape[3]
     if count is None or groups is None or size is None:
@@ -318,7 +368,14 @@ def _with_sink(b: Builder, node: Node, heads: tuple[Tensor, Tensor, Tensor], mas
     if cap:
         scores = ew.scaled(b, ew.unary(b, "tanh", ew.scaled(b, scores, 1 / cap)), cap)
     scores = ew.cast(b, ew.binary(b, "add", scores, mask), "float32")
-    sink = node.optional(11)
+    wanted, sink = int(node.attr("qk_output", 0)), node.optional(11)
+    # As onnxruntime: the scores of hidden keys are written as zeros.
+    hidden = ew.compare(b, "eq", mask, b.like(NOTHING, mask))
+    seen = ew.cast(b, ew.select(b, hidden, b.like(0, scores), scores), query.dtype)
+    if sink is None and not node.attr("smooth_softmax", 0):
+        shares = ew.cast(b, normalization.softmax(b, scores, 3), query.dtype)
+        y = linalg.matmul(b, shares, value)
+        return y, [None, seen, shares][wanted]
     if sink is None:
         extra = b.constant(0.0, "float32")
     else:
@@ -327,7 +384,8 @@ def _with_sink(b: Builder, node: Node, heads: tuple[Tensor, Tensor, Tensor], mas
     powers = ew.unary(b, "exp", ew.binary(b, "sub", scores, top))
     total = reduction.reduce(b, "sum", powers, [3], True)
     total = ew.binary(b, "add", total, ew.unary(b, "exp", ew.binary(b, "sub", extra, top)))
-    return linalg.matmul(b, ew.cast(b, ew.binary(b, "div", powers, total), query.dtype), value)
+    shares = ew.cast(b, ew.binary(b, "div", powers, total), query.dtype)
+    return linalg.matmul(b, shares, value), [None, seen, shares][wanted]
 
 
 def _repeated(b: Builder, x: Tensor, times: int) -> Tensor:
