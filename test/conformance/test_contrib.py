@@ -162,7 +162,24 @@ def lstm(name: str, directions: int, **attributes: object) -> Case:
 LSTM = [lstm("forward", 1), lstm("both", 2), lstm("coupled", 1, input_forget=1)]
 
 
-@pytest.mark.parametrize("case", [*ELEMENTWISE, *LINALG, *NORMALIZATION, *QUANTIZED, *LSTM], ids=identifier)
+HEADS = {"q_num_heads": 2, "kv_num_heads": 2}
+LINEAR = [floats(2, 3, 8), floats(2, 3, 8, scale=0.3), floats(2, 3, 6)]
+STATE = floats(2, 2, 4, 3)
+DECAY, RATE = -np.abs(floats(2, 3, 2)), np.abs(floats(2, 3, 2, scale=0.3))
+BOTH = ("y", "state")
+STATEFUL = [
+    Case("first", "CausalConvWithState", [floats(2, 6, 5), floats(6, 1, 4)], {}, [1], BOTH),
+    Case(
+        "next", "CausalConvWithState", [floats(2, 6, 1), floats(6, 1, 4), floats(6), floats(2, 6, 3)],
+        {"activation": "silu", "ndim": 1}, [1, 2], BOTH,
+    ),
+    Case("linear", "LinearAttention", LINEAR, HEADS | {"update_rule": "linear"}, outputs=BOTH),
+    Case("gated", "LinearAttention", [*LINEAR, STATE, DECAY], HEADS | {"update_rule": "gated"}, outputs=BOTH),
+    Case("gated_delta", "LinearAttention", [*LINEAR, STATE, DECAY, RATE], HEADS, outputs=BOTH),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", [*ELEMENTWISE, *LINALG, *NORMALIZATION, *QUANTIZED, *LSTM, *STATEFUL], ids=identifier)
 def test_matches_onnxruntime(case: Case) -> None:
     check(case)
 
@@ -237,3 +254,18 @@ def test_an_operator_that_is_not_there_is_named() -> None:
     model.graph.node[0].input[0] = "x0"
     with pytest.raises(ModelError, match="Tokenizer"):
         prepared(model)
+
+
+def test_gates_of_linear_attention() -> None:
+    """Written for GPUs: sums, norms and rates behind gates."""
+    x, y, gate = floats(2, 3, 8), floats(2, 3, 8), floats(2, 3, 1)
+    np.testing.assert_allclose(computed(Case("add", "GatedAdd", [x, y, gate]))[0], x + y * gate, rtol=1e-5, atol=1e-6)
+    scale = floats(4)
+    case = Case("norm", "GatedRMSNorm", [x, scale, y], {"epsilon": 1e-3, "activation": "silu"})
+    groups = x.reshape(2, 3, 2, 4)
+    normal = groups / np.sqrt((groups**2).mean(-1, keepdims=True) + 1e-3) * scale
+    np.testing.assert_allclose(computed(case)[0], normal.reshape(x.shape) * y / (1 + np.exp(-y)), rtol=1e-4, atol=1e-6)
+    a, bias, factor, b = floats(2, 3, 4), floats(4), -np.abs(floats(4)), floats(2, 3, 4)
+    decay, beta = computed(Case("gates", "LinearAttentionGate", [a, bias, factor, b], outputs=("decay", "beta")))
+    np.testing.assert_allclose(decay, factor * np.log1p(np.exp(a + bias)), rtol=1e-4)
+    np.testing.assert_allclose(beta, 1 / (1 + np.exp(-b)), rtol=1e-5)
