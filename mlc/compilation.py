@@ -499,12 +499,15 @@ class Compilation:
                 self.programs.remember(self.store.key, self.module, compiled, names, image.hash)
             self.needs = f"runs in {needed_memory(image.size, module_attribute(self.module, 'mlc.memory', {}))}"
             self.needs += "".join(f"; code for {gpu.arch}: {gpu.status}" for gpu in self.gpus if not gpu.tried)
+            if image.file is not None and image.final is None:
+                self.needs += f"; its weights were in '{image.file}' already"
             self.written = [output] if image.final is None else [output, image.final]
         return output
 
     def _begin_image(self, output: Path) -> None:
         external, jobs = self._external_weights(), self.options.jobs
-        self.image = begin_image(self.module, store_of(self.module), output, external, jobs)
+        known = self.program.weights if self.program else None
+        self.image = begin_image(self.module, store_of(self.module), output, external, jobs, known)
 
     def _external_weights(self) -> bool:
         size = module_attribute(self.module, "mlc.weight_bytes", 0)

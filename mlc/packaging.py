@@ -174,6 +174,37 @@ class ImageInFile(ImageInProgress):
             self._file.close()
 
 
+class ImageAtHand(ImageInProgress):
+    """The file of external weights that an earlier compilation has written."""
+
+    def __init__(self, layout: WeightImage, jobs: int, path: Path, base: int) -> None:
+        super().__init__(layout, jobs)
+        self.path, self._base = path, base
+        self._file = path.open("rb")
+
+    @classmethod
+    def find(cls, layout: WeightImage, jobs: int, path: Path, header: bytes, wanted: bytes) -> ImageAtHand | None:
+        """The file `path` when it has `header` and an image with the hash `wanted`."""
+        try:
+            if path.stat().st_size != len(header) + layout.size:
+                return None
+            found = cls(layout, jobs, path, len(header))
+        except OSError:
+            return None
+        with contextlib.suppress(OSError):
+            if found._file.read(len(header)) == header and found.hash() == wanted:
+                return found
+        found.close()
+        return None
+
+    def _leaf(self, start: int, size: int) -> bytes | memoryview:
+        return os.pread(self._file.fileno(), size, self._base + start)
+
+    def close(self) -> None:
+        super().close()
+        self._file.close()
+
+
 def _layout(module: ir.Module, store: Store) -> WeightImage:
     rows = module_attribute(module, "mlc.weight_image", [])
     store.add_recipes(read_recipes(module))
@@ -182,17 +213,21 @@ def _layout(module: ir.Module, store: Store) -> WeightImage:
 
 
 def begin_image(
-    module: ir.Module, store: Store, output: Path, external: bool, jobs: int | None
+    module: ir.Module, store: Store, output: Path, external: bool, jobs: int | None, known_hash: bytes | None = None
 ) -> ImageInProgress | None:
     """Begins the image of a module whose weights have their places, unless there are none. With `external` it is to
-    become a `.safetensors` file.
+    become a `.safetensors` file; one that is there and has the `known_hash` is not written again.
     """
     size = module_attribute(module, "mlc.weight_bytes", 0)
     if not size:
         return None
     layout, jobs = _layout(module, store), jobs or len(os.sched_getaffinity(0))
     if external:
-        return ImageInFile(layout, jobs, output, layout.safetensors_header())
+        header = layout.safetensors_header()
+        found = None
+        if known_hash is not None:
+            found = ImageAtHand.find(layout, jobs, output.with_suffix(".safetensors"), header, known_hash)
+        return found or ImageInFile(layout, jobs, output, header)
     return ImageInMemory(layout, jobs) if size <= IN_MEMORY else ImageInFile(layout, jobs, output, b"")
 
 
@@ -208,6 +243,8 @@ def weight_image(
     digest = begun.hash() if known_hash is None else known_hash
     if isinstance(begun, ImageInMemory):
         return Image(begun.size, digest, embedded=begun)
+    if isinstance(begun, ImageAtHand):
+        return Image(begun.size, digest, file=begun.path.name, description=describe(begun.layout))
     assert isinstance(begun, ImageInFile)
     if not external:
         return Image(begun.size, digest, embedded=FileImage(begun.path, begun.size))

@@ -60,6 +60,24 @@ def test_the_second_compilation_runs_no_phase_and_gives_the_same_bytes(
     assert not library.was_known
 
 
+def test_a_weight_file_that_is_there_is_not_written_again(library: _Library, model_file: Path) -> None:
+    library(model_file, weights="external")
+    weights = library.path.with_suffix(".safetensors")
+    first, content = weights.stat().st_ino, weights.read_bytes()
+    library(model_file, weights="external")
+    assert library.was_known
+    assert weights.stat().st_ino == first
+    damaged = bytearray(content)
+    damaged[-1] ^= 1
+    for other in (bytes(damaged), content[:-1], b"x" + content[1:]):
+        weights.write_bytes(other)
+        library(model_file, weights="external")
+        assert weights.read_bytes() == content
+    weights.unlink()
+    library(model_file, weights="external")
+    assert weights.read_bytes() == content
+
+
 def _fixed(model_file: Path) -> dict[str, list[int]]:
     first = onnx.load(model_file).graph.input[0]
     return {first.name: [d.dim_value or 3 for d in first.type.tensor_type.shape.dim]}
