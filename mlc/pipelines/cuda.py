@@ -27,7 +27,7 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     asked = ("cuda" if all(t.has_wgmma for t in targets) else "cuda-mma") + ("-tf32" if precision == "tf32" else "")
     f32 = "{f32=true}" if precision == "tf32" else ""
     channels = [f"mlc-unfold-windows{f32}", f"mlc-pad-channels{f32}"]
-    narrowed = {p: f"{p}{{depthwise=true}}" for p in cpu.NARROWING["bf16"][:1]}
+    narrowed = {p: f"{p}{{bytes=true}}" for p in cpu.NARROWING["bf16"][:1]}
     decomposed = [narrowed.get(p, p) for p in of_cpu["decompose"]]
     place = decomposed.index("mlc-fold-constants") + 1
     moves = ["mlc-slice-gathers", "mlc-fold-factors"]

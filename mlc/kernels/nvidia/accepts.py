@@ -49,6 +49,14 @@ def _padding(op: ir.Operation, dims: Dims, by_tensor_cores: bool) -> str | None:
     return None if padding.low[0] == padding.low[-1] == 0 else "images or channels are padded"
 
 
+def _reduction(role: Role, op: ir.Operation, dims: Dims) -> str | None:
+    """Windows read tensors without their padding too: a test for each element costs less than a copy of all."""
+    padding = padding_of(op) if role == "producer" and dims.reader == dims.root else None
+    if padding is None or padding.low[-1] != 0 or padding.source.type.rank - 1 in padding.dims:
+        return accepts_pointwise(role, op, dims)
+    return None
+
+
 def _moved_operand(dims: Dims) -> str | None:
     """The copy engine wants rows of a matrix that are multiples of 16 bytes apart."""
     width = dims.root.operands[dims.operand].type.element_type.width
@@ -91,7 +99,7 @@ ACCEPTS: dict[str, Accepts] = {
     "attention": attention_fusion.accepts,
     "contraction": partial(_contraction, widths=(16,)),
     "rows": accepts_rows,
-    "reduction": accepts_pointwise,
+    "reduction": _reduction,
     "elementwise": accepts_pointwise,
     "opaque": refuses_all,
 }

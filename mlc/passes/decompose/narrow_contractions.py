@@ -13,7 +13,7 @@ so that it is stored in `bf16`. Casts of weights become weights (`mlc-hoist-weig
 along its rows and an activation on the right along its rows: others are transposed first. What sums fewer than eight
 products stays (small products are often coordinates), and so do products of activations of fewer than eight rows or
 columns: rounding takes as long as they do. A depthwise convolution has no products to pair; it stays too unless the
-option `depthwise` says that half the bytes are worth it. Weights of few bits are not rounded either
+option `bytes` says that half the bytes are worth it. Weights of few bits are not rounded either
 (`mlc-stream-weights`).
 """
 
@@ -42,20 +42,20 @@ class NarrowContractions(Pass):
     dialects = ("mlc",)
     statistics = {"narrowed": "contractions that read bf16"}
 
-    depthwise: bool = False
-    "Convolutions of one channel for each sum too: less is read and written"
+    bytes: bool = False
+    "Where less to read and write is worth it: depthwise convolutions too, and what pools take the largest of"
 
     def run(self, root: ir.OpView) -> None:
         for function in functions(root):
-            self.count("narrowed", narrow_function(function, self.depthwise))
+            self.count("narrowed", narrow_function(function, self.bytes))
 
 
-def narrow_function(function: ir.Operation, depthwise: bool = False) -> int:
-    """Narrows every contraction of `function`, also inside control flow, and those of one channel where `depthwise`;
+def narrow_function(function: ir.Operation, for_bytes: bool = False) -> int:
+    """Narrows every contraction of `function`, also inside control flow, and with `for_bytes` what is bound by memory;
     gives their number.
     """
     weights = _weights(function)
-    contractions = [op for op in operations(function) if _is_wide(op, weights, depthwise)]
+    contractions = [op for op in operations(function) if _is_wide(op, weights, for_bytes)]
     casts: dict[ir.Value, ir.Value] = {}
     for op in contractions:
         is_packed = op.operands[1] in weights
@@ -64,7 +64,7 @@ def narrow_function(function: ir.Operation, depthwise: bool = False) -> int:
         op.attributes["widen"] = ir.UnitAttr.get()
         if op.name == "mlc.matmul":
             _put_in_order(op, is_packed)
-    _round_early(function)
+    _round_early(function, for_bytes)
     return len(contractions)
 
 
@@ -79,9 +79,9 @@ def _weights(function: ir.Operation) -> set[ir.Value]:
     return found
 
 
-def _is_wide(op: ir.Operation, weights: set[ir.Value], depthwise: bool) -> bool:
-    """A contraction of `f32` that sums enough products, a pair of them of adjacent channels unless it may be
-    `depthwise`."""
+def _is_wide(op: ir.Operation, weights: set[ir.Value], for_bytes: bool) -> bool:
+    """A contraction of `f32` that sums enough products, a pair of them of adjacent channels unless it is narrowed
+    `for_bytes`."""
     if op.name not in ("mlc.matmul", "mlc.conv") or not all(
         isinstance(element(v), ir.F32Type) for v in list(op.operands)[:2]
     ):
@@ -91,7 +91,7 @@ def _is_wide(op: ir.Operation, weights: set[ir.Value], depthwise: bool) -> bool:
         return False
     terms = _terms(OpAdaptor(op))
     if op.name == "mlc.conv":
-        return DYNAMIC in terms or (math.prod(terms) >= FEWEST and (terms[0] > 1 or depthwise))
+        return DYNAMIC in terms or (math.prod(terms) >= FEWEST and (terms[0] > 1 or for_bytes))
     between = [] if any(v in weights for v in op.operands) else shape_of(op.results[0])[-2:]
     return all(extent == DYNAMIC or extent >= FEWEST for extent in [*terms, *between])
 
@@ -129,9 +129,10 @@ def _put_in_order(op: ir.Operation, is_packed: bool) -> None:
 # -- rounding where a value is computed --------------------------------------------------------------------------------
 
 
-def _round_early(function: ir.Operation) -> None:
-    """Moves casts to bf16 in front of operations that only move elements, from the last one on."""
-    moves = [op for op in operations(function) if _is_move(op)]
+def _round_early(function: ir.Operation, for_bytes: bool) -> None:
+    """Moves casts to bf16 in front of operations that only move elements, from the last one on; with `for_bytes` of
+    pools too that give one of their elements."""
+    moves = [op for op in operations(function) if _is_move(op) or (for_bytes and _is_largest(op))]
     for op in reversed(_worth_rounding(moves)):
         readers = _readers(op.results[0])
         if readers and all(_is_narrowing(r) for r in readers):
@@ -162,6 +163,11 @@ def _is_move(op: ir.Operation) -> bool:
     if op.name not in _MOVES or not isinstance(element(op.results[0]), ir.F32Type):
         return False
     return op.name != "mlc.pad" or not OpAdaptor(op).segments()[1]
+
+
+def _is_largest(op: ir.Operation) -> bool:
+    """Is `op` a pool that takes the largest element? Rounding keeps the order."""
+    return op.name == "mlc.pool" and OpAdaptor(op).text() == "max" and isinstance(element(op.results[0]), ir.F32Type)
 
 
 def _tensor_operands(op: ir.Operation) -> list[ir.Value]:

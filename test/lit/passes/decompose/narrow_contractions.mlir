@@ -1,5 +1,5 @@
 // RUN: mlc-opt %s --mlc-narrow-contractions | FileCheck %s
-// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-narrow-contractions{depthwise=true})' | FileCheck %s --check-prefix=DEPTHWISE
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-narrow-contractions{bytes=true})' | FileCheck %s --check-prefix=BYTES
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-narrow-contractions,mlc-hoist-weights,canonicalize,cse)' | FileCheck %s --check-prefix=HOIST
 
 // CHECK-LABEL: func.func @product
@@ -117,10 +117,24 @@ func.func @row(%x: tensor<1x64xf32>, %y: tensor<64x32xf32>) -> (tensor<1x32xf32>
 // CHECK-LABEL: func.func @depthwise
 // CHECK-NOT: mlc.cast
 // CHECK: return
-// DEPTHWISE-LABEL: func.func @depthwise
-// DEPTHWISE: mlc.conv {{.*}} : tensor<1x6x6x8xbf16>, tensor<3x3x1x8xbf16> -> tensor<1x4x4x8xf32>
+// BYTES-LABEL: func.func @depthwise
+// BYTES: mlc.conv {{.*}} : tensor<1x6x6x8xbf16>, tensor<3x3x1x8xbf16> -> tensor<1x4x4x8xf32>
 func.func @depthwise(%x: tensor<1x6x6x8xf32>) -> tensor<1x4x4x8xf32> {
   %w = mlc.weight "w" : tensor<3x3x1x8xf32>
   %r = mlc.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 8 : i64, layout = "nhwc"} : tensor<1x6x6x8xf32>, tensor<3x3x1x8xf32> -> tensor<1x4x4x8xf32>
   return %r : tensor<1x4x4x8xf32>
+}
+
+// The largest of rounded elements is the largest, rounded.
+// CHECK-LABEL: func.func @largest
+// CHECK: %[[P:.*]] = mlc.pool max %{{.*}} : tensor<1x16x8x8xf32>
+// CHECK: mlc.cast %[[P]]
+// BYTES-LABEL: func.func @largest
+// BYTES: %[[C:.*]] = mlc.cast %arg0 : tensor<1x16x8x8xf32> -> tensor<1x16x8x8xbf16>
+// BYTES: mlc.pool max %[[C]] {{.*}} : tensor<1x16x8x8xbf16> -> tensor<1x16x4x4xbf16>
+func.func @largest(%x: tensor<1x16x8x8xf32>) -> tensor<1x8x4x4xf32> {
+  %w = mlc.weight "w" : tensor<8x16x1x1xf32>
+  %p = mlc.pool max %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : tensor<1x16x8x8xf32> -> tensor<1x16x4x4xf32>
+  %r = mlc.conv %p, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : tensor<1x16x4x4xf32>, tensor<8x16x1x1xf32> -> tensor<1x8x4x4xf32>
+  return %r : tensor<1x8x4x4xf32>
 }
