@@ -9,12 +9,14 @@ points.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlir import ir
 
 from mlc.kernels.common.analysis import can_flatten, can_flatten_reduction, mentions
+from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import operand_map
+from mlc.kernels.common.padding import padding_of
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ class Roles:
     dimension. `order` is the iteration dimension of every dimension of the result.
 
     In a convolution the left operand has `windows`: its rows are pixels, and the sum is over `taps`, the dimensions of
-    the window, besides `reduced`, the channels.
+    the window, besides `reduced`, the channels. Where pixels are small, those of a line of a window lie together like
+    the channels of one: the taps along it are `reduced` too.
     """
 
     left: int
@@ -141,7 +144,31 @@ def convolution_roles(root: ir.Operation, results: Sequence[ir.Value]) -> Roles 
         return None
     if not can_flatten(results, 0, len(order) - 2, [root]):
         return None
-    return Roles(0, order[:-1], order[-1:], (channels,), (), order, taps, found)
+    reduced = (channels,)
+    if _lies_together(root, found[-1], filters, channels):
+        *others, last = found
+        reduced, taps, found = (taps[-1], channels), taps[:-1], (*others, replace(last, tap=None, dilation=0))
+    return Roles(0, order[:-1], order[-1:], reduced, (), order, taps, found)
+
+
+LINE = 128 * 8
+"""Bits of a pixel that a step of a sum takes: as many as a line of a window may have in all."""
+
+
+def _lies_together(root: ir.Operation, window: Window, filters: Sequence[int], channels: int) -> bool:
+    """Are the pixels of a line of a window one piece of memory, small and without padding, and so is its filter?"""
+    image, taps = root.operands[0], root.operands[1].type
+    if window.tap is None or (window.stride, window.dilation, window.position) != (1, 1, image.type.rank - 2):
+        return False
+    at, line = filters.index(window.tap), window.position
+    if filters[at + 1 : at + 2] != [channels] or not taps.has_static_shape or image.type.is_dynamic_dim(line):
+        return False
+    exprs = [e.position if isinstance(e, ir.AffineDimExpr) else None for e in operand_map(root, 1).results]
+    extent, size = taps.shape[exprs.index(window.tap)], image.type.shape[-1] * image.type.element_type.width
+    padding = None if (op := defining_op(image)) is None else padding_of(op)
+    if padding is not None and line in padding.dims:
+        return False
+    return bool(extent > 1 and extent * size <= LINE and size % 128 == 0)
 
 
 def window_of(expr: ir.AffineExpr, position: int) -> Window | None:

@@ -1,9 +1,15 @@
-"""Pass `mlc-unfold-windows`: the lines of a convolution's windows become channels where there are few of those.
+"""Pass `mlc-unfold-windows`: pixels of a convolution's windows become channels where there are few of those.
 
     %0 = mlc.conv %x, %w {strides = [2, 2], layout = "nhwc"} : tensor<1x224x224x3xbf16>, tensor<7x7x3x64xbf16>
 becomes
-    %g = mlc.reshape (mlc.gather (mlc.pad %x)) : tensor<1x224x112x56xbf16>      (a line of seven pixels for each)
-    %0 = mlc.conv %g, (mlc.reshape %w) {strides = [2, 1], …} : tensor<1x224x112x56xbf16>, tensor<7x1x56x64xbf16>
+    %p = mlc.reshape (mlc.pad %x) : tensor<1x224x115x8xbf16>                    (two pixels of four channels)
+    %0 = mlc.conv %p, (mlc.reshape %w) {strides = [2, 1], …} : tensor<1x224x115x8xbf16>, tensor<7x4x8x64xbf16>
+
+Then the four pixels of a line of a window lie together, and the copy engine brings them at once. Where windows are
+dilated, they are copied one by one:
+
+    %g = mlc.reshape (mlc.gather (mlc.pad %x)) : tensor<1x218x109x32xbf16>
+    %0 = mlc.conv %g, (mlc.reshape %w) {strides = [2, 1], …} : tensor<1x218x109x32xbf16>, tensor<4x1x32x64xbf16>
 
 Windows that touch each other without overlapping, as those that cut an image into patches, become channels as a whole:
 the convolution is a product then, of any type. An image that was channels-first is cut as it was.
@@ -44,13 +50,17 @@ class UnfoldWindows(Pass):
             for op in patches:
                 _cut(op)
             self.count("unfolded", len(patches))
+            small = [op for op in operations(function) if is_for_tensor_cores(op, self.f32) and _shared(op) is not None]
+            for op in small:
+                _join(op)
+            self.count("unfolded", len(small))
             found = [op for op in operations(function) if self._is_unfolded(op)]
             for op in found:
                 _unfold(op)
             self.count("unfolded", len(found))
 
     def _is_unfolded(self, op: ir.Operation) -> bool:
-        if not is_for_tensor_cores(op, self.f32):
+        if not is_for_tensor_cores(op, self.f32) or _lies_together(op):
             return False
         return shape_of(op.operands[1])[-3] > 1 and _channels(op) is not None
 
@@ -106,6 +116,52 @@ def _channels_first(x: ir.Value) -> ir.Value | None:
 def _is_narrower(cast: ir.Operation) -> bool:
     types = [element(cast.results[0]), element(cast.operands[0])]
     return all(isinstance(t, ir.FloatType) for t in types) and types[0].width < types[1].width
+
+
+def _shared(op: ir.Operation) -> int | None:
+    """Channels with which as many pixels as windows are apart are a multiple of 16 bytes, in a convolution whose
+    windows overlap and have lines of at most `LINE` bytes of such pixels; None for others."""
+    conv, (taps, channels) = OpAdaptor(op), shape_of(op.operands[1])[-3:-1]
+    stride, width = conv.ints("strides")[-1], element(op.operands[0]).width // 8
+    if conv.ints("dilations")[-1] != 1 or taps <= stride:
+        return None
+    most = LINE // (-(-taps // stride) * stride * width)
+    found = next((c for c in range(channels, most + 1) if c * stride * width % MULTIPLE == 0), None)
+    return None if channels * width % MULTIPLE == 0 and stride == 1 else found
+
+
+def _lies_together(op: ir.Operation) -> bool:
+    """Is a line of a window one piece of memory that is copied at once?"""
+    conv, (taps, channels) = OpAdaptor(op), shape_of(op.operands[1])[-3:-1]
+    padding, size = conv.ints("padding"), channels * (element(op.operands[0]).width // 8)
+    plain = conv.ints("strides")[-1] == conv.ints("dilations")[-1] == 1
+    return plain and padding[len(padding) // 2 - 1] == padding[-1] == 0 and size % MULTIPLE == 0 and taps * size <= LINE
+
+
+def _join(op: ir.Operation) -> None:
+    """As many pixels as windows are apart become one, which windows share."""
+    conv, (x, w), channels = OpAdaptor(op), list(op.operands)[:2], _shared(op)
+    rank, spatial, strides, padding = x.type.rank, x.type.rank - 2, conv.ints("strides"), conv.ints("padding")
+    assert channels is not None
+    *outer, taps, few, filters = shape_of(w)
+    stride, pixels, out = strides[-1], shape_of(x)[-2], shape_of(op.results[0])[-2]
+    pieces, low, more = -(-taps // stride), padding[spatial - 1], channels - few
+    high = (out + pieces - 1) * stride - pixels - low
+    source = _channels_first(x)
+    with ir.InsertionPoint(op), op.location:
+        if source is None:
+            padded = b.pad(x, [*[0] * (rank - 2), low, 0], [*[0] * (rank - 2), high, more])
+        else:
+            padded = b.pad(source, [*[0] * (rank - 1), low], [0, more, *[0] * (spatial - 1), high])
+            padded = b.cast(b.transpose(padded, [0, *range(2, rank), 1]), element(x))
+        joined = [*shape_of(x)[:-2], out + pieces - 1, stride * channels]
+        op.operands[0] = b.reshape(padded, joined)
+        filled = b.pad(w, [0] * rank, [*[0] * (rank - 3), pieces * stride - taps, more, 0])
+        op.operands[1] = b.reshape(filled, [*outer, pieces, stride * channels, filters])
+    padding[spatial - 1] = padding[-1] = 0
+    strides[-1] = 1
+    for name, values in (("strides", strides), ("padding", padding)):
+        op.attributes[name] = b.integers(values)
 
 
 def _channels(op: ir.Operation) -> int | None:

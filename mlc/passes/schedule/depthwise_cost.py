@@ -17,7 +17,7 @@ from mlc.targets.nvidia import NvidiaTarget
 Schedule = dict[str, int | str]
 
 WARP = 32
-ACCESS = 16  # bytes of the widest access of a thread
+ACCESS, NARROWEST = 16, 4  # bytes of the widest access of a thread, and of the narrowest that pays
 THREADS = 128
 ASSUMED = 8  # images, where their number is known at run time only
 ISSUED = 90  # instructions of threads in a clock of a multiprocessor
@@ -45,9 +45,9 @@ def choose_depthwise(root: ir.Operation, target: NvidiaTarget) -> Schedule | Non
 def _candidates(root: ir.Operation, conv: Depthwise) -> Iterator[DepthwiseSchedule]:
     """All tiles whose values fit into the registers of a thread."""
     _, height, width, channels = root.results[0].type.shape
-    widest = max(1, ACCESS // _bytes(root.operands[0]))
+    widest, narrowest = (max(1, size // _bytes(root.operands[0])) for size in (ACCESS, NARROWEST))
     most = MOST_PRODUCTS // prod(conv.taps)
-    for lanes in (n for n in (8, 4, 2, 1) if n <= widest and channels % n == 0):
+    for lanes in (n for n in (8, 4, 2, 1) if n <= widest and channels % n == 0 and (n >= narrowest or channels % 2)):
         for rows in range(1, min(max(1, most // lanes), height) + 1):
             for columns in range(1, min(max(1, most // lanes // rows), width) + 1):
                 needed = _registers(rows, columns, lanes, root, conv)

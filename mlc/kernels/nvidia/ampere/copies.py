@@ -224,7 +224,7 @@ class PixelCopier(Copier):
             moved = wide.add(wide.mul(moved, extent), words.widen(shift))
         moved = wide.add(wide.mul(moved, self.channels), words.widen(step))
         at = math.add(step, math.mul(self.column, self.lanes))
-        return moved, self._inside(at, self.channels, self.tile.depth), None
+        return moved, self._inside(at, self.pixels.depth, self.tile.depth), None
 
     def _move_piece(self, number: int, piece: _Piece, step: Scalar, tap: Scalar) -> tuple[Scalar, list[ir.Value]]:
         """Whether the pixel lies in the image: coordinates in front of it are large without a sign."""

@@ -108,7 +108,8 @@ class Pixels:
     """The input of a convolution as the copy engine sees it: windows of pixels, with padding that is nowhere stored.
 
     `extents` are those of the tensor, images first and channels last; `out` those of the result's pixels; `low` is the
-    padding in front of each dimension of the window.
+    padding in front of each dimension of the window. `joined` pixels of a line are summed over like one with the
+    channels of all of them: such pixels overlap.
     """
 
     value: ir.Value
@@ -117,13 +118,25 @@ class Pixels:
     low: tuple[int, ...]
     roles: Roles
     taps: tuple[int, ...]
+    joined: int = 1
     across: bool = False
+
+    @property
+    def depth(self) -> int:
+        """Elements that are summed over at a tap."""
+        return self.extents[-1].factor * self.joined
+
+    @property
+    def _pixels(self) -> list[Product]:
+        """The extents of images in pixels, overlapping ones."""
+        *others, last = self.extents[1:-1]
+        return [*others, Product(last.factor - self.joined + 1, last.words)]
 
     @property
     def windows(self) -> tuple[MapWindow, ...]:
         """Innermost dimension first."""
         found = []
-        for window, out, low, extent in zip(self.roles.windows, self.out, self.low, self.extents[1:-1], strict=True):
+        for window, out, low, extent in zip(self.roles.windows, self.out, self.low, self._pixels, strict=True):
             last = (out - 1) * window.stride - low
             found.append(MapWindow(-low, last - (extent.factor - 1), window.stride))
         return tuple(reversed(found))
@@ -147,8 +160,9 @@ class Pixels:
     def map(self, number: int, tile: Tile, element: str) -> TensorMap:
         """The tensor map for copies of `tile`."""
         axes, stride = [], Product(1)
-        for extent in reversed(self.extents):
-            axes.append(Axis(extent, stride))
+        shown = [self.extents[0], *self._pixels, Product(self.depth)]
+        for extent, seen in zip(reversed(self.extents), reversed(shown), strict=True):
+            axes.append(Axis(seen, stride))
             stride = stride.times(extent)
         box = (tile.depth, *[1] * (len(axes) - 1))
         return TensorMap(number, element, tile.bytes_each, tuple(axes), box, ROW, tile.rows, self.windows)
@@ -250,16 +264,22 @@ def _pixels(source: KernelSource, root: ir.Operation, roles: Roles) -> Pixels | 
     static = all(e >= 0 for e in [*taps, *(shape[p] for p in positions)])
     if value not in source.tensors or low[0] or low[-1] or not static:
         return None
-    out = tuple(shape[p] for p in positions)
-    return Pixels(value, tuple(extents_of(source, value)), out, tuple(low[p] for p in positions), roles, tuple(taps))
+    out, lows = tuple(shape[p] for p in positions), tuple(low[p] for p in positions)
+    joined = [_filter_extent(root, roles, d) for d in roles.reduced[:-1]]
+    extents = tuple(extents_of(source, value))
+    return Pixels(value, extents, out, lows, roles, tuple(taps), joined[0] if joined else 1)
 
 
 def _tap_extents(root: ir.Operation, roles: Roles) -> list[int]:
     """The extents of the windows."""
+    return [1 if w.tap is None else _filter_extent(root, roles, w.tap) for w in roles.windows]
+
+
+def _filter_extent(root: ir.Operation, roles: Roles, dim: int) -> int:
+    """The extent of the filter along an iteration dimension."""
     exprs = list(operand_map(root, roles.right).results)
     dims = [e.position if isinstance(e, ir.AffineDimExpr) else None for e in exprs]
-    shape = root.operands[roles.right].type.shape
-    return [1 if w.tap is None else shape[dims.index(w.tap)] for w in roles.windows]
+    return int(root.operands[roles.right].type.shape[dims.index(dim)])
 
 
 def _role(dim: int, roles: Roles, rows: Sequence[int]) -> str | int:

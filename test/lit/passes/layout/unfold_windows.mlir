@@ -1,15 +1,44 @@
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-unfold-windows)' | FileCheck %s
 
-// Lines of three pixels with eight channels each, the padding at their ends included.
+// Windows that are one pixel apart share pixels of eight channels; the padding at the ends of lines is stored.
 // CHECK-LABEL: func.func @three
 // CHECK: [[X:%.+]] = mlc.pad constant %arg0 low [0, 0, 1, 0] high [0, 0, 1, 5]
+// CHECK: [[P:%.+]] = mlc.reshape [[X]] [1, 9, 11, 8]
+// CHECK: [[W:%.+]] = mlc.pad constant %arg1 low [0, 0, 0, 0] high [0, 0, 5, 0]
+// CHECK: [[F:%.+]] = mlc.reshape [[W]] [3, 3, 8, 16]
+// CHECK: mlc.conv [[P]], [[F]] {dilations = array<i64: 1, 1>, {{.*}}padding = array<i64: 1, 0, 1, 0>, strides = array<i64: 1, 1>
+func.func @three(%x: tensor<1x9x9x3xbf16>, %w: tensor<3x3x3x16xbf16>) -> tensor<1x9x9x16xf32> {
+  %r = mlc.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc", widen} : tensor<1x9x9x3xbf16>, tensor<3x3x3x16xbf16> -> tensor<1x9x9x16xf32>
+  return %r : tensor<1x9x9x16xf32>
+}
+
+// Windows that are two pixels apart share pairs of pixels of four channels: seven taps are four pairs. An image that
+// was channels-first is padded as it was.
+// CHECK-LABEL: func.func @seven
+// CHECK: [[X:%.+]] = mlc.pad constant %arg0 low [0, 0, 0, 3] high [0, 1, 0, 3] : tensor<1x3x14x14xf32> -> tensor<1x4x14x20xf32>
+// CHECK: [[T:%.+]] = mlc.transpose [[X]] {permutation = array<i64: 0, 2, 3, 1>}
+// CHECK: [[C:%.+]] = mlc.cast [[T]] : tensor<1x14x20x4xf32> -> tensor<1x14x20x4xbf16>
+// CHECK: [[P:%.+]] = mlc.reshape [[C]] [1, 14, 10, 8]
+// CHECK: [[W:%.+]] = mlc.pad constant %arg1 low [0, 0, 0, 0] high [0, 1, 1, 0]
+// CHECK: [[F:%.+]] = mlc.reshape [[W]] [7, 4, 8, 16]
+// CHECK: mlc.conv [[P]], [[F]] {{.*}}padding = array<i64: 3, 0, 3, 0>, strides = array<i64: 2, 1>
+func.func @seven(%x: tensor<1x3x14x14xf32>, %w: tensor<7x7x3x16xbf16>) -> tensor<1x7x7x16xf32> {
+  %n = mlc.cast %x : tensor<1x3x14x14xf32> -> tensor<1x3x14x14xbf16>
+  %t = mlc.transpose %n {mlc.relayout, permutation = array<i64: 0, 2, 3, 1>} : tensor<1x3x14x14xbf16> -> tensor<1x14x14x3xbf16>
+  %r = mlc.conv %t, %w {strides = array<i64: 2, 2>, padding = array<i64: 3, 3, 3, 3>, dilations = array<i64: 1, 1>, layout = "nhwc", widen} : tensor<1x14x14x3xbf16>, tensor<7x7x3x16xbf16> -> tensor<1x7x7x16xf32>
+  return %r : tensor<1x7x7x16xf32>
+}
+
+// Lines of three pixels with eight channels each, two apart, the padding at their ends included.
+// CHECK-LABEL: func.func @dilated
+// CHECK: [[X:%.+]] = mlc.pad constant %arg0 low [0, 0, 2, 0] high [0, 0, 2, 5]
 // CHECK: [[W:%.+]] = mlc.pad constant %arg1 low [0, 0, 0, 0] high [0, 0, 5, 0]
 // CHECK: [[G:%.+]] = mlc.gather [[X]], %{{.+}} {axis = 2 : i64, mlc.in_range}
 // CHECK: [[L:%.+]] = mlc.reshape [[G]] [1, 9, 9, 24]
 // CHECK: [[F:%.+]] = mlc.reshape [[W]] [3, 1, 24, 16]
-// CHECK: mlc.conv [[L]], [[F]] {dilations = array<i64: 1, 1>, {{.*}}padding = array<i64: 1, 0, 1, 0>, strides = array<i64: 1, 1>
-func.func @three(%x: tensor<1x9x9x3xbf16>, %w: tensor<3x3x3x16xbf16>) -> tensor<1x9x9x16xf32> {
-  %r = mlc.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc", widen} : tensor<1x9x9x3xbf16>, tensor<3x3x3x16xbf16> -> tensor<1x9x9x16xf32>
+// CHECK: mlc.conv [[L]], [[F]] {dilations = array<i64: 2, 1>, {{.*}}padding = array<i64: 2, 0, 2, 0>, strides = array<i64: 1, 1>
+func.func @dilated(%x: tensor<1x9x9x3xbf16>, %w: tensor<3x3x3x16xbf16>) -> tensor<1x9x9x16xf32> {
+  %r = mlc.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 2, 2, 2, 2>, dilations = array<i64: 2, 2>, layout = "nhwc", widen} : tensor<1x9x9x3xbf16>, tensor<3x3x3x16xbf16> -> tensor<1x9x9x16xf32>
   return %r : tensor<1x9x9x16xf32>
 }
 

@@ -45,7 +45,8 @@ def test_lines_of_windows(kernel: int, stride: int, dilation: int, padding: tupl
     x, w = _floats(2, 9, 9, 3), _floats(kernel, kernel, 3, 6)
     text = _convolution(3, kernel, stride, padding, dilation)
     changed = _check(text, "mlc-unfold-windows{f32=true},mlc-pad-channels{f32=true}", x, w)
-    assert ("mlc.gather" in changed) == (kernel > 1)
+    assert ("mlc.gather" in changed) == (kernel > 1 and dilation > 1)
+    assert ("x1xf32" not in changed) and (f"tensor<{kernel}x{kernel}x3x6" in changed)
     assert "mlc.pad" in changed
 
 
