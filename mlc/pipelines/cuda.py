@@ -32,7 +32,9 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     place = decomposed.index("mlc-fold-constants") + 1
     moves = ["mlc-slice-gathers", "mlc-fold-factors"]
     of_cpu["decompose"] = [*decomposed[:place], *moves, *decomposed[place:], "mlc-split-reductions"]
-    of_cpu["layout"] = ["mlc-sink-moves", *_before(of_cpu["layout"], "mlc-hoist-weights", channels)]
+    even = {"mlc-merge-contractions": "mlc-merge-contractions{even=true}"}
+    layout = [even.get(p, p) for p in of_cpu["layout"]]
+    of_cpu["layout"] = ["mlc-sink-moves", *_before(layout, "mlc-hoist-weights", channels)]
     shared = [(name, [f"{p}{{target={asked}}}" if p in ASKING else p for p in of_cpu[name]]) for name in SHARED]
     for_host = [p for p in of_cpu["schedule"] if p.startswith("mlc-assign-schedules")]
     for_gpu = ["mlc-turn-weights", "mlc-hoist-weights"] if precision == "tf32" else []

@@ -144,7 +144,7 @@ def convolution_roles(root: ir.Operation, results: Sequence[ir.Value]) -> Roles 
         return None
     if not can_flatten(results, 0, len(order) - 2, [root]):
         return None
-    reduced = (channels,)
+    reduced: tuple[int, ...] = (channels,)
     if _lies_together(root, found[-1], filters, channels):
         *others, last = found
         reduced, taps, found = (taps[-1], channels), taps[:-1], (*others, replace(last, tap=None, dilation=0))

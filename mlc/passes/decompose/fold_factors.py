@@ -10,8 +10,9 @@ becomes
 
 So the slices only move elements, and what reads them can read the product where it lies. Factors are found behind
 reshapes and transposes of the slices, which may be of reshapes and transposes of the product; nobody else may read what
-lies in between. Takes tensors of known shape, slices along one dimension that do not overlap, and a product with a
-weight.
+lies in between. A factor of the whole product becomes part of its weights too: products of one tensor that only differ
+in such factors can be one. Takes tensors of known shape, slices along one dimension that do not overlap, and a product
+with a weight that nobody else reads.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from dataclasses import dataclass
 import numpy as np
 from mlir import ir
 
-from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op, shape_of
+from mlc.dialects import builders
+from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op, element, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
-from mlc.passes.simplify.rewrite import constant_array, constant_before, replace
+from mlc.passes.simplify.rewrite import constant_array, replace
 from mlc.passes.simplify.weight_only import WeightOnly
 from mlc.passes.walk import functions, operations
 
@@ -40,7 +42,8 @@ class FoldFactors(Pass):
     def run(self, root: ir.OpView) -> None:
         for function in functions(root):
             weights = WeightOnly()
-            found = [plan for op in operations(function) if (plan := _plan(op, weights)) is not None]
+            plans = [_plan(op, weights) or _plan_whole(op, weights) for op in operations(function)]
+            found = [plan for plan in plans if plan is not None]
             for plan in found:
                 self.count("folded", _fold(plan))
 
@@ -80,6 +83,16 @@ def _plan(op: ir.Operation, weights: WeightOnly) -> _Plan | None:
     if not done or product is None or any(e != 1 for e in spread.shape[:-1]):
         return None
     return _Plan(*product, np.broadcast_to(spread.reshape(-1), (shape_of(value)[-1],)), done)
+
+
+def _plan_whole(op: ir.Operation, weights: WeightOnly) -> _Plan | None:
+    """What to do about a factor of a whole product, `op`."""
+    if len(op.results) != 1 or not _is_static(op.results[0]) or op.name not in ("mlc.matmul", "mlc.binary"):
+        return None
+    multiplied, product = _multiplication(op), _product(op.results[0], weights)
+    if multiplied is None or product is None:
+        return None
+    return _Plan(*product, np.full(shape_of(op.results[0])[-1], multiplied[2]), [multiplied[:2]])
 
 
 def _is_static(value: ir.Value) -> bool:
@@ -167,35 +180,36 @@ def _product(value: ir.Value, weights: WeightOnly) -> tuple[ir.Operation, ir.Ope
         if op is None or len(list(product.uses)) != 1:
             return None
     weight = op.operands[1] if op.name == "mlc.matmul" else None
-    is_weight = weight is not None and weights.has(weight) and not weights.has(op.operands[0])
-    return (op, add) if is_weight and len(list(value.uses)) == 1 else None
+    if weight is None or not weights.has(weight) or weights.has(op.operands[0]):
+        return None
+    return (op, add) if len(list(value.uses)) == len(list(weight.uses)) == 1 else None
 
 
 def _fold(plan: _Plan) -> int:
     """Multiplies the weights; gives how many multiplications are no longer needed."""
-    matmul, columns = plan.matmul, plan.factors.size
-    factors = _spread(matmul, plan.factors)
-    with ir.InsertionPoint(matmul), matmul.location:
-        by_rows = OpAdaptor(matmul).flag("transpose_rhs")
-        matmul.operands[1] = b.binary(
-            "mul", matmul.operands[1], b.reshape(factors, [columns, 1]) if by_rows else factors
-        )
-        if plan.add is not None:
-            number = 0 if plan.add.operands[1] == matmul.results[0] else 1
-            with ir.InsertionPoint(plan.add):
-                plan.add.operands[number] = b.binary("mul", plan.add.operands[number], factors)
+    _multiply(plan.matmul, 1, plan.factors, by_rows=OpAdaptor(plan.matmul).flag("transpose_rhs"))
+    if plan.add is not None:
+        _multiply(plan.add, 0 if plan.add.operands[1] == plan.matmul.results[0] else 1, plan.factors)
     for op, number in plan.done:
         replace(op, [op.operands[number]])
     return len(plan.done)
 
 
-def _spread(before: ir.Operation, factors: np.ndarray) -> ir.Value:
+def _multiply(op: ir.Operation, number: int, factors: np.ndarray, *, by_rows: bool = False) -> None:
+    """Multiplies a weight that `op` reads by a factor for each column, or row; where the weight is known."""
+    weight = op.operands[number]
+    known = defining_op(weight)
+    assert known is not None
+    with ir.InsertionPoint.after(known), op.location:
+        spread = _spread(factors, element(weight))
+        op.operands[number] = b.binary("mul", weight, b.reshape(spread, [factors.size, 1]) if by_rows else spread)
+
+
+def _spread(factors: np.ndarray, type_: ir.Type) -> ir.Value:
     """`factors` as a tensor, made of its runs: they are few, and constants are better small."""
-    element = before.operands[1].type.element_type
     edges = [0, *(np.flatnonzero(np.diff(factors)) + 1), factors.size]
-    with ir.InsertionPoint(before), before.location:
-        parts = []
-        for first, last in zip(edges, edges[1:], strict=False):
-            one = b.cast(constant_before(before, np.array([factors[first]], np.float32)), element)
-            parts.append(b.broadcast(one, [int(last - first)]))
-        return b.concat(parts, 0)
+    parts = []
+    for first, last in zip(edges, edges[1:], strict=False):
+        one = b.cast(builders.constant(np.array([factors[first]], np.float32)), type_)
+        parts.append(b.broadcast(one, [int(last - first)]))
+    return b.concat(parts, 0)

@@ -12,6 +12,12 @@ Elementwise operations by weights per column, by the same constants, or without 
 products have the same ones. Products stay apart whose results are then read by other elementwise operations: those
 would be consumers of the contraction's kernel, which they could not be of a part of it. So do products that are results
 of the program, those whose columns are no whole vectors, and those of unknown shape: parts of them would be copied.
+
+With the option `even` products have equally many columns, casts to smaller types move along too, and the parts are read
+as places of a dimension:
+
+    %r = mlc.reshape %m [1, 128, 2, 768]
+    %q = mlc.reshape (mlc.slice %r [0, 0, 0, 0] [1, 128, 1, 768]) [1, 128, 768]
 """
 
 from __future__ import annotations
@@ -57,19 +63,23 @@ class MergeContractions(Pass):
     dialects = ("mlc",)
     statistics = {"merged": "products that became part of another one"}
 
+    even: bool = False
+    "Only products of equally many columns, whose parts are places of a dimension; casts behind them move along"
+
     def run(self, op: Any) -> None:
         for function in functions(op):
             weights = WeightOnly()
             groups: dict[Hashable, list[Member]] = {}
             for inner in operations(function):
                 if inner.name == "mlc.matmul" and _is_mergeable(inner, weights):
-                    member = Member(inner, _chain(inner, weights))
+                    member = Member(inner, _chain(inner, weights, self.even))
                     if not _stands_alone(member):
-                        groups.setdefault(_key(member), []).append(member)
+                        key = (_key(member), member.columns if self.even else 0)
+                        groups.setdefault(key, []).append(member)
             for members in groups.values():
                 reachable = [other for other in members if _can_stand_at(members[0].product, other)]
                 if len(reachable) > 1:
-                    _merge(reachable)
+                    _merge(reachable, self.even)
                     self.count("merged", len(reachable) - 1)
 
 
@@ -83,14 +93,19 @@ def _is_mergeable(op: ir.Operation, weights: WeightOnly) -> bool:
     return bool(result.shape[-1] % _COLUMNS == 0) and weights.has(weight) and not weights.has(op.operands[0])
 
 
-def _chain(product: ir.Operation, weights: WeightOnly) -> tuple[ir.Operation, ...]:
-    """The elementwise operations behind a product that need nothing but weights."""
+def _chain(product: ir.Operation, weights: WeightOnly, casts: bool) -> tuple[ir.Operation, ...]:
+    """The elementwise operations behind a product that need nothing but weights; a rounding one ends them where `casts`
+    says so."""
     chain: list[ir.Operation] = []
     value = product.results[0]
     while True:
         uses = list(value.uses)
         op = uses[0].owner.operation if len(uses) == 1 else None
-        if op is None or op.block != product.block or op.name not in ("mlc.unary", "mlc.binary"):
+        if op is None or op.block != product.block:
+            return tuple(chain)
+        if casts and _is_rounding(op):
+            return (*chain, op)
+        if op.name not in ("mlc.unary", "mlc.binary"):
             return tuple(chain)
         if op.results[0].type != product.results[0].type:
             return tuple(chain)
@@ -98,6 +113,14 @@ def _chain(product: ir.Operation, weights: WeightOnly) -> tuple[ir.Operation, ..
             return tuple(chain)
         chain.append(op)
         value = op.results[0]
+
+
+def _is_rounding(op: ir.Operation) -> bool:
+    """Is `op` a cast to a smaller float?"""
+    if op.name != "mlc.cast":
+        return False
+    before, after = (v.type.element_type for v in (op.operands[0], op.results[0]))
+    return isinstance(before, ir.FloatType) and isinstance(after, ir.FloatType) and after.width < before.width
 
 
 def _parameter(op: ir.Operation, value: ir.Value, weights: WeightOnly) -> ir.Value | None:
@@ -129,7 +152,8 @@ def _key(member: Member) -> Hashable:
         per_column = [_is_per_column(v, member.columns) for v in others]
         same = [(str(v.type.element_type), v.type.rank) if c else v for v, c in zip(others, per_column, strict=True)]
         own = _attributes(op)
-        steps.append((op.name, own, position, tuple(per_column), tuple(same)))
+        type_ = str(op.results[0].type.element_type)
+        steps.append((op.name, own, position, tuple(per_column), tuple(same), type_))
         before = op.results[0]
     lhs, rhs = product.operands
     element = str(product.results[0].type.element_type)
@@ -156,7 +180,7 @@ def _can_stand_at(place: ir.Operation, member: Member) -> bool:
 # -- merging -----------------------------------------------------------------------------------------------------------
 
 
-def _merge(members: list[Member]) -> None:
+def _merge(members: list[Member], even: bool) -> None:
     """Products of fewer columns come first: a part at an offset that divides into its rows is a view, and one from the
     beginning is where it is a whole fraction."""
     first = members[0].product
@@ -175,7 +199,10 @@ def _merge(members: list[Member]) -> None:
                 operands = [merged if i == position else _joined(ops, i, members) for i in range(len(ops[0].operands))]
                 merged = _with_operands(ops[0], operands, members)
             befores = [op.results[0] for op in ops]
-        _read_parts(members, merged)
+        if even:
+            _read_places(members, merged)
+        else:
+            _read_parts(members, merged)
     for member in members:
         for op in reversed([member.product, *member.chain]):
             op.erase()
@@ -210,3 +237,14 @@ def _read_parts(members: list[Member], merged: ir.Value) -> None:
             part = builders.slice(merged, [0] * len(sizes) + [start], [*sizes, member.columns])
         member.value.replace_all_uses_with(part)
         start += member.columns
+
+
+def _read_places(members: list[Member], merged: ir.Value) -> None:
+    """Lets the users of every member read its place in a dimension of `merged`."""
+    *outer, columns = list(merged.type.shape)
+    each = columns // len(members)
+    split = builders.reshape(merged, [*outer, len(members), each])
+    for place, member in enumerate(members):
+        with member.value.owner.location:
+            part = builders.slice(split, [0] * len(outer) + [place, 0], [*outer, 1, each])
+            member.value.replace_all_uses_with(builders.reshape(part, [*outer, each]))

@@ -2,13 +2,13 @@
 
 // Four columns times 0.5, four times 1; slices are behind a reshape, factors behind one too.
 // CHECK-LABEL: func.func @parts
-// CHECK-DAG: %[[W:.*]] = mlc.weight "w"
-// CHECK-DAG: %[[B:.*]] = mlc.weight "b"
+// CHECK: %[[W:.*]] = mlc.weight "w"
 // CHECK: %[[F:.*]] = mlc.concat %{{.*}}, %{{.*}} {axis = 0 : i64} : tensor<4xf32>, tensor<4xf32> -> tensor<8xf32>
 // CHECK: %[[C:.*]] = mlc.reshape %[[F]] [8, 1]
 // CHECK: %[[WF:.*]] = mlc.binary mul %[[W]], %[[C]]
-// CHECK: %[[M:.*]] = mlc.matmul %arg0, %[[WF]] {transpose_rhs}
+// CHECK: %[[B:.*]] = mlc.weight "b"
 // CHECK: %[[BF:.*]] = mlc.binary mul %[[B]], %[[F]]
+// CHECK: %[[M:.*]] = mlc.matmul %arg0, %[[WF]] {transpose_rhs}
 // CHECK: mlc.binary add %[[M]], %[[BF]]
 // CHECK-NOT: mlc.binary mul
 // CHECK: return
@@ -43,4 +43,20 @@ func.func @others(%x: tensor<3x6xf32>) -> (tensor<3x8xf32>, tensor<3x4xf32>, ten
   %t = mlc.slice %n [1, 0] [1, 8] [1, 1] : tensor<3x8xf32> -> tensor<1x8xf32>
   %k = mlc.binary mul %t, %c : tensor<1x8xf32>, tensor<f32> -> tensor<1x8xf32>
   return %m, %q, %k : tensor<3x8xf32>, tensor<3x4xf32>, tensor<1x8xf32>
+}
+
+// A factor of all columns.
+// CHECK-LABEL: func.func @whole
+// CHECK: %[[W:.*]] = mlc.weight "w"
+// CHECK: %[[WF:.*]] = mlc.binary mul %[[W]], %{{.*}} : tensor<6x8xf32>
+// CHECK: %[[M:.*]] = mlc.matmul %arg0, %[[WF]]
+// CHECK: %[[R:.*]] = mlc.reshape %[[M]] [3, 2, 4]
+// CHECK: return %[[R]]
+func.func @whole(%x: tensor<3x6xf32>) -> tensor<3x2x4xf32> {
+  %w = mlc.weight "w" : tensor<6x8xf32>
+  %c = mlc.constant dense<0.5> : tensor<f32>
+  %m = mlc.matmul %x, %w : tensor<3x6xf32>, tensor<6x8xf32> -> tensor<3x8xf32>
+  %r = mlc.reshape %m [3, 2, 4] : tensor<3x8xf32> -> tensor<3x2x4xf32>
+  %q = mlc.binary mul %r, %c : tensor<3x2x4xf32>, tensor<f32> -> tensor<3x2x4xf32>
+  return %q : tensor<3x2x4xf32>
 }
