@@ -339,17 +339,6 @@ Result cuMemcpyDtoHAsync_v2(void *target, Address source, size_t bytes,
   return OK;
 }
 
-Result cuMemcpyDtoDAsync_v2(Address target, Address source, size_t bytes,
-                            void *stream) {
-  ENTER("cuMemcpyDtoDAsync_v2");
-  onStream("cuMemcpyDtoDAsync_v2", stream);
-  if (holder("cuMemcpyDtoDAsync_v2", (void *)source, bytes) >= 0 &&
-      holder("cuMemcpyDtoDAsync_v2", (void *)target, bytes) >= 0)
-    memcpy((void *)target, (void *)source, bytes);
-  say("on device%s %lld", "", (long long)bytes, 0, 0);
-  return OK;
-}
-
 Result cuStreamCreate(void **stream, unsigned flags) {
   ENTER("cuStreamCreate");
   (void)flags;
@@ -387,83 +376,17 @@ static void checkWords(const char *kernel, const int64_t *words, size_t count) {
   }
 }
 
-/* A graph is the launches between the two ends of its recording; they are
- * checked again whenever it is launched. */
-static struct {
-  void *stream; /* that is being recorded */
-  int64_t words[MAX][32];
-  size_t counts[MAX];
-  const char *names[MAX];
-  int number, first;
-} recording;
+#include "fake_graphs.h"
 
-static int isRecorded(const void *stream) {
-  return stream && stream == recording.stream;
-}
-
-static void record(const char *kernel, const int64_t *words, size_t count) {
-  recording.names[recording.number] = kernel;
-  recording.counts[recording.number] = count < 32 ? count : 32;
-  memcpy(recording.words[recording.number++], words,
-         (count < 32 ? count : 32) * sizeof *words);
-}
-
-Result cuStreamIsCapturing(void *stream, int *status) {
-  *status = (int)setting("FAKE_CUDA_CAPTURING", 0) || isRecorded(stream);
-  return OK;
-}
-
-Result cuStreamBeginCapture_v2(void *stream, int mode) {
-  ENTER("cuStreamBeginCapture_v2");
-  onStream("cuStreamBeginCapture_v2", stream);
-  (void)mode;
-  recording.stream = stream;
-  recording.first = recording.number;
-  say("record%s", "", 0, 0, 0);
-  return OK;
-}
-
-Result cuStreamEndCapture(void *stream, void **graph) {
-  if (!isRecorded(stream))
-    say("BREACH %s of a stream that is not recorded", "cuStreamEndCapture", 0,
-        0, 0);
-  recording.stream = NULL;
-  ++graphs;
-  *graph = (void *)(intptr_t)(recording.first + 1);
-  return OK;
-}
-
-Result cuGraphInstantiateWithFlags(void **executable, void *graph,
-                                   unsigned long long flags) {
-  ENTER("cuGraphInstantiateWithFlags");
-  (void)flags;
-  int64_t first = (intptr_t)graph - 1;
-  *executable = (void *)(intptr_t)(first << 20 | recording.number);
-  ++graphs;
-  return OK;
-}
-
-Result cuGraphLaunch(void *executable, void *stream) {
-  ENTER("cuGraphLaunch");
-  onStream("cuGraphLaunch", stream);
-  int first = (int)((intptr_t)executable >> 20),
-      end = (int)((intptr_t)executable & 0xfffff);
-  for (int i = first; i < end; ++i)
-    if (recording.counts[i] < 32)
-      checkWords(recording.names[i], recording.words[i], recording.counts[i]);
-  say("graph%s of %lld launches", "", end - first, 0, 0);
-  return OK;
-}
-
-Result cuGraphExecDestroy(void *executable) {
-  (void)executable;
-  --graphs;
-  return OK;
-}
-
-Result cuGraphDestroy(void *graph) {
-  (void)graph;
-  --graphs;
+Result cuMemcpyDtoDAsync_v2(Address target, Address source, size_t bytes,
+                            void *stream) {
+  ENTER("cuMemcpyDtoDAsync_v2");
+  onStream("cuMemcpyDtoDAsync_v2", stream);
+  if (holder("cuMemcpyDtoDAsync_v2", (void *)source, bytes) >= 0 &&
+      holder("cuMemcpyDtoDAsync_v2", (void *)target, bytes) >= 0)
+    isRecorded(stream) ? record("a copy", NULL, 0)
+                       : (void)memcpy((void *)target, (void *)source, bytes);
+  say("on device%s %lld", "", (long long)bytes, 0, 0);
   return OK;
 }
 

@@ -24,6 +24,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler"),
 ]
 
+
 @pytest.fixture(scope="module")
 def perceptron(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two layers with a dynamic batch, a constant and weights: kernels k0, k1 and k2."""
@@ -95,6 +96,9 @@ def test_every_case_keeps_the_rules(driver: Path, tmp_path: Path) -> None:
         assert outcome.log[-1] == "0 blocks, 0 modules, 0 streams, events and graphs left", case.name
 
 
+CHANGES = [f"change k{i}" for i in range(3)]
+
+
 def test_runs_that_come_again_are_graphs(driver: Path, perceptron: Path) -> None:
     """By turns: every shape has a graph of its own, until the arena had to move or too many others have come."""
     script = RUN[: RUN.index("for number")] + (
@@ -108,11 +112,11 @@ def test_runs_that_come_again_are_graphs(driver: Path, perceptron: Path) -> None
         assert outcome.code == 0, outcome.said
         assert not [line for line in outcome.log if line.startswith("BREACH")]
         assert outcome.log[-1] == "0 blocks, 0 modules, 0 streams, events and graphs left"
-        shown = {"record": "R", "graph of 3 launches": "G", "wait": "|"}
+        shown = {"record": "R", "graph of 3 launches": "G", "wait": "|", **dict.fromkeys(CHANGES, "C")}
         return "".join(shown.get(line, "") for line in outcome.log).split("|")[:-1]
 
     assert runs("9,7,9,7,9,7") == ["", "", "RG", "RG", "G", "G"]
-    assert runs("7,7,90,7,7") == ["", "RG", "", "", "RG"]  # 90 needs a larger arena
+    assert runs("7,7,90,7,7") == ["", "RG", "", "CCCG", "G"]  # 90 needs a larger arena, and elsewhere
     assert runs("9,9,1,2,3,4,5,6,7,8,9,9") == ["", "RG", *[""] * 8, "", "RG"]
     assert runs("9,9,9", FAKE_CUDA_FAIL="cuStreamBeginCapture_v2") == ["", "", ""]
     assert runs("9,9,9", FAKE_CUDA_FAIL="cuGraphInstantiateWithFlags") == ["", "R", ""]
@@ -268,8 +272,11 @@ def value(address, shape, kind=2, number=0, strides=None):
 
 def run(source, target, stream=None):
     status = abi.new_status()
+    many = isinstance(target, list)
+    targets = (abi.Value * len(target))(*target) if many else ctypes.byref(target)
+    count = len(target) if many else 1
     code = model._library.api.run(
-        context._handle, 0, ctypes.byref(source), 1, ctypes.byref(target), 1, stream, ctypes.byref(status)
+        context._handle, 0, ctypes.byref(source), 1, targets, count, stream, ctypes.byref(status)
     )
     print(code, status.message.decode())
     return code
@@ -305,6 +312,47 @@ def test_tensors_of_the_gpu(driver: Path, perceptron: Path, calls: str, said: st
     assert said in outcome.printed
     assert not [line for line in outcome.log if line.startswith("BREACH")]
     assert [line for line in outcome.log if line.startswith(("to ", "on "))] == log
+
+
+def test_tensors_that_have_moved_change_launches_of_the_graph(driver: Path, perceptron: Path) -> None:
+    """The first launch reads the input, the last one writes the result: these become others, and no others do."""
+    buffers = (
+        "a, b = (value(gpu(896), [7, 32]) for _ in range(2)); y, z = (value(gpu(448), [7, 16]) for _ in range(2))\n"
+    )
+    script = TENSORS + buffers + "for x, t in ((a, y), (a, y), (a, y), (b, y), (b, z), (b, z), (a, y)): run(x, t)"
+
+    def events(**settings: str) -> list[list[str]]:
+        outcome = run_with(driver, [sys.executable, "-c", script, perceptron], **settings)
+        assert outcome.code == 0 and outcome.printed == "0 \n" * 7, outcome.said
+        assert not [line for line in outcome.log if line.startswith("BREACH")]
+        kinds = ("change", "graph", "launch", "record", "wait")
+        runs = "\n".join(line for line in outcome.log if line.startswith(kinds)).split("wait")[:-1]
+        return [run.split("\n")[1 if number else 0 : -1] for number, run in enumerate(runs)]
+
+    plain = ["launch k0 1 x 256, 9 words", "launch k1 1 x 256, 8 words", "launch k2 1 x 128, 7 words"]
+    graph = "graph of 3 launches"
+    assert events() == [
+        *(plain, ["record", *plain, graph], [graph], ["change k0", graph], ["change k2", graph], [graph]),
+        ["change k0", "change k2", graph],
+    ]
+    refused = events(FAKE_CUDA_FAIL="cuGraphExecKernelNodeSetParams")
+    assert refused == [plain, ["record", *plain, graph], [graph], *[plain] * 4]  # and not tried again
+
+
+def test_a_copy_in_a_graph_is_changed_too(driver: Path, tmp_path: Path) -> None:
+    nodes = [helper.make_node("Exp", ["x"], ["y"]), helper.make_node("Identity", ["x"], ["z"])]
+    x, y, z = (helper.make_tensor_value_info(name, 1, [64]) for name in "xyz")
+    graph = helper.make_graph(nodes, "copied", [x], [y, z])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    library = _compile(model, tmp_path / "model.so")
+    buffers = "x = [value(gpu(256), [64]) for _ in range(2)]; y, z = (value(gpu(256), [64]) for _ in range(2))\n"
+    script = TENSORS + buffers + "for i in (0, 0, 0, 1, 1): run(x[i], [y, z])"
+    outcome = run_with(driver, [sys.executable, "-c", script, library])
+    assert outcome.code == 0 and outcome.printed == "0 \n" * 5, outcome.said
+    assert not [line for line in outcome.log if line.startswith("BREACH")]
+    runs = "\n".join(outcome.log).split("wait")
+    assert "change" not in runs[2] and "change k0" in runs[3] and "change a copy of 256" in runs[3]
+    assert "change" not in runs[4] and "graph of 2 launches" in runs[4]
 
 
 def test_a_stream_that_its_owner_captures(driver: Path, perceptron: Path) -> None:

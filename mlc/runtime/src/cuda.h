@@ -15,6 +15,26 @@ namespace mlc::gpu {
 using Address = unsigned long long;
 using Handle = void *;
 
+/// CUDA_KERNEL_NODE_PARAMS_v1: a launch in a graph.
+struct KernelNode {
+  Handle function;
+  unsigned grid[3], block[3], sharedBytes;
+  void **parameters, **extra;
+};
+
+/// CUDA_MEMCPY3D_v2: a copy in a graph.
+struct CopyNode {
+  struct Side {
+    size_t x, y, z, level;
+    int kind;
+    const void *host;
+    Address device;
+    Handle array, reserved;
+    size_t pitch, height;
+  } from, to;
+  size_t width, height, depth;
+};
+
 /// Functions of libcuda.so.1, which is opened when the first instance is made.
 /// All return 0 or a CUresult.
 struct Driver {
@@ -68,11 +88,16 @@ struct Driver {
   int (*waitEvent)(Handle event);
   int (*elapsed)(float *milliseconds, Handle begin, Handle end);
   int (*isCapturing)(Handle stream, int *status);
+  int (*captureInfo)(Handle stream, int *status, uint64_t *id, Handle *graph,
+                     const Handle **last, size_t *numLast);
   int (*beginCapture)(Handle stream, int mode);
   int (*endCapture)(Handle stream, Handle *graph);
   int (*instantiate)(Handle *executable, Handle graph,
                      unsigned long long flags);
   int (*launchGraph)(Handle executable, Handle stream);
+  int (*setKernel)(Handle executable, Handle node, const KernelNode *kernel);
+  int (*setCopy)(Handle executable, Handle node, const CopyNode *copy,
+                 Handle context);
   int (*destroyExecutable)(Handle executable);
   int (*destroyGraph)(Handle graph);
 };
@@ -155,7 +180,8 @@ struct Context {
   // Graphs, the one used last first.
   Graph *graphs = nullptr;
   Graph *recording = nullptr; // what is launched goes there
-  bool broken = false;        // the run cannot be recorded
+  Graph *patching = nullptr;  // what would be launched is compared with it
+  bool broken = false;        // the run cannot be recorded, or is another one
   Handle recorder = nullptr;  // a stream
 };
 
@@ -198,21 +224,50 @@ int32_t failCall(mlc_context &context, const char *call, int code);
 /// Whether MLC_CUDA_SYNC is set.
 bool waitsForLaunches();
 
-// --- cuda_maps.cpp ---
+constexpr int64_t kMaps = 8; // of a launch
 constexpr size_t kMapBytes = 128, kMapAlignment = 64;
+constexpr int64_t kParameters = 512; // of 4096 bytes, words at least
+
+/// What the driver is given with a launch: its words in one buffer, or, where
+/// there are tensor maps behind them, each parameter alone (where the driver
+/// puts maps depends on the chip).
+class Parameters {
+public:
+  /// For a launch of kernel `id` with `words`. Not 0: the driver's refusal.
+  int set(const Instance &instance, int64_t id, int64_t *words);
+  void **list() { return hasMaps ? parameters : nullptr; }
+  void **extra() { return hasMaps ? nullptr : buffer; }
+
+private:
+  bool hasMaps;
+  size_t bytes;
+  void *buffer[5];
+  void *parameters[kParameters];
+  alignas(kMapAlignment) char maps[kMaps * kMapBytes];
+};
+
+// --- cuda_maps.cpp ---
 /// Writes tensor map `map` of a launch with arguments `words`. Not 0: the
 /// driver's refusal.
 int encodeMap(const Driver &driver, const mlc_rt_gpu_map &map,
               const int64_t *words, void *target);
 
 // --- cuda_graphs.cpp ---
-/// Runs the entry, as a graph when it has run with the same shapes and
-/// addresses before. Nonzero: it has given up.
+/// Runs the entry, as a graph when it has run with the same shapes before.
+/// Nonzero: it has given up.
 int32_t execute(mlc_context &context, const mlc_value *inputs);
 /// What a graph cannot do: the run that is being recorded is given up and begun
 /// again without. Whether it is so.
 bool breakRecording(mlc_context &context);
-/// Notes where a result of the run that is being recorded lies.
+/// Notes a launch that has just been recorded.
+void recordStep(mlc_context &context, int64_t kernel, unsigned blocks,
+                const int64_t *words, int64_t numWords);
+/// Makes the next launch of the graph that is being patched this one. Nonzero:
+/// the graph is of another run.
+int32_t patchStep(mlc_context &context, int64_t kernel, unsigned blocks,
+                  int64_t *words, int64_t numWords);
+constexpr int64_t kCopy = -1; // the kernel of steps that copy
+/// Notes where a result of the run that is being recorded or patched lies.
 void recordResult(mlc_context &context, int64_t index, int64_t rank,
                   const int64_t *dims, const void *memory);
 void freeGraphs(mlc_context &context);

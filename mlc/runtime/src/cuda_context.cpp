@@ -186,58 +186,67 @@ void finishRun(mlc_context &context, bool failed) {
     wait(context);
 }
 
-static constexpr int64_t kMaps = 8;         // of a launch
-static constexpr int64_t kParameters = 512; // of 4096 bytes, words at least
-
-/// A launch of `blocks` blocks with tensor maps behind its words. Where the
-/// driver puts these depends on the chip, so each parameter is passed alone;
-/// nullptr ends their list.
-static int launchWithMaps(const Driver &driver, const Instance &instance,
-                          int64_t id, unsigned blocks, int64_t *words,
-                          Handle stream) {
+int Parameters::set(const Instance &instance, int64_t id, int64_t *words) {
   const mlc_rt_gpu_kernel &kernel = instance.code->kernels[id];
   int64_t numWords = kernel.arguments + 2;
+  hasMaps = kernel.num_maps != 0;
+  if (!hasMaps) {
+    bytes = numWords * sizeof(int64_t);
+    buffer[0] = reinterpret_cast<void *>(1); // a buffer
+    buffer[1] = words;
+    buffer[2] = reinterpret_cast<void *>(2); // its size
+    buffer[3] = &bytes;
+    buffer[4] = nullptr;
+    return 0;
+  }
   if (kernel.num_maps > kMaps || numWords + kMaps >= kParameters)
     return 1; // CUDA_ERROR_INVALID_VALUE
-  alignas(kMapAlignment) char maps[kMaps * kMapBytes];
-  void *parameters[kParameters];
   for (int64_t i = 0; i < numWords; ++i)
     parameters[i] = words + i;
   for (int64_t i = 0; i < kernel.num_maps; ++i) {
     char *map = maps + i * kMapBytes;
-    if (int code = encodeMap(driver, kernel.maps[i], words, map))
+    if (int code = encodeMap(*instance.driver, kernel.maps[i], words, map))
       return code;
     parameters[numWords + i] = map;
   }
   parameters[numWords + kernel.num_maps] = nullptr;
-  return driver.launch(instance.kernels[id].function, blocks, 1, 1,
-                       kernel.threads, 1, 1, kernel.shared, stream, parameters,
-                       nullptr);
+  return 0;
 }
 
-/// The launch itself. Words alone lie in one buffer.
+/// The words behind a launch's arguments.
+static void completeWords(const Context &gpu, const mlc_rt_gpu_kernel &kernel,
+                          int64_t items, int64_t *words) {
+  int64_t word = gpu.captured ? kLaunches : gpu.numLaunches - 1;
+  words[kernel.arguments] = static_cast<int64_t>(gpu.errorsAddress) + word * 16;
+  words[kernel.arguments + 1] = items;
+}
+
+/// Blocks of a launch; 0: too many.
+static unsigned blocksOf(const mlc_rt_gpu_kernel &kernel, int64_t items) {
+  int64_t perBlock = kernel.threads / kernel.group;
+  int64_t blocks = (items + perBlock - 1) / perBlock;
+  return blocks > INT32_MAX ? 0 : static_cast<unsigned>(blocks);
+}
+
+/// The launch itself.
 static int launch(mlc_context &context, int64_t id, int64_t items,
                   int64_t *words) {
   const Instance &instance = *context.instance->gpu;
   const mlc_rt_gpu_kernel &kernel = instance.code->kernels[id];
   const Context &gpu = *context.gpu;
-  int64_t word = gpu.captured ? kLaunches : gpu.numLaunches - 1;
-  words[kernel.arguments] = static_cast<int64_t>(gpu.errorsAddress) + word * 16;
-  words[kernel.arguments + 1] = items;
-  int64_t perBlock = kernel.threads / kernel.group;
-  int64_t blocks = (items + perBlock - 1) / perBlock;
-  if (blocks > INT32_MAX)
+  completeWords(gpu, kernel, items, words);
+  unsigned blocks = blocksOf(kernel, items);
+  if (!blocks)
     return 1; // CUDA_ERROR_INVALID_VALUE
-  if (kernel.num_maps)
-    return launchWithMaps(*instance.driver, instance, id,
-                          static_cast<unsigned>(blocks), words, gpu.stream);
-  size_t bytes = (kernel.arguments + 2) * sizeof(int64_t);
-  void *extra[] = {reinterpret_cast<void *>(1), words,  // buffer
-                   reinterpret_cast<void *>(2), &bytes, // its size
-                   nullptr};
-  return instance.driver->launch(
-      instance.kernels[id].function, static_cast<unsigned>(blocks), 1, 1,
-      kernel.threads, 1, 1, kernel.shared, gpu.stream, nullptr, extra);
+  Parameters parameters;
+  if (int code = parameters.set(instance, id, words))
+    return code;
+  int code = instance.driver->launch(
+      instance.kernels[id].function, blocks, 1, 1, kernel.threads, 1, 1,
+      kernel.shared, gpu.stream, parameters.list(), parameters.extra());
+  if (!code && gpu.recording)
+    recordStep(context, id, blocks, words, kernel.arguments + 2);
+  return code;
 }
 
 /// A launch between two events.
@@ -275,6 +284,13 @@ int32_t mlc_rt_gpu_launch(mlc_rt *rt, int64_t kernel, int64_t node,
   if (gpu.numLaunches == gpu::kLaunches && gpu::wait(*rt))
     return 1;
   gpu.launches[gpu.numLaunches++] = {kernel, node};
+  if (gpu.patching) {
+    const mlc_rt_gpu_kernel &launched =
+        rt->instance->gpu->code->kernels[kernel];
+    gpu::completeWords(gpu, launched, items, words);
+    return gpu::patchStep(*rt, kernel, gpu::blocksOf(launched, items), words,
+                          launched.arguments + 2);
+  }
   int code = rt->profile ? gpu::launchTimed(*rt, kernel, items, words)
                          : gpu::launch(*rt, kernel, items, words);
   if (code) {
@@ -289,10 +305,18 @@ int32_t mlc_rt_gpu_copy(mlc_rt *rt, void *target, const void *source,
                         int64_t bytes) {
   if (bytes <= 0)
     return 0;
+  int64_t words[] = {reinterpret_cast<int64_t>(target),
+                     reinterpret_cast<int64_t>(source), bytes};
+  if (rt->gpu->patching)
+    return gpu::patchStep(*rt, gpu::kCopy, 0, words, 3);
   int code = rt->instance->gpu->driver->copyAsync(
-      reinterpret_cast<gpu::Address>(target),
-      reinterpret_cast<gpu::Address>(source), bytes, rt->gpu->stream);
-  return code ? gpu::failCall(*rt, "cuMemcpyDtoDAsync_v2", code) : 0;
+      static_cast<gpu::Address>(words[0]), static_cast<gpu::Address>(words[1]),
+      bytes, rt->gpu->stream);
+  if (code)
+    return gpu::failCall(*rt, "cuMemcpyDtoDAsync_v2", code);
+  if (rt->gpu->recording)
+    gpu::recordStep(*rt, gpu::kCopy, 0, words, 3);
+  return 0;
 }
 
 int32_t mlc_rt_gpu_to_device(mlc_rt *rt, void *target, const void *source,

@@ -52,10 +52,13 @@ static const Symbol kSymbols[] = {
     {"cuEventSynchronize", offsetof(Driver, waitEvent)},
     {"cuEventElapsedTime", offsetof(Driver, elapsed)},
     {"cuStreamIsCapturing", offsetof(Driver, isCapturing)},
+    {"cuStreamGetCaptureInfo_v2", offsetof(Driver, captureInfo)},
     {"cuStreamBeginCapture_v2", offsetof(Driver, beginCapture)},
     {"cuStreamEndCapture", offsetof(Driver, endCapture)},
     {"cuGraphInstantiateWithFlags", offsetof(Driver, instantiate)},
     {"cuGraphLaunch", offsetof(Driver, launchGraph)},
+    {"cuGraphExecKernelNodeSetParams", offsetof(Driver, setKernel)},
+    {"cuGraphExecMemcpyNodeSetParams", offsetof(Driver, setCopy)},
     {"cuGraphExecDestroy", offsetof(Driver, destroyExecutable)},
     {"cuGraphDestroy", offsetof(Driver, destroyGraph)},
 };
