@@ -67,7 +67,9 @@ def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True,
     whether quantized operands are multiplied as integers, `winograd` is the tile of convolutions by minimal filtering,
     or 0 for none of them.
     """
-    planned = [f"mlc-plan-winograd{{tile={winograd}}}"] if winograd else []
+    rates = target.rates
+    options = f"tile={winograd} arithmetic={rates.arithmetic} near={rates.near} memory={rates.memory}"
+    planned = [f"mlc-plan-winograd{{{options}}}"] if winograd else []
     # Transformed filters are several times as large as the weights that they come from.
     transformed = [f"mlc-hoist-weights{{limit={1 << 40}}}"] if winograd else []
     decompose = ["mlc-decompose", CANONICALIZE, "mlc-fold-constants", CANONICALIZE, "cse", *NARROWING[precision]]

@@ -30,6 +30,15 @@ _CODE = {*_VNNI, "avx512bf16", "avx512fp16", "avxvnni", "avxifma", "avxvnniint8"
 
 
 @dataclass(frozen=True)
+class Rates:
+    """What one core does in a second, in units of 10^9, where two ways of computing the same are compared."""
+
+    arithmetic: int  # operations of contractions; multiply-adds count twice
+    near: int  # bytes that were just written, read again from the first levels of cache
+    memory: int  # bytes that come from memory
+
+
+@dataclass(frozen=True)
 class CpuTarget:
     """A CPU to generate code for.
 
@@ -51,6 +60,13 @@ class CpuTarget:
     def vector_registers(self) -> int:
         """How many vector registers there are."""
         return 32 if self.vector_bits == 512 else 16
+
+    @property
+    def rates(self) -> Rates:
+        """Of a core at some 3.5 GHz that multiplies and adds two vectors of up to 256 bits a cycle, measured on Zen 4. One
+        that does more at a time does so with what it reads as well: ratios matter, and those are alike.
+        """
+        return Rates(100, 200, 30) if self.vector_bits > 128 else Rates(50, 100, 30)
 
     @property
     def bf16_dot(self) -> bool:

@@ -22,10 +22,8 @@ from mlc.passes.lower.to_linalg.winograd import MATRICES, TAPS
 from mlc.passes.simplify.rewrite import is_static
 from mlc.passes.simplify.weight_only import WeightOnly
 from mlc.passes.walk import functions, operations
+from mlc.targets.cpu import Rates
 
-_RATE = 100e9  # multiply-adds count twice; what contractions reach on one core
-_NEAR = 200e9  # bytes a second of what the transforms write and read again
-_FILTERS = 30e9  # bytes a second of filters that come from memory
 _GAIN = 0.9  # of the direct time: what it must take less than
 
 
@@ -37,6 +35,12 @@ class PlanWinograd(Pass):
 
     tile: int = 4
     "Rows and columns of results that are computed together: 2 or 4"
+    arithmetic: int = 100
+    "10^9 operations a second that contractions reach on one core; multiply-adds count twice"
+    near: int = 200
+    "10^9 bytes a second of what the transforms write and read again"
+    memory: int = 30
+    "10^9 bytes a second of filters that come from memory"
 
     def run(self, op: Any) -> None:
         if self.tile not in MATRICES:
@@ -47,7 +51,7 @@ class PlanWinograd(Pass):
             for inner in operations(function):
                 if inner.name != "mlc.conv" or not _applies(OpAdaptor(inner), weights):
                     continue
-                if _pays(OpAdaptor(inner), self.tile):
+                if _pays(OpAdaptor(inner), self.tile, Rates(self.arithmetic, self.near, self.memory)):
                     inner.attributes["mlc.winograd"] = ir.IntegerAttr.get(i64, self.tile)
                     self.count("planned")
 
@@ -63,16 +67,16 @@ def _applies(op: OpAdaptor, weights: WeightOnly) -> bool:
     return plain and op.types[0].element_type == value.type.element_type and weights.has(filter_)
 
 
-def _pays(op: OpAdaptor, tile: int) -> bool:
+def _pays(op: OpAdaptor, tile: int, rates: Rates) -> bool:
     batch, height, width, outputs = op.types[0].shape
     channels, window = op.operand(0).type.shape[-1], MATRICES[tile].window
-    direct = 2 * batch * _inside(op, 0) * _inside(op, 1) * channels * outputs / _RATE
+    direct = 2 * batch * _inside(op, 0) * _inside(op, 1) * channels * outputs / rates.arithmetic
     tiles, points = batch * math.ceil(height / tile) * math.ceil(width / tile), window * window
-    products = 2 * points * tiles * channels * outputs / _RATE
+    products = 2 * points * tiles * channels * outputs / rates.arithmetic
     back = tile * window * window + tile * tile * window
-    transforms = 2 * tiles * (2 * points * window * channels + back * outputs) / _RATE
-    moved = 4 * tiles * (tile * tile + 2 * tile * window + 2 * points) * (channels + outputs) / _NEAR
-    filters = 4 * (points - TAPS * TAPS) * channels * outputs / _FILTERS
+    transforms = 2 * tiles * (2 * points * window * channels + back * outputs) / rates.arithmetic
+    moved = 4 * tiles * (tile * tile + 2 * tile * window + 2 * points) * (channels + outputs) / rates.near
+    filters = 4 * (points - TAPS * TAPS) * channels * outputs / rates.memory
     return products + transforms + moved + filters < _GAIN * direct
 
 

@@ -1,4 +1,5 @@
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-winograd)' | FileCheck %s
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-winograd{arithmetic=10000})' | FileCheck %s --check-prefix=FAST
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-winograd{tile=2})' | FileCheck %s --check-prefix=TWO
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-winograd,mlc-lower-to-linalg,mlc-hoist-weights{limit=1000000000},canonicalize,cse)' | FileCheck %s --check-prefix=LOWERED
 
@@ -6,6 +7,10 @@
 // CHECK: mlc.conv {{.*}} mlc.winograd = 4 : i64
 // TWO-LABEL: func.func @large
 // TWO: mlc.conv {{.*}} mlc.winograd = 2 : i64
+// Where multiplications cost next to nothing, what the transforms move is not worth it.
+// FAST-LABEL: func.func @large
+// FAST-NOT: mlc.winograd
+// FAST: return
 // Rows and columns of the input, the products, rows and columns of the results: the filter is a recipe.
 // LOWERED-LABEL: func.func @large
 // LOWERED: tensor.empty() : tensor<1x58x56x64xf32>
