@@ -7,7 +7,8 @@
 Parts (`bench/gpu_parts`): `check` (many small products and convolutions: right or wrong), `gemm` (products of matrices
 against torch.matmul), `gemv` (the same with few rows), `conv` (convolutions with channels last against cuDNN's), `rows`
 (softmax, norms, elementwise chains, transpositions and reductions against eager and compiled PyTorch), `attention`
-(against PyTorch's flash and cuDNN back ends), `models`, `language` (language models against `torch.compile`).
+(against PyTorch's flash and cuDNN back ends), `models`, `language` (language models against `torch.compile`),
+`runtime` (what the runtime promises: bits, memory, streams, captures, addresses that change).
 A model's library has its weights outside; `run` makes random ones of the same seed for each precision and compares
 results with those of the same model in fp32, which another template computes. Times are medians of replays of
 CUDA graphs, the engines in turn; inputs are normal random numbers, several sets of them where one would stay in the
@@ -23,7 +24,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-PARTS = ("check", "gemm", "gemv", "conv", "rows", "attention", "models", "language")
+PARTS = ("check", "gemm", "gemv", "conv", "rows", "attention", "models", "language", "runtime")
 
 
 def main() -> None:
