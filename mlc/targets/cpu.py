@@ -63,8 +63,8 @@ class CpuTarget:
 
     @property
     def rates(self) -> Rates:
-        """Of a core at some 3.5 GHz that multiplies and adds two vectors of up to 256 bits a cycle, measured on Zen 4. One
-        that does more at a time does so with what it reads as well: ratios matter, and those are alike.
+        """Of a core at some 3.5 GHz that multiplies and adds two vectors of 256 bits a cycle, as on Zen 4. What
+        does more at a time does so with what it reads as well: ratios matter, and those are alike.
         """
         return Rates(100, 200, 30) if self.vector_bits > 128 else Rates(50, 100, 30)
 
