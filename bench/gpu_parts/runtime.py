@@ -1,7 +1,8 @@
 """The part `runtime`: what the runtime promises, on a block of a transformer of dynamic length.
 
-The same bits in 300 runs, between guard bands; tensors elsewhere at every call; memory that stays flat over many shapes
-and many runs; two streams, and two processes; a stream that the caller captures; compute-sanitizer, where it is installed.
+The same bits in 300 runs, between guard bands; tensors elsewhere at every call; memory that stays flat over many
+shapes and many runs; two streams, and two processes; a stream that the caller captures; compute-sanitizer, where it is
+installed.
 """
 
 from __future__ import annotations
