@@ -13,6 +13,7 @@ from contrib_cases import Case, check, codes, floats, identifier, prepared, refe
 from onnx import TensorProto, helper
 
 from mlc.frontends.report import ModelError
+from mlc.runtime.errors import ModelError as RunError
 
 ML = "ai.onnx.ml"
 X = floats(7, 4)
@@ -233,3 +234,23 @@ def test_results_of_two_ranks_are_refused() -> None:
     model = onnx.parser.parse_model(FORK.replace("float y, float[K] z", "float[] b"))
     with pytest.raises(ModelError, match="must agree in rank"):
         prepared(model)
+
+
+# --- Sequences whose elements are not what the model says -------------------------------------------------------------
+
+ELEMENTS = """<ir_version: 8, opset_import: ["" : 17]>
+main (seq(float[2, N]) s, int64 at) => (float[2, N] y) {
+  z = SequenceAt(s, at)
+  y = Relu(z)
+}"""
+
+
+def test_elements_of_another_shape_are_refused() -> None:
+    """Nothing is read behind the end of what a caller passes."""
+    library = prepared(onnx.parser.parse_model(ELEMENTS))
+    good = floats(2, 5)
+    [y] = library.run({"s": [good, floats(2, 1)], "at": np.array(0)})
+    np.testing.assert_array_equal(y, np.maximum(good, 0))
+    for bad, found in ((floats(1, 5), "extent of .*value 1"), (floats(7), "rank of .*value 1")):
+        with pytest.raises(RunError, match=rf"SequenceAt.*must have the shape \[2,\?\]; found an? {found}"):
+            library.run({"s": [bad], "at": np.array(0)})

@@ -110,6 +110,8 @@ _STAGES: dict[str, tuple[str | None, str, str | None]] = {
 
 def reduce(b: Builder, kind: str, x: Tensor, axes: Tensor, keepdims: bool) -> Tensor:
     """A reduction over axes that are a run-time vector of static length: a branch for each dimension."""
+    if axes.rank != 1:
+        raise NodeError(f"its axes are {axes}", "they must be a vector")
     count = axes.shape[0]
     if count is None:
         raise NodeError("the number of axes is known only at run time", "make the axes constant")

@@ -341,12 +341,20 @@ class Builder:
             return tensor
         if not isinstance(tensor.value.type, ir.RankedTensorType):
             owner = tensor.value.owner
+            if is_argument(tensor.value):
+                tensor.value.set_type(kind)
+                return tensor
             made = isinstance(owner, ir.Operation | ir.OpView) and owner.name == "mlc.sequence_make"
             if not made or len(owner.operands):
                 raise NodeError(f"a value of type {tensor.value.type} cannot become a {kind}")
             return self.op("sequence_make", [[]], [kind], unsigned=tensor.unsigned)
         value = ir.Operation.create("tensor.cast", [kind], [tensor.value]).result
         return replace(tensor, value=value)
+
+
+def is_argument(value: ir.Value) -> bool:
+    """Whether a value is an argument of the function that is built."""
+    return isinstance(value.owner, ir.Block) and value.owner.owner.operation.name == "func.func"
 
 
 def _same_contents(lhs: object, rhs: object) -> bool:

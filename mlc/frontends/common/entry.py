@@ -109,7 +109,9 @@ class Entry:
         values = [tensor.value for _, tensor in results]
         with ir.InsertionPoint(self.block):
             ir.Operation.create("func.return", operands=values)
-        kind = ir.FunctionType.get(self.types, [value.type for value in values])
+        # What a body does with a sequence may have said what its elements are.
+        taken = [argument.type for argument in self.block.arguments]
+        kind = ir.FunctionType.get(taken, [value.type for value in values])
         self.function.attributes["function_type"] = ir.TypeAttr.get(kind)
         attributes = []
         for name, tensor in results:

@@ -186,5 +186,9 @@ def _verify(module: ir.Module, model: load.Model) -> None:
     try:
         module.operation.verify()
     except ir.MLIRError as error:
-        text = "; ".join(str(diagnostic.message) for diagnostic in error.error_diagnostics)
-        raise AssertionError(f"{model.title}: the importer built an invalid module: {text}") from error
+        hint = "check its attributes and inputs; if they are what ONNX allows, this is a bug in mlc"
+        problems = [
+            Problem(f"node {str(found.location).removeprefix('loc(').removesuffix(')')}: {found.message}", hint)
+            for found in error.error_diagnostics
+        ]
+        raise ModelError(model.title, problems) from error

@@ -14,7 +14,7 @@ from mlir import ir
 
 from mlc.frontends.common import control_flow, shape, types
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common.builder import DYNAMIC, Size, Tensor
+from mlc.frontends.common.builder import DYNAMIC, Size, Tensor, is_argument
 from mlc.frontends.onnx.control_flow import loop_body
 from mlc.frontends.onnx.graph import GraphImporter
 from mlc.frontends.onnx.registry import Node, onnx_op
@@ -101,6 +101,8 @@ def insert(g: GraphImporter, node: Node) -> Tensor:
         if place is not None:
             return make(g, [*items[:place], item, *items[place:]])
     kind = _covering(sequence, item)
+    if sequence_of(kind) != sequence.value.type and is_argument(sequence.value):
+        sequence = g.b.cast_type(sequence, sequence_of(kind))
     if sequence_of(kind) != sequence.value.type:
         # The argument of a loop's body: the loop starts again with a sequence of this type.
         if isinstance(sequence.value.owner, ir.Block):

@@ -38,7 +38,7 @@ def _argument(
 ) -> Argument:
     kind = value.type.WhichOneof("value")
     if kind in ("sequence_type", "optional_type"):
-        return Argument(value.name, kind.removesuffix("_type"), [], value_type(value.type))
+        return Argument(value.name, kind.removesuffix("_type"), [], value_type(value.type, undeclared=True))
     if kind != "tensor_type":
         raise NodeError(f"its type is {kind or 'missing'}", "only tensors, maps, sequences and optionals are supported")
     dtype = elem_dtype(value.type.tensor_type.elem_type)
@@ -81,19 +81,21 @@ def declared_shape(tensor: onnx.TypeProto.Tensor) -> list[int | str] | None:
     return shape
 
 
-def value_type(proto: onnx.TypeProto) -> ir.Type:
-    """The MLIR type of an ONNX type; unknown extents are dynamic."""
+def value_type(proto: onnx.TypeProto, undeclared: bool = False) -> ir.Type:
+    """The MLIR type of an ONNX type; unknown extents are dynamic. Where its rank may be `undeclared`, a tensor without
+    one has rank 0: what is inserted into a sequence says more, and what is taken out of one is looked at by the run.
+    """
     kind = proto.WhichOneof("value")
     if kind == "sequence_type":
-        return sequence_of(value_type(proto.sequence_type.elem_type))
+        return sequence_of(value_type(proto.sequence_type.elem_type, undeclared))
     if kind == "optional_type":
-        return optional_of(value_type(proto.optional_type.elem_type))
+        return optional_of(value_type(proto.optional_type.elem_type, undeclared))
     if kind != "tensor_type":
         raise NodeError(f"the type {kind or 'missing'} is not supported")
     shape = declared_shape(proto.tensor_type)
-    if shape is None:
+    if shape is None and not undeclared:
         raise NodeError("a tensor of unknown rank", "give its shape in the model")
-    extents = [extent if isinstance(extent, int) else DYNAMIC for extent in shape]
+    extents = [extent if isinstance(extent, int) else DYNAMIC for extent in shape or []]
     return ir.RankedTensorType.get(extents, types.element_type(elem_dtype(proto.tensor_type.elem_type)))
 
 

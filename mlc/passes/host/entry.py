@@ -177,14 +177,15 @@ class EntryLowering:
 
     def check(self, op: ir.Operation) -> None:
         """`mlc.check`."""
-        i64 = i64_type()
-        holds = arith.extui(i64, op.operands[0])
-        value = arith.index_cast(i64, op.operands[1])
-        node = self.node(op)
-        message = self.tables.messages.number(ir.StringAttr(op.attributes["message"]).value)
-        operands = [self.rt, holds, i64_constant(node), i64_constant(message), value]
-        self.stop_if(self.runtime.status("mlc_rt_check", operands), -1)
+        value = arith.index_cast(i64_type(), op.operands[1])
+        self.require(op, op.operands[0], value, ir.StringAttr(op.attributes["message"]).value)
         op.erase()
+
+    def require(self, op: ir.Operation, holds: ir.Value, value: ir.Value, text: str) -> None:
+        """Leaves the function with a message about the node of `op` and `value` unless `holds`; a new block follows."""
+        message = self.tables.messages.number(text)
+        operands = [self.rt, arith.extui(i64_type(), holds), i64_constant(self.node(op)), i64_constant(message), value]
+        self.stop_if(self.runtime.status("mlc_rt_check", operands), -1)
 
     def buffer(self, op: ir.Operation) -> None:
         """`mlc.buffer`."""

@@ -27,7 +27,9 @@ def lower_extern(entry: EntryLowering, op: ir.Operation) -> None:
     """`mlc.extern` of a runtime function. ValueError for another one."""
     callee = ir.StringAttr(op.attributes["callee"]).value
     if callee == "mlc_rt_data":
-        op.results[0].replace_all_uses_with(_data(entry, op))
+        _require_shape(entry, op)
+        with ir.InsertionPoint(entry.current), op.location:
+            op.results[0].replace_all_uses_with(_data(entry, op))
     elif callee == "mlc_rt_gpu_constant":
         pointer = lower_constant(entry, op)
         with ir.InsertionPoint(entry.current), op.location:
@@ -66,6 +68,27 @@ def _tensor(entry: EntryLowering, op: ir.Operation) -> list[ir.Value]:
     dtype = dtype_code(ir.StringAttr(op.attributes["config"]).value)
     data = llvm.IntToPtrOp(pointer_type(), entry.address(value)).result
     return [entry.rt, i64_constant(dtype), i64_constant(value.type.rank), dims, data]
+
+
+def _require_shape(entry: EntryLowering, op: ir.Operation) -> None:
+    """Stops the run when the tensor behind a handle, which may be a caller's, has not the shape of its type."""
+    handle, target = op.operands[0], op.results[0].type
+    shape = ",".join("?" if target.is_dynamic_dim(axis) else str(target.shape[axis]) for axis in range(target.rank))
+    message = f"the elements of a sequence or optional must have the shape [{shape}]"
+    rank = entry.runtime.call("mlc_rt_rank", [handle], i64_type())
+    right = arith.cmpi(arith.CmpIPredicate.eq, rank, i64_constant(target.rank))
+    entry.require(op, right, rank, f"{message}; found a rank of")
+    with ir.InsertionPoint(entry.current), op.location:
+        holds, wrong = None, i64_constant(0)
+        for axis in range(target.rank):
+            if target.is_dynamic_dim(axis):
+                continue
+            extent = entry.runtime.call("mlc_rt_dim_of", [handle, i64_constant(axis)], i64_type())
+            right = arith.cmpi(arith.CmpIPredicate.eq, extent, i64_constant(target.shape[axis]))
+            wrong = arith.select(right, wrong, extent)
+            holds = right if holds is None else arith.andi(holds, right)
+        if holds is not None:
+            entry.require(op, holds, wrong, f"{message}; found an extent of")
 
 
 def _data(entry: EntryLowering, op: ir.Operation) -> ir.Value:

@@ -28,6 +28,7 @@ _SIGNATURES = {
     "mlc_rt_optional": "!llvm.func<ptr (ptr, ptr)>",
     "mlc_rt_optional_get": "!llvm.func<ptr (ptr, ptr, i64)>",
     "mlc_rt_data": "!llvm.func<ptr (ptr)>",
+    "mlc_rt_rank": "!llvm.func<i64 (ptr)>",
     "mlc_rt_dim_of": "!llvm.func<i64 (ptr, i64)>",
     "mlc_rt_output_value": "!llvm.func<i32 (ptr, i64, ptr)>",
     "mlc_rt_gpu_arena": "!llvm.func<ptr (ptr, i64)>",

@@ -172,3 +172,13 @@ def test_unsupported_type() -> None:
     values = [helper.make_tensor_value_info(name, TensorProto.COMPLEX64, [2]) for name in ("x", "y")]
     model = helper.make_model(helper.make_graph([node], "g", values[:1], values[1:]))
     assert "COMPLEX64" in str(report(model))
+
+
+def test_an_attribute_that_no_check_knows_is_reported_with_its_node() -> None:
+    """ONNX's checker takes any text for a mode."""
+    text = """<ir_version: 8, opset_import: ["" : 17]> main (float[2] x, int64[2] p) => (float[N] y) {
+      [odd] y = Pad<mode = "bogus">(x, p)
+    }"""
+    with pytest.raises(ModelError, match=r'node "odd": .*mode') as caught:
+        imported(parsed(text))
+    assert "check its attributes" in str(caught.value)
