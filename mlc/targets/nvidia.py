@@ -26,6 +26,8 @@ class NvidiaTarget:
     sms: int
     shared_memory_per_block: int
     registers_per_sm: int
+    threads_per_sm: int
+    blocks_per_sm: int
     l2_cache: int
     memory_bandwidth: float  # bytes a second
     peak_bf16: float  # FLOP/s of the tensor cores, dense
@@ -68,6 +70,8 @@ H200 = NvidiaTarget(
     sms=132,
     shared_memory_per_block=227 * 1024,
     registers_per_sm=65536,
+    threads_per_sm=2048,
+    blocks_per_sm=32,
     l2_cache=50 * 1024 * 1024,
     memory_bandwidth=4.8e12,
     peak_bf16=989e12,
@@ -83,6 +87,8 @@ SM_80 = NvidiaTarget(  # A100
     sms=108,
     shared_memory_per_block=163 * 1024,
     registers_per_sm=65536,
+    threads_per_sm=2048,
+    blocks_per_sm=32,
     l2_cache=40 * 1024 * 1024,
     memory_bandwidth=1.555e12,
     peak_bf16=312e12,
@@ -95,6 +101,8 @@ SM_86 = NvidiaTarget(  # A10; of its family are the RTX 3090 and others
     sms=72,
     shared_memory_per_block=99 * 1024,
     registers_per_sm=65536,
+    threads_per_sm=1536,
+    blocks_per_sm=16,
     l2_cache=6 * 1024 * 1024,
     memory_bandwidth=0.6e12,
     peak_bf16=125e12,
@@ -106,6 +114,8 @@ SM_89 = NvidiaTarget(  # L4; of its family are the RTX 4090 and others
     sms=58,
     shared_memory_per_block=99 * 1024,
     registers_per_sm=65536,
+    threads_per_sm=1536,
+    blocks_per_sm=24,
     l2_cache=48 * 1024 * 1024,
     memory_bandwidth=0.3e12,
     peak_bf16=121e12,
@@ -117,6 +127,8 @@ SM_100A = NvidiaTarget(  # B200, by the instructions that it shares with older c
     sms=148,
     shared_memory_per_block=227 * 1024,
     registers_per_sm=65536,
+    threads_per_sm=2048,
+    blocks_per_sm=32,
     l2_cache=126 * 1024 * 1024,
     memory_bandwidth=8e12,
     peak_bf16=2250e12,

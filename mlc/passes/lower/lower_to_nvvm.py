@@ -17,11 +17,12 @@ from mlir import ir
 from mlc.kernels.nvidia.tensor_maps import count_maps
 from mlc.passes.base import Pass
 from mlc.passes.lower.convert_gpu_kernels import gpu_kernels
+from mlc.passes.schedule.add_architectures import target_of
 from mlc.passes.schedule.assign_schedules import read_schedule
+from mlc.targets.nvidia import NvidiaTarget
 
 TRIPLE = "nvptx64-nvidia-cuda"
 DATA_LAYOUT = "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64"
-REGISTERS = 65536  # of a multiprocessor
 LIGHT = 64  # registers of a thread that leave room for enough warps to hide the memory's latency
 
 
@@ -32,15 +33,16 @@ class LowerToNvvm(Pass):
 
     def run(self, root: ir.OpView) -> None:
         for kernel in gpu_kernels(root.operation):
-            _mark(kernel, read_schedule(kernel))
+            _mark(kernel, read_schedule(kernel), target_of(root.operation, kernel))
             kernel.attributes["llvm.target_triple"] = ir.StringAttr.get(TRIPLE)
             kernel.attributes["llvm.data_layout"] = ir.StringAttr.get(DATA_LAYOUT)
 
 
-def _mark(kernel: ir.Operation, schedule: dict[str, int | str]) -> None:
+def _mark(kernel: ir.Operation, schedule: dict[str, int | str], target: NvidiaTarget) -> None:
     threads = int(schedule["threads"])
     # Without a number of blocks ptxas would spill to have as many as possible.
-    blocks = int(schedule.get("blocks", max(1, REGISTERS // (threads * LIGHT))))
+    wanted = int(schedule.get("blocks", target.registers_per_sm // (threads * LIGHT)))
+    blocks = max(1, min(wanted, target.threads_per_sm // threads, target.blocks_per_sm))
     name = kernel.attributes["sym_name"]
     for view in kernel.regions[0].blocks[0].operations:
         function = view.operation
