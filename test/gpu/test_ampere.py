@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from gpu.test_tensor_cores import _compile, _convolution, _product
+from gpu.test_tensor_cores import ATTENTIONS, _attention, _compile, _convolution, _product
 from toolchain import needs_ptxas
 
 from mlc.passes.schedule import ampere_cost
@@ -52,6 +52,33 @@ def test_ptxas_takes_tf32(arch: str, tmp_path: Path) -> None:
 def test_ptxas_takes_convolutions(arch: str, form: tuple[int, int, int, int, int], tmp_path: Path) -> None:
     folder = _compile(_convolution(*form), tmp_path / "convolution", gpu=arch, emit="cubin", precision="bf16")
     _check(folder, arch, str(form))
+
+
+WIDE: dict[str, tuple[int, tuple[int | str, int | str], int, dict[str, object]]] = {
+    "many": (128, (512, 512), 64, {"causal": True}),
+    "widest": (4, (300, 300), 256, {"causal": True}),
+    "odd": (4, (100, 190), 72, {"kind": 10}),
+}
+
+
+@pytest.mark.parametrize("form", [*ATTENTIONS, *WIDE])
+@pytest.mark.parametrize("arch", ["sm_80", "sm_86"])
+def test_ptxas_takes_attention(arch: str, form: str, tmp_path: Path) -> None:
+    heads, lengths, depth, options = (ATTENTIONS | WIDE)[form]
+    folder = _compile(_attention(heads, lengths, depth, **options), tmp_path / "attention", gpu=arch, emit="cubin")
+    assert len(json.loads((folder / "launch.json").read_text())) == 1
+    _check(folder, arch, form)
+
+
+@pytest.mark.parametrize("arch", ["sm_89", "sm_100a"])
+def test_ptxas_takes_attention_of_f16(arch: str, tmp_path: Path) -> None:
+    model = _attention(4, (200, 264), 128, kind=10, causal=True, mask=1, shared=2)
+    _check(_compile(model, tmp_path / "attention", gpu=arch, emit="cubin"), arch, "f16")
+
+
+def test_few_queries_stay_three_kernels(tmp_path: Path) -> None:
+    folder = _compile(_attention(4, (8, 2048), 64), tmp_path / "few", gpu="sm_80", emit="ptx")
+    assert len(json.loads((folder / "launch.json").read_text())) == 3
 
 
 @pytest.mark.slow

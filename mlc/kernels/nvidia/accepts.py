@@ -6,13 +6,19 @@ from functools import partial
 
 from mlir import ir
 
-from mlc.kernels.common.analysis import mentions
+from mlc.kernels.common.analysis import is_contraction, mentions
+from mlc.kernels.common.attention import attention_of
 from mlc.kernels.common.fusion import Accepts, Dims, Role, accepts_pointwise, accepts_rows, refuses_all
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.common.roles import convolution_roles
 from mlc.kernels.nvidia import attention_fusion
 from mlc.kernels.nvidia.depthwise import find_depthwise
+from mlc.kernels.nvidia.hopper.attention_logits import chain_of
+from mlc.kernels.nvidia.hopper.attention_operands import extent, head_dims
+
+FEW_QUERIES, MANY_KEYS = 32, 512  # few tiles with long rows leave most of the chip idle
+WIDEST_MASKED = 192  # columns of a head where more is computed on the scores than a scale and a causal mask
 
 
 def _contraction(role: Role, op: ir.Operation, dims: Dims, *, widths: tuple[int, ...]) -> str | None:
@@ -107,11 +113,22 @@ ACCEPTS_TF32: dict[str, Accepts] = {**ACCEPTS, "contraction": partial(_contracti
 """The answers where contractions of f32 may round their operands to tf32."""
 
 
-def _no_attention(role: Role, op: ir.Operation, dims: Dims) -> str | None:
-    return "only Hopper's tensor cores have a template for it"
+def _unsplit_attention(role: Role, op: ir.Operation, dims: Dims) -> str | None:
+    """That of `mma.sync` has a block for every tile of queries, whatever its keys."""
+    reason = attention_fusion.accepts(role, op, dims)
+    attention = attention_of(dims.root) if role == "producer" and is_contraction(op) else None
+    if reason is not None or attention is None:
+        return reason
+    rows = extent(attention.scores, 0, attention.scores.row)
+    keys = extent(attention.output, 1, attention.output.inner)
+    if 0 < rows < FEW_QUERIES and not 0 < keys <= MANY_KEYS:
+        return "few queries do not fill tiles, and keys are not split between them"
+    if max(head_dims(attention)) > WIDEST_MASKED and not chain_of(attention).is_plain:
+        return "a mask on heads as wide as this takes more registers than there are"
+    return None
 
 
-_MMA: dict[str, Accepts] = {"attention": _no_attention}
+_MMA: dict[str, Accepts] = {"attention": _unsplit_attention}
 TARGETS: dict[str, dict[str, Accepts]] = {
     "cuda": ACCEPTS,
     "cuda-tf32": ACCEPTS_TF32,

@@ -22,6 +22,7 @@ from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.reduce import combiner, lane_dim
 from mlc.kernels.nvidia.rows import is_cooperative
+from mlc.passes.schedule.ampere_attention_cost import choose_attention as choose_ampere_attention
 from mlc.passes.schedule.ampere_cost import choose_ampere
 from mlc.passes.schedule.depthwise_cost import choose_depthwise
 from mlc.passes.schedule.hopper_attention_cost import choose_attention
@@ -55,6 +56,8 @@ def choose(source: KernelSource, target: NvidiaTarget, precision: str) -> Schedu
     contractions of f32."""
     attention = find_attention(source)
     if attention is not None:
+        if not target.has_wgmma:
+            return choose_ampere_attention(attention, target)
         return choose_attention(source, attention, target)
     root = root_operation(source)
     if root.name.startswith("mlc.") and root.name != "mlc.constant":

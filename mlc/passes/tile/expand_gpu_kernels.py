@@ -15,6 +15,7 @@ from mlir import ir
 
 from mlc.kernels.common.frame import kernel_source
 from mlc.kernels.nvidia import columns, contraction, depthwise, elementwise, rows, transpose
+from mlc.kernels.nvidia.ampere import attention as ampere_attention
 from mlc.kernels.nvidia.ampere import contraction as ampere_contraction
 from mlc.kernels.nvidia.hopper import attention as hopper_attention
 from mlc.kernels.nvidia.hopper import contraction as hopper_contraction
@@ -26,6 +27,7 @@ from mlc.passes.tile.expand_kernels import Template, expand_kernel
 
 _SEQUENTIAL = ("nonzero", "scan", "scatter_elements", "scatter_nd", "sort", "topk")
 TEMPLATES: dict[str, Template] = {
+    "ampere_attention": (ampere_attention.AmpereAttentionSchedule, ampere_attention.expand),
     "ampere_contraction": (ampere_contraction.AmpereSchedule, ampere_contraction.expand),
     "elementwise": (elementwise.ElementwiseSchedule, elementwise.expand),
     "columns": (columns.ColumnSchedule, columns.expand),

@@ -28,10 +28,11 @@ PIECES = ROW // PIECE  # of a line
 
 @dataclass(frozen=True)
 class _Piece:
-    """What one thread copies of every tile: from `pointer` on, if the `conditions` hold and no coordinate of `begins`
-    is outside of the window's dimension at the tap."""
+    """What one thread copies of every tile: from `offset` elements behind `pointer` on, if the `conditions` hold and no
+    coordinate of `begins` is outside of the window's dimension at the tap."""
 
     pointer: ir.Value
+    offset: Scalar
     conditions: tuple[ir.Value, ...]
     begins: tuple[Scalar, ...] = ()
 
@@ -60,10 +61,12 @@ class Copier(ABC):
         words, math = self.words, self.words.math
         moved, conditions, most = self._move(step, tap)
         target = math.add(offset, self.place)
+        starts: dict[ir.Value, ir.Value] = {}
         for number, piece in enumerate(self.pieces):
-            shift, own = self._move_piece(number, piece, step, tap)
-            where = self._shifted(self._shifted(piece.pointer, moved), shift)
-            size = self._size([*piece.conditions, *conditions, *own], most)
+            if piece.pointer not in starts:
+                starts[piece.pointer] = self._shifted(piece.pointer, moved)
+            where = self._shifted(starts[piece.pointer], piece.offset)
+            size = self._size([*piece.conditions, *conditions, *self._own_conditions(number, piece, step, tap)], most)
             to = words.place(math.add(target, number * self.step * ROW))
             nvvm.CpAsyncOp(to, where, PIECE, ir.Attribute.parse("#nvvm<load_cache_modifier cg>"), cpSize=size)
 
@@ -72,9 +75,9 @@ class Copier(ABC):
         """How many elements all pieces move to the terms from `step` on, what must hold, and the bytes there are where
         those can be fewer than a piece's."""
 
-    def _move_piece(self, number: int, piece: _Piece, step: Scalar, tap: Scalar) -> tuple[Scalar, list[ir.Value]]:
-        """The same of one piece, beside that."""
-        return 0, []
+    def _own_conditions(self, number: int, piece: _Piece, step: Scalar, tap: Scalar) -> list[ir.Value]:
+        """What must hold for one piece, beside that."""
+        return []
 
     def _size(self, conditions: Sequence[ir.Value], most: ir.Value | None) -> ir.Value | None:
         """Bytes to be read; None for all."""
@@ -137,8 +140,9 @@ class PlainCopier(Copier):
         one = Product(1)
         self.extents = {role: axes[role].extent if role in axes else one for role in (ROWS, SUM)}
         self.strides = {role: self._value(axes[role].stride) if role in axes else 0 for role in (ROWS, SUM, TAPS)}
-        start = self._shifted(self.base, self._start(outer))
-        self.pieces = [self._piece(start, number, row) for number in range(self.count)]
+        self.row = row
+        start = self._shifted(self._shifted(self.base, self._start(outer)), self._first())
+        self.pieces = [self._piece(start, number) for number in range(self.count)]
 
     def _start(self, outer: Mapping[int, Scalar]) -> Scalar:
         """Elements to the matrix of the outer coordinates."""
@@ -149,19 +153,27 @@ class PlainCopier(Copier):
                 found = math.add(found, math.mul(words.widen(dim.place({}, outer)), self._value(dim.axis.stride)))
         return found
 
-    def _piece(self, start: ir.Value, number: int, row: Scalar) -> _Piece:
-        math, wide, words, tile = self.words.math, self.frame.math, self.words, self.tile
-        extent = self._value(self.extents[ROWS])
+    def _first(self) -> Scalar:
+        """Elements to the first piece of this thread."""
+        math, wide, words = self.words.math, self.frame.math, self.words
+        along = math.mul(self.column, self.lanes)
         if self.operand.across:
-            block = number * self.step // tile.depth
-            at = math.add(row, math.add(math.mul(self.column, self.lanes), block * (ROW // tile.bytes_each)))
-            line = math.add(self.line, number * self.step % tile.depth)
-            shift = wide.add(words.widen(at), wide.mul(words.widen(line), self.strides[SUM]))
+            return wide.add(words.widen(math.add(self.row, along)), wide.mul(words.widen(self.line), self.strides[SUM]))
+        rows = words.widen(math.add(self.row, self.line))
+        return wide.add(wide.mul(rows, self.strides[ROWS]), words.widen(along))
+
+    def _piece(self, start: ir.Value, number: int) -> _Piece:
+        """Pieces are behind the first by what is mostly known: addresses need no registers of their own then."""
+        math, wide, tile = self.words.math, self.frame.math, self.tile
+        extent, lines = self._value(self.extents[ROWS]), number * self.step
+        if self.operand.across:
+            block = lines // tile.depth * (ROW // tile.bytes_each)
+            at = math.add(math.add(self.row, math.mul(self.column, self.lanes)), block)
+            offset = wide.add(block, wide.mul(lines % tile.depth, self.strides[SUM]))
         else:
-            at = math.add(row, math.add(self.line, number * self.step))
-            along = words.widen(math.mul(self.column, self.lanes))
-            shift = wide.add(wide.mul(words.widen(at), self.strides[ROWS]), along)
-        return _Piece(self._shifted(start, shift), tuple(self._inside(at, extent, tile.rows)))
+            at = math.add(math.add(self.row, self.line), lines)
+            offset = wide.mul(lines, self.strides[ROWS])
+        return _Piece(start, offset, tuple(self._inside(at, extent, tile.rows)))
 
     def _move(self, step: Scalar, tap: Scalar) -> tuple[Scalar, list[ir.Value], ir.Value | None]:
         words, math, wide = self.words, self.words.math, self.frame.math
@@ -175,12 +187,12 @@ class PlainCopier(Copier):
         depth = self.extents[SUM]
         return moved, self._inside(at, self._value(depth), self.tile.depth), self._rest(at, depth)
 
-    def _move_piece(self, number: int, piece: _Piece, step: Scalar, tap: Scalar) -> tuple[Scalar, list[ir.Value]]:
+    def _own_conditions(self, number: int, piece: _Piece, step: Scalar, tap: Scalar) -> list[ir.Value]:
         if not self.operand.across:
-            return 0, []
+            return []
         line = self.words.math.add(self.line, number * self.step % self.tile.depth)
         depth = self._value(self.extents[SUM])
-        return 0, self._inside(self.words.math.add(step, line), depth, self.tile.depth)
+        return self._inside(self.words.math.add(step, line), depth, self.tile.depth)
 
 
 class PixelCopier(Copier):
@@ -209,7 +221,8 @@ class PixelCopier(Copier):
         along = words.widen(math.mul(self.column, self.lanes))
         shift = wide.add(wide.mul(shift, self.channels), along)
         rows = wide.product([self._value(pixels.extents[0]), *pixels.out])
-        return _Piece(self._shifted(self.base, shift), tuple(self._inside(at, rows, self.tile.rows)), tuple(begins))
+        inside = tuple(self._inside(at, rows, self.tile.rows))
+        return _Piece(self._shifted(self.base, shift), 0, inside, tuple(begins))
 
     def _shifts(self, tap: Scalar) -> list[Scalar]:
         """How far a tap is from where the window begins, in each of its dimensions."""
@@ -226,7 +239,7 @@ class PixelCopier(Copier):
         at = math.add(step, math.mul(self.column, self.lanes))
         return moved, self._inside(at, self.pixels.depth, self.tile.depth), None
 
-    def _move_piece(self, number: int, piece: _Piece, step: Scalar, tap: Scalar) -> tuple[Scalar, list[ir.Value]]:
+    def _own_conditions(self, number: int, piece: _Piece, step: Scalar, tap: Scalar) -> list[ir.Value]:
         """Whether the pixel lies in the image: coordinates in front of it are large without a sign."""
         pixels, math = self.pixels, self.words.math
         own = []
@@ -235,7 +248,7 @@ class PixelCopier(Copier):
             last = (pixels.out[n] - 1) * window.stride - pixels.low[n] + window.dilation * (pixels.taps[n] - 1)
             if pixels.low[n] > 0 or last >= extent:
                 own.append(self.words.is_below(math.add(begin, shift), extent))
-        return 0, own
+        return own
 
 
 def wait_for_copies(left: int) -> None:

@@ -1,0 +1,330 @@
+"""Attention on the tensor cores of Ampere and later chips: `softmax(f(q k)) v` in one kernel whose scores never leave
+the registers.
+
+A block has a tile of queries, of which each warp has `warp_rows`, and goes through the keys 64 at a time. It multiplies
+queries and keys, makes powers of the scores relative to the largest one so far, and multiplies these, rounded to the
+type of the values, with the values; when the largest score of a row grows, its sums are scaled down. The values of a
+block of keys come while its scores are computed, the next keys while its powers are multiplied ("FlashAttention-2",
+Dao, 2023).
+
+Blocks of keys run from the last to the first, so that what must be hidden comes first. With a causal mask, blocks of
+keys that no row sees are not read, and the tiles with most keys come first.
+
+Takes what `hopper_attention` does, unless there are few queries. Schedule parameters: `element` of the tensor cores;
+`tile_rows`, `warp_rows`: queries of a block and of a warp; `lanes`: elements of the result that a thread stores at a
+time; `threads`; `blocks` of a multiprocessor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from mlir import ir
+from mlir.dialects import func, nvvm
+
+from mlc.kernels.common.attention import Attention, find_attention
+from mlc.kernels.common.attention_points import points_below
+from mlc.kernels.common.evaluate import Evaluator
+from mlc.kernels.common.frame import Frame, KernelSource, if_then
+from mlc.kernels.common.generics import operand_map
+from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.items import emit_grid
+from mlc.kernels.common.reduce import reduction_extents
+from mlc.kernels.nvidia import ALIGNMENT
+from mlc.kernels.nvidia.ampere.copies import PlainCopier, end_group, wait_for_copies
+from mlc.kernels.nvidia.ampere.fragments import BLOCK, STEPS, Fragments, multiply_add
+from mlc.kernels.nvidia.hopper.attention_logits import Logits, chain_of
+from mlc.kernels.nvidia.hopper.attention_operands import BYTES, CHUNK, Matrix, head_dims, matrices
+from mlc.kernels.nvidia.hopper.attention_softmax import HALVES, Softmax, fused, reciprocal, rounded, scaled
+from mlc.kernels.nvidia.hopper.epilogue import Domain, Epilogue, staging_bytes
+from mlc.kernels.nvidia.hopper.wgmma import ROW, Tile
+from mlc.kernels.nvidia.hopper.words import Words, declare_shared_memory
+from mlc.kernels.nvidia.tensor_maps import attach
+from mlc.kernels.nvidia.threads import WARP
+
+KEYS = 64  # of a block: the lines of a tile across the sum
+_KEPT = 8  # steps of the sum whose queries stay in the registers
+
+
+@dataclass(frozen=True)
+class AmpereAttentionSchedule:
+    """Parameters of the template; see the module's description."""
+
+    element: str
+    tile_rows: int
+    warp_rows: int
+    lanes: int
+    threads: int
+    blocks: int
+
+
+def shared_bytes(schedule: AmpereAttentionSchedule, depth: int, width: int) -> int:
+    """Shared memory for queries and keys of `depth` columns and values of `width`: results are staged there, too."""
+    chunks, wide = -(-depth // CHUNK), -(-width // CHUNK)
+    tiles = (schedule.tile_rows + KEYS) * chunks * ROW + KEYS * wide * ROW
+    return max(tiles, staging_bytes(width, schedule.threads // WARP))
+
+
+def expand(source: KernelSource, schedule: AmpereAttentionSchedule) -> list[Frame]:
+    """The memref function and the grid function of `source`; an item is a block.
+
+    Raises ValueError for a kernel that is no attention, or none whose rows can be copied.
+    """
+    attention = find_attention(source)
+    found = None if attention is None else matrices(source, attention, KEYS)
+    if attention is None or found is None:
+        raise ValueError(f"kernel {source.func.name.value}: no attention for tensor cores")
+    frame = Frame(source, alignment=ALIGNMENT)
+    declare_shared_memory(frame)
+    attach(source.module, [], shared_bytes(schedule, *head_dims(attention)))
+    with frame.body():
+        _Block(source, attention, found, schedule, frame).emit()
+        func.ReturnOp([])
+    return [frame, emit_grid(source, lambda grid, shape: _tiles(grid, shape, attention, schedule))]
+
+
+def _tiles(frame: Frame, shape: Sequence[Scalar], attention: Attention, s: AmpereAttentionSchedule) -> list[Scalar]:
+    """Matrices of the result, and tiles of the rows of each."""
+    order, math = attention.output.order, frame.math
+    count = math.product([shape[order.index(d)] for d in attention.output.batch])
+    return [count, math.ceildiv(shape[order.index(attention.output.row)], s.tile_rows)]
+
+
+@dataclass(frozen=True)
+class _State:
+    """What a warp's loop over the keys carries, for every 16 rows: of both halves the largest logits and the sums of
+    this thread's powers, and the accumulators of the result."""
+
+    largest: list[list[ir.Value]]
+    sums: list[list[ir.Value]]
+    output: list[list[ir.Value]]
+
+    def flat(self) -> list[ir.Value]:
+        return [v for part in (self.largest, self.sums, self.output) for values in part for v in values]
+
+    @staticmethod
+    def of(values: Sequence[ir.Value], count: int, columns: int) -> _State:
+        """The state of `count` times 16 rows from its values, with `columns` of the result."""
+        each, found, at = (HALVES, HALVES, columns // 2), [], 0
+        for size in each:
+            found.append([list(values[at + i * size : at + (i + 1) * size]) for i in range(count)])
+            at += count * size
+        return _State(*found)
+
+
+class _Block:
+    """What one block does."""
+
+    def __init__(
+        self, source: KernelSource, attention: Attention, operands: tuple[Matrix, Matrix, Matrix],
+        schedule: AmpereAttentionSchedule, frame: Frame,
+    ) -> None:  # fmt: skip
+        self.source, self.a, self.s, self.frame = source, attention, schedule, frame
+        self.queries, self.keys, self.values = operands
+        self.words = words = Words(frame)
+        self.shape = frame.buffers[source.destinations[0]].shape
+        self.depth, self.width = head_dims(attention)
+        self.chunks = -(-self.depth // CHUNK)
+        self.count = schedule.warp_rows // BLOCK  # times 16 rows of a warp
+        order = attention.output.order
+        self.rows = words.narrow(self.shape[order.index(attention.output.row)])
+        self.num_keys = words.narrow(reduction_extents(frame, attention.output.op)[attention.output.inner])
+        self.chain = chain_of(attention)
+        self.softmax = Softmax(words, self.chain.scale if self.chain.is_plain else None)
+        self.logits = Logits(words, attention, self.chain, (self.rows, self.num_keys))
+        self.has_end = not (isinstance(self.num_keys, int) and self.num_keys % KEYS == 0)
+        self._place()
+        self._describe_tiles()
+
+    def _place(self) -> None:
+        """The tile of this block: its first row, the coordinates that belong to it, and its blocks of keys."""
+        words, math, out = self.words, self.words.math, self.a.output
+        heads, tiles = (words.narrow(n) for n in _tiles(self.frame, self.shape, self.a, self.s))
+        number = words.narrow(self.frame.begin)
+        if self.chain.offset is None:
+            tile, matrix = math.rem(number, tiles), math.div(number, tiles)
+        else:
+            tile, matrix = math.sub(math.sub(tiles, 1), math.div(number, heads)), math.rem(number, heads)
+        self.row = math.mul(tile, self.s.tile_rows)
+        batch = math.delinearize(matrix, [words.narrow(self.shape[out.order.index(d)]) for d in out.batch])
+        self.output = dict(zip(out.batch, batch, strict=True))
+        points = {d: Idx(words.widen(at), level=1) for d, at in self.output.items()}
+        dims = [points.get(d, Idx(0)) for d in range(len(out.op.attributes["iterator_types"]))]
+        self.point, scores = points_below(self.a, self.frame, 1, dims)
+        self.scores = {d: words.narrow(at.base) for d, at in scores.items()}
+        self.outer = tuple(self.output[d] for d in out.order if d in self.output)
+        self.blocks: Scalar = math.ceildiv(self.num_keys, KEYS)
+        self.open = self.blocks  # blocks that no mask touches
+        if self.chain.offset is not None:
+            end = math.minimum(math.add(self.row, self.s.tile_rows), self.rows)
+            seen = math.ceildiv(math.maximum(math.add(end, self.chain.offset), 1), KEYS)
+            self.blocks = math.minimum(self.blocks, seen)
+            self.open = math.div(math.maximum(math.add(self.row, self.chain.offset + 1), 0), KEYS)
+            self.open = math.minimum(self.open, self.blocks)
+
+    def _describe_tiles(self) -> None:
+        """Where queries, keys and values lie in shared memory, and what this warp reads of them."""
+        words, math, s = self.words, self.words.math, self.s
+        along = [Tile(s.element, BYTES, rows, False) for rows in (s.tile_rows, KEYS)]
+        self.query_tile, self.key_tile = along
+        self.value_tile = Tile(s.element, BYTES, -(-self.width // CHUNK) * CHUNK, True)
+        self.keys_at = self.chunks * self.query_tile.size
+        self.values_at = self.keys_at + self.chunks * self.key_tile.size
+        self.warp, lane = math.div(words.thread(), WARP), math.rem(words.thread(), WARP)
+        self.lane = words.value(lane)
+        self.warp_row = math.mul(self.warp, s.warp_rows)
+        self.first_column = math.mul(math.rem(lane, 4), 2)
+        self.first_row = math.add(math.add(self.row, self.warp_row), math.div(lane, 4))
+        self.left = Fragments(words, self.query_tile, 0, self.warp_row, s.element, True)
+        self.right = Fragments(words, self.key_tile, self.keys_at, 0, s.element, False)
+        self.below = Fragments(words, self.value_tile, self.values_at, 0, s.element, False)
+        self.value_copier = self._copier(self.values, self.value_tile, 0, self.output)
+
+    # -- copies --------------------------------------------------------------------------------------------------------
+
+    def _copier(self, matrix: Matrix, tile: Tile, row: Scalar, outer: dict[int, Scalar]) -> PlainCopier:
+        return PlainCopier(self.words, self.source, matrix.operand, tile, self.s.threads, row, outer)
+
+    def _copy_rows(self, matrix: Matrix, tile: Tile, offset: int, row: Scalar) -> None:
+        """Asks for rows of queries or keys, all of their columns."""
+        copier = self._copier(matrix, tile, row, self.scores)
+        for chunk in range(self.chunks):
+            copier.load(offset + chunk * tile.size, chunk * CHUNK, 0)
+
+    # -- products ------------------------------------------------------------------------------------------------------
+
+    def emit(self) -> None:
+        words, math = self.words, self.words.math
+        last = math.mul(math.sub(self.blocks, 1), KEYS)
+        self._copy_rows(self.queries, self.query_tile, 0, self.row)
+        self._copy_rows(self.keys, self.key_tile, self.keys_at, last)
+        end_group()
+        self.kept = self._keep_queries()
+        constants = words.frame.constants
+        low, zero = (constants.get(words.f32, x) for x in (float("-inf"), 0.0))
+        rows = range(self.count)
+        sums, output = ([[zero] * size for _ in rows] for size in (HALVES, self.width // 2))
+        start = _State([[low] * HALVES for _ in rows], sums, output)
+        state, masked = self._step(True, True, words.value(0), start.flat()), 1
+        if self.chain.offset is not None:
+            masked = math.maximum(math.sub(self.blocks, self.open), 1)
+            state = words.loop(1, masked, 1, state, partial(self._step, False, True))
+        state = words.loop(masked, self.blocks, 1, state, partial(self._step, False, False))
+        wait_for_copies(0)
+        nvvm.Barrier0Op()  # nobody reads values any more: results are staged where the tiles were
+        self._store(_State.of(state, self.count, self.width))
+
+    def _keep_queries(self) -> list[list[list[ir.Value]]]:
+        """The queries of this warp by step of the sum, where they fit into the registers; nothing otherwise."""
+        steps = -(-self.depth // BLOCK)
+        if steps * self.count > _KEPT:
+            return []
+        wait_for_copies(0)
+        nvvm.Barrier0Op()
+        return [self._load_queries(step) for step in range(steps)]
+
+    def _load_queries(self, step: int) -> list[list[ir.Value]]:
+        chunk, inside = divmod(step, STEPS)
+        return [self.left.load(chunk * self.query_tile.size, inside, block) for block in range(self.count)]
+
+    def _step(self, is_last: bool, is_masked: bool, number: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+        """A block of keys; `is_last` for the last one of all, which is the first to come."""
+        words, math = self.words, self.words.math
+        state = _State.of(carried, self.count, self.width)
+        block = math.sub(math.sub(self.blocks, 1), number)
+        wait_for_copies(0)
+        nvvm.Barrier0Op()  # the keys are there, and nobody needs the values before
+        self.value_copier.load(self.values_at, math.mul(block, KEYS), 0)
+        end_group()
+        scores = self._multiply_queries()
+        nvvm.Barrier0Op()  # nobody needs the keys
+        following = math.mul(math.sub(block, 1), KEYS)
+        copy = partial(self._copy_rows, self.keys, self.key_tile, self.keys_at, following)
+        if_then(words.is_below(0, block), copy)
+        end_group()
+        powers = []
+        for i in range(self.count):
+            logits = self._logits(i, scores[i], block, is_last=is_last, is_masked=is_masked)
+            found = self.softmax.block(logits, state.largest[i])
+            both = zip(state.sums[i], found.factors, found.sums, strict=True)
+            state.sums[i] = [fused(old, factor, new) for old, factor, new in both]
+            state.largest[i] = found.largest
+            state.output[i] = scaled(state.output[i], found.factors)
+            powers.append(rounded(words, found.powers, self.s.element))
+        wait_for_copies(1)
+        nvvm.Barrier0Op()  # the values are there
+        self._multiply_powers(powers, state.output)
+        return state.flat()
+
+    def _multiply_queries(self) -> list[list[ir.Value]]:
+        """The scores of a block of keys, for every 16 rows of the warp."""
+        zero = self.frame.constants.get(self.words.f32, 0.0)
+        sums = [[zero] * (KEYS // 2) for _ in range(self.count)]
+        for step in range(-(-self.depth // BLOCK)):
+            chunk, inside = divmod(step, STEPS)
+            rows = self.kept[step] if self.kept else self._load_queries(step)
+            for block in range(KEYS // BLOCK):
+                columns = self.right.load(chunk * self.key_tile.size, inside, block)
+                self._multiply(rows, columns, block, sums)
+        return sums
+
+    def _multiply_powers(self, powers: list[list[ir.Value]], output: list[list[ir.Value]]) -> None:
+        """Adds the products of powers and values: a pair of accumulators is a register of the left operand."""
+        for step in range(KEYS // BLOCK):
+            rows = [p[4 * step : 4 * step + 4] for p in powers]
+            for block in range(-(-self.width // BLOCK)):
+                self._multiply(rows, self.below.load(0, step, block), block, output)
+
+    def _multiply(
+        self, rows: Sequence[list[ir.Value]], columns: list[ir.Value], block: int, sums: list[list[ir.Value]]
+    ) -> None:
+        """Adds the products of every 16 rows with 16 columns, or eight at the end."""
+        for row, mine in zip(rows, sums, strict=True):
+            for half in range(2):
+                at = 4 * (2 * block + half)
+                if at < len(mine):
+                    pair = columns[2 * half : 2 * half + 2]
+                    mine[at : at + 4] = multiply_add(self.words, self.s.element, row, pair, mine[at : at + 4])
+
+    def _rows(self, part: int) -> list[Scalar]:
+        """The rows of this thread among 16."""
+        return [self.words.math.add(self.first_row, BLOCK * part + 8 * half) for half in range(HALVES)]
+
+    def _logits(
+        self, part: int, scores: Sequence[ir.Value], block: Scalar, *, is_last: bool, is_masked: bool
+    ) -> list[ir.Value]:
+        """The logits of a block of keys, with -inf for what is hidden or behind the end."""
+        math, rows = self.words.math, self._rows(part)
+        first = math.add(math.mul(block, KEYS), self.first_column)
+        at_end = self.has_end and is_last
+        found = self.logits.evaluate(scores, self.point, rows, first, at_end=at_end)
+        if self.chain.offset is not None and is_masked:
+            seen = [math.add(row, self.chain.offset) for row in rows]
+            if at_end:
+                seen = [math.minimum(column, math.sub(self.num_keys, 1)) for column in seen]
+            return self.logits.hide(found, seen, first)
+        return self.logits.hide(found, [math.sub(self.num_keys, 1)] * HALVES, first) if at_end else found
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def _store(self, state: _State) -> None:
+        words, math, out = self.words, self.words.math, self.a.output
+        row, column = out.order.index(out.row), out.order.index(out.column)
+        domain = Domain(tuple(self.shape), (row, row), (column, column), self.s.lanes)
+        epilogue = Epilogue(words, self.source, out.op, domain, 0, (self.s.tile_rows, self.width))
+        for part in range(self.count):
+            factors = [self._factor(part, half, self.softmax.total(state.sums[part][half])) for half in range(HALVES)]
+            first = math.add(math.add(self.row, self.warp_row), BLOCK * part)
+            output = scaled(state.output[part], factors)
+            epilogue.store(output, words.value(self.warp), self.lane, (first, 0), self.outer)
+
+    def _factor(self, part: int, half: int, total: ir.Value) -> ir.Value:
+        """One over what the row is divided by."""
+        a, math = self.a, self.words.math
+        row = math.minimum(self._rows(part)[half], math.sub(self.rows, 1))
+        scope = Evaluator(self.frame, 1, overrides={a.total.results[0]: lambda _: total})
+        point = [*self.point, Idx(self.words.widen(row), level=2), Idx(0)]
+        divisor = scope.tensor(a.divisor, [scope.idx.affine(e, point) for e in operand_map(a.quotient, 1).results])
+        return reciprocal(self.words, divisor)
