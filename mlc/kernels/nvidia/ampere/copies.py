@@ -196,7 +196,8 @@ class PlainCopier(Copier):
 
 
 class PixelCopier(Copier):
-    """Copies of a convolution's input: a row is a pixel of the result, and the padding is nowhere stored."""
+    """Copies of a convolution's input: a row is a pixel of the result, and the padding is nowhere stored. Joined pixels
+    are neighbours in memory."""
 
     def __init__(
         self, words: Words, source: KernelSource, pixels: Pixels, tile: Tile, threads: int, row: Scalar
