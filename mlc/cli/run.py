@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +22,7 @@ from mlc.runtime.errors import ArgumentError, MlcError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mlc.runtime.loader import Context, Entry, Model
+    from mlc.runtime.loader import Context, Entry, Model, Signature
 
 BENCH_SECONDS = 1.0
 
@@ -81,10 +82,10 @@ def run_command(
     extents = _parse_dims(parse_assignments(dims or [], "--dim"))
     if init_weights is not None:
         trust_weights |= _init_weights(model, weights, init_weights)
-    loaded = load(model, threads=threads, weights=weights, verify_weights=not trust_weights, device=device)
+    loading = partial(load, model, threads=threads, weights=weights, verify_weights=not trust_weights, device=device)
     if info:
-        _print_info(console, loaded)
-        return
+        return _print_info(console, model, loading)
+    loaded = loading()
     chosen = loaded.entry(entry)
     feeds = make_inputs(loaded, chosen, specs, extents, seed)
     outputs = _run(console, loaded, chosen, feeds, save, bench)
@@ -156,10 +157,34 @@ def _table(*columns: str, right: Sequence[str] = ()) -> Any:
     return table
 
 
-def _print_info(console: Console, model: Model) -> None:
+def _print_info(console: Console, path: Path, loading: Callable[[], Model]) -> None:
+    """Says what the model is, and whether it runs on this machine: it may be for another."""
+    from mlc.runtime.errors import DeviceError, LoadError, WeightsError
+    from mlc.runtime.loader import read_signature
+
+    signature = read_signature(path)
+    _print_signature(console, signature)
+    try:
+        console.print(f"here: runs, threads: {loading().num_threads}", markup=False)
+    except (DeviceError, LoadError, WeightsError) as error:
+        console.print(f"here: does not run: {error}", markup=False)
+
+
+def _made_for(metadata: Mapping[str, Any]) -> str | None:
+    """The chips that a model was compiled for."""
+    host, gpu = metadata.get("target"), metadata.get("gpu")
+    text = f"{host['cpu']} ({host['triple']})" if isinstance(host, dict) else host
+    architectures = []
+    while isinstance(gpu, dict):
+        architectures.append(gpu["arch"])
+        gpu = gpu.get("following")
+    return f"NVIDIA {', '.join(architectures)}; host {text}" if architectures else text
+
+
+def _print_signature(console: Console, model: Signature) -> None:
     from rich.markup import escape
 
-    from mlc.runtime.needed_memory import needed_memory
+    from mlc.runtime.needed_memory import amount, needed_memory
 
     for entry in model.entries.values():
         table = _table(f"entry {entry.name}", "", "")
@@ -173,21 +198,20 @@ def _print_info(console: Console, model: Model) -> None:
             bounds = f"{dim.lowest} to {dim.highest}" if dim.highest >= 0 else f"{dim.lowest} or more"
             table.add_row(escape(dim.name), bounds, str(dim.multiple))
         console.print(table, "")
-    weights, target = model.metadata.get("weights", {}), model.metadata.get("target")
+    weights = model.metadata.get("weights", {})
     rows = {
         "compiled by": model.metadata.get("compiler"),
-        "for": f"{target['cpu']} ({target['triple']})" if isinstance(target, dict) else target,
+        "for": _made_for(model.metadata),
         "precision": model.metadata.get("precision"),
         "winograd": model.metadata.get("winograd"),
         "tuning": model.metadata.get("tuning"),
         "kernels": len(model.metadata["kernels"]) if "kernels" in model.metadata else None,
-        "weights": f"{weights['size'] / 1e6:.1f} MB in {weights.get('file') or 'the library'}"
+        "weights": f"{amount(weights['size'])} in {weights.get('file') or 'the library'}"
         if weights.get("size")
         else None,
         "memory": needed_memory(weights.get("size", 0), model.metadata["memory"])
         if "memory" in model.metadata
         else None,
-        "threads": model.num_threads,
     }
     for label, text in rows.items():
         if text is not None:

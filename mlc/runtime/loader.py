@@ -141,7 +141,9 @@ def _open(path: Path, name: str) -> ctypes.CDLL:
 class Entry:
     """An entry point of a model; call it as the model itself."""
 
-    def __init__(self, model: Model, index: int, name: str, inputs: list[ValueInfo], outputs: list[ValueInfo]) -> None:
+    def __init__(
+        self, model: Signature, index: int, name: str, inputs: list[ValueInfo], outputs: list[ValueInfo]
+    ) -> None:
         self._model = model
         self.index = index
         self.name = name
@@ -305,26 +307,41 @@ class Context:
         return results
 
 
-class Model:
-    """A compiled model: its signature, its weights (mapped once) and its threads.
+class Signature:
+    """What a compiled model takes and gives, wherever it runs.
 
     `entries` are its entry points by name, `dims` its named dimensions, `metadata` what the compiler
     recorded.
     """
 
-    def __init__(
-        self, path: Path, threads: int | None, weights: Path | None, verify_weights: bool, device: int | None
-    ) -> None:
-        self._handle = ctypes.c_void_p()
+    def __init__(self, path: Path) -> None:
         self._library = _Library(path)
         self._library.acquire()
-        self._idle: list[Context] = []
         api = self._library.api
         self.path = path
         self.metadata: dict[str, Any] = json.loads(api.metadata() or b"{}")
         self.dims = {dim.name: dim for dim in _read_dims(api)}
         told = self.metadata.get("entries", [])
         self.entries = {entry.name: entry for entry in _read_entries(self, api, list(self.dims), told)}
+
+    def _run(self, entry: Entry, arguments: Sequence[Any], out: Any, stream: int | None = None) -> list[Any]:
+        raise ArgumentError(f"the signature of '{self.path}' cannot run: load the model")
+
+    def __del__(self) -> None:
+        library = getattr(self, "_library", None)
+        if library is not None:
+            library.release()
+
+
+class Model(Signature):
+    """A compiled model: its signature, its weights (mapped once) and its threads."""
+
+    def __init__(
+        self, path: Path, threads: int | None, weights: Path | None, verify_weights: bool, device: int | None
+    ) -> None:
+        self._handle = ctypes.c_void_p()
+        self._idle: list[Context] = []
+        super().__init__(path)
         self._create(threads, weights, verify_weights, device)
 
     def _create(self, threads: int | None, weights: Path | None, verify_weights: bool, device: int | None) -> None:
@@ -415,7 +432,7 @@ class Model:
             return
         # Contexts keep the instance alive in the runtime for as long as they need it.
         library.api.instance_destroy(self._handle)
-        library.release()
+        super().__del__()
 
     def __repr__(self) -> str:
         return f"<mlc model '{self.path.name}': {', '.join(self.entries)}>"
@@ -429,7 +446,7 @@ def _read_dims(api: abi.Api) -> Iterator[DimInfo]:
 
 
 def _read_entries(
-    model: Model, api: abi.Api, dims: Sequence[str], told: Sequence[Mapping[str, Any]]
+    model: Signature, api: abi.Api, dims: Sequence[str], told: Sequence[Mapping[str, Any]]
 ) -> Iterator[Entry]:
     """The entries; `told` is what the metadata say of them: which values stand for maps."""
     for number in range(api.num_entries()):
@@ -472,6 +489,13 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
         return dict(json.loads(library.api.metadata() or b"{}"))
     finally:
         library.release()
+
+
+def read_signature(path: str | os.PathLike[str]) -> Signature:
+    """What a compiled model takes and gives. Its weights and this machine's features are not looked at, and it need not
+    be able to run here. Raises LoadError.
+    """
+    return Signature(Path(os.path.abspath(path)))
 
 
 def load(

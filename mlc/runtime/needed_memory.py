@@ -15,15 +15,16 @@ def needed_memory(weights: int, arenas: Mapping[str, str]) -> str:
     fixed = [int(formula) for formula in arenas.values() if formula.isdecimal()]
     open_ = [formula for formula in arenas.values() if not formula.isdecimal()]
     names = sorted(set(re.findall(r"[^\W\d]\w*", " ".join(open_))) - {"max", "min"})
-    parts = [f"weights {_amount(weights)}"] if weights else []
+    parts = [f"weights {amount(weights)}"] if weights else []
     if open_:
         return ", ".join([*parts, f"an arena that depends on {', '.join(names) or 'the data'}"])
     arena = max(fixed, default=0)
-    parts += [f"arena {_amount(arena)}"] if arena else []
-    return f"{_amount(weights + arena)} ({', '.join(parts)})" if len(parts) > 1 else "".join(parts) or "0 B"
+    parts += [f"arena {amount(arena)}"] if arena else []
+    return f"{amount(weights + arena)} ({', '.join(parts)})" if len(parts) > 1 else "".join(parts) or "0 B"
 
 
-def _amount(size: float) -> str:
+def amount(size: float) -> str:
+    """`12.3 kB`, of bytes."""
     for unit in ("B", "kB", "MB"):
         if size < 1000:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

@@ -123,6 +123,15 @@ def test_runs_that_come_again_are_graphs(driver: Path, perceptron: Path) -> None
     assert runs("9,9,9", MLC_CUDA_SYNC="1") == [""] * 12  # it waits for every launch, too
 
 
+def test_info_of_a_model_that_does_not_run_here(driver: Path, perceptron: Path) -> None:
+    words = [sys.executable, "-m", "mlc.cli.run", perceptron, "--info"]
+    outcome = run_with(driver, words, FAKE_CUDA_DEVICES="0")
+    assert (outcome.code, outcome.said) == (0, "")
+    for text in ("float32[n,32]", "NVIDIA sm_90a", "here: does not run: this model runs on an NVIDIA GPU"):
+        assert text in outcome.printed
+    assert "here: runs, threads: " in run_with(driver, words).printed
+
+
 def test_newer_chips_get_ptx(driver: Path, perceptron: Path) -> None:
     outcome = _command(driver, perceptron, FAKE_CUDA_CAPABILITY="10.0")
     assert outcome.code == 0 and outcome.log[:3] == ["load ptx"] * 3
