@@ -141,6 +141,10 @@ ATTENTIONS: dict[str, tuple[int, tuple[int | str, int | str], int, dict[str, obj
     "run_time": (4, ("n", "m"), 64, {"causal": True}),
     "bool_mask": (4, (256, 256), 128, {"mask": 9}),
     "float_mask": (4, (200, 264), 64, {"mask": 1}),
+    "few": (4, (3, 4096), 128, {}),
+    "few_run_time": (4, (5, "m"), 64, {}),
+    "one_of_a_group": (8, (1, 2000), 64, {"shared": 2, "mask": 9}),
+    "one_run_time": (32, (1, "m"), 128, {"shared": 8}),
 }
 
 

@@ -16,7 +16,6 @@ from mlc.kernels.nvidia.hopper.attention_operands import head_dims
 from mlc.kernels.nvidia.tensor_maps import LARGEST_RANK
 
 WIDEST = 256  # columns of a head: more accumulators than registers
-FEW_QUERIES, MANY_KEYS = 32, 512  # few tiles with long rows leave most of the chip idle: keys are not split
 UNIT = 8  # columns that rows must be multiples of to lie 16 bytes apart
 
 
@@ -41,8 +40,6 @@ def accepts(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     keys = _extent(output, 1, output.inner)
     if keys == 1:
         return "there is one key"
-    if 0 < _extent(scores, 0, scores.row) < FEW_QUERIES and not 0 < keys <= MANY_KEYS:
-        return "few queries do not fill tiles, and keys are not split between them"
     found = [(scores, 0, scores.inner), (scores, 1, scores.inner), (output, 1, output.column)]
     return next((p for p in (_problem(*one) for one in found) if p is not None), None)
 

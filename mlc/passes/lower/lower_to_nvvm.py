@@ -50,7 +50,7 @@ def _mark(kernel: ir.Operation, schedule: dict[str, int | str], target: NvidiaTa
             function.attributes["nvvm.kernel"] = ir.UnitAttr.get()
             function.attributes["nvvm.maxntid"] = ir.DenseI32ArrayAttr.get([threads])
             function.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), blocks)
-            if schedule["template"] == "hopper_contraction" and int(schedule.get("split", 1)) > 1:
+            if str(schedule["template"]).startswith("hopper_") and int(schedule.get("split", 1)) > 1:
                 function.attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get([int(schedule["split"]), 1, 1])
             _pass_maps_by_value(function, count_maps(kernel))
             return

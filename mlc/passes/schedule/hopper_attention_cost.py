@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, prod
 
 from mlc.kernels.common.attention import Attention
@@ -22,6 +22,9 @@ WIDEST_COPIED = 128  # columns of a result that has room in shared memory
 TILE_END = 64  # columns that accumulators of 128 keys must be multiples of: others take too many registers
 FULL_ENOUGH = 0.8  # of the last round of pairs
 DIAGONAL = 0.75  # of a block of keys that a causal mask cuts, on top of it
+FEW_ROWS, MANY_KEYS = 64, 512  # from which on blocks share the keys of a tile
+CACHED = 4096
+LARGEST_CLUSTER = 8
 ALONE = 2000  # clocks of a block of 128 keys and 128 columns that waits for itself
 
 
@@ -47,18 +50,39 @@ MASKED_NARROW = (_Form(1, 64, 2, 600, 1500),)
 MASKED_WIDE = (_Form(2, 64, 1, 900, 2000),)
 
 
+FEW = _Form(1, 64, 1, 0, 0)
+
+
 def choose_attention(source: KernelSource, attention: Attention, target: NvidiaTarget) -> Schedule:
     """The schedule of a kernel that is `attention`."""
     depth, width = head_dims(attention)
     chain = chain_of(attention)
     shape = _shape(attention)
+    form, split = _shared(shape, attention.scores.op.results[0].type.shape[-1], target)
+    if split > 1:
+        return _named(_schedule(form, source, attention, target, split))
     best = min(
         _forms(max(depth, width), chain.is_plain),
         key=lambda form: _clocks(form, shape, max(depth, width), chain.offset is not None, target),
     )
-    schedule = _schedule(best, source, attention, target)
-    names = HopperAttentionSchedule.__dataclass_fields__
+    return _named(_schedule(best, source, attention, target, 1))
+
+
+def _named(schedule: HopperAttentionSchedule) -> Schedule:
+    names = [n for n in HopperAttentionSchedule.__dataclass_fields__ if n != "split" or schedule.split > 1]
     return {"template": "hopper_attention", "group": schedule.threads, **{n: getattr(schedule, n) for n in names}}
+
+
+def _shared(shape: tuple[int, int, int], keys: int, target: NvidiaTarget) -> tuple[_Form, int]:
+    """How blocks share the keys of few queries, and how many of them do; 1 where the tiles fill the chip. Keys that
+    only the run knows are those of a cache: many."""
+    tiles, rows, _ = shape
+    keys = keys if keys >= 0 else CACHED
+    if rows > FEW_ROWS or keys <= MANY_KEYS:
+        return FEW, 1
+    together = 1 if tiles * LARGEST_CLUSTER <= target.sms else 2
+    form = replace(FEW, blocks=together)
+    return form, max(1, min(LARGEST_CLUSTER, target.sms * together // max(1, tiles), -(-keys // form.keys)))
 
 
 def _shape(attention: Attention) -> tuple[int, int, int]:
@@ -81,7 +105,7 @@ def _forms(width: int, is_plain: bool) -> tuple[_Form, ...]:
 
 
 def _schedule(
-    form: _Form, source: KernelSource, attention: Attention, target: NvidiaTarget
+    form: _Form, source: KernelSource, attention: Attention, target: NvidiaTarget, split: int
 ) -> HopperAttentionSchedule:
     """With two tiles of queries where they fit, and as many stages as fit then."""
     consumers, keys, blocks = form.consumers, form.keys, form.blocks
@@ -96,10 +120,11 @@ def _schedule(
 
     def made(queries: int, stages: int) -> HopperAttentionSchedule:
         return HopperAttentionSchedule(
-            element, keys, stages, consumers, queries, result, lanes, order, blocks, target.sms, threads
+            element, keys, stages, consumers, queries, result, lanes, order, blocks, target.sms, threads, split
         )
 
-    sizes = [(queries, stages) for queries in (2, 1) for stages in range(MOST_STAGES, 1, -1)]
+    most = MOST_STAGES if split == 1 else 2 * MOST_STAGES
+    sizes = [(queries, stages) for queries in ((2, 1) if split == 1 else (1,)) for stages in range(most, 1, -1)]
     return next(s for s in (made(*size) for size in sizes) if layout(s, depth, width).total <= room)
 
 

@@ -10,6 +10,9 @@ that one multiplies while the other computes powers ("FlashAttention-3", Shah et
 Blocks are persistent, one or more to a multiprocessor. Blocks of keys run from the last to the first, so that what must
 be hidden comes first. With a causal mask, blocks of keys that no row sees are not read.
 
+With `split`, for few queries with many keys, the blocks of a cluster share a tile of queries, each with a part of the
+keys; the first puts together what they have ("Flash-Decoding", Dao et al., 2023; `attention_parts.py`).
+
 Takes queries, keys and values of bf16 or f16 whose rows are contiguous, of 8 to 256 columns (multiples of 8), any
 number of queries and keys, heads that share keys, and anything elementwise between scores and softmax. What is not as
 in three kernels: scores are not rounded, and infinities and NaN in keys and values that a causal mask hides do not
@@ -37,13 +40,14 @@ from mlc.kernels.common.attention_points import points_below
 from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Frame, KernelSource, if_then
 from mlc.kernels.common.generics import operand_map
-from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.index import Idx, IndexMath, Scalar
 from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.hopper import attention_result, wgmma
 from mlc.kernels.nvidia.hopper.attention_logits import Logits, chain_of
 from mlc.kernels.nvidia.hopper.attention_operands import CHUNK, INSTRUCTION, Matrix, head_dims, matrices
+from mlc.kernels.nvidia.hopper.attention_parts import Part, Parts
 from mlc.kernels.nvidia.hopper.attention_result import CopiedResult, result_matrix
 from mlc.kernels.nvidia.hopper.attention_softmax import HALVES, Softmax, fused, reciprocal, rounded, scaled
 from mlc.kernels.nvidia.hopper.barriers import Position, Ring, expect_bytes
@@ -73,6 +77,7 @@ class HopperAttentionSchedule:
     blocks: int
     multiprocessors: int
     threads: int
+    split: int = 1
 
     @property
     def tile_rows(self) -> int:
@@ -121,6 +126,8 @@ def expand(source: KernelSource, schedule: HopperAttentionSchedule) -> list[Fram
 
     def items(grid: Frame, shape: list[Scalar]) -> list[Scalar]:
         tiles = grid.math.product(_tiles(grid, shape, attention, schedule))
+        if schedule.split > 1:
+            return [tiles, schedule.split]
         return [grid.math.minimum(tiles, schedule.multiprocessors * schedule.blocks)]
 
     return [frame, emit_grid(source, items)]
@@ -136,15 +143,22 @@ def _tiles(frame: Frame, shape: Sequence[Scalar], attention: Attention, s: Hoppe
 @dataclass(frozen=True)
 class _Place:
     """Where a tile lies: its first row, coordinates of the result's other dimensions, those of the products by
-    iteration dimension, and of the logits' matrix; and its blocks of keys, `open` of which no mask touches."""
+    iteration dimension, and of the logits' matrix; and its blocks of keys from `first` on, `open` of which no mask
+    touches, and the last of the keys."""
 
     row: Scalar
     outer: tuple[Scalar, ...]
     scores: dict[int, Scalar]
     output: dict[int, Scalar]
     logits: tuple[Idx, ...]
+    first: Scalar
     blocks: Scalar
     open: Scalar
+    last: Scalar
+
+    def block(self, math: IndexMath, number: Scalar) -> Scalar:
+        """Block of keys number `number` from the last one."""
+        return math.add(self.first, math.sub(math.sub(self.blocks, 1), number))
 
 
 class _Block:
@@ -176,7 +190,10 @@ class _Block:
         self.chain = chain_of(attention)
         self.softmax = Softmax(words, self.chain.scale if self.chain.is_plain else None)
         self.logits = Logits(words, attention, self.chain, (self.rows, self.count))
-        self.has_end = not (isinstance(self.count, int) and self.count % schedule.keys == 0)
+        known = self.count if isinstance(self.count, int) and self.chain.offset is None else 0
+        has_part = known >= schedule.keys * schedule.split or schedule.split == 1  # has every block of a cluster keys?
+        self.has_end = not (isinstance(self.count, int) and self.count % schedule.keys == 0 and has_part)
+        self.rank: Scalar = nvvm.read_ptx_sreg_cluster_ctarank(words.i32) if schedule.split > 1 else 0
 
     def _note_maps(self) -> None:
         self.result = result_matrix(self.source, self.a, self.values.columns)
@@ -205,6 +222,10 @@ class _Block:
         words, math = self.words, self.words.math
         heads, tiles = (words.narrow(n) for n in _tiles(self.frame, self.shape, self.a, self.s))
         block, blocks = words.narrow(self.frame.begin), nvvm.read_ptx_sreg_nctaid_x(words.i32)
+        if self.s.split > 1:
+            number = math.div(block, self.s.split)
+            body(self._place(math.rem(number, tiles), math.div(number, tiles)), carried)
+            return
         if self.s.order == "longest":
             self._longest_first((heads, tiles), (block, blocks), carried, body)
             return
@@ -270,7 +291,22 @@ class _Block:
             blocks = math.minimum(blocks, seen)
             untouched = math.div(math.maximum(math.add(row, self.chain.offset + 1), 0), self.s.keys)
             untouched = math.minimum(untouched, blocks)
-        return _Place(row, outer, narrow, output, tuple(logits), blocks, untouched)
+        return _Place(row, outer, narrow, output, tuple(logits), *self._part(blocks, untouched))
+
+    def _part(self, blocks: Scalar, untouched: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+        """This block's share of a tile's blocks of keys: the first, their number, how many no mask touches, and the
+        last key. A block without a share takes one of which it sees no key."""
+        math = self.words.math
+        last = math.sub(self.count, 1)
+        if self.s.split == 1:
+            return 0, blocks, untouched, last
+        low, high = (math.div(math.mul(math.add(self.rank, i), blocks), self.s.split) for i in range(2))
+        first, mine = math.minimum(low, math.sub(blocks, 1)), math.maximum(math.sub(high, low), 1)
+        if self.has_end:
+            is_empty = self.words.is_equal(low, high)
+            last = arith.select(is_empty, self.words.value(-1), self.words.value(last))
+        untouched = math.minimum(math.maximum(math.sub(untouched, first), 0), mine)
+        return first, mine, untouched, last
 
     def _below(self, batch: dict[int, Idx]) -> tuple[list[Idx], dict[int, Idx]]:
         """Coordinates of the logits' and of the scores' matrix that belong to one of the result, through views."""
@@ -288,7 +324,7 @@ class _Block:
         """The last keys, the queries, and then keys always before the values of the block behind them."""
         words, math = self.words, self.words.math
         keys, values, queries = carried[:2], carried[2:4], carried[4:]
-        last = math.mul(math.sub(place.blocks, 1), self.s.keys)
+        last = math.mul(place.block(math, 0), self.s.keys)
         keys = self._copy_keys(place, keys, last)
         at = Position(*queries)
         self.query_ring.wait_empty(at)
@@ -301,12 +337,12 @@ class _Block:
             self.queries.load(words, self.frame.pointers[0], barrier, offset, row, place.scores)
 
         def step(number: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
-            row = math.mul(math.sub(math.sub(place.blocks, 1), number), self.s.keys)
+            row = math.mul(place.block(math, number), self.s.keys)
             found = self._copy_keys(place, inner[:2], row)
             return [*found, *self._copy_values(place, inner[2:], math.add(row, self.s.keys))]
 
         keys_values = words.loop(1, place.blocks, 1, [*keys, *values], step)
-        values = self._copy_values(place, keys_values[2:], 0)
+        values = self._copy_values(place, keys_values[2:], math.mul(place.first, self.s.keys))
         return [*keys_values[:2], *values, *self.query_ring.advance(at)]
 
     def _copy_keys(self, place: _Place, carried: Sequence[ir.Value], row: Scalar) -> list[ir.Value]:
@@ -387,7 +423,7 @@ class _Consumer:
         self.tile_queries = self._stage(self.left, queries.stage, self.s.consumers * b.queries.size)
         scores = wgmma.wait(words, self._start_scores(carried[:2]), 0)
         keys = self._release(b.key_ring, carried[:2])
-        last = math.sub(place.blocks, 1)
+        last = place.block(math, 0)
         first = b.softmax.block(self._logits(place, scores, last, is_last=True, is_masked=True), [])
         powers = rounded(words, first.powers, self.s.element)
         zeros = [words.frame.constants.get(words.f32, 0.0)] * (b.values.columns // 2)
@@ -401,6 +437,11 @@ class _Consumer:
         b.query_ring.release(queries.stage, self.lane)
         b.value_ring.wait_full(Position(*values))
         output = self._start_sums(output, powers, values)
+        if self.s.split > 1:
+            totals = [b.softmax.total(part) for part in sums]
+            output = wgmma.wait(words, output, 0, powers)
+            self._put_together(place, Part(list(state[4:6]), totals, output))
+            return carried
         factors = [self._factor(place, half, b.softmax.total(sums[half])) for half in range(HALVES)]
         output = scaled(wgmma.wait(words, output, 0, powers), factors)
         values = self._release(b.value_ring, values)
@@ -427,7 +468,7 @@ class _Consumer:
             self._turn("arrive", self.next)
         scores = wgmma.wait(words, scores, 1)
         keys = self._release(b.key_ring, keys)
-        block = math.sub(math.sub(place.blocks, 1), number)
+        block = place.block(math, number)
         found = b.softmax.block(self._logits(place, scores, block, is_last=False, is_masked=is_masked), largest)
         sums = [fused(old, factor, new) for old, factor, new in zip(sums, found.factors, found.sums, strict=True)]
         # Already there. But it ends a basic block, so that the powers are not moved behind the wait for the products.
@@ -479,11 +520,25 @@ class _Consumer:
         if b.chain.offset is not None and is_masked:
             seen = [math.add(row, b.chain.offset) for row in rows]
             if at_end:
-                seen = [math.minimum(column, math.sub(b.count, 1)) for column in seen]
+                seen = [math.minimum(column, place.last) for column in seen]
             return b.logits.hide(found, seen, first)
-        return b.logits.hide(found, [math.sub(b.count, 1)] * HALVES, first) if at_end else found
+        return b.logits.hide(found, [place.last] * HALVES, first) if at_end else found
 
     # -- the end -------------------------------------------------------------------------------------------------------
+
+    def _put_together(self, place: _Place, mine: Part) -> None:
+        """The first block of the cluster stores what all of them have."""
+        b, words, math = self.b, self.words, self.words.math
+        halves = 1 if isinstance(b.rows, int) and b.rows <= WARP_ROWS // HALVES else HALVES
+        first = math.add(place.row, math.mul(self.warp, WARP_ROWS))
+        member = math.add(math.mul(self.warp, 32), self.lane)
+        parts = Parts(words, b.softmax, b.rank, self.s.split, halves)
+
+        def store(whole: Part) -> None:
+            factors = [self._factor(place, half, whole.totals[half]) for half in range(HALVES)]
+            self._store(place, scaled(whole.output, factors))
+
+        parts.put_together(mine, member, words.is_below(first, b.rows), store)
 
     def _factor(self, place: _Place, half: int, total: ir.Value) -> ir.Value:
         """One over what the row is divided by."""

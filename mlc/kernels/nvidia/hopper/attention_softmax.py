@@ -62,12 +62,12 @@ class Softmax:
             largest.append(self._shared(arith.maxnumf, top))
         powers, factors, sums = list(scores), [], []
         for half in range(HALVES):
-            shift = self._shift(largest[half])
+            shift = self.shift(largest[half])
             if before:
-                factors.append(self._power(before[half], shift))
+                factors.append(self.power(before[half], shift))
             mine = places(half, len(scores))
             for i in mine:
-                powers[i] = self._power(scores[i], shift)
+                powers[i] = self.power(scores[i], shift)
             sums.append(_reduced(arith.addf, [powers[i] for i in mine]))
         return Block(powers, largest, factors, sums)
 
@@ -75,13 +75,14 @@ class Softmax:
         """The sum of a row from those of its threads."""
         return self._shared(arith.addf, partial)
 
-    def _shift(self, largest: ir.Value) -> ir.Value:
+    def shift(self, largest: ir.Value) -> ir.Value:
         """What is subtracted from the row's logits: nothing while all of them are hidden."""
         is_hidden = arith.cmpf(arith.CmpFPredicate.OEQ, largest, self.low)
         shift = arith.select(is_hidden, self.zero, largest)
         return arith.mulf(shift, self.minus) if self.is_folded else shift
 
-    def _power(self, x: ir.Value, shift: ir.Value) -> ir.Value:
+    def power(self, x: ir.Value, shift: ir.Value) -> ir.Value:
+        """The power of a logit; of -inf it is 0."""
         if self.is_folded:
             exponent = math_dialect.FmaOp(x, self.unit, shift).result
         else:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mlir import ir
-from mlir.dialects import arith, llvm, vector
+from mlir.dialects import arith, llvm, nvvm, vector
 
 from mlc.kernels.common.frame import if_then
 from mlc.kernels.common.index import Scalar
 from mlc.kernels.nvidia.hopper.barriers import synchronize
 from mlc.kernels.nvidia.hopper.words import Words, assembly, fields
 
-_PAIR = 8  # bytes of two accumulators
+PAIR = 8  # bytes of two accumulators
 _ALL = 1  # number of the barrier of all that multiply
 _AT_ONCE = 16  # reads that are under way: each takes some hundred clocks
 
@@ -34,15 +34,15 @@ class Parts:
         synchronize(words, _ALL, self.threads)  # the tensor cores have read the last tiles
         is_first = words.is_equal(self.rank, 0)
         if_then(words.is_below(0, self.rank), lambda: self._write(accumulators))
-        _meet()
+        meet()
         if_then(is_first, lambda: use(self._sums(accumulators)))
-        _meet()  # nobody leaves while its memory is read
+        meet()  # nobody leaves while its memory is read
 
     def _write(self, accumulators: Sequence[ir.Value]) -> None:
         pair = ir.VectorType.get([2], self.words.f32)
         for number in range(len(accumulators) // 2):
             value = vector.from_elements(pair, list(accumulators[2 * number : 2 * number + 2]))
-            llvm.StoreOp(value, self.words.place(self._place(number)), alignment=_PAIR)
+            llvm.StoreOp(value, self.words.place(self._place(number)), alignment=PAIR)
 
     def _sums(self, accumulators: Sequence[ir.Value]) -> list[ir.Value]:
         sums = list(accumulators)
@@ -56,19 +56,25 @@ class Parts:
 
     def _read(self, number: int, block: int) -> list[ir.Value]:
         """Pair `number` of this thread of another block."""
-        words = self.words
-        address = words.value(words.math.add(words.shared_address, self._place(number)))
-        text = "{ .reg .b32 a; mapa.shared::cluster.u32 a, $2, $3; ld.shared::cluster.v2.f32 {$0, $1}, [a]; }"
-        struct = ir.Type.parse("!llvm.struct<(f32, f32)>")
-        result = assembly(struct, [address, words.value(block)], text, "=f,=f,r,r")
-        assert result is not None
-        return fields(result, [words.f32] * 2)
+        return read_pair(self.words, self._place(number), block)
 
     def _place(self, number: int) -> Scalar:
         """Byte of pair `number` of this thread: neighbours' pairs are neighbours."""
-        return self.words.math.mul(self.words.math.add(self.member, number * self.threads), _PAIR)
+        return self.words.math.mul(self.words.math.add(self.member, number * self.threads), PAIR)
 
 
-def _meet() -> None:
-    """Waits for all threads of the cluster that have not ended; what they wrote before is seen afterwards."""
-    assembly(None, [], "barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;", "~{memory}")
+def read_pair(words: Words, place: Scalar, block: int) -> list[ir.Value]:
+    """The two f32 at byte `place` of another block's shared memory."""
+    address = words.value(words.math.add(words.shared_address, place))
+    text = "{ .reg .b32 a; mapa.shared::cluster.u32 a, $2, $3; ld.shared::cluster.v2.f32 {$0, $1}, [a]; }"
+    struct = ir.Type.parse("!llvm.struct<(f32, f32)>")
+    result = assembly(struct, [address, words.value(block)], text, "=f,=f,r,r")
+    assert result is not None
+    return fields(result, [words.f32] * 2)
+
+
+def meet() -> None:
+    """Waits for all threads of the cluster that have not ended; what they wrote before is seen afterwards. Operations
+    of the dialect: assembly would be copied into both sides of a branch, where a warp's threads may come apart."""
+    nvvm.ClusterArriveOp(aligned=True)
+    nvvm.ClusterWaitOp(aligned=True)

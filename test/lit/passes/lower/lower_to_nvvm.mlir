@@ -29,6 +29,18 @@ module @k2 attributes {mlc.kernel, mlc.schedule = [{template = "hopper_contracti
 
 // -----
 
+// Blocks of a cluster.
+// CHECK: llvm.func @k3{{.*}} attributes {nvvm.cluster_dim = array<i32: 4, 1, 1>
+module {
+module @k3 attributes {mlc.kernel, mlc.schedule = [{template = "hopper_attention", split = 4 : i64, threads = 128 : i64}]} {
+  llvm.func @k3(%t: !llvm.ptr {llvm.noalias}, %items: i64) {
+    llvm.return
+  }
+}
+}
+
+// -----
+
 // expected-error@below {{has no llvm.func of its name}}
 module {
 module @k1 attributes {mlc.kernel, mlc.schedule = [{template = "rows", threads = 128 : i64}]} {
