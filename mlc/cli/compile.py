@@ -32,7 +32,7 @@ def compile_command(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="the file to write [MODEL.so]")] = None,
     target: Annotated[str, typer.Option(help="what to compile for: cpu, or cuda (an NVIDIA GPU)")] = "cpu",
     cpu: Annotated[str | None, typer.Option(help="native, x86-64-v3, x86-64-v4 or a CPU's name [native]")] = None,
-    gpu: Annotated[str | None, typer.Option(help="GPUs of target cuda: h200, sm_80, sm_90a,sm_80, … [h200]")] = None,
+    gpu: Annotated[str | None, typer.Option(help="for target cuda: h200, or chips with commas: sm_90a,sm_80")] = None,
     emit: Annotated[str, typer.Option(help="stop after this phase, or: object, library; cuda: ptx, cubin")] = "library",
     from_phase: Annotated[str | None, typer.Option("--from", help="go on after this phase; MODEL is .mlir")] = None,
     dump_ir: Annotated[Path | None, typer.Option(help="write the IR after every phase to this folder")] = None,
