@@ -43,6 +43,7 @@ FAR_APART = 256  # elements between two lines from which on they are copied
 FEW_ROWS = 4  # rows of a product up to which a matrix that is not packed is read in long stretches
 LINE_VECTORS = 16  # accumulators of such a tile
 PIECE = 16  # bytes within which processors interleave vectors cheaply
+DEPTHWISE_SUMS = 16  # accumulators where a sum has two operands of its own: neither stays in a register
 PLANE_ROWS = 4  # lines of a tile of a depthwise convolution that share what they load
 SCANNED_VECTORS = 4  # vectors of neighbouring lines of a running sum: whole pages of memory are walked less often
 SCANNED_BLOCK = 1024  # elements of neighbouring lines that are summed together
@@ -381,6 +382,8 @@ def _contraction(
     if row < 0:
         first, row = -1, -2
     height, vectors = _register_tile(shape[axis], unit, root.results[0].type.element_type)
+    if all(_touches(root, operand, order[axis]) for operand in range(2)):
+        height = min(height, max(1, DEPTHWISE_SUMS // vectors))
     few = _known(shape[first : row + 1]) if row >= 0 else 1
     if not packed and few is not None and few <= FEW_ROWS:
         height, vectors = (

@@ -115,3 +115,23 @@ module @k3 attributes {mlc.kernel} {
     return %s : tensor<70x40xf32>
   }
 }
+
+// Vectors run along a dimension of both operands: fewer rows, as nothing that is loaded serves several accumulators.
+// CHECK: module @depthwise
+// CHECK-SAME: rows = 4 : i64, template = "contraction"{{.*}} vectors = 4 : i64
+// AVX2: module @depthwise
+// AVX2-SAME: rows = 4 : i64, template = "contraction"{{.*}} vectors = 3 : i64
+module @depthwise attributes {mlc.kernel} {
+  func.func @depthwise(%a: tensor<1x58x58x128xf32>, %b: tensor<3x3x128xf32>, %o: tensor<1x56x56x128xf32>) -> tensor<1x56x56x128xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<1x56x56x128xf32>) -> tensor<1x56x56x128xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(n, h, w, c, y, x) -> (n, h + y, w + x, c)>, affine_map<(n, h, w, c, y, x) -> (y, x, c)>, affine_map<(n, h, w, c, y, x) -> (n, h, w, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]}
+        ins(%a, %b : tensor<1x58x58x128xf32>, tensor<3x3x128xf32>) outs(%f : tensor<1x56x56x128xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<1x56x56x128xf32>
+    return %m : tensor<1x56x56x128xf32>
+  }
+}
