@@ -87,6 +87,6 @@ def _clocks(s: AmpereSchedule, shape: MatrixShape, target: NvidiaTarget) -> floa
     warps = s.threads // WARP
     loaded = warps * (s.warp_rows + s.warp_columns) * ROW / SHARED
     idle = (STAGE + LATENCY / (s.stages - 1)) / together
-    alone = steps * max(products, copied, loaded, idle) + TILE / together
+    ends = (TILE + s.tile_rows * s.tile_columns / STORED) / together  # the others multiply meanwhile
     memory = shape.bytes(s.bytes_each) / target.memory_bandwidth * CLOCK
-    return max(each_sm * (alone + s.tile_rows * s.tile_columns / STORED), memory)
+    return max(each_sm * (steps * max(products, copied, loaded, idle) + ends), memory)
