@@ -101,7 +101,17 @@ def retyped(operator: Operator, case: Case) -> Iterator[tuple[str, str, onnx.Mod
             for value in [*changed.graph.input, *changed.graph.output]:
                 if value.name in names:
                     value.type.tensor_type.elem_type = kind
+            if kind == onnx.TensorProto.STRING:
+                _spell(changed.graph.node[0])
             yield constraint.type_param_str, text.removeprefix("tensor(").removesuffix(")"), changed
+
+
+def _spell(node: onnx.NodeProto) -> None:
+    """Makes words of the numbers in an attribute that has one form for each."""
+    for attribute in node.attribute:
+        if attribute.name == "pool_int64s":
+            words = onnx.helper.make_attribute("pool_strings", [f"w{number}" for number in attribute.ints])
+            attribute.CopyFrom(words)
 
 
 def _version(model: onnx.ModelProto, domain: str) -> int:
