@@ -32,13 +32,14 @@ MISSING = {
     "ImageDecoder": "image files are decoded outside of the model",
 }
 ABSENT = {
-    "MoE, QMoE": "mixtures of experts: exported with their products apart",
+    "MoE, QMoE": "mixtures of experts, as onnxruntime-genai writes them: to be done; other exporters write their products",
     "BeamSearch, GreedySearch, Sampling, WhisperBeamSearch": "loops around whole models: the caller's",
     "PackedAttention, PackedMultiHeadAttention, PagedAttention, SparseAttention, LongformerAttention, "
     "DecoderMaskedSelfAttention, DecoderMaskedMultiHeadAttention": "written by onnxruntime for its own GPU kernels",
     "QOrderedMatMul, QOrderedAttention, QOrderedGelu, QOrderedLayerNormalization": "layouts of one GPU library",
     "MatMulBnb4, MatMulFpQ4, GemmFloat8": "formats that no exporter writes any more",
-    "Tokenizer, WordConvEmbedding, MurmurHash3, NGramRepeatBlock": "preprocessing",
+    "Tokenizer": "the words of scikit-learn's text vectorizers: to be done",
+    "WordConvEmbedding, MurmurHash3, NGramRepeatBlock": "preprocessing",
     "Inverse, Rfft, Irfft, ComplexMul, CropAndResize": "ONNX has them in other words (DFT, RoiAlign)",
 }
 
