@@ -5,12 +5,14 @@
     python bench/gpu.py run FOLDER [PART…]                                # where GPU and PyTorch are; mlc needs NumPy
 
 Parts (`bench/gpu_parts`): `check` (many small products and convolutions: right or wrong), `gemm` (products of matrices
-against torch.matmul), `gemv` (the same with few rows), `conv` (convolutions with channels last against cuDNN's), `rows`
-(softmax, norms, elementwise chains, transpositions and reductions against eager and compiled PyTorch), `attention`
-(against PyTorch's flash and cuDNN back ends), `models`, `language` (language models against `torch.compile`),
-`runtime` (what the runtime promises: bits, memory, streams, captures, addresses that change).
-A model's library has its weights outside; `run` makes random ones of the same seed for each precision and compares
-results with those of the same model in fp32, which another template computes. Times are medians of replays of
+against torch.matmul), `gemv` (the same with few rows), `conv` (the layers of ResNet-50 and MobileNetV2 against cuDNN),
+`rows` (softmax, norms, elementwise chains, transpositions and reductions against eager and compiled PyTorch),
+`attention` (against PyTorch's flash and cuDNN back ends), `models` (against eager and compiled PyTorch), `language`
+(language models against `torch.compile`), `runtime` (what the runtime promises: bits, memory, streams, captures,
+addresses that change).
+A model's library has its weights outside. Models that PyTorch has are exported from it, and run with its weights; of
+others (`--model`) `run` makes random ones of the same seed for each precision and compares results with those of the
+same model in fp32, which another template computes. Times are medians of replays of
 CUDA graphs, the engines in turn; inputs are normal random numbers, several sets of them where one would stay in the
 cache; outputs are poisoned, and compared with float64.
 """

@@ -7,11 +7,11 @@ constants of the library, so those that could differ between two machines come f
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from gpu_parts.weights import write_weights
 
 TWINS = ("bert_base", "vit_b_16", "resnet50", "mobilenet_v2")
 BATCHES = (1, 32)
@@ -94,16 +94,8 @@ def export(name: str, path: Path) -> None:
 
 def give_weights(module: Any, library: Path) -> None:
     """Writes the weight file of `library` from the twin's weights."""
-    from mlc.weights.store import Store
-
-    store = Store()
-    for key, value in {**module.state_dict(), **dict(module.named_buffers())}.items():
-        store.add(key, value.detach().contiguous().numpy())
-    given = library.with_suffix(".given.weights")
-    store.save(given)
-    command = [sys.executable, "-m", "mlc.cli.run", str(library), "--init-weights", str(given)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    given.unlink()
+    tensors = {**module.state_dict(), **dict(module.named_buffers())}
+    write_weights(library, {name: value.detach().contiguous().numpy() for name, value in tensors.items()})
 
 
 def engine(module: Any, x: Any, precision: str, mode: str) -> tuple[Callable[[int], None], list[Any]]:
