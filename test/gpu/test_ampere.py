@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from gpu.test_tensor_cores import ATTENTIONS, _attention, _compile, _convolution, _product
+from gpu.test_tensor_cores import ATTENTIONS, SHARED_KEYS, _attention, _compile, _convolution, _product
 from toolchain import needs_ptxas
 
 from mlc.passes.schedule import ampere_cost
@@ -68,6 +68,15 @@ def test_ptxas_takes_attention(arch: str, form: str, tmp_path: Path) -> None:
     folder = _compile(_attention(heads, lengths, depth, **options), tmp_path / "attention", gpu=arch, emit="cubin")
     assert len(json.loads((folder / "launch.json").read_text())) == 1
     _check(folder, arch, form)
+
+
+@pytest.mark.parametrize("form", list(SHARED_KEYS))
+def test_few_queries_with_many_keys_stay_three_kernels(form: str, tmp_path: Path) -> None:
+    heads, lengths, depth, options = SHARED_KEYS[form]
+    folder = _compile(_attention(heads, lengths, depth, **options), tmp_path / "attention", gpu="sm_80", emit="cubin")
+    kernels = json.loads((folder / "launch.json").read_text())
+    assert [k["warnings"] for k in kernels] == [[]] * 3
+    assert not any(k["resources"]["spill_stores"] for k in kernels)
 
 
 @pytest.mark.parametrize("arch", ["sm_89", "sm_100a"])

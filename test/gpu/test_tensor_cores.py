@@ -141,6 +141,9 @@ ATTENTIONS: dict[str, tuple[int, tuple[int | str, int | str], int, dict[str, obj
     "run_time": (4, ("n", "m"), 64, {"causal": True}),
     "bool_mask": (4, (256, 256), 128, {"mask": 9}),
     "float_mask": (4, (200, 264), 64, {"mask": 1}),
+}
+# Few queries with many keys, which the blocks of a cluster share: a chip without clusters has three kernels.
+SHARED_KEYS: dict[str, tuple[int, tuple[int | str, int | str], int, dict[str, object]]] = {
     "few": (4, (3, 4096), 128, {}),
     "few_run_time": (4, (5, "m"), 64, {}),
     "one_of_a_group": (8, (1, 2000), 64, {"shared": 2, "mask": 9}),
@@ -148,10 +151,10 @@ ATTENTIONS: dict[str, tuple[int, tuple[int | str, int | str], int, dict[str, obj
 }
 
 
-@pytest.mark.parametrize("form", list(ATTENTIONS))
+@pytest.mark.parametrize("form", [*ATTENTIONS, *SHARED_KEYS])
 def test_ptxas_takes_attention(form: str, tmp_path: Path) -> None:
     """One kernel, without spills, and without a product that waits for the one before."""
-    heads, lengths, depth, options = ATTENTIONS[form]
+    heads, lengths, depth, options = (ATTENTIONS | SHARED_KEYS)[form]
     folder = _compile(_attention(heads, lengths, depth, **options), tmp_path / "attention", emit="cubin")
     (kernel,) = json.loads((folder / "launch.json").read_text())
     # Queries, keys, values, and the result, which is only rounded.
