@@ -87,9 +87,9 @@ module @half_a_tile attributes {mlc.kernel, mlc.schedule = [{blocks = 1 : i64, c
 // CHECK: nvvm.mbarrier.arrive.expect_tx %{{.*}}, %c20480_i32
 // CHECK-COUNT-4: nvvm.cp.async.bulk.tensor.shared.cluster.global
 // CHECK-COUNT-8: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16
-// CHECK: barrier.cluster.arrive.release.aligned;
+// CHECK: nvvm.cluster.arrive
 // CHECK: mapa.shared::cluster.u32
-// CHECK: barrier.cluster.arrive.release.aligned;
+// CHECK: nvvm.cluster.arrive
 module @few_rows attributes {mlc.kernel, mlc.schedule = [{blocks = 1 : i64, consumers = 1 : i64, element = "bf16", group = 256 : i64, lanes = 4 : i64, multiprocessors = 132 : i64, pairs = 2 : i64, raster = 8 : i64, split = 2 : i64, stages = 4 : i64, template = "hopper_contraction", threads = 256 : i64, tile_columns = 64 : i64, tile_rows = 64 : i64}]} {
   func.func @few_rows(%arg0: tensor<16x136xbf16>, %arg1: tensor<200x136xbf16>, %arg2: tensor<200xf32>, %arg3: tensor<16x200xbf16>) -> tensor<16x200xbf16> {
     %cst = arith.constant 0.000000e+00 : f32
