@@ -187,7 +187,27 @@ def transformed(b: Builder, scores: Tensor, kind: str) -> Tensor:
         exponent = ew.unary(b, "exp", ew.binary(b, "sub", scores, top))
         kept = ew.select(b, near, ew.binary(b, "mul", scores, ew.unary(b, "exp", ew.unary(b, "neg", top))), exponent)
         return ew.binary(b, "div", kept, reduction.reduce(b, "sum", kept, [scores.rank - 1], True))
-    raise NodeError(f'post_transform "{kind}" is not supported', "use NONE, LOGISTIC, SOFTMAX or SOFTMAX_ZERO")
+    if kind == "PROBIT":
+        return _probit(b, scores)
+    raise NodeError(f'post_transform "{kind}" is unknown', f"use one of {', '.join(_TRANSFORMS)}")
+
+
+def _probit(b: Builder, p: Tensor) -> Tensor:
+    """sqrt(2) erfinv(2 p - 1), with Winitzki's approximation of erfinv and the constants that ONNX's reference and
+    onnxruntime have: x -> sign(x) sqrt(sqrt(v^2 - l / 0.147) - v) where l = log(1 - x^2), v = 2 / (0.147 pi) + l / 2.
+    """
+
+    def scaled(x: Tensor, factor: float) -> Tensor:
+        return ew.binary(b, "mul", x, b.like(factor, x))
+
+    x = ew.binary(b, "sub", scaled(p, 2.0), b.like(1.0, p))
+    one = b.like(1.0, x)
+    log = ew.unary(b, "log", ew.binary(b, "mul", ew.binary(b, "sub", one, x), ew.binary(b, "add", one, x)))
+    v = ew.binary(b, "add", b.like(2 / (3.14159 * 0.147), x), scaled(log, 0.5))
+    root = ew.unary(b, "sqrt", ew.binary(b, "sub", ew.binary(b, "mul", v, v), scaled(log, 1 / 0.147)))
+    squared = ew.binary(b, "div", scaled(log, -1 / 0.147), ew.binary(b, "add", root, v))  # root - v would cancel
+    size = scaled(ew.unary(b, "sqrt", squared), 1.41421356)
+    return ew.select(b, ew.compare(b, "lt", x, b.like(0.0, x)), ew.unary(b, "neg", size), size)
 
 
 def labels_of(b: Builder, scores: Tensor, labels: Sequence[int | str], best: Tensor | None = None) -> Tensor:

@@ -126,6 +126,18 @@ def test_linear_classifier(transform: str, classes: int) -> None:
     agree(model("LinearClassifier", outputs, **attributes))
 
 
+@pytest.mark.parametrize("targets", [1, 3])
+def test_probit(targets: int) -> None:
+    """Probabilities on both sides of one half become quantiles of the normal distribution."""
+    attributes = {
+        "coefficients": (RNG.uniform(-0.02, 0.02, targets * 5)).tolist(),
+        "intercepts": [0.25, 0.8, 0.3][:targets],  # onnxruntime cancels most digits near 0.5
+        "targets": targets,
+        "post_transform": "PROBIT",
+    }
+    agree(model("LinearRegressor", [("y", TensorProto.FLOAT, ["N", targets])], **attributes))
+
+
 def test_linear_regressor_and_preparation() -> None:
     """Regression, scaling, normalising, imputing, and extraction of features."""
     y = [("y", TensorProto.FLOAT, ["N", 2])]
