@@ -7,15 +7,18 @@ of the model's own weights, so any machine with NumPy and ml_dtypes can make one
  "recipes": {"w#1f0c2a77": {"steps": [...], "result": [0, 0]}}}
 ```
 `placements` are name, offset and size in the image; `weights` the model's own, which the recipes (`Recipe`'s JSON form)
-start from.
+start from. Constants of the model's code, as tables of positions and masks, are there themselves, if they are small:
+`"constants": {"mlc.constant.0a1b": ["i1", [128, 128], "eJx…"]}` has their bytes compressed (zlib, base 64).
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import math
 import os
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,23 +27,31 @@ import numpy as np
 
 from mlc.interp.dtypes import numpy_dtype
 from mlc.weights.image import Digest, Placement, WeightImage
-from mlc.weights.store import Store, WeightError, WeightInfo
+from mlc.weights.store import CONSTANT_PREFIX, Store, WeightError, WeightInfo
+
+_CARRIED = 1 << 20  # bytes of a constant that the metadata carry
 
 
 def describe(image: WeightImage) -> dict[str, Any]:
     """How `image` is made, as JSON data: the same for the same image."""
     store = image.store
     weights: dict[str, Any] = {}
+    constants: dict[str, Any] = {}
     recipes: dict[str, Any] = {}
     pending = [place.name for place in image.placements]
     while pending:
         name = pending.pop()
         recipe = store.recipe(name)
-        if name in weights or name in recipes:
+        if name in weights or name in constants or name in recipes:
             continue
         if recipe is None:
             info = store.info(name)
-            weights[name] = [info.dtype, list(info.shape)]
+            described = [info.dtype, list(info.shape)]
+            if name.startswith(CONSTANT_PREFIX) and info.nbytes <= _CARRIED:
+                packed = zlib.compress(np.ascontiguousarray(store.get(name)).tobytes(), 9)
+                constants[name] = [*described, base64.b64encode(packed).decode()]
+            else:
+                weights[name] = described
         else:
             recipes[name] = recipe.to_json()
             pending += recipe.inputs()
@@ -48,6 +59,7 @@ def describe(image: WeightImage) -> dict[str, Any]:
         "placements": [[place.name, place.offset, place.size] for place in image.placements],
         "weights": weights,
         "recipes": recipes,
+        **({"constants": constants} if constants else {}),
     }
 
 
@@ -66,6 +78,9 @@ def rebuild(description: Mapping[str, Any], size: int, weights: Store, path: Pat
         if weights.info(name) != wanted:
             raise WeightError(f"weight '{name}' is {_type(weights.info(name))}, the model's is {_type(wanted)}")
         store.add(name, _getter(weights, name), wanted.shape, wanted.dtype)
+    for name, (dtype, shape, text) in description.get("constants", {}).items():
+        data = zlib.decompress(base64.b64decode(text))
+        store.add(name, np.frombuffer(data, numpy_dtype(dtype)).reshape(shape), tuple(shape), dtype)
     store.add_recipes(description["recipes"])
     places = [Placement(*row) for row in description["placements"]]
     return WeightImage(store, places, size).write_safetensors(path, digest=digest)

@@ -23,6 +23,9 @@ from mlc.weights.safetensors import DIGEST, SafetensorsFile, Tensor, atomic_file
 
 DEFAULT_CACHE_BYTES = 1 << 30
 
+CONSTANT_PREFIX = "mlc.constant."
+"""What the names of weights begin with that are constants of the model's code, which no weight file of its own has."""
+
 
 class WeightError(Exception):
     """A weight that does not exist, cannot be computed, or does not have its declared type."""

@@ -12,6 +12,7 @@ from mlir import ir
 
 from mlc.frontends.common import types
 from mlc.frontends.report import MismatchError, NodeError
+from mlc.weights.store import CONSTANT_PREFIX
 
 Size: TypeAlias = int | ir.Value
 """An extent, offset or stride: a Python integer, or a value of type `index`."""
@@ -217,7 +218,7 @@ class Builder:
         array = np.asarray(value, None if dtype is None else types.numpy_dtype(dtype))
         if array.size > INLINE_LIMIT:
             digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
-            return self.weight(f"mlc.constant.{digest}", array, list(array.shape), array.dtype.name)
+            return self.weight(f"{CONSTANT_PREFIX}{digest}", array, list(array.shape), array.dtype.name)
         unsigned = types.is_unsigned(array.dtype.name)
         attr = dense(array)
         return self.op("constant", [], [attr.type], value=attr, unsigned=unsigned, known=array)

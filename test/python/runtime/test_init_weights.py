@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from models.perceptron import expected, perceptron
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 import mlc
 from mlc.cli import run
@@ -61,6 +61,34 @@ def test_other_weights_are_packed_the_same_way(folder: Path, capsys: Captured) -
     assert run.main(["model.so", "--weights", "other.safetensors"]) == 1
     assert "the hash differs" in capsys.readouterr().err
     assert run.main(["model.so", "--weights", "other.safetensors", "--trust-weights"]) == 0
+
+
+def test_constants_of_the_code_are_no_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table that has no name in the model: it is in no file of weights, and random weights do not change it."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    table, weight = rng.standard_normal((16, 32)).astype("f4"), rng.standard_normal((32, 32)).astype("f4")
+    nodes = [
+        helper.make_node("Constant", [], ["list"], value_floats=table.reshape(-1).tolist()),
+        helper.make_node("Constant", [], ["shape"], value_ints=[16, 32]),
+        helper.make_node("Reshape", ["list", "shape"], ["table"]),
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Mul", ["p", "z"], ["n"]),
+        helper.make_node("Add", ["n", "table"], ["y"]),
+    ]
+    x, z, y = (helper.make_tensor_value_info(name, 1, [16, 32]) for name in "xzy")
+    graph = helper.make_graph(nodes, "table", [x, z], [y], [numpy_helper.from_array(weight, "w")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    mlc.compile(model, output="model.so", weights="external")
+    original = Path("model.safetensors").read_bytes()
+    Path("model.safetensors").unlink()
+    np.savez("own.npz", w=weight)
+    assert run.main(["model.so", "--init-weights", "own.npz"]) == 0
+    assert Path("model.safetensors").read_bytes() == original
+    assert run.main(["model.so", "--init-weights", "1", "--weights", "random.safetensors"]) == 0
+    zeros = np.zeros((16, 32), "f4")
+    (result,) = mlc.load("model.so", weights="random.safetensors", verify_weights=False)(zeros, zeros)
+    np.testing.assert_array_equal(result, table)
 
 
 def test_random_weights(folder: Path) -> None:
