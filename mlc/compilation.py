@@ -32,8 +32,8 @@ from mlc.codegen.ptx import (
 )
 from mlc.codegen.ptxas import AssemblyError
 from mlc.codegen.version import toolchain_version
-from mlc.driver import FOLDERS, InternalError, Options, Progress, UsageError
 from mlc.importing import import_source, refuse_computed_strings
+from mlc.options import FOLDERS, InternalError, Options, Progress, UsageError
 from mlc.packaging import ImageInProgress, begin_image, build_program, gpu_table, module_attribute, weight_image
 from mlc.passes.base import PipelineError, run_pipeline, verify_operation
 from mlc.passes.host.isolate_host import kernel_modules

@@ -8,8 +8,8 @@ from typing import Any
 
 from mlir import ir
 
-from mlc.driver import Options, UsageError
 from mlc.frontends.report import ModelError, Problem
+from mlc.options import Options, UsageError
 from mlc.passes.adaptor import node_name
 from mlc.weights import Store
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from mlir import ir
 
-from mlc.driver import InternalError
 from mlc.frontends.report import ModelError, Problem
 from mlc.interp.from_ir import result_type
+from mlc.options import InternalError
 from mlc.packaging import module_attribute
 from mlc.passes.simplify.weight_recipes import read_recipes
 from mlc.weights import Store, WeightError

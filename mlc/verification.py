@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from mlir import ir
 
-from mlc.driver import InternalError, UsageError
 from mlc.interp import InterpError
 from mlc.interp.dtypes import signed_view
 from mlc.interp.module import run_function
+from mlc.options import InternalError, UsageError
 from mlc.runtime.dtypes import numpy_dtype
 from mlc.runtime.errors import MlcError
 from mlc.runtime.loader import DimInfo, Model, load

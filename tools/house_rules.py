@@ -27,7 +27,7 @@ TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".toml", ".txt", ".mlir", ".cfg", ".in
 MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:home|root|Users|w[o]rk)/\w")
 
 # Who must not import what. Whatever drives the whole compiler is off limits to all of its parts.
-DRIVERS = ("mlc.cli", "mlc.driver", "mlc.pipelines")
+DRIVERS = ("mlc.cli", "mlc.driver", "mlc.options", "mlc.pipelines")
 COMPILER = (
     *("mlir", "mlc.frontends", "mlc.dialects", "mlc.passes", "mlc.kernels", "mlc.codegen", "mlc.targets"),
     *("mlc.tuning", "mlc.compiler_setup", *DRIVERS),

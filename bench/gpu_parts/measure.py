@@ -21,7 +21,7 @@ chosen_gpu: str | None = None  # what libraries are compiled for: an older chip'
 def compile_to(source: Any, output: Path, precision: str = "fp32", weights: str = "embed") -> None:
     """Writes the library of a model."""
     from mlc.compilation import Compilation
-    from mlc.driver import make_options
+    from mlc.options import make_options
 
     options = make_options(target="cuda", gpu=chosen_gpu, cpu=HOST, precision=precision, weights=weights)
     Compilation(options).run(source, output)

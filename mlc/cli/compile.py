@@ -68,7 +68,7 @@ def compile_command(
 ) -> None:
     """Compile MODEL into one shared library that needs nothing but libc."""
     from mlc.cli.progress import reporter
-    from mlc.driver import SUFFIXES
+    from mlc.options import SUFFIXES
 
     path = output or Path(f"{model.stem}{SUFFIXES.get(emit, '.mlir')}")
 
@@ -110,7 +110,7 @@ def _run(
 ) -> list[tuple[Path, str]]:
     """The files that were written, and what is to be said of each."""
     from mlc.compilation import Compilation
-    from mlc.driver import make_options
+    from mlc.options import make_options
 
     parsed = make_options(**options)
 
@@ -137,8 +137,8 @@ def exit_code(error: BaseException) -> int:
     """1: the input or the machine is at fault, 2: usage, 3: a bug of ours."""
     from mlc.codegen.link import LinkError
     from mlc.codegen.ptxas import PtxasError
-    from mlc.driver import InternalError, UsageError
     from mlc.frontends.report import ModelError
+    from mlc.options import InternalError, UsageError
     from mlc.weights import WeightError
     from mlc.weights.safetensors import FormatError
 
@@ -165,7 +165,7 @@ def describe(error: BaseException, code: int) -> str:
 
 
 def _refuse(calibrate: Path | None) -> None:
-    from mlc.driver import UsageError
+    from mlc.options import UsageError
 
     if calibrate is not None:
         raise UsageError("--calibrate: this version does not quantise models; give one that has been (QDQ form)")
@@ -190,7 +190,7 @@ def parse_input(text: str) -> tuple[str, tuple[int | str, ...], str | None]:
     """`x=1x3xHx224:float32` -> name, shape, dtype. A shape without dimensions is a scalar. Raises
     UsageError.
     """
-    from mlc.driver import UsageError
+    from mlc.options import UsageError
 
     found = re.fullmatch(r"(.+?)=([^:=]*)(?::(\w+))?", text)
     if not found:
@@ -210,7 +210,7 @@ def parse_dim(text: str) -> tuple[str, tuple[int, int | None, int]]:
     """`batch=8`, `seq=1..512`, `seq=1..`, `seq=1..512/8` -> name, (lowest, highest, multiple). Raises
     UsageError.
     """
-    from mlc.driver import UsageError
+    from mlc.options import UsageError
 
     found = re.fullmatch(r"(.+?)=(\d+)(?:(\.\.)(\d*))?(?:/(\d+))?", text)
     if not found:
@@ -222,7 +222,7 @@ def parse_dim(text: str) -> tuple[str, tuple[int, int | None, int]]:
 
 def parse_seconds(text: str) -> float:
     """A budget: `60`, `0.5` or `60s`. Raises UsageError."""
-    from mlc.driver import UsageError
+    from mlc.options import UsageError
 
     if not re.fullmatch(r"\d+(\.\d*)?s?", text):
         raise UsageError(f"--tune={text}: expected a number of seconds, as in --tune=60")

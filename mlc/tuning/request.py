@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mlc import _native
 from mlc.codegen.cache import default_folder
-from mlc.driver import Options, UsageError
+from mlc.options import Options, UsageError
 from mlc.targets.cpu import CpuTarget, resolve
 from mlc.tuning import cache
 

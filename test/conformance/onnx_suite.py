@@ -63,8 +63,8 @@ def expected_failures(path: Path = EXPECTED) -> dict[str, str]:
 def run_case(case: Case) -> tuple[str, str]:
     """Status and message of one case."""
     from mlc import onnx_backend
-    from mlc.driver import UsageError
     from mlc.frontends.report import ModelError
+    from mlc.options import UsageError
 
     model, data = load_data(case)
     try:

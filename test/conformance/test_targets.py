@@ -17,9 +17,9 @@ from pathlib import Path
 import onnx
 import pytest
 
-from mlc.driver import UsageError
 from mlc.driver import compile as compile_model
 from mlc.frontends.report import ModelError
+from mlc.options import UsageError
 
 sys.path.insert(0, str(Path(__file__).parent))
 from onnx_judge import NEARER, RANDOM

@@ -19,8 +19,8 @@ import onnx
 from mlir import ir
 from models.gpu_cases import Case, bench_cases, build, cases
 
-from mlc.driver import make_options
 from mlc.kernels.common.frame import storage_type
+from mlc.options import make_options
 from mlc.passes.schedule.assign_placement import is_host_kernel
 
 _ARITHMETIC = {

@@ -22,7 +22,7 @@ def compile_cases(folder: Path, chosen: Sequence[Case]) -> None:
     from models.gpu_cases import build
 
     from mlc.compilation import Compilation
-    from mlc.driver import make_options
+    from mlc.options import make_options
 
     folder.mkdir(parents=True, exist_ok=True)
     for case in chosen:

@@ -59,7 +59,7 @@ def compile_sample(folder: Path, count: int, seed: int) -> None:
     from onnx_suite import expected_failures
 
     from mlc.compilation import Compilation
-    from mlc.driver import make_options
+    from mlc.options import make_options
 
     failing = expected_failures()
     every = sorted(c.name for c in load_cases() if c.kind == "node" and c.name not in failing)

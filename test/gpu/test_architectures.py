@@ -45,7 +45,7 @@ def _model(rows: int | str = "n") -> onnx.ModelProto:
 
 def _compile(model: onnx.ModelProto, output: Path, **options: object) -> Path:
     from mlc.compilation import Compilation
-    from mlc.driver import make_options
+    from mlc.options import make_options
 
     return Compilation(make_options(target="cuda", cache=False, **options)).run(model, output)
 
@@ -156,7 +156,7 @@ def test_a_driver_for_some_of_the_code(driver: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_going_on_from_any_phase_gives_the_same_bytes(tmp_path: Path) -> None:
-    from mlc.driver import CUDA_PHASES
+    from mlc.options import CUDA_PHASES
 
     options = {"gpu": "sm_90a,sm_80", "precision": "bf16"}
     whole = _compile(_model(), tmp_path / "whole.so", **options).read_bytes()
@@ -166,7 +166,7 @@ def test_going_on_from_any_phase_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_lists_that_are_wrong(tmp_path: Path) -> None:
-    from mlc.driver import UsageError
+    from mlc.options import UsageError
 
     for names, message in (
         ("sm_90a,sm_75", "unknown GPU 'sm_75'; known are h100, h200, sm_80"),

@@ -50,7 +50,7 @@ def perceptron(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _compile(model: onnx.ModelProto, output: Path) -> Path:
     from mlc.compilation import Compilation
-    from mlc.driver import make_options
+    from mlc.options import make_options
 
     return Compilation(make_options(target="cuda")).run(model, output)
 
@@ -238,7 +238,7 @@ def test_the_library_stands_alone(perceptron: Path) -> None:
 @pytest.mark.slow
 def test_going_on_from_any_phase_gives_the_same_bytes(perceptron: Path, tmp_path: Path) -> None:
     from mlc.compilation import Compilation
-    from mlc.driver import CUDA_PHASES, make_options
+    from mlc.options import CUDA_PHASES, make_options
 
     case = next(c for c in cases() if c.error[0] == 0)
     model = build(case)

@@ -35,7 +35,7 @@ def _model(
 def _kernels(model: onnx.ModelProto, folder: Path) -> tuple[list[dict], str]:
     """What ptxas says of the kernels of a model, and their PTX."""
     from mlc.compilation import Compilation
-    from mlc.driver import make_options
+    from mlc.options import make_options
 
     for emit in ("ptx", "cubin"):
         Compilation(make_options(target="cuda", cache=False, emit=emit)).run(model, folder / emit)

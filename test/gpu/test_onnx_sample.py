@@ -12,12 +12,12 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "conformance"))
 
 import gpu.onnx_sample as sample
 
-import mlc.driver
+import mlc.options
 
 
 def test_a_sample_is_compiled_run_and_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = mlc.driver.make_options
-    monkeypatch.setattr(mlc.driver, "make_options", lambda **_: options())
+    options = mlc.options.make_options
+    monkeypatch.setattr(mlc.options, "make_options", lambda **_: options())
     sample.compile_sample(tmp_path, 3, 7)
     names = [path.stem for path in tmp_path.glob("*.case")]
     assert len(names) == 3

@@ -67,7 +67,7 @@ def _perceptron() -> onnx.ModelProto:
 
 def _compile(model: onnx.ModelProto, output: Path, **options: object) -> Path:
     from mlc.compilation import Compilation
-    from mlc.driver import make_options
+    from mlc.options import make_options
 
     return Compilation(make_options(target="cuda", cache=False, **options)).run(model, output)
 

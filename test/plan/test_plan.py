@@ -16,8 +16,8 @@ from plan.contents import CannotFollowError, PlanError
 from plan.programs import BufferProgram, TensorProgram
 
 from mlc.compilation import Compilation
-from mlc.driver import make_options
 from mlc.frontends.report import ModelError
+from mlc.options import make_options
 
 TARGETS = ("cpu", "cuda")
 CASES = cases()

@@ -15,7 +15,7 @@ from models.perceptron import expected, perceptron
 
 import mlc
 from mlc.cli.compile import parse_dim, parse_input
-from mlc.driver import UsageError
+from mlc.options import UsageError
 
 COMMAND = [sys.executable, "-m", "mlc.cli.compile"]
 

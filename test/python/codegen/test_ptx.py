@@ -19,7 +19,7 @@ import mlc.compiler_setup
 from mlc import _native
 from mlc.codegen.ptx import GpuKernel, GpuTarget, compile_kernels, emit_ptx
 from mlc.codegen.ptxas import AssemblyError, PtxasError, Resources, assemble, find_ptxas, read_resources
-from mlc.driver import UsageError
+from mlc.options import UsageError
 from mlc.passes.lower.lower_to_nvvm import DATA_LAYOUT, TRIPLE
 
 TARGET = GpuTarget("sm_90a", "+ptx80")

@@ -14,8 +14,8 @@ from models.perceptron import expected
 from onnx import TensorProto, helper
 
 import mlc
-from mlc.driver import PHASES, InternalError, UsageError
 from mlc.frontends.report import ModelError
+from mlc.options import PHASES, InternalError, UsageError
 
 
 def _input(batch: int) -> np.ndarray:

@@ -14,7 +14,7 @@ from models.perceptron import perceptron
 import mlc
 from mlc.codegen import known_programs
 from mlc.compilation import Compilation
-from mlc.driver import make_options
+from mlc.options import make_options
 
 
 class _Library:

@@ -11,7 +11,7 @@ import pytest
 from models.llama import Llama, llama, random_weights
 
 from mlc.compilation import Compilation
-from mlc.driver import make_options
+from mlc.options import make_options
 from mlc.runtime.loader import load
 
 SMALL = Llama(layers=2, width=64, heads=4, groups=2, depth=16, inner=96, words=100, dtype="float32")

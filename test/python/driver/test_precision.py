@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mlc
-from mlc.driver import UsageError
+from mlc.options import UsageError
 
 SHAPE = (2, 12, 24)
 PHASES = ("import", "simplify", "decompose", "layout", "linalg", "kernels", "schedule", "tile", "buffers", "llvm")

@@ -9,7 +9,7 @@ import pytest
 
 import mlc
 import mlc.verification
-from mlc.driver import InternalError, UsageError
+from mlc.options import InternalError, UsageError
 from mlc.verification import difference
 
 

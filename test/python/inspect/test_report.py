@@ -14,9 +14,9 @@ from models.perceptron import perceptron
 from onnx import TensorProto, helper, numpy_helper
 
 import mlc
-from mlc.driver import UsageError
 from mlc.inspect.collect import KernelReport, Report, _warnings
 from mlc.inspect.report import amount, to_html
+from mlc.options import UsageError
 
 VALUE = helper.make_tensor_value_info
 

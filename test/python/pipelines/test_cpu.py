@@ -11,7 +11,7 @@ from mlir.passmanager import PassManager
 
 import mlc.compiler_setup  # noqa: F401
 from mlc import _native
-from mlc.driver import PHASES
+from mlc.options import PHASES
 from mlc.pipelines.cpu import phases
 from mlc.targets.cpu import known_names, resolve
 

@@ -8,7 +8,7 @@ from mlir.passmanager import PassManager
 
 import mlc.compiler_setup  # noqa: F401
 from mlc import _native
-from mlc.driver import CUDA_PHASES
+from mlc.options import CUDA_PHASES
 from mlc.pipelines import cpu
 from mlc.pipelines.cuda import ASKING, SHARED, phases
 from mlc.targets.cpu import resolve

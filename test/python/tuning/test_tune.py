@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import mlc
 from mlc.cli.compile import main
-from mlc.driver import UsageError
+from mlc.options import UsageError
 from mlc.tuning import cache
 
 WEIGHT = np.random.default_rng(0).standard_normal((96, 80)).astype(np.float32)

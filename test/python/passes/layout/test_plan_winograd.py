@@ -10,7 +10,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import mlc
-from mlc.driver import UsageError
+from mlc.options import UsageError
 from mlc.passes.lower.to_linalg.winograd import MATRICES, TAPS
 
 # Relative to the largest result, for 64 channels: F(2x2) rounds like the direct sum, F(4x4) some ten times as much.
