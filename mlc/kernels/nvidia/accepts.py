@@ -14,8 +14,8 @@ from mlc.kernels.common.padding import padding_of
 from mlc.kernels.common.roles import convolution_roles
 from mlc.kernels.nvidia import attention_fusion
 from mlc.kernels.nvidia.depthwise import find_depthwise
-from mlc.kernels.nvidia.hopper.attention_logits import chain_of
-from mlc.kernels.nvidia.hopper.attention_operands import extent, head_dims
+from mlc.kernels.nvidia.tensor_cores.attention_logits import chain_of
+from mlc.kernels.nvidia.tensor_cores.attention_operands import extent, head_dims
 
 FEW_QUERIES, MANY_KEYS = 32, 512  # few tiles with long rows leave most of the chip idle
 WIDEST_MASKED = 192  # columns of a head where more is computed on the scores than a scale and a causal mask

@@ -12,7 +12,7 @@ from mlc.kernels.common.analysis import is_contraction
 from mlc.kernels.common.attention import Product, attention_of
 from mlc.kernels.common.fusion import Dims, Role, accepts_pointwise
 from mlc.kernels.common.generics import operand_map
-from mlc.kernels.nvidia.hopper.attention_operands import head_dims
+from mlc.kernels.nvidia.tensor_cores.attention_operands import head_dims
 from mlc.kernels.nvidia.tensor_maps import LARGEST_RANK
 
 WIDEST = 256  # columns of a head: more accumulators than registers

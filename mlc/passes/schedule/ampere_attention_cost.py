@@ -6,8 +6,8 @@ from math import prod
 
 from mlc.kernels.common.attention import Attention
 from mlc.kernels.nvidia.ampere.attention import AmpereAttentionSchedule, shared_bytes
-from mlc.kernels.nvidia.hopper.attention_logits import chain_of
-from mlc.kernels.nvidia.hopper.attention_operands import head_dims
+from mlc.kernels.nvidia.tensor_cores.attention_logits import chain_of
+from mlc.kernels.nvidia.tensor_cores.attention_operands import head_dims
 from mlc.kernels.nvidia.threads import WARP
 from mlc.passes.schedule.ampere_cost import RESERVED, Schedule
 from mlc.passes.schedule.matrices import ASSUMED

@@ -13,7 +13,7 @@ from mlir import ir
 
 from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.nvidia.ampere.contraction import AmpereSchedule
-from mlc.kernels.nvidia.hopper.wgmma import ROW
+from mlc.kernels.nvidia.tensor_cores.tiles import ROW
 from mlc.kernels.nvidia.threads import WARP
 from mlc.passes.schedule.matrices import MatrixShape, matrices_of
 from mlc.targets.nvidia import NvidiaTarget

@@ -8,11 +8,11 @@ from math import ceil, prod
 from mlc.kernels.common.attention import Attention
 from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.nvidia.hopper.attention import HopperAttentionSchedule, layout
-from mlc.kernels.nvidia.hopper.attention_logits import chain_of
-from mlc.kernels.nvidia.hopper.attention_operands import head_dims
 from mlc.kernels.nvidia.hopper.attention_result import rounded_result
 from mlc.kernels.nvidia.hopper.groups import GROUP
-from mlc.kernels.nvidia.hopper.wgmma import ROWS
+from mlc.kernels.nvidia.tensor_cores.attention_logits import chain_of
+from mlc.kernels.nvidia.tensor_cores.attention_operands import head_dims
+from mlc.kernels.nvidia.tensor_cores.tiles import ROWS
 from mlc.passes.schedule.hopper_cost import RESERVED, Schedule
 from mlc.passes.schedule.matrices import ASSUMED
 from mlc.targets.nvidia import NvidiaTarget

@@ -14,7 +14,7 @@ from mlir import ir
 from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.nvidia.hopper.contraction import HopperSchedule
 from mlc.kernels.nvidia.hopper.groups import GROUP
-from mlc.kernels.nvidia.hopper.wgmma import ROW
+from mlc.kernels.nvidia.tensor_cores.tiles import ROW
 from mlc.passes.schedule.matrices import MatrixShape, matrices_of
 from mlc.targets.nvidia import NvidiaTarget
 

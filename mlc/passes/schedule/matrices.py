@@ -11,7 +11,7 @@ from mlc.kernels.common.analysis import is_contraction
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_number, operand_map
 from mlc.kernels.common.roles import Roles, roles_of
-from mlc.kernels.nvidia.hopper.operands import operands_of
+from mlc.kernels.nvidia.tensor_cores.operands import operands_of
 
 ASSUMED = 512  # for an extent that is known at run time only
 SMALLEST_SUM = 16

@@ -22,7 +22,7 @@ from mlc.kernels.common.analysis import is_contraction, root_operation
 from mlc.kernels.common.frame import KernelSource, kernel_source
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.roles import Roles, roles_of
-from mlc.kernels.nvidia.hopper.operands import operands_of
+from mlc.kernels.nvidia.tensor_cores.operands import operands_of
 from mlc.passes.base import Pass
 from mlc.passes.schedule.assign_placement import is_host_kernel
 from mlc.passes.schedule.assign_schedules import collect_launches, constant_inputs

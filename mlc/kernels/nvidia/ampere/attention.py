@@ -35,12 +35,12 @@ from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.ampere.copies import PlainCopier, end_group, wait_for_copies
 from mlc.kernels.nvidia.ampere.fragments import BLOCK, STEPS, Fragments, multiply_add
-from mlc.kernels.nvidia.hopper.attention_logits import Logits, chain_of
-from mlc.kernels.nvidia.hopper.attention_operands import BYTES, CHUNK, Matrix, head_dims, matrices
-from mlc.kernels.nvidia.hopper.attention_softmax import HALVES, Softmax, fused, reciprocal, rounded, scaled
-from mlc.kernels.nvidia.hopper.epilogue import Domain, Epilogue, staging_bytes
-from mlc.kernels.nvidia.hopper.wgmma import ROW, Tile
-from mlc.kernels.nvidia.hopper.words import Words, declare_shared_memory
+from mlc.kernels.nvidia.tensor_cores.attention_logits import Logits, chain_of
+from mlc.kernels.nvidia.tensor_cores.attention_operands import BYTES, CHUNK, Matrix, head_dims, matrices
+from mlc.kernels.nvidia.tensor_cores.attention_softmax import HALVES, Softmax, fused, reciprocal, rounded, scaled
+from mlc.kernels.nvidia.tensor_cores.epilogue import Domain, Epilogue, staging_bytes
+from mlc.kernels.nvidia.tensor_cores.tiles import ROW, Tile
+from mlc.kernels.nvidia.tensor_cores.words import Words, declare_shared_memory
 from mlc.kernels.nvidia.tensor_maps import attach
 from mlc.kernels.nvidia.threads import WARP
 

@@ -37,10 +37,10 @@ from mlc.kernels.common.roles import Roles, roles_of
 from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.ampere.copies import Copier, PixelCopier, PlainCopier, end_group, wait_for_copies
 from mlc.kernels.nvidia.ampere.fragments import BLOCK, STEPS, Fragments, multiply_add
-from mlc.kernels.nvidia.hopper.epilogue import Domain, Epilogue, staging_bytes
-from mlc.kernels.nvidia.hopper.operands import Operand, Pixels, operands_of
-from mlc.kernels.nvidia.hopper.wgmma import ROW, Tile
-from mlc.kernels.nvidia.hopper.words import Words, declare_shared_memory
+from mlc.kernels.nvidia.tensor_cores.epilogue import Domain, Epilogue, staging_bytes
+from mlc.kernels.nvidia.tensor_cores.operands import Operand, Pixels, operands_of
+from mlc.kernels.nvidia.tensor_cores.tiles import ROW, Tile
+from mlc.kernels.nvidia.tensor_cores.words import Words, declare_shared_memory
 from mlc.kernels.nvidia.tensor_maps import attach
 from mlc.kernels.nvidia.threads import WARP
 

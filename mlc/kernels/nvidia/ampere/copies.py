@@ -1,8 +1,8 @@
 """Copies of tiles to shared memory by the threads of a block, 16 bytes each, past the registers.
 
 `cp.async` (PTX ISA, "Data Movement and Conversion Instructions: Non-bulk copy") writes zeros for bytes that it is told
-not to read: what lies outside of a tensor, the padding of a convolution included. Tiles lie in shared memory as
-Hopper's do (`hopper/wgmma.py`): lines of 128 bytes whose pieces of 16 bytes are permuted by the line's number modulo
+not to read: what lies outside of a tensor, the padding of a convolution included. Tiles (`tensor_cores/tiles.py`) lie
+in shared memory as Hopper's do: lines of 128 bytes whose pieces of 16 bytes are permuted by the line's number modulo
 eight, so that neither a line nor a column of eight pieces meets in a bank.
 """
 
@@ -17,9 +17,9 @@ from mlir.dialects import arith, llvm, memref, nvvm
 
 from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.common.index import Scalar
-from mlc.kernels.nvidia.hopper.operands import ROWS, SUM, TAPS, Operand, Pixels
-from mlc.kernels.nvidia.hopper.wgmma import ROW, Tile
-from mlc.kernels.nvidia.hopper.words import Words
+from mlc.kernels.nvidia.tensor_cores.operands import ROWS, SUM, TAPS, Operand, Pixels
+from mlc.kernels.nvidia.tensor_cores.tiles import ROW, Tile
+from mlc.kernels.nvidia.tensor_cores.words import Words
 from mlc.kernels.nvidia.tensor_maps import Product
 
 PIECE = 16  # bytes of a copy

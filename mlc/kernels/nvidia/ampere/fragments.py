@@ -13,8 +13,8 @@ from mlir import ir
 from mlir.dialects import nvvm
 
 from mlc.kernels.common.index import Scalar
-from mlc.kernels.nvidia.hopper.wgmma import INSTRUCTION, ROW, Tile
-from mlc.kernels.nvidia.hopper.words import Words, assembly, fields
+from mlc.kernels.nvidia.tensor_cores.tiles import INSTRUCTION, ROW, Tile
+from mlc.kernels.nvidia.tensor_cores.words import Words, assembly, fields
 
 BLOCK = 16  # rows of an operand that a warp loads at a time
 STEPS = ROW // INSTRUCTION  # instructions along the sum of a tile

@@ -45,16 +45,16 @@ from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.hopper import attention_result, wgmma
-from mlc.kernels.nvidia.hopper.attention_logits import Logits, chain_of
-from mlc.kernels.nvidia.hopper.attention_operands import CHUNK, INSTRUCTION, Matrix, head_dims, matrices
 from mlc.kernels.nvidia.hopper.attention_parts import Part, Parts
 from mlc.kernels.nvidia.hopper.attention_result import CopiedResult, result_matrix
-from mlc.kernels.nvidia.hopper.attention_softmax import HALVES, Softmax, fused, reciprocal, rounded, scaled
 from mlc.kernels.nvidia.hopper.barriers import Position, Ring, expect_bytes
-from mlc.kernels.nvidia.hopper.epilogue import WARP_ROWS, Domain, Epilogue, staging_bytes
 from mlc.kernels.nvidia.hopper.groups import GROUP, specialise
-from mlc.kernels.nvidia.hopper.wgmma import ROW, ROWS
-from mlc.kernels.nvidia.hopper.words import Words, assembly, declare_shared_memory
+from mlc.kernels.nvidia.tensor_cores.attention_logits import Logits, chain_of
+from mlc.kernels.nvidia.tensor_cores.attention_operands import CHUNK, INSTRUCTION, Matrix, head_dims, matrices
+from mlc.kernels.nvidia.tensor_cores.attention_softmax import HALVES, Softmax, fused, reciprocal, rounded, scaled
+from mlc.kernels.nvidia.tensor_cores.epilogue import WARP_ROWS, Domain, Epilogue, staging_bytes
+from mlc.kernels.nvidia.tensor_cores.tiles import ROW, ROWS
+from mlc.kernels.nvidia.tensor_cores.words import Words, assembly, declare_shared_memory
 from mlc.kernels.nvidia.tensor_maps import attach
 
 # Registers of a thread of the copying group and of the others, by consumers and blocks of a multiprocessor.

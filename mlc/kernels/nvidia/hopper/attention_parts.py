@@ -15,11 +15,11 @@ from mlir.dialects import arith, llvm, vector
 
 from mlc.kernels.common.frame import if_then
 from mlc.kernels.common.index import Scalar
-from mlc.kernels.nvidia.hopper.attention_softmax import Softmax, fused, places
 from mlc.kernels.nvidia.hopper.barriers import synchronize
 from mlc.kernels.nvidia.hopper.clusters import PAIR, meet, read_pair
 from mlc.kernels.nvidia.hopper.groups import GROUP
-from mlc.kernels.nvidia.hopper.words import Words
+from mlc.kernels.nvidia.tensor_cores.attention_softmax import Softmax, fused, places
+from mlc.kernels.nvidia.tensor_cores.words import Words
 
 _ALL = 1  # number of the barrier of all that multiply
 _AT_ONCE = 32  # reads that are under way

@@ -16,12 +16,12 @@ from mlc.kernels.common.attention import Attention
 from mlc.kernels.common.frame import KernelSource, defining_op, if_then
 from mlc.kernels.common.generics import input_number, is_identity, only_operation
 from mlc.kernels.common.index import Scalar
-from mlc.kernels.nvidia.hopper.attention_operands import BYTES, CHUNK, INSTRUCTION, Matrix
-from mlc.kernels.nvidia.hopper.attention_softmax import rounded
-from mlc.kernels.nvidia.hopper.epilogue import WARP_ROWS
-from mlc.kernels.nvidia.hopper.operands import ROWS, SUM, result_operand
-from mlc.kernels.nvidia.hopper.wgmma import ROW
-from mlc.kernels.nvidia.hopper.words import Words
+from mlc.kernels.nvidia.tensor_cores.attention_operands import BYTES, CHUNK, INSTRUCTION, Matrix
+from mlc.kernels.nvidia.tensor_cores.attention_softmax import rounded
+from mlc.kernels.nvidia.tensor_cores.epilogue import WARP_ROWS
+from mlc.kernels.nvidia.tensor_cores.operands import ROWS, SUM, result_operand
+from mlc.kernels.nvidia.tensor_cores.tiles import ROW
+from mlc.kernels.nvidia.tensor_cores.words import Words
 
 _PIECE = 16  # bytes that the swizzle moves as one
 _ELEMENTS = ("bf16", "f16")

@@ -13,7 +13,7 @@ from mlir.dialects import arith, nvvm
 
 from mlc.kernels.common.frame import if_then
 from mlc.kernels.common.index import Scalar
-from mlc.kernels.nvidia.hopper.words import Words, assembly
+from mlc.kernels.nvidia.tensor_cores.words import Words, assembly
 
 _PATIENCE = 10_000_000  # nanoseconds that one try may take before the next
 

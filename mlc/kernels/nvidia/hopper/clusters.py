@@ -14,7 +14,7 @@ from mlir.dialects import arith, llvm, nvvm, vector
 from mlc.kernels.common.frame import if_then
 from mlc.kernels.common.index import Scalar
 from mlc.kernels.nvidia.hopper.barriers import synchronize
-from mlc.kernels.nvidia.hopper.words import Words, assembly, fields
+from mlc.kernels.nvidia.tensor_cores.words import Words, assembly, fields
 
 PAIR = 8  # bytes of two accumulators
 _ALL = 1  # number of the barrier of all that multiply

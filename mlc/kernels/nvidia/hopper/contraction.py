@@ -38,11 +38,11 @@ from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.hopper import wgmma
 from mlc.kernels.nvidia.hopper.barriers import Position, Ring, expect_bytes
 from mlc.kernels.nvidia.hopper.clusters import Parts
-from mlc.kernels.nvidia.hopper.epilogue import WARP_ROWS, Domain, Epilogue, staging_bytes
 from mlc.kernels.nvidia.hopper.groups import GROUP, specialise
-from mlc.kernels.nvidia.hopper.operands import Copy, Operand, Pixels, Point, operands_of
-from mlc.kernels.nvidia.hopper.wgmma import ROWS, Tile
-from mlc.kernels.nvidia.hopper.words import Words, declare_shared_memory
+from mlc.kernels.nvidia.tensor_cores.epilogue import WARP_ROWS, Domain, Epilogue, staging_bytes
+from mlc.kernels.nvidia.tensor_cores.operands import Copy, Operand, Pixels, Point, operands_of
+from mlc.kernels.nvidia.tensor_cores.tiles import ROW, ROWS, Tile
+from mlc.kernels.nvidia.tensor_cores.words import Words, declare_shared_memory
 from mlc.kernels.nvidia.tensor_maps import attach
 
 _SIZES = {"bf16": 2, "f16": 2, "tf32": 4}
@@ -75,7 +75,7 @@ class HopperSchedule:
     @property
     def pair_bytes(self) -> int:
         """Bytes of a tile of either operand."""
-        return (self.tile_rows + self.tile_columns) * wgmma.ROW
+        return (self.tile_rows + self.tile_columns) * ROW
 
     @property
     def stage_bytes(self) -> int:

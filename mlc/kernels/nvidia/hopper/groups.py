@@ -8,7 +8,7 @@ from mlir import ir
 from mlir.dialects import nvvm, scf
 
 from mlc.kernels.common.frame import if_then
-from mlc.kernels.nvidia.hopper.words import Words, assembly
+from mlc.kernels.nvidia.tensor_cores.words import Words, assembly
 
 GROUP = 128  # threads of a group
 

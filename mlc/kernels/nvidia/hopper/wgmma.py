@@ -1,68 +1,29 @@
 """Products of tiles in shared memory by four warps (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions").
 
-A tile of an operand is rows of at most 128 bytes, swizzled as the tensor map that loaded it says. It is either
-*along the sum* (a row per row of the matrix, holding steps of the sum) or *across* (a row per step of the sum, holding
-up to 64 rows of the matrix; wider tiles are several such blocks behind each other).
+Tiles (`tensor_cores/tiles.py`) are swizzled as the tensor map that loaded them says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 
 from mlir import ir
 from mlir.dialects import arith
 
 from mlc.kernels.common.index import Scalar
-from mlc.kernels.nvidia.hopper.words import Words, assembly, fields
+from mlc.kernels.nvidia.tensor_cores.tiles import INSTRUCTION, ROW, Tile
+from mlc.kernels.nvidia.tensor_cores.words import Words, assembly, fields
 
-ROW = 128  # bytes of a row of a tile
-ROWS = 64  # of the accumulators of one instruction
-INSTRUCTION = 32  # bytes of the sum that one instruction takes from each row
 _SWIZZLES = {128: 1, 64: 2, 32: 3}  # bytes of a row -> layout type of the descriptor
 _NAMES = {"bf16": "bf16", "f16": "f16", "f32": "tf32"}
 
 
-@dataclass(frozen=True)
-class Tile:
-    """A tile of an operand in shared memory: `rows` of its matrix, `element` the type's name, `bytes_each` its size."""
-
-    element: str
-    bytes_each: int
-    rows: int
-    across: bool
-
-    @property
-    def depth(self) -> int:
-        """Steps of the sum in a tile."""
-        return ROW // self.bytes_each
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of a row in memory, which is the width of its swizzle."""
-        return min(ROW, self.rows * self.bytes_each) if self.across else ROW
-
-    @property
-    def block(self) -> int:
-        """Bytes from a block of a tile to the next: 64 rows of the matrix."""
-        return self.depth * self.row_bytes if self.across else ROWS * ROW
-
-    @property
-    def size(self) -> int:
-        """Bytes of the tile."""
-        return self.rows * ROW
-
-    @property
-    def step(self) -> int:
-        """Bytes from the data of one instruction to those of the next."""
-        return INSTRUCTION // self.bytes_each * self.row_bytes if self.across else INSTRUCTION
-
-    def descriptor(self) -> int:
-        """The matrix descriptor without its address: swizzle, and the distances between groups of eight rows and
-        between blocks, in units of 16 bytes."""
-        leading = self.block >> 4 if self.across else 1
-        return _SWIZZLES[self.row_bytes] << 62 | (8 * self.row_bytes >> 4) << 32 | leading << 16
+def _descriptor(tile: Tile) -> int:
+    """The matrix descriptor without its address: swizzle, and the distances between groups of eight rows and between
+    blocks, in units of 16 bytes."""
+    leading = tile.block >> 4 if tile.across else 1
+    return _SWIZZLES[tile.row_bytes] << 62 | (8 * tile.row_bytes >> 4) << 32 | leading << 16
 
 
 def describe(words: Words, tile: Tile, offset: Scalar) -> ir.Value:
@@ -70,7 +31,7 @@ def describe(words: Words, tile: Tile, offset: Scalar) -> ir.Value:
     address = words.math.add(words.shared_address, offset)
     masked = arith.andi(words.value(address), words.value(0x3FFFF))
     low = arith.extui(words.i64, arith.shrui(masked, words.value(4)))
-    return arith.ori(low, words.frame.constants.get(words.i64, _signed(tile.descriptor())))
+    return arith.ori(low, words.frame.constants.get(words.i64, _signed(_descriptor(tile))))
 
 
 def _signed(value: int) -> int:

@@ -13,8 +13,8 @@ from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Scalar
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.common.roles import Roles
-from mlc.kernels.nvidia.hopper.wgmma import ROW, Tile
-from mlc.kernels.nvidia.hopper.words import Words
+from mlc.kernels.nvidia.tensor_cores.tiles import ROW, Tile
+from mlc.kernels.nvidia.tensor_cores.words import Words
 from mlc.kernels.nvidia.tensor_maps import LARGEST_RANK, Axis, MapWindow, Product, TensorMap, extents_of
 
 SUM, TAPS, ROWS, FIXED = "sum", "taps", "rows", "fixed"

@@ -17,7 +17,7 @@ from mlc.kernels.common import memory
 from mlc.kernels.common.evaluate import Evaluator, Override
 from mlc.kernels.common.frame import Frame, KernelSource, if_then
 from mlc.kernels.common.index import Idx, Scalar
-from mlc.kernels.nvidia.hopper.words import Words
+from mlc.kernels.nvidia.tensor_cores.words import Words
 
 WARP_ROWS = 16  # of the accumulators of one instruction
 WIDEST_CHUNK = 64

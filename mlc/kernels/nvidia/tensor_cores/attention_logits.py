@@ -20,8 +20,8 @@ from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import body_of, input_number, is_number
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.positional import last_visible
-from mlc.kernels.nvidia.hopper.attention_softmax import HALVES
-from mlc.kernels.nvidia.hopper.words import Words
+from mlc.kernels.nvidia.tensor_cores.attention_softmax import HALVES
+from mlc.kernels.nvidia.tensor_cores.words import Words
 
 _VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
 _CASTS = ("arith.extf", "arith.truncf")

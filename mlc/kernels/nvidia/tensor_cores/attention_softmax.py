@@ -16,7 +16,7 @@ from mlir import ir
 from mlir.dialects import arith, nvvm
 from mlir.dialects import math as math_dialect
 
-from mlc.kernels.nvidia.hopper.words import Words, assembly
+from mlc.kernels.nvidia.tensor_cores.words import Words, assembly
 
 HALVES = 2  # rows of a thread
 _CHAINS = 2  # independent chains of maxima and sums

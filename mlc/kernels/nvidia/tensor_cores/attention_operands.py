@@ -15,9 +15,9 @@ from mlir.dialects import arith, nvvm
 from mlc.kernels.common.attention import Attention, Product
 from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.common.index import Scalar
-from mlc.kernels.nvidia.hopper.operands import ROWS, SUM, Operand, emit_copy, plain_operand
-from mlc.kernels.nvidia.hopper.wgmma import ROW
-from mlc.kernels.nvidia.hopper.words import Words
+from mlc.kernels.nvidia.tensor_cores.operands import ROWS, SUM, Operand, emit_copy, plain_operand
+from mlc.kernels.nvidia.tensor_cores.tiles import ROW
+from mlc.kernels.nvidia.tensor_cores.words import Words
 from mlc.kernels.nvidia.tensor_maps import TensorMap
 
 CHUNK = 64  # columns of 16 bits in a line of shared memory
