@@ -26,6 +26,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from gpu_parts import measure
+
 PARTS = ("check", "gemm", "gemv", "conv", "rows", "attention", "models", "language", "runtime")
 
 
@@ -41,7 +43,7 @@ def main() -> None:
     unknown = [part for part in options.parts if part not in PARTS]
     if unknown:
         parser.error(f"there is no part {unknown[0]}; parts are {', '.join(PARTS)}")
-    importlib.import_module("gpu_parts.measure").chosen_gpu = options.gpu
+    measure.chosen_gpu = options.gpu
     models = {name: Path(path) for name, path in (text.split("=", 1) for text in options.model)}
     options.folder.mkdir(parents=True, exist_ok=True)
     report: dict[str, Any] = {}
