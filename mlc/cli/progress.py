@@ -8,6 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
+from mlc.runtime.needed_memory import amount
+
 
 class Reporter(Protocol):
     """Told by the driver what happens; a context manager around the compilation."""
@@ -42,12 +44,7 @@ def say(text: str) -> None:
 
 def size_text(path: Path) -> str:
     """The size of a file for people."""
-    size = float(path.stat().st_size)
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"
+    return amount(path.stat().st_size)
 
 
 class Lines:

@@ -48,6 +48,10 @@ class NvidiaTarget:
         digits = self.arch.removeprefix("sm_").rstrip("af")
         return int(digits[:-1]), int(digits[-1])
 
+    def blocks_held(self, threads: int) -> int:
+        """How many blocks of `threads` a multiprocessor can hold, if their registers and memory let it."""
+        return min(self.threads_per_sm // threads, self.blocks_per_sm)
+
     @property
     def driver(self) -> int:
         """The lowest driver version, as `cuDriverGetVersion` gives it, that takes PTX of `features`."""

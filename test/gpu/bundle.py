@@ -18,30 +18,12 @@ import numpy as np
 import onnx
 from mlir import ir
 from models.gpu_cases import Case, bench_cases, build, cases
+from plan.arithmetic import computed, is_arithmetic
+from plan.contents import CannotFollowError
 
 from mlc.kernels.common.frame import storage_type
 from mlc.options import make_options
 from mlc.passes.schedule.assign_placement import is_host_kernel
-
-_ARITHMETIC = {
-    "arith.addi": lambda a, b: a + b,
-    "arith.subi": lambda a, b: a - b,
-    "arith.muli": lambda a, b: a * b,
-    "arith.divui": lambda a, b: a // b,
-    "arith.divsi": lambda a, b: int(a / b),
-    "arith.remui": lambda a, b: a % b,
-    "arith.ceildivsi": lambda a, b: -(-a // b),
-    "arith.floordivsi": lambda a, b: a // b,
-    "arith.minsi": min,
-    "arith.maxsi": max,
-    "arith.select": lambda condition, a, b: a if condition else b,
-    "arith.andi": lambda a, b: a & b,
-    "arith.ori": lambda a, b: a | b,
-}
-_PREDICATES = (
-    *("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"),
-    *("__lt__", "__le__", "__gt__", "__ge__"),  # unsigned: sizes are not negative
-)
 
 
 class OnHostError(ValueError):
@@ -58,14 +40,7 @@ class _Sizes:
         if value in self.known:
             return self.known[value]
         op = value.owner.operation
-        if op.name == "arith.constant":
-            return ir.IntegerAttr(op.attributes["value"]).value
-        if op.name in ("arith.index_cast", "arith.index_castui"):
-            return self.value(op.operands[0])
-        if op.name == "arith.cmpi":
-            a, b = (self.value(v) for v in op.operands)
-            return int(getattr(a, _PREDICATES[ir.IntegerAttr(op.attributes["predicate"]).value])(b))
-        return _ARITHMETIC[op.name](*(self.value(v) for v in op.operands))
+        return int(computed(op, [self.value(v) for v in op.operands]))
 
 
 def grid_items(kernel: ir.Operation, name: str, indices: Sequence[int]) -> int:
@@ -141,9 +116,7 @@ class _Host:
             self._constant(op)
         elif op.name == "mlc.launch":
             self._launch(op)
-        elif op.name not in ("func.return", "mlc.check", "arith.cmpi", "arith.constant", *_ARITHMETIC) and (
-            "index_cast" not in op.name
-        ):
+        elif op.name not in ("func.return", "mlc.check") and not is_arithmetic(op):
             raise OnHostError(f"the host runs {op.name}")
 
     def _extract(self, op: ir.Operation) -> int:
@@ -231,7 +204,7 @@ def bundle(chosen: Sequence[Case], folder: Path) -> None:
     for case in chosen:
         try:
             program, arrays = bundle_case(case, folder / case.name)
-        except OnHostError as error:
+        except (OnHostError, CannotFollowError) as error:
             print(f"{case.name} is left out: {error}")
             continue
         programs.append(program)

@@ -13,7 +13,13 @@ from plan.contents import CannotFollowError
 _ORDER = (operator.lt, operator.le, operator.gt, operator.ge)
 _INTEGERS = (operator.eq, operator.ne, *_ORDER, *_ORDER)  # sizes are not negative: unsigned is as signed
 _FLOATS = {1: operator.eq, 2: operator.gt, 3: operator.ge, 4: operator.lt, 5: operator.le, 6: operator.ne}
-_TRUNCATED = {"arith.divsi": lambda a, b: int(a / b), "arith.remsi": lambda a, b: a - b * int(a / b)}
+
+
+def _quotient(a: int, b: int) -> int:
+    """Rounded towards zero."""
+    return a // b if (a < 0) == (b < 0) else -(-a // b)
+
+
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     "arith.addi": operator.add,
     "arith.subi": operator.sub,
@@ -39,7 +45,8 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "arith.maximumf": max,
     "math.floor": math.floor,
     "math.ceil": math.ceil,
-    **_TRUNCATED,
+    "arith.divsi": _quotient,
+    "arith.remsi": lambda a, b: a - b * _quotient(a, b),
 }
 _CONVERSIONS = {
     **dict.fromkeys(("index_cast", "index_castui", "extsi", "extui", "trunci", "extf", "truncf"), lambda a: a),

@@ -7,6 +7,7 @@ GPU program and the order of everything.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ _VIEWS = ("expand_shape", "collapse_shape", "cast")
 _MOST_TURNS = 20
 
 
-class Program:
+class Program(ABC):
     """The first entry of a module, with `extent` for every dynamic dimension of its arguments."""
 
     def __init__(self, module: ir.Module, extent: int) -> None:
@@ -40,8 +41,8 @@ class Program:
             self.values[argument] = self._argument(number, argument)
         return self._finish(self._block(block))
 
-    def _finish(self, returned: list[Any]) -> list[str]:
-        raise NotImplementedError
+    @abstractmethod
+    def _finish(self, returned: list[Any]) -> list[str]: ...
 
     def _argument(self, number: int, argument: ir.Value) -> Region:
         if not isinstance(argument.type, ir.ShapedType):
@@ -96,8 +97,8 @@ class Program:
     def _set(self, op: ir.Operation, results: Sequence[Any]) -> None:
         self.values.update(zip(op.results, results, strict=True))
 
-    def _memory_step(self, op: ir.Operation) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _memory_step(self, op: ir.Operation) -> None: ...
 
     def _if(self, op: ir.Operation) -> list[Any]:
         region = op.regions[0 if self.values[op.operands[0]] else 1]
@@ -166,12 +167,13 @@ class Program:
         for number, result in enumerate(written):
             result.write(f"@{name} {number} of {' '.join(read)}")
 
-    def _destinations(self, op: ir.Operation) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def _destinations(self, op: ir.Operation) -> int: ...
 
-    def _destination(self, op: ir.Operation, number: int, region: Region) -> Region:
-        raise NotImplementedError
+    @abstractmethod
+    def _destination(self, op: ir.Operation, number: int, region: Region) -> Region: ...
 
+    @abstractmethod
     def _check_places(self, op: ir.Operation, touched: Sequence[Region]) -> None:
         """Raises PlanError where a kernel touches memory that it cannot."""
 
@@ -207,6 +209,9 @@ class TensorProgram(Program):
         result = op.results[number]
         self.values[result] = self._allocated("a result", region.shape, result.type)
         return self.values[result]
+
+    def _check_places(self, op: ir.Operation, touched: Sequence[Region]) -> None:
+        """Tensors are in no memory."""
 
 
 class BufferProgram(Program):

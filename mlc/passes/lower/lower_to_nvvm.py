@@ -41,8 +41,8 @@ class LowerToNvvm(Pass):
 def _mark(kernel: ir.Operation, schedule: dict[str, int | str], target: NvidiaTarget) -> None:
     threads = int(schedule["threads"])
     # Without a number of blocks ptxas would spill to have as many as possible.
-    wanted = int(schedule.get("blocks", target.registers_per_sm // (threads * LIGHT)))
-    blocks = max(1, min(wanted, target.threads_per_sm // threads, target.blocks_per_sm))
+    light = max(1, min(target.registers_per_sm // (threads * LIGHT), target.blocks_held(threads)))
+    blocks = int(schedule.get("blocks", light))
     name = kernel.attributes["sym_name"]
     for view in kernel.regions[0].blocks[0].operations:
         function = view.operation

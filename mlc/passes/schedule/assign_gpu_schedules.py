@@ -17,7 +17,8 @@ from mlc.passes.base import Pass
 from mlc.passes.schedule.add_architectures import target_of
 from mlc.passes.schedule.assign_placement import is_host_kernel
 from mlc.passes.schedule.assign_schedules import schedule_attribute
-from mlc.passes.schedule.gpu_cost import choose
+from mlc.passes.schedule.gpu_cost import Schedule, choose
+from mlc.targets.nvidia import NvidiaTarget
 
 
 class AssignGpuSchedules(Pass):
@@ -32,5 +33,13 @@ class AssignGpuSchedules(Pass):
             if "mlc.kernel" not in op.attributes or "mlc.schedule" in op.attributes or is_host_kernel(op):
                 continue
             with op.context, op.location:
-                schedule = choose(kernel_source(op), target_of(root.operation, op), self.precision)
+                target = target_of(root.operation, op)
+                schedule = _held(choose(kernel_source(op), target, self.precision), target)
                 op.attributes["mlc.schedule"] = ir.ArrayAttr.get([schedule_attribute(schedule)])
+
+
+def _held(schedule: Schedule, target: NvidiaTarget) -> Schedule:
+    """`schedule` with no more blocks than a multiprocessor of the target holds."""
+    if "blocks" not in schedule:
+        return schedule
+    return {**schedule, "blocks": min(int(schedule["blocks"]), target.blocks_held(int(schedule["threads"])))}

@@ -405,16 +405,20 @@ static bool record(mlc_context &context, Graph &graph, int32_t *failed) {
   return complete;
 }
 
+static int32_t runPlainly(mlc_context &context) {
+  context.gpu->arenaTaken = false;
+  context.gpu->numLaunches = 0;
+  return context.entry->run(&context, context.args);
+}
+
 /// Changes the launches of `graph` to those of this run. False: they are too
 /// different, and nothing has been launched.
 static bool patch(mlc_context &context, Graph &graph, int32_t *failed) {
   Context &gpu = *context.gpu;
-  gpu.arenaTaken = false;
-  gpu.numLaunches = 0;
   graph.numPatched = 0;
   gpu.patching = &graph;
   gpu.broken = false;
-  int32_t stopped = context.entry->run(&context, context.args);
+  int32_t stopped = runPlainly(context);
   gpu.patching = nullptr;
   *failed = stopped && !gpu.broken;
   if (stopped || gpu.broken || graph.numPatched != graph.steps.size)
@@ -443,12 +447,6 @@ static int32_t launch(mlc_context &context, const Graph &graph) {
   int code =
       context.instance->gpu->driver->launchGraph(graph.executable, gpu.stream);
   return code ? failCall(context, "cuGraphLaunch", code) : 0;
-}
-
-static int32_t runPlainly(mlc_context &context) {
-  context.gpu->arenaTaken = false;
-  context.gpu->numLaunches = 0;
-  return context.entry->run(&context, context.args);
 }
 
 int32_t execute(mlc_context &context, const mlc_value *inputs) {

@@ -37,14 +37,13 @@ from mlc.kernels.common.roles import Roles, roles_of
 from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.ampere.copies import Copier, PixelCopier, PlainCopier, end_group, wait_for_copies
 from mlc.kernels.nvidia.ampere.fragments import BLOCK, STEPS, Fragments, multiply_add
+from mlc.kernels.nvidia.tensor_cores.bands import place_in_bands
 from mlc.kernels.nvidia.tensor_cores.epilogue import Domain, Epilogue, staging_bytes
 from mlc.kernels.nvidia.tensor_cores.operands import Operand, Pixels, operands_of
-from mlc.kernels.nvidia.tensor_cores.tiles import ROW, Tile
+from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES, ROW, Tile
 from mlc.kernels.nvidia.tensor_cores.words import Words, declare_shared_memory
 from mlc.kernels.nvidia.tensor_maps import attach
 from mlc.kernels.nvidia.threads import WARP
-
-_SIZES = {"bf16": 2, "f16": 2, "tf32": 4}
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class AmpereSchedule:
     @property
     def bytes_each(self) -> int:
         """Bytes of an element of the operands."""
-        return _SIZES[self.element]
+        return ELEMENT_BYTES[self.element]
 
     @property
     def stage_bytes(self) -> int:
@@ -159,13 +158,7 @@ class _Block:
         number = words.narrow(self.frame.begin)
         matrix = math.mul(rows, columns)
         product, inside = (0, number) if outer == 1 else (math.div(number, matrix), math.rem(number, matrix))
-        band = math.mul(columns, s.raster)
-        first = math.mul(math.div(inside, band), s.raster)
-        place = math.rem(inside, band)
-        height = math.minimum(math.sub(rows, first), s.raster)
-        if isinstance(rows, int) and rows % s.raster == 0:
-            height = s.raster
-        row, column = math.add(first, math.rem(place, height)), math.div(place, height)
+        row, column = place_in_bands(math, rows, columns, s.raster, inside)
         extents = [words.narrow(self.shape[p]) for p in self.roles.positions(self.roles.outer)]
         at = tuple(math.delinearize(product, extents))
         return math.mul(row, s.tile_rows), math.mul(column, s.tile_columns), at

@@ -39,13 +39,13 @@ from mlc.kernels.nvidia.hopper import wgmma
 from mlc.kernels.nvidia.hopper.barriers import Position, Ring, expect_bytes
 from mlc.kernels.nvidia.hopper.clusters import Parts
 from mlc.kernels.nvidia.hopper.groups import GROUP, specialise
+from mlc.kernels.nvidia.tensor_cores.bands import place_in_bands
 from mlc.kernels.nvidia.tensor_cores.epilogue import WARP_ROWS, Domain, Epilogue, staging_bytes
 from mlc.kernels.nvidia.tensor_cores.operands import Copy, Operand, Pixels, Point, operands_of
-from mlc.kernels.nvidia.tensor_cores.tiles import ROW, ROWS, Tile
+from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES, ROW, ROWS, Tile
 from mlc.kernels.nvidia.tensor_cores.words import Words, declare_shared_memory
 from mlc.kernels.nvidia.tensor_maps import attach
 
-_SIZES = {"bf16": 2, "f16": 2, "tf32": 4}
 # Registers of a thread of the copying group and of the others, by their number: a multiprocessor has 65536.
 REGISTERS = {1: (40, 232), 2: (40, 232), 3: (56, 152)}
 
@@ -70,7 +70,7 @@ class HopperSchedule:
     @property
     def bytes_each(self) -> int:
         """Bytes of an element of the operands."""
-        return _SIZES[self.element]
+        return ELEMENT_BYTES[self.element]
 
     @property
     def pair_bytes(self) -> int:
@@ -204,13 +204,7 @@ class _Block:
         product, inside = math.div(number, matrix), math.rem(number, matrix)
         if isinstance(matrix, int) and self.counts[2] == 1:
             product, inside = 0, number
-        band = math.mul(columns, s.raster)
-        first = math.mul(math.div(inside, band), s.raster)
-        place = math.rem(inside, band)
-        height = math.minimum(math.sub(rows, first), s.raster)
-        if isinstance(rows, int) and rows % s.raster == 0:
-            height = s.raster
-        row, column = math.add(first, math.rem(place, height)), math.div(place, height)
+        row, column = place_in_bands(math, rows, columns, s.raster, inside)
         outer = self.roles.positions(self.roles.outer)
         coordinates = math.delinearize(product, [words.narrow(self.shape[p]) for p in outer])
         return _Place(math.mul(row, s.tile_rows), math.mul(column, s.tile_columns), tuple(coordinates))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 ROW = 128  # bytes of a row of a tile
 ROWS = 64  # of the accumulators of one instruction
 INSTRUCTION = 32  # bytes of the sum that one instruction takes from each row
+ELEMENT_BYTES = {"bf16": 2, "f16": 2, "tf32": 4}  # by what a schedule calls the type
 
 
 @dataclass(frozen=True)
