@@ -30,6 +30,7 @@ STORED = 24  # elements of a tile that the epilogue stores in a clock
 RESERVED = 1024  # bytes of shared memory that the system keeps for every block
 MOST_STAGES = 5
 FEWEST_STAGES = 2
+WIDEST = 4  # elements of a row of the result that a thread takes at a time
 RASTER = 8
 THREADS = 2048  # of a multiprocessor, at most
 MOST_BLOCKS = 4
@@ -46,7 +47,7 @@ def choose_ampere(source: KernelSource, root: ir.Operation, target: NvidiaTarget
     found = matrices_of(source, root, precision)
     if found is None:
         return None
-    tiles = _candidates(found.element, found.left_across, found.shape.right_across, found.lanes, target)
+    tiles = _candidates(found.element, found.left_across, found.shape.right_across, min(found.lanes, WIDEST), target)
     best = min(tiles, key=lambda s: _clocks(s, found.shape, target))
     fields = {name: getattr(best, name) for name in AmpereSchedule.__dataclass_fields__}
     return {"template": "ampere_contraction", "group": best.threads, **fields}

@@ -14,6 +14,7 @@ from mlir import ir
 from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.nvidia.hopper.contraction import HopperSchedule
 from mlc.kernels.nvidia.hopper.groups import GROUP
+from mlc.kernels.nvidia.tensor_cores.packed_epilogue import LANES
 from mlc.kernels.nvidia.tensor_cores.tiles import ROW
 from mlc.passes.schedule.matrices import MatrixShape, matrices_of
 from mlc.targets.nvidia import NvidiaTarget
@@ -28,6 +29,7 @@ AGAIN = 155  # clocks of another pair in the same stage
 OVERHEAD = 12  # clocks that a stage takes in any case
 LATENCY = 1000  # clocks from the request of a stage until it is there
 STORED = 24  # elements of a tile that the epilogue stores in a clock
+STORED_PACKED = 36  # the same of 16-bit results that are computed in the registers
 MOST_STAGES = 12
 FEWEST_STAGES = 3
 MEETING = 2500  # clocks until the blocks of a cluster have met twice
@@ -66,7 +68,7 @@ def _candidates(
     for rows, consumers in ((64, 1), (128, 2), (192, 3), (256, 2)):
         for columns in (32, 64, 96, 128, 160, 192, 224, 256):
             accumulators = rows // 64 // consumers * columns // 2
-            if accumulators > (128 if consumers < 3 else 64) or (right_across and columns % 64 and columns != 32):
+            if accumulators > (128 if consumers < 3 else 96) or (right_across and columns % 64 and columns != 32):
                 continue
             for blocks in (1, 2) if accumulators <= 64 and consumers == 1 else (1,):
                 made = HopperSchedule(
@@ -109,7 +111,8 @@ def _clocks(s: HopperSchedule, shape: MatrixShape, target: NvidiaTarget) -> floa
     together = min(s.blocks, each_sm)
     barriers = (STEP + AGAIN * (s.pairs - 1)) / together
     step = max(products, copied, barriers, s.pairs * LATENCY / (s.stages * together)) + OVERHEAD
-    each = steps * step + s.tile_rows * s.tile_columns / STORED / together
+    stored = STORED_PACKED if s.lanes == LANES else STORED
+    each = steps * step + s.tile_rows * s.tile_columns / stored / together
     memory = shape.bytes(s.bytes_each) / target.memory_bandwidth * CLOCK
     if shape.right_across and s.tile_columns * s.bytes_each < ROW:
         memory *= HALF_ROWS

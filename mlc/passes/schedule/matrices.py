@@ -11,6 +11,7 @@ from mlc.kernels.common.analysis import is_contraction
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_number, operand_map
 from mlc.kernels.common.roles import Roles, roles_of
+from mlc.kernels.nvidia.tensor_cores import packed_epilogue
 from mlc.kernels.nvidia.tensor_cores.operands import operands_of
 
 ASSUMED = 512  # for an extent that is known at run time only
@@ -69,7 +70,7 @@ def matrices_of(source: KernelSource, root: ir.Operation, precision: str) -> Mat
     shape = replace(_shape(source, root, roles), right_across=operands[1].across)
     if shape.depth < SMALLEST_SUM and not roles.taps:
         return None
-    return Matrices(element, roles, shape, _lanes(source, roles), operands[0].across)
+    return Matrices(element, roles, shape, _lanes(source, [o.value for o in operands], roles), operands[0].across)
 
 
 def _element(root: ir.Operation, precision: str) -> str | None:
@@ -112,9 +113,10 @@ def reduction_shape(root: ir.Operation) -> list[int | None]:
     return [extents.get(d) for d, is_reduced in enumerate(kinds) if is_reduced]
 
 
-def _lanes(source: KernelSource, roles: Roles) -> int:
-    """Elements of a row that a thread handles at a time: up to 16 bytes of f32."""
+def _lanes(source: KernelSource, operands: list[ir.Value], roles: Roles) -> int:
+    """Elements of a row that a thread handles at a time: up to 16 bytes of f32, or of a 16-bit result."""
     type_ = source.results[0].type
     extents = [None if type_.is_dynamic_dim(p) else type_.get_dim_size(p) for p in roles.positions(roles.columns)]
     inner = None if None in extents else prod(e for e in extents if e is not None)
-    return next(lanes for lanes in (4, 2, 1) if lanes == 1 or (inner is not None and inner % lanes == 0))
+    widths = (8, 4, 2, 1) if packed_epilogue.takes(source, operands) else (4, 2, 1)
+    return next(lanes for lanes in widths if lanes == 1 or (inner is not None and inner % lanes == 0))

@@ -14,7 +14,8 @@ rows that are multiples of 16 bytes apart; any number of rows and columns, and a
 copied as zeros, and not stored. The epilogue runs on the accumulators.
 
 Schedule parameters: `element` of the tensor cores; `tile_rows`, `tile_columns`, `stages`, `consumers`, `raster`;
-`lanes`: elements of the result that a thread handles at a time; `blocks` of a multiprocessor, `multiprocessors`;
+`lanes`: elements of the result that a thread handles at a time, 8 where the epilogue is that of 16-bit results
+(`tensor_cores/packed_epilogue.py`); `blocks` of a multiprocessor, `multiprocessors`;
 `pairs` of tiles of a stage, one behind the other along the sum; `split`: the blocks of a cluster, which share a tile's
 sum. Clusters are not persistent: each has one tile.
 Measured on an H200 in bf16: bench/results/2026-11-21-h200.md.
@@ -42,6 +43,7 @@ from mlc.kernels.nvidia.hopper.groups import GROUP, specialise
 from mlc.kernels.nvidia.tensor_cores.bands import place_in_bands
 from mlc.kernels.nvidia.tensor_cores.epilogue import WARP_ROWS, Domain, Epilogue, staging_bytes
 from mlc.kernels.nvidia.tensor_cores.operands import Copy, Operand, Pixels, Point, operands_of
+from mlc.kernels.nvidia.tensor_cores.packed_epilogue import LANES, PackedEpilogue, packed_bytes
 from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES, ROW, ROWS, Tile
 from mlc.kernels.nvidia.tensor_cores.words import Words, declare_shared_memory
 from mlc.kernels.nvidia.tensor_maps import attach
@@ -85,7 +87,8 @@ class HopperSchedule:
     @property
     def shared_bytes(self) -> int:
         """Dynamic shared memory of a block."""
-        staging = staging_bytes(self.tile_columns, 4 * self.consumers)
+        size_of = packed_bytes if self.lanes == LANES else staging_bytes
+        staging = size_of(self.tile_columns, 4 * self.consumers)
         return self.stages * self.stage_bytes + staging + Ring.size(self.stages)
 
 
@@ -301,7 +304,8 @@ class _Block:
         groups = [(p[0], p[-1]) if p else (-1, -2) for p in (rows, columns)]
         domain = Domain(tuple(self.shape), groups[0], groups[1], s.lanes)
         offset = s.stages * s.stage_bytes
-        epilogue = Epilogue(words, self.source, self.root, domain, offset, (s.tile_rows, s.tile_columns))
+        kind = PackedEpilogue if s.lanes == LANES else Epilogue
+        epilogue = kind(words, self.source, self.root, domain, offset, (s.tile_rows, s.tile_columns))
         warp, lane = math.div(member, 32), math.rem(member, 32)
         number = math.add(math.mul(consumer, 4), warp)
         each = s.tile_columns // 2

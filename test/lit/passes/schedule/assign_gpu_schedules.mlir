@@ -168,7 +168,7 @@ module @turned attributes {mlc.kernel} {
 
 // Tensor cores: few tiles are small ones, with many stages.
 // CHECK: module @small
-// CHECK-SAME: element = "bf16", group = 256 : i64, lanes = 4 : i64, multiprocessors = 132 : i64, pairs = 2 : i64, raster = 8 : i64, stages = 9 : i64, template = "hopper_contraction", threads = 256 : i64, tile_columns = 32 : i64, tile_rows = 64 : i64
+// CHECK-SAME: element = "bf16", group = 256 : i64, lanes = 8 : i64, multiprocessors = 132 : i64, pairs = 2 : i64, raster = 8 : i64, stages = 9 : i64, template = "hopper_contraction", threads = 256 : i64, tile_columns = 32 : i64, tile_rows = 64 : i64
 module @small attributes {mlc.kernel} {
   func.func @small(%arg0: tensor<128x768xbf16>, %arg1: tensor<768x768xbf16>, %arg2: tensor<768xf32>, %arg3: tensor<128x768xbf16>) -> tensor<128x768xbf16> {
     %cst = arith.constant 0.000000e+00 : f32
