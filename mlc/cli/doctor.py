@@ -115,13 +115,19 @@ def check_gpu() -> Finding:
 
 def check_ptxas() -> Finding:
     """NVIDIA's assembler, which only compilations for GPUs need."""
-    from mlc.codegen.ptxas import PtxasError, find_ptxas
+    from mlc.codegen.ptxas import PtxasError, dotted, find_ptxas
+    from mlc.codegen.ptxas_faults import faults_of
 
     try:
         ptxas = find_ptxas()
     except PtxasError as error:
         return Finding("ptxas", OPTIONAL, f"models cannot be compiled for GPUs: {error}")
-    return Finding("ptxas", OK, f"{ptxas.path}, {ptxas.version[0]}.{ptxas.version[1]}")
+    known = []
+    for fault in faults_of(ptxas.version, refused=False):
+        until = f"fixed in {dotted(fault.fixed)}" if fault.fixed else "not fixed"
+        known.append(f"{'/'.join(fault.architectures)}, {until}: {fault.what} ({fault.source})")
+    found = f"; known faults, for {'; for '.join(known)}" if known else ""
+    return Finding("ptxas", OK, f"{ptxas.path}, {dotted(ptxas.version)}{found}")
 
 
 def check_packages() -> Iterator[Finding]:

@@ -15,7 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-MINIMUM = (12, 9)  # older releases lose register allocation of warp-specialised kernels on sm_90a
+from .ptxas_faults import Version, faults_of
+
+MINIMUM = (12, 9, 0)  # older releases lose register allocation of warp-specialised kernels on sm_90a
 INSTALL = "install it with `pip install nvidia-cuda-nvcc`, put a CUDA toolkit on PATH, or name it in $PTXAS"
 # wgmma instructions that ptxas runs one after the other: right results at a fraction of the speed.
 SERIALIZED = ("C7512", "C7513", "C7518")
@@ -39,7 +41,10 @@ class Ptxas:
     """The program and its version."""
 
     path: Path
-    version: tuple[int, int]
+    version: Version
+
+    def __str__(self) -> str:
+        return f"'{self.path}' is {dotted(self.version)}"
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,8 @@ class Cubin:
 
 
 def find_ptxas() -> Ptxas:
-    """$PTXAS, else ptxas on PATH, else the one of an `nvidia-cuda-nvcc` wheel: the first that is new enough.
+    """$PTXAS, else ptxas on PATH, else the one of an `nvidia-cuda-nvcc` wheel: the first that is new enough and not
+    known to make wrong code.
 
     Raises PtxasError, which says what to install, when there is none.
     """
@@ -76,16 +82,31 @@ def find_ptxas() -> Ptxas:
         candidates = [Path(found)]
     else:
         candidates = list(_installed())
-    old = []
+    refused = []
     for path in candidates:
-        version = _version(path)
-        if version >= MINIMUM:
-            return Ptxas(path, version)
-        old.append(f"'{path}' is {version[0]}.{version[1]}")
+        ptxas = Ptxas(path, _version(path))
+        reason = _refusal(ptxas.version)
+        if not reason:
+            return ptxas
+        refused.append(f"{ptxas}{reason}")
     needed = f"{MINIMUM[0]}.{MINIMUM[1]} or newer"
-    if old:
-        raise PtxasError(f"ptxas {needed} is needed, but {', '.join(old)}; {INSTALL}")
+    if refused:
+        raise PtxasError(f"ptxas {needed} is needed, but {'; '.join(refused)}; {INSTALL}")
     raise PtxasError(f"ptxas {needed}, which assembles GPU kernels, was not found; {INSTALL}")
+
+
+def dotted(version: Version) -> str:
+    """A release as people write it."""
+    return ".".join(map(str, version))
+
+
+def _refusal(version: Version) -> str:
+    """Why a release is not used; "" for one that is."""
+    faults = faults_of(version, refused=True)
+    if faults:
+        said = "; ".join(f"{f.what} ({f.source})" for f in faults)
+        return f", which is known to make wrong code: {said}"
+    return ", which is too old" if version < MINIMUM else ""
 
 
 def _installed() -> Iterator[Path]:
@@ -98,15 +119,15 @@ def _installed() -> Iterator[Path]:
         yield from sorted(Path(folder).glob("*/bin/ptxas"))
 
 
-def _version(path: Path) -> tuple[int, int]:
+def _version(path: Path) -> Version:
     try:
         text = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
         raise PtxasError(f"'{path}' cannot be run: {error}; {INSTALL}") from error
-    found = re.search(r"release (\d+)\.(\d+)", text)
+    found = re.search(r"release (\d+)\.(\d+)(?:, V\d+\.\d+\.(\d+))?", text)
     if found is None:
         raise PtxasError(f"'{path}' does not say its version; {INSTALL}")
-    return int(found.group(1)), int(found.group(2))
+    return int(found.group(1)), int(found.group(2)), int(found.group(3) or 0)
 
 
 def assemble(name: str, ptx: str, arch: str, ptxas: Ptxas) -> Cubin:

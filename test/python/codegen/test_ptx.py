@@ -17,8 +17,10 @@ from toolchain import needs_ptxas
 import mlc
 import mlc.compiler_setup
 from mlc import _native
+from mlc.cli.doctor import OPTIONAL, check_ptxas
 from mlc.codegen.ptx import GpuKernel, GpuTarget, compile_kernels, emit_ptx
 from mlc.codegen.ptxas import AssemblyError, PtxasError, Resources, assemble, find_ptxas, read_resources
+from mlc.codegen.ptxas_faults import FAULTS
 from mlc.options import UsageError
 from mlc.passes.lower.lower_to_nvvm import DATA_LAYOUT, TRIPLE
 
@@ -165,12 +167,12 @@ exit {status}
 def test_ptxas_is_found_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "chosen").mkdir()
     (tmp_path / "path").mkdir()
-    chosen, on_path = _fake_ptxas(tmp_path / "chosen", "13.1"), _fake_ptxas(tmp_path / "path", "12.9")
+    chosen, on_path = _fake_ptxas(tmp_path / "chosen", "13.1"), _fake_ptxas(tmp_path / "path", "13.3")
     monkeypatch.setenv("PATH", f"{on_path.parent}:/usr/bin:/bin")
     monkeypatch.delenv("PTXAS", raising=False)
     assert find_ptxas().path == on_path
     monkeypatch.setenv("PTXAS", str(chosen))
-    assert (find_ptxas().path, find_ptxas().version) == (chosen, (13, 1))
+    assert (find_ptxas().path, find_ptxas().version) == (chosen, (13, 1, 1))
 
 
 def test_ptxas_that_is_missing_or_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,11 +183,46 @@ def test_ptxas_that_is_missing_or_old(tmp_path: Path, monkeypatch: pytest.Monkey
         find_ptxas()
     old = _fake_ptxas(tmp_path, "12.2")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    with pytest.raises(PtxasError, match=re.escape(f"12.9 or newer is needed, but '{old}' is 12.2")):
+    with pytest.raises(PtxasError, match=re.escape(f"12.9 or newer is needed, but '{old}' is 12.2.1, which is known")):
         find_ptxas()
     monkeypatch.setenv("PTXAS", str(tmp_path / "nothing"))
     with pytest.raises(PtxasError, match=r"\$PTXAS names .*nothing', which cannot be run"):
         find_ptxas()
+
+
+@pytest.mark.parametrize(
+    ("version", "source"), [("11.4", "54633"), ("12.3", "xla/pull/7344"), ("12.6", "4826023"), ("12.9", "triton/pull/11781")]
+)
+def test_ptxas_that_makes_wrong_code_is_refused(
+    version: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each with who has found out, and the next candidate is taken."""
+    bad = _fake_ptxas(tmp_path, version)
+    monkeypatch.setenv("PTXAS", str(bad))
+    with pytest.raises(PtxasError, match=rf"is {version}\.1, which is known to make wrong code: .*{source}.*pip install"):
+        find_ptxas()
+    finding = check_ptxas()
+    assert finding.status == OPTIONAL and source in finding.text
+    good = tmp_path / "nvidia" / "cu13" / "bin"
+    good.mkdir(parents=True)
+    _fake_ptxas(good, "13.4")
+    monkeypatch.delenv("PTXAS")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert find_ptxas().path == good / "ptxas"
+
+
+def test_the_doctor_names_known_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PTXAS", str(_fake_ptxas(tmp_path, "13.0")))
+    text = check_ptxas().text
+    assert "13.0.1; known faults, for sm_90, fixed in 13.3.0" in text and "triton/issues/9433" in text
+    monkeypatch.setenv("PTXAS", str(_fake_ptxas(tmp_path, "13.9")))
+    assert "sm_90" not in check_ptxas().text
+
+
+def test_faults_are_data_with_sources() -> None:
+    assert all((f.fixed is None or f.first < f.fixed) and f.what and f.source.startswith("https://") for f in FAULTS)
+    assert all(name.startswith("sm_") for f in FAULTS for name in f.architectures)
 
 
 def test_serialised_wgmma_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
