@@ -85,17 +85,29 @@ def _outer_dims(rank: int, s: ContractionSchedule) -> list[int]:
     return [d for d in range(rank) if d != s.vector_dim and not s.row_first <= d <= s.row_last]
 
 
-def _items(frame: Frame, shape: list[Scalar], s: ContractionSchedule) -> list[Scalar]:
-    """Extents of the grid: panels, outer dimensions, row blocks."""
+def _num_products(root: ir.Operation, outer: Sequence[int]) -> int:
+    """How many of the result's `outer` dimensions, from the first one on, both operands have: for each of their points
+    there is a product of its own."""
+    order = [ir.AffineDimExpr(e).position for e in operand_map(root, len(root.operands) - 1).results]
+    reads = [list(operand_map(root, operand).results) for operand in range(2)]
+    for number, dim in enumerate(outer):
+        if dim != number or not all(any(mentions(e, order[dim]) for e in exprs) for exprs in reads):
+            return number
+    return len(outer)
+
+
+def _items(frame: Frame, shape: list[Scalar], s: ContractionSchedule, products: int) -> list[Scalar]:
+    """Extents of the grid: products, which share nothing, then panels, other outer dimensions, row blocks."""
     math = frame.math
     rows = math.product(shape[s.row_first : s.row_last + 1])
     outer = [shape[d] for d in _outer_dims(len(shape), s)]
-    return [math.ceildiv(shape[s.vector_dim], s.panel), *outer, math.ceildiv(rows, s.row_block)]
+    panels = math.ceildiv(shape[s.vector_dim], s.panel)
+    return [*outer[:products], panels, *outer[products:], math.ceildiv(rows, s.row_block)]
 
 
 def tile_grid(source: KernelSource, schedule: ContractionSchedule) -> Frame:
     """The grid function of the template and of those that share its tiles."""
-    return emit_grid(source, lambda frame, shape: _items(frame, shape, schedule))
+    return emit_grid(source, lambda frame, shape: _items(frame, shape, schedule, 0))
 
 
 class Ends(enum.Enum):
@@ -160,13 +172,16 @@ class Contraction:
     def emit(self) -> Frame:
         frame, s = self.frame, self.s
         with frame.body():
-            items = _items(frame, self.shape, s)
+            dims = _outer_dims(len(self.shape), s)
+            products = _num_products(self.root, dims)
+            items = _items(frame, self.shape, s, products)
             self.row_extent = frame.math.product(self.shape[s.row_first : s.row_last + 1])
 
             def item(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-                panel, *outer, block = frame.math.delinearize(variable, items)
+                *outer, block = frame.math.delinearize(variable, items)
+                panel = outer.pop(products)
                 point = [Idx(0)] * len(self.shape)
-                for dim, coord in zip(_outer_dims(len(self.shape), s), outer, strict=True):
+                for dim, coord in zip(dims, outer, strict=True):
                     point[dim] = Idx(coord, level=1)
                 self._panel(point, panel, block)
                 return []

@@ -22,6 +22,7 @@ from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.peepholes import shifted_by_maximum
 from mlc.kernels.common.positions import finds_position
 from mlc.kernels.common.reduce import combiner, lane_dim
+from mlc.kernels.cpu.inner_product import lies_along_sum
 from mlc.kernels.cpu.planes import find_plane
 from mlc.passes.schedule.attention_cost import choose_attention
 from mlc.passes.schedule.moving_cost import copy_streams, transposing_walk
@@ -41,6 +42,8 @@ COPIED_STEPS = (128, 1024)  # lines of a panel that is copied: enough to hurt, f
 COPIED_ROWS = 160  # rows of a work item that pay for the copy
 FAR_APART = 256  # elements between two lines from which on they are copied
 FEW_ROWS = 4  # rows of a product up to which a matrix that is not packed is read in long stretches
+INNER_LANES = 8  # sums along vectors from which on there are enough at a time to hide how long one takes
+INNER_ROWS = 4  # of a tile of such sums: as many columns, so that every operand that is loaded is used as often
 LINE_VECTORS = 16  # accumulators of such a tile
 PIECE = 16  # bytes within which processors interleave vectors cheaply
 DEPTHWISE_SUMS = 16  # accumulators where a sum has two operands of its own: neither stays in a register
@@ -374,7 +377,7 @@ def _contraction(
         if best is None or _row_size(shape, candidate[0]) > _row_size(shape, best[0]):
             best = candidate
     if best is None:
-        return None
+        return _inner_product(source, root, unit, axis)
     row, operand, packed = best
     first = row
     while row >= 0 and first > 0 and first - 1 != axis and _rows_flatten(source, root, operand, order, first - 1, row):
@@ -409,6 +412,35 @@ def _contraction(
         schedule |= {"template": "panel_copy", "vector_operand": operand}
     in_pairs = as_dot_product(root, operand, schedule, unit.bf16_dot)
     return in_pairs or as_dot_quads(root, operand, schedule, unit.int8_dot, unit.int16_dot) or schedule
+
+
+def _inner_product(
+    source: KernelSource, root: ir.Operation, unit: VectorUnit, axis: int
+) -> dict[str, int | str] | None:
+    """The schedule of a product whose operands both lie along the sum; None for other contractions."""
+    shape, order = _shape(root.results[0].type), [e.position for e in operand_map(root, 2).results]
+    lanes = unit.lanes(root.results[0].type.element_type)
+    holding = [i for i in range(2) if _touches(root, i, order[axis])]
+    if not lies_along_sum(root) or len(holding) != 1 or lanes < INNER_LANES:
+        return None
+    rows = [i for i, e in enumerate(shape) if e != 1 and i != axis and not _touches(root, holding[0], order[i])]
+    first = row = rows[-1] if rows else -1
+    if row < 0:
+        return None
+    [operand] = holding
+    while first > 0 and first - 1 != axis and _rows_flatten(source, root, operand, order, first - 1, row):
+        first -= 1
+    return {
+        "template": "inner_product",
+        "lanes": lanes,
+        "vector_dim": axis,
+        "row_first": first,
+        "row_last": row,
+        "rows": INNER_ROWS,
+        "vectors": 1,
+        "unroll": 1,
+        "block": _row_block(shape, axis, first, row, INNER_ROWS, lanes),
+    }
 
 
 def _is_worth_copying(

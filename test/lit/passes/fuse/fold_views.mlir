@@ -76,3 +76,18 @@ func.func @pairs(%x: tensor<1x3x9x9xbf16>, %w: tensor<1x1x3x16xbf16>, %y: tensor
   %m = mlc.matmul %u, %v {widen} : tensor<2x16x32xbf16>, tensor<2x32x64xbf16> -> tensor<2x16x64xf32>
   return %c, %m : tensor<1x9x9x16xf32>, tensor<2x16x64xf32>
 }
+
+// The right side of few rows is read along the sum, as it lies; for many rows it is transposed first.
+// CHECK-LABEL: func.func @few_rows
+// CHECK-SAME: %[[X:[a-z0-9]*]]: tensor<8x128xf32>, %[[M:[a-z0-9]*]]: tensor<64x128xf32>, %[[Y:[a-z0-9]*]]: tensor<40x128xf32>
+// CHECK: %[[T:.*]] = linalg.generic {{.*}} ins(%[[M]] : tensor<64x128xf32>)
+// CHECK: linalg.generic {{.*}} ins(%[[X]], %[[M]] : {{.*}}mlc.contraction
+// CHECK: linalg.generic {{.*}} ins(%[[Y]], %[[T]] : {{.*}}mlc.contraction
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @few_rows(%x: tensor<8x128xf32>, %m: tensor<64x128xf32>, %y: tensor<40x128xf32>) -> (tensor<8x64xf32>, tensor<40x64xf32>) {
+  %t = mlc.transpose %m {permutation = array<i64: 1, 0>} : tensor<64x128xf32> -> tensor<128x64xf32>
+  %a = mlc.matmul %x, %t : tensor<8x128xf32>, tensor<128x64xf32> -> tensor<8x64xf32>
+  %b = mlc.matmul %y, %t : tensor<40x128xf32>, tensor<128x64xf32> -> tensor<40x64xf32>
+  return %a, %b : tensor<8x64xf32>, tensor<40x64xf32>
+}

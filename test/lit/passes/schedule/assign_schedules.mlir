@@ -135,3 +135,23 @@ module @depthwise attributes {mlc.kernel} {
     return %m : tensor<1x56x56x128xf32>
   }
 }
+
+// Few rows, and a right side that is stored by columns: vectors along the sum, where a vector has lanes enough.
+// CHECK: module @columns
+// CHECK-SAME: block = 2 : i64, lanes = 16 : i64, row_first = 1 : i64, row_last = 1 : i64, rows = 4 : i64, template = "inner_product", unroll = 1 : i64, vector_dim = 2 : i64, vectors = 1 : i64
+// AVX2: module @columns
+// AVX2-SAME: lanes = 8 : i64{{.*}}template = "inner_product"
+module @columns attributes {mlc.kernel} {
+  func.func @columns(%a: tensor<4x8x128xf32>, %b: tensor<4x512x128xf32>, %o: tensor<4x8x512xf32>) -> tensor<4x8x512xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<4x8x512xf32>) -> tensor<4x8x512xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(b, i, j, k) -> (b, i, k)>, affine_map<(b, i, j, k) -> (b, j, k)>, affine_map<(b, i, j, k) -> (b, i, j)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<4x8x128xf32>, tensor<4x512x128xf32>) outs(%f : tensor<4x8x512xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<4x8x512xf32>
+    return %m : tensor<4x8x512xf32>
+  }
+}
