@@ -1,13 +1,24 @@
-"""Products of matrices: what they are, their libraries, and PyTorch's."""
+"""Products of matrices: what they are, their libraries, and PyTorch's.
+
+Floats of eight bits come with a scale for each operand, are multiplied by it, and give bf16; the peers
+are `torch._scaled_mm` with the same scales, with fast and with exact sums: ours are exact with precision fp32. Peers of
+products with an epilogue are eager and compiled PyTorch.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from gpu_parts.measure import compile_to, error_of, sets_of, timed
+
+TYPES = {"float32": 1, "float16": 10, "bfloat16": 16, "float8_e4m3fn": 17, "float8_e5m2": 19}  # ONNX's
+SCALES = {"a": 0.5, "b": 0.25}
+FEWEST_ROWS = 16  # of a product of floats of eight bits, in PyTorch
 
 
 @dataclass(frozen=True)
@@ -33,6 +44,23 @@ class Product:
         return f"{batch}{self.rows}x{self.columns}x{self.depth}_{self.dtype}_{self.precision}_{letters}{tail}"
 
     @property
+    def is_float8(self) -> bool:
+        """Are the operands floats of eight bits?"""
+        return self.dtype.startswith("float8")
+
+    @property
+    def result(self) -> str:
+        """The type of the result."""
+        return "bfloat16" if self.is_float8 else self.dtype
+
+    @property
+    def bytes(self) -> int:
+        """Of operands and result."""
+        sizes = {"float32": 4, "float16": 2, "bfloat16": 2}
+        result = sizes[self.result] * self.batch * self.rows * self.columns
+        return sizes.get(self.dtype, 1) * sum(math.prod(s) for s in self.shapes) + result
+
+    @property
     def flops(self) -> int:
         return 2 * self.batch * self.rows * self.columns * self.depth
 
@@ -49,27 +77,31 @@ def product_model(product: Product) -> Any:
     import numpy as np
     from onnx import helper, numpy_helper
 
-    types = {"bfloat16": 16, "float16": 10, "float32": 1}
-    kind, outer = types[product.dtype], (product.batch,) if product.batch > 1 else ()
-    nodes, names = [], []
+    kind, outer = TYPES[product.dtype], (product.batch,) if product.batch > 1 else ()
+    nodes, names, constants = [], [], []
     for name, is_turned in (("a", product.turned_left), ("b", product.turned_right)):
         names.append(f"{name}_turned" if is_turned else name)
         if is_turned:
             order = [*range(len(outer)), len(outer) + 1, len(outer)]
             nodes.append(helper.make_node("Transpose", [name], [names[-1]], perm=order))
-    nodes.append(helper.make_node("MatMul", names, ["p" if product.epilogue else "y"]))
-    constants = []
+        if product.is_float8:
+            constants.append(numpy_helper.from_array(np.float32(SCALES[name]), f"{name}_scale"))
+            nodes.append(helper.make_node("DequantizeLinear", [names[-1], f"{name}_scale"], [f"{name}_real"]))
+            names[-1] = f"{name}_real"
+    nodes.append(helper.make_node("MatMul", names, ["p" if product.epilogue or product.is_float8 else "y"]))
     if product.epilogue:
         bias = np.linspace(-1, 1, product.columns, dtype=np.float32)
-        constants = [numpy_helper.from_array(bias, "bias")]
+        constants.append(numpy_helper.from_array(bias, "bias"))
         nodes += [
             helper.make_node("Cast", ["p"], ["wide"], to=1),
             helper.make_node("Add", ["wide", "bias"], ["biased"]),
             helper.make_node("Gelu", ["biased"], ["g"]),
-            helper.make_node("Cast", ["g"], ["y"], to=kind),
+            helper.make_node("Cast", ["g"], ["y"], to=TYPES[product.result]),
         ]
+    elif product.is_float8:
+        nodes.append(helper.make_node("Cast", ["p"], ["y"], to=TYPES[product.result]))
     inputs = [helper.make_tensor_value_info(n, kind, s) for n, s in zip("ab", product.shapes, strict=True)]
-    result = helper.make_tensor_value_info("y", kind, [*outer, product.rows, product.columns])
+    result = helper.make_tensor_value_info("y", TYPES[product.result], [*outer, product.rows, product.columns])
     graph = helper.make_graph(nodes, "product", inputs, [result], constants)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
 
@@ -88,7 +120,12 @@ class ProductRun:
         kind = getattr(torch, product.dtype)
         self.inputs = [[torch.randn(s, device="cuda").to(kind) for s in product.shapes] for _ in range(sets)]
         shape = (*product.shapes[0][:-2], product.rows, product.columns)
-        self.results = [torch.empty(shape, device="cuda", dtype=kind) for _ in range(sets)]
+        result = getattr(torch, product.result)
+        self.results = [torch.empty(shape, device="cuda", dtype=result) for _ in range(sets)]
+        self.scales = [torch.tensor(s, device="cuda") for s in SCALES.values()]
+        self.bias = torch.linspace(-1, 1, product.columns, device="cuda")
+        self.padded = torch.zeros(FEWEST_ROWS, product.depth, device="cuda").to(kind)
+        self.last: Any = None
         self.context = load(folder / f"{product.name}.so").context()
 
     def operands(self, number: int) -> list[Any]:
@@ -104,31 +141,59 @@ class ProductRun:
         stream = torch.cuda.current_stream().cuda_stream
         self.context.run(self.inputs[number], out=[self.results[number]], stream=stream)
 
-    def torch(self, number: int) -> None:
-        """Runs what PyTorch has for it."""
+    def peers(self) -> dict[str, Callable[[int], None]]:
+        """What PyTorch has for it."""
+        import torch
+
+        if self.product.is_float8:
+            return {"fast": partial(self._scaled, True), "exact": partial(self._scaled, False)}
+        if not self.product.epilogue:
+            return {"torch": self._plain}
+        # One compiled function for every product would be specialised for the first, and then made general.
+        torch.compiler.reset()
+        modes = {"compiled": None, "autotuned": "max-autotune-no-cudagraphs"}
+        made = {name: torch.compile(with_epilogue, mode=mode, dynamic=False) for name, mode in modes.items()}
+        return {"eager": self._eager, **{n: partial(self._compiled, f) for n, f in made.items()}}
+
+    def _plain(self, number: int) -> None:
         import torch
 
         number %= len(self.inputs)
-        a, b = self.operands(number)
-        if self.product.epilogue:
-            wide = (a @ b).float() + self.bias()
-            self.results[number].copy_(torch.nn.functional.gelu(wide))
-        else:
-            torch.matmul(a, b, out=self.results[number])
+        torch.matmul(*self.operands(number), out=self.results[number])
 
-    def bias(self) -> Any:
+    def _eager(self, number: int) -> None:
+        number %= len(self.inputs)
+        self.results[number].copy_(with_epilogue(*self.operands(number), self.bias))
+
+    def _compiled(self, function: Callable[..., Any], number: int) -> None:
+        self.last = function(*self.operands(number % len(self.inputs)), self.bias)
+
+    def _scaled(self, fast: bool, number: int) -> None:
+        """`torch._scaled_mm`, which wants the right operand by columns and at least 16 rows."""
         import torch
 
-        return torch.linspace(-1, 1, self.product.columns, device="cuda")
+        a, b = self.operands(number % len(self.inputs))
+        if len(a) < FEWEST_ROWS:
+            a = self.padded
+        self.last = torch._scaled_mm(a, b, *self.scales, out_dtype=torch.bfloat16, use_fast_accum=fast)
 
     def error(self) -> float:
         """||y - y64|| / ||y64|| of the library; NaN counts as infinite."""
         import torch
 
         expected = torch.matmul(*(x.double() for x in self.operands(0)))
+        if self.product.is_float8:
+            expected *= math.prod(SCALES.values())
         if self.product.epilogue:
-            expected = torch.nn.functional.gelu(expected + self.bias().double())
+            expected = torch.nn.functional.gelu(expected + self.bias.double())
         return error_of(self.results[0], expected, self.mlc)
+
+
+def with_epilogue(a: Any, b: Any, bias: Any) -> Any:
+    """A product, a bias and an exact GELU, in PyTorch."""
+    import torch
+
+    return torch.nn.functional.gelu((a @ b).float() + bias).to(a.dtype)
 
 
 def compile_products(products: list[Product], folder: Path) -> None:
@@ -144,8 +209,7 @@ def time_products(products: list[Product], folder: Path) -> list[dict[str, Any]]
 
     rows = []
     for product in products:
-        size = 4 if product.dtype == "float32" else 2
-        needed = size * sum(math.prod(s) for s in product.shapes) + size * product.rows * product.columns
+        needed = product.bytes
         gc.collect()
         run = ProductRun(folder, product, sets_of(needed))
         rows.append(timed(product.name, run, product.flops))

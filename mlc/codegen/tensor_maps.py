@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-TYPES = {"f16": 6, "f32": 7, "bf16": 9, "tf32": 11}  # CUtensorMapDataType
+TYPES = {"u8": 0, "f16": 6, "f32": 7, "bf16": 9, "tf32": 11}  # CUtensorMapDataType
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}  # bytes -> CUtensorMapSwizzle
 RANK, FACTORS, WINDOW = 5, 6, 3
 Size = tuple[int, ...]

@@ -7,6 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -16,11 +17,11 @@ from toolchain import needs_ptxas
 
 pytestmark = [needs_ptxas, pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")]
 
-TYPES = {"bfloat16": 16, "float16": 10, "float32": 1}
+TYPES = {"bfloat16": 16, "float16": 10, "float32": 1, "float8_e4m3fn": 17, "float8_e5m2": 19}
 
 
 def _product(rows: int | str, columns: int, depth: int, dtype: str = "bfloat16", turned: str = "") -> onnx.ModelProto:
-    """y = a b; the letters of `turned` name what is stored transposed."""
+    """y = a b; the letters of `turned` name what is stored transposed. Floats of eight bits have a scale of one."""
     shapes = {"a": [rows, depth], "b": [depth, columns]}
     nodes, names = [], {}
     for name in "ab":
@@ -28,10 +29,15 @@ def _product(rows: int | str, columns: int, depth: int, dtype: str = "bfloat16",
         if name in turned:
             shapes[name], names[name] = shapes[name][::-1], f"{name}_turned"
             nodes.append(helper.make_node("Transpose", [name], [names[name]], perm=[1, 0]))
+    kind, result, constants = TYPES[dtype], TYPES[dtype], []
+    if dtype.startswith("float8"):
+        result, constants = 16, [numpy_helper.from_array(np.array(1, ml_dtypes.bfloat16), "one")]
+        nodes += [helper.make_node("DequantizeLinear", [n, "one"], [f"{n}_real"]) for n in names.values()]
+        names = {name: f"{n}_real" for name, n in names.items()}
     nodes.append(helper.make_node("MatMul", list(names.values()), ["y"]))
-    kind = TYPES[dtype]
     inputs = [helper.make_tensor_value_info(name, kind, shapes[name]) for name in "ab"]
-    graph = helper.make_graph(nodes, "product", inputs, [helper.make_tensor_value_info("y", kind, [rows, columns])])
+    outputs = [helper.make_tensor_value_info("y", result, [rows, columns])]
+    graph = helper.make_graph(nodes, "product", inputs, outputs, constants)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
 
 
@@ -92,6 +98,36 @@ def test_ptxas_takes_every_form(shape: tuple[int | str, int, int], turned: str, 
     assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
     # At entry, where the groups share the registers alike; `setmaxnreg` gives them out later.
     assert 0 < resources["registers"] <= 65536 // kernel["threads"]
+
+
+# What each form takes: fast sums in the registers of the tensor cores, or sums of every stage in those of the threads.
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize(
+    "shape",
+    [(128, 768, 768), (4096, 4096, 4096), (4096, 3072, 768), (6304, 768, 3072), ("m", 521, 144), (16, 2048, 8192)],
+    ids=str,
+)
+def test_ptxas_takes_floats_of_eight_bits(
+    shape: tuple[int | str, int, int], dtype: str, precision: str, tmp_path: Path
+) -> None:
+    folder = _compile(_product(*shape, dtype=dtype, turned="b"), tmp_path / "p", emit="cubin", precision=precision)
+    (kernel,) = json.loads((folder / "launch.json").read_text())
+    assert [m["element"] for m in kernel["maps"]] == ["u8", "u8"] and kernel["warnings"] == []
+    resources = kernel["resources"]
+    assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("gpu", ["h200", "sm_80"])
+def test_floats_of_eight_bits_across(gpu: str, tmp_path: Path) -> None:
+    """A right operand by rows is transposed by a kernel; chips without such tensor cores multiply bf16."""
+    source = _product(300, 520, 208, dtype="float8_e4m3fn")
+    folder = _compile(source, tmp_path / "product", emit="ptx", gpu=gpu)
+    kernels = json.loads((folder / "launch.json").read_text())
+    if gpu == "h200":
+        assert [len(k["maps"]) for k in kernels] == [0, 2]
+    else:
+        assert "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16" in "".join(p.read_text() for p in folder.glob("*.ptx"))
 
 
 @pytest.mark.parametrize("shape", [(128, 768, 768), (4096, 4096, 4096), (300, 520, 136)], ids=str)

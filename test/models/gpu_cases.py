@@ -38,6 +38,7 @@ class Case:
     tolerance: float = 1e-6
     error: tuple[int, int] = (0, 0)
     bench: bool = False
+    opset: int = 17
 
 
 def build(case: Case) -> onnx.ModelProto:
@@ -55,8 +56,8 @@ def build(case: Case) -> onnx.ModelProto:
     results = [helper.make_tensor_value_info(name, _DTYPES[dtype], None) for name, dtype in case.outputs.items()]
     constants = [numpy_helper.from_array(array, name) for name, array in (case.constants or {}).items()]
     graph = helper.make_graph(nodes, case.name, values, results, constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    model.ir_version = 8
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", case.opset)])
+    model.ir_version = 8 if case.opset < 19 else 9
     return model
 
 
@@ -227,6 +228,32 @@ def _depthwise(a: Arrays) -> list[np.ndarray]:
     return [np.einsum("nchwij,cij->nchw", windows, a["w"].astype(np.float64)[:, 0])]
 
 
+def _float8(x: np.ndarray) -> np.ndarray:
+    """Rounded to e4m3, half to even; what is too large does not occur."""
+    exponent = np.maximum(np.floor(np.log2(np.maximum(np.abs(x), 1e-30))), -6)
+    quantum = 2.0 ** (exponent - 3)
+    return np.rint(x / quantum) * quantum
+
+
+def _float8_product(name: str, rows: int, columns: int, depth: int, *, turned: bool) -> Case:
+    """A product of floats of eight bits with a scale for every row and column, and a ReLU. A right operand that is not
+    `turned` is a constant."""
+    a, b = 8 * normal(rows, depth), normal(depth, columns, seed=1)
+    scales = {"of_rows": np.linspace(0.1, 1, rows, dtype="f4"), "of_columns": np.linspace(2, 1, columns, dtype="f4")}
+    float8 = {"to": 17}
+    nodes: list[tuple[Any, ...]] = [("Cast", ["a"], ["a8"], float8), ("Cast", ["b"], ["b8"], float8)]
+    nodes += [("DequantizeLinear", ["a8", "of_rows"], ["x"], {"axis": 0})]
+    nodes += [("DequantizeLinear", ["b8", "of_columns"], ["w"], {"axis": 0 if turned else 1})]
+    nodes += [("Transpose", ["w"], ["v"], {"perm": [1, 0]})] if turned else []
+    nodes += [("MatMul", ["x", "v" if turned else "w"], ["p"]), ("Relu", ["p"], ["y"])]
+    inputs = {"a": a, "b": b.T.copy()} if turned else {"a": a}
+    wanted = np.maximum(_float8(a).astype("f8") @ _float8(b) * np.outer(scales["of_rows"], scales["of_columns"]), 0)
+    constants = scales if turned else {**scales, "b": b}
+    return Case(
+        name, nodes, lambda: inputs, lambda _: [wanted], {"y": "float32"}, constants=constants, tolerance=5e-4, opset=19
+    )
+
+
 def _max_pool(a: Arrays) -> list[np.ndarray]:
     x = a["x"].astype(np.float64)
     return [np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))[:, :, ::2, ::2].max(axis=(4, 5))]
@@ -364,6 +391,9 @@ def _contraction_cases() -> list[Case]:
         Case("gemm_transposed", [("Gemm", ["a", "b", "c"], ["y"], {"transB": 1})],
              lambda: {"a": normal(18, 256), "b": normal(30, 256, seed=1), "c": normal(30, seed=2)},
              lambda v: [v["a"].astype(np.float64) @ v["b"].T + v["c"]], {"y": "float32"}, tolerance=2e-6),
+        _float8_product("matmul_float8", 37, 44, 272, turned=True),
+        _float8_product("matmul_float8_weight", 70, 40, 144, turned=False),
+        _float8_product("matmul_float8_odd", 37, 44, 40, turned=True),
         _matmul("matmul_row", normal(1, 300), normal(300, 70, seed=1)),
         _binary("matmul_double", "MatMul", np.matmul, normal(17, 40, dtype="float64"),
                 normal(40, 24, seed=1, dtype="float64"), tolerance=1e-15),

@@ -16,6 +16,7 @@ from mlc.kernels.nvidia import attention_fusion
 from mlc.kernels.nvidia.depthwise import find_depthwise
 from mlc.kernels.nvidia.tensor_cores.attention_logits import chain_of
 from mlc.kernels.nvidia.tensor_cores.attention_operands import extent, head_dims
+from mlc.kernels.nvidia.tensor_cores.tiles import FLOATS8
 
 FEW_QUERIES, MANY_KEYS = 32, 512  # few tiles with long rows leave most of the chip idle
 WIDEST_MASKED = 192  # columns of a head where more is computed on the scores than a scale and a causal mask
@@ -24,7 +25,8 @@ WIDEST_MASKED = 192  # columns of a head where more is computed on the scores th
 def _contraction(role: Role, op: ir.Operation, dims: Dims, *, widths: tuple[int, ...]) -> str | None:
     """Consumers run on the accumulators. Operands are read from memory: by tensor cores, which take elements of
     `widths` bits, with any strides, and windows of tensors without their padding."""
-    by_tensor_cores = all(dims.root.operands[i].type.element_type.width in widths for i in range(2))
+    types = [dims.root.operands[i].type.element_type for i in range(2)]
+    by_tensor_cores = all(t.width in widths or str(t) in FLOATS8 for t in types)
     if dims.through is not None and not by_tensor_cores:
         return "only tensor cores read or write what is not in order"
     if dims.through is not None:
@@ -75,7 +77,7 @@ def _moved_operand(dims: Dims) -> str | None:
     if extent is None or extent * width % 128:
         return "its rows would not be multiples of 16 bytes apart"
     other = operand_map(dims.root, 1 - dims.operand).results
-    if not kinds[moving[-1]] and (width == 32 or any(mentions(e, moving[-1]) for e in other)):
+    if not kinds[moving[-1]] and (width != 16 or any(mentions(e, moving[-1]) for e in other)):
         return "its contiguous dimension is none that tensor cores take"
     if sum(kinds[d] for d in moving) > 1:
         return "its sum would be over dimensions that do not lie together"

@@ -56,8 +56,8 @@ class TensorMap:
     """A map of the tensor that is the kernel's argument number `tensor`.
 
     `axes` are its dimensions, the contiguous one first; `box` are the extents of one copy; `swizzle` is the width in
-    bytes of the pattern in which 16-byte pieces are permuted in shared memory; `element` is bf16, f16, f32 or tf32
-    (f32 that is rounded on the way).
+    bytes of the pattern in which 16-byte pieces are permuted in shared memory; `element` is bf16, f16, f32, tf32
+    (f32 that is rounded on the way) or u8 (bytes).
 
     With `windows` a copy brings `pixels` windows' elements of a tensor with channels first in `axes` and images last:
     those of one tap, at which a window begins `low` in front of the first pixel and ends `high` behind the last.

@@ -180,7 +180,9 @@ def _product(value: ir.Value, weights: WeightOnly) -> tuple[ir.Operation, ir.Ope
         if op is None or len(list(product.uses)) != 1:
             return None
     weight = op.operands[1] if op.name == "mlc.matmul" else None
-    if weight is None or not weights.has(weight) or weights.has(op.operands[0]):
+    if weight is None or element(weight).width < 16:  # eight bits would round the products with a factor
+        return None
+    if not weights.has(weight) or weights.has(op.operands[0]):
         return None
     return (op, add) if len(list(value.uses)) == len(list(weight.uses)) == 1 else None
 

@@ -45,7 +45,7 @@ TILES = (
 def choose_ampere(source: KernelSource, root: ir.Operation, target: NvidiaTarget, precision: str) -> Schedule | None:
     """The schedule of a contraction for the tensor cores of `mma.sync`; None when they cannot do it."""
     found = matrices_of(source, root, precision)
-    if found is None:
+    if found is None or found.element == "f8":
         return None
     tiles = _candidates(found.element, found.left_across, found.shape.right_across, min(found.lanes, WIDEST), target)
     best = min(tiles, key=lambda s: _clocks(s, found.shape, target))

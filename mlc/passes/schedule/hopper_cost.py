@@ -44,6 +44,10 @@ NARROW = 16  # accumulators of a thread up to which stages of two pairs pay
 ADDED = 20  # clocks for an accumulator of a thread of another block
 RESERVED = 1024  # bytes of shared memory that the system keeps for every block
 RASTER = 8
+# Accumulators of a thread, by the groups that multiply: all in all, and with those of a stage that are added in f32.
+MOST_SUMS = {1: 128, 2: 128, 3: 96}
+MOST_EXACT = {1: 192, 2: 192, 3: 104}
+_OPTIONAL = {"split": 1, "pairs": 1, "exact": 0}  # parameters that are left out where they say nothing
 
 
 def choose_hopper(source: KernelSource, root: ir.Operation, target: NvidiaTarget, precision: str) -> Schedule | None:
@@ -53,26 +57,29 @@ def choose_hopper(source: KernelSource, root: ir.Operation, target: NvidiaTarget
         return None
     shape = found.shape
     may_pair = shape.is_known and not found.roles.taps and shape.depth >= SHORTEST_OF_PAIRS
-    tiles = list(_candidates(found.element, shape.right_across, found.lanes, may_pair, target))
+    exact = int(found.element == "f8" and precision == "fp32")
+    tiles = list(_candidates(found.element, shape.right_across, found.lanes, may_pair, target, exact))
     best = min(tiles, key=lambda s: _clocks(s, shape, target))
     if shape.is_known and _tiles(best, shape) <= (1 - IDLE) * target.sms:
         best = min([best, *_split(tiles, shape, target)], key=lambda s: _clocks(s, shape, target))
-    names = [n for n in HopperSchedule.__dataclass_fields__ if n not in ("split", "pairs") or getattr(best, n) > 1]
+    names = [n for n in HopperSchedule.__dataclass_fields__ if n not in _OPTIONAL or getattr(best, n) != _OPTIONAL[n]]
     return {"template": "hopper_contraction", "group": best.threads, **{n: getattr(best, n) for n in names}}
 
 
 def _candidates(
-    element: str, right_across: bool, lanes: int, may_pair: bool, target: NvidiaTarget
+    element: str, right_across: bool, lanes: int, may_pair: bool, target: NvidiaTarget, exact: int
 ) -> Iterator[HopperSchedule]:
     """All tiles that fit, with as many stages as fit with them."""
     for rows, consumers in ((64, 1), (128, 2), (192, 3), (256, 2)):
         for columns in (32, 64, 96, 128, 160, 192, 224, 256):
             accumulators = rows // 64 // consumers * columns // 2
-            if accumulators > (128 if consumers < 3 else 96) or (right_across and columns % 64 and columns != 32):
+            fits = accumulators <= MOST_SUMS[consumers] and accumulators + exact * columns // 2 <= MOST_EXACT[consumers]
+            if not fits or (right_across and columns % 64 and columns != 32):
                 continue
             for blocks in (1, 2) if accumulators <= 64 and consumers == 1 else (1,):
                 made = HopperSchedule(
-                    element, rows, columns, 0, consumers, RASTER, lanes, blocks, target.sms, GROUP * (consumers + 1)
+                    element, rows, columns, 0, consumers, RASTER, lanes, blocks, target.sms, GROUP * (consumers + 1),
+                    exact=exact,
                 )
                 for pairs in (1, 2) if accumulators <= NARROW and may_pair else (1,):
                     deep = replace(made, pairs=pairs)
@@ -105,7 +112,7 @@ def _clocks(s: HopperSchedule, shape: MatrixShape, target: NvidiaTarget) -> floa
     """Clocks that the contraction takes."""
     depth = s.pairs * 128 // s.bytes_each
     tiles, steps = _tiles(s, shape), -(-shape.steps(depth) // s.split)
-    products = s.tile_rows * s.tile_columns * depth * (s.bytes_each // 2) / PRODUCTS
+    products = s.tile_rows * s.tile_columns * depth * s.bytes_each / 2 / PRODUCTS
     copied = s.pairs * (min(shape.rows, s.tile_rows) + s.tile_columns) * ROW / COPIED
     each_sm = -(-tiles // target.sms)
     together = min(s.blocks, each_sm)

@@ -13,6 +13,7 @@ from mlc.kernels.common.generics import is_number, operand_map
 from mlc.kernels.common.roles import Roles, roles_of
 from mlc.kernels.nvidia.tensor_cores import packed_epilogue
 from mlc.kernels.nvidia.tensor_cores.operands import operands_of
+from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES, FLOATS8
 
 ASSUMED = 512  # for an extent that is known at run time only
 SMALLEST_SUM = 16
@@ -62,11 +63,11 @@ def matrices_of(source: KernelSource, root: ir.Operation, precision: str) -> Mat
     contractions = sum(is_contraction(view.operation) for view in source.block.operations)
     if element is None or roles is None or contractions != 1 or not _starts_at_zero(root):
         return None
-    operands, size = operands_of(source, root, roles), 4 if element == "tf32" else 2
+    operands, size = operands_of(source, root, roles), ELEMENT_BYTES[element]
     if operands is None or any(o.problem(size) is not None for o in operands):
         return None
-    if element == "tf32" and any(o.across for o in operands):
-        return None  # the tensor cores take f32 along the sum only
+    if size != 2 and any(o.across for o in operands):
+        return None  # the tensor cores take what has not 16 bits along the sum only
     shape = replace(_shape(source, root, roles), right_across=operands[1].across)
     if shape.depth < SMALLEST_SUM and not roles.taps:
         return None
@@ -75,13 +76,14 @@ def matrices_of(source: KernelSource, root: ir.Operation, precision: str) -> Mat
 
 def _element(root: ir.Operation, precision: str) -> str | None:
     """What the tensor cores multiply; None for other types."""
-    types = {str(v.type.element_type) for v in list(root.operands)[:2]}
-    if not isinstance(root.results[0].type.element_type, ir.F32Type) or len(types) != 1:
+    types = [str(v.type.element_type) for v in list(root.operands)[:2]]
+    if not isinstance(root.results[0].type.element_type, ir.F32Type):
         return None
-    found = types.pop()
-    if found == "f32":
+    if all(t in FLOATS8 for t in types):
+        return "f8"
+    if types == ["f32", "f32"]:
         return "tf32" if precision == "tf32" else None
-    return found if found in ("bf16", "f16") else None
+    return types[0] if types[0] == types[1] and types[0] in ("bf16", "f16") else None
 
 
 def _starts_at_zero(root: ir.Operation) -> bool:

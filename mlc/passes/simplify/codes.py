@@ -129,3 +129,13 @@ def terms(op: OpAdaptor) -> int | None:
             return None
         count *= shape[dim]
     return count
+
+
+def turned(op: OpAdaptor, number: int, value: ir.Value) -> ir.Value:
+    """What has the dimensions of a matrix of the `matmul` `op`, as the product sees it."""
+    if not op.flag(("transpose_lhs", "transpose_rhs")[number]) or value.type.rank < 1:
+        return value
+    if value.type.rank == 1:
+        value = b.expand_dims(value, [0])
+    rank = value.type.rank
+    return b.transpose(value, [*range(rank - 2), rank - 1, rank - 2])

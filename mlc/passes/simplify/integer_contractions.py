@@ -25,7 +25,7 @@ from mlir import ir
 from mlc.passes.adaptor import OpAdaptor, splat_number
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
-from mlc.passes.simplify.codes import PLANNED, Codes, read_codes, reduced_dims
+from mlc.passes.simplify.codes import PLANNED, Codes, read_codes, reduced_dims, turned
 from mlc.passes.simplify.rewrite import replace
 from mlc.passes.walk import functions, operations
 
@@ -93,17 +93,7 @@ def _placed(op: OpAdaptor, number: int, parameter: ir.Value) -> ir.Value:
             return b.reshape(parameter, [])
         sizes = b.sizes(parameter)  # [O, 1, …] or fewer dimensions
         return b.reshape(parameter, [sizes[0], *[1] * (op.types[0].rank - 2)])
-    return _turned(op, number, parameter)
-
-
-def _turned(op: OpAdaptor, number: int, value: ir.Value) -> ir.Value:
-    """What has the dimensions of a matrix of `op`, as the product sees it."""
-    if not op.flag(("transpose_lhs", "transpose_rhs")[number]) or value.type.rank < 1:
-        return value
-    if value.type.rank == 1:
-        value = b.expand_dims(value, [0])
-    rank = value.type.rank
-    return b.transpose(value, [*range(rank - 2), rank - 1, rank - 2])
+    return turned(op, number, parameter)
 
 
 def _sums(values: ir.Value, dims: Sequence[int], unsigned: bool) -> ir.Value:
@@ -126,14 +116,14 @@ def _product(op: OpAdaptor, x: _Operand, w: _Operand) -> ir.Value:
     zeros = [z if z is None else _placed(op, n, z) for n, z in enumerate((x.zero, w.zero))]
     constant = moving = None
     if zeros[0] is not None:
-        columns = _turned(op, 1, _sums(w.values, reduced_dims(op, 1), False))
+        columns = turned(op, 1, _sums(w.values, reduced_dims(op, 1), False))
         if zeros[1] is not None:
             [depth] = reduced_dims(op, 0)
             count = b.size_scalar(x.values, depth, ir.IntegerType.get_signless(32))
             columns = b.sub(columns, b.mul(zeros[1], count))
         constant = b.mul(columns, zeros[0])
     if zeros[1] is not None:
-        moving = b.mul(_turned(op, 0, _sums(x.values, reduced_dims(op, 0), True)), zeros[1])
+        moving = b.mul(turned(op, 0, _sums(x.values, reduced_dims(op, 0), True)), zeros[1])
     return _corrected(total, constant, moving)
 
 

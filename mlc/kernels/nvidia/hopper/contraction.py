@@ -9,15 +9,17 @@ cache keeps. The method is that of CUTLASS's warp-specialised persistent kernels
 The input of a convolution is copied as windows ("im2col"): a row is a pixel of the result, and the sum goes over the
 taps of the window and the channels; padding is not stored.
 
-Takes contractions of bf16, f16, or f32 rounded to tf32, that accumulate in f32 and whose operands are arguments with
-rows that are multiples of 16 bytes apart; any number of rows and columns, and any sum: what lies outside of a tensor is
-copied as zeros, and not stored. The epilogue runs on the accumulators.
+Takes contractions of bf16, f16, f32 rounded to tf32, or floats of eight bits (those and tf32 along the sum only), that
+accumulate in f32 and whose operands are arguments with rows that are multiples of 16 bytes apart; any number of rows
+and columns, and any sum: what lies outside of a tensor is copied as zeros, and not stored. The epilogue runs on the
+accumulators.
 
 Schedule parameters: `element` of the tensor cores; `tile_rows`, `tile_columns`, `stages`, `consumers`, `raster`;
 `lanes`: elements of the result that a thread handles at a time, 8 where the epilogue is that of 16-bit results
 (`tensor_cores/packed_epilogue.py`); `blocks` of a multiprocessor, `multiprocessors`;
 `pairs` of tiles of a stage, one behind the other along the sum; `split`: the blocks of a cluster, which share a tile's
-sum. Clusters are not persistent: each has one tile.
+sum. Clusters are not persistent: each has one tile. `exact`: whether the sums of every stage are added in f32: tensor
+cores keep about 14 bits of sums of floats of eight bits (DeepSeek-AI, "DeepSeek-V3 Technical Report", section 3.3.2).
 Measured on an H200 in bf16: bench/results/2026-11-21-h200.md.
 """
 
@@ -44,7 +46,7 @@ from mlc.kernels.nvidia.tensor_cores.bands import place_in_bands
 from mlc.kernels.nvidia.tensor_cores.epilogue import WARP_ROWS, Domain, Epilogue, staging_bytes
 from mlc.kernels.nvidia.tensor_cores.operands import Copy, Operand, Pixels, Point, operands_of
 from mlc.kernels.nvidia.tensor_cores.packed_epilogue import LANES, PackedEpilogue, packed_bytes
-from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES, ROW, ROWS, Tile
+from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES, FLOATS8, ROW, ROWS, Tile
 from mlc.kernels.nvidia.tensor_cores.words import Words, declare_shared_memory
 from mlc.kernels.nvidia.tensor_maps import attach
 
@@ -68,6 +70,7 @@ class HopperSchedule:
     threads: int
     split: int = 1
     pairs: int = 1
+    exact: int = 0
 
     @property
     def bytes_each(self) -> int:
@@ -151,9 +154,8 @@ class _Block:
         self.words = Words(frame)
         self.shape = frame.buffers[source.destinations[0]].shape
         self.operands = _operands(source, root, roles)
-        element = "f32" if schedule.element == "tf32" else schedule.element
         self.tiles = [
-            Tile(element, schedule.bytes_each, rows, operand.across)
+            Tile(_element(operand.value), schedule.bytes_each, rows, operand.across)
             for operand, rows in zip(self.operands, (schedule.tile_rows, schedule.tile_columns), strict=True)
         ]
         self._note_maps()
@@ -175,7 +177,7 @@ class _Block:
         maps = []
         for operand, tile in zip(self.operands, self.tiles, strict=True):
             number = self.source.tensors.index(operand.value)
-            maps.append(operand.map(number, tile, self.s.element))
+            maps.append(operand.map(number, tile, "u8" if self.s.element == "f8" else self.s.element))
         attach(self.source.module, maps, self.s.shared_bytes)
 
     def emit(self) -> None:
@@ -268,8 +270,10 @@ class _Block:
                 return self._multiply(number, inner, (left, right), words.value(member))
 
             found = words.loop(*self.range, 1, [*carried, carried[0], *zeros], step)
-            sums = wgmma.finish(words, found[3:])
-            self.ring.release(found[2], words.value(member))
+            sums = found[3:]
+            if not s.exact:
+                sums = wgmma.finish(words, sums)
+                self.ring.release(found[2], words.value(member))
 
             def store(totals: list[ir.Value]) -> None:
                 self._store(place, consumer, words.value(member), totals, blocks)
@@ -293,10 +297,30 @@ class _Block:
         wide = arith.extui(words.i64, words.value(offset))
         shifted = [arith.addi(d, wide) for d in left], arith.addi(right, wide)
         distances = [pair * self.s.pair_bytes for pair in range(self.s.pairs)]
+        if self.s.exact:
+            return self._add_exactly(at, shifted, sums, member, distances)
         sums = wgmma.multiply_add(words, sums, self.tiles[0], self.tiles[1], shifted, 1, distances)
         is_later = words.is_below(self.range[0], number)
         if_then(is_later, lambda: self.ring.release(before, member))
         return [*self.ring.advance(at), at.stage, *sums]
+
+    def _add_exactly(
+        self,
+        at: Position,
+        descriptors: tuple[list[ir.Value], ir.Value],
+        sums: list[ir.Value],
+        member: ir.Value,
+        distances: list[int],
+    ) -> list[ir.Value]:
+        """A stage whose sums, which the tensor cores round to fewer bits than f32 has, are added in f32."""
+        each, totals = self.s.tile_columns // 2, []
+        for block, left in enumerate(descriptors[0]):
+            found = wgmma.sums_of(self.words, self.tiles[0], self.tiles[1], (left, descriptors[1]), distances)
+            if block + 1 == len(descriptors[0]):
+                self.ring.release(at.stage, member)
+            before = sums[block * each : (block + 1) * each]
+            totals += [arith.addf(a, b) for a, b in zip(before, found, strict=True)]
+        return [*self.ring.advance(at), at.stage, *totals]
 
     def _store(self, place: _Place, consumer: Scalar, member: ir.Value, sums: list[ir.Value], blocks: int) -> None:
         words, math, s = self.words, self.words.math, self.s
@@ -314,6 +338,12 @@ class _Block:
                            math.mul(warp, WARP_ROWS))  # fmt: skip
             part = sums[block * each : (block + 1) * each]
             epilogue.store(part, words.value(number), words.value(lane), (row, place.column), place.outer)
+
+
+def _element(value: ir.Value) -> str:
+    """How the elements of an operand are called."""
+    name = str(value.type.element_type)
+    return FLOATS8.get(name, name)
 
 
 def _operands(source: KernelSource, root: ir.Operation, roles: Roles) -> tuple[Operand | Pixels, Operand]:

@@ -16,7 +16,7 @@ from mlc.kernels.nvidia.tensor_cores.tiles import INSTRUCTION, ROW, Tile
 from mlc.kernels.nvidia.tensor_cores.words import Words, assembly, fields
 
 _SWIZZLES = {128: 1, 64: 2, 32: 3}  # bytes of a row -> layout type of the descriptor
-_NAMES = {"bf16": "bf16", "f16": "f16", "f32": "tf32"}
+_NAMES = {"bf16": "bf16", "f16": "f16", "f32": "tf32", "e4m3": "e4m3", "e5m2": "e5m2"}
 
 
 def _descriptor(tile: Tile) -> int:
@@ -56,7 +56,7 @@ def multiply_add(
     lefts, right_descriptor = descriptors
     blocks, count = len(lefts), len(accumulators)
     each = count // blocks
-    name = _NAMES[left.element]
+    names = f"{_NAMES[left.element]}.{_NAMES[right.element]}"
     transposed = f", {int(left.across)}, {int(right.across)}" if left.bytes_each == 2 else ""
     shape = f"m64n{right.rows}k{INSTRUCTION // left.bytes_each}"
     first = 2 * count
@@ -66,11 +66,28 @@ def multiply_add(
         for block in range(blocks):
             registers = ",".join(f"${block * each + i}" for i in range(each))
             lines.append(f"add.s64 l, ${first + block}, {distance + step * left.step >> 4};")
-            kind = f"wgmma.mma_async.sync.aligned.{shape}.f32.{name}.{name}"
+            kind = f"wgmma.mma_async.sync.aligned.{shape}.f32.{names}"
             lines.append(f"{kind} {{{registers}}}, l, r, 1, 1, 1{transposed};")
     lines += ["}", "wgmma.commit_group.sync.aligned;", f"wgmma.wait_group.sync.aligned {in_flight};"]
     constraints = ",".join(["=f"] * count + [str(i) for i in range(count)] + ["l"] * (blocks + 1))
     return _emit(words, [*accumulators, *lefts, right_descriptor], count, "\n".join(lines), constraints)
+
+
+def sums_of(
+    words: Words, left: Tile, right: Tile, descriptors: tuple[ir.Value, ir.Value], distances: Sequence[int]
+) -> list[ir.Value]:
+    """The product of 64 rows of the left tile and the right one, both along the sum, once it is there; pairs of tiles
+    as in `multiply_add`."""
+    count = right.rows // 2
+    names = f"{_NAMES[left.element]}.{_NAMES[right.element]}"
+    kind = f"wgmma.mma_async.sync.aligned.m64n{right.rows}k{INSTRUCTION // left.bytes_each}.f32.{names}"
+    registers = ",".join(f"${i}" for i in range(count))
+    lines = ["wgmma.fence.sync.aligned;", "{ .reg .b64 l, r;"]
+    for number, (distance, step) in enumerate(product(distances, range(0, ROW, INSTRUCTION))):
+        lines += [f"add.s64 {d}, ${count + i}, {distance + step >> 4};" for i, d in enumerate("lr")]
+        lines.append(f"{kind} {{{registers}}}, l, r, {int(number > 0)}, 1, 1;")
+    lines += ["}", "wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;"]
+    return _emit(words, list(descriptors), count, "\n".join(lines), ",".join(["=f"] * count + ["l", "l"]))
 
 
 def finish(words: Words, accumulators: Sequence[ir.Value]) -> list[ir.Value]:

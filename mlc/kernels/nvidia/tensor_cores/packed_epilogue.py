@@ -94,7 +94,7 @@ class PackedEpilogue(Epilogue):
             where = self._byte(width, block, row, words.xor(inside // 8, side))
             address = words.value(math.add(words.shared_address, math.add(base, where)))
             text = "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};"
-            assembly(None, [address, *values], text, "r,r,r,r,r,~{memory}")
+            assembly(None, [address, *values], text, "r,r,r,r,r")
 
     def _value(self, pair: Sequence[ir.Value], at: tuple[Scalar, Scalar], outer: Sequence[Scalar]) -> ir.Value:
         """Two neighbours of the result as a word."""

@@ -78,10 +78,12 @@ _FEW_ROWS = 4  # with fewer rows of the result every element of the right side i
 
 def _is_worth_transposing(value: ir.Value, rows: Size) -> bool:
     """Is `value`, whose rows are the result's columns, computed at run time and read for many rows? Micro-kernels load
-    vectors along the result's columns, and weights are packed for them anyway."""
+    vectors along the result's columns, and weights are packed for them anyway. Floats of eight bits are for tensor
+    cores, which read them along the sum."""
     owner = value.owner
     is_weight = not isinstance(owner, ir.Block) and owner.operation.name == "mlc.weight"
-    return not is_weight and not (isinstance(rows, int) and rows < _FEW_ROWS)
+    is_for_cores = isinstance(element(value), ir.FloatType) and element(value).width == 8
+    return not is_weight and not is_for_cores and not (isinstance(rows, int) and rows < _FEW_ROWS)
 
 
 def _with_rows(value: ir.Value) -> ir.Value:
