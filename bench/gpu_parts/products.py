@@ -163,10 +163,12 @@ class ProductRun:
 
     def _eager(self, number: int) -> None:
         number %= len(self.inputs)
-        self.results[number].copy_(with_epilogue(*self.operands(number), self.bias))
+        a, b = self.operands(number)
+        self.results[number].copy_(with_epilogue(a, b, self.bias))
 
     def _compiled(self, function: Callable[..., Any], number: int) -> None:
-        self.last = function(*self.operands(number % len(self.inputs)), self.bias)
+        a, b = self.operands(number % len(self.inputs))
+        self.last = function(a, b, self.bias)
 
     def _scaled(self, fast: bool, number: int) -> None:
         """`torch._scaled_mm`, which wants the right operand by columns and at least 16 rows."""
