@@ -31,8 +31,8 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     decomposed = [narrowed.get(p, p) for p in of_cpu["decompose"]]
     place = decomposed.index("mlc-fold-constants") + 1
     native = str(all(t.has_wgmma for t in targets)).lower()
-    floats8 = [f"mlc-float8-contractions{{native={native}}}", cpu.CANONICALIZE, "cse"]
-    of_cpu["simplify"] = _before(of_cpu["simplify"], "mlc-resolve-dims", floats8)
+    floats8 = f"mlc-float8-contractions{{native={native}}}"
+    of_cpu["simplify"] = _before(of_cpu["simplify"], "mlc-resolve-dims", [floats8])
     moves = ["mlc-slice-gathers", "mlc-fold-factors"]
     of_cpu["decompose"] = [*decomposed[:place], *moves, *decomposed[place:], "mlc-split-reductions"]
     even = {"mlc-merge-contractions": "mlc-merge-contractions{even=true}"}

@@ -15,6 +15,7 @@ from mlc.targets.cpu import resolve
 from mlc.targets.nvidia import NAMED
 
 GPU_ONLY = (
+    "mlc-float8-contractions",
     "mlc-slice-gathers",
     "mlc-fold-factors",
     "mlc-split-reductions",
