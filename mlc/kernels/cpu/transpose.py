@@ -9,7 +9,8 @@ evaluated along theirs with the transposed vectors in place of the input.
 
 Schedule parameters: `argument`: number of that input among the function's arguments; `read_first` to `read_dim`: the
 result dimensions, walked as one, that the input is contiguous along; `write_first` to `write_dim`: the results'
-contiguous dimensions, walked as one; `lanes`; `piece`, a power of two that divides them; `line`: `piece` or `lanes`.
+contiguous dimensions, walked as one; `lanes`; `piece`, a power of two that divides them; `line`: `piece` times a power
+of two, at most `lanes`.
 
 How an item walks: it takes `block` elements along the one and `height` along the other (0: all), multiples of `line`
 and `lanes`. With `down` it walks along the results' lines first (few streams are written, many lines are read), else
@@ -20,7 +21,7 @@ line of the cache, and need not be read before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -102,14 +103,14 @@ def _joined(parts: Sequence[ir.Value]) -> ir.Value:
 
 
 def dealt(rows: Sequence[ir.Value], piece: int) -> list[ir.Value]:
-    """Result c is piece c of every vector, one behind the other. There are as many vectors as each has pieces, a power
-    of two.
+    """Of vectors that hold the pieces of `n` lines, their number and `n` powers of two and a line a multiple of
+    `piece`: result c is piece c of every line, one behind the other.
     """
-    current, n = list(rows), len(rows)
-    even = [2 * p * piece + i for p in range(n) for i in range(piece)]
+    current, lanes = list(rows), rows[0].type.shape[0]
+    even = [2 * p * piece + i for p in range(lanes // piece) for i in range(piece)]
     odd = [lane + piece for lane in even]
-    for _ in range(n.bit_length() - 1):
-        pairs = [(current[2 * i], current[2 * i + 1]) for i in range(n // 2)]
+    for _ in range(len(current).bit_length() - 1):
+        pairs = list(zip(current[::2], current[1::2], strict=True))
         current = [_shuffle(a, b, order) for order in (even, odd) for a, b in pairs]
     return current
 
@@ -222,8 +223,7 @@ class _Transpose:
         down = None if height == s.lanes else lane_mask(self.frame, s.lanes, c.index(height))
         if s.ahead and across is None and down is None:
             self._fetch(read, write)
-        rows = self._load(read, write, height, across)
-        for i, column in enumerate(self._columns(rows)):
+        for i, column in self._columns(read, write, height, across):
             if isinstance(width, int):
                 if i < width:
                     self._store(read, write, i, column, down)
@@ -231,13 +231,18 @@ class _Transpose:
             inside = arith.cmpi(arith.CmpIPredicate.slt, c.index(i), c.index(width))
             if_then(inside, lambda i=i, column=column: self._store(read, write, i, column, down))  # type: ignore[misc]
 
-    def _columns(self, rows: Sequence[ir.Value]) -> list[ir.Value]:
-        """The columns of what was loaded of the lines."""
+    def _columns(
+        self, read: Scalar, write: Scalar, height: Scalar, mask: ir.Value | None
+    ) -> Iterator[tuple[int, ir.Value]]:
+        """The columns of a square, in the order in which what they are made of takes the fewest registers."""
         s = self.s
-        if s.line == s.piece:
-            return interleaved([_joined(rows[i :: s.piece]) for i in range(s.piece)], s.lanes)
-        pieces = [dealt(rows[i :: s.piece], s.piece) for i in range(s.piece)]
-        return [column for part in zip(*pieces, strict=True) for column in interleaved(part, s.lanes)]
+        together = s.lanes // s.line
+        parts: list[list[ir.Value]] = []
+        for i in range(s.piece):
+            rows = [self._load(read, write, j, height, mask) for j in range(i, s.lanes, s.piece)]
+            parts.append(dealt([_joined(rows[k : k + together]) for k in range(0, len(rows), together)], s.piece))
+        for number, part in enumerate(zip(*parts, strict=True)):
+            yield from enumerate(interleaved(part, s.lanes), number * s.piece)
 
     def _fetch(self, read: Scalar, write: Scalar) -> None:
         """Begin to bring the lines of the square after next ones, as the walk goes, into the cache."""
@@ -254,25 +259,19 @@ class _Transpose:
         for j in range(s.lanes):
             memref.PrefetchOp(buffer.memory, [self._address(read, math.add(write, j))], False, 3, True)
 
-    def _load(self, read: Scalar, write: Scalar, height: Scalar, mask: ir.Value | None) -> list[ir.Value]:
-        """Pieces of lines of the input as they are in memory; lines behind the end repeat the last one."""
+    def _load(self, read: Scalar, write: Scalar, row: int, height: Scalar, mask: ir.Value | None) -> ir.Value:
+        """Piece of a line of the input as it is in memory; lines behind the end repeat the last one."""
         s, math = self.s, self.frame.math
         buffer = self.frame.buffers[self.input]
         type_ = ir.VectorType.get([s.line], storage_type(buffer.element))
+        last = math.sub(height, 1)
+        known = min(row, last) if isinstance(last, int) else math.minimum(row, last)
+        base = [self._address(read, math.add(write, known))]
+        if mask is None:
+            return vector.LoadOp(type_, buffer.memory, base).result
         zero = 0.0 if isinstance(type_.element_type, ir.FloatType) else 0
         nothing = vector.broadcast(type_, self.frame.constants.get(type_.element_type, zero))
-        rows: list[ir.Value] = []
-        for j in range(s.lanes):
-            if isinstance(height, int) and j >= height:
-                rows.append(rows[-1])
-                continue
-            row = math.add(write, j if isinstance(height, int) else math.minimum(j, math.sub(height, 1)))
-            base = [self._address(read, row)]
-            if mask is None:
-                rows.append(vector.LoadOp(type_, buffer.memory, base).result)
-            else:
-                rows.append(vector.MaskedLoadOp(type_, buffer.memory, base, mask, nothing).result)
-        return rows
+        return vector.MaskedLoadOp(type_, buffer.memory, base, mask, nothing).result
 
     def _address(self, read: Scalar, row: Scalar) -> ir.Value:
         """Where element `read` of line `row` of the input is."""

@@ -10,10 +10,11 @@ LINE = 64  # bytes of a line of the caches
 STREAMED = 12 << 20  # bytes of a result from which on it would leave the caches before anybody reads it
 STREAMED_RUN = 1 << 10  # bytes that are written one behind the other past the caches
 COLLIDING = 1 << 10  # lines so many bytes apart, or a multiple of it, share few sets of the first cache
-NEAR = 1 << 14  # bytes of an input that stays in the first level of cache anyway
+NEAR = 1 << 21  # bytes of an input that comes from a cache which is near enough without being fetched ahead
 ITEMS_WANTED = 64  # work items that keep a pool busy
 ITEM = 1 << 14  # bytes that make a work item worth its start
 SQUARES = 4  # squares of an item along the results' lines
+RUN = 8  # the same, where results collide: they are written in longer runs
 
 
 def transposing_walk(
@@ -24,7 +25,8 @@ def transposing_walk(
     element of the input and of the results.
 
     Pieces of lines are what costs least, unless the lines collide in the cache before their other pieces are loaded, or
-    results are written past the caches, which takes whole lines of theirs.
+    results are written past the caches, which takes whole lines of theirs. Where the results' lines collide alone, each
+    is written in runs, so that little lies between two stores that touch neighbouring lines of the cache.
     """
     total = None if read is None or write is None or outer is None else read * write * outer
     if total is not None and read is not None and read >= lanes and _may_stream(total, write, lanes, sizes):
@@ -32,6 +34,10 @@ def transposing_walk(
         return {"line": lanes, "block": run, "height": run, "down": 1, "ahead": 4, "stream": 1}
     whole = read is not None and read >= lanes and (read * sizes[0]) % COLLIDING == 0
     collide = write is not None and any(write * size % COLLIDING == 0 for size in sizes[1:])
+    if collide and not whole and read is not None and read >= lanes and read * sizes[0] % LINE == 0:
+        near = total is not None and total * sizes[0] <= NEAR
+        squares = {"block": SQUARES * lanes, "height": RUN * lanes}
+        return {"line": lanes, **squares, "down": 1, "ahead": 0 if near else 1, "stream": 0}
     walk = {"down": 0, "ahead": 2}
     if whole and collide:
         walk = {"down": 1, "ahead": 1}

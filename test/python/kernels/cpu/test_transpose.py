@@ -46,6 +46,9 @@ def test_transpose(tmp_path: Path, extents: Sequence[int | str], permutation: Se
     "extents, permutation, dtype",
     [
         ((37, 256), (1, 0), "f32"),
+        ((256, 48), (1, 0), "f32"),
+        ((3, 512, 80), (0, 2, 1), "f32"),
+        ((2304, 272), (1, 0), "f32"),
         ((3, 70, 256), (2, 0, 1), "f32"),
         ((40, 128), (1, 0), "f64"),
         ((65, 1024), (1, 0), "i8"),
