@@ -15,7 +15,8 @@ from mlc.kernels.common.analysis import mentions
 from mlc.kernels.common.fusion import Dims, Role, accepts_pointwise
 from mlc.kernels.common.generics import is_identity, operand_map, turned_over
 from mlc.kernels.common.padding import padding_of
-from mlc.kernels.cpu.inner_product import lies_along_sum
+from mlc.kernels.cpu.inner_product import has_few_rows, lies_along_sum
+from mlc.kernels.cpu.panel_copy import MOST_STEPS
 from mlc.kernels.cpu.planes import find_plane, plane_padding
 
 
@@ -80,7 +81,7 @@ def _moved_operand(dims: Dims) -> str | None:
     touching = [i for i, e in enumerate(exprs) if mentions(e, columns)]
     if touching:
         plain = touching == [len(exprs) - 1] and isinstance(exprs[-1], ir.AffineDimExpr)
-        return None if plain or _has_few_rows(dims) else "its vectors would be gathered"
+        return None if plain or _is_along_sum(dims) else "its vectors would be gathered"
     kinds = ["reduction" in str(t) for t in dims.root.attributes["iterator_types"]]
     element = dims.root.operands[dims.operand].type.element_type
     if isinstance(element, ir.BF16Type) or isinstance(element, ir.IntegerType) and element.width == 8:
@@ -98,12 +99,9 @@ def _moved_operand(dims: Dims) -> str | None:
     return None if steps <= _FAR else "its rows would be read across memory"
 
 
-_SUMMED = 4  # steps of the reduction for each row of the result that pay for what sums along vectors take at the end
-
-
-def _has_few_rows(dims: Dims) -> bool:
-    """Would both operands lie along the reduction, and be read for so few rows that sums along vectors take less time
-    than to transpose one of them?"""
+def _is_along_sum(dims: Dims) -> bool:
+    """Would both operands lie along the reduction, and does a template take that: for few rows sums along vectors, for
+    many panels that are transposed on the way?"""
     root, shape = dims.root, dims.root.results[0].type.shape
     kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
     exprs = [list(operand_map(root, i).results) for i in range(2)]
@@ -114,8 +112,11 @@ def _has_few_rows(dims: Dims) -> bool:
     rows = 1
     for e, extent in zip(operand_map(root, 2).results, shape, strict=True):
         if not any(mentions(own, e.position) for own in exprs[dims.operand]):
-            rows *= extent if extent >= 0 else depth + 1
-    return rows * _SUMMED <= depth
+            if extent < 0:
+                return False
+            rows *= extent
+    is_f32 = isinstance(root.results[0].type.element_type, ir.F32Type)
+    return has_few_rows(rows, depth) or is_f32 and 1 < depth <= MOST_STEPS
 
 
 def _extent_of(root: ir.Operation, dim: int) -> int:

@@ -48,6 +48,14 @@ def lies_along_sum(root: ir.Operation, exprs: Sequence[Sequence[ir.AffineExpr]] 
     return all(_ends_with(e, kinds.index(True)) for e in exprs)
 
 
+_SUMMED = 8  # steps of the reduction for each row of the result that pay for what sums along vectors take at the end
+
+
+def has_few_rows(rows: int, depth: int) -> bool:
+    """Do sums along vectors of `depth` steps take less time than to transpose what is read for so many `rows`?"""
+    return rows * _SUMMED <= depth
+
+
 def _ends_with(exprs: Sequence[ir.AffineExpr], dim: int) -> bool:
     """Is `dim` the last of an operand's indices, and in none of the others?"""
     last = exprs[-1] if exprs else None

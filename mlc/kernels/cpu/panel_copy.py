@@ -3,8 +3,9 @@
 The tiles, loops and epilogues of `contraction`. A weight is stored as panels; here every work item first copies its
 panel of the operand that holds the vector dimension, `[K][panel]`, to its stack: lines that were a whole row of the
 matrix apart (and, in matrices whose rows are a power of two long, fall into few sets of the cache) become adjacent.
-What is fused into that operand is computed once per item on the way. (Goto and van de Geijn, "Anatomy of
-High-Performance Matrix Multiplication", 2008, section 4: packing of B.)
+A matrix that is stored by columns is transposed on the way, a square of vectors at a time, in registers. What is fused
+into that operand is computed once per item. (Goto and van de Geijn, "Anatomy of High-Performance Matrix
+Multiplication", 2008, section 4: packing of B.)
 
 Schedule parameters: those of `contraction`; `vector_operand`: the input with the vector dimension. The reduction has
 one dimension of known extent.
@@ -12,17 +13,21 @@ one dimension of known extent.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlir import ir
 from mlir.dialects import memref, vector
 
-from mlc.kernels.common.evaluate import Evaluator
+from mlc.kernels.common.analysis import mentions
+from mlc.kernels.common.evaluate import Evaluator, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, Tile, tile_grid
+from mlc.kernels.cpu.transpose import transposed
 
+MOST_STEPS = 1024  # lines of a panel: few enough for the stack
 _ALIGNMENT = 64  # bytes: lines of the cache
 
 
@@ -53,7 +58,10 @@ class _PanelCopy(Contraction):
             self.panel = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
 
     def _rows(self, point: list[Idx], columns: list[Idx], mask: ir.Value | None, block: Scalar) -> None:
-        self._copy(point, columns, mask)
+        if mentions(operand_map(self.root, self.s.vector_operand).results[-1], self.dim):
+            self._copy_across(point, columns, mask)
+        else:
+            self._copy(point, columns, mask)
         super()._rows(point, columns, mask, block)
 
     def _copy(self, point: list[Idx], columns: list[Idx], mask: ir.Value | None) -> None:
@@ -72,6 +80,44 @@ class _PanelCopy(Contraction):
             return []
 
         for_loop(self.frame, 0, self.extent, 1, [], line)
+
+    def _copy_across(self, point: list[Idx], columns: list[Idx], mask: ir.Value | None) -> None:
+        """The panel of `columns` of an operand that is contiguous along the reduction."""
+        lanes, constants = self.s.lanes, self.frame.constants
+        whole = self.extent // lanes * lanes
+        for j, column in enumerate(columns):
+            last = mask is not None and j == len(columns) - 1
+
+            def square(at: Scalar, live: int, j: int = j, column: Idx = column, last: bool = last) -> None:
+                inside = lane_mask(self.frame, lanes, constants.index(live)) if live < lanes else None
+                rows = [self._along(point, column, c, last, Idx(at, 1, level=3), inside) for c in range(lanes)]
+                for i, line in enumerate(transposed(rows, lanes)[:live]):
+                    place = [self._place(self.frame.math.add(at, i), j)]
+                    vector.StoreOp(line, self.panel, place, alignment=_ALIGNMENT)
+
+            def full(variable: ir.Value, _: list[ir.Value], square: Callable[..., None] = square) -> list[ir.Value]:
+                square(variable, lanes)
+                return []
+
+            for_loop(self.frame, 0, whole, lanes, [], full)
+            if self.extent > whole:
+                square(whole, self.extent - whole)
+
+    def _along(
+        self, point: list[Idx], column: Idx, number: int, last: bool, at: Idx, inside: ir.Value | None
+    ) -> ir.Value:
+        """A vector along the reduction of the column `number` behind `column`; in the `last` vector of columns those
+        behind the end are the last column again.
+        """
+        math, axis = self.frame.math, self.s.vector_dim
+        base = math.add(column.base, number)
+        if last:
+            base = math.minimum(base, math.sub(self.shape[axis], 1))
+        there = list(point)
+        there[axis] = Idx(base, level=2)
+        dims, ev = self._iteration(there, {self.dim: at}), Evaluator(self.frame, self.s.lanes, inside)
+        coords = [ev.idx.affine(e, dims) for e in operand_map(self.root, self.s.vector_operand).results]
+        return ev.splat(ev.tensor(self.root.operands[self.s.vector_operand], coords))
 
     def _place(self, step: Scalar, vector_number: int) -> ir.Value:
         """Where vector `vector_number` of a line is."""

@@ -22,7 +22,8 @@ from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.peepholes import shifted_by_maximum
 from mlc.kernels.common.positions import finds_position
 from mlc.kernels.common.reduce import combiner, lane_dim
-from mlc.kernels.cpu.inner_product import lies_along_sum
+from mlc.kernels.cpu.inner_product import has_few_rows, lies_along_sum
+from mlc.kernels.cpu.panel_copy import MOST_STEPS
 from mlc.kernels.cpu.planes import find_plane
 from mlc.passes.schedule.attention_cost import choose_attention
 from mlc.passes.schedule.moving_cost import copy_streams, transposing_walk
@@ -38,8 +39,9 @@ LONG_COLUMN = 16  # elements of a column from which on several registers of colu
 COLUMN_REGISTERS = 16  # accumulators of such a sum
 POSITION_REGISTERS = 4  # of a search along columns for the position of an extreme value: as many hold positions
 BLOCK = 4096  # elements of a vector loop per work item
-COPIED_STEPS = (128, 1024)  # lines of a panel that is copied: enough to hurt, few enough for the stack
+COPIED_STEPS = (128, MOST_STEPS)  # lines of a panel that is copied: enough to hurt, few enough for the stack
 COPIED_ROWS = 160  # rows of a work item that pay for the copy
+TRANSPOSED_ROWS = 48  # rows of a work item for which a panel may be transposed anew
 FAR_APART = 256  # elements between two lines from which on they are copied
 FEW_ROWS = 4  # rows of a product up to which a matrix that is not packed is read in long stretches
 INNER_LANES = 8  # sums along vectors from which on there are enough at a time to hide how long one takes
@@ -377,7 +379,7 @@ def _contraction(
         if best is None or _row_size(shape, candidate[0]) > _row_size(shape, best[0]):
             best = candidate
     if best is None:
-        return _inner_product(source, root, unit, axis)
+        return _along_sum(source, root, unit, axis)
     row, operand, packed = best
     first = row
     while row >= 0 and first > 0 and first - 1 != axis and _rows_flatten(source, root, operand, order, first - 1, row):
@@ -414,33 +416,51 @@ def _contraction(
     return in_pairs or as_dot_quads(root, operand, schedule, unit.int8_dot, unit.int16_dot) or schedule
 
 
-def _inner_product(
-    source: KernelSource, root: ir.Operation, unit: VectorUnit, axis: int
-) -> dict[str, int | str] | None:
+def _along_sum(source: KernelSource, root: ir.Operation, unit: VectorUnit, axis: int) -> dict[str, int | str] | None:
     """The schedule of a product whose operands both lie along the sum; None for other contractions."""
     shape, order = _shape(root.results[0].type), [e.position for e in operand_map(root, 2).results]
-    lanes = unit.lanes(root.results[0].type.element_type)
+    element = root.results[0].type.element_type
     holding = [i for i in range(2) if _touches(root, i, order[axis])]
-    if not lies_along_sum(root) or len(holding) != 1 or lanes < INNER_LANES:
-        return None
-    rows = [i for i, e in enumerate(shape) if e != 1 and i != axis and not _touches(root, holding[0], order[i])]
-    first = row = rows[-1] if rows else -1
-    if row < 0:
+    if not lies_along_sum(root) or len(holding) != 1 or _depth(root) == 1:
         return None
     [operand] = holding
+    rows = [i for i, e in enumerate(shape) if e != 1 and i != axis and not _touches(root, operand, order[i])]
+    if not rows:
+        return None
+    first = row = rows[-1]
     while first > 0 and first - 1 != axis and _rows_flatten(source, root, operand, order, first - 1, row):
         first -= 1
+    lanes, count, depth = unit.lanes(element), _known(shape[first : row + 1]), _depth(root)
+    height, vectors, template, unroll = INNER_ROWS, 1, "inner_product", 1
+    copies = isinstance(element, ir.F32Type) and _is_worth_transposing(count, depth, lanes)
+    if copies:
+        height, vectors = _register_tile(shape[axis], unit, element)
+        template, unroll = "panel_copy", _unroll(root)
+    block = _row_block(shape, axis, first, row, height, lanes * vectors)
     return {
-        "template": "inner_product",
+        "template": template,
         "lanes": lanes,
         "vector_dim": axis,
         "row_first": first,
         "row_last": row,
-        "rows": INNER_ROWS,
-        "vectors": 1,
-        "unroll": 1,
-        "block": _row_block(shape, axis, first, row, INNER_ROWS, lanes),
+        "rows": height,
+        "vectors": vectors,
+        "unroll": unroll,
+        "block": max(block, -(-TRANSPOSED_ROWS // height)) if copies else block,
+        **({"vector_operand": operand} if copies else {}),
     }
+
+
+def _is_worth_transposing(rows: Extent, depth: Extent, lanes: int) -> bool:
+    """Are panels of an operand that lies along the sum to be transposed on the way?"""
+    if rows is None or depth is None or depth > MOST_STEPS or rows < INNER_ROWS:
+        return False
+    return lanes < INNER_LANES or not has_few_rows(rows, depth)
+
+
+def _depth(root: ir.Operation) -> Extent:
+    """The extent of the dimension that is summed over, the last one of the first operand."""
+    return _shape(root.operands[0].type)[-1]
 
 
 def _is_worth_copying(

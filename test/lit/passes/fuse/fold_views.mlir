@@ -4,15 +4,14 @@
 // CHECK-DAG: #[[QUERY:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d2, 0, d1, d4)>
 // CHECK-DAG: #[[VALUE:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d4, 2, d1, d3)>
 // CHECK-DAG: #[[OUT:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d2, d1, d3)>
-// CHECK-DAG: #[[KEY:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d3, 1, d1, d2)>
+// CHECK-DAG: #[[KEY:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d3, 1, d1, d4)>
 
-// Of an attention over one tensor of queries, keys and values only the keys are put in another order: their vectors
-// would be gathered.
+// Of an attention over one tensor of queries, keys and values nothing is put in another order: keys, like queries, are
+// read along the sum.
 // CHECK-LABEL: func.func @attention
 // CHECK-SAME: %[[X:.*]]: tensor<2x16x96xf32>
 // CHECK: tensor.expand_shape %[[X]] {{.*}} output_shape [2, 16, 3, 2, 16]
-// CHECK: linalg.generic {indexing_maps = [#[[KEY]], #{{.*}}]
-// CHECK: linalg.generic {indexing_maps = [#[[QUERY]], #{{.*}}, #{{.*}}]{{.*}}mlc.contraction
+// CHECK: linalg.generic {indexing_maps = [#[[QUERY]], #[[KEY]], #{{.*}}]{{.*}}mlc.contraction
 // CHECK: linalg.generic {indexing_maps = [#{{.*}}, #[[VALUE]], #[[OUT]]]{{.*}}mlc.contraction
 // CHECK-NOT: linalg.generic
 // CHECK: return
@@ -77,17 +76,22 @@ func.func @pairs(%x: tensor<1x3x9x9xbf16>, %w: tensor<1x1x3x16xbf16>, %y: tensor
   return %c, %m : tensor<1x9x9x16xf32>, tensor<2x16x64xf32>
 }
 
-// The right side of few rows is read along the sum, as it lies; for many rows it is transposed first.
-// CHECK-LABEL: func.func @few_rows
-// CHECK-SAME: %[[X:[a-z0-9]*]]: tensor<8x128xf32>, %[[M:[a-z0-9]*]]: tensor<64x128xf32>, %[[Y:[a-z0-9]*]]: tensor<40x128xf32>
-// CHECK: %[[T:.*]] = linalg.generic {{.*}} ins(%[[M]] : tensor<64x128xf32>)
+// A right side is read along the sum, as it lies, for few rows, and for many where a panel of it fits onto the stack;
+// else it is transposed first.
+// CHECK-LABEL: func.func @along_sum
+// CHECK-SAME: %[[X:[a-z0-9]*]]: tensor<8x2048xf32>, %[[M:[a-z0-9]*]]: tensor<64x2048xf32>, %[[Y:[a-z0-9]*]]: tensor<300x2048xf32>, %[[Z:[a-z0-9]*]]: tensor<300x100xf32>, %[[N:[a-z0-9]*]]: tensor<64x100xf32>
+// CHECK: %[[T:.*]] = linalg.generic {{.*}} ins(%[[M]] : tensor<64x2048xf32>)
 // CHECK: linalg.generic {{.*}} ins(%[[X]], %[[M]] : {{.*}}mlc.contraction
 // CHECK: linalg.generic {{.*}} ins(%[[Y]], %[[T]] : {{.*}}mlc.contraction
+// CHECK: linalg.generic {{.*}} ins(%[[Z]], %[[N]] : {{.*}}mlc.contraction
 // CHECK-NOT: linalg.generic
 // CHECK: return
-func.func @few_rows(%x: tensor<8x128xf32>, %m: tensor<64x128xf32>, %y: tensor<40x128xf32>) -> (tensor<8x64xf32>, tensor<40x64xf32>) {
-  %t = mlc.transpose %m {permutation = array<i64: 1, 0>} : tensor<64x128xf32> -> tensor<128x64xf32>
-  %a = mlc.matmul %x, %t : tensor<8x128xf32>, tensor<128x64xf32> -> tensor<8x64xf32>
-  %b = mlc.matmul %y, %t : tensor<40x128xf32>, tensor<128x64xf32> -> tensor<40x64xf32>
-  return %a, %b : tensor<8x64xf32>, tensor<40x64xf32>
+func.func @along_sum(%x: tensor<8x2048xf32>, %m: tensor<64x2048xf32>, %y: tensor<300x2048xf32>, %z: tensor<300x100xf32>, %n: tensor<64x100xf32>)
+    -> (tensor<8x64xf32>, tensor<300x64xf32>, tensor<300x64xf32>) {
+  %t = mlc.transpose %m {permutation = array<i64: 1, 0>} : tensor<64x2048xf32> -> tensor<2048x64xf32>
+  %a = mlc.matmul %x, %t : tensor<8x2048xf32>, tensor<2048x64xf32> -> tensor<8x64xf32>
+  %b = mlc.matmul %y, %t : tensor<300x2048xf32>, tensor<2048x64xf32> -> tensor<300x64xf32>
+  %u = mlc.transpose %n {permutation = array<i64: 1, 0>} : tensor<64x100xf32> -> tensor<100x64xf32>
+  %c = mlc.matmul %z, %u : tensor<300x100xf32>, tensor<100x64xf32> -> tensor<300x64xf32>
+  return %a, %b, %c : tensor<8x64xf32>, tensor<300x64xf32>, tensor<300x64xf32>
 }

@@ -155,3 +155,21 @@ module @columns attributes {mlc.kernel} {
     return %m : tensor<4x8x512xf32>
   }
 }
+
+// Many rows: panels of it are transposed on the way.
+// CHECK: module @panels
+// CHECK-SAME: block = 6 : i64, lanes = 16 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 8 : i64, template = "panel_copy", unroll = 4 : i64, vector_dim = 1 : i64, vector_operand = 1 : i64, vectors = 3 : i64
+module @panels attributes {mlc.kernel} {
+  func.func @panels(%a: tensor<100x64xf32>, %b: tensor<48x64xf32>, %o: tensor<100x48xf32>) -> tensor<100x48xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<100x48xf32>) -> tensor<100x48xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<100x64xf32>, tensor<48x64xf32>) outs(%f : tensor<100x48xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<100x48xf32>
+    return %m : tensor<100x48xf32>
+  }
+}

@@ -19,7 +19,7 @@ def templates(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     "m, n, k",
-    [(2, 16, 16), (2, 33, 40), (3, 17, 100), (4, 64, 16), (5, 100, 64), (7, 31, 129), (8, 512, 128), (13, 48, 77)],
+    [(2, 16, 16), (2, 33, 40), (3, 17, 100), (4, 64, 32), (5, 100, 64), (7, 31, 129), (8, 512, 128), (13, 48, 107)],
 )
 def test_products(tmp_path: Path, m: int, n: int, k: int) -> None:
     a, b, o = f"tensor<{m}x{k}xf32>", f"tensor<{n}x{k}xf32>", f"tensor<{m}x{n}xf32>"
@@ -31,12 +31,25 @@ def test_products(tmp_path: Path, m: int, n: int, k: int) -> None:
     assert templates(tmp_path) == ["inner_product"]
 
 
-@pytest.mark.parametrize("m", [12, 33])
-def test_what_is_read_for_many_rows_is_transposed(tmp_path: Path, m: int) -> None:
-    a, b, o = f"tensor<{m}x40xf32>", "tensor<100x40xf32>", f"tensor<{m}x100xf32>"
+@pytest.mark.parametrize(
+    "m, n, k", [(12, 100, 40), (33, 64, 16), (100, 48, 64), (77, 70, 33), (300, 200, 100), (51, 13, 7)]
+)
+def test_panels_are_transposed_for_many_rows(tmp_path: Path, m: int, n: int, k: int) -> None:
+    a, b, o = f"tensor<{m}x{k}xf32>", f"tensor<{n}x{k}xf32>", f"tensor<{m}x{n}xf32>"
+    body = f"""
+      %r = mlc.matmul %a0, %a1 {{transpose_rhs}} : {a}, {b} -> {o}
+      %e = mlc.unary neg %r : {o}
+      return %e : {o}"""
+    check(tmp_path, body, [a, b], [o], [(draw((m, k)), draw((n, k), seed=1))], 2e-5)
+    assert templates(tmp_path) == ["panel_copy"]
+
+
+@pytest.mark.parametrize("m, k", [("?", "64"), ("400", "1500")])
+def test_what_neither_takes_is_transposed_first(tmp_path: Path, m: str, k: str) -> None:
+    a, b, o = f"tensor<{m}x{k}xf32>", f"tensor<20x{k}xf32>", f"tensor<{m}x20xf32>"
     body = f"%r = mlc.matmul %a0, %a1 {{transpose_rhs}} : {a}, {b} -> {o}\nreturn %r : {o}"
-    check(tmp_path, body, [a, b], [o], [(draw((m, 40)), draw((100, 40), seed=1))], 2e-5)
-    assert "inner_product" not in templates(tmp_path)
+    check(tmp_path, body, [a, b], [o], [(draw((400, int(k))), draw((20, int(k)), seed=1))], 2e-5)
+    assert templates(tmp_path) == ["transpose", "contraction"]
 
 
 def test_sizes_that_only_the_run_knows(tmp_path: Path) -> None:
@@ -46,6 +59,13 @@ def test_sizes_that_only_the_run_knows(tmp_path: Path) -> None:
     inputs = [(draw((batch, 3, k)), draw((batch, n, k), seed=1)) for batch, n, k in sizes]
     check(tmp_path, body, [a, b], [o], inputs, 2e-5)
     assert templates(tmp_path)[-1] == "inner_product"  # behind what broadcasts batches that may differ
+
+
+@pytest.mark.parametrize("m", [1, 3, 5, 40])
+def test_sums_of_one_product(tmp_path: Path, m: int) -> None:
+    a, b, o = f"tensor<2x{m}x1xf32>", "tensor<2x20x1xf32>", f"tensor<2x{m}x20xf32>"
+    body = f"%r = mlc.matmul %a0, %a1 {{transpose_rhs}} : {a}, {b} -> {o}\nreturn %r : {o}"
+    check(tmp_path, body, [a, b], [o], [(draw((2, m, 1)), draw((2, 20, 1), seed=1))], 2e-5)
 
 
 @pytest.mark.parametrize("right", ["4x50x72", "50x72"])
