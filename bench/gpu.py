@@ -8,7 +8,8 @@ Parts (`bench/gpu_parts`): `check` (many small products and convolutions: right 
 against torch.matmul), `gemv` (the same with few rows), `conv` (the layers of ResNet-50 and MobileNetV2 against cuDNN),
 `rows` (softmax, norms, elementwise chains, transpositions and reductions against eager and compiled PyTorch),
 `attention` (against PyTorch's flash and cuDNN back ends), `models` (against eager and compiled PyTorch), `language`
-(language models against `torch.compile`), `runtime` (what the runtime promises: bits, memory, streams, captures,
+(language models against `torch.compile`), `dynamic` (BERT and GPT-2 of any length against libraries for one length
+each), `runtime` (what the runtime promises: bits, memory, streams, captures,
 addresses that change).
 A model's library has its weights outside. Models that PyTorch has are exported from it, and run with its weights; of
 others (`--model`) `run` makes random ones of the same seed for each precision and compares results with those of the
@@ -28,7 +29,7 @@ from typing import Any
 
 from gpu_parts import measure
 
-PARTS = ("check", "gemm", "gemv", "conv", "rows", "attention", "models", "language", "runtime")
+PARTS = ("check", "gemm", "gemv", "conv", "rows", "attention", "models", "language", "dynamic", "runtime")
 
 
 def main() -> None:

@@ -49,6 +49,39 @@ class Gpt2(nn.Module):
         return functional.linear(self.norm(x), self.words.weight)
 
 
+class _BertLayer(_Gpt2Layer):
+    """The same parts, with norms behind the residuals and every token seen."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, tokens, width = x.shape
+        query, key, value = (
+            part.reshape(batch, tokens, self.heads, width // self.heads).transpose(1, 2)
+            for part in self.qkv(x).split(width, 2)
+        )
+        mixed = functional.scaled_dot_product_attention(query, key, value)
+        x = self.norm1(x + self.out(mixed.transpose(1, 2).reshape(batch, tokens, width)))
+        return self.norm2(x + self.down(functional.gelu(self.up(x))))
+
+
+class Bert(nn.Module):
+    """BERT base: `ids [batch, tokens]` to a vector for each token."""
+
+    def __init__(self, layers: int = 12, width: int = 768, heads: int = 12, words: int = 30522) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(words, width), nn.Embedding(512, width)
+        self.norm = nn.LayerNorm(width)
+        self.layers = nn.ModuleList(_BertLayer(width, heads) for _ in range(layers))
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                nn.init.normal_(parameter, 0, 0.02)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = self.norm(self.words(ids) + self.places(torch.arange(ids.shape[1], device=ids.device)))
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
 class _LlamaLayer(nn.Module):
     def __init__(self, sizes: Any) -> None:
         super().__init__()

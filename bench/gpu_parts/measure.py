@@ -18,12 +18,15 @@ PATIENCE = 20.0  # seconds after which a launch counts as hanging
 chosen_gpu: str | None = None  # what libraries are compiled for: an older chip's are compiled again by the driver
 
 
-def compile_to(source: Any, output: Path, precision: str = "fp32", weights: str = "embed") -> None:
-    """Writes the library of a model."""
+def compile_to(
+    source: Any, output: Path, precision: str = "fp32", weights: str = "embed", dims: dict[str, int] | None = None
+) -> None:
+    """Writes the library of a model; `dims` are extents of named dimensions."""
     from mlc.compilation import Compilation
     from mlc.options import make_options
 
-    options = make_options(target="cuda", gpu=chosen_gpu, cpu=HOST, precision=precision, weights=weights)
+    options = make_options(target="cuda", gpu=chosen_gpu, cpu=HOST, precision=precision, weights=weights,
+                           dims=dims)  # fmt: skip
     Compilation(options).run(source, output)
 
 

@@ -104,9 +104,12 @@ def _difference(exact: Sequence[Any], rounded: Sequence[Any]) -> float:
 
 
 class ModelRun:
-    """A model on the GPU, with inputs and results there: random ones, and random weights, where none are given."""
+    """A model on the GPU, with inputs and results there: random ones, and random weights, where none are given.
+    `shapes` are those of results that only a run knows."""
 
-    def __init__(self, library: Path, inputs: list[Any] | None = None) -> None:
+    def __init__(
+        self, library: Path, inputs: list[Any] | None = None, shapes: Sequence[Any] | None = None
+    ) -> None:
         import torch
 
         from mlc.runtime.loader import load
@@ -120,8 +123,8 @@ class ModelRun:
         self.inputs = inputs or [self._tensor(info) for info in self.model.inputs]
         self.context = self.model.context()
         self.results = [
-            torch.full(info.dims, float("nan"), device="cuda", dtype=getattr(torch, info.dtype))
-            for info in self.model.outputs
+            torch.full(shape, float("nan"), device="cuda", dtype=getattr(torch, info.dtype))
+            for info, shape in zip(self.model.outputs, shapes or [i.dims for i in self.model.outputs], strict=True)
         ]
 
     @staticmethod

@@ -52,7 +52,8 @@ class Value:
 class GpuKernel:
     """A kernel as the runtime launches it: `name` in its images, and what `launch.json` says of it (mlc.codegen.ptx).
 
-    `cubin` is None for a kernel of the host. `shared` is its dynamic shared memory in bytes, `maps` its tensor maps.
+    `cubin` is None for a kernel of the host. `shared` is its dynamic shared memory in bytes, `maps` its tensor maps;
+    a launch may begin `early`, before the one in front of it is done.
     """
 
     name: str
@@ -63,6 +64,7 @@ class GpuKernel:
     arguments: int = 0
     shared: int = 0
     maps: Sequence[TensorMap] = ()
+    early: bool = False
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ _PROGRAM_BYTES = 144
 # Programs for GPUs have one more pointer at the end.
 _GPU_PROGRAM = _PROGRAM.replace(")>", ", ptr)>")
 _GPU_PROGRAM_BYTES = 152
-_GPU_KERNEL = "!llvm.struct<(ptr, ptr, ptr, i32, i32, i32, i32, ptr, i64)>"
+_GPU_KERNEL = "!llvm.struct<(ptr, ptr, ptr, i32, i32, i32, i32, ptr, i64, i64)>"
 _GPU = "!llvm.struct<(i32, i32, i32, i32, ptr, ptr, i64, ptr)>"
 _GPU_BYTES = 48
 
@@ -289,7 +291,8 @@ def _gpu(writer: _Writer, gpu: Gpu) -> _Address | _Null:
         ptx = writer.data(kernel.ptx.encode() + b"\0") if kernel.cubin is not None else _NULL
         numbers = (kernel.threads, kernel.group, kernel.arguments, kernel.shared)
         maps = writer.integers([word for one in kernel.maps for word in one.words()], 64)
-        rows.append((writer.text(kernel.name), writer.data(kernel.cubin), ptx, *numbers, maps, len(kernel.maps)))
+        images = (writer.text(kernel.name), writer.data(kernel.cubin), ptx)
+        rows.append((*images, *numbers, maps, len(kernel.maps), int(kernel.early)))
     kernels = writer.table(rows, _GPU_KERNEL)
     following = _NULL if gpu.following is None else _gpu(writer, gpu.following)
     row = (_GPU_BYTES, gpu.driver, *gpu.capability, writer.text(gpu.arch), kernels, len(rows), following)

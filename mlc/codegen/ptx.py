@@ -50,7 +50,8 @@ class GpuKernel:
 
     Parameters are `tensors` pointers, `indices` 64-bit sizes, the pointer to the error word and the number of items; a
     grid has ceil(items · group / threads) blocks of `threads`, each with `shared` bytes of dynamic shared memory.
-    Tensor maps follow by value. A copy of kernel `kernel_of` is for another `architecture` than the first.
+    Tensor maps follow by value. A launch may begin `early`: before the one in front of it is done. A copy of kernel
+    `kernel_of` is for another `architecture` than the first.
     """
 
     name: str
@@ -61,6 +62,7 @@ class GpuKernel:
     indices: int
     shared: int = 0
     maps: tuple[TensorMap, ...] = ()
+    early: bool = False
     kernel_of: str = ""
     architecture: str = ""
 
@@ -94,7 +96,8 @@ def collect_kernels(module: Any) -> list[GpuKernel]:
         tensors, indices = sum(pointers) - 1 - len(maps), len(pointers) - sum(pointers) - 1
         group, threads = int(schedule.get("group", 1)), int(schedule["threads"])
         copied = [_text(op, attribute) for attribute in ("mlc.kernel_of", "mlc.architecture")]
-        kernels.append(GpuKernel(name, op.get_asm(), threads, group, tensors, indices, shared, maps, *copied))
+        launch = threads, group, tensors, indices, shared, maps, bool(schedule.get("early", 0))
+        kernels.append(GpuKernel(name, op.get_asm(), *launch, *copied))
     return kernels
 
 

@@ -53,6 +53,11 @@ class NvidiaTarget:
         return min(self.threads_per_sm // threads, self.blocks_per_sm)
 
     @property
+    def overlaps(self) -> bool:
+        """Can blocks of a launch be on the chip while the one in front of it ends?"""
+        return self.capability >= (9, 0)
+
+    @property
     def driver(self) -> int:
         """The lowest driver version, as `cuDriverGetVersion` gives it, that takes PTX of `features`."""
         return _DRIVERS[self.ptx]

@@ -25,6 +25,7 @@ static struct {
   size_t counts[MAX];
   const char *names[MAX];
   int number, first;
+  char isGone[MAX]; /* by its first launch: nodes name none any more */
 } recording;
 
 static int isRecorded(const void *stream) {
@@ -109,7 +110,7 @@ static int nodeOf(const char *name, void *executable, void *node) {
   int first = (int)((intptr_t)executable >> 20),
       end = (int)((intptr_t)executable & 0xfffff);
   int number = (int)(intptr_t)node - 1;
-  if (number < first || number >= end)
+  if (number < first || number >= end || recording.isGone[first])
     say("BREACH %s: node %lld is of another graph", name, number, 0, 0);
   return number;
 }
@@ -158,7 +159,7 @@ Result cuGraphExecDestroy(void *executable) {
 }
 
 Result cuGraphDestroy(void *graph) {
-  (void)graph;
+  recording.isGone[(intptr_t)graph - 1] = 1;
   --graphs;
   return OK;
 }

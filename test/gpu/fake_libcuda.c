@@ -393,6 +393,36 @@ Result cuMemcpyDtoDAsync_v2(Address target, Address source, size_t bytes,
 Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
                       unsigned gridZ, unsigned blockX, unsigned blockY,
                       unsigned blockZ, unsigned shared, void *stream,
+                      void **arguments, void **extra);
+
+typedef struct {
+  int id;
+  char padding[4];
+  int value;
+  char rest[60];
+} LaunchAttribute;
+
+typedef struct {
+  unsigned gridX, gridY, gridZ, blockX, blockY, blockZ, shared;
+  void *stream;
+  LaunchAttribute *attributes;
+  unsigned count;
+} LaunchConfig;
+
+Result cuLaunchKernelEx(const LaunchConfig *config, void *function,
+                        void **arguments, void **extra) {
+  ENTER("cuLaunchKernelEx");
+  if (config->count != 1 || config->attributes->id != 6 ||
+      config->attributes->value != 1)
+    say("BREACH %s: strange attributes", function, 0, 0, 0);
+  return cuLaunchKernel(function, config->gridX, config->gridY, config->gridZ,
+                        config->blockX, config->blockY, config->blockZ,
+                        config->shared, config->stream, arguments, extra);
+}
+
+Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
+                      unsigned gridZ, unsigned blockX, unsigned blockY,
+                      unsigned blockZ, unsigned shared, void *stream,
                       void **arguments, void **extra) {
   ENTER("cuLaunchKernel");
   onStream("cuLaunchKernel", stream);

@@ -123,6 +123,13 @@ def test_runs_that_come_again_are_graphs(driver: Path, perceptron: Path) -> None
     assert runs("9,9,9", MLC_CUDA_SYNC="1") == [""] * 12  # it waits for every launch, too
 
 
+def test_launches_are_early_unless_the_driver_or_the_caller_says_no(driver: Path, perceptron: Path) -> None:
+    refused = {"FAKE_CUDA_FAIL": "cuLaunchKernelEx"}
+    assert _command(driver, perceptron, **refused).code == 1
+    assert _command(driver, perceptron, **refused, MLC_CUDA_OVERLAP="0").code == 0
+    assert _command(driver, perceptron, **refused, FAKE_CUDA_VERSION="12020").code == 0
+
+
 def test_info_of_a_model_that_does_not_run_here(driver: Path, perceptron: Path) -> None:
     words = [sys.executable, "-m", "mlc.cli.run", perceptron, "--info"]
     outcome = run_with(driver, words, FAKE_CUDA_DEVICES="0")

@@ -4,15 +4,17 @@
 llvm.func @k0(%t: !llvm.ptr, …)
   →  llvm.func @k0(%t: !llvm.ptr, …) attributes {nvvm.kernel, nvvm.maxntid = array<i32: 256>}
 ```
-Tensor maps are parameters by value, which the copy engine reads where they are. The pointers of a kernel are of the
-global address space: LLVM knows it from `nvvm.kernel`. The module gets the data layout of NVPTX, from which the
-translation to LLVM IR takes the alignment of accesses that have none (in the default layout an i64 is aligned to 4
-bytes).
+For chips on which launches overlap, a kernel begins with `nvvm.griddepcontrol launch_dependents`, behind `wait` where
+its schedule says that it is launched `early`. Tensor maps are parameters by value, which the copy engine reads where
+they are. The pointers of a kernel are of the global address space: LLVM knows it from `nvvm.kernel`. The module gets
+the data layout of NVPTX, from which the translation to LLVM IR takes the alignment of accesses that have none (in the
+default layout an i64 is aligned to 4 bytes).
 """
 
 from __future__ import annotations
 
 from mlir import ir
+from mlir.dialects import nvvm
 
 from mlc.kernels.nvidia.tensor_maps import count_maps
 from mlc.passes.base import Pass
@@ -53,8 +55,20 @@ def _mark(kernel: ir.Operation, schedule: dict[str, int | str], target: NvidiaTa
             if str(schedule["template"]).startswith("hopper_") and int(schedule.get("split", 1)) > 1:
                 function.attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get([int(schedule["split"]), 1, 1])
             _pass_maps_by_value(function, count_maps(kernel))
+            if target.overlaps:
+                _overlap(function, waits=bool(schedule.get("early", 0)))
             return
     raise ValueError(f"kernel module {name} has no llvm.func of its name; convert it to the LLVM dialect first")
+
+
+def _overlap(function: ir.Operation, *, waits: bool) -> None:
+    """Lets the next launch begin, and waits for the launches before where this one may have begun early. Waiting is
+    the first thing that every thread does: a launch that is done has then seen all before it done, so that the next one
+    need not know them."""
+    with ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]), function.location:
+        if waits:
+            nvvm.GriddepcontrolOp(nvvm.GridDepActionKind.wait)
+        nvvm.GriddepcontrolOp(nvvm.GridDepActionKind.launch_dependents)
 
 
 def _pass_maps_by_value(function: ir.Operation, maps: int) -> None:

@@ -5,7 +5,8 @@ module @k1 attributes {mlc.kernel} …
   →  module @k1 attributes {mlc.kernel, mlc.schedule = [{template = "rows", group = 32, …}]} …
 ```
 The attribute has the form that `mlc-assign-schedules` gives it; `threads` of a block is part of every GPU schedule.
-Kernels of the host are left to `mlc-assign-schedules`.
+`early` says that a launch may be on the chip before the one in front of it is done. Kernels of the host are left to
+`mlc-assign-schedules`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class AssignGpuSchedules(Pass):
             with op.context, op.location:
                 target = target_of(root.operation, op)
                 schedule = _held(choose(kernel_source(op), target, self.precision), target)
+                if target.overlaps:
+                    schedule.setdefault("early", 1)
                 op.attributes["mlc.schedule"] = ir.ArrayAttr.get([schedule_attribute(schedule)])
 
 

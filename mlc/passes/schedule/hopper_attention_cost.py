@@ -13,7 +13,7 @@ from mlc.kernels.nvidia.hopper.groups import GROUP
 from mlc.kernels.nvidia.tensor_cores.attention_logits import chain_of
 from mlc.kernels.nvidia.tensor_cores.attention_operands import head_dims
 from mlc.kernels.nvidia.tensor_cores.tiles import ROWS
-from mlc.passes.schedule.hopper_cost import RESERVED, Schedule
+from mlc.passes.schedule.hopper_cost import RESERVED, TOGETHER, Schedule
 from mlc.passes.schedule.matrices import ASSUMED
 from mlc.targets.nvidia import NvidiaTarget
 
@@ -51,6 +51,11 @@ MASKED_WIDE = (_Form(2, 64, 1, 900, 2000),)
 
 
 FEW = _Form(1, 64, 1, 0, 0)
+LONG = _Form(1, 128, 1, 0, 0)
+LONG_PART = 256  # keys of a block from which on it takes them by 128
+# Bytes of keys and values up to which a launch is early: clusters that come where others end crowd together, which
+# made 38 us of 134 MB 52.
+SOON = 12e6
 
 
 def choose_attention(source: KernelSource, attention: Attention, target: NvidiaTarget) -> Schedule:
@@ -58,9 +63,11 @@ def choose_attention(source: KernelSource, attention: Attention, target: NvidiaT
     depth, width = head_dims(attention)
     chain = chain_of(attention)
     shape = _shape(attention)
-    form, split = _shared(shape, attention.scores.op.results[0].type.shape[-1], target)
+    may_be_long = chain.is_plain and max(depth, width) <= WIDEST_COPIED
+    form, split = _shared(shape, attention.scores.op.results[0].type.shape[-1], target, may_be_long)
     if split > 1:
-        return _named(_schedule(form, source, attention, target, split))
+        few = _named(_schedule(form, source, attention, target, split))
+        return few if shape[0] * shape[2] * (depth + width) * 2 <= SOON else {**few, "early": 0}
     best = min(
         _forms(max(depth, width), chain.is_plain),
         key=lambda form: _clocks(form, shape, max(depth, width), chain.offset is not None, target),
@@ -73,16 +80,22 @@ def _named(schedule: HopperAttentionSchedule) -> Schedule:
     return {"template": "hopper_attention", "group": schedule.threads, **{n: getattr(schedule, n) for n in names}}
 
 
-def _shared(shape: tuple[int, int, int], keys: int, target: NvidiaTarget) -> tuple[_Form, int]:
+def _shared(
+    shape: tuple[int, int, int], keys: int, target: NvidiaTarget, may_be_long: bool
+) -> tuple[_Form, int]:
     """How blocks share the keys of few queries, and how many of them do; 1 where the tiles fill the chip. Keys that
-    only the run knows are those of a cache: many."""
+    only the run knows are those of a cache: many.
+
+    Clusters of more than two blocks that would fill the chip do not find room all at a time, unless two blocks fit a
+    multiprocessor."""
     tiles, rows, _ = shape
     keys = keys if keys >= 0 else CACHED
     if rows > FEW_ROWS or keys <= MANY_KEYS:
         return FEW, 1
-    together = 1 if tiles * LARGEST_CLUSTER <= target.sms else 2
-    form = replace(FEW, blocks=together)
-    return form, max(1, min(LARGEST_CLUSTER, target.sms * together // max(1, tiles), -(-keys // form.keys)))
+    split = max(1, min(LARGEST_CLUSTER, target.sms // max(1, tiles), -(-keys // FEW.keys)))
+    if split > 2 and tiles * split > TOGETHER[4] * target.sms:
+        return replace(FEW, blocks=2), split
+    return LONG if may_be_long and keys >= LONG_PART * split else FEW, split
 
 
 def _shape(attention: Attention) -> tuple[int, int, int]:

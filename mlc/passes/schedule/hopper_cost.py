@@ -48,6 +48,9 @@ RASTER = 8
 MOST_SUMS = {1: 128, 2: 128, 3: 96}
 MOST_EXACT = {1: 192, 2: 192, 3: 104}
 _OPTIONAL = {"split": 1, "pairs": 1, "exact": 0}  # parameters that are left out where they say nothing
+# Clocks from which on a launch with one group that multiplies is not early: what it gains is a microsecond, and its
+# blocks, which come where others end, share the L2 cache's bandwidth less well (27 us became 43).
+LONG = 20_000
 
 
 def choose_hopper(source: KernelSource, root: ir.Operation, target: NvidiaTarget, precision: str) -> Schedule | None:
@@ -63,7 +66,11 @@ def choose_hopper(source: KernelSource, root: ir.Operation, target: NvidiaTarget
     if shape.is_known and _tiles(best, shape) <= (1 - IDLE) * target.sms:
         best = min([best, *_split(tiles, shape, target)], key=lambda s: _clocks(s, shape, target))
     names = [n for n in HopperSchedule.__dataclass_fields__ if n not in _OPTIONAL or getattr(best, n) != _OPTIONAL[n]]
-    return {"template": "hopper_contraction", "group": best.threads, **{n: getattr(best, n) for n in names}}
+    schedule: Schedule = {"template": "hopper_contraction", "group": best.threads}
+    schedule |= {n: getattr(best, n) for n in names}
+    if best.consumers == 1 and _clocks(best, shape, target) > LONG:
+        schedule["early"] = 0
+    return schedule
 
 
 def _candidates(

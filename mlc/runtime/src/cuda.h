@@ -35,6 +35,22 @@ struct CopyNode {
   size_t width, height, depth;
 };
 
+/// CUlaunchAttribute.
+struct alignas(8) LaunchAttribute {
+  int id;
+  char padding[4];
+  int value;
+  char rest[60];
+};
+
+/// CUlaunchConfig.
+struct LaunchConfig {
+  unsigned gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes;
+  Handle stream;
+  LaunchAttribute *attributes;
+  unsigned numAttributes;
+};
+
 /// Functions of libcuda.so.1, which is opened when the first instance is made.
 /// All return 0 or a CUresult.
 struct Driver {
@@ -82,6 +98,8 @@ struct Driver {
                 unsigned blockX, unsigned blockY, unsigned blockZ,
                 unsigned sharedBytes, Handle stream, void **arguments,
                 void **extra);
+  int (*launchEx)(const LaunchConfig *config, Handle function, void **arguments,
+                  void **extra); // nullptr: the driver is too old
   int (*createEvent)(Handle *event, unsigned flags);
   int (*destroyEvent)(Handle event);
   int (*record)(Handle event, Handle stream);
@@ -134,6 +152,7 @@ struct Instance {
   const Driver *driver = nullptr;
   const mlc_rt_gpu *code = nullptr; // the kernels of one architecture,
   int64_t architecture = 0;         // which is the program's this one
+  bool overlaps = false;            // may launches begin before the last ends?
   int number = 0, device = 0;
   Handle context = nullptr; // the primary one: shared with other libraries
   Kernel *kernels = nullptr;

@@ -228,6 +228,27 @@ static unsigned blocksOf(const mlc_rt_gpu_kernel &kernel, int64_t items) {
   return blocks > INT32_MAX ? 0 : static_cast<unsigned>(blocks);
 }
 
+/// A launch of kernel `id`. Its blocks may be on the chip before the launch in
+/// front of it is done, where its code waits for that itself before it touches
+/// memory.
+static int launchBlocks(const Instance &instance, int64_t id, unsigned blocks,
+                        Handle stream, Parameters &parameters) {
+  constexpr int kEarly = 6; // ..._ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+  const Driver &driver = *instance.driver;
+  const mlc_rt_gpu_kernel &kernel = instance.code->kernels[id];
+  Handle function = instance.kernels[id].function;
+  auto threads = static_cast<unsigned>(kernel.threads);
+  auto shared = static_cast<unsigned>(kernel.shared);
+  if (!kernel.early || !instance.overlaps)
+    return driver.launch(function, blocks, 1, 1, threads, 1, 1, shared, stream,
+                         parameters.list(), parameters.extra());
+  LaunchAttribute early = {kEarly, {}, 1, {}};
+  LaunchConfig config = {blocks, 1,      1,      threads, 1,
+                         1,      shared, stream, &early,  1};
+  return driver.launchEx(&config, function, parameters.list(),
+                         parameters.extra());
+}
+
 /// The launch itself.
 static int launch(mlc_context &context, int64_t id, int64_t items,
                   int64_t *words) {
@@ -241,9 +262,7 @@ static int launch(mlc_context &context, int64_t id, int64_t items,
   Parameters parameters;
   if (int code = parameters.set(instance, id, words))
     return code;
-  int code = instance.driver->launch(
-      instance.kernels[id].function, blocks, 1, 1, kernel.threads, 1, 1,
-      kernel.shared, gpu.stream, parameters.list(), parameters.extra());
+  int code = launchBlocks(instance, id, blocks, gpu.stream, parameters);
   if (!code && gpu.recording)
     recordStep(context, id, blocks, words, kernel.arguments + 2);
   return code;

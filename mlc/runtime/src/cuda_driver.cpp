@@ -63,6 +63,15 @@ static const Symbol kSymbols[] = {
     {"cuGraphDestroy", offsetof(Driver, destroyGraph)},
 };
 
+// The first driver that captures launches that begin before the one in front
+// of them is done.
+static constexpr int kEarlyLaunches = 12030;
+
+// What drivers may lack.
+static const Symbol kOptional[] = {
+    {"cuLaunchKernelEx", offsetof(Driver, launchEx)},
+};
+
 static Driver driver;
 static bool complete;
 static char problem[512];
@@ -78,6 +87,11 @@ static void load() {
              dlerror());
     return;
   }
+  for (const Symbol &symbol : kOptional) {
+    void *function = dlsym(library, symbol.name);
+    memcpy(reinterpret_cast<char *>(&driver) + symbol.offset, &function,
+           sizeof function);
+  }
   for (const Symbol &symbol : kSymbols) {
     void *function = dlsym(library, symbol.name);
     if (!function) {
@@ -89,6 +103,10 @@ static void load() {
     memcpy(reinterpret_cast<char *>(&driver) + symbol.offset, &function,
            sizeof function);
   }
+  int version = 0;
+  driver.driverVersion(&version);
+  if (version < kEarlyLaunches)
+    driver.launchEx = nullptr;
   complete = true;
 }
 

@@ -71,6 +71,7 @@ struct Graph {
   int64_t keyWords = 0;
   State state = State::Seen;
   Handle executable = nullptr;
+  Handle captured = nullptr; // what it was made of: its nodes name launches
   Address arena = 0;
   Launch *launches = nullptr;
   int64_t numLaunches = 0;
@@ -127,8 +128,11 @@ static int64_t writeKey(const mlc_context &context, const mlc_value *inputs,
 
 /// Makes `graph` what it was before it was recorded.
 static void reset(mlc_context &context, Graph &graph, State state) {
+  const Driver &driver = *context.instance->gpu->driver;
   if (graph.executable)
-    context.instance->gpu->driver->destroyExecutable(graph.executable);
+    driver.destroyExecutable(graph.executable);
+  if (graph.captured)
+    driver.destroyGraph(graph.captured);
   for (int32_t i = 0; graph.results && i < graph.entry->num_outputs; ++i)
     free(graph.results[i].dims);
   free(graph.results);
@@ -136,7 +140,7 @@ static void reset(mlc_context &context, Graph &graph, State state) {
   free(graph.inputs);
   graph.steps.clear();
   graph.words.clear();
-  graph.executable = nullptr;
+  graph.executable = graph.captured = nullptr;
   graph.results = nullptr;
   graph.launches = nullptr;
   graph.inputs = nullptr;
@@ -397,8 +401,7 @@ static bool record(mlc_context &context, Graph &graph, int32_t *failed) {
   bool complete = driver.endCapture(gpu.recorder, &captured) == 0 && captured &&
                   !stopped && !gpu.broken && keepLaunches(graph, gpu) &&
                   driver.instantiate(&graph.executable, captured, 0) == 0;
-  if (captured)
-    driver.destroyGraph(captured);
+  graph.captured = captured;
   if (complete)
     keepPlaces(context, graph);
   *failed = stopped && !gpu.broken;

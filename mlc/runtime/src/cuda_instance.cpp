@@ -119,6 +119,8 @@ static int32_t chooseCode(Instance &gpu, Code *code, mlc_status *status) {
   }
   if (!gpu.code)
     return failCapability(gpu, major, minor, status);
+  const char *said = getenv("MLC_CUDA_OVERLAP");
+  gpu.overlaps = gpu.driver->launchEx && !(said && *said == '0');
   return checkVersion(gpu.code->driver, status);
 }
 

@@ -77,6 +77,7 @@ typedef struct mlc_rt_gpu_kernel {
   int32_t shared;             // bytes of dynamic shared memory
   const mlc_rt_gpu_map *maps; // parameters behind the words
   int64_t num_maps;
+  int64_t early; // may begin before the launch in front of it is done
 } mlc_rt_gpu_kernel;
 
 typedef struct mlc_rt_gpu {

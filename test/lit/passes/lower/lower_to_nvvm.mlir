@@ -3,7 +3,11 @@
 // 128 threads of 64 registers fit a multiprocessor eight times.
 // CHECK: module @k0 attributes {llvm.data_layout = "e-{{.*}}i64:64{{.*}}", llvm.target_triple = "nvptx64-nvidia-cuda"
 // CHECK: llvm.func @k0(%{{.*}}: !llvm.ptr {llvm.noalias}, %{{.*}}: i64) attributes {nvvm.kernel, nvvm.maxntid = array<i32: 128>, nvvm.minctasm = 8 : i32}
+// The next launch may begin; this one has begun when all before were done.
+// CHECK-NEXT: nvvm.griddepcontrol launch_dependents
+// CHECK-NEXT: llvm.return
 // CHECK: llvm.func @k0_grid(%{{.*}}: i64) -> i64 {
+// CHECK-NEXT: llvm.return
 module {
 module @k0 attributes {mlc.kernel, mlc.schedule = [{template = "rows", threads = 128 : i64}]} {
   llvm.func @k0(%t: !llvm.ptr {llvm.noalias}, %items: i64) {
@@ -11,6 +15,34 @@ module @k0 attributes {mlc.kernel, mlc.schedule = [{template = "rows", threads =
   }
   llvm.func @k0_grid(%d: i64) -> i64 {
     llvm.return %d : i64
+  }
+}
+}
+
+// -----
+
+// A launch that may be early waits for those before it.
+// CHECK-LABEL: llvm.func @k4
+// CHECK-NEXT: nvvm.griddepcontrol wait
+// CHECK-NEXT: nvvm.griddepcontrol launch_dependents
+// CHECK-NEXT: llvm.return
+module {
+module @k4 attributes {mlc.kernel, mlc.schedule = [{template = "rows", threads = 128 : i64, early = 1 : i64}]} {
+  llvm.func @k4(%t: !llvm.ptr {llvm.noalias}, %items: i64) {
+    llvm.return
+  }
+}
+}
+
+// -----
+
+// Launches do not overlap on chips before Hopper.
+// CHECK-LABEL: llvm.func @k5
+// CHECK-NEXT: llvm.return
+module attributes {mlc.target = "nvidia:sm_80"} {
+module @k5 attributes {mlc.kernel, mlc.schedule = [{template = "rows", threads = 128 : i64}]} {
+  llvm.func @k5(%t: !llvm.ptr {llvm.noalias}, %items: i64) {
+    llvm.return
   }
 }
 }

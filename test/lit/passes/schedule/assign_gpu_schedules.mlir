@@ -108,7 +108,7 @@ module @columns attributes {mlc.kernel} {
 
 // Rows are whatever the right operand does not have. 16 rows do not fill the chip: 32 threads share a tile, eight columns wide.
 // CHECK: module @product
-// CHECK-SAME: block_columns = 8 : i64, blocks = 2 : i64, columns = 1 : i64, lanes = 4 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 8 : i64, split = 32 : i64, template = "contraction", threads = 256 : i64, unroll = 4 : i64, vector_dim = 1 : i64
+// CHECK-SAME: block_columns = 8 : i64, blocks = 2 : i64, columns = 1 : i64, early = 1 : i64, lanes = 4 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 8 : i64, split = 32 : i64, template = "contraction", threads = 256 : i64, unroll = 4 : i64, vector_dim = 1 : i64
 module @product attributes {mlc.kernel} {
   func.func @product(%a: tensor<16x4096xf32>, %b: tensor<4096x4096xf32>, %o: tensor<16x4096xf32>) -> tensor<16x4096xf32> {
     %zero = arith.constant 0.0 : f32
@@ -143,7 +143,7 @@ module @transposed attributes {mlc.kernel} {
 }
 
 // CHECK: module @places
-// CHECK-SAME: mlc.schedule = [{template = "nonzero", threads = 32 : i64}]
+// CHECK-SAME: mlc.schedule = [{early = 1 : i64, template = "nonzero", threads = 32 : i64}]
 module @places attributes {mlc.kernel} {
   func.func @places(%a: tensor<4x8xf32>, %o: tensor<2x?xi64>) -> tensor<2x?xi64> {
     %0 = mlc.nonzero %a : tensor<4x8xf32> -> tensor<2x?xi64>
@@ -153,7 +153,7 @@ module @places attributes {mlc.kernel} {
 
 // The input is contiguous along the results' first dimension: squares through shared memory.
 // CHECK: module @turned
-// CHECK-SAME: argument = 0 : i64, lanes = 1 : i64, read_dim = 0 : i64, template = "transpose", threads = 256 : i64, tile = 64 : i64, write_dim = 1 : i64
+// CHECK-SAME: argument = 0 : i64, early = 1 : i64, lanes = 1 : i64, read_dim = 0 : i64, template = "transpose", threads = 256 : i64, tile = 64 : i64, write_dim = 1 : i64
 module @turned attributes {mlc.kernel} {
   func.func @turned(%a: tensor<?x100xf32>, %b: tensor<100xf32>, %o: tensor<100x?xf32>) -> tensor<100x?xf32> {
     %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #row, #id], iterator_types = ["parallel", "parallel"]}
@@ -242,6 +242,33 @@ module @large attributes {mlc.kernel} {
       linalg.yield %5 : bf16
     } -> tensor<8192x8192xbf16>
     return %3 : tensor<8192x8192xbf16>
+  }
+}
+
+// A launch of one group that multiplies for long is not early.
+// CHECK: module @long
+// CHECK-SAME: consumers = 1 : i64
+// CHECK-SAME: early = 0 : i64
+module @long attributes {mlc.kernel} {
+  func.func @long(%arg0: tensor<512x8192xbf16>, %arg1: tensor<8192x2048xbf16>, %arg2: tensor<2048xf32>, %arg3: tensor<512x2048xbf16>) -> tensor<512x2048xbf16> {
+    %cst = arith.constant 0.000000e+00 : f32
+    %0 = tensor.empty() : tensor<512x2048xf32>
+    %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<512x2048xf32>) -> tensor<512x2048xf32>
+    %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%arg0, %arg1 : tensor<512x8192xbf16>, tensor<8192x2048xbf16>) outs(%1 : tensor<512x2048xf32>) attrs =  {mlc.contraction} {
+    ^bb0(%in: bf16, %in_0: bf16, %out: f32):
+      %4 = arith.extf %in : bf16 to f32
+      %5 = arith.extf %in_0 : bf16 to f32
+      %6 = arith.mulf %4, %5 : f32
+      %7 = arith.addf %out, %6 : f32
+      linalg.yield %7 : f32
+    } -> tensor<512x2048xf32>
+    %3 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%2, %arg2 : tensor<512x2048xf32>, tensor<2048xf32>) outs(%arg3 : tensor<512x2048xbf16>) {
+    ^bb0(%in: f32, %in_0: f32, %out: bf16):
+      %4 = arith.addf %in, %in_0 : f32
+      %5 = arith.truncf %4 : f32 to bf16
+      linalg.yield %5 : bf16
+    } -> tensor<512x2048xbf16>
+    return %3 : tensor<512x2048xbf16>
   }
 }
 
