@@ -166,9 +166,9 @@ _PROGRAM_BYTES = 144
 # Programs for GPUs have one more pointer at the end.
 _GPU_PROGRAM = _PROGRAM.replace(")>", ", ptr)>")
 _GPU_PROGRAM_BYTES = 152
-_GPU_KERNEL = "!llvm.struct<(ptr, ptr, ptr, i32, i32, i32, i32, ptr, i64, i64)>"
-_GPU = "!llvm.struct<(i32, i32, i32, i32, ptr, ptr, i64, ptr)>"
-_GPU_BYTES = 48
+_GPU_KERNEL = "!llvm.struct<(ptr, ptr, ptr, i32, i32, i32, i32, ptr, i64)>"
+_GPU = "!llvm.struct<(i32, i32, i32, i32, ptr, ptr, i64, ptr, ptr)>"
+_GPU_BYTES = 56
 
 
 class _Null:
@@ -292,10 +292,11 @@ def _gpu(writer: _Writer, gpu: Gpu) -> _Address | _Null:
         numbers = (kernel.threads, kernel.group, kernel.arguments, kernel.shared)
         maps = writer.integers([word for one in kernel.maps for word in one.words()], 64)
         images = (writer.text(kernel.name), writer.data(kernel.cubin), ptx)
-        rows.append((*images, *numbers, maps, len(kernel.maps), int(kernel.early)))
+        rows.append((*images, *numbers, maps, len(kernel.maps)))
     kernels = writer.table(rows, _GPU_KERNEL)
     following = _NULL if gpu.following is None else _gpu(writer, gpu.following)
-    row = (_GPU_BYTES, gpu.driver, *gpu.capability, writer.text(gpu.arch), kernels, len(rows), following)
+    early = writer.integers([int(kernel.early) for kernel in gpu.kernels], 32)
+    row = (_GPU_BYTES, gpu.driver, *gpu.capability, writer.text(gpu.arch), kernels, len(rows), following, early)
     return writer.table([row], _GPU)
 
 

@@ -239,7 +239,7 @@ static int launchBlocks(const Instance &instance, int64_t id, unsigned blocks,
   Handle function = instance.kernels[id].function;
   auto threads = static_cast<unsigned>(kernel.threads);
   auto shared = static_cast<unsigned>(kernel.shared);
-  if (!kernel.early || !instance.overlaps)
+  if (!instance.overlaps || !instance.code->early[id])
     return driver.launch(function, blocks, 1, 1, threads, 1, 1, shared, stream,
                          parameters.list(), parameters.extra());
   LaunchAttribute early = {kEarly, {}, 1, {}};

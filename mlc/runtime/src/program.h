@@ -77,7 +77,6 @@ typedef struct mlc_rt_gpu_kernel {
   int32_t shared;             // bytes of dynamic shared memory
   const mlc_rt_gpu_map *maps; // parameters behind the words
   int64_t num_maps;
-  int64_t early; // may begin before the launch in front of it is done
 } mlc_rt_gpu_kernel;
 
 typedef struct mlc_rt_gpu {
@@ -88,6 +87,8 @@ typedef struct mlc_rt_gpu {
   const mlc_rt_gpu_kernel *kernels; // by id
   int64_t num_kernels;
   const struct mlc_rt_gpu *next; // the same for another architecture, or NULL
+  // By id: may launches begin before the one in front of them is done?
+  const int32_t *early;
 } mlc_rt_gpu;
 
 typedef struct mlc_rt_program {
