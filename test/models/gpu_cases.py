@@ -391,6 +391,8 @@ def _contraction_cases() -> list[Case]:
         Case("gemm_transposed", [("Gemm", ["a", "b", "c"], ["y"], {"transB": 1})],
              lambda: {"a": normal(18, 256), "b": normal(30, 256, seed=1), "c": normal(30, seed=2)},
              lambda v: [v["a"].astype(np.float64) @ v["b"].T + v["c"]], {"y": "float32"}, tolerance=2e-6),
+        _binary("matmul_half_odd", "MatMul", np.matmul, normal(200, 181, dtype="float16"),
+                normal(181, 133, seed=1, dtype="float16"), tolerance=1e-3),
         _float8_product("matmul_float8", 37, 44, 272, turned=True),
         _float8_product("matmul_float8_weight", 70, 40, 144, turned=False),
         _float8_product("matmul_float8_odd", 37, 44, 40, turned=True),

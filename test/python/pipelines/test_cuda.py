@@ -22,6 +22,7 @@ GPU_ONLY = (
     "mlc-sink-moves",
     "mlc-unfold-windows",
     "mlc-pad-channels",
+    "mlc-align-products",
 )
 HOST = resolve("native", _native.host_info())
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from mlir import ir
 
 from mlc.passes.adaptor import Size, element
+from mlc.passes.layout.align_products import ALONG_SUM
 from mlc.passes.lower.to_linalg import lowers, scalar
 from mlc.passes.lower.to_linalg.builder import Source, dim, dims, elementwise, filled, generic, pointwise
 from mlc.passes.lower.to_linalg.context import Lowering
@@ -66,7 +67,7 @@ def matmul(op: Lowering) -> ir.Value:
     lhs = _source(batch[0], [k, m] if op.flag("transpose_lhs") else [m, k], sizes[:-2])
     right = batch[1]
     along_k = op.flag("transpose_rhs")
-    if along_k and _is_worth_transposing(right.value, sizes[-2]):
+    if along_k and not op.flag(ALONG_SUM) and _is_worth_transposing(right.value, sizes[-2]):
         right, along_k = Source(_with_rows(right.value), right.exprs, right.dynamic), False
     rhs = _source(right, [n, k] if along_k else [k, n], sizes[:-2])
     unsigned = op.flag("unsigned_lhs"), op.flag("unsigned_rhs")

@@ -1,0 +1,91 @@
+"""Pass `mlc-align-products`: products for tensor cores read rows that are multiples of 16 bytes.
+
+    %0 = mlc.matmul %x, %y : tensor<300x521xbf16>, tensor<521x130xbf16>
+becomes
+    %1 = mlc.matmul (mlc.pad %x), (mlc.pad (mlc.transpose %y)) {transpose_rhs, mlc.along_sum}
+           : tensor<300x528xbf16>, tensor<130x528xbf16>
+
+Tensor cores read rows that are multiples of 16 bytes apart. Zeros add nothing to the sums: where their number is no
+such multiple, both operands get some. An operand that lies across the sum is transposed where its rows are none.
+Weights are moved when the model is compiled, an activation by a kernel, or by the one that computes it. Takes products
+of 16-bit floats whose matrices have known shapes, and that are large enough for two more kernels to pay.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlc.passes.adaptor import DYNAMIC, OpAdaptor, element, shape_of
+from mlc.passes.base import Pass
+from mlc.passes.decompose import build as b
+from mlc.passes.simplify.weight_only import WeightOnly
+from mlc.passes.walk import functions, operations
+
+MULTIPLE = 8  # elements of 16 bits
+ALONG_SUM = "mlc.along_sum"
+"""Attribute of a product whose right operand stays along the sum."""
+
+_FLAGS = ("transpose_lhs", "transpose_rhs")
+_FEWEST_ROWS = 8  # with fewer rows a matrix is read once, and moving it takes longer
+_LEAST = 1 << 22  # products of numbers from which on two more kernels pay
+
+
+class AlignProducts(Pass):
+    """Pads and transposes operands of products to what tensor cores read."""
+
+    dialects = ("mlc",)
+    statistics = {"aligned": "products whose operands are moved"}
+
+    def run(self, root: ir.OpView) -> None:
+        for function in functions(root):
+            weights = WeightOnly()
+            found = [op for op in operations(function) if _is_moved(op, weights)]
+            for op in found:
+                _move(op)
+            self.count("aligned", len(found))
+
+
+def _is_moved(op: ir.Operation, weights: WeightOnly) -> bool:
+    if op.name != "mlc.matmul" or not all(isinstance(element(v), ir.BF16Type | ir.F16Type) for v in op.operands):
+        return False
+    shapes = [shape_of(v)[-2:] for v in op.operands]
+    rows, columns, depth = _extents(OpAdaptor(op))
+    if DYNAMIC in (columns, depth) or all(s[1] % MULTIPLE == 0 for s in shapes):
+        return False
+    if DYNAMIC in (s[1] for s in shapes):
+        return False
+    if weights.has(op.operands[1]):
+        return True
+    return rows == DYNAMIC or (rows >= _FEWEST_ROWS and rows * columns * depth >= _LEAST)
+
+
+def _extents(op: OpAdaptor) -> tuple[int, int, int]:
+    """Rows, columns and terms of a product."""
+    left, right = (shape_of(v)[-2:] for v in op.operands)
+    rows, depth = reversed(left) if op.flag(_FLAGS[0]) else left
+    return rows, right[0] if op.flag(_FLAGS[1]) else right[1], depth
+
+
+def _move(op: ir.Operation) -> None:
+    more = -_extents(OpAdaptor(op))[2] % MULTIPLE
+    with ir.InsertionPoint(op), op.location:
+        for number, flag in enumerate(_FLAGS):
+            value = op.operands[number]
+            rank, is_along = value.type.rank, (flag in op.attributes) == (number == 1)
+            if not is_along and shape_of(value)[-1] % MULTIPLE:
+                value, is_along = b.transpose(value, [*range(rank - 2), rank - 1, rank - 2]), True
+                _set(op, flag, number == 1)
+            if more:
+                high = [0] * rank
+                high[rank - 1 if is_along else rank - 2] = more
+                value = b.pad(value, [0] * rank, high)
+            op.operands[number] = value
+        if _FLAGS[1] in op.attributes:
+            op.attributes[ALONG_SUM] = ir.UnitAttr.get()
+
+
+def _set(op: ir.Operation, flag: str, value: bool) -> None:
+    if value:
+        op.attributes[flag] = ir.UnitAttr.get()
+    elif flag in op.attributes:
+        del op.attributes[flag]
