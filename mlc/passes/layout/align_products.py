@@ -2,8 +2,9 @@
 
     %0 = mlc.matmul %x, %y : tensor<300x521xbf16>, tensor<521x130xbf16>
 becomes
-    %1 = mlc.matmul (mlc.pad %x), (mlc.pad (mlc.transpose %y)) {transpose_rhs, mlc.along_sum}
-           : tensor<300x528xbf16>, tensor<130x528xbf16>
+    %1 = mlc.matmul (mlc.pad %x), (mlc.pad (mlc.transpose %y)) {transpose_rhs, widen, mlc.along_sum}
+           : tensor<300x528xbf16>, tensor<130x528xbf16> -> tensor<300x130xf32>
+    %0 = mlc.cast %1
 
 Tensor cores read rows that are multiples of 16 bytes apart. Zeros add nothing to the sums: where their number is no
 such multiple, both operands get some. An operand that lies across the sum is transposed where its rows are none.
@@ -18,6 +19,7 @@ from mlir import ir
 from mlc.passes.adaptor import DYNAMIC, OpAdaptor, element, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
+from mlc.passes.simplify.rewrite import replace
 from mlc.passes.simplify.weight_only import WeightOnly
 from mlc.passes.walk import functions, operations
 
@@ -41,7 +43,8 @@ class AlignProducts(Pass):
             weights = WeightOnly()
             found = [op for op in operations(function) if _is_moved(op, weights)]
             for op in found:
-                _move(op)
+                with ir.InsertionPoint(op), op.location:
+                    replace(op, [_moved(op)])
             self.count("aligned", len(found))
 
 
@@ -66,26 +69,23 @@ def _extents(op: OpAdaptor) -> tuple[int, int, int]:
     return rows, right[0] if op.flag(_FLAGS[1]) else right[1], depth
 
 
-def _move(op: ir.Operation) -> None:
-    more = -_extents(OpAdaptor(op))[2] % MULTIPLE
-    with ir.InsertionPoint(op), op.location:
-        for number, flag in enumerate(_FLAGS):
-            value = op.operands[number]
-            rank, is_along = value.type.rank, (flag in op.attributes) == (number == 1)
-            if not is_along and shape_of(value)[-1] % MULTIPLE:
-                value, is_along = b.transpose(value, [*range(rank - 2), rank - 1, rank - 2]), True
-                _set(op, flag, number == 1)
-            if more:
-                high = [0] * rank
-                high[rank - 1 if is_along else rank - 2] = more
-                value = b.pad(value, [0] * rank, high)
-            op.operands[number] = value
-        if _FLAGS[1] in op.attributes:
-            op.attributes[ALONG_SUM] = ir.UnitAttr.get()
-
-
-def _set(op: ir.Operation, flag: str, value: bool) -> None:
-    if value:
-        op.attributes[flag] = ir.UnitAttr.get()
-    elif flag in op.attributes:
-        del op.attributes[flag]
+def _moved(op: ir.Operation) -> ir.Value:
+    """The product of moved operands. It gives f32, which is rounded behind it: the operands of such a product stay as
+    they are."""
+    more, operands, flags = -_extents(OpAdaptor(op))[2] % MULTIPLE, [], {"widen"}
+    for number, flag in enumerate(_FLAGS):
+        value = op.operands[number]
+        rank, is_along = value.type.rank, (flag in op.attributes) == (number == 1)
+        if not is_along and shape_of(value)[-1] % MULTIPLE:
+            value, is_along = b.transpose(value, [*range(rank - 2), rank - 1, rank - 2]), True
+        if more:
+            high = [0] * rank
+            high[rank - 1 if is_along else rank - 2] = more
+            value = b.pad(value, [0] * rank, high)
+        if is_along == (number == 1):
+            flags.add(flag)
+        operands.append(value)
+    if _FLAGS[1] in flags:
+        flags.add(ALONG_SUM)
+    total = b.operation("matmul", operands, {name: ir.UnitAttr.get() for name in sorted(flags)})[0]
+    return b.cast(total, element(op.results[0]))

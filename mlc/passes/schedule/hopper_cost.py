@@ -38,6 +38,10 @@ TOGETHER = {2: 0.9, 4: 0.75}
 IDLE = 0.4  # of the multiprocessors, from which on tiles are shared
 DRAWING = 80  # multiprocessors that it takes to draw all that the memory gives
 HALF_ROWS = 1.05  # what rows of less than 128 bytes cost the memory
+SEVERAL = 1.02  # what more than one tile for each multiprocessor costs the memory
+BROKEN = 1.45  # copies of rows that begin within cache lines, which are two lines each, take so much longer
+LONG_SUM = 1024  # terms of the sums that this was measured with
+ADDING = 0.04  # of the products, for sums in f32 of 64 rows, in which the group does not multiply
 FEWEST_STEPS = 16  # of a block that shares a tile: LLVM unrolls shorter loops, and ptxas serialises their products
 SHORTEST_OF_PAIRS = 512  # terms of a sum
 NARROW = 16  # accumulators of a thread up to which stages of two pairs pay
@@ -120,7 +124,10 @@ def _clocks(s: HopperSchedule, shape: MatrixShape, target: NvidiaTarget) -> floa
     depth = s.pairs * 128 // s.bytes_each
     tiles, steps = _tiles(s, shape), -(-shape.steps(depth) // s.split)
     products = s.tile_rows * s.tile_columns * depth * s.bytes_each / 2 / PRODUCTS
-    copied = s.pairs * (min(shape.rows, s.tile_rows) + s.tile_columns) * ROW / COPIED
+    products *= 1 + s.exact * ADDING * s.tile_rows / 64 / s.consumers
+    lines = [BROKEN if is_broken and shape.depth >= LONG_SUM else 1.0 for is_broken in shape.broken]
+    rows = min(shape.rows, s.tile_rows) * lines[0] + s.tile_columns * lines[1]
+    copied = s.pairs * rows * ROW / COPIED
     each_sm = -(-tiles // target.sms)
     together = min(s.blocks, each_sm)
     barriers = (STEP + AGAIN * (s.pairs - 1)) / together
@@ -130,7 +137,7 @@ def _clocks(s: HopperSchedule, shape: MatrixShape, target: NvidiaTarget) -> floa
     memory = shape.bytes(s.bytes_each) / target.memory_bandwidth * CLOCK
     if shape.right_across and s.tile_columns * s.bytes_each < ROW:
         memory *= HALF_ROWS
-    memory *= max(1.0, DRAWING / min(tiles * s.split, target.sms))
+    memory *= max(1.0, DRAWING / min(tiles * s.split, target.sms)) * (SEVERAL if tiles > target.sms else 1.0)
     total = max(each_sm * each, memory)
     if s.split > 1:
         accumulators = s.tile_rows * s.tile_columns / (GROUP * s.consumers)

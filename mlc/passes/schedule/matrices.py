@@ -21,7 +21,10 @@ SMALLEST_SUM = 16
 
 @dataclass(frozen=True)
 class MatrixShape:
-    """A contraction in numbers: `outer` products of `rows` x `columns`, each a sum of `depth` terms for all `taps`."""
+    """A contraction in numbers: `outer` products of `rows` x `columns`, each a sum of `depth` terms for all `taps`.
+
+    `broken` says of both operands whether their rows in memory begin within cache lines.
+    """
 
     rows: int
     columns: int
@@ -30,6 +33,7 @@ class MatrixShape:
     taps: int = 1
     is_known: bool = True
     right_across: bool = False
+    broken: tuple[bool, bool] = (False, False)
 
     def bytes(self, size: int) -> int:
         """What must be read: the windows of a convolution overlap."""
@@ -68,7 +72,8 @@ def matrices_of(source: KernelSource, root: ir.Operation, precision: str) -> Mat
         return None
     if size != 2 and any(o.across for o in operands):
         return None  # the tensor cores take what has not 16 bits along the sum only
-    shape = replace(_shape(source, root, roles), right_across=operands[1].across)
+    broken = operands[0].breaks_lines(size), operands[1].breaks_lines(size)
+    shape = replace(_shape(source, root, roles), right_across=operands[1].across, broken=broken)
     if shape.depth < SMALLEST_SUM and not roles.taps:
         return None
     return Matrices(element, roles, shape, _lanes(source, [o.value for o in operands], roles), operands[0].across)

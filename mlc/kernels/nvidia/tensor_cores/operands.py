@@ -73,6 +73,11 @@ class Operand:
             return "its rows are not a multiple of 16 bytes apart"
         return None
 
+    def breaks_lines(self, size: int) -> bool:
+        """Do its rows, with elements of `size` bytes, begin within cache lines? Shorter ones are read whole."""
+        strides = [d.axis.stride.factor * size for d in self.dims[1:]]
+        return any(stride > ROW and stride % ROW for stride in strides)
+
     def _width(self, tile: Tile) -> int:
         """Rows of one copy: not more than there are, since what lies outside takes the copy engine as long as the rest.
 
@@ -152,6 +157,10 @@ class Pixels:
         if any(w.low < _NEAREST or not _NEAREST <= w.high <= _FARTHEST for w in self.windows):
             return "its windows reach too far beyond the edge"
         return "its windows are too far apart" if any(w.step > _LARGEST_STEP for w in self.windows) else None
+
+    def breaks_lines(self, size: int) -> bool:
+        """Do pixels begin within cache lines? What that costs is not known."""
+        return False
 
     def bytes(self, tile: Tile) -> int:
         """What the copy of a tile brings."""

@@ -5,7 +5,8 @@
 // CHECK: %[[A:.*]] = mlc.pad constant %arg0 low [0, 0] high [0, 7]
 // CHECK: %[[T:.*]] = mlc.transpose %arg1 {permutation = array<i64: 1, 0>} : tensor<521x521xbf16> -> tensor<521x521xbf16>
 // CHECK: %[[B:.*]] = mlc.pad constant %[[T]] low [0, 0] high [0, 7]
-// CHECK: mlc.matmul %[[A]], %[[B]] {mlc.along_sum, transpose_rhs} : tensor<300x528xbf16>, tensor<521x528xbf16> -> tensor<300x521xbf16>
+// CHECK: mlc.matmul %[[A]], %[[B]] {mlc.along_sum, transpose_rhs, widen} : tensor<300x528xbf16>, tensor<521x528xbf16> -> tensor<300x521xf32>
+// CHECK: mlc.cast %{{.*}} : tensor<300x521xf32> -> tensor<300x521xbf16>
 func.func @odd_sum(%x: tensor<300x521xbf16>, %y: tensor<521x521xbf16>) -> tensor<300x521xbf16> {
   %0 = mlc.matmul %x, %y : tensor<300x521xbf16>, tensor<521x521xbf16> -> tensor<300x521xbf16>
   return %0 : tensor<300x521xbf16>
@@ -14,7 +15,7 @@ func.func @odd_sum(%x: tensor<300x521xbf16>, %y: tensor<521x521xbf16>) -> tensor
 // Rows of 520 stay across the sum.
 // CHECK-LABEL: func.func @even_columns
 // CHECK: mlc.pad constant %arg1 low [0, 0] high [7, 0]
-// CHECK: mlc.matmul %{{.*}}, %{{.*}} : tensor<300x528xf16>, tensor<528x520xf16> -> tensor<300x520xf16>
+// CHECK: mlc.matmul %{{.*}}, %{{.*}} {widen} : tensor<300x528xf16>, tensor<528x520xf16> -> tensor<300x520xf32>
 func.func @even_columns(%x: tensor<300x521xf16>, %y: tensor<521x520xf16>) -> tensor<300x520xf16> {
   %0 = mlc.matmul %x, %y : tensor<300x521xf16>, tensor<521x520xf16> -> tensor<300x520xf16>
   return %0 : tensor<300x520xf16>
@@ -25,7 +26,7 @@ func.func @even_columns(%x: tensor<300x521xf16>, %y: tensor<521x520xf16>) -> ten
 // CHECK: %[[A:.*]] = mlc.transpose %arg0 {permutation = array<i64: 1, 0>} : tensor<64x100xbf16> -> tensor<100x64xbf16>
 // CHECK: mlc.matmul %[[A]], %{{.*}} {widen} : tensor<100x64xbf16>, tensor<64x8xbf16> -> tensor<100x8xf32>
 // CHECK: mlc.pad constant %arg1
-// CHECK: mlc.matmul %{{.*}}, %{{.*}} : tensor<?x72xbf16>, tensor<72x8xbf16> -> tensor<?x8xbf16>
+// CHECK: mlc.matmul %{{.*}}, %{{.*}} {widen} : tensor<?x72xbf16>, tensor<72x8xbf16> -> tensor<?x8xf32>
 func.func @turned(%x: tensor<64x100xbf16>, %y: tensor<?x67xbf16>) -> (tensor<100x8xf32>, tensor<?x8xbf16>) {
   %v = mlc.weight "v" : tensor<64x8xbf16>
   %w = mlc.weight "w" : tensor<67x8xbf16>
