@@ -8,6 +8,7 @@ Extent = int | None  # None: known at run time only
 
 LINE = 64  # bytes of a line of the caches
 STREAMED = 12 << 20  # bytes of a result from which on it would leave the caches before anybody reads it
+STREAMED_COLLIDING = 6 << 20  # the same, when its lines collide in the cache, where every one drives others out
 STREAMED_RUN = 1 << 10  # bytes that are written one behind the other past the caches
 COLLIDING = 1 << 10  # lines so many bytes apart, or a multiple of it, share few sets of the first cache
 NEAR = 1 << 21  # bytes of an input that comes from a cache which is near enough without being fetched ahead
@@ -29,11 +30,12 @@ def transposing_walk(
     is written in runs, so that little lies between two stores that touch neighbouring lines of the cache.
     """
     total = None if read is None or write is None or outer is None else read * write * outer
-    if total is not None and read is not None and read >= lanes and _may_stream(total, write, lanes, sizes):
-        run = STREAMED_RUN // max(sizes[1:])
-        return {"line": lanes, "block": run, "height": run, "down": 1, "ahead": 4, "stream": 1}
     whole = read is not None and read >= lanes and (read * sizes[0]) % COLLIDING == 0
     collide = write is not None and any(write * size % COLLIDING == 0 for size in sizes[1:])
+    least = STREAMED_COLLIDING if whole and collide else STREAMED
+    if total is not None and read is not None and read >= lanes and _may_stream(total, write, lanes, sizes, least):
+        run = STREAMED_RUN // max(sizes[1:])
+        return {"line": lanes, "block": run, "height": run, "down": 1, "ahead": 4, "stream": 1}
     if collide and not whole and read is not None and read >= lanes and read * sizes[0] % LINE == 0:
         near = total is not None and total * sizes[0] <= NEAR
         squares = {"block": SQUARES * lanes, "height": RUN * lanes}
@@ -59,12 +61,12 @@ def transposing_walk(
 
 def copy_streams(total: Extent, line: Extent, lanes: int, sizes: Sequence[int]) -> bool:
     """May what is copied along lines of `line` elements, `total` in all, go past the caches?"""
-    return total is not None and _may_stream(total, line, lanes, sizes)
+    return total is not None and _may_stream(total, line, lanes, sizes, STREAMED)
 
 
-def _may_stream(total: int, write: Extent, lanes: int, sizes: Sequence[int]) -> bool:
-    """Are the results large, and do all their lines begin where a line of the caches does?"""
+def _may_stream(total: int, write: Extent, lanes: int, sizes: Sequence[int], least: int) -> bool:
+    """Do the results have `least` bytes, and do all their lines begin where a line of the caches does?"""
     return all(
-        total * size >= STREAMED and lanes * size == LINE and write is not None and write * size % LINE == 0
+        total * size >= least and lanes * size == LINE and write is not None and write * size % LINE == 0
         for size in sizes[1:]
     )
