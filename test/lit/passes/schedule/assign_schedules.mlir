@@ -17,6 +17,13 @@ func.func @main(%x: tensor<96x128xf32>) -> (tensor<96x256xf32>, tensor<96xf32>) 
   return %a, %b : tensor<96x256xf32>, tensor<96xf32>
 }
 
+func.func @deep(%x: tensor<1x9x9x512xf32>) -> tensor<1x7x7x512xf32> {
+  %w = mlc.weight "f" : tensor<3x3x512x512xf32>
+  %e = tensor.empty() : tensor<1x7x7x512xf32>
+  %a = mlc.launch @taller(%x, %w) outs(%e) : (tensor<1x9x9x512xf32>, tensor<3x3x512x512xf32>) outs(tensor<1x7x7x512xf32>) -> tensor<1x7x7x512xf32>
+  return %a : tensor<1x7x7x512xf32>
+}
+
 // The right operand is a weight everywhere: it is packed. Vectors run along n, rows along m.
 // CHECK: module @k0
 // CHECK-SAME: lanes = 16 : i64, packed_operand = 1 : i64, panel = 64 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 6 : i64, template = "contraction", unroll = 4 : i64, vector_dim = 1 : i64, vectors = 4 : i64
@@ -171,5 +178,38 @@ module @panels attributes {mlc.kernel} {
       linalg.yield %s : f32
     } -> tensor<100x48xf32>
     return %m : tensor<100x48xf32>
+  }
+}
+
+// A panel of weights that does not stay in the cache is read by one tile of seven rows, not by two of four and three.
+// CHECK: module @taller
+// CHECK-SAME: row_first = 2 : i64, row_last = 2 : i64, rows = 7 : i64, template = "contraction"{{.*}} vectors = 4 : i64
+module @taller attributes {mlc.kernel} {
+  func.func @taller(%a: tensor<1x9x9x512xf32>, %b: tensor<3x3x512x512xf32>, %o: tensor<1x7x7x512xf32>) -> tensor<1x7x7x512xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<1x7x7x512xf32>) -> tensor<1x7x7x512xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(n, h, w, o, y, x, c) -> (n, h + y, w + x, c)>, affine_map<(n, h, w, o, y, x, c) -> (y, x, c, o)>, affine_map<(n, h, w, o, y, x, c) -> (n, h, w, o)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+        ins(%a, %b : tensor<1x9x9x512xf32>, tensor<3x3x512x512xf32>) outs(%f : tensor<1x7x7x512xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<1x7x7x512xf32>
+    return %m : tensor<1x7x7x512xf32>
+  }
+}
+
+// A work item is a line of the image, not a pixel: few elements are no work.
+// CHECK: module @lines
+// CHECK-SAME: first = 2 : i64, grid = 1 : i64, lanes = 16 : i64, last = 2 : i64, template = "loops"
+module @lines attributes {mlc.kernel} {
+  func.func @lines(%a: tensor<56x56x256xf32>, %b: tensor<56x1x256xf32>, %o: tensor<56x56x256xf32>) -> tensor<56x56x256xf32> {
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, 0, k)>, affine_map<(i, j, k) -> (i, j, k)>], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%a, %b : tensor<56x56x256xf32>, tensor<56x1x256xf32>) outs(%o : tensor<56x56x256xf32>) {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %r = arith.mulf %x, %y : f32
+      linalg.yield %r : f32
+    } -> tensor<56x56x256xf32>
+    return %s : tensor<56x56x256xf32>
   }
 }

@@ -1,0 +1,262 @@
+"""Choosing templates and register tiles for contractions on CPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+
+from mlc.kernels.common.analysis import can_flatten, mentions
+from mlc.kernels.common.frame import KernelSource, defining_op
+from mlc.kernels.common.generics import operand_map
+from mlc.kernels.cpu.inner_product import has_few_rows, lies_along_sum
+from mlc.kernels.cpu.panel_copy import MOST_STEPS
+from mlc.passes.schedule.extents import ITEMS_WANTED, Extent, VectorUnit, known, shape_of
+from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads
+
+TILE, TALLER = (6, 4), 7  # rows and vectors of accumulators; the most rows that leave registers for an operand
+FAR = 1 << 20  # bytes of a panel that does not stay in the second level of cache: fewer tiles fetch it less often
+COPIED_STEPS = (128, MOST_STEPS)  # lines of a panel that is copied: enough to hurt, few enough for the stack
+COPIED_ROWS = 160  # rows of a work item that pay for the copy
+TRANSPOSED_ROWS = 48  # rows of a work item for which a panel may be transposed anew
+FAR_APART = 256  # elements between two lines from which on they are copied
+FEW_ROWS = 4  # rows of a product up to which a matrix that is not packed is read in long stretches
+INNER_LANES = 8  # sums along vectors from which on there are enough at a time to hide how long one takes
+INNER_ROWS = 4  # of a tile of such sums: as many columns, so that every operand that is loaded is used as often
+LINE_VECTORS = 16  # accumulators of such a tile
+DEPTHWISE_SUMS = 16  # accumulators where a sum has two operands of its own: neither stays in a register
+
+
+def choose_contraction(
+    source: KernelSource, root: ir.Operation, unit: VectorUnit, constant_inputs: set[int]
+) -> dict[str, int | str] | None:
+    """The schedule of a kernel with the contraction `root`; None where no template of contractions takes it."""
+    if len(root.operands) != 3:
+        return None  # a constant operand lives in the body
+    shape = shape_of(root.results[0].type)
+    out_map = operand_map(root, 2)
+    if not shape or not all(isinstance(e, ir.AffineDimExpr) for e in out_map.results):
+        return None
+    order = [ir.AffineDimExpr(e).position for e in out_map.results]
+    moving = [i for i, e in enumerate(shape) if e != 1]
+    axis = moving[-1] if moving else len(shape) - 1
+    best: tuple[int, int, bool] | None = None
+    for operand in range(2):
+        packed = _packable(source, root, operand, order[axis], constant_inputs, shape[axis])
+        if not packed and not _unit_stride(root, operand, order[axis]):
+            continue
+        rows = [i for i in moving if i != axis and not _touches(root, operand, order[i])]
+        candidate = (rows[-1] if rows else -1, operand, packed)
+        if best is None or _row_size(shape, candidate[0]) > _row_size(shape, best[0]):
+            best = candidate
+    if best is None:
+        return _along_sum(source, root, unit, axis)
+    row, operand, packed = best
+    first = row
+    while row >= 0 and first > 0 and first - 1 != axis and _rows_flatten(source, root, operand, order, first - 1, row):
+        first -= 1
+    if row < 0:
+        first, row = -1, -2
+    few = known(shape[first : row + 1]) if row >= 0 else 1
+    height, vectors = _tile(root, unit, operand, packed, shape[axis], few, order[axis])
+    schedule: dict[str, int | str] = {
+        "template": "contraction",
+        "lanes": unit.lanes(root.results[0].type.element_type),
+        "vector_dim": axis,
+        "row_first": first,
+        "row_last": row,
+        "rows": height,
+        "vectors": vectors,
+        "unroll": _unroll(root),
+    }
+    panel = int(schedule["lanes"]) * vectors
+    schedule["block"] = _row_block(shape, axis, first, row, height, panel)
+    if packed:
+        schedule["packed_operand"] = operand
+        schedule["panel"] = panel
+    elif _is_worth_copying(root, operand, order[axis], shape, schedule):
+        schedule |= {"template": "panel_copy", "vector_operand": operand}
+    in_pairs = as_dot_product(root, operand, schedule, unit.bf16_dot)
+    return in_pairs or as_dot_quads(root, operand, schedule, unit.int8_dot, unit.int16_dot) or schedule
+
+
+def _tile(
+    root: ir.Operation, unit: VectorUnit, operand: int, packed: bool, columns: Extent, rows: Extent, dim: int
+) -> tuple[int, int]:
+    """Rows and vectors of the register tile; `operand` is loaded as vectors along `dim`, of `columns`."""
+    element = root.results[0].type.element_type
+    height, vectors = _register_tile(columns, unit, element)
+    if all(_touches(root, i, dim) for i in range(2)):
+        height = min(height, max(1, DEPTHWISE_SUMS // vectors))
+    if rows is None:
+        return height, vectors
+    if not packed and rows <= FEW_ROWS:
+        return rows, max(vectors, _line_vectors(columns, unit.lanes(element), rows))
+    if packed and _is_f32(root) and (height, vectors) == TILE and _panel_bytes(root, operand, unit, columns) > FAR:
+        height = min((height, TALLER), key=lambda most: -(-rows // most))
+    return height, vectors
+
+
+def _along_sum(source: KernelSource, root: ir.Operation, unit: VectorUnit, axis: int) -> dict[str, int | str] | None:
+    """The schedule of a product whose operands both lie along the sum; None for other contractions."""
+    shape, order = shape_of(root.results[0].type), [e.position for e in operand_map(root, 2).results]
+    element = root.results[0].type.element_type
+    holding = [i for i in range(2) if _touches(root, i, order[axis])]
+    if not lies_along_sum(root) or len(holding) != 1 or _depth(root) == 1:
+        return None
+    [operand] = holding
+    rows = [i for i, e in enumerate(shape) if e != 1 and i != axis and not _touches(root, operand, order[i])]
+    if not rows:
+        return None
+    first = row = rows[-1]
+    while first > 0 and first - 1 != axis and _rows_flatten(source, root, operand, order, first - 1, row):
+        first -= 1
+    lanes, count, depth = unit.lanes(element), known(shape[first : row + 1]), _depth(root)
+    height, vectors, template, unroll = INNER_ROWS, 1, "inner_product", 1
+    copies = isinstance(element, ir.F32Type) and _is_worth_transposing(count, depth, lanes)
+    if copies:
+        height, vectors = _register_tile(shape[axis], unit, element)
+        template, unroll = "panel_copy", _unroll(root)
+    block = _row_block(shape, axis, first, row, height, lanes * vectors)
+    return {
+        "template": template,
+        "lanes": lanes,
+        "vector_dim": axis,
+        "row_first": first,
+        "row_last": row,
+        "rows": height,
+        "vectors": vectors,
+        "unroll": unroll,
+        "block": max(block, -(-TRANSPOSED_ROWS // height)) if copies else block,
+        **({"vector_operand": operand} if copies else {}),
+    }
+
+
+def _is_worth_transposing(rows: Extent, depth: Extent, lanes: int) -> bool:
+    """Are panels of an operand that lies along the sum to be transposed on the way?"""
+    if rows is None or depth is None or depth > MOST_STEPS or rows < INNER_ROWS:
+        return False
+    return lanes < INNER_LANES or not has_few_rows(rows, depth)
+
+
+def _depth(root: ir.Operation) -> Extent:
+    """The extent of the dimension that is summed over, the last one of the first operand."""
+    return shape_of(root.operands[0].type)[-1]
+
+
+def _is_worth_copying(
+    root: ir.Operation, operand: int, columns: int, shape: Sequence[Extent], schedule: dict[str, int | str]
+) -> bool:
+    """Do the lines of a run-time operand lie far apart, and are they read often enough by every work item?"""
+    exprs = list(operand_map(root, operand).results)
+    plain = [e.position for e in exprs if isinstance(e, ir.AffineDimExpr)]
+    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
+    steps = [root.operands[operand].type.shape[plain.index(d)] for d in plain if kinds[d]]
+    if len(plain) != len(exprs) or len(steps) != 1 or sum(kinds) != 1 or not _is_f32(root):
+        return False
+    first, last = int(schedule["row_first"]), int(schedule["row_last"])
+    rows = known(shape[first : last + 1]) if first >= 0 else 1
+    reach = shape_of(root.operands[operand].type)[plain.index(columns)]
+    if rows is None or reach is None or not COPIED_STEPS[0] <= steps[0] <= COPIED_STEPS[1]:
+        return False
+    return reach >= FAR_APART and min(rows, int(schedule["rows"]) * int(schedule["block"])) >= COPIED_ROWS
+
+
+def _is_f32(root: ir.Operation) -> bool:
+    return all(isinstance(v.type.element_type, ir.F32Type) for v in root.operands)
+
+
+def _row_size(shape: Sequence[Extent], axis: int) -> int:
+    if axis < 0:
+        return 0
+    extent = shape[axis]
+    return 1 << 30 if extent is None else extent
+
+
+def _touches(root: ir.Operation, operand: int, dim: int) -> bool:
+    return any(mentions(e, dim) for e in operand_map(root, operand).results)
+
+
+def _unit_stride(root: ir.Operation, operand: int, dim: int) -> bool:
+    exprs = list(operand_map(root, operand).results)
+    last = exprs[-1] if exprs else None
+    inner = isinstance(last, ir.AffineDimExpr) and last.position == dim
+    return inner and not any(mentions(e, dim) for e in exprs[:-1])
+
+
+def _packable(
+    source: KernelSource, root: ir.Operation, operand: int, dim: int, constant_inputs: set[int], extent: Extent
+) -> bool:
+    """Is the operand a weight that holds the vector dimension, read through a permutation (and unit dimensions)?"""
+    value = root.operands[operand]
+    if defining_op(value) is not None or extent is None or extent == 1:
+        return False
+    number = list(source.block.arguments).index(value)
+    exprs = list(operand_map(root, operand).results)
+    plain = [e.position for e in exprs if isinstance(e, ir.AffineDimExpr)]
+    fixed = sum(isinstance(e, ir.AffineConstantExpr) for e in exprs)
+    return number in constant_inputs and len(plain) + fixed == len(exprs) and dim in plain
+
+
+def _rows_flatten(
+    source: KernelSource, root: ir.Operation, operand: int, order: Sequence[int], first: int, last: int
+) -> bool:
+    if any(_touches(root, operand, order[i]) for i in range(first, last + 1)):
+        return False
+    return can_flatten(source.results, first, last)
+
+
+def _register_tile(extent: Extent, unit: VectorUnit, element: ir.Type) -> tuple[int, int]:
+    """Rows and vectors of the accumulator tile: about three quarters of the registers, wide before tall."""
+    lanes = unit.lanes(element)
+    if unit.registers < 32:
+        return (4, 3) if extent is None or extent > 2 * lanes else (6, 2) if extent > lanes else (8, 1)
+    if extent is None or extent > 3 * lanes:
+        if extent is not None and extent % (4 * lanes) and extent % (3 * lanes) == 0:
+            return 8, 3
+        return TILE
+    return (8, 3) if extent > 2 * lanes else (8, 2) if extent > lanes else (8, 1)
+
+
+def _panel_bytes(root: ir.Operation, operand: int, unit: VectorUnit, columns: Extent) -> int:
+    """How much of a weight every register tile of a panel reads; 0 where that is not known."""
+    size, element = known(shape_of(root.operands[operand].type)), root.operands[operand].type.element_type
+    if size is None or not columns:
+        return 0
+    return size // columns * TILE[1] * unit.lanes(root.results[0].type.element_type) * element.width // 8
+
+
+def _line_vectors(extent: Extent, lanes: int, rows: int) -> int:
+    """Vectors of a tile of few rows: as long a stretch of a matrix's line as accumulators allow, that memory is read in
+    few streams."""
+    most = LINE_VECTORS // rows
+    return most if extent is None else min(most, -(-extent // lanes))
+
+
+def _unroll(root: ir.Operation) -> int:
+    """Unrolling of the innermost reduction dimension: a divisor of its extent."""
+    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
+    innermost = max(i for i, r in enumerate(kinds) if r)
+    for operand in range(2):
+        for position, expr in enumerate(operand_map(root, operand).results):
+            if isinstance(expr, ir.AffineDimExpr) and expr.position == innermost:
+                type_ = root.operands[operand].type
+                if type_.is_dynamic_dim(position):
+                    return 1
+                return next(u for u in (4, 3, 2, 1) if type_.get_dim_size(position) % u == 0)
+    return 1
+
+
+def _row_block(shape: Sequence[Extent], axis: int, first: int, last: int, rows: int, panel: int) -> int:
+    """Row tiles per work item: items of about one size, and enough of them."""
+    extent = known(shape[first : last + 1]) if first >= 0 else 1
+    others = [e for i, e in enumerate(shape) if i != axis and not first <= i <= last]
+    columns = shape[axis]
+    outer = known([e if e is not None else 1 for e in others])
+    assert outer is not None
+    if extent is None:
+        return 8
+    panels = 1 if columns is None else -(-columns // panel)
+    tiles = -(-extent // rows)
+    wanted = -(-ITEMS_WANTED // (4 * max(1, panels * outer)))
+    return max(1, min(64, -(-tiles // wanted)))

@@ -1,0 +1,51 @@
+"""Extents of tensors as far as they are known, and what the target computes on vectors with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+ITEMS_WANTED = 64  # work items that keep a pool busy without making each too small
+Extent = int | None  # None: known at run time only
+
+
+@dataclass(frozen=True)
+class VectorUnit:
+    """What the target offers to the register allocator of the templates."""
+
+    bits: int
+    registers: int
+    bf16_dot: bool = False  # has an instruction that sums products of pairs of bf16
+    int8_dot: bool = False  # has an instruction that sums products of quads of 8-bit integers
+    int16_dot: bool = False  # has an instruction that sums products of pairs of 16-bit integers
+
+    @property
+    def scalef(self) -> bool:
+        """Is there an instruction that scales by powers of two? It is AVX-512's, which alone has such registers."""
+        return self.bits == 512
+
+    def lanes(self, element: ir.Type) -> int:
+        """Lanes for computing on `element`: 32-bit lanes, 64-bit ones for f64."""
+        return self.bits // (64 if isinstance(element, ir.F64Type) else 32)
+
+
+def shape_of(type_: ir.RankedTensorType) -> list[Extent]:
+    """The extents of a tensor."""
+    return [None if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)]
+
+
+def known(extents: Sequence[Extent]) -> int | None:
+    """Their product; None where one is not known."""
+    total = 1
+    for extent in extents:
+        if extent is None:
+            return None
+        total *= extent
+    return total
+
+
+def or_many(extent: Extent) -> int:
+    """An extent; many where it is not known."""
+    return 1 << 30 if extent is None else extent
