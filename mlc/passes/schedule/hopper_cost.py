@@ -41,7 +41,6 @@ HALF_ROWS = 1.05  # what rows of less than 128 bytes cost the memory
 SEVERAL = 1.02  # what more than one tile for each multiprocessor costs the memory
 BROKEN = 1.45  # copies of rows that begin within cache lines, which are two lines each, take so much longer
 LONG_SUM = 1024  # terms of the sums that this was measured with
-ADDING = 0.04  # of the products, for sums in f32 of 64 rows, in which the group does not multiply
 FEWEST_STEPS = 16  # of a block that shares a tile: LLVM unrolls shorter loops, and ptxas serialises their products
 SHORTEST_OF_PAIRS = 512  # terms of a sum
 NARROW = 16  # accumulators of a thread up to which stages of two pairs pay
@@ -124,7 +123,6 @@ def _clocks(s: HopperSchedule, shape: MatrixShape, target: NvidiaTarget) -> floa
     depth = s.pairs * 128 // s.bytes_each
     tiles, steps = _tiles(s, shape), -(-shape.steps(depth) // s.split)
     products = s.tile_rows * s.tile_columns * depth * s.bytes_each / 2 / PRODUCTS
-    products *= 1 + s.exact * ADDING * s.tile_rows / 64 / s.consumers
     lines = [BROKEN if is_broken and shape.depth >= LONG_SUM else 1.0 for is_broken in shape.broken]
     rows = min(shape.rows, s.tile_rows) * lines[0] + s.tile_columns * lines[1]
     copied = s.pairs * rows * ROW / COPIED

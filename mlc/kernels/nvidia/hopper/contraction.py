@@ -20,7 +20,7 @@ Schedule parameters: `element` of the tensor cores; `tile_rows`, `tile_columns`,
 `pairs` of tiles of a stage, one behind the other along the sum; `split`: the blocks of a cluster, which share a tile's
 sum. Clusters are not persistent: each has one tile. `exact`: whether the sums of every stage are added in f32: tensor
 cores keep about 14 bits of sums of floats of eight bits (DeepSeek-AI, "DeepSeek-V3 Technical Report", section 3.3.2).
-Measured on an H200 in bf16: bench/results/2026-11-21-h200.md.
+Measured on an H200: bench/results/2026-11-22-h200.md.
 """
 
 from __future__ import annotations
