@@ -37,31 +37,39 @@ class _Slot:
         self.shape_at = shapes
         self.extents = struct.Struct(f"<{self.rank}q")
         self.word = self.offset // 8 + 1  # where the data pointer is
+        self.shape: tuple[int, ...] | None = None  # of an output, where it is the same in every run
+        self.small = False  # is such an output made without thought of where it begins?
         self.last: tuple[int, ...] | None = None  # the shape that the value describes by now
 
+
+# The address of a buffer: a third of the time that `__array_interface__` takes, but only of memory that may be written,
+# has a size, and a type that C knows. Here by their names, as every attribute counts.
+_address: Any = ctypes.addressof
+_as_buffer: Any = ctypes.c_char.from_buffer
+_NO_BUFFER = (TypeError, ValueError, BufferError)
 
 _LINE = 64  # bytes of a cache line
 _WORTH_ALIGNING = 1 << 18  # bytes of an array that is stored faster when its vectors are whole cache lines
 
 
+def _is_small(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+    return dtype.hasobject or math.prod(shape) * dtype.itemsize < _WORTH_ALIGNING
+
+
 def new_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
     """An array without contents; a large one begins at a cache line."""
-    size = math.prod(shape) * dtype.itemsize
-    if size < _WORTH_ALIGNING or dtype.hasobject:
+    if _is_small(shape, dtype):
         return np.empty(shape, dtype)
-    memory = np.empty(size + _LINE, np.uint8)
-    start = -memory.__array_interface__["data"][0] % _LINE
-    return memory[start : start + size].view(dtype).reshape(shape)
+    memory = np.empty(math.prod(shape) * dtype.itemsize + _LINE, np.uint8)
+    return np.ndarray(shape, dtype, memory, -_address(_as_buffer(memory)) % _LINE)
 
 
 def address_of(array: Any) -> int:
-    """Where the data of a contiguous array are. A buffer says so in a third of the time that `__array_interface__`
-    takes, but only of memory that may be written, has a size, and a type that C knows.
-    """
+    """Where the data of a contiguous array are."""
     if array.flags.writeable:
         try:
-            return ctypes.addressof(ctypes.c_char.from_buffer(array))
-        except (TypeError, ValueError, BufferError):
+            return _address(_as_buffer(array))
+        except _NO_BUFFER:
             pass
     data: int = array.__array_interface__["data"][0]
     return data
@@ -89,7 +97,9 @@ class Frame:
                 self._slots[-1].append(_Slot(info, number, used))
                 used += len(info.dims or ())
         self._rules = [_shape_rule(info, inputs) for info in outputs]
-        self._fixed = [_fixed_shape(rule) for rule in self._rules]
+        for slot, rule in zip(self._slots[1], self._rules, strict=True):
+            slot.shape = _fixed_shape(rule)
+            slot.small = slot.shape is not None and _is_small(slot.shape, slot.dtype)
 
     def fill(self, arguments: Sequence[Any], out: Any) -> tuple[list[Any], list[Any]]:
         """Describes `arguments` and output buffers in `inputs` and `outputs`.
@@ -104,27 +114,55 @@ class Frame:
                 value = self.inputs[slot.number]
                 _VALUE.pack_into(value, 0, _SIZE, *[0] * 15)
                 fill_value(value, argument, slot.info, keep)
-        buffers: list[Any] = [None] * len(self._fixed) if out is None else self._given(out)
+        if out is None:
+            return [self._new_output(slot) for slot in self._slots[1]], keep
+        buffers: list[Any] = self._given(out)
         for slot in self._slots[1]:
             buffer = buffers[slot.number]
             if buffer is None:
-                shape = self._fixed[slot.number]
-                if shape is None:
-                    shape = self._shape_of_output(slot.number)
-                buffer = buffers[slot.number] = None if shape is None else new_array(shape, slot.dtype)
-            if buffer is None:
-                self._clear(slot)
+                buffers[slot.number] = self._new_output(slot)
             elif not self._pack(self._output_words, slot, buffer):
                 self._clear(slot)
                 fill_buffer(self.outputs[slot.number], buffer, slot.info, keep)
         return buffers, keep
 
+    def _new_output(self, slot: _Slot) -> np.ndarray | None:
+        """An array for an output, described; None where the runtime is to allocate."""
+        shape = slot.shape
+        if shape is not None and shape == slot.last:  # mostly: nothing but its address is new
+            array = np.empty(shape, slot.dtype) if slot.small else new_array(shape, slot.dtype)
+            try:
+                self._output_words[slot.word] = _address(_as_buffer(array))
+            except _NO_BUFFER:
+                self._output_words[slot.word] = address_of(array)
+            return array
+        if shape is None:
+            shape = self._shape_of_output(slot.number)
+        if shape is None:
+            self._clear(slot)
+            return None
+        array = new_array(shape, slot.dtype)
+        if not self._pack(self._output_words, slot, array):
+            raise AssertionError(f"output '{slot.info.name}' is no plain tensor")
+        return array
+
     def _pack(self, words: Any, slot: _Slot, array: Any) -> bool:
         """The common case, quickly: a contiguous array of the right type and rank. False when it is not."""
-        if type(array) is not np.ndarray or array.dtype != slot.dtype or not array.flags.c_contiguous:
+        if type(array) is not np.ndarray:
+            return False
+        dtype = array.dtype
+        if dtype is not slot.dtype and dtype != slot.dtype:
+            return False
+        if array.flags.carray:
+            try:
+                data = _address(_as_buffer(array))
+            except _NO_BUFFER:
+                data = address_of(array)
+        elif array.flags.c_contiguous:
+            data = address_of(array)
+        else:
             return False
         shape = array.shape
-        data = address_of(array)
         if shape == slot.last:
             words[slot.word] = data
             return True
@@ -181,6 +219,8 @@ class Frame:
             if len(buffers) != len(self.names):
                 raise ArgumentError(f"the entry has {len(self.names)} outputs, got {len(buffers)} buffers")
         for name, buffer in zip(self.names, buffers, strict=True):
+            if type(buffer) is np.ndarray and buffer.flags.carray and buffer.dtype.isnative:
+                continue
             if buffer is None or is_on_device(buffer):
                 continue
             if not isinstance(buffer, np.ndarray) or not buffer.flags.writeable or not buffer.dtype.isnative:

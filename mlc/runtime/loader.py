@@ -278,7 +278,7 @@ class Context:
     def _run(self, entry: Entry, arguments: Sequence[Any], out: Any, stream: int | None = None) -> list[Any]:
         if not self._handle:
             raise ArgumentError("the context is closed")
-        if not self._lock.acquire(blocking=False):
+        if not self._lock.acquire(False):  # by position: a name takes a twentieth of a microsecond
             raise BusyError("the context is running in another thread; use a context for each thread")
         try:
             return self._run_locked(entry, arguments, out, stream)
