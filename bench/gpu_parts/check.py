@@ -26,6 +26,8 @@ def checks() -> list[Product]:
             found += [Product(*size, kind, turned_right=True, precision=precision) for size in FLOATS8]
     found += [Product(300, 520, 208, "float8_e4m3fn"), Product(300, 520, 208, "float8_e4m3fn", epilogue="gelu")]
     found += [Product(200, 328, 120, "float32", turned_right=True, precision="tf32")]
+    found += [Product(m, 2312, 200, turned_right=True, epilogue=e) for m in (3004, 4100) for e in ("", "gelu")]
+    found += [Product(4000, 1100, 360, "float32", turned_right=True, precision="tf32")]
     found += [Product(300, 521, 88), Product(300, 520, 88, epilogue="gelu"), Product(4096, 1024, 512, epilogue="gelu")]
     return found
 

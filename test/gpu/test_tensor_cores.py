@@ -85,6 +85,7 @@ FORMS = [
     for turned in ("", "a", "b", "ab")
     if "a" not in turned or shape[0] != "m"
 ]
+FORMS += [((4096, 2304, 768), "b"), ((25088, 256, 512), "b")]  # tiles of 192 and of 128 rows in turns
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])

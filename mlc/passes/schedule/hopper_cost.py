@@ -15,7 +15,7 @@ from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.nvidia.hopper.contraction import HopperSchedule
 from mlc.kernels.nvidia.hopper.groups import GROUP
 from mlc.kernels.nvidia.tensor_cores.packed_epilogue import LANES
-from mlc.kernels.nvidia.tensor_cores.tiles import ROW
+from mlc.kernels.nvidia.tensor_cores.tiles import ROW, ROWS
 from mlc.passes.schedule.matrices import MatrixShape, matrices_of
 from mlc.targets.nvidia import NvidiaTarget
 
@@ -23,6 +23,8 @@ Schedule = dict[str, int | str]
 
 PRODUCTS = 2048  # of bf16 in a clock of a multiprocessor
 COPIED = 48  # bytes in a clock out of the L2 cache, with all multiprocessors at it
+COPIED_IN_TURNS = 58  # the same where groups take turns and both operands lie along the sum
+MOST_COPIED = 64  # with few multiprocessors at it
 CLOCK = 1.755e9
 STEP = 180  # clocks that the barriers of a stage take at least, with the products of one pair of tiles
 AGAIN = 155  # clocks of another pair in the same stage
@@ -45,12 +47,15 @@ FEWEST_STEPS = 16  # of a block that shares a tile: LLVM unrolls shorter loops, 
 SHORTEST_OF_PAIRS = 512  # terms of a sum
 NARROW = 16  # accumulators of a thread up to which stages of two pairs pay
 ADDED = 20  # clocks for an accumulator of a thread of another block
+CROWDED = 1.3  # what storing takes longer where accumulators leave few registers
+LANES_AT_WORK = 128  # operations on results in a clock
+BESIDES = 0.1  # of what takes less time, products or memory, is not hidden behind the other
 RESERVED = 1024  # bytes of shared memory that the system keeps for every block
 RASTER = 8
 # Accumulators of a thread, by the groups that multiply: all in all, and with those of a stage that are added in f32.
 MOST_SUMS = {1: 128, 2: 128, 3: 96}
 MOST_EXACT = {1: 192, 2: 192, 3: 104}
-_OPTIONAL = {"split": 1, "pairs": 1, "exact": 0}  # parameters that are left out where they say nothing
+_OPTIONAL = {"split": 1, "pairs": 1, "exact": 0, "turns": 1}  # parameters that are left out where they say nothing
 # Clocks from which on a launch with one group that multiplies is not early: what it gains is a microsecond, and its
 # blocks, which come where others end, share the L2 cache's bandwidth less well (27 us became 43).
 LONG = 20_000
@@ -65,6 +70,8 @@ def choose_hopper(source: KernelSource, root: ir.Operation, target: NvidiaTarget
     may_pair = shape.is_known and not found.roles.taps and shape.depth >= SHORTEST_OF_PAIRS
     exact = int(found.element == "f8" and precision == "fp32")
     tiles = list(_candidates(found.element, shape.right_across, found.lanes, may_pair, target, exact))
+    if shape.is_known and not exact:
+        tiles += _in_turns(found.element, shape, found.lanes, target)
     best = min(tiles, key=lambda s: _clocks(s, shape, target))
     if shape.is_known and _tiles(best, shape) <= (1 - IDLE) * target.sms:
         best = min([best, *_split(tiles, shape, target)], key=lambda s: _clocks(s, shape, target))
@@ -97,6 +104,16 @@ def _candidates(
                         yield replace(deep, stages=stages)
 
 
+def _in_turns(element: str, shape: MatrixShape, lanes: int, target: NvidiaTarget) -> Iterator[HopperSchedule]:
+    """Tiles that two groups have in turns, where there are several for a multiprocessor. Smaller ones are done before
+    the next group has begun."""
+    for rows in (128, 192):
+        made = HopperSchedule(element, rows, 128, 0, 2, RASTER, lanes, 1, target.sms, 3 * GROUP, turns=2)
+        stages = _stages(made, target)
+        if stages >= FEWEST_STAGES and _tiles(made, shape) > target.sms:
+            yield replace(made, stages=stages)
+
+
 def _tiles(s: HopperSchedule, shape: MatrixShape) -> int:
     return shape.tiles(s.tile_rows, s.tile_columns)
 
@@ -120,24 +137,61 @@ def _stages(s: HopperSchedule, target: NvidiaTarget) -> int:
 
 def _clocks(s: HopperSchedule, shape: MatrixShape, target: NvidiaTarget) -> float:
     """Clocks that the contraction takes."""
-    depth = s.pairs * 128 // s.bytes_each
-    tiles, steps = _tiles(s, shape), -(-shape.steps(depth) // s.split)
-    products = s.tile_rows * s.tile_columns * depth * s.bytes_each / 2 / PRODUCTS
-    lines = [BROKEN if is_broken and shape.depth >= LONG_SUM else 1.0 for is_broken in shape.broken]
-    rows = min(shape.rows, s.tile_rows) * lines[0] + s.tile_columns * lines[1]
-    copied = s.pairs * rows * ROW / COPIED
-    each_sm = -(-tiles // target.sms)
-    together = min(s.blocks, each_sm)
-    barriers = (STEP + AGAIN * (s.pairs - 1)) / together
-    step = max(products, copied, barriers, s.pairs * LATENCY / (s.stages * together)) + OVERHEAD
-    stored = STORED_PACKED if s.lanes == LANES else STORED
-    each = steps * step + s.tile_rows * s.tile_columns / stored / together
+    computed = (_computed if s.turns == 1 else _computed_in_turns)(s, shape, target)
     memory = shape.bytes(s.bytes_each) / target.memory_bandwidth * CLOCK
     if shape.right_across and s.tile_columns * s.bytes_each < ROW:
         memory *= HALF_ROWS
+    tiles = _tiles(s, shape)
     memory *= max(1.0, DRAWING / min(tiles * s.split, target.sms)) * (SEVERAL if tiles > target.sms else 1.0)
-    total = max(each_sm * each, memory)
+    total = max(computed, memory) + BESIDES * min(computed, memory)
     if s.split > 1:
         accumulators = s.tile_rows * s.tile_columns / (GROUP * s.consumers)
         total += MEETING + (s.split - 1) * accumulators * ADDED
     return total
+
+
+def _computed(s: HopperSchedule, shape: MatrixShape, target: NvidiaTarget) -> float:
+    """Clocks of a multiprocessor whose groups share tiles: each is multiplied, and then stored."""
+    tiles, steps = _tiles(s, shape), -(-shape.steps(_depth(s)) // s.split)
+    rate = min(MOST_COPIED, COPIED * target.sms / min(tiles * s.split, target.sms))
+    each_sm = -(-tiles // target.sms)
+    together = min(s.blocks, each_sm)
+    barriers = (STEP + AGAIN * (s.pairs - 1)) / together
+    latency = s.pairs * LATENCY / (s.stages * together)
+    step = max(_products(s), _copied(s, shape, rate), barriers, latency) + OVERHEAD
+    return each_sm * (steps * step + _stored(s, shape) / together)
+
+
+def _computed_in_turns(s: HopperSchedule, shape: MatrixShape, target: NvidiaTarget) -> float:
+    """Clocks of a multiprocessor whose groups have tiles in turns: one is stored while the next one is multiplied."""
+    rate = COPIED if shape.right_across else COPIED_IN_TURNS
+    step = max(_products(s), _copied(s, shape, rate), STEP, LATENCY / s.stages) + OVERHEAD
+    multiplied = shape.steps(_depth(s)) * step
+    stored = s.turns * _stored(s, shape)  # by half of the threads
+    if s.tile_rows // ROWS * s.tile_columns // 2 > MOST_SUMS[2]:
+        stored *= CROWDED
+    each_sm = -(-_tiles(s, shape) // target.sms)
+    return each_sm * max(multiplied, (multiplied + stored) / s.turns) + stored
+
+
+def _depth(s: HopperSchedule) -> int:
+    """Terms of a stage."""
+    return s.pairs * ROW // s.bytes_each
+
+
+def _products(s: HopperSchedule) -> float:
+    """Clocks that the products of a stage take."""
+    return s.tile_rows * s.tile_columns * _depth(s) * s.bytes_each / 2 / PRODUCTS
+
+
+def _copied(s: HopperSchedule, shape: MatrixShape, rate: float) -> float:
+    """Clocks that the copies of a stage take, at `rate` bytes in one."""
+    lines = [BROKEN if is_broken and shape.depth >= LONG_SUM else 1.0 for is_broken in shape.broken]
+    rows = min(shape.rows, s.tile_rows) * lines[0] + s.tile_columns * lines[1]
+    return s.pairs * rows * ROW / rate
+
+
+def _stored(s: HopperSchedule, shape: MatrixShape) -> float:
+    """Clocks for a tile's results, from the accumulators to memory, with all groups at it."""
+    each = 1 / (STORED_PACKED if s.lanes == LANES else STORED) + shape.work / LANES_AT_WORK
+    return s.tile_rows * s.tile_columns * each

@@ -7,7 +7,7 @@ from math import prod
 
 from mlir import ir
 
-from mlc.kernels.common.analysis import is_contraction
+from mlc.kernels.common.analysis import is_contraction, reachable
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_number, operand_map
 from mlc.kernels.common.roles import Roles, roles_of
@@ -17,11 +17,14 @@ from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES, FLOATS8
 
 ASSUMED = 512  # for an extent that is known at run time only
 SMALLEST_SUM = 16
+# Instructions of operations that are several.
+WORK = {"math.erf": 16, "math.tanh": 12, "math.exp": 6, "arith.divf": 6, "math.sqrt": 6, "math.rsqrt": 4}
 
 
 @dataclass(frozen=True)
 class MatrixShape:
-    """A contraction in numbers: `outer` products of `rows` x `columns`, each a sum of `depth` terms for all `taps`.
+    """A contraction in numbers: `outer` products of `rows` x `columns`, each a sum of `depth` terms for all `taps`;
+    about `work` operations on each element of the result come after it.
 
     `broken` says of both operands whether their rows in memory begin within cache lines.
     """
@@ -34,6 +37,7 @@ class MatrixShape:
     is_known: bool = True
     right_across: bool = False
     broken: tuple[bool, bool] = (False, False)
+    work: int = 0
 
     def bytes(self, size: int) -> int:
         """What must be read: the windows of a convolution overlap."""
@@ -73,7 +77,9 @@ def matrices_of(source: KernelSource, root: ir.Operation, precision: str) -> Mat
     if size != 2 and any(o.across for o in operands):
         return None  # the tensor cores take what has not 16 bits along the sum only
     broken = operands[0].breaks_lines(size), operands[1].breaks_lines(size)
-    shape = replace(_shape(source, root, roles), right_across=operands[1].across, broken=broken)
+    shape = replace(
+        _shape(source, root, roles), right_across=operands[1].across, broken=broken, work=_work(source, root)
+    )
     if shape.depth < SMALLEST_SUM and not roles.taps:
         return None
     return Matrices(element, roles, shape, _lanes(source, [o.value for o in operands], roles), operands[0].across)
@@ -89,6 +95,17 @@ def _element(root: ir.Operation, precision: str) -> str | None:
     if types == ["f32", "f32"]:
         return "tf32" if precision == "tf32" else None
     return types[0] if types[0] == types[1] and types[0] in ("bf16", "f16") else None
+
+
+def _work(source: KernelSource, root: ir.Operation) -> int:
+    """About how many operations the kernel does on an element behind the contraction."""
+    names = [
+        op.operation.name
+        for generic in reachable(source.results)
+        if generic.name == "linalg.generic" and generic != root
+        for op in generic.regions[0].blocks[0].operations
+    ]
+    return sum(WORK.get(name, 1) for name in names if name != "linalg.yield")
 
 
 def _starts_at_zero(root: ir.Operation) -> bool:

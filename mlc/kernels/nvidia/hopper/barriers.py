@@ -6,6 +6,7 @@ expected threads have arrived and all announced bytes have come; who waits names
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -59,6 +60,15 @@ class Ring:
             arith.select(wraps, words.value(flipped), at.parity),
         ]
 
+    def skip(self, at: Position, stages: Scalar) -> list[ir.Value]:
+        """The position `stages` further."""
+        words = self.words
+        if isinstance(stages, int) and stages == 0:
+            return [at.stage, at.parity]
+        total = words.math.add(at.stage, stages)
+        rounds = words.math.rem(words.math.div(total, self.stages), 2)
+        return [words.value(words.math.rem(total, self.stages)), words.value(words.xor(at.parity, rounds))]
+
     def full(self, stage: Scalar) -> ir.Value:
         """The barrier of the data of a stage."""
         return self._place(stage, 0)
@@ -79,6 +89,51 @@ class Ring:
     def _place(self, stage: Scalar, which: int) -> ir.Value:
         first = self.offset + 8 * self.stages * which
         return self.words.place(self.words.math.add(self.words.math.mul(stage, 8), first))
+
+
+class Order:
+    """Barriers from byte `offset` of the shared memory on, by which groups take turns: one begins its tile when the one
+    before has multiplied its own, so that others multiply while one stores. Nothing where there is one turn.
+    """
+
+    def __init__(self, words: Words, offset: int, turns: int) -> None:
+        self.words, self.offset, self.turns = words, offset, turns
+
+    @staticmethod
+    def size(turns: int) -> int:
+        """Bytes of the barriers."""
+        return 0 if turns == 1 else 8 * turns
+
+    def set_up(self) -> None:
+        """Makes the barriers; one thread does it, and fences."""
+        for turn in range(self.turns if self.turns > 1 else 0):
+            nvvm.MBarrierInitOp(self._place(turn), self.words.value(1))
+
+    def start(self) -> list[ir.Value]:
+        """The parity of the first tile, as values that a loop carries."""
+        return [] if self.turns == 1 else [self.words.value(0)]
+
+    def advance(self, parity: Sequence[ir.Value]) -> list[ir.Value]:
+        """That of the next one."""
+        return [self.words.value(self.words.xor(p, 1)) for p in parity]
+
+    def wait(self, turn: Scalar, parity: Sequence[ir.Value]) -> None:
+        """Waits for this turn. The first group's first one has come: the phase before the first one counts as done."""
+        words = self.words
+        for p in parity:
+            is_first = arith.extui(words.i32, words.is_equal(turn, 0))
+            wait(words, self._place(turn), words.value(words.xor(p, is_first)))
+
+    def give(self, turn: Scalar, thread: ir.Value) -> None:
+        """Gives the turn to the next group; thread 0 does."""
+        if self.turns == 1:
+            return
+        math = self.words.math
+        place = self._place(math.rem(math.add(turn, 1), self.turns))
+        if_then(self.words.is_equal(thread, 0), lambda: arrive(place))
+
+    def _place(self, turn: Scalar) -> ir.Value:
+        return self.words.place(self.words.math.add(self.words.math.mul(turn, 8), self.offset))
 
 
 def wait(words: Words, barrier: ir.Value, parity: ir.Value) -> None:

@@ -18,8 +18,10 @@ Schedule parameters: `element` of the tensor cores; `tile_rows`, `tile_columns`,
 `lanes`: elements of the result that a thread handles at a time, 8 where the epilogue is that of 16-bit results
 (`tensor_cores/packed_epilogue.py`); `blocks` of a multiprocessor, `multiprocessors`;
 `pairs` of tiles of a stage, one behind the other along the sum; `split`: the blocks of a cluster, which share a tile's
-sum. Clusters are not persistent: each has one tile. `exact`: whether the sums of every stage are added in f32: tensor
-cores keep about 14 bits of sums of floats of eight bits (DeepSeek-AI, "DeepSeek-V3 Technical Report", section 3.3.2).
+sum. Clusters are not persistent: each has one tile. `turns`: with 2, each half of the consumers has tiles of its own,
+and multiplies while the other half stores (the "ping-pong" kernels of CUTLASS). `exact`: whether the sums of every
+stage are added in f32: tensor cores keep about 14 bits of sums of floats of eight bits (DeepSeek-AI, "DeepSeek-V3
+Technical Report", section 3.3.2).
 Measured on an H200: bench/results/2026-11-22-h200.md.
 """
 
@@ -39,7 +41,7 @@ from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.common.roles import Roles, roles_of
 from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.hopper import wgmma
-from mlc.kernels.nvidia.hopper.barriers import Position, Ring, expect_bytes
+from mlc.kernels.nvidia.hopper.barriers import Order, Position, Ring, expect_bytes
 from mlc.kernels.nvidia.hopper.clusters import Parts
 from mlc.kernels.nvidia.hopper.groups import GROUP, specialise
 from mlc.kernels.nvidia.tensor_cores.bands import place_in_bands
@@ -71,6 +73,12 @@ class HopperSchedule:
     split: int = 1
     pairs: int = 1
     exact: int = 0
+    turns: int = 1
+
+    @property
+    def sharing(self) -> int:
+        """Groups that share a tile."""
+        return self.consumers // self.turns
 
     @property
     def bytes_each(self) -> int:
@@ -92,7 +100,7 @@ class HopperSchedule:
         """Dynamic shared memory of a block."""
         size_of = packed_bytes if self.lanes == LANES else staging_bytes
         staging = size_of(self.tile_columns, 4 * self.consumers)
-        return self.stages * self.stage_bytes + staging + Ring.size(self.stages)
+        return self.stages * self.stage_bytes + staging + Ring.size(self.stages) + Order.size(self.turns)
 
 
 def expand(source: KernelSource, schedule: HopperSchedule) -> list[Frame]:
@@ -159,8 +167,9 @@ class _Block:
             for operand, rows in zip(self.operands, (schedule.tile_rows, schedule.tile_columns), strict=True)
         ]
         self._note_maps()
-        self.ring = Ring(self.words, schedule.shared_bytes - Ring.size(schedule.stages), schedule.stages,
-                         schedule.consumers)  # fmt: skip
+        order = schedule.shared_bytes - Order.size(schedule.turns)
+        self.order = Order(self.words, order, schedule.turns)
+        self.ring = Ring(self.words, order - Ring.size(schedule.stages), schedule.stages, schedule.sharing)
         self.counts = [self.words.narrow(n) for n in _tiles(frame, self.shape, roles, schedule)]
         extents = reduction_extents(frame, root)
         depth, taps = (frame.math.product([extents[d] for d in dims]) for dims in (roles.reduced, roles.taps))
@@ -185,6 +194,7 @@ class _Block:
 
     def _set_up(self) -> None:
         self.ring.set_up()
+        self.order.set_up()
 
     def _registers(self, which: int) -> None:
         """Gives the copying group's registers to the others."""
@@ -194,11 +204,18 @@ class _Block:
         action = nvvm.SetMaxRegisterAction.increase if which else nvvm.SetMaxRegisterAction.decrease
         nvvm.SetMaxRegisterOp(count, action)
 
-    def _each_tile(self, carried: list[ir.Value], body: Callable[[_Place, list[ir.Value]], list[ir.Value]]) -> None:
-        """`body` for every tile of this block."""
+    def _each_tile(
+        self,
+        carried: list[ir.Value],
+        body: Callable[[_Place, list[ir.Value]], list[ir.Value]],
+        turn: Scalar = 0,
+        turns: int = 1,
+    ) -> None:
+        """`body` for every tile of this block, or for those of a `turn` of `turns`."""
         words, math = self.words, self.words.math
         first = math.div(words.narrow(self.frame.begin), self.s.split)
         stride = math.div(nvvm.read_ptx_sreg_nctaid_x(words.i32), self.s.split)
+        first, stride = math.add(first, math.mul(turn, stride)), math.mul(stride, turns)
         words.loop(first, math.product(self.counts), stride, carried, lambda v, c: body(self._place(v), c))
 
     def _place(self, number: ir.Value) -> _Place:
@@ -258,9 +275,10 @@ class _Block:
     def _consume(self, consumer: Scalar, thread: ir.Value) -> None:
         self._registers(1)
         words, math, s = self.words, self.words.math, self.s
-        blocks = s.tile_rows // ROWS // s.consumers
+        blocks = s.tile_rows // ROWS // s.sharing
         member = math.rem(thread, GROUP)
-        first = math.mul(consumer, blocks * self.tiles[0].block)
+        part, turn = (consumer, 0) if s.turns == 1 else (math.rem(consumer, s.sharing), math.div(consumer, s.sharing))
+        first = math.mul(part, blocks * self.tiles[0].block)
         left = [wgmma.describe(words, self.tiles[0], math.add(first, b * self.tiles[0].block)) for b in range(blocks)]
         right = wgmma.describe(words, self.tiles[1], self.tiles[0].size)
         zeros = [self.frame.constants.get(words.f32, 0.0)] * (blocks * s.tile_columns // 2)
@@ -269,22 +287,26 @@ class _Block:
             def step(number: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
                 return self._multiply(number, inner, (left, right), words.value(member))
 
-            found = words.loop(*self.range, 1, [*carried, carried[0], *zeros], step)
+            self.order.wait(turn, carried[2:])
+            found = words.loop(*self.range, 1, [*carried[:2], carried[0], *zeros], step)
+            self.order.give(turn, words.value(member))
             sums = found[3:]
             if not s.exact:
                 sums = wgmma.finish(words, sums)
                 self.ring.release(found[2], words.value(member))
 
             def store(totals: list[ir.Value]) -> None:
-                self._store(place, consumer, words.value(member), totals, blocks)
+                self._store(place, (part, consumer), words.value(member), totals, blocks)
 
             if s.split == 1:
                 store(sums)
             else:
                 Parts(words, self.rank, s.split, math.sub(thread, GROUP), GROUP * s.consumers).add(sums, store)
-            return found[:2]
+            others = math.mul(self.steps, s.turns - 1)
+            return [*self.ring.skip(Position(*found[:2]), others), *self.order.advance(carried[2:])]
 
-        self._each_tile(self.ring.start(), tile)
+        at = self.ring.skip(Position(*self.ring.start()), math.mul(self.steps, turn))
+        self._each_tile([*at, *self.order.start()], tile, turn, s.turns)
 
     def _multiply(
         self, number: ir.Value, carried: list[ir.Value], descriptors: tuple[list[ir.Value], ir.Value], member: ir.Value
@@ -322,7 +344,10 @@ class _Block:
             totals += [arith.addf(a, b) for a, b in zip(before, found, strict=True)]
         return [*self.ring.advance(at), at.stage, *totals]
 
-    def _store(self, place: _Place, consumer: Scalar, member: ir.Value, sums: list[ir.Value], blocks: int) -> None:
+    def _store(
+        self, place: _Place, group: tuple[Scalar, Scalar], member: ir.Value, sums: list[ir.Value], blocks: int
+    ) -> None:
+        """Stores what a group has of the tile at `place`; `group` is its part of the tile, and its number."""
         words, math, s = self.words, self.words.math, self.s
         rows, columns = (self.roles.positions(d) for d in (self.roles.rows, self.roles.columns))
         groups = [(p[0], p[-1]) if p else (-1, -2) for p in (rows, columns)]
@@ -331,13 +356,13 @@ class _Block:
         kind = PackedEpilogue if s.lanes == LANES else Epilogue
         epilogue = kind(words, self.source, self.root, domain, offset, (s.tile_rows, s.tile_columns))
         warp, lane = math.div(member, 32), math.rem(member, 32)
-        number = math.add(math.mul(consumer, 4), warp)
+        number = math.add(math.mul(group[1], 4), warp)
         each = s.tile_columns // 2
         for block in range(blocks):
-            row = math.add(math.add(place.row, math.mul(math.add(math.mul(consumer, blocks), block), ROWS)),
+            row = math.add(math.add(place.row, math.mul(math.add(math.mul(group[0], blocks), block), ROWS)),
                            math.mul(warp, WARP_ROWS))  # fmt: skip
-            part = sums[block * each : (block + 1) * each]
-            epilogue.store(part, words.value(number), words.value(lane), (row, place.column), place.outer)
+            values = sums[block * each : (block + 1) * each]
+            epilogue.store(values, words.value(number), words.value(lane), (row, place.column), place.outer)
 
 
 def _element(value: ir.Value) -> str:

@@ -192,6 +192,32 @@ module @small attributes {mlc.kernel} {
   }
 }
 
+// Several tiles for a multiprocessor, whose operands both lie along the sum: two groups have them in turns.
+// CHECK: module @several
+// CHECK-SAME: consumers = 2 : i64
+// CHECK-SAME: template = "hopper_contraction", threads = 384 : i64, tile_columns = 128 : i64, tile_rows = 192 : i64, turns = 2 : i64
+module @several attributes {mlc.kernel} {
+  func.func @several(%arg0: tensor<4096x768xbf16>, %arg1: tensor<2304x768xbf16>, %arg2: tensor<4096x2304xbf16>) -> tensor<4096x2304xbf16> {
+    %cst = arith.constant 0.000000e+00 : f32
+    %0 = tensor.empty() : tensor<4096x2304xf32>
+    %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<4096x2304xf32>) -> tensor<4096x2304xf32>
+    %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%arg0, %arg1 : tensor<4096x768xbf16>, tensor<2304x768xbf16>) outs(%1 : tensor<4096x2304xf32>) attrs =  {mlc.contraction} {
+    ^bb0(%in: bf16, %in_0: bf16, %out: f32):
+      %4 = arith.extf %in : bf16 to f32
+      %5 = arith.extf %in_0 : bf16 to f32
+      %6 = arith.mulf %4, %5 : f32
+      %7 = arith.addf %out, %6 : f32
+      linalg.yield %7 : f32
+    } -> tensor<4096x2304xf32>
+    %3 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%2 : tensor<4096x2304xf32>) outs(%arg2 : tensor<4096x2304xbf16>) {
+    ^bb0(%in: f32, %out: bf16):
+      %4 = arith.truncf %in : f32 to bf16
+      linalg.yield %4 : bf16
+    } -> tensor<4096x2304xbf16>
+    return %3 : tensor<4096x2304xbf16>
+  }
+}
+
 // Few tiles with a long sum: the blocks of a cluster share one.
 // CHECK: module @few
 // CHECK-SAME: split = 2 : i64, stages = 12 : i64, template = "hopper_contraction", threads = 256 : i64, tile_columns = 64 : i64, tile_rows = 64 : i64
