@@ -23,6 +23,7 @@ FAR_APART = 256  # elements between two lines from which on they are copied
 FEW_ROWS = 4  # rows of a product up to which a matrix that is not packed is read in long stretches
 INNER_LANES = 8  # sums along vectors from which on there are enough at a time to hide how long one takes
 INNER_ROWS = 4  # of a tile of such sums: as many columns, so that every operand that is loaded is used as often
+SHORT_LINE = 512  # elements of lines of which a single row is multiplied by as many at a time as a vector has lanes
 LINE_VECTORS = 16  # accumulators of such a tile
 DEPTHWISE_SUMS = 16  # accumulators where a sum has two operands of its own: neither stays in a register
 
@@ -104,14 +105,16 @@ def _along_sum(source: KernelSource, root: ir.Operation, unit: VectorUnit, axis:
     holding = [i for i in range(2) if _touches(root, i, order[axis])]
     if not lies_along_sum(root) or len(holding) != 1 or _depth(root) == 1:
         return None
-    [operand] = holding
+    [operand], lanes, depth = holding, unit.lanes(element), _depth(root)
     rows = [i for i, e in enumerate(shape) if e != 1 and i != axis and not _touches(root, operand, order[i])]
-    if not rows:
-        return None
-    first = row = rows[-1]
-    while first > 0 and first - 1 != axis and _rows_flatten(source, root, operand, order, first - 1, row):
+    first = row = rows[-1] if rows else -1
+    while row >= 0 and first > 0 and first - 1 != axis and _rows_flatten(source, root, operand, order, first - 1, row):
         first -= 1
-    lanes, count, depth = unit.lanes(element), known(shape[first : row + 1]), _depth(root)
+    if row < 0:
+        if depth is None or depth > SHORT_LINE:
+            return None
+        first, row = -1, -2
+    count = known(shape[first : row + 1]) if row >= 0 else 1
     height, vectors, template, unroll = INNER_ROWS, 1, "inner_product", 1
     copies = isinstance(element, ir.F32Type) and _is_worth_transposing(count, depth, lanes)
     if copies:

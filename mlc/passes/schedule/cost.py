@@ -27,7 +27,7 @@ from mlc.passes.schedule.contraction_cost import choose_contraction
 from mlc.passes.schedule.extents import ITEMS_WANTED, Extent, VectorUnit, known, or_many, shape_of
 from mlc.passes.schedule.moving_cost import copy_streams, transposing_walk
 
-ITEMS_ENOUGH, SMALL_ITEM = 24, 1024  # work items that may do, where more of them would have less than so many elements
+ITEMS_ENOUGH, SMALL_ITEM = 16, 1024  # work items that may do, where more of them would have less than so many elements
 FEW_ELEMENTS = 8  # of a line of the results that is put together in registers
 INTERLEAVED = 128  # vectors of points of a work item that does so
 SHORT_ROW = 1000  # elements of rows that are computed two at a time: both stay in the first level of cache

@@ -19,7 +19,7 @@ def templates(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     "m, n, k",
-    [(2, 16, 16), (2, 33, 40), (3, 17, 100), (4, 64, 32), (5, 100, 64), (7, 31, 129), (8, 512, 128), (13, 48, 107)],
+    [(1, 50, 64), (1, 16, 100), (2, 16, 16), (2, 33, 40), (3, 17, 100), (4, 64, 32), (5, 100, 64), (7, 31, 129), (8, 512, 128), (13, 48, 107)],
 )
 def test_products(tmp_path: Path, m: int, n: int, k: int) -> None:
     a, b, o = f"tensor<{m}x{k}xf32>", f"tensor<{n}x{k}xf32>", f"tensor<{m}x{n}xf32>"
