@@ -9,7 +9,8 @@ becomes
 Tensor cores read rows that are multiples of 16 bytes apart. Zeros add nothing to the sums: where their number is no
 such multiple, both operands get some. An operand that lies across the sum is transposed where its rows are none.
 Weights are moved when the model is compiled, an activation by a kernel, or by the one that computes it. Takes products
-of 16-bit floats whose matrices have known shapes, and that are large enough for two more kernels to pay.
+of 16-bit floats whose matrices have known shapes. Where activations are moved they must be large enough for two more
+kernels to pay; products of two activations must have no batches, which attention may have.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ ALONG_SUM = "mlc.along_sum"
 
 _FLAGS = ("transpose_lhs", "transpose_rhs")
 _FEWEST_ROWS = 8  # with fewer rows a matrix is read once, and moving it takes longer
+_ASSUMED = 512  # rows that the run knows
 _LEAST = 1 << 22  # products of numbers from which on two more kernels pay
 
 
@@ -57,9 +59,13 @@ def _is_moved(op: ir.Operation, weights: WeightOnly) -> bool:
         return False
     if DYNAMIC in (s[1] for s in shapes):
         return False
-    if weights.has(op.operands[1]):
-        return True
-    return rows == DYNAMIC or (rows >= _FEWEST_ROWS and rows * columns * depth >= _LEAST)
+    is_weight = weights.has(op.operands[1])
+    if is_weight and shapes[0][1] % MULTIPLE == depth % MULTIPLE == 0:
+        return True  # only the weight is moved
+    if not is_weight and any(v.type.rank > 2 for v in op.operands):
+        return False  # attention, maybe: its kernel has these products
+    rows = _ASSUMED if rows == DYNAMIC else rows
+    return rows >= _FEWEST_ROWS and rows * columns * depth >= _LEAST
 
 
 def _extents(op: OpAdaptor) -> tuple[int, int, int]:

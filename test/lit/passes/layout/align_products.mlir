@@ -21,30 +21,38 @@ func.func @even_columns(%x: tensor<300x521xf16>, %y: tensor<521x520xf16>) -> ten
   return %0 : tensor<300x520xf16>
 }
 
-// A left operand that is stored transposed, a number of rows that the run knows, a weight: moved at any size.
-// CHECK-LABEL: func.func @turned
-// CHECK: %[[A:.*]] = mlc.transpose %arg0 {permutation = array<i64: 1, 0>} : tensor<64x100xbf16> -> tensor<100x64xbf16>
-// CHECK: mlc.matmul %[[A]], %{{.*}} {widen} : tensor<100x64xbf16>, tensor<64x8xbf16> -> tensor<100x8xf32>
+// A left operand that is stored transposed, a number of rows that the run knows; a weight alone is moved at any size.
+// CHECK-LABEL: func.func @weights
+// CHECK: %[[A:.*]] = mlc.transpose %arg0 {permutation = array<i64: 1, 0>} : tensor<512x100xbf16> -> tensor<100x512xbf16>
+// CHECK: mlc.matmul %[[A]], %{{.*}} {widen} : tensor<100x512xbf16>, tensor<512x128xbf16> -> tensor<100x128xf32>
 // CHECK: mlc.pad constant %arg1
-// CHECK: mlc.matmul %{{.*}}, %{{.*}} {widen} : tensor<?x72xbf16>, tensor<72x8xbf16> -> tensor<?x8xf32>
-func.func @turned(%x: tensor<64x100xbf16>, %y: tensor<?x67xbf16>) -> (tensor<100x8xf32>, tensor<?x8xbf16>) {
-  %v = mlc.weight "v" : tensor<64x8xbf16>
-  %w = mlc.weight "w" : tensor<67x8xbf16>
-  %0 = mlc.matmul %x, %v {transpose_lhs, widen} : tensor<64x100xbf16>, tensor<64x8xbf16> -> tensor<100x8xf32>
-  %1 = mlc.matmul %y, %w : tensor<?x67xbf16>, tensor<67x8xbf16> -> tensor<?x8xbf16>
-  return %0, %1 : tensor<100x8xf32>, tensor<?x8xbf16>
+// CHECK: mlc.matmul %{{.*}}, %{{.*}} {widen} : tensor<?x136xbf16>, tensor<136x64xbf16> -> tensor<?x64xf32>
+// CHECK: %[[W:.*]] = mlc.transpose %{{.*}} {permutation = array<i64: 1, 0>} : tensor<64x10xbf16> -> tensor<10x64xbf16>
+// CHECK: mlc.matmul %arg2, %[[W]] {mlc.along_sum, transpose_rhs, widen} : tensor<2x3x64xbf16>, tensor<10x64xbf16> -> tensor<2x3x10xf32>
+func.func @weights(%x: tensor<512x100xbf16>, %y: tensor<?x131xbf16>, %z: tensor<2x3x64xbf16>)
+    -> (tensor<100x128xf32>, tensor<?x64xbf16>, tensor<2x3x10xbf16>) {
+  %u = mlc.weight "u" : tensor<512x128xbf16>
+  %v = mlc.weight "v" : tensor<131x64xbf16>
+  %w = mlc.weight "w" : tensor<64x10xbf16>
+  %0 = mlc.matmul %x, %u {transpose_lhs, widen} : tensor<512x100xbf16>, tensor<512x128xbf16> -> tensor<100x128xf32>
+  %1 = mlc.matmul %y, %v : tensor<?x131xbf16>, tensor<131x64xbf16> -> tensor<?x64xbf16>
+  %2 = mlc.matmul %z, %w : tensor<2x3x64xbf16>, tensor<64x10xbf16> -> tensor<2x3x10xbf16>
+  return %0, %1, %2 : tensor<100x128xf32>, tensor<?x64xbf16>, tensor<2x3x10xbf16>
 }
 
-// Small products, few rows, other types, and what is aligned.
+// Small products, few rows, other types, what is aligned, and products of attention.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: mlc.pad
 // CHECK: return
 func.func @others(%x: tensor<20x67xbf16>, %y: tensor<67x30xbf16>, %r: tensor<1x4099xbf16>, %m: tensor<4099x4096xbf16>,
-                  %f: tensor<300x521xf32>, %g: tensor<521x521xf32>, %a: tensor<300x520xbf16>, %b: tensor<520x1024xbf16>)
-    -> (tensor<20x30xbf16>, tensor<1x4096xbf16>, tensor<300x521xf32>, tensor<300x1024xbf16>) {
+                  %f: tensor<300x521xf32>, %g: tensor<521x521xf32>, %a: tensor<300x520xbf16>, %b: tensor<520x1024xbf16>,
+                  %p: tensor<2x8x900x901xbf16>, %v: tensor<2x8x901x64xbf16>)
+    -> (tensor<20x30xbf16>, tensor<1x4096xbf16>, tensor<300x521xf32>, tensor<300x1024xbf16>, tensor<2x8x900x64xbf16>) {
   %0 = mlc.matmul %x, %y : tensor<20x67xbf16>, tensor<67x30xbf16> -> tensor<20x30xbf16>
   %1 = mlc.matmul %r, %m : tensor<1x4099xbf16>, tensor<4099x4096xbf16> -> tensor<1x4096xbf16>
   %2 = mlc.matmul %f, %g : tensor<300x521xf32>, tensor<521x521xf32> -> tensor<300x521xf32>
   %3 = mlc.matmul %a, %b : tensor<300x520xbf16>, tensor<520x1024xbf16> -> tensor<300x1024xbf16>
-  return %0, %1, %2, %3 : tensor<20x30xbf16>, tensor<1x4096xbf16>, tensor<300x521xf32>, tensor<300x1024xbf16>
+  %4 = mlc.matmul %p, %v : tensor<2x8x900x901xbf16>, tensor<2x8x901x64xbf16> -> tensor<2x8x900x64xbf16>
+  return %0, %1, %2, %3, %4
+    : tensor<20x30xbf16>, tensor<1x4096xbf16>, tensor<300x521xf32>, tensor<300x1024xbf16>, tensor<2x8x900x64xbf16>
 }
