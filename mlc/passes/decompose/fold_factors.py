@@ -11,8 +11,8 @@ becomes
 So the slices only move elements, and what reads them can read the product where it lies. Factors are found behind
 reshapes and transposes of the slices, which may be of reshapes and transposes of the product; nobody else may read what
 lies in between. A factor of the whole product becomes part of its weights too: products of one tensor that only differ
-in such factors can be one. Takes tensors of known shape, slices along one dimension that do not overlap, and a product
-with a weight that nobody else reads.
+in such factors can be one. Takes slices along one dimension of known extent that do not overlap, behind dimensions that
+may be dynamic, and a product with a weight that nobody else reads.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Plan:
 
 def _plan(op: ir.Operation, weights: WeightOnly) -> _Plan | None:
     """What to do about the slices of the result of `op`."""
-    if not op.name.startswith("mlc.") or len(op.results) != 1 or not _is_static(op.results[0]):
+    if not op.name.startswith("mlc.") or len(op.results) != 1 or not _is_ranked(op.results[0]):
         return None
     users = [use.owner.operation for use in op.results[0].uses]
     cuts = [_cut(user) for user in users]
@@ -79,35 +79,38 @@ def _plan(op: ir.Operation, weights: WeightOnly) -> _Plan | None:
             factors[first : first + size] = multiplied[2]
             done.append(multiplied[:2])
     value, spread = _source(op.results[0], factors.reshape([-1 if i == axis else 1 for i in range(len(shape))]))
-    product = _product(value, weights)
-    if not done or product is None or any(e != 1 for e in spread.shape[:-1]):
+    product, columns = _product(value, weights), shape_of(value)[-1]
+    if not done or product is None or columns == DYNAMIC or any(e != 1 for e in spread.shape[:-1]):
         return None
-    return _Plan(*product, np.broadcast_to(spread.reshape(-1), (shape_of(value)[-1],)), done)
+    return _Plan(*product, np.broadcast_to(spread.reshape(-1), (columns,)), done)
 
 
 def _plan_whole(op: ir.Operation, weights: WeightOnly) -> _Plan | None:
     """What to do about a factor of a whole product, `op`."""
-    if len(op.results) != 1 or not _is_static(op.results[0]) or op.name not in ("mlc.matmul", "mlc.binary"):
+    if len(op.results) != 1 or not _is_ranked(op.results[0]) or op.name not in ("mlc.matmul", "mlc.binary"):
         return None
     multiplied, product = _multiplication(op), _product(op.results[0], weights)
-    if multiplied is None or product is None:
+    columns = shape_of(op.results[0])[-1]
+    if multiplied is None or product is None or columns == DYNAMIC:
         return None
-    return _Plan(*product, np.full(shape_of(op.results[0])[-1], multiplied[2]), [multiplied[:2]])
+    return _Plan(*product, np.full(columns, multiplied[2]), [multiplied[:2]])
 
 
-def _is_static(value: ir.Value) -> bool:
-    return isinstance(value.type, ir.RankedTensorType) and value.type.has_static_shape and value.type.rank > 0
+def _is_ranked(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.RankedTensorType) and value.type.rank > 0
 
 
 def _cut(op: ir.Operation) -> tuple[int, int, int] | None:
-    """(axis, offset, size) of a slice along one dimension; None for others."""
-    if op.name != "mlc.slice" or not _is_static(op.operands[0]):
+    """(axis, offset, size) of a slice along one dimension of known extent; None for others. Along dynamic dimensions a
+    slice may have a part only: what matters is that nobody else reads its elements."""
+    if op.name != "mlc.slice" or not _is_ranked(op.operands[0]):
         return None
-    cut = OpAdaptor(op)
+    cut, shape = OpAdaptor(op), shape_of(op.operands[0])
     offsets, sizes, strides = (cut.ints(f"static_{name}") for name in ("offsets", "sizes", "strides"))
-    if DYNAMIC in (*offsets, *sizes) or any(s != 1 for s in strides):
+    known = [i for i, extent in enumerate(shape) if extent != DYNAMIC]
+    if any(DYNAMIC in (offsets[i], sizes[i]) for i in known) or any(s != 1 for s in strides):
         return None
-    axes = [i for i, (size, extent) in enumerate(zip(sizes, shape_of(op.operands[0]), strict=True)) if size != extent]
+    axes = [i for i in known if sizes[i] != shape[i]]
     return (axes[0], offsets[axes[0]], sizes[axes[0]]) if len(axes) == 1 else None
 
 
@@ -132,7 +135,7 @@ def _source(value: ir.Value, factors: np.ndarray) -> tuple[ir.Value, np.ndarray]
     """What `value` is a reshape or transpose of, and the factors of its elements."""
     while True:
         op = defining_op(value)
-        if op is None or op.name not in _MOVES or not _is_static(op.operands[0]) or len(list(value.uses)) == 0:
+        if op is None or op.name not in _MOVES or not _is_ranked(op.operands[0]) or len(list(value.uses)) == 0:
             return value, factors
         before = op.operands[0]
         if len(list(before.uses)) != 1:
@@ -140,33 +143,50 @@ def _source(value: ir.Value, factors: np.ndarray) -> tuple[ir.Value, np.ndarray]
         if op.name == "mlc.transpose":
             factors = factors.transpose(np.argsort(OpAdaptor(op).ints("permutation")))
         else:
-            factors = _reshaped(factors, shape_of(value), shape_of(before))
+            moved = _reshaped(factors, shape_of(value), shape_of(before))
+            if moved is None:
+                return value, factors
+            factors = moved
         value = before
 
 
-def _reshaped(factors: np.ndarray, shape: list[int], to: list[int]) -> np.ndarray:
-    """`factors` that broadcast to `shape`, so that they broadcast to the shape `to` of as many elements."""
+def _reshaped(factors: np.ndarray, shape: list[int], to: list[int]) -> np.ndarray | None:
+    """`factors` that broadcast to `shape`, so that they broadcast to the shape `to` of as many elements. From the last
+    dimension to the first: where a dynamic one comes, all that is in front of it is one group. None when the factors
+    vary in there."""
     result: list[int] = []
     full: list[int] = []
-    i = j = 0
-    while i < len(shape) or j < len(to):
+    i, j = len(shape), len(to)
+    while i > 0 or j > 0:
         start, other = i, j
-        have = wanted = 1
-        while True:
-            if have <= wanted and i < len(shape):
-                have, i = have * shape[i], i + 1
-            elif j < len(to):
-                wanted, j = wanted * to[j], j + 1
-            if have == wanted and (j > other or j == len(to)) and (i > start or i == len(shape)):
-                break
-        varies = any(e != 1 for e in factors.shape[start:i])
-        full += shape[start:i] if varies else [1] * (i - start)
-        result += to[other:j] if varies else [1] * (j - other)
+        i, j = _group(shape, to, i, j)
+        varies = any(e != 1 for e in factors.shape[i:start])
+        if varies and DYNAMIC in (*shape[i:start], *to[j:other]):
+            return None
+        full = (shape[i:start] if varies else [1] * (start - i)) + full
+        result = (to[j:other] if varies else [1] * (other - j)) + result
     return np.broadcast_to(factors, full).reshape(result)
 
 
+def _group(shape: list[int], to: list[int], i: int, j: int) -> tuple[int, int]:
+    """Where the smallest groups of dimensions with as many elements begin that end at `i` and `j`."""
+    have = wanted = 1
+    start, other = i, j
+    while True:
+        if have <= wanted and i > 0:
+            i -= 1
+            have *= shape[i]
+        elif j > 0:
+            j -= 1
+            wanted *= to[j]
+        if have < 0 or wanted < 0:  # a dynamic extent
+            return 0, 0
+        if have == wanted and (j < other or j == 0) and (i < start or i == 0):
+            return i, j
+
+
 def _product(value: ir.Value, weights: WeightOnly) -> tuple[ir.Operation, ir.Operation | None] | None:
-    """The product with a weight that `value` is, and the addition of a bias behind it."""
+    """The product with a weight that `value` is, and the addition of a bias behind it; who reads `value` is known."""
     op = defining_op(value)
     if op is None:
         return None
@@ -184,7 +204,7 @@ def _product(value: ir.Value, weights: WeightOnly) -> tuple[ir.Operation, ir.Ope
         return None
     if not weights.has(weight) or weights.has(op.operands[0]):
         return None
-    return (op, add) if len(list(value.uses)) == len(list(weight.uses)) == 1 else None
+    return (op, add) if len(list(weight.uses)) == 1 else None
 
 
 def _fold(plan: _Plan) -> int:

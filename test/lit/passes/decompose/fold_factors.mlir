@@ -60,3 +60,37 @@ func.func @whole(%x: tensor<3x6xf32>) -> tensor<3x2x4xf32> {
   %q = mlc.binary mul %r, %c : tensor<3x2x4xf32>, tensor<f32> -> tensor<3x2x4xf32>
   return %q : tensor<3x2x4xf32>
 }
+
+// Any number of rows; slices of the product itself, the factor behind a reshape that splits columns.
+// CHECK-LABEL: func.func @rows
+// CHECK: %[[W:.*]] = mlc.weight "w"
+// CHECK: %[[F:.*]] = mlc.concat %{{.*}}, %{{.*}} {axis = 0 : i64} : tensor<4xf32>, tensor<4xf32> -> tensor<8xf32>
+// CHECK: %[[WF:.*]] = mlc.binary mul %[[W]], %[[F]]
+// CHECK: mlc.matmul %arg0, %[[WF]]
+// CHECK-NOT: mlc.binary mul
+// CHECK: return
+func.func @rows(%x: tensor<?x?x6xf32>, %n: index, %m: index) -> (tensor<?x?x2x2xf32>, tensor<?x?x4xf32>) {
+  %w = mlc.weight "w" : tensor<6x8xf32>
+  %c = mlc.constant dense<0.5> : tensor<f32>
+  %p = mlc.matmul %x, %w : tensor<?x?x6xf32>, tensor<6x8xf32> -> tensor<?x?x8xf32>
+  %s = mlc.slice %p [0, 0, 0] [%n, %m, 4] [1, 1, 1] : tensor<?x?x8xf32> -> tensor<?x?x4xf32>
+  %t = mlc.slice %p [0, 0, 4] [%n, %m, 4] [1, 1, 1] : tensor<?x?x8xf32> -> tensor<?x?x4xf32>
+  %r = mlc.reshape %s [%n, %m, 2, 2] : tensor<?x?x4xf32> -> tensor<?x?x2x2xf32>
+  %q = mlc.binary mul %r, %c : tensor<?x?x2x2xf32>, tensor<f32> -> tensor<?x?x2x2xf32>
+  return %q, %t : tensor<?x?x2x2xf32>, tensor<?x?x4xf32>
+}
+
+// Slices along a dynamic dimension are no parts of the columns.
+// CHECK-LABEL: func.func @split_rows
+// CHECK: mlc.matmul
+// CHECK: mlc.binary mul
+// CHECK: return
+func.func @split_rows(%x: tensor<?x6xf32>, %n: index) -> (tensor<?x8xf32>, tensor<?x8xf32>) {
+  %w = mlc.weight "w" : tensor<6x8xf32>
+  %c = mlc.constant dense<0.5> : tensor<f32>
+  %p = mlc.matmul %x, %w : tensor<?x6xf32>, tensor<6x8xf32> -> tensor<?x8xf32>
+  %s = mlc.slice %p [0, 0] [%n, 8] [1, 1] : tensor<?x8xf32> -> tensor<?x8xf32>
+  %t = mlc.slice %p [%n, 0] [%n, 8] [1, 1] : tensor<?x8xf32> -> tensor<?x8xf32>
+  %q = mlc.binary mul %s, %c : tensor<?x8xf32>, tensor<f32> -> tensor<?x8xf32>
+  return %q, %t : tensor<?x8xf32>, tensor<?x8xf32>
+}
