@@ -72,8 +72,8 @@ def collect(module: ir.Module, model: str) -> Report:
     kernels: dict[str, tuple[KernelReport, KernelSource]] = {}
     functions = []
     for child in (c.operation for c in module.body.operations):
-        if "mlc.kernel_of" in child.attributes:
-            continue  # the same for another architecture
+        if "mlc.kernel_of" in child.attributes or "mlc.variant_of" in child.attributes:
+            continue  # the same for another architecture, or for few rows
         if "mlc.kernel" in child.attributes:
             name = ir.StringAttr(child.attributes["sym_name"]).value
             kernels[name] = _kernel(name, child)

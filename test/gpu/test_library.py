@@ -130,6 +130,22 @@ def test_launches_are_early_unless_the_driver_or_the_caller_says_no(driver: Path
     assert _command(driver, perceptron, **refused, FAKE_CUDA_VERSION="12020").code == 0
 
 
+def test_few_rows_are_launched_with_tiles_for_few(driver: Path, tmp_path: Path) -> None:
+    values = [helper.make_tensor_value_info(*v) for v in (("x", 16, ["n", 768]), ("w", 16, [768, 3072]))]
+    result = helper.make_tensor_value_info("y", 16, ["n", 3072])
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "rows", values, [result])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    library = _compile(model, tmp_path / "model.so")
+
+    def launched(rows: int) -> str:
+        command = [sys.executable, "-m", "mlc.cli.run", library, "--dim", f"n={rows}"]
+        outcome = run_with(driver, command)
+        assert outcome.code == 0 and not [line for line in outcome.log if line.startswith("BREACH")], outcome.said
+        return next(line for line in outcome.log if line.startswith("launch")).split()[1]
+
+    assert [launched(rows) for rows in (1, 64, 65, 5000)] == ["k0_64", "k0_64", "k0_128", "k0"]
+
+
 def test_info_of_a_model_that_does_not_run_here(driver: Path, perceptron: Path) -> None:
     words = [sys.executable, "-m", "mlc.cli.run", perceptron, "--info"]
     outcome = run_with(driver, words, FAKE_CUDA_DEVICES="0")

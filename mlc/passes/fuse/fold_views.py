@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mlir import ir
-from mlir.dialects import tensor
+from mlir.dialects import arith, tensor
 
 from mlc.dialects import linalg
 from mlc.kernels.common.analysis import is_contraction
@@ -27,6 +27,7 @@ from mlc.kernels.common.moves import move_of, turned_dim
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.cpu.accepts import ACCEPTS as CPU_ACCEPTS
 from mlc.kernels.nvidia.accepts import TARGETS as CUDA_TARGETS
+from mlc.passes.adaptor import DYNAMIC
 from mlc.passes.base import Pass
 from mlc.passes.fuse.plan_fusion import _blocks
 
@@ -38,7 +39,7 @@ _ACCEPTS = {"cpu": CPU_ACCEPTS, **CUDA_TARGETS}
 class FoldViews(Pass):
     """Read and write through views instead of copying."""
 
-    dialects = ("linalg", "tensor")
+    dialects = ("linalg", "tensor", "arith")
     statistics = {"folded": "operands and results that are accessed through a view"}
 
     target: str = "cpu"
@@ -144,11 +145,14 @@ def _through(op: ir.Operation, access: Access) -> tuple[ir.Value, Access] | None
         return _through_turn(op, access)
     own, result = _extents(move.source.type), _extents(op.results[0].type)
     before: Access = []
-    for (dim, constant), extent in zip(move.coordinates, own, strict=True):
+    for at, ((dim, constant), extent) in enumerate(zip(move.coordinates, own, strict=True)):
         if dim is None:
             before.append([Factor(extent, None, constant, 1)])
             continue
-        if constant == 0 and (move.is_plain or extent is not None and extent == result[dim]):
+        is_whole = extent == result[dim]
+        if extent is None:
+            is_whole = is_whole and _is_same_extent(move.source, at, op.results[0], dim)
+        if constant == 0 and (move.is_plain or is_whole):
             before.append(access[dim])
             continue
         part = _sliced(access[dim], constant, extent)
@@ -156,6 +160,27 @@ def _through(op: ir.Operation, access: Access) -> tuple[ir.Value, Access] | None
             return None
         before.append(part)
     return move.source, before
+
+
+def _is_same_extent(one: ir.Value, dim: int, other: ir.Value, of_other: int) -> bool:
+    """Are two dynamic extents surely equal: is it one value that both tensors have been made with?"""
+    first, second = _extent_value(one, dim), _extent_value(other, of_other)
+    return first is not None and first == second
+
+
+def _extent_value(value: ir.Value, dim: int) -> ir.Value | None:
+    """The value that is the dynamic extent `dim` of what a generic computes."""
+    op = defining_op(value)
+    while op is not None and op.name in ("linalg.generic", "linalg.fill"):
+        op = defining_op(op.operands[len(op.operands) - 1])
+    sizes = None if op is None else _sizes(op.results[0])
+    size = None if sizes is None else sizes[dim]
+    while isinstance(size, ir.Value):
+        chosen = defining_op(size)
+        if chosen is None or chosen.name != "arith.select" or chosen.operands[1] != chosen.operands[2]:
+            return size
+        size = chosen.operands[1]
+    return None
 
 
 def _through_turn(op: ir.Operation, access: Access) -> tuple[ir.Value, Access] | None:
@@ -290,8 +315,7 @@ def _reads_once(op: ir.Operation, access: Access) -> bool:
 
 
 def _is_expressible(value: ir.Value, access: Access) -> bool:
-    split = any(len(factors) > 1 for factors in access)
-    if split and not value.type.has_static_shape:
+    if any(len(factors) > 1 and None in [f.extent for f in factors] for factors in access):
         return False
     return all(f.is_expressible for factors in access for f in factors)
 
@@ -300,13 +324,17 @@ def _split(value: ir.Value, access: Access) -> ir.Value:
     """`value` with a dimension for every factor: a view."""
     if all(len(factors) == 1 for factors in access):
         return value
-    shape = [f.extent for factors in access for f in factors]
+    shape = [DYNAMIC if f.extent is None else f.extent for factors in access for f in factors]
     groups, position = [], 0
     for factors in access:
         groups.append(list(range(position, position + len(factors))))
         position += len(factors)
     type_ = ir.RankedTensorType.get(shape, value.type.element_type)
-    return tensor.ExpandShapeOp(type_, value, groups, [], shape).result
+    index = ir.IndexType.get()
+    sizes = [
+        tensor.dim(value, arith.constant(index, i)) for i in range(value.type.rank) if value.type.is_dynamic_dim(i)
+    ]
+    return tensor.ExpandShapeOp(type_, value, groups, sizes, shape).result
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
@@ -320,7 +348,8 @@ def _fold_result(op: ir.Operation, accepts: Accepts) -> bool:
     if root is None or order is None or root.block != op.block:
         return False
     init = defining_op(root.operands[len(root.operands) - 1])
-    if init is None or init.name != "linalg.fill" or not op.results[0].type.has_static_shape:
+    old = None if init is None or init.name != "linalg.fill" else _sizes(init.operands[1])
+    if init is None or old is None:
         return False
     number = len(root.operands) - 1
     exprs = list(operand_map(root, number).results)
@@ -328,13 +357,13 @@ def _fold_result(op: ir.Operation, accepts: Accepts) -> bool:
     out = ir.AffineMap.get(len(root.attributes["iterator_types"]), 0, [exprs[position[i]] for i in range(len(exprs))])
     if accepts("consumer", op, Dims(root, op, 0, out)) is not None:
         return False
-    shape = list(op.results[0].type.shape)
+    shape, sizes = list(op.results[0].type.shape), [old[position[i]] for i in range(len(exprs))]
     with ir.InsertionPoint(root), root.location:
-        empty = tensor.empty(shape, root.results[0].type.element_type)
+        empty = tensor.empty(sizes, root.results[0].type.element_type)
         root.operands[number] = linalg.fill(init.operands[0], outs=[empty])
     for computed in between:
         with ir.InsertionPoint(computed), computed.location:
-            computed.operands[1] = tensor.empty(shape, computed.results[0].type.element_type)
+            computed.operands[1] = tensor.empty(sizes, computed.results[0].type.element_type)
     for written in (root, *between):
         written.results[0].set_type(ir.RankedTensorType.get(shape, written.results[0].type.element_type))
     maps = list(root.attributes["indexing_maps"])
@@ -344,6 +373,16 @@ def _fold_result(op: ir.Operation, accepts: Accepts) -> bool:
     for user, at in _users(op):
         user.operands[at] = last.results[0]
     return True
+
+
+def _sizes(value: ir.Value) -> list[int | ir.Value] | None:
+    """The extents of a `tensor.empty`; None for other tensors."""
+    empty = defining_op(value)
+    if empty is None or empty.name != "tensor.empty":
+        return None
+    dynamic = iter(empty.operands)
+    type_ = empty.results[0].type
+    return [next(dynamic) if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)]
 
 
 def _contraction_below(value: ir.Value) -> tuple[ir.Operation | None, list[ir.Operation]]:

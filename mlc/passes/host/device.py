@@ -33,10 +33,28 @@ def lower_launch(entry: EntryLowering, op: ir.Operation, words: list[ir.Value], 
     if name not in entry.tables.kernels:
         raise ValueError(f"no module for kernel @{name} (at {op.location})")
     number, node = entry.tables.launch(name, op.location)
-    items = _items(entry, name, words[tensors:])
-    operands = [entry.rt, i64_constant(number), i64_constant(node), items, entry.array]
+    chosen, items = i64_constant(number), _items(entry, name, words[tensors:])
+    if name in entry.tables.variants:
+        chosen, items = _variant(entry, op, chosen, items, words[tensors:])
+    operands = [entry.rt, chosen, i64_constant(node), items, entry.array]
     entry.stop_if(entry.runtime.status("mlc_rt_gpu_launch", operands), -1)
     op.erase()
+
+
+def _variant(
+    entry: EntryLowering, op: ir.Operation, number: ir.Value, items: ir.Value, sizes: list[ir.Value]
+) -> tuple[ir.Value, ir.Value]:
+    """The number and the items of the kernel `number`, or of the copy for as few rows as the result has."""
+    result = op.operands[ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])[0]]
+    extent = i64_constant(1)
+    for factor in entry.extents(result):
+        extent = arith.muli(extent, arith.index_cast(extent.type, factor))
+    for most, name in reversed(entry.tables.variants[ir.FlatSymbolRefAttr(op.attributes["kernel"]).value]):
+        copy, _ = entry.tables.launch(name, op.location)
+        is_few = arith.cmpi(arith.CmpIPredicate.sle, extent, i64_constant(most))
+        number = arith.select(is_few, i64_constant(copy), number)
+        items = arith.select(is_few, _items(entry, name, sizes), items)
+    return number, items
 
 
 def _items(entry: EntryLowering, name: str, sizes: list[ir.Value]) -> ir.Value:

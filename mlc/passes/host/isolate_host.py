@@ -6,6 +6,7 @@ import mlir.ir as ir
 
 from mlc.passes.base import Pass
 from mlc.passes.schedule.add_architectures import KERNEL_OF
+from mlc.passes.schedule.add_variants import MOST, VARIANT_OF
 
 HOST = "mlc_host"
 
@@ -40,6 +41,17 @@ def copies_of(program: ir.Operation) -> dict[str, list[str]]:
         if KERNEL_OF in op.attributes:
             found.setdefault(ir.StringAttr(op.attributes[KERNEL_OF]).value, []).append(name)
     return found
+
+
+def variants_of(program: ir.Operation) -> dict[str, list[tuple[int, str]]]:
+    """For every kernel that has copies for few rows: up to what product of the result's dynamic extents each counts,
+    and its name, the smallest first."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for name, op in kernel_modules(program):
+        if VARIANT_OF in op.attributes:
+            most = ir.IntegerAttr(op.attributes[MOST]).value
+            found.setdefault(ir.StringAttr(op.attributes[VARIANT_OF]).value, []).append((most, name))
+    return {name: sorted(variants) for name, variants in found.items()}
 
 
 class IsolateHost(Pass):

@@ -6,7 +6,7 @@ import mlir.ir as ir
 
 from mlc.passes.base import Pass
 from mlc.passes.host.entry import EntryLowering
-from mlc.passes.host.isolate_host import copies_of, host_module, kernel_modules
+from mlc.passes.host.isolate_host import copies_of, host_module, kernel_modules, variants_of
 from mlc.passes.host.nodes import Tables
 from mlc.passes.host.runtime_calls import Runtime
 
@@ -39,7 +39,7 @@ class LowerHost(Pass):
         if host is None:
             raise ValueError("no host module; run mlc-isolate-host before")
         kernels = {name: number for number, (name, _) in enumerate(kernel_modules(op))}
-        tables = Tables(kernels, copies_of(op))
+        tables = Tables(kernels, copies_of(op), variants_of(op))
         runtime = Runtime(host.regions[0].blocks[0])
         functions = [c.operation for c in host.regions[0].blocks[0].operations if c.operation.name == "func.func"]
         memory: dict[str, ir.Attribute] = {}

@@ -43,10 +43,11 @@ class Table:
 @dataclass
 class Tables:
     """What the numbers in host code refer to: `kernels` gives the number of each kernel, `copies` the names of those
-    for further architectures."""
+    for further architectures, `variants` those for few rows (`isolate_host.variants_of`)."""
 
     kernels: dict[str, int]
     copies: dict[str, list[str]] = field(default_factory=dict)
+    variants: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     nodes: Table = field(default_factory=Table)
     messages: Table = field(default_factory=Table)
     launched: dict[str, dict[str, None]] = field(default_factory=dict)

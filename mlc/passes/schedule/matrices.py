@@ -19,6 +19,7 @@ ASSUMED = 512  # for an extent that is known at run time only
 SMALLEST_SUM = 16
 # Instructions of operations that are several.
 WORK = {"math.erf": 16, "math.tanh": 12, "math.exp": 6, "arith.divf": 6, "math.sqrt": 6, "math.rsqrt": 4}
+ROWS = "mlc.rows"  # of a kernel module: the rows that its schedule is for, where only a run counts them
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,8 @@ def _shape(source: KernelSource, root: ir.Operation, roles: Roles) -> MatrixShap
     summed = [ASSUMED if e is None else e for e in reduction_shape(root)]
     taps = len(roles.taps)
     is_known = type_.has_static_shape and None not in reduction_shape(root)
+    if ROWS in source.module.attributes:
+        rows, is_known = ir.IntegerAttr(source.module.attributes[ROWS]).value, True
     return MatrixShape(rows, columns, prod(summed[taps:]), outer, prod(summed[:taps]), is_known)
 
 
