@@ -3,8 +3,9 @@
 Consumers run on the accumulators before they are stored. Of producers it takes the padding of a convolution (its
 windows then read the tensor that is not padded; so does the template of depthwise convolutions over planes), and what
 turns over the highest bits of bytes. Movements of data become indexing maps where the operand that is loaded as
-vectors, and the result, keep their vectors contiguous; the other operand may have any strides, except that bf16 and
-integers of eight bits are read in groups along the innermost reduction.
+vectors, and the result, keep their vectors contiguous, or where both operands come to lie along the reduction and a
+template takes that; the other operand may have any strides, except that bf16 and integers of eight bits are read in
+groups along the innermost reduction.
 """
 
 from __future__ import annotations
