@@ -11,18 +11,20 @@ Schedule parameters (`docs/ir.md` §5): `lanes`; `first`, `last`: the domain dim
 `block`: elements of the vector loop per work item, 0 for all; `repeat`: the extent of dimension `last`, along which
 nothing changes (every element of an enlarged image is there several times), 1 when this is not so; `together`: 2 when
 two work items are computed in turns (`jam`), else 1; `scalef`: 1 when exponentials of a softmax may use the AVX-512
-instruction of this name; `stream`: 1 when what is written goes past the caches where its address allows it.
+instruction of this name; `stream`: 1 when what is written goes past the caches where its address allows it; `ahead`
+(with `stream`): how many steps of the dimension in front of the vector loop before its turn an input's line is fetched.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlir import ir
-from mlir.dialects import func
+from mlir.dialects import arith, func
 
 from mlc.kernels.common import memory
+from mlc.kernels.common.accesses import input_accesses
 from mlc.kernels.common.analysis import cuts, reduction_demands
 from mlc.kernels.common.evaluate import Evaluator, Hook, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop
@@ -47,6 +49,7 @@ class LoopSchedule:
     together: int = 1
     scalef: int = 0
     stream: int = 0
+    ahead: int = 0
 
 
 def expand(source: KernelSource, schedule: LoopSchedule) -> list[Frame]:
@@ -79,6 +82,7 @@ class _Loops:
         self.frame = Frame(source, vector_lanes=schedule.lanes, scalef=schedule.scalef == 1)
         self.shape = self.frame.buffers[source.destinations[0]].shape
         self.demands = reduction_demands(source.results)
+        self.accesses = (input_accesses(source.results) or {}) if schedule.ahead else {}
         self.cuts = cuts(source.results, schedule.last) if schedule.first == schedule.last else []
 
     def emit(self) -> Frame:
@@ -238,7 +242,26 @@ class _Loops:
         before = Idx(self.frame.math.div(linear.base, s.repeat), linear.step, level=linear.level, repeat=s.repeat)
         return [*point[: s.last - 1], before, Idx(0), *point[s.last + 1 :]]
 
+    def _fetch(self, ev: Evaluator, point: list[Idx]) -> None:
+        """Begin to bring what a later line reads at the same place into the cache."""
+        math, c, last = self.frame.math, self.frame.constants, self.s.first - 1
+        later, extent = list(point), self.shape[last]
+        then = math.add(point[last].base, self.s.ahead)
+        if last:  # behind the end of the dimension comes the next point of the one in front of it
+            past = arith.cmpi(arith.CmpIPredicate.sge, c.index(then), c.index(extent))
+            then = arith.select(past, c.index(math.sub(then, extent)), c.index(then))
+            front = point[last - 1]
+            moved = arith.select(past, c.index(math.add(front.base, 1)), c.index(front.base))
+            later[last - 1] = replace(front, base=moved, level=max(front.level, point[last].level), bounds=None)
+        later[last] = replace(point[last], base=then, bounds=None)
+        for value, reads in self.accesses.items():
+            for exprs in sorted(reads, key=str):
+                coords = [ev.idx.affine(e, later) for e in exprs]
+                memory.fetch(self.frame, ev.idx, self.frame.buffers[value], coords)
+
     def _store(self, ev: Evaluator, point: list[Idx]) -> None:
+        if self.stream and ev.mask is None:
+            self._fetch(ev, point)
         for value, destination in zip(self.source.results, self.source.destinations, strict=True):
             result = ev.tensor(value, self._values(point))
             buffer = self.frame.buffers[destination]

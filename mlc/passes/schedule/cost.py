@@ -25,7 +25,7 @@ from mlc.kernels.cpu.planes import find_plane
 from mlc.passes.schedule.attention_cost import choose_attention
 from mlc.passes.schedule.contraction_cost import choose_contraction
 from mlc.passes.schedule.extents import ITEMS_WANTED, Extent, VectorUnit, known, or_many, shape_of
-from mlc.passes.schedule.moving_cost import copy_streams, transposing_walk
+from mlc.passes.schedule.moving_cost import copy_past_caches, transposing_walk
 
 ITEMS_ENOUGH, SMALL_ITEM = 16, 1024  # work items that may do, where more of them would have less than so many elements
 FEW_ELEMENTS = 8  # of a line of the results that is put together in registers
@@ -125,7 +125,7 @@ def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
         lanes, block = _wide(lanes, registers, inner, shape[:first])
     sizes = [_bytes(v) for v in (results[0], *results)]
     moves = lanes > 1 and first <= last and input_accesses(results) is not None and _only_moves(source)
-    stream = moves and repeat == 1 and copy_streams(known(shape), inner, lanes, sizes)
+    copied = moves and repeat == 1
     return {
         "template": "loops",
         "lanes": lanes,
@@ -134,7 +134,7 @@ def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
         "grid": _grid_rank(shape[:first], 0 if block or _reduces(source) else inner),
         "block": block,
         **({"repeat": repeat} if repeat > 1 else {}),
-        **({"stream": 1} if stream else {}),
+        **(copy_past_caches(known(shape), inner, shape[first - 1] if first else 1, lanes, sizes) if copied else {}),
         **({"together": 2} if whole and lanes > 1 and or_many(inner) <= SHORT_ROW and len(results) == 1 else {}),
         **({"scalef": 1} if unit.scalef and any(shifted_by_maximum(op) for op in reachable(results)) else {}),
     }

@@ -10,6 +10,7 @@ LINE = 64  # bytes of a line of the caches
 STREAMED = 12 << 20  # bytes of a result from which on it would leave the caches before anybody reads it
 STREAMED_COLLIDING = 6 << 20  # the same, when its lines collide in the cache, where every one drives others out
 STREAMED_RUN = 1 << 10  # bytes that are written one behind the other past the caches
+FETCHED = 1 << 11  # bytes of short lines that a copy is ahead of itself: the processor does not guess where they lie
 COLLIDING = 1 << 10  # lines so many bytes apart, or a multiple of it, share few sets of the first cache
 NEAR = 1 << 21  # bytes of an input that comes from a cache which is near enough without being fetched ahead
 ITEMS_WANTED = 64  # work items that keep a pool busy
@@ -59,9 +60,14 @@ def transposing_walk(
     return {"line": lanes if whole else piece, "block": block, "height": height, **walk, "stream": 0}
 
 
-def copy_streams(total: Extent, line: Extent, lanes: int, sizes: Sequence[int]) -> bool:
-    """May what is copied along lines of `line` elements, `total` in all, go past the caches?"""
-    return total is not None and _may_stream(total, line, lanes, sizes, STREAMED)
+def copy_past_caches(total: Extent, line: Extent, front: Extent, lanes: int, sizes: Sequence[int]) -> dict[str, int]:
+    """The parameters `stream` and `ahead` of what is copied along lines of `line` elements, `total` elements in all;
+    `front` is the extent of the dimension in front of the lines. None where it had better not go past the caches.
+    """
+    if total is None or line is None or not _may_stream(total, line, lanes, sizes, STREAMED):
+        return {}
+    ahead = min(FETCHED // (line * max(sizes)), (front or 1) - 1)
+    return {"stream": 1, **({"ahead": ahead} if ahead else {})}
 
 
 def _may_stream(total: int, write: Extent, lanes: int, sizes: Sequence[int], least: int) -> bool:

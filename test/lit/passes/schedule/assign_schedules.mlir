@@ -80,9 +80,9 @@ module @k2 attributes {mlc.kernel} {
   }
 }
 
-// Copies that are larger than the caches go past them.
+// Copies that are larger than the caches go past them, and are fetched ahead where their lines are short.
 // CHECK: module @copy
-// CHECK-SAME: stream = 1 : i64, template = "loops"
+// CHECK-SAME: ahead = 8 : i64{{.*}}stream = 1 : i64, template = "loops"
 module @copy attributes {mlc.kernel} {
   func.func @copy(%a: tensor<512x1024x64xf32>, %o: tensor<1024x512x64xf32>) -> tensor<1024x512x64xf32> {
     %s = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (j, i, k)>, affine_map<(i, j, k) -> (i, j, k)>], iterator_types = ["parallel", "parallel", "parallel"]}
