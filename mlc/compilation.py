@@ -45,7 +45,7 @@ from mlc.stage_files import blame_stage, module_text, read_stage, text_attribute
 from mlc.targets import nvidia
 from mlc.targets.cpu import CpuTarget, resolve
 from mlc.tuning import cache as tuning_cache
-from mlc.tuning.request import check_request, tuning_file
+from mlc.tuning.request import check_request, is_measuring, tuning_file
 from mlc.weights import Store, registry
 from mlc.weights.safetensors import atomic_file
 
@@ -287,7 +287,7 @@ class Compilation:
         for number, (name, passes) in enumerate(phases):
             if number < first:
                 continue
-            if name == "schedule" and not gpu:
+            if name == "schedule":
                 passes = self._tuned(passes)
             if name == "linalg":
                 refuse_computed_strings(self.module, self.title)
@@ -310,20 +310,26 @@ class Compilation:
 
     def _tuned(self, passes: list[str]) -> list[str]:
         """The passes of `schedule`, with the file of measured schedules where one is wanted; `tune` measures first."""
-        path = tuning_file(self.options)
-        if path is None:
-            return passes
-        if self.options.tune is not None:
-            from mlc.tuning.search import tune
+        if is_measuring(self.options):
+            from mlc.tuning import phase
 
             with self._stage("tune"), contextlib.suppress(PipelineError):  # which the passes below will run into, too
-                known = tuning_cache.read(path) if path.exists() else {}
-                found = tune(
-                    self.module, passes, self._code_target(), self.target.vector_registers, self.options.tune, known,
-                    jobs=self.options.jobs, objects=self.cache, step=self._tuning_step,
-                )  # fmt: skip
-                tuning_cache.write(path, found)
-        return [tuning_cache.with_file(passes[0], path), *passes[1:]]
+                if self.gpus:
+                    phase.measure_on_gpu(self.module, passes, self.options, self._compile_kernel, self._tuning_step)
+                else:
+                    target, registers = self._code_target(), self.target.vector_registers
+                    phase.measure_on_cpu(
+                        self.module, passes, self.options, target, registers, self.cache, self._tuning_step
+                    )
+        path, name = tuning_file(self.options), "mlc-assign-gpu-schedules" if self.gpus else "mlc-assign-schedules"
+        if path is None:
+            return passes
+        return [tuning_cache.with_file(p, path) if p.startswith(name) else p for p in passes]
+
+    def _compile_kernel(self, source: Path, library: Path) -> None:
+        """Compiles a program of one kernel, which has completed phase `kernels`."""
+        options = Options(target="cuda", from_phase="kernels", jobs=1, cache=self.options.cache)
+        Compilation(options).run(source, library)
 
     def _tuning_step(self, done: int, total: int, line: str) -> None:
         self._report("tune", 0, 1, 0.0)

@@ -61,6 +61,7 @@ class Options:
     report: Path | None = None
     tune: float | None = None  # seconds to measure schedules for
     tuning_cache: Path | None = None
+    tune_bundle: Path | None = None  # a folder for kernels that another machine is to measure
 
     def __post_init__(self) -> None:
         self._choice("target", tuple(STAGES))
@@ -89,13 +90,16 @@ class Options:
             raise UsageError("verify compares a library with the model that it was compiled from: both are needed")
 
     def _check_tuning(self) -> None:
-        name = "tune" if self.tune is not None else "tuning cache" if self.tuning_cache is not None else ""
+        wanted = {"tune": self.tune, "tune bundle": self.tune_bundle, "tuning cache": self.tuning_cache}
+        name = next((name for name, value in wanted.items() if value is not None), "")
         if not name:
             return
         if self.tune is not None and not 0 < self.tune < float("inf"):
             raise UsageError("tune takes a number of seconds above 0")
-        if self.target != "cpu":
-            raise UsageError(f"{name}: schedules are measured for target 'cpu' only, not for '{self.target}'")
+        if self.tune_bundle is not None and self.target != "cuda":
+            raise UsageError(f"tune bundle: kernels of target '{self.target}' are measured here: say tune instead")
+        if self.tune_bundle is not None and self.tune is not None:
+            raise UsageError("tune measures here, a tune bundle is for another machine: one of the two")
         done = self.stages.index(self.from_phase) if self.from_phase is not None else 0
         if not done < self.stages.index("schedule") <= self.stages.index(self.emit):
             raise UsageError(f"{name}: schedules are decided in phase 'schedule', which this compilation does not run")
@@ -131,7 +135,7 @@ def make_options(**options: Any) -> Options:
         values["dims"] = {name: _range(name, extent) for name, extent in values["dims"].items()}
     if values.get("outputs") is not None:
         values["outputs"] = tuple(values["outputs"])
-    for name in ("dump_ir", "reproducer", "report", "tuning_cache"):
+    for name in ("dump_ir", "reproducer", "report", "tuning_cache", "tune_bundle"):
         if values.get(name) is not None:
             values[name] = Path(values[name])
     return Options(**values)

@@ -37,6 +37,10 @@ def odd_convolutions() -> list[Convolution]:
     return [
         Convolution(2, 9, 24, 40, 3), Convolution(3, 17, 64, 72, 3, stride=2), Convolution(2, 15, 136, 64, 5),
         Convolution(1, 20, 64, 64, 3, dilation=2), Convolution(5, 14, 32, 48, 1, stride=2),
+        Convolution(3, 30, 32, 16, 1), Convolution(3, 30, 96, 24, 1), Convolution(2, 17, 16, 144, 1),
+        Convolution(2, 14, 96, 96, 3, groups=3), Convolution(2, 15, 64, 128, 1, groups=8),
+        Convolution(1, 13, 96, 192, 5, groups=2), Convolution(3, 9, 48, 48, 3, dilation=2, groups=4),
+        Convolution(2, 10, 240, 240, 1, groups=3), Convolution(2, 20, 128, 128, 3, stride=2, groups=32),
     ]  # fmt: skip
 
 

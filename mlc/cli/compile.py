@@ -61,6 +61,7 @@ def compile_command(
     ] = None,
     tune: Annotated[str | None, typer.Option(metavar="[=SECONDS]", help="measure schedules here; alone: 60")] = None,
     tuning_cache: Annotated[Path | None, typer.Option(help="the file of measured schedules to use")] = None,
+    tune_bundle: Annotated[Path | None, typer.Option(help="write GPU kernels for another machine to measure")] = None,
     calibrate: Annotated[Path | None, typer.Option(hidden=True)] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="do not use the cache of compiled kernels")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="tracebacks, and a line per phase")] = False,
@@ -79,7 +80,7 @@ def compile_command(
             "precision": precision, "winograd": winograd, "weights": weights, "jobs": jobs, "opt_level": opt_level,
             "verify_each": verify_each, "verify": verify, "cache": not no_cache, "report": report_file,
             "tune": None if tune is None else parse_seconds(tune), "tuning_cache": tuning_cache,
-            "reproducer": path.with_name(f"{path.stem}.reproducer.mlir"),
+            "tune_bundle": tune_bundle, "reproducer": path.with_name(f"{path.stem}.reproducer.mlir"),
             **_signature_options(inputs or [], dims or [], outputs),
         }  # fmt: skip
 

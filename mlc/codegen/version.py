@@ -19,13 +19,14 @@ Stamps = tuple[tuple[str, int, int], ...]
 
 
 def _stamps() -> Stamps:
-    """Path, time of change and size of every Python file of the compiler, in the order of the paths."""
+    """Path, time of change and size of every file of the compiler that decides something, Python and what was measured,
+    in the order of the paths."""
     found: list[tuple[str, int, int]] = []
     folders = [str(_ROOT)]
     while folders:
         with os.scandir(folders.pop()) as entries:
             for entry in entries:
-                if entry.name.endswith(".py"):
+                if entry.name.endswith((".py", ".json")):
                     status = entry.stat()
                     found.append((entry.path, status.st_mtime_ns, status.st_size))
                 elif entry.name != "__pycache__" and entry.is_dir():

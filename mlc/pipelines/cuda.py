@@ -37,6 +37,8 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     of_cpu["decompose"] = [*decomposed[:place], *moves, *decomposed[place:], "mlc-split-reductions"]
     even = {"mlc-merge-contractions": "mlc-merge-contractions{even=true}"}
     layout = [even.get(p, p) for p in of_cpu["layout"]]
+    if all(t.has_wgmma for t in targets):
+        channels.insert(0, f"mlc-join-groups{f32}")
     of_cpu["layout"] = ["mlc-sink-moves", *_before(layout, "mlc-hoist-weights", channels)]
     shared = [(name, [f"{p}{{target={asked}}}" if p in ASKING else p for p in of_cpu[name]]) for name in SHARED]
     for_host = [p for p in of_cpu["schedule"] if p.startswith("mlc-assign-schedules")]

@@ -23,7 +23,20 @@ from typing import Any
 Schedule = dict[str, int | str]
 
 FORMAT = 1
+PACKAGED = Path(__file__).parent / "data"
+"""Where files of what was measured on an architecture come with the compiler."""
 EXPLORED = ("rows", "unroll", "block", "grid")
+EXPLORED_ON_GPUS = {
+    "hopper_contraction": (
+        "tile_rows", "tile_columns", "stages", "consumers", "raster", "blocks", "threads", "group", "split", "pairs",
+        "held", "resident", "turns", "early",
+    ),
+    "hopper_attention": (
+        "keys", "stages", "consumers", "queries", "order", "blocks", "threads", "group", "split", "early",
+    ),
+    "depthwise": ("lanes", "rows", "columns", "threads", "blocks", "early"),
+}  # fmt: skip
+"""Of templates for GPUs: what tuning explores of each."""
 COPYING = ("contraction", "panel_copy")
 """Two templates that differ in a copy of an operand at run time: either may take the other's place."""
 
@@ -49,7 +62,8 @@ class Entry:
 
 def fixed_part(schedule: Schedule) -> Schedule:
     """The parameters that tuning leaves alone."""
-    fixed = {name: value for name, value in schedule.items() if name not in EXPLORED}
+    explored = EXPLORED_ON_GPUS.get(str(schedule.get("template")), EXPLORED)
+    fixed = {name: value for name, value in schedule.items() if name not in explored}
     if fixed.get("template") in COPYING:
         fixed["template"] = COPYING[0]
         fixed.pop("vector_operand", None)
@@ -119,8 +133,7 @@ def write(path: Path, entries: Mapping[str, Entry]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_name(f".{path.name}.lock"), timeout=10):
             known = read(path) if path.exists() else {}
-            table = {key: asdict(entry) for key, entry in sorted(merged(known, entries).items())}
-            _replace(path, json.dumps({"format": FORMAT, "kernels": table}, indent=1) + "\n")
+            replace(path, merged(known, entries))
     except Timeout as error:
         raise TuningError(f"tuning cache '{path}': another process has been writing it for 10 s") from error
     except TuningError:
@@ -129,7 +142,10 @@ def write(path: Path, entries: Mapping[str, Entry]) -> None:
         raise TuningError(f"tuning cache '{path}': {error.strerror or error}") from error
 
 
-def _replace(path: Path, text: str) -> None:
+def replace(path: Path, entries: Mapping[str, Entry]) -> None:
+    """Makes `entries` all that the file has, which appears or changes as a whole."""
+    table = {key: asdict(entry) for key, entry in sorted(entries.items())}
+    text = json.dumps({"format": FORMAT, "kernels": table}, indent=1) + "\n"
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -40,7 +40,8 @@ class Roles:
 
     In a convolution the left operand has `windows`: its rows are pixels, and the sum is over `taps`, the dimensions of
     the window, besides `reduced`, the channels. Where pixels are small, those of a line of a window lie together like
-    the channels of one: the taps along it are `reduced` too.
+    the channels of one: the taps along it are `reduced` too. `group`: every so many columns of a convolution in groups
+    are summed over so many channels of their own; (0, 0) in one group.
     """
 
     left: int
@@ -51,6 +52,7 @@ class Roles:
     order: tuple[int, ...]
     taps: tuple[int, ...] = ()
     windows: tuple[Window, ...] = ()
+    group: tuple[int, int] = (0, 0)
 
     @property
     def right(self) -> int:
@@ -130,6 +132,9 @@ def convolution_roles(root: ir.Operation, results: Sequence[ir.Value]) -> Roles 
     windows = [window_of(e, i) for i, e in enumerate(exprs)]
     found = tuple(w for w in windows if w is not None)
     plain = [e.position if isinstance(e, ir.AffineDimExpr) else None for e in exprs]
+    channel, group = _grouped_channel(exprs[-1], order[-1])
+    if channel is not None:
+        plain[-1], windows[-1], found = channel, None, tuple(w for w in windows[:-1] if w is not None)
     if not found or len(exprs) != len(order) or windows[0] is not None or windows[-1] is not None:
         return None
     if None in (plain[0], plain[-1]) or any(w is None for w in windows[1:-1]) or not _is_plain(root, 1):
@@ -145,10 +150,31 @@ def convolution_roles(root: ir.Operation, results: Sequence[ir.Value]) -> Roles 
     if not can_flatten(results, 0, len(order) - 2, [root]):
         return None
     reduced: tuple[int, ...] = (channels,)
-    if _lies_together(root, found[-1], filters, channels):
+    if channel is None and _lies_together(root, found[-1], filters, channels):
         *others, last = found
         reduced, taps, found = (taps[-1], channels), taps[:-1], (*others, replace(last, tap=None, dilation=0))
-    return Roles(0, order[:-1], order[-1:], reduced, (), order, taps, found)
+    return Roles(0, order[:-1], order[-1:], reduced, (), order, taps, found, group)
+
+
+def _grouped_channel(expr: ir.AffineExpr, column: int) -> tuple[int | None, tuple[int, int]]:
+    """The dimension d of `column floordiv filters * channels + d`, and both numbers; None and zeros for others."""
+    none = None, (0, 0)
+    expr = expr.maybe_downcast() if type(expr) is ir.AffineExpr else expr
+    if not isinstance(expr, ir.AffineAddExpr):
+        return none
+    sides = [expr.lhs.maybe_downcast(), expr.rhs.maybe_downcast()]
+    product = next((s for s in sides if isinstance(s, ir.AffineMulExpr)), None)
+    channel = next((s for s in sides if isinstance(s, ir.AffineDimExpr)), None)
+    if product is None or channel is None:
+        return none
+    quotient, channels = product.lhs.maybe_downcast(), product.rhs.maybe_downcast()
+    if not isinstance(quotient, ir.AffineFloorDivExpr) or not isinstance(channels, ir.AffineConstantExpr):
+        return none
+    divided, filters = quotient.lhs.maybe_downcast(), quotient.rhs.maybe_downcast()
+    is_column = isinstance(divided, ir.AffineDimExpr) and divided.position == column
+    if not is_column or not isinstance(filters, ir.AffineConstantExpr):
+        return none
+    return channel.position, (filters.value, channels.value)
 
 
 LINE = 128 * 8

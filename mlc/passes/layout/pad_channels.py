@@ -48,6 +48,11 @@ def is_for_tensor_cores(op: ir.Operation, f32: bool) -> bool:
     conv = OpAdaptor(op)
     if conv.text("layout", "nchw") != "nhwc" or conv.int("groups", 1) != 1:
         return False
+    return has_types_of_tensor_cores(op, f32)
+
+
+def has_types_of_tensor_cores(op: ir.Operation, f32: bool) -> bool:
+    """Are the operands of a convolution of known shape and of a type that tensor cores multiply?"""
     operands = list(op.operands)[:2]
     types = (ir.BF16Type, ir.F16Type, ir.F32Type) if f32 else (ir.BF16Type, ir.F16Type)
     return all(isinstance(element(v), types) and v.type.has_static_shape for v in operands)

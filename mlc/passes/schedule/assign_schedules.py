@@ -22,6 +22,7 @@ from mlc.kernels.common.frame import defining_op, kernel_source
 from mlc.passes.base import Pass, PipelineError
 from mlc.passes.fuse.dedupe_kernels import kernel_text
 from mlc.passes.schedule.cost import VectorUnit, choose
+from mlc.targets.nvidia import NvidiaTarget
 from mlc.tuning.cache import Entry, Schedule, TuningError, digest, entry_key, fixed_part, read
 
 VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast")
@@ -63,14 +64,14 @@ class AssignSchedules(Pass):
             with op.context, op.location:
                 schedule = choose(kernel_source(op), unit, constants)
                 if table:
-                    schedule = _measured(op, schedule, target, table, used)
+                    schedule = measured(op, schedule, target, table, used)
                 op.attributes["mlc.schedule"] = ir.ArrayAttr.get([schedule_attribute(schedule)])
         if used:
             self.count("tuned", len(used))
             module.attributes["mlc.tuning"] = ir.StringAttr.get(digest(used))
 
 
-def _measured(
+def measured(
     kernel: ir.Operation, default: Schedule, target: str, table: dict[str, Entry], used: dict[str, Schedule]
 ) -> Schedule:
     """The schedule of a kernel from the file, noted in `used`; `default` when it is not there, or was edited in more
@@ -90,6 +91,11 @@ def target_text(module: ir.Operation) -> str:
     kept = {named.name: named.attr for named in ir.DictAttr(module.attributes["mlc.codegen"])}
     parts = [ir.StringAttr(kept[name]).value for name in ("triple", "cpu", "features")]
     return "|".join([*parts, f"O{ir.IntegerAttr(kept['opt_level']).value}"])
+
+
+def gpu_target_text(target: NvidiaTarget, precision: str) -> str:
+    """What GPU code is generated for, as entries of tuning name it: the architecture, and how f32 may be rounded."""
+    return f"{target.arch}|tf32" if precision == "tf32" else target.arch
 
 
 def schedule_attribute(schedule: dict[str, int | str]) -> ir.DictAttr:

@@ -35,11 +35,18 @@ CLOCK = 1.755e9
 
 def choose_depthwise(root: ir.Operation, target: NvidiaTarget) -> Schedule | None:
     """The schedule of a depthwise convolution; None for other contractions."""
+    found = ranked_depthwise(root, target)
+    return found[0] if found else None
+
+
+def ranked_depthwise(root: ir.Operation, target: NvidiaTarget) -> list[Schedule]:
+    """The schedules of a depthwise convolution, the best first; none for other contractions."""
     conv = find_depthwise(root)
     if conv is None:
-        return None
-    best = min(_candidates(root, conv), key=lambda s: _clocks(s, root, conv, target))
-    return {"template": "depthwise", **{name: getattr(best, name) for name in DepthwiseSchedule.__dataclass_fields__}}
+        return []
+    found = sorted(_candidates(root, conv), key=lambda s: _clocks(s, root, conv, target))
+    names = DepthwiseSchedule.__dataclass_fields__
+    return [{"template": "depthwise", **{name: getattr(s, name) for name in names}} for s in found]
 
 
 def _candidates(root: ir.Operation, conv: Depthwise) -> Iterator[DepthwiseSchedule]:

@@ -60,19 +60,30 @@ SOON = 12e6
 
 def choose_attention(source: KernelSource, attention: Attention, target: NvidiaTarget) -> Schedule:
     """The schedule of a kernel that is `attention`."""
+    return ranked_attention(source, attention, target)[0]
+
+
+def ranked_attention(source: KernelSource, attention: Attention, target: NvidiaTarget) -> list[Schedule]:
+    """The schedules of a kernel that is `attention`, the best first."""
     depth, width = head_dims(attention)
     chain = chain_of(attention)
     shape = _shape(attention)
     may_be_long = chain.is_plain and max(depth, width) <= WIDEST_COPIED
     form, split = _shared(shape, attention.scores.op.results[0].type.shape[-1], target, may_be_long)
     if split > 1:
-        few = _named(_schedule(form, source, attention, target, split))
-        return few if shape[0] * shape[2] * (depth + width) * 2 <= SOON else {**few, "early": 0}
-    best = min(
+        few = [_named(_schedule(form, source, attention, target, n)) for n in (split, *_fewer(split))]
+        soon = shape[0] * shape[2] * (depth + width) * 2 <= SOON
+        return few if soon else [{**one, "early": 0} for one in few]
+    forms = sorted(
         _forms(max(depth, width), chain.is_plain),
         key=lambda form: _clocks(form, shape, max(depth, width), chain.offset is not None, target),
     )
-    return _named(_schedule(best, source, attention, target, 1))
+    return [_named(_schedule(form, source, attention, target, 1)) for form in forms]
+
+
+def _fewer(split: int) -> list[int]:
+    """Other numbers of blocks that share keys."""
+    return [n for n in (4, 2) if n < split]
 
 
 def _named(schedule: HopperAttentionSchedule) -> Schedule:

@@ -7,7 +7,8 @@ costs once. What decides on small shapes is how evenly the tiles go into the mul
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
+from itertools import product
 
 from mlir import ir
 
@@ -16,7 +17,7 @@ from mlc.kernels.nvidia.hopper.contraction import HopperSchedule
 from mlc.kernels.nvidia.hopper.groups import GROUP
 from mlc.kernels.nvidia.tensor_cores.packed_epilogue import LANES
 from mlc.kernels.nvidia.tensor_cores.tiles import ROW, ROWS
-from mlc.passes.schedule.matrices import MatrixShape, matrices_of
+from mlc.passes.schedule.matrices import Matrices, MatrixShape, matrices_of
 from mlc.targets.nvidia import NvidiaTarget
 
 Schedule = dict[str, int | str]
@@ -43,6 +44,13 @@ HALF_ROWS = 1.05  # what rows of less than 128 bytes cost the memory
 SEVERAL = 1.02  # what more than one tile for each multiprocessor costs the memory
 BROKEN = 1.45  # copies of rows that begin within cache lines, which are two lines each, take so much longer
 LONG_SUM = 1024  # terms of the sums that this was measured with
+NARROW_ROW = 64  # bytes of a row of the right operand, which is copied in NARROW_COPY clocks where there are fewer
+NARROW_COPY = 18
+HALF_ROW_STEP = 95  # clocks of a step for such rows
+DRAWN = 0.87  # of the memory's bandwidth that copies reach
+TILE = 55  # clocks that a tile takes in any case
+FILLED = 3  # clocks for a row of what is resident
+FEW_STEPS = 2  # of a tile, whose end is most of its time
 FEWEST_STEPS = 16  # of a block that shares a tile: LLVM unrolls shorter loops, and ptxas serialises their products
 SHORTEST_OF_PAIRS = 512  # terms of a sum
 NARROW = 16  # accumulators of a thread up to which stages of two pairs pay
@@ -51,63 +59,107 @@ CROWDED = 1.3  # what storing takes longer where accumulators leave few register
 LANES_AT_WORK = 128  # operations on results in a clock
 BESIDES = 0.1  # of what takes less time, products or memory, is not hidden behind the other
 RESERVED = 1024  # bytes of shared memory that the system keeps for every block
+MOST_RESIDENT = 36  # tiles of the right operand that stay in shared memory
 RASTER = 8
 # Accumulators of a thread, by the groups that multiply: all in all, and with those of a stage that are added in f32.
 MOST_SUMS = {1: 128, 2: 128, 3: 96}
 MOST_EXACT = {1: 192, 2: 192, 3: 104}
-_OPTIONAL = {"split": 1, "pairs": 1, "exact": 0, "turns": 1}  # parameters that are left out where they say nothing
 # Clocks from which on a launch with one group that multiplies is not early: what it gains is a microsecond, and its
 # blocks, which come where others end, share the L2 cache's bandwidth less well (27 us became 43).
 LONG = 20_000
+_OPTIONAL = ("split", "pairs", "exact", "turns", "held", "resident")  # left out where they say nothing
+HEIGHTS = ((64, 1), (128, 1), (128, 2), (192, 3), (256, 2))  # rows of a tile, and groups of warps that multiply
+NARROWEST = 16  # columns of a tile, of results that have no more: loads of 32 bytes are slow
+WIDTHS = (16, 32, 64, 96, 128, 160, 192, 224, 256)
+WASTED = 0.15  # of a tile across the sum, which others have too
+ADDRESSES = 48  # registers of a thread besides its accumulators
+MOST_BLOCKS = 4
 
 
 def choose_hopper(source: KernelSource, root: ir.Operation, target: NvidiaTarget, precision: str) -> Schedule | None:
     """The schedule of a contraction for Hopper's tensor cores; None when they cannot do it."""
+    found = ranked(source, root, target, precision)
+    return found[0] if found else None
+
+
+def ranked(source: KernelSource, root: ir.Operation, target: NvidiaTarget, precision: str) -> list[Schedule]:
+    """All schedules of a contraction for Hopper's tensor cores, the best first; none when they cannot do it."""
     found = matrices_of(source, root, precision)
     if found is None:
-        return None
+        return []
+    shape = found.shape
+
+    def clocks(s: HopperSchedule) -> float:
+        return _clocks(s, shape, target)
+
+    exact = int(found.element == "f8" and precision == "fp32")
+    in_turns = _in_turns(found.element, shape, found.lanes, target) if shape.is_known and not exact else []
+    tiles = sorted([*_candidates(found, target, exact), *in_turns], key=clocks)
+    shared = sorted(_split(tiles, shape, target) if shape.is_known else [], key=clocks)
+    is_idle = _tiles(tiles[0], shape) <= (1 - IDLE) * target.sms
+    order = sorted([*tiles, *shared], key=clocks) if is_idle else [*tiles, *shared]
+    return [_schedule(tile, clocks(tile)) for tile in order]
+
+
+def _schedule(s: HopperSchedule, clocks: float) -> Schedule:
+    """Its parameters, without those that are what they are in most; it takes `clocks`."""
+    said = [f.name for f in fields(s) if f.name not in _OPTIONAL or getattr(s, f.name) != f.default]
+    schedule: Schedule = {"template": "hopper_contraction", "group": s.threads}
+    schedule |= {name: getattr(s, name) for name in said}
+    return {**schedule, "early": 0} if s.consumers == 1 and clocks > LONG else schedule
+
+
+def _candidates(found: Matrices, target: NvidiaTarget, exact: int) -> Iterator[HopperSchedule]:
+    """All tiles that fit, with as many stages as fit with them."""
     shape = found.shape
     may_pair = shape.is_known and not found.roles.taps and shape.depth >= SHORTEST_OF_PAIRS
-    exact = int(found.element == "f8" and precision == "fp32")
-    tiles = list(_candidates(found.element, shape.right_across, found.lanes, may_pair, target, exact))
-    if shape.is_known and not exact:
-        tiles += _in_turns(found.element, shape, found.lanes, target)
-    best = min(tiles, key=lambda s: _clocks(s, shape, target))
-    if shape.is_known and _tiles(best, shape) <= (1 - IDLE) * target.sms:
-        best = min([best, *_split(tiles, shape, target)], key=lambda s: _clocks(s, shape, target))
-    names = [n for n in HopperSchedule.__dataclass_fields__ if n not in _OPTIONAL or getattr(best, n) != _OPTIONAL[n]]
-    schedule: Schedule = {"template": "hopper_contraction", "group": best.threads}
-    schedule |= {n: getattr(best, n) for n in names}
-    if best.consumers == 1 and _clocks(best, shape, target) > LONG:
-        schedule["early"] = 0
-    return schedule
+    for (rows, consumers), columns in product(HEIGHTS, _widths(shape)):
+        accumulators = rows // 64 // consumers * columns // 2
+        sums = accumulators + exact * columns // 2
+        if accumulators > MOST_SUMS[consumers] or sums > MOST_EXACT[consumers]:
+            continue
+        threads, held = GROUP * (consumers + 1), _held(columns) if shape.right_across else columns
+        made = HopperSchedule(
+            found.element, rows, columns, 0, consumers, RASTER, found.lanes, 1, target.sms, threads,
+            exact=exact, held=held if held > columns else 0,
+        )  # fmt: skip
+        steps = shape.steps(128 // made.bytes_each)
+        may_stay = shape.is_known and shape.outer == 1 and shape.columns <= columns and steps <= MOST_RESIDENT
+        for blocks in range(1, _most_blocks(threads, sums, target) + 1):
+            pairs = (1, 2) if accumulators <= NARROW and may_pair else (1,)
+            forms = [*((count, 0) for count in pairs), *([(1, steps)] if may_stay else [])]
+            for count, resident in forms:
+                deep = replace(made, blocks=blocks, pairs=count, resident=resident)
+                if (stages := _stages(deep, target)) >= FEWEST_STAGES:
+                    yield replace(deep, stages=stages)
 
 
-def _candidates(
-    element: str, right_across: bool, lanes: int, may_pair: bool, target: NvidiaTarget, exact: int
-) -> Iterator[HopperSchedule]:
-    """All tiles that fit, with as many stages as fit with them."""
-    for rows, consumers in ((64, 1), (128, 2), (192, 3), (256, 2)):
-        for columns in (32, 64, 96, 128, 160, 192, 224, 256):
-            accumulators = rows // 64 // consumers * columns // 2
-            fits = accumulators <= MOST_SUMS[consumers] and accumulators + exact * columns // 2 <= MOST_EXACT[consumers]
-            if not fits or (right_across and columns % 64 and columns != 32):
-                continue
-            for blocks in (1, 2) if accumulators <= 64 and consumers == 1 else (1,):
-                made = HopperSchedule(
-                    element, rows, columns, 0, consumers, RASTER, lanes, blocks, target.sms, GROUP * (consumers + 1),
-                    exact=exact,
-                )
-                for pairs in (1, 2) if accumulators <= NARROW and may_pair else (1,):
-                    deep = replace(made, pairs=pairs)
-                    if (stages := _stages(deep, target)) >= FEWEST_STAGES:
-                        yield replace(deep, stages=stages)
+def _widths(shape: MatrixShape) -> list[int]:
+    """Columns that tiles may have: those of the result too, where one tile can have them all. No tile has those of two
+    groups."""
+    if shape.group:
+        return [w for w in WIDTHS if shape.group % w == 0]
+    whole = -(-shape.columns // 32) * 32
+    fitting = [w for w in WIDTHS if w > NARROWEST or shape.columns <= NARROWEST]
+    if shape.right_across:
+        fitting = [w for w in fitting if w >= shape.columns or _held(w) - w <= WASTED * w]
+    return sorted({*fitting, *([whole] if shape.is_known and whole <= WIDTHS[-1] else [])})
+
+
+def _held(columns: int) -> int:
+    """Columns that a tile across the sum has in shared memory: its rows are as long as a swizzle is wide."""
+    return next((c for c in (16, 32) if columns <= c), -(-columns // 64) * 64)
+
+
+def _most_blocks(threads: int, accumulators: int, target: NvidiaTarget) -> int:
+    """Blocks of a multiprocessor that registers suffice for."""
+    return max(1, min(MOST_BLOCKS, target.registers_per_sm // (threads * (accumulators + ADDRESSES))))
 
 
 def _in_turns(element: str, shape: MatrixShape, lanes: int, target: NvidiaTarget) -> Iterator[HopperSchedule]:
     """Tiles that two groups have in turns, where there are several for a multiprocessor. Smaller ones are done before
     the next group has begun."""
-    for rows in (128, 192):
+    for rows in (128, 192) if shape.group % 128 == 0 else ():
         made = HopperSchedule(element, rows, 128, 0, 2, RASTER, lanes, 1, target.sms, 3 * GROUP, turns=2)
         stages = _stages(made, target)
         if stages >= FEWEST_STAGES and _tiles(made, shape) > target.sms:
@@ -126,7 +178,7 @@ def _split(tiles: list[HopperSchedule], shape: MatrixShape, target: NvidiaTarget
         for split, share in TOGETHER.items():
             each = -(-steps // split)
             is_worth_it = (split - 1) * each < steps and each >= FEWEST_STEPS
-            if s.blocks == 1 and _tiles(s, shape) * split <= target.sms * share and is_worth_it:
+            if s.blocks == 1 and not s.resident and _tiles(s, shape) * split <= target.sms * share and is_worth_it:
                 yield replace(s, split=split)
 
 
@@ -138,12 +190,16 @@ def _stages(s: HopperSchedule, target: NvidiaTarget) -> int:
 def _clocks(s: HopperSchedule, shape: MatrixShape, target: NvidiaTarget) -> float:
     """Clocks that the contraction takes."""
     computed = (_computed if s.turns == 1 else _computed_in_turns)(s, shape, target)
-    memory = shape.bytes(s.bytes_each) / target.memory_bandwidth * CLOCK
-    if shape.right_across and s.tile_columns * s.bytes_each < ROW:
+    computed += s.resident * s.blocks * 64 * -(-s.held_columns // 64) * FILLED
+    stored_bytes = shape.rows * shape.columns * shape.outer * (2 if s.lanes == LANES else 4)
+    memory = (shape.bytes(s.bytes_each) + stored_bytes) / (DRAWN * target.memory_bandwidth) * CLOCK
+    if _has_half_rows(s, shape):
         memory *= HALF_ROWS
     tiles = _tiles(s, shape)
     memory *= max(1.0, DRAWING / min(tiles * s.split, target.sms)) * (SEVERAL if tiles > target.sms else 1.0)
     total = max(computed, memory) + BESIDES * min(computed, memory)
+    if shape.steps(_depth(s)) <= FEW_STEPS:
+        total += s.tile_columns  # of equal tiles the one whose first results are there first
     if s.split > 1:
         accumulators = s.tile_rows * s.tile_columns / (GROUP * s.consumers)
         total += MEETING + (s.split - 1) * accumulators * ADDED
@@ -159,7 +215,9 @@ def _computed(s: HopperSchedule, shape: MatrixShape, target: NvidiaTarget) -> fl
     barriers = (STEP + AGAIN * (s.pairs - 1)) / together
     latency = s.pairs * LATENCY / (s.stages * together)
     step = max(_products(s), _copied(s, shape, rate), barriers, latency) + OVERHEAD
-    return each_sm * (steps * step + _stored(s, shape) / together)
+    if _has_half_rows(s, shape):
+        step += HALF_ROW_STEP
+    return each_sm * (steps * step + (_stored(s, shape) + TILE) / together)
 
 
 def _computed_in_turns(s: HopperSchedule, shape: MatrixShape, target: NvidiaTarget) -> float:
@@ -172,6 +230,11 @@ def _computed_in_turns(s: HopperSchedule, shape: MatrixShape, target: NvidiaTarg
         stored *= CROWDED
     each_sm = -(-_tiles(s, shape) // target.sms)
     return each_sm * max(multiplied, (multiplied + stored) / s.turns) + stored
+
+
+def _has_half_rows(s: HopperSchedule, shape: MatrixShape) -> bool:
+    """Are rows of the right operand copied in parts of less than 128 bytes?"""
+    return shape.right_across and s.tile_columns * s.bytes_each < ROW and s.tile_columns < shape.columns
 
 
 def _depth(s: HopperSchedule) -> int:
@@ -187,8 +250,9 @@ def _products(s: HopperSchedule) -> float:
 def _copied(s: HopperSchedule, shape: MatrixShape, rate: float) -> float:
     """Clocks that the copies of a stage take, at `rate` bytes in one."""
     lines = [BROKEN if is_broken and shape.depth >= LONG_SUM else 1.0 for is_broken in shape.broken]
-    rows = min(shape.rows, s.tile_rows) * lines[0] + s.tile_columns * lines[1]
-    return s.pairs * rows * ROW / rate
+    rows = min(shape.rows, s.tile_rows) * lines[0] + (0 if s.resident else s.held_columns) * lines[1]
+    is_narrow = shape.right_across and not s.resident and shape.columns * s.bytes_each < NARROW_ROW
+    return s.pairs * rows * ROW / rate + (_depth(s) * NARROW_COPY if is_narrow else 0)
 
 
 def _stored(s: HopperSchedule, shape: MatrixShape) -> float:

@@ -25,7 +25,8 @@ ROWS = "mlc.rows"  # of a kernel module: the rows that its schedule is for, wher
 @dataclass(frozen=True)
 class MatrixShape:
     """A contraction in numbers: `outer` products of `rows` x `columns`, each a sum of `depth` terms for all `taps`;
-    about `work` operations on each element of the result come after it.
+    about `work` operations on each element of the result come after it. Every `group` of columns is summed over
+    channels of its own (0: all are summed over the same).
 
     `broken` says of both operands whether their rows in memory begin within cache lines.
     """
@@ -39,6 +40,7 @@ class MatrixShape:
     right_across: bool = False
     broken: tuple[bool, bool] = (False, False)
     work: int = 0
+    group: int = 0
 
     def bytes(self, size: int) -> int:
         """What must be read: the windows of a convolution overlap."""
@@ -125,7 +127,7 @@ def _shape(source: KernelSource, root: ir.Operation, roles: Roles) -> MatrixShap
     is_known = type_.has_static_shape and None not in reduction_shape(root)
     if ROWS in source.module.attributes:
         rows, is_known = ir.IntegerAttr(source.module.attributes[ROWS]).value, True
-    return MatrixShape(rows, columns, prod(summed[taps:]), outer, prod(summed[:taps]), is_known)
+    return MatrixShape(rows, columns, prod(summed[taps:]), outer, prod(summed[:taps]), is_known, group=roles.group[0])
 
 
 def reduction_shape(root: ir.Operation) -> list[int | None]:

@@ -20,6 +20,7 @@ GPU_ONLY = (
     "mlc-fold-factors",
     "mlc-split-reductions",
     "mlc-sink-moves",
+    "mlc-join-groups",
     "mlc-unfold-windows",
     "mlc-pad-channels",
     "mlc-align-products",

@@ -21,7 +21,9 @@ Schedule parameters: `element` of the tensor cores; `tile_rows`, `tile_columns`,
 sum. Clusters are not persistent: each has one tile. `turns`: with 2, each half of the consumers has tiles of its own,
 and multiplies while the other half stores (the "ping-pong" kernels of CUTLASS). `exact`: whether the sums of every
 stage are added in f32: tensor cores keep about 14 bits of sums of floats of eight bits (DeepSeek-AI, "DeepSeek-V3
-Technical Report", section 3.3.2).
+Technical Report", section 3.3.2). `held`: columns of the right operand's tile where they are more than `tile_columns`,
+as one that lies across the sum has 16, 32 or a multiple of 64 (0: no more). `resident`: tiles of the right operand
+where all of it, of as many columns as a tile has, stays in shared memory from the first tile on (0: stages have them).
 Measured on an H200: bench/results/2026-11-22-h200.md.
 """
 
@@ -41,7 +43,7 @@ from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.common.roles import Roles, roles_of
 from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.hopper import wgmma
-from mlc.kernels.nvidia.hopper.barriers import Order, Position, Ring, expect_bytes
+from mlc.kernels.nvidia.hopper.barriers import Order, Position, Ring, expect_bytes, wait
 from mlc.kernels.nvidia.hopper.clusters import Parts
 from mlc.kernels.nvidia.hopper.groups import GROUP, specialise
 from mlc.kernels.nvidia.tensor_cores.bands import place_in_bands
@@ -74,6 +76,8 @@ class HopperSchedule:
     pairs: int = 1
     exact: int = 0
     turns: int = 1
+    held: int = 0
+    resident: int = 0
 
     @property
     def sharing(self) -> int:
@@ -87,8 +91,18 @@ class HopperSchedule:
 
     @property
     def pair_bytes(self) -> int:
-        """Bytes of a tile of either operand."""
-        return (self.tile_rows + self.tile_columns) * ROW
+        """Bytes of the tiles of a step that a stage has."""
+        return (self.tile_rows + (0 if self.resident else self.held_columns)) * ROW
+
+    @property
+    def resident_bytes(self) -> int:
+        """Bytes of the right operand where all of it stays."""
+        return self.resident * self.held_columns * ROW
+
+    @property
+    def held_columns(self) -> int:
+        """Columns of a tile of the right operand."""
+        return max(self.held, self.tile_columns)
 
     @property
     def stage_bytes(self) -> int:
@@ -100,7 +114,12 @@ class HopperSchedule:
         """Dynamic shared memory of a block."""
         size_of = packed_bytes if self.lanes == LANES else staging_bytes
         staging = size_of(self.tile_columns, 4 * self.consumers)
-        return self.stages * self.stage_bytes + staging + Ring.size(self.stages) + Order.size(self.turns)
+        return self.stages * self.stage_bytes + self.resident_bytes + staging + self.barrier_bytes
+
+    @property
+    def barrier_bytes(self) -> int:
+        """Bytes of the barriers: of stages, of what is resident, and of turns."""
+        return Ring.size(self.stages + (1 if self.resident else 0)) + Order.size(self.turns)
 
 
 def expand(source: KernelSource, schedule: HopperSchedule) -> list[Frame]:
@@ -164,15 +183,17 @@ class _Block:
         self.operands = _operands(source, root, roles)
         self.tiles = [
             Tile(_element(operand.value), schedule.bytes_each, rows, operand.across)
-            for operand, rows in zip(self.operands, (schedule.tile_rows, schedule.tile_columns), strict=True)
+            for operand, rows in zip(self.operands, (schedule.tile_rows, schedule.held_columns), strict=True)
         ]
         self._note_maps()
-        order = schedule.shared_bytes - Order.size(schedule.turns)
-        self.order = Order(self.words, order, schedule.turns)
-        self.ring = Ring(self.words, order - Ring.size(schedule.stages), schedule.stages, schedule.sharing)
+        self.order = Order(self.words, schedule.shared_bytes - Order.size(schedule.turns), schedule.turns)
+        barriers = schedule.shared_bytes - schedule.barrier_bytes
+        self.ring = Ring(self.words, barriers, schedule.stages, schedule.sharing)
+        self.arrival = Ring(self.words, barriers + Ring.size(schedule.stages), 1, 1)  # of what is resident
         self.counts = [self.words.narrow(n) for n in _tiles(frame, self.shape, roles, schedule)]
         extents = reduction_extents(frame, root)
         depth, taps = (frame.math.product([extents[d] for d in dims]) for dims in (roles.reduced, roles.taps))
+        self.taps = taps if isinstance(taps, int) else 1  # where it matters: of what is resident
         self.depth = schedule.pairs * self.tiles[0].depth  # terms of a stage
         self.steps_each = self.words.narrow(frame.math.ceildiv(depth, self.depth))  # of a tap
         self.steps = self.words.math.mul(self.steps_each, self.words.narrow(taps))
@@ -195,6 +216,8 @@ class _Block:
     def _set_up(self) -> None:
         self.ring.set_up()
         self.order.set_up()
+        if self.s.resident:
+            self.arrival.set_up()
 
     def _registers(self, which: int) -> None:
         """Gives the copying group's registers to the others."""
@@ -239,7 +262,26 @@ class _Block:
         def tile(place: _Place, carried: list[ir.Value]) -> list[ir.Value]:
             return self.words.loop(*self.range, 1, carried, lambda v, c: self._copy_stage(place, v, c))
 
-        if_then(self.words.is_equal(thread, 0), lambda: self._each_tile(self.ring.start(), tile))
+        def copy() -> None:
+            if self.s.resident:
+                self._copy_resident()
+            self._each_tile(self.ring.start(), tile)
+
+        if_then(self.words.is_equal(thread, 0), copy)
+
+    def _copy_resident(self) -> None:
+        """All tiles of the right operand, one for each step of the sum."""
+        operand, tile, s = self.operands[1], self.tiles[1], self.s
+        barrier = self.arrival.full(0)
+        expect_bytes(self.words, barrier, s.resident * operand.bytes(tile))
+        for number in range(s.resident):
+            tap, inside = divmod(number, s.resident // self.taps)
+            copy = Copy(tile, self.frame.pointers[1], self._resident_place(number), barrier)
+            operand.load(self.words, copy, Point(0, inside * self.depth, tap, {}))
+
+    def _resident_place(self, number: int) -> int:
+        """Byte of a tile that stays."""
+        return self.s.stages * self.s.stage_bytes + number * self.tiles[1].size
 
     def _part(self) -> tuple[Scalar, Scalar]:
         """The steps of the sum that this block takes."""
@@ -252,17 +294,18 @@ class _Block:
         at, math = Position(*carried), self.words.math
         self.ring.wait_empty(at)
         barrier = self.ring.full(at.stage)
-        each = sum(o.bytes(t) for o, t in zip(self.operands, self.tiles, strict=True))
+        copied = 1 if self.s.resident else 2
+        each = sum(o.bytes(t) for o, t in zip(self.operands[:copied], self.tiles, strict=False))
         expect_bytes(self.words, barrier, self.s.pairs * each)
         tap, inside = (0, number) if not self.roles.taps else self._tap(number)
         outer = dict(zip(self.roles.outer, place.outer, strict=True))
         for pair in range(self.s.pairs):
             step = math.add(math.mul(inside, self.depth), pair * self.tiles[0].depth)
             offset = math.add(math.mul(at.stage, self.s.stage_bytes), pair * self.s.pair_bytes)
-            for which, row in enumerate((place.row, place.column)):
+            for which, row in enumerate((place.row, place.column)[:copied]):
                 place_of = math.add(offset, self.tiles[0].size if which else 0)
                 copy = Copy(self.tiles[which], self.frame.pointers[which], place_of, barrier)
-                self.operands[which].load(self.words, copy, Point(row, step, tap, outer))
+                self.operands[which].load(self.words, copy, Point(row, step, tap, outer, place.column))
         return self.ring.advance(at)
 
     def _tap(self, number: ir.Value) -> tuple[Scalar, Scalar]:
@@ -280,7 +323,9 @@ class _Block:
         part, turn = (consumer, 0) if s.turns == 1 else (math.rem(consumer, s.sharing), math.div(consumer, s.sharing))
         first = math.mul(part, blocks * self.tiles[0].block)
         left = [wgmma.describe(words, self.tiles[0], math.add(first, b * self.tiles[0].block)) for b in range(blocks)]
-        right = wgmma.describe(words, self.tiles[1], self.tiles[0].size)
+        right = wgmma.describe(words, self.tiles[1], self._resident_place(0) if s.resident else self.tiles[0].size)
+        if s.resident:
+            wait(words, self.arrival.full(0), words.value(0))
         zeros = [self.frame.constants.get(words.f32, 0.0)] * (blocks * s.tile_columns // 2)
 
         def tile(place: _Place, carried: list[ir.Value]) -> list[ir.Value]:
@@ -317,7 +362,10 @@ class _Block:
         self.ring.wait_full(at)
         offset = words.math.mul(at.stage, self.s.stage_bytes >> 4)
         wide = arith.extui(words.i64, words.value(offset))
-        shifted = [arith.addi(d, wide) for d in left], arith.addi(right, wide)
+        of_right = wide
+        if self.s.resident:
+            of_right = arith.extui(words.i64, words.value(words.math.mul(number, self.tiles[1].size >> 4)))
+        shifted = [arith.addi(d, wide) for d in left], arith.addi(right, of_right)
         distances = [pair * self.s.pair_bytes for pair in range(self.s.pairs)]
         if self.s.exact:
             return self._add_exactly(at, shifted, sums, member, distances)
@@ -352,7 +400,7 @@ class _Block:
         rows, columns = (self.roles.positions(d) for d in (self.roles.rows, self.roles.columns))
         groups = [(p[0], p[-1]) if p else (-1, -2) for p in (rows, columns)]
         domain = Domain(tuple(self.shape), groups[0], groups[1], s.lanes)
-        offset = s.stages * s.stage_bytes
+        offset = s.stages * s.stage_bytes + s.resident_bytes
         kind = PackedEpilogue if s.lanes == LANES else Epilogue
         epilogue = kind(words, self.source, self.root, domain, offset, (s.tile_rows, s.tile_columns))
         warp, lane = math.div(member, 32), math.rem(member, 32)

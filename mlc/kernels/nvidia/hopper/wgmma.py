@@ -48,7 +48,8 @@ def multiply_add(
     distances: Sequence[int] = (0,),
 ) -> list[ir.Value]:
     """Accumulators plus the products of tiles: a descriptor of each 64 rows of the left one, and of the right one.
-    There is a pair of tiles at each of the `distances`, in bytes, from those of the descriptors.
+    There is a pair of tiles at each of the `distances`, in bytes, from those of the descriptors. The accumulators say
+    how many columns of the right tile are multiplied.
 
     Waits until at most `in_flight` groups of instructions, this one included, are under way. All instructions are one
     piece of PTX: ptxas serialises them when accumulators move in between.
@@ -58,7 +59,7 @@ def multiply_add(
     each = count // blocks
     names = f"{_NAMES[left.element]}.{_NAMES[right.element]}"
     transposed = f", {int(left.across)}, {int(right.across)}" if left.bytes_each == 2 else ""
-    shape = f"m64n{right.rows}k{INSTRUCTION // left.bytes_each}"
+    shape = f"m64n{2 * each}k{INSTRUCTION // left.bytes_each}"
     first = 2 * count
     lines = ["wgmma.fence.sync.aligned;", "{ .reg .b64 l, r;"]
     for distance, step in product(distances, range(ROW // INSTRUCTION)):

@@ -24,12 +24,14 @@ _LARGEST_STEP = 8
 
 @dataclass(frozen=True)
 class Point:
-    """Where a tile begins: its row, its step of the sum (`taps` are linear), and the outer coordinates by dimension."""
+    """Where a tile begins: its row, its step of the sum (`taps` are linear), the outer coordinates by dimension, and
+    the column of the result, of whose group it may be."""
 
     row: Scalar
     step: Scalar
     tap: Scalar
     outer: Mapping[int, Scalar]
+    column: Scalar = 0
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,9 @@ class Pixels:
         shifts = [math.mul(tap, window.dilation) for tap, window in zip(taps, self.roles.windows, strict=True)]
         i16 = ir.IntegerType.get_signless(16)
         offsets = [arith.trunci(i16, words.value(s)) for s in reversed(shifts)]
-        emit_copy(words, copy.pointer, copy.barrier, copy.offset, [at.step, *reversed(begin), image], offsets)
+        filters, channels = self.roles.group
+        channel = math.add(at.step, math.mul(math.div(at.column, filters), channels)) if filters else at.step
+        emit_copy(words, copy.pointer, copy.barrier, copy.offset, [channel, *reversed(begin), image], offsets)
 
 
 @dataclass(frozen=True)

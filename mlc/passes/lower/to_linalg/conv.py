@@ -27,6 +27,11 @@ def conv(op: Lowering) -> ir.Value:
         convolved = winograd.convolve(value, filter_, op.int("mlc.winograd", 0), op.ints("padding"), sizes)
         return convolved if bias is None else _add_bias(convolved, bias, layout.channel)
     outputs = sizes[layout.channel]
+    if op.has("mlc.joined"):
+        value = padded(value, layout.spatial, op.ints("padding"), 0)
+        convolved = _joined(op, layout, value, filter_, sizes, result)
+        bias = op.trailing(2)
+        return convolved if bias is None else _add_bias(convolved, bias, layout.channel)
     depthwise = groups > 1 and groups == outputs and shape_of(value)[layout.channel] == groups
     if groups > 1 and not depthwise and layout.channels_last:
         value = _split_channels(value, [groups, shape_of(filter_)[-2]])
@@ -86,6 +91,22 @@ def _plain(
     taps = [dim(first_tap + i) for i in range(spatial)]
     source = _activation(layout, _windows(op, layout.spatial, first_tap), [channel])
     weights = [*taps, channel, out] if layout.channels_last else [out, channel, *taps]
+    iterators = "p" * rank + "r" * (spatial + 1)
+    operands = Source(value, source), Source(filter_, weights)
+    return contraction(sizes, dims(rank), iterators, *operands, result, _unsigned(op))
+
+
+def _joined(
+    op: Lowering, layout: Layout, value: ir.Value, filter_: ir.Value, sizes: list[Size], result: ir.Type
+) -> ir.Value:
+    """Groups whose number a filter's place says (`mlc-join-groups`): the channels are not split, so that padding and
+    what reads the result are as in other convolutions."""
+    rank, spatial = layout.rank, len(layout.spatial)
+    *_, channels, filters = shape_of(filter_)
+    out, channel = dim(layout.channel), dim(rank + spatial)
+    group = ir.AffineExpr.get_floor_div(out, filters // op.int("groups", 1))
+    source = _activation(layout, _windows(op, layout.spatial, rank), [group * channels + channel])
+    weights = [*(dim(rank + i) for i in range(spatial)), channel, out]
     iterators = "p" * rank + "r" * (spatial + 1)
     operands = Source(value, source), Source(filter_, weights)
     return contraction(sizes, dims(rank), iterators, *operands, result, _unsigned(op))

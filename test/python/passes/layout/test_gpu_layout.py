@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from linalg_runner import compare, context, interpret
+from linalg_runner import check_lowering, compare, context, interpret
 from mlir import ir
 
 import mlc.compiler_setup  # noqa: F401
@@ -55,6 +55,24 @@ def test_channels(channels: int) -> None:
     x, w = _floats(2, 9, 9, channels), _floats(3, 3, channels, 6)
     changed = _check(_convolution(channels, 3, 1, (1, 1, 1, 1)), "mlc-pad-channels{f32=true}", x, w)
     assert ("mlc.pad" in changed) == (channels % 4 != 0)
+
+
+@pytest.mark.parametrize(
+    ("channels", "filters", "groups", "left"), [(64, 64, 16, 2), (64, 128, 4, 2), (32, 48, 2, 1), (64, 192, 2, 2), (6, 6, 2, 2)]
+)
+def test_groups(channels: int, filters: int, groups: int, left: int) -> None:
+    """Joined, made one, as they were, and of channels that no number of groups makes whole pieces of 16 bytes."""
+    x, w = f"tensor<2x9x9x{channels}xf32>", f"tensor<3x3x{channels // groups}x{filters}xf32>"
+    y = f"tensor<2x5x5x{filters}xf32>"
+    attributes = "strides = array<i64: 2, 2>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>"
+    line = f'%r = mlc.conv %x, %w {{{attributes}, groups = {groups} : i64, layout = "nhwc"}} : {x}, {w} -> {y}'
+    text = f"func.func @f(%x: {x}, %w: {w}) -> {y} {{ {line} return %r : {y} }}"
+    arrays = _floats(2, 9, 9, channels), _floats(3, 3, channels // groups, filters)
+    changed = _check(text, "mlc-join-groups{f32=true}", *arrays)
+    assert (f"groups = {left} : i64" in changed) == (left > 1)
+    assert ("mlc.joined" in changed) == (left > 1 and channels > 6)
+    lowered = check_lowering(changed, *arrays, tolerance=1e-4)
+    assert ("floordiv" in lowered) == ("mlc.joined" in changed)
 
 
 def test_elementwise_operations_pass_movements() -> None:
