@@ -101,6 +101,16 @@ def test_ptxas_takes_every_form(shape: tuple[int | str, int, int], turned: str, 
     assert 0 < resources["registers"] <= 65536 // kernel["threads"]
 
 
+@pytest.mark.parametrize("gpu", ["h200", "sm_80"])
+@pytest.mark.parametrize("turned", ["", "a", "b", "ab"])
+def test_rows_that_begin_anywhere(turned: str, gpu: str, tmp_path: Path) -> None:
+    """Operands are moved to rows of whole pieces of 16 bytes, and tensor cores multiply."""
+    folder = _compile(_product(300, 521, 523, turned=turned), tmp_path / "product", emit="ptx", gpu=gpu)
+    kernels = json.loads((folder / "launch.json").read_text())
+    text = (folder / f"{kernels[-1]['name']}.ptx").read_text()
+    assert len(kernels) > 1 and ("wgmma.mma_async" if gpu == "h200" else "mma.sync") in text
+
+
 # What each form takes: fast sums in the registers of the tensor cores, or sums of every stage in those of the threads.
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
