@@ -5,12 +5,14 @@
     python bench/gpu.py run FOLDER [PART…]                                # where GPU and PyTorch are; mlc needs NumPy
 
 Parts (`bench/gpu_parts`): `check` (many small products and convolutions: right or wrong), `gemm` (products of matrices
-against torch.matmul), `gemv` (the same with few rows), `conv` (the layers of ResNet-50 and MobileNetV2 against cuDNN),
+against torch.matmul), `gemv` (the same with few rows), `conv` (the layers of ResNet-50, MobileNetV2 and ResNeXt-50
+against cuDNN),
 `rows` (softmax, norms, elementwise chains, transpositions and reductions against eager and compiled PyTorch),
 `attention` (against PyTorch's flash and cuDNN back ends), `models` (against eager and compiled PyTorch), `language`
 (language models against `torch.compile`), `dynamic` (BERT and GPT-2 of any length against libraries for one length
 each), `runtime` (what the runtime promises: bits, memory, streams, captures,
-addresses that change).
+addresses that change), and only where it is named `tune` (schedules other than the chosen ones, of the cases of `gemm`,
+`conv` and `attention`).
 A model's library has its weights outside. Models that PyTorch has are exported from it, and run with its weights; of
 others (`--model`) `run` makes random ones of the same seed for each precision and compares results with those of the
 same model in fp32, which another template computes. Times are medians of replays of
@@ -30,6 +32,7 @@ from typing import Any
 from gpu_parts import measure
 
 PARTS = ("check", "gemm", "gemv", "conv", "rows", "attention", "models", "language", "dynamic", "runtime")
+ON_REQUEST = ("tune",)  # parts that take a quarter of an hour to compile
 
 
 def main() -> None:
@@ -41,9 +44,9 @@ def main() -> None:
     parser.add_argument("--gpu", help="the GPU to compile for, as mlc-compile has it [h200]")
     parser.add_argument("--model", action="append", default=[], metavar="NAME=FILE", help="an ONNX file to compile")
     options = parser.parse_args()
-    unknown = [part for part in options.parts if part not in PARTS]
+    unknown = [part for part in options.parts if part not in (*PARTS, *ON_REQUEST)]
     if unknown:
-        parser.error(f"there is no part {unknown[0]}; parts are {', '.join(PARTS)}")
+        parser.error(f"there is no part {unknown[0]}; parts are {', '.join((*PARTS, *ON_REQUEST))}")
     measure.chosen_gpu = options.gpu
     models = {name: Path(path) for name, path in (text.split("=", 1) for text in options.model)}
     options.folder.mkdir(parents=True, exist_ok=True)

@@ -77,9 +77,17 @@ def mobilenet_v2() -> list[tuple[int, ...]]:
     return list(dict.fromkeys([*found, (size, before, 1280, 1, 1, 1, 1)]))
 
 
+def resnext50() -> list[tuple[int, ...]]:
+    """The layers in groups of ResNeXt-50 (32 groups of 4 channels and more), likewise."""
+    found: list[tuple[int, ...]] = [(56, 128, 128, 3, 1, 1, 32)]
+    for size, wide in ((56, 256), (28, 512), (14, 1024)):
+        found += [(size, wide, wide, 3, 2, 1, 32), (size // 2, wide, wide, 3, 1, 1, 32)]
+    return found
+
+
 def convolutions() -> list[Convolution]:
-    """All layers of both networks, each once."""
-    layers = list(dict.fromkeys([*resnet50(), *mobilenet_v2()]))
+    """All layers of the networks, each once."""
+    layers = list(dict.fromkeys([*resnet50(), *mobilenet_v2(), *resnext50()]))
     return [Convolution(n, *layer) for n in BATCHES for layer in layers]
 
 
