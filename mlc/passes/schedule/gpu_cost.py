@@ -27,6 +27,7 @@ from mlc.passes.schedule.ampere_cost import choose_ampere
 from mlc.passes.schedule.depthwise_cost import choose_depthwise
 from mlc.passes.schedule.hopper_attention_cost import choose_attention
 from mlc.passes.schedule.hopper_cost import choose_hopper
+from mlc.passes.schedule.matrices import rows_of
 from mlc.targets.nvidia import NvidiaTarget
 
 Extent = int | None  # None: known at run time only
@@ -228,7 +229,8 @@ def _rows(source: KernelSource) -> Schedule | None:
     lanes = _dividing(_widest_lanes(source), [box[-1] for box in boxes])
     has_contraction = any(is_contraction(op) for op in reductions)
     together = WARP if has_contraction else min(WARP, LINE // (lanes * _bytes(results[0])))
-    shares = _row_threads(_known(shape[:first]), [_known(box) for box in boxes], lanes, together)
+    rows = rows_of(source) if None in shape[:first] else _known(shape[:first])
+    shares = _row_threads(rows, [_known(box) for box in boxes], lanes, together)
     if shares["group"] == 1 or has_contraction and shares["group"] < WARP:
         return None
     return {"template": "rows", "first": first, "lanes": lanes, **shares}

@@ -14,7 +14,7 @@ from mlc.kernels.nvidia.tensor_cores.attention_logits import chain_of
 from mlc.kernels.nvidia.tensor_cores.attention_operands import head_dims
 from mlc.kernels.nvidia.tensor_cores.tiles import ROWS
 from mlc.passes.schedule.hopper_cost import RESERVED, TOGETHER, Schedule
-from mlc.passes.schedule.matrices import ASSUMED
+from mlc.passes.schedule.matrices import ASSUMED, rows_of
 from mlc.targets.nvidia import NvidiaTarget
 
 MOST_STAGES = 4
@@ -23,7 +23,7 @@ TILE_END = 64  # columns that accumulators of 128 keys must be multiples of: oth
 FULL_ENOUGH = 0.8  # of the last round of pairs
 DIAGONAL = 0.75  # of a block of keys that a causal mask cuts, on top of it
 FEW_ROWS, MANY_KEYS = 64, 512  # from which on blocks share the keys of a tile
-CACHED = 4096
+CACHED = 4096  # keys that only the run knows, of a cache
 LARGEST_CLUSTER = 8
 ALONE = 2000  # clocks of a block of 128 keys and 128 columns that waits for itself
 
@@ -67,9 +67,11 @@ def ranked_attention(source: KernelSource, attention: Attention, target: NvidiaT
     """The schedules of a kernel that is `attention`, the best first."""
     depth, width = head_dims(attention)
     chain = chain_of(attention)
-    shape = _shape(attention)
+    shape, keys = _shape(source, attention), attention.scores.op.results[0].type.shape[-1]
+    if keys < 0:
+        keys = CACHED if rows_of(source) is None else shape[2]
     may_be_long = chain.is_plain and max(depth, width) <= WIDEST_COPIED
-    form, split = _shared(shape, attention.scores.op.results[0].type.shape[-1], target, may_be_long)
+    form, split = _shared(shape, keys, target, may_be_long)
     if split > 1:
         few = [_named(_schedule(form, source, attention, target, n)) for n in (split, *_fewer(split))]
         soon = shape[0] * shape[2] * (depth + width) * 2 <= SOON
@@ -94,13 +96,11 @@ def _named(schedule: HopperAttentionSchedule) -> Schedule:
 def _shared(
     shape: tuple[int, int, int], keys: int, target: NvidiaTarget, may_be_long: bool
 ) -> tuple[_Form, int]:
-    """How blocks share the keys of few queries, and how many of them do; 1 where the tiles fill the chip. Keys that
-    only the run knows are those of a cache: many.
+    """How blocks share the keys of few queries, and how many of them do; 1 where the tiles fill the chip.
 
     Clusters of more than two blocks that would fill the chip do not find room all at a time, unless two blocks fit a
     multiprocessor."""
     tiles, rows, _ = shape
-    keys = keys if keys >= 0 else CACHED
     if rows > FEW_ROWS or keys <= MANY_KEYS:
         return FEW, 1
     split = max(1, min(LARGEST_CLUSTER, target.sms // max(1, tiles), -(-keys // FEW.keys)))
@@ -109,12 +109,14 @@ def _shared(
     return LONG if may_be_long and keys >= LONG_PART * split else FEW, split
 
 
-def _shape(attention: Attention) -> tuple[int, int, int]:
-    """Matrices, their rows, and keys. Where they are known at run time only, matrices are few."""
+def _shape(source: KernelSource, attention: Attention) -> tuple[int, int, int]:
+    """Matrices, their rows, and keys. Where they are known at run time only, matrices are few, and keys as many as
+    rows."""
+    assumed = rows_of(source) or ASSUMED
     shape, order = attention.output.op.results[0].type.shape, attention.output.order
     rows, keys = shape[order.index(attention.output.row)], attention.scores.op.results[0].type.shape[-1]
     heads = prod(max(1, shape[order.index(d)]) for d in attention.output.batch)
-    return heads, rows if rows > 0 else ASSUMED, keys if keys > 0 else ASSUMED
+    return heads, rows if rows > 0 else assumed, keys if keys > 0 else assumed
 
 
 def _forms(width: int, is_plain: bool) -> tuple[_Form, ...]:
@@ -140,7 +142,7 @@ def _schedule(
 
     result = rounded_result(source, attention) if width <= WIDEST_COPIED and width % 16 == 0 else ""
     threads = GROUP * (consumers + 1)
-    order = _order(form, attention, target)
+    order = _order(form, source, attention, target)
 
     def made(queries: int, stages: int) -> HopperAttentionSchedule:
         return HopperAttentionSchedule(
@@ -167,11 +169,11 @@ def _clocks(
     return -(-tiles // (target.sms * form.blocks)) * (steps * step + form.tile)
 
 
-def _order(form: _Form, attention: Attention, target: NvidiaTarget) -> str:
+def _order(form: _Form, source: KernelSource, attention: Attention, target: NvidiaTarget) -> str:
     """Pairs where they fill the chip; with few of them it is finished sooner when the longest tiles come first."""
     if chain_of(attention).offset is None:
         return "heads"
-    heads, rows, _ = _shape(attention)
+    heads, rows, _ = _shape(source, attention)
     units = heads * -(-rows // (2 * ROWS * form.consumers))
     rounds = units / (target.sms * form.blocks)
     return "pairs" if rounds / ceil(rounds) >= FULL_ENOUGH else "longest"

@@ -22,6 +22,13 @@ WORK = {"math.erf": 16, "math.tanh": 12, "math.exp": 6, "arith.divf": 6, "math.s
 ROWS = "mlc.rows"  # of a kernel module: the rows that its schedule is for, where only a run counts them
 
 
+def rows_of(source: KernelSource) -> int | None:
+    """How many rows the schedule of a kernel is for, where only a run counts them and somebody has said it."""
+    if ROWS not in source.module.attributes:
+        return None
+    return ir.IntegerAttr(source.module.attributes[ROWS]).value
+
+
 @dataclass(frozen=True)
 class MatrixShape:
     """A contraction in numbers: `outer` products of `rows` x `columns`, each a sum of `depth` terms for all `taps`;
@@ -125,8 +132,9 @@ def _shape(source: KernelSource, root: ir.Operation, roles: Roles) -> MatrixShap
     summed = [ASSUMED if e is None else e for e in reduction_shape(root)]
     taps = len(roles.taps)
     is_known = type_.has_static_shape and None not in reduction_shape(root)
-    if ROWS in source.module.attributes:
-        rows, is_known = ir.IntegerAttr(source.module.attributes[ROWS]).value, True
+    noted = rows_of(source)
+    if noted is not None:
+        rows, is_known = noted, True
     return MatrixShape(rows, columns, prod(summed[taps:]), outer, prod(summed[:taps]), is_known, group=roles.group[0])
 
 

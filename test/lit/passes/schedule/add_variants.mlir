@@ -18,6 +18,12 @@
 // CHECK: module @k1 attributes {mlc.kernel, mlc.schedule
 // CHECK: module @k2 attributes {mlc.kernel, mlc.schedule
 // CHECK-NOT: mlc.variant_of
+// Few rows that are reduced have more threads each.
+// CHECK: module @k3 attributes {mlc.kernel, mlc.schedule
+// CHECK-SAME: group = 32 : i64
+// CHECK: module @k3_512 attributes {mlc.kernel, mlc.most = 512 : i64, mlc.rows = 512 : i64
+// CHECK-SAME: group = 192 : i64
+// CHECK-SAME: mlc.variant_of = "k3"
 module {
   func.func @forward(%x: tensor<?x768xbf16>, %w: tensor<768x3072xbf16>, %o: tensor<?x3072xf32>) -> tensor<?x3072xf32> {
     %r = mlc.launch @k0(%x, %w) outs(%o) : (tensor<?x768xbf16>, tensor<768x3072xbf16>) outs(tensor<?x3072xf32>) -> tensor<?x3072xf32>
@@ -66,6 +72,18 @@ module {
         linalg.yield %4 : f32
       } -> tensor<64x?xf32>
       return %r : tensor<64x?xf32>
+    }
+  }
+  module @k3 attributes {mlc.kernel} {
+    func.func @k3(%x: tensor<?x768xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {
+      %z = arith.constant 0.0 : f32
+      %i = linalg.fill ins(%z : f32) outs(%o : tensor<?xf32>) -> tensor<?xf32>
+      %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<?x768xf32>) outs(%i : tensor<?xf32>) {
+      ^bb0(%a: f32, %s: f32):
+        %1 = arith.addf %s, %a : f32
+        linalg.yield %1 : f32
+      } -> tensor<?xf32>
+      return %r : tensor<?xf32>
     }
   }
 }
