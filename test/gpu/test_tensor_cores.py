@@ -93,12 +93,14 @@ FORMS += [((4096, 2304, 768), "b"), ((25088, 256, 512), "b")]  # tiles of 192 an
 def test_ptxas_takes_every_form(shape: tuple[int | str, int, int], turned: str, dtype: str, tmp_path: Path) -> None:
     """No spills, and no instruction of a group of warps waits for the one before (C7512, C7513, C7518)."""
     folder = _compile(_product(*shape, dtype=dtype, turned=turned), tmp_path / "product", emit="cubin")
-    (kernel,) = json.loads((folder / "launch.json").read_text())
-    assert len(kernel["maps"]) == 2 and kernel["shared"] <= 227 * 1024 and kernel["warnings"] == []
-    resources = kernel["resources"]
-    assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
-    # At entry, where the groups share the registers alike; `setmaxnreg` gives them out later.
-    assert 0 < resources["registers"] <= 65536 // kernel["threads"]
+    kernels = json.loads((folder / "launch.json").read_text())
+    assert len(kernels) == 1 or shape[0] == "m", "numbers of rows that the run knows have kernels of their own"
+    for kernel in kernels:
+        assert len(kernel["maps"]) == 2 and kernel["shared"] <= 227 * 1024 and kernel["warnings"] == []
+        resources = kernel["resources"]
+        assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
+        # At entry, where the groups share the registers alike; `setmaxnreg` gives them out later.
+        assert 0 < resources["registers"] <= 65536 // kernel["threads"]
 
 
 @pytest.mark.parametrize("gpu", ["h200", "sm_80"])
@@ -123,10 +125,10 @@ def test_ptxas_takes_floats_of_eight_bits(
     shape: tuple[int | str, int, int], dtype: str, precision: str, tmp_path: Path
 ) -> None:
     folder = _compile(_product(*shape, dtype=dtype, turned="b"), tmp_path / "p", emit="cubin", precision=precision)
-    (kernel,) = json.loads((folder / "launch.json").read_text())
-    assert [m["element"] for m in kernel["maps"]] == ["u8", "u8"] and kernel["warnings"] == []
-    resources = kernel["resources"]
-    assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
+    for kernel in json.loads((folder / "launch.json").read_text()):
+        assert [m["element"] for m in kernel["maps"]] == ["u8", "u8"] and kernel["warnings"] == []
+        resources = kernel["resources"]
+        assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("gpu", ["h200", "sm_80"])
