@@ -41,11 +41,14 @@ def _product(rows: int | str, columns: int, depth: int, dtype: str = "bfloat16",
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
 
 
-def _convolution(size: int, channels: int, filters: int, kernel: int, stride: int) -> onnx.ModelProto:
+def _convolution(
+    size: int, channels: int, filters: int, kernel: int, stride: int, groups: int = 1
+) -> onnx.ModelProto:
     """Of f32, with padding, a bias and a ReLU."""
     rng = np.random.default_rng(0)
-    arrays = {"w": rng.standard_normal((filters, channels, kernel, kernel)), "b": rng.standard_normal(filters)}
-    attributes = {"strides": [stride] * 2, "pads": [kernel // 2] * 4}
+    weights = rng.standard_normal((filters, channels // groups, kernel, kernel))
+    arrays = {"w": weights, "b": rng.standard_normal(filters)}
+    attributes = {"strides": [stride] * 2, "pads": [kernel // 2] * 4, "group": groups}
     nodes = [helper.make_node("Conv", ["x", "w", "b"], ["c"], **attributes), helper.make_node("Relu", ["c"], ["y"])]
     out = (size - 1) // stride + 1
     values = [("x", [2, channels, size, size]), ("y", [2, filters, out, out])]
@@ -94,7 +97,11 @@ def test_ptxas_takes_every_form(shape: tuple[int | str, int, int], turned: str, 
     """No spills, and no instruction of a group of warps waits for the one before (C7512, C7513, C7518)."""
     folder = _compile(_product(*shape, dtype=dtype, turned=turned), tmp_path / "product", emit="cubin")
     kernels = json.loads((folder / "launch.json").read_text())
+<<<<<<< Updated upstream
     assert len(kernels) == 1 or shape[0] == "m", "numbers of rows that the run knows have kernels of their own"
+=======
+    assert len(kernels) == 1 or "m" in shape  # rows that only the run counts have tiles for few and for many
+>>>>>>> Stashed changes
     for kernel in kernels:
         assert len(kernel["maps"]) == 2 and kernel["shared"] <= 227 * 1024 and kernel["warnings"] == []
         resources = kernel["resources"]
@@ -125,7 +132,13 @@ def test_ptxas_takes_floats_of_eight_bits(
     shape: tuple[int | str, int, int], dtype: str, precision: str, tmp_path: Path
 ) -> None:
     folder = _compile(_product(*shape, dtype=dtype, turned="b"), tmp_path / "p", emit="cubin", precision=precision)
+<<<<<<< Updated upstream
     for kernel in json.loads((folder / "launch.json").read_text()):
+=======
+    kernels = json.loads((folder / "launch.json").read_text())
+    assert len(kernels) == 1 or "m" in shape
+    for kernel in kernels:
+>>>>>>> Stashed changes
         assert [m["element"] for m in kernel["maps"]] == ["u8", "u8"] and kernel["warnings"] == []
         resources = kernel["resources"]
         assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
@@ -155,13 +168,27 @@ def test_ptxas_takes_tf32(shape: tuple[int, int, int], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "form", [(56, 64, 64, 3, 1), (14, 256, 256, 3, 1), (17, 24, 40, 5, 2), (28, 512, 256, 1, 2)], ids=str
+    "form",
+    [(56, 64, 64, 3, 1), (14, 256, 256, 3, 1), (17, 24, 40, 5, 2), (28, 512, 256, 1, 2), (56, 128, 128, 3, 1, 32)],
+    ids=str,
 )
-def test_ptxas_takes_convolutions(form: tuple[int, int, int, int, int], tmp_path: Path) -> None:
+def test_ptxas_takes_convolutions(form: tuple[int, ...], tmp_path: Path) -> None:
     folder = _compile(_convolution(*form), tmp_path / "convolution", emit="cubin", precision="bf16")
     kernels = [k for k in json.loads((folder / "launch.json").read_text()) if k["maps"]]
     assert len(kernels) == 1 and kernels[0]["maps"][0]["pixels"] and kernels[0]["warnings"] == []
     resources = kernels[0]["resources"]
+    assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("shape", [(401408, 16, 32), (100352, 24, 144), (100352, 144, 24)], ids=str)
+def test_small_matrices_stay_in_shared_memory(shape: tuple[int, int, int], tmp_path: Path) -> None:
+    """Where many rows are multiplied with a small matrix, each block copies it once."""
+    _compile(_product(*shape), tmp_path / "product.mlir", emit="schedule")
+    assert "resident = " in (tmp_path / "product.mlir").read_text()
+    folder = _compile(_product(*shape), tmp_path / "product", emit="cubin")
+    (kernel,) = json.loads((folder / "launch.json").read_text())
+    assert kernel["warnings"] == [] and kernel["shared"] <= 227 * 1024
+    resources = kernel["resources"]
     assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
 
 
