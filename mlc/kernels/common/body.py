@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from mlir import ir
 from mlir.dialects import arith, memref, scf, vector
 
 from mlc.kernels.common import memory
-from mlc.kernels.common.frame import if_then
+from mlc.kernels.common.frame import Frame, if_then
 from mlc.kernels.common.index import Idx
 from mlc.kernels.common.peepholes import divides_by_one_plus_exp
 from mlc.kernels.common.vector_math import expand as expand_math
@@ -65,32 +66,50 @@ def _as_idx(lane: Lane) -> Idx:
     return Idx(lanes=lane) if isinstance(lane.type, ir.VectorType) else Idx(lane)
 
 
+@dataclass(frozen=True)
+class Emitted:
+    """What is emitted again for every element: an operation of a body, read once."""
+
+    name: str
+    operands: list[ir.Value]
+    results: list[ir.Value]
+    types: list[ir.Type]
+    attributes: dict[str, ir.Attribute]
+    is_reciprocal: bool
+
+
+def _emitted(frame: Frame, op: ir.Operation) -> Emitted:
+    results = list(op.results)
+    known: Emitted | None = frame.emitted.get(results[0])
+    if known is None:
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        if op.name in EXTREMA:
+            attributes["fastmath"] = any_zero()
+        is_reciprocal = frame.has_exp2 and divides_by_one_plus_exp(op)
+        known = Emitted(op.name, list(op.operands), results, [r.type for r in results], attributes, is_reciprocal)
+        frame.emitted[results[0]] = known
+    return known
+
+
 def _elementwise(ev: Evaluator, op: ir.Operation, env: dict[ir.Value, Lane]) -> None:
     """Emit `op` again, on vectors when an operand is one."""
-    operands = [_value(ev, _operand(ev, env, v)) for v in op.operands]
+    known = _emitted(ev.frame, op)
+    operands = [_value(ev, _operand(ev, env, v)) for v in known.operands]
+    types = known.types
     if any(isinstance(v.type, ir.VectorType) for v in operands):
         operands = [ev.splat(v) for v in operands]
-        types: list[ir.Type] = [ir.VectorType.get([ev.lanes], r.type) for r in op.results]
-    else:
-        types = [r.type for r in op.results]
-    if op.name.startswith("math."):
-        expanded = expand_math(op.name, operands, ev.frame.has_exp2)
+        types = [ir.VectorType.get([ev.lanes], type_) for type_ in types]
+    if known.name.startswith("math."):
+        expanded = expand_math(known.name, operands, ev.frame.has_exp2)
         if expanded is not None:
-            env[op.results[0]] = expanded
+            env[known.results[0]] = expanded
             return
-    if ev.frame.has_exp2 and divides_by_one_plus_exp(op):
-        env[op.results[0]] = reciprocal(operands[1])
+    if known.is_reciprocal:
+        env[known.results[0]] = reciprocal(operands[1])
         return
-    new = ir.Operation.create(op.name, types, operands, _attributes(op))
-    for old, result in zip(op.results, new.results, strict=True):
+    new = ir.Operation.create(known.name, types, operands, known.attributes)
+    for old, result in zip(known.results, new.results, strict=True):
         env[old] = result
-
-
-def _attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
-    attributes = {name: op.attributes[name] for name in op.attributes}
-    if op.name in EXTREMA:
-        attributes["fastmath"] = any_zero()
-    return attributes
 
 
 EXTREMA = ("arith.maximumf", "arith.minimumf")

@@ -154,21 +154,27 @@ def _generic(ev: Evaluator, op: ir.Operation, value: ir.Value, coords: Sequence[
 
 def _shorter(ev: Evaluator, op: ir.Operation, dims: Sequence[Idx]) -> list[ir.Value]:
     """The results of an elementwise generic by one of the `peepholes`; empty when none fits."""
-    if not peepholes.may_match(op):
+    frame, result = ev.frame, op.results[0]
+    if result not in frame.emitted:
+        frame.emitted[result] = _patterns(op) if peepholes.may_match(op) else None
+    if frame.emitted[result] is None:
         return []
-    found = peepholes.plus_one(op)
+    found, is_shifted, divisor = frame.emitted[result]
     if found is not None and found[0].results[0] not in ev.overrides and found[0].results[0] not in ev.hooks:
         [x, *_] = input_values(ev, found[0], dims, [])
-        return [peepholes.emit_plus_one(found[1], x, ev.frame.has_exp2)]
-    if peepholes.shifted_by_maximum(op) is not None:
-        frame = ev.frame
+        return [peepholes.emit_plus_one(found[1], x, frame.has_exp2)]
+    if is_shifted:
         return [vector_math.exp_nonpositive(input_values(ev, op, dims, [])[0], frame.scalef, frame.has_exp2)]
-    divisor = peepholes.row_sum(op)
     if divisor is not None:
         values = [ev.splat(v) for v in input_values(ev, op, dims, [])]
         one = ev.splat(ev.frame.constants.get(op.results[0].type.element_type, 1.0))
         return [arith.mulf(values[1 - divisor], arith.divf(one, values[divisor]))]
     return []
+
+
+def _patterns(op: ir.Operation) -> tuple[tuple[ir.Operation, str] | None, bool, int | None]:
+    """Which of the `peepholes` an elementwise generic fits, asked once for all of its elements."""
+    return peepholes.plus_one(op), peepholes.shifted_by_maximum(op) is not None, peepholes.row_sum(op)
 
 
 def _rank(generic: ir.Operation) -> int:

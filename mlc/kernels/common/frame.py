@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from mlir import ir
 from mlir.dialects import arith, func, memref, scf
@@ -110,6 +111,8 @@ class Frame:
         self.buffers: dict[ir.Value, Buffer] = {}
         self.reductions: dict[ir.Value, bool] = {}
         """Whether a value of the source is a reduction's, as far as somebody asked."""
+        self.emitted: dict[ir.Value, Any] = {}
+        """What `body` and `evaluate` know of operations of the source, by their first results."""
         self._scalars: dict[ir.Value, Scalar] = {}
         self._declare()
 

@@ -508,6 +508,10 @@ class Contraction:
         loaded: dict[tuple[int, int, int], ir.Value] = {}
         results = []
         for (name, point), accumulator in zip(tile.points.items(), carried, strict=True):
+            keys = [self._key(i, name) for i in range(2)]
+            if self.fma and all(key in loaded for key in keys):  # most accumulators: no address is said again
+                results.append(vector.FMAOp(loaded[keys[0]], loaded[keys[1]], accumulator).result)
+                continue
             dims = self._iteration(point, position)
             scope = ev.child(mask=tile.masks[name[1]])
             args = [self._operand(scope, tile, i, name, dims, loaded) for i in range(2)]
@@ -516,6 +520,11 @@ class Contraction:
             else:
                 results.append(scope.splat(inline_body(scope, self.root, [*args, accumulator], dims)[0]))
         return results
+
+    def _key(self, i: int, name: tuple[int, int]) -> tuple[int, int, int]:
+        """What accumulators that share a load of input `i` have in common."""
+        _, rows, columns = self.reads[i]
+        return i, name[0] if rows else -1, name[1] if columns else -1
 
     def _operand(
         self,
@@ -527,10 +536,9 @@ class Contraction:
         loaded: dict[tuple[int, int, int], ir.Value],
     ) -> ir.Value:
         """Input `i`, loaded once for all accumulators that share it."""
-        exprs, rows, columns = self.reads[i]
-        key = (i, name[0] if rows else -1, name[1] if columns else -1)
+        key = self._key(i, name)
         if key not in loaded:
-            coords = [ev.idx.affine(e, dims) for e in exprs]
+            coords = [ev.idx.affine(e, dims) for e in self.reads[i][0]]
             if i in self.padded:
                 value = self._unpadded(ev, tile, self.padded[i], coords)
             else:
