@@ -20,13 +20,14 @@ FORMS = [((4096, 4096, 4096), ""), ((4096, 4096, 4096), "b"), ((304, 520, 136), 
 
 
 def _check(folder: Path, arch: str, names: str) -> None:
-    """One kernel of the tensor cores in a folder of cubins, which spills nothing and fits."""
+    """One kernel of the tensor cores in a folder of cubins, or some for few rows too, which spill nothing and fit."""
     kernels = [k for k in json.loads((folder / "launch.json").read_text()) if k["shared"]]
-    (kernel,) = kernels
-    assert kernel["maps"] == [] and kernel["warnings"] == []
-    assert kernel["shared"] <= NAMED[arch].shared_memory_per_block
-    resources = kernel["resources"]
-    assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0), names
+    assert len(kernels) == 1 or kernels and "'m'" in names
+    for kernel in kernels:
+        assert kernel["maps"] == [] and kernel["warnings"] == []
+        assert kernel["shared"] <= NAMED[arch].shared_memory_per_block
+        resources = kernel["resources"]
+        assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0), names
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -222,11 +223,13 @@ def test_ptxas_takes_attention(form: str, tmp_path: Path) -> None:
     """One kernel, without spills, and without a product that waits for the one before."""
     heads, lengths, depth, options = (ATTENTIONS | SHARED_KEYS)[form]
     folder = _compile(_attention(heads, lengths, depth, **options), tmp_path / "attention", emit="cubin")
-    (kernel,) = json.loads((folder / "launch.json").read_text())
-    # Queries, keys, values, and the result, which is only rounded.
-    assert len(kernel["maps"]) == 4 and kernel["shared"] <= 227 * 1024 and kernel["warnings"] == []
-    resources = kernel["resources"]
-    assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
+    kernels = json.loads((folder / "launch.json").read_text())
+    assert len(kernels) == 1 or isinstance(lengths[0], str)  # of any number of queries there may be some for few
+    for kernel in kernels:
+        # Queries, keys, values, and the result, which is only rounded.
+        assert len(kernel["maps"]) == 4 and kernel["shared"] <= 227 * 1024 and kernel["warnings"] == []
+        resources = kernel["resources"]
+        assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
 
 
 def test_parts_of_a_tensor(tmp_path: Path) -> None:
@@ -279,7 +282,7 @@ def test_launches_with_tensor_maps(driver: Path, tmp_path: Path) -> None:
         "map of 2 dimensions, 32 x 7", "map of 2 dimensions, 64 x 32",
         "map of 2 dimensions, 64 x 7", "map of 2 dimensions, 16 x 64",
     ]  # fmt: skip
-    assert len([line for line in log if line.startswith("shared ")]) == 2
+    assert len([line for line in log if line.startswith("shared ")]) >= 2
     assert [line for line in log if line.startswith("graph of")], "the second run is a graph"
 
 
@@ -287,4 +290,4 @@ def test_a_map_that_the_driver_refuses(driver: Path, tmp_path: Path) -> None:
     model = _compile(_perceptron(), tmp_path / "model.so", precision="bf16")
     outcome = run_with(driver, [sys.executable, "-c", RUN, model], FAKE_CUDA_FAIL="cuTensorMapEncodeTiled:2:1")
     assert outcome.code == 1
-    assert "node 'second' (kernel 'k2'): cuLaunchKernel: CUDA_ERROR_INVALID_VALUE" in outcome.said
+    assert re.search(r"node 'second' \(kernel 'k2(_\d+)?'\): cuLaunchKernel: CUDA_ERROR_INVALID_VALUE", outcome.said)
