@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,11 @@ def _gpu_kernels(case: Case) -> int:
     return 8 if case.dims is None else 7
 
 
+def _own(names: Iterable[str]) -> list[str]:
+    """Those of kernels, without copies for few rows (`k1_64`)."""
+    return [name for name in names if "_" not in name]
+
+
 def _body(ptx: str) -> list[str]:
     """The instructions of PTX text without their operands."""
     return re.findall(r"^\s*(?:@!?%p\d+ )?([a-z][a-z0-9_.]*)", ptx, re.MULTILINE)
@@ -55,7 +61,7 @@ def test_ptx_of_the_ten_operators(case: Case, tmp_path: Path) -> None:
     folder = _compile(case, tmp_path, "ptx")
     launches = {k["name"]: k for k in json.loads((folder / "launch.json").read_text())}
     texts = {path.stem: path.read_text() for path in folder.glob("*.ptx")}
-    assert set(texts) == set(launches) and len(texts) == _gpu_kernels(case)
+    assert set(texts) == set(launches) and len(_own(launches)) == _gpu_kernels(case)
     for name, text in texts.items():
         kernel = launches[name]
         assert f".entry {name}(" in text and "sm_90a" in text
@@ -76,7 +82,7 @@ def test_ptx_of_the_ten_operators(case: Case, tmp_path: Path) -> None:
 def test_ptxas_takes_every_kernel(case: Case, tmp_path: Path) -> None:
     folder = _compile(case, tmp_path, "cubin")
     launches = json.loads((folder / "launch.json").read_text())
-    assert len(launches) == _gpu_kernels(case)
+    assert len(_own(k["name"] for k in launches)) == _gpu_kernels(case)
     for kernel in launches:
         assert (folder / f"{kernel['name']}.cubin").read_bytes()[:4] == b"\x7fELF"
         resources = kernel["resources"]
