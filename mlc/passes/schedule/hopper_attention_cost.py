@@ -53,8 +53,8 @@ MASKED_WIDE = (_Form(2, 64, 1, 900, 2000),)
 FEW = _Form(1, 64, 1, 0, 0)
 LONG = _Form(1, 128, 1, 0, 0)
 LONG_PART = 256  # keys of a block from which on it takes them by 128
-# Bytes of keys and values up to which a launch is early: clusters that come where others end crowd together, which
-# made 38 us of 134 MB 52.
+# Bytes of keys and values up to which a launch is early: one of 134 MB has taken 52 us instead of 38 (perhaps clusters
+# crowd together that come where others end).
 SOON = 12e6
 
 

@@ -64,8 +64,8 @@ RASTER = 8
 # Accumulators of a thread, by the groups that multiply: all in all, and with those of a stage that are added in f32.
 MOST_SUMS = {1: 128, 2: 128, 3: 96}
 MOST_EXACT = {1: 192, 2: 192, 3: 104}
-# Clocks from which on a launch with one group that multiplies is not early: what it gains is a microsecond, and its
-# blocks, which come where others end, share the L2 cache's bandwidth less well (27 us became 43).
+# Clocks from which on a launch with one group that multiplies is not early: what it gains is a microsecond, and one of
+# 27 us has taken 43 (bench/results/2026-11-22-h200.md; perhaps blocks that come where others end share less in the L2).
 LONG = 20_000
 _OPTIONAL = ("split", "pairs", "exact", "turns", "held", "resident")  # left out where they say nothing
 HEIGHTS = ((64, 1), (128, 1), (128, 2), (192, 3), (256, 2))  # rows of a tile, and groups of warps that multiply
