@@ -395,7 +395,8 @@ class Compilation:
     def _may_know_program(self) -> bool:
         """Whether nobody wants more of the phases than what the last one makes."""
         options = self.options
-        wanted = options.verify or options.report is not None or tuning_file(self.options) is not None
+        is_tuned = is_measuring(options) or tuning_file(options) is not None
+        wanted = options.verify or options.report is not None or is_tuned
         return self.cache is not None and not wanted and not self._is_looked_at()
 
     def _take_program(self, phases: Sequence[tuple[str, Sequence[str]]]) -> bool:
