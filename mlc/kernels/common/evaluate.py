@@ -155,11 +155,11 @@ def _generic(ev: Evaluator, op: ir.Operation, value: ir.Value, coords: Sequence[
 def _shorter(ev: Evaluator, op: ir.Operation, dims: Sequence[Idx]) -> list[ir.Value]:
     """The results of an elementwise generic by one of the `peepholes`; empty when none fits."""
     frame, result = ev.frame, op.results[0]
-    if result not in frame.emitted:
-        frame.emitted[result] = _patterns(op) if peepholes.may_match(op) else None
-    if frame.emitted[result] is None:
+    if result not in frame.patterns:
+        frame.patterns[result] = _patterns(op) if peepholes.may_match(op) else None
+    if frame.patterns[result] is None:
         return []
-    found, is_shifted, divisor = frame.emitted[result]
+    found, is_shifted, divisor = frame.patterns[result]
     if found is not None and found[0].results[0] not in ev.overrides and found[0].results[0] not in ev.hooks:
         [x, *_] = input_values(ev, found[0], dims, [])
         return [peepholes.emit_plus_one(found[1], x, frame.has_exp2)]

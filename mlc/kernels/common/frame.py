@@ -112,7 +112,9 @@ class Frame:
         self.reductions: dict[ir.Value, bool] = {}
         """Whether a value of the source is a reduction's, as far as somebody asked."""
         self.emitted: dict[ir.Value, Any] = {}
-        """What `body` and `evaluate` know of operations of the source, by their first results."""
+        """What `body` has read of operations of bodies, by their first results."""
+        self.patterns: dict[ir.Value, Any] = {}
+        """Which peepholes `evaluate` has found generics to fit, by their first results."""
         self._scalars: dict[ir.Value, Scalar] = {}
         self._declare()
 

@@ -6,9 +6,10 @@ costs once. What decides on small shapes is how evenly the tiles go into the mul
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from itertools import product
+from operator import itemgetter
 
 from mlir import ir
 
@@ -78,31 +79,37 @@ MOST_BLOCKS = 4
 
 def choose_hopper(source: KernelSource, root: ir.Operation, target: NvidiaTarget, precision: str) -> Schedule | None:
     """The schedule of a contraction for Hopper's tensor cores; None when they cannot do it."""
-    found = ranked(source, root, target, precision)
-    return found[0] if found else None
+    found = _ranked(source, root, target, precision)
+    return _schedule(*found[0]) if found else None
 
 
 def ranked(source: KernelSource, root: ir.Operation, target: NvidiaTarget, precision: str) -> list[Schedule]:
     """All schedules of a contraction for Hopper's tensor cores, the best first; none when they cannot do it."""
+    return [_schedule(*one) for one in _ranked(source, root, target, precision)]
+
+
+def _ranked(
+    source: KernelSource, root: ir.Operation, target: NvidiaTarget, precision: str
+) -> list[tuple[float, HopperSchedule]]:
+    """The same with the clocks of each. Tiles that blocks share compete only where others leave the chip idle."""
     found = matrices_of(source, root, precision)
     if found is None:
         return []
     shape = found.shape
 
-    def clocks(s: HopperSchedule) -> float:
-        return _clocks(s, shape, target)
+    def timed(tiles: Iterable[HopperSchedule]) -> list[tuple[float, HopperSchedule]]:
+        return sorted(((_clocks(s, shape, target), s) for s in tiles), key=itemgetter(0))
 
     exact = int(found.element == "f8" and precision == "fp32")
     in_turns = _in_turns(found.element, shape, found.lanes, target) if shape.is_known and not exact else []
-    tiles = sorted([*_candidates(found, target, exact), *in_turns], key=clocks)
-    shared = sorted(_split(tiles, shape, target) if shape.is_known else [], key=clocks)
-    is_idle = _tiles(tiles[0], shape) <= (1 - IDLE) * target.sms
-    order = sorted([*tiles, *shared], key=clocks) if is_idle else [*tiles, *shared]
-    return [_schedule(tile, clocks(tile)) for tile in order]
+    tiles = timed([*_candidates(found, target, exact), *in_turns])
+    shared = timed(_split([s for _, s in tiles], shape, target) if shape.is_known else [])
+    is_idle = _tiles(tiles[0][1], shape) <= (1 - IDLE) * target.sms
+    return sorted([*tiles, *shared], key=itemgetter(0)) if is_idle else [*tiles, *shared]
 
 
-def _schedule(s: HopperSchedule, clocks: float) -> Schedule:
-    """Its parameters, without those that are what they are in most; it takes `clocks`."""
+def _schedule(clocks: float, s: HopperSchedule) -> Schedule:
+    """The parameters of tiles that take `clocks`, without those that are what they are in most."""
     said = [f.name for f in fields(s) if f.name not in _OPTIONAL or getattr(s, f.name) != f.default]
     schedule: Schedule = {"template": "hopper_contraction", "group": s.threads}
     schedule |= {name: getattr(s, name) for name in said}

@@ -64,6 +64,9 @@ class Epilogue:
     `offset` is where the staging area of the first warp lies in shared memory; tiles have `rows` and `columns`.
     """
 
+    _SIZE = 4  # bytes of what is staged of an element
+    _chunk_of = staticmethod(chunk_of)
+
     def __init__(
         self,
         words: Words,
@@ -76,7 +79,7 @@ class Epilogue:
         self.words, self.source, self.root, self.domain = words, source, root, domain
         self.frame: Frame = words.frame
         self.offset, self.rows, self.columns = offset, *tile
-        self.chunk = chunk_of(self.columns)
+        self.chunk = self._chunk_of(self.columns)
 
     def store(
         self,
@@ -88,25 +91,33 @@ class Epilogue:
     ) -> None:
         """The 16 rows of a warp from row and column `origin` of the result on; `warp` is its number among those that
         stage."""
-        base = self.words.math.add(self.words.math.mul(warp, WARP_ROWS * self.chunk * 4), self.offset)
-        row, column = origin
+        math = self.words.math
+        base = math.add(math.mul(warp, WARP_ROWS * self.chunk * self._SIZE), self.offset)
         for first in range(0, self.columns, self.chunk):
+            place = (origin[0], math.add(origin[1], first))
             self._synchronize()
-            self._stage(accumulators, first, base, lane)
+            self._stage(accumulators[first // 2 : (first + self.chunk) // 2], base, lane, place, outer)
             self._synchronize()
-            self._chunk(base, lane, (row, self.words.math.add(column, first)), outer)
+            self._unload(base, lane, place, outer)
 
     def _synchronize(self) -> None:
         nvvm.SyncWarpOp(self.words.value(-1))
 
-    def _stage(self, accumulators: Sequence[ir.Value], first: int, base: Scalar, lane: ir.Value) -> None:
-        """Thread 4r + t of a warp has, of every eight columns, 2t and 2t + 1 of the rows r and r + 8."""
+    def _stage(
+        self,
+        accumulators: Sequence[ir.Value],
+        base: Scalar,
+        lane: ir.Value,
+        origin: tuple[Scalar, Scalar],
+        outer: Sequence[Scalar],
+    ) -> None:
+        """Stages columns of the warp. Thread 4r + t has, of every eight, 2t and 2t + 1 of the rows r and r + 8."""
         words, math = self.words, self.words.math
         pair = ir.VectorType.get([2], words.f32)
         row, t = math.div(lane, 4), math.rem(lane, 4)
         for group in range(self.chunk // 8):
             for half in range(2):
-                number = (first // 8 + group) * 4 + 2 * half
+                number = group * 4 + 2 * half
                 value = vector.from_elements(pair, list(accumulators[number : number + 2]))
                 place = self._place(math.add(row, 8 * half), math.add(math.mul(t, 2), 8 * group))
                 llvm.StoreOp(value, words.place(math.add(base, place)), alignment=8)
@@ -123,19 +134,20 @@ class Epilogue:
     def _rows_apart(self) -> int:
         return max(1, min(4, self.chunk // 8))
 
-    def _chunk(self, base: Scalar, lane: ir.Value, origin: tuple[Scalar, Scalar], outer: Sequence[Scalar]) -> None:
+    def _unload(self, base: Scalar, lane: ir.Value, origin: tuple[Scalar, Scalar], outer: Sequence[Scalar]) -> None:
+        """Stores what is staged, vector by vector."""
         words, math, lanes = self.words, self.words.math, self.domain.lanes
         vectors = self.chunk // lanes
 
         def step(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             place = math.add(math.mul(number, _WARP), lane)
-            row, column = math.div(place, vectors), math.mul(math.rem(place, vectors), lanes)
-            where = self._place(row, column)
-            inside = self._is_inside(math.add(origin[0], row), math.add(origin[1], column))
+            row, piece = math.div(place, vectors), math.rem(place, vectors)
+            where = self._vector(row, piece)
+            at = math.add(origin[0], row), math.add(origin[1], math.mul(piece, lanes))
+            inside = self._is_inside(*at)
 
             def emit() -> None:
-                value = self._staged(words.place(math.add(base, where)))
-                self._store(value, math.add(origin[0], row), math.add(origin[1], column), outer)
+                self._store(self._staged(words.place(math.add(base, where))), *at, outer)
 
             if inside is None:
                 emit()
@@ -144,6 +156,10 @@ class Epilogue:
             return []
 
         words.loop(0, WARP_ROWS * vectors // _WARP, 1, [], step)
+
+    def _vector(self, row: Scalar, piece: Scalar) -> Scalar:
+        """Byte of vector `piece` of a row of the staging area."""
+        return self._place(row, self.words.math.mul(piece, self.domain.lanes))
 
     def _staged(self, pointer: ir.Value) -> ir.Value:
         lanes = self.domain.lanes

@@ -14,7 +14,7 @@ from mlir.dialects import llvm, vector
 
 from mlc.kernels.common import memory
 from mlc.kernels.common.evaluate import Evaluator, Override
-from mlc.kernels.common.frame import KernelSource, if_then
+from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.nvidia.tensor_cores.epilogue import WARP_ROWS, Epilogue
 from mlc.kernels.nvidia.tensor_cores.words import assembly
@@ -22,7 +22,6 @@ from mlc.kernels.nvidia.tensor_cores.words import assembly
 LANES = 8
 """16-bit elements of a vector of 16 bytes."""
 _SIZE = 2  # bytes of an element
-_WARP = 32
 _WIDEST = 64  # columns of a block whose rows are 128 bytes
 
 
@@ -50,25 +49,10 @@ def takes(source: KernelSource, operands: Sequence[ir.Value]) -> bool:
 class PackedEpilogue(Epilogue):
     """Stores the one result of `source`, which `takes` accepts; extents of columns are multiples of eight."""
 
-    def store(
-        self,
-        accumulators: Sequence[ir.Value],
-        warp: ir.Value,
-        lane: ir.Value,
-        origin: tuple[Scalar, Scalar],
-        outer: Sequence[Scalar],
-    ) -> None:
-        math, chunk = self.words.math, packed_chunk(self.columns)
-        base = math.add(math.mul(warp, WARP_ROWS * chunk * _SIZE), self.offset)
-        for first in range(0, self.columns, chunk):
-            place = (origin[0], math.add(origin[1], first))
-            part = accumulators[first // 2 : (first + chunk) // 2]
-            self._synchronize()
-            self._pack(part, base, lane, place, outer)
-            self._synchronize()
-            self._unload(chunk, base, lane, place, outer)
+    _SIZE = _SIZE
+    _chunk_of = staticmethod(packed_chunk)
 
-    def _pack(
+    def _stage(
         self,
         accumulators: Sequence[ir.Value],
         base: Scalar,
@@ -123,35 +107,18 @@ class PackedEpilogue(Epilogue):
         line = math.add(math.mul(block, WARP_ROWS), row)
         return math.add(math.mul(line, width * _SIZE), math.mul(permuted, LANES * _SIZE))
 
-    def _unload(
-        self, chunk: int, base: Scalar, lane: ir.Value, origin: tuple[Scalar, Scalar], outer: Sequence[Scalar]
-    ) -> None:
-        words, math, width = self.words, self.words.math, min(_WIDEST, chunk)
-        pieces, each = chunk // LANES, width // LANES
+    def _vector(self, row: Scalar, piece: Scalar) -> Scalar:
+        math, width = self.words.math, min(_WIDEST, self.chunk)
+        each = width // LANES
+        return self._byte(width, math.div(piece, each), row, math.rem(piece, each))
+
+    def _staged(self, pointer: ir.Value) -> ir.Value:
         type_ = ir.VectorType.get([LANES], self.source.results[0].type.element_type)
+        return llvm.LoadOp(type_, pointer, alignment=LANES * _SIZE).result
 
-        def step(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            place = math.add(math.mul(number, _WARP), lane)
-            row, piece = math.div(place, pieces), math.rem(place, pieces)
-            where = self._byte(width, math.div(piece, each), row, math.rem(piece, each))
-            at = math.add(origin[0], row), math.add(origin[1], math.mul(piece, LANES))
-
-            def emit() -> None:
-                loaded = llvm.LoadOp(type_, words.place(math.add(base, where)), alignment=LANES * _SIZE).result
-                self._write(loaded, at, outer)
-
-            inside = self._is_inside(*at)
-            if inside is None:
-                emit()
-            else:
-                if_then(inside, emit)
-            return []
-
-        words.loop(0, WARP_ROWS * pieces // _WARP, 1, [], step)
-
-    def _write(self, value: ir.Value, at: tuple[Scalar, Scalar], outer: Sequence[Scalar]) -> None:
+    def _store(self, value: ir.Value, row: Scalar, column: Scalar, outer: Sequence[Scalar]) -> None:
         words = self.words
-        row, column = Idx(words.widen(at[0]), level=2), Idx(words.widen(at[1]), 1, level=2)
-        point = self.domain.point([Idx(words.widen(o), level=1) for o in outer], row, column)
+        at_row, at_column = Idx(words.widen(row), level=2), Idx(words.widen(column), 1, level=2)
+        point = self.domain.point([Idx(words.widen(o), level=1) for o in outer], at_row, at_column)
         scope = Evaluator(self.frame, LANES)
         memory.store(self.frame, scope.idx, self.frame.buffers[self.source.destinations[0]], point, value, None)

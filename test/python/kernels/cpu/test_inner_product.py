@@ -17,17 +17,22 @@ def templates(folder: Path) -> list[str]:
     return [kernel["template"] for kernel in load(folder / "kernel.so").metadata["kernels"]]
 
 
+def check_product(folder: Path, m: int, n: int, k: int, follows: str) -> None:
+    """Compiles m rows times n columns that lie along their k terms, with what `follows`, and compares."""
+    a, b, o = f"tensor<{m}x{k}xf32>", f"tensor<{n}x{k}xf32>", f"tensor<{m}x{n}xf32>"
+    body = f"""
+      %r = mlc.matmul %a0, %a1 {{transpose_rhs}} : {a}, {b} -> {o}
+      %e = mlc.{follows} %r : {o}
+      return %e : {o}"""
+    check(folder, body, [a, b], [o], [(draw((m, k)), draw((n, k), seed=1))], 2e-5)
+
+
 @pytest.mark.parametrize(
     "m, n, k",
     [(1, 50, 64), (1, 16, 100), (2, 16, 16), (2, 33, 40), (3, 17, 100), (4, 64, 32), (5, 100, 64), (7, 31, 129), (8, 512, 128), (13, 48, 107)],
 )
 def test_products(tmp_path: Path, m: int, n: int, k: int) -> None:
-    a, b, o = f"tensor<{m}x{k}xf32>", f"tensor<{n}x{k}xf32>", f"tensor<{m}x{n}xf32>"
-    body = f"""
-      %r = mlc.matmul %a0, %a1 {{transpose_rhs}} : {a}, {b} -> {o}
-      %e = mlc.activation relu %r : {o}
-      return %e : {o}"""
-    check(tmp_path, body, [a, b], [o], [(draw((m, k)), draw((n, k), seed=1))], 2e-5)
+    check_product(tmp_path, m, n, k, "activation relu")
     assert templates(tmp_path) == ["inner_product"]
 
 
@@ -35,12 +40,7 @@ def test_products(tmp_path: Path, m: int, n: int, k: int) -> None:
     "m, n, k", [(12, 100, 40), (33, 64, 16), (100, 48, 64), (77, 70, 33), (300, 200, 100), (51, 13, 7)]
 )
 def test_panels_are_transposed_for_many_rows(tmp_path: Path, m: int, n: int, k: int) -> None:
-    a, b, o = f"tensor<{m}x{k}xf32>", f"tensor<{n}x{k}xf32>", f"tensor<{m}x{n}xf32>"
-    body = f"""
-      %r = mlc.matmul %a0, %a1 {{transpose_rhs}} : {a}, {b} -> {o}
-      %e = mlc.unary neg %r : {o}
-      return %e : {o}"""
-    check(tmp_path, body, [a, b], [o], [(draw((m, k)), draw((n, k), seed=1))], 2e-5)
+    check_product(tmp_path, m, n, k, "unary neg")
     assert templates(tmp_path) == ["panel_copy"]
 
 
