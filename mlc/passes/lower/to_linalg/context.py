@@ -59,9 +59,27 @@ class Lowering(OpAdaptor):
         shape = list(self.op.results[result].type.shape)
         if DYNAMIC not in shape:
             return list(shape)
+        known = self._extents_of_operands(result)
+        if known is not None:
+            return known
         if self._sizes is None:
             self._sizes = [[simplified(s) for s in sizes] for sizes in _native.reify(self.op)]
         return [s if s != DYNAMIC else r for s, r in zip(shape, self._sizes[result], strict=True)]
+
+    def _extents_of_operands(self, result: int) -> list[Size] | None:
+        """Extents of a result whose unknown ones are all known to be those of operands: values that others have, too,
+        where arithmetic on them (which of two extents is not 1?) would be another extent to who reads the result."""
+        places: dict[ir.AffineExpr, tuple[int, int]] = {}
+        for number, operand in enumerate(self.op.operands):
+            for i, expr in enumerate(self.facts.operand(self.op, number)):
+                if operand.type.is_dynamic_dim(i):
+                    places.setdefault(expr, (number, i))
+        found = []
+        for size, expr in zip(self.op.results[result].type.shape, self.facts.result(self.op, result), strict=True):
+            if size == DYNAMIC and expr not in places:
+                return None
+            found.append(size if size != DYNAMIC else places[expr])
+        return [extent(self.op.operands[f[0]], f[1]) if isinstance(f, tuple) else f for f in found]
 
     def same_extent(self, a: tuple[int, int], b: tuple[int, int]) -> bool:
         """Are dimension `a` = (operand, dimension) and dimension `b` known to be equal?"""

@@ -26,6 +26,27 @@ func.func @elementwise(%x: tensor<?x8xf32>, %b: tensor<8xf32>) -> tensor<?x8xf32
   return %1 : tensor<?x8xf32>
 }
 
+// Extents that are known to be equal are one value, which every result has: nothing is asked of them at run time.
+// CHECK-LABEL: func.func @residual
+// CHECK: %[[N:.*]] = tensor.dim %arg0
+// CHECK-NOT: arith.select
+// CHECK: tensor.empty(%[[N]])
+// CHECK: linalg.generic
+// CHECK-NOT: arith.select
+// CHECK: return
+// CHECK-LABEL: func.func @unknown_residual
+// CHECK: arith.select
+func.func @residual(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %0 = mlc.unary exp %x : tensor<?x8xf32>
+  %1 = mlc.binary add %0, %x : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+  %2 = mlc.binary mul %1, %x : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+  return %2 : tensor<?x8xf32>
+}
+func.func @unknown_residual(%x: tensor<?x8xf32>, %y: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %0 = mlc.binary add %x, %y : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+  return %0 : tensor<?x8xf32>
+}
+
 // What is computed at run time and read along the summed dimension is transposed first, unless there are few rows.
 // CHECK-LABEL: func.func @scores
 // CHECK: %[[KT:.*]] = linalg.generic {{.*}} ins(%arg1 : tensor<2x9x8xf32>) outs(%{{.*}} : tensor<2x8x9xf32>)
