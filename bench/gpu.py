@@ -11,8 +11,9 @@ against cuDNN),
 `attention` (against PyTorch's flash and cuDNN back ends), `models` (against eager and compiled PyTorch), `language`
 (language models against `torch.compile`), `dynamic` (BERT and GPT-2 of any length against libraries for one length
 each), `runtime` (what the runtime promises: bits, memory, streams, captures,
-addresses that change), and only where it is named `tune` (schedules other than the chosen ones, of the cases of `gemm`,
-`conv` and `attention`).
+addresses that change), and only where they are named `tune` (schedules other than the chosen ones, of the cases of
+`gemm`, `conv` and `attention`) and `search` (models and some convolutions against `torch.compile` with
+`max-autotune`, all searches side by side).
 A model's library has its weights outside. Models that PyTorch has are exported from it, and run with its weights; of
 others (`--model`) `run` makes random ones of the same seed for each precision and compares results with those of the
 same model in fp32, which another template computes. Times are medians of replays of
@@ -32,7 +33,7 @@ from typing import Any
 from gpu_parts import measure
 
 PARTS = ("check", "gemm", "gemv", "conv", "rows", "attention", "models", "language", "dynamic", "runtime")
-ON_REQUEST = ("tune",)  # parts that take a quarter of an hour to compile
+ON_REQUEST = ("tune", "search")  # the one takes a quarter of an hour to compile, the other minutes to run
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,11 @@ class Convolution:
     @property
     def flops(self) -> int:
         return 2 * self.images * self.out**2 * self.filters * self.kernel**2 * self.channels // self.groups
+
+    @property
+    def bytes(self) -> int:
+        """Of input and result."""
+        return 2 * self.images * (self.size**2 * self.channels + self.out**2 * self.filters)
 
 
 BATCHES = (32, 1)
@@ -128,6 +133,7 @@ class ConvolutionRun:
         from mlc.runtime.loader import load
 
         self.conv = conv
+        self.last: Any = None
         model = convolution_model(conv)
         weights, bias = (torch.from_numpy(_array(t)).cuda() for t in model.graph.initializer)
         self.weights = weights.bfloat16().to(memory_format=torch.channels_last)
@@ -177,6 +183,25 @@ class ConvolutionRun:
         both = (conv.stride, conv.padding, conv.dilation, conv.groups)
         torch.nn.functional.conv2d(x, self.weights, self.narrow, *both).relu_()
 
+    def compiled(self, mode: str) -> Callable[[int], None]:
+        """PyTorch's convolution with bias and ReLU, compiled in `mode`."""
+        import torch
+
+        conv = self.conv
+        both = (conv.stride, conv.padding, conv.dilation, conv.groups)
+
+        def whole(x: Any, weights: Any, bias: Any) -> Any:
+            return torch.nn.functional.conv2d(x.permute(0, 3, 1, 2), weights, bias, *both).relu()
+
+        torch._dynamo.config.recompile_limit = 64  # the function is the same one for every layer
+        found = torch.compile(whole, mode=mode, dynamic=False)
+
+        def run(number: int) -> None:
+            self.last = found(self.inputs[number % len(self.inputs)], self.weights, self.narrow)
+
+        run(0)
+        return run
+
     def error(self) -> float:
         """||y - y64|| / ||y64|| of the library; NaN counts as infinite."""
         import torch
@@ -224,10 +249,28 @@ def run_part(folder: Path) -> list[dict[str, Any]]:
 
 def run_one(folder: Path, conv: Convolution) -> dict[str, Any]:
     """Checks and times a convolution, against the faster of cuDNN's fused one and PyTorch's with a ReLU behind it."""
-    needed = 2 * conv.images * (conv.size**2 * conv.channels + conv.out**2 * conv.filters)
-    run = ConvolutionRun(folder, conv, sets_of(needed, 8))
-    error, repeats = run.error(), max(4, min(40, int(1e9 / needed)))
-    times = measure({"mlc": run.mlc, "plain": run.plain, **run.fused()}, repeats)
+    return _timed(prepared(folder, conv), {})
+
+
+def prepared(folder: Path, conv: Convolution) -> ConvolutionRun:
+    """A convolution on the GPU, with as many sets of inputs as no cache holds."""
+    return ConvolutionRun(folder, conv, sets_of(conv.bytes, 8))
+
+
+def run_searched(
+    folder: Path, chosen: Sequence[Convolution], mode: str, ready: Callable[[], None]
+) -> list[dict[str, Any]]:
+    """The same, and against PyTorch's compiler in `mode`; `ready` is called when all that is timed is compiled."""
+    runs = [prepared(folder, conv) for conv in chosen]
+    searched = [run.compiled(mode) for run in runs]
+    ready()
+    return [_timed(run, {mode: peer}) for run, peer in zip(runs, searched, strict=True)]
+
+
+def _timed(run: ConvolutionRun, more: dict[str, Callable[[int], None]]) -> dict[str, Any]:
+    conv = run.conv
+    error, repeats = run.error(), max(4, min(40, int(1e9 / conv.bytes)))
+    times = measure({"mlc": run.mlc, "plain": run.plain, **run.fused(), **more}, repeats)
     ratio = min(time.median for engine, time in times.items() if engine != "mlc") / times["mlc"].median
     shown = "  ".join(f"{engine} {time.median:8.2f}" for engine, time in times.items())
     print(f"{conv.name:36s} {shown} us  x{ratio:5.3f}  err {error:.1e}", flush=True)

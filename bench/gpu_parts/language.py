@@ -23,7 +23,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2] / "test"))
 
 from gpu_parts.measure import compile_to, measure, wait
-from gpu_parts.models import ModelRun
+from gpu_parts.models import ModelRun, profile_of
 
 BOUND = 2e-2  # of bf16 results, relative to those in float32
 PLACES, POSITION = 1024, 1000
@@ -120,6 +120,19 @@ def run_part(folder: Path) -> list[dict[str, Any]]:
         del peers
         _free()
     return rows
+
+
+def run_searched(folder: Path, name: str, mode: str, ready: Callable[[], None]) -> dict[str, Any]:
+    """A large model against the default mode and `mode`; `ready` is called when all that is timed is compiled."""
+    case = next(case for case in CASES if case.name == name)
+    process = _fill(folder / f"{name}.so")
+    peers = _peers(case, ["default", mode])
+    if process is not None and process.wait():
+        raise RuntimeError(f"{name}: no weights were made")
+    ready()
+    row = _timed(folder, case, peers)
+    print(profile_of(peers[mode], 24), flush=True)
+    return row
 
 
 def _fill(library: Path) -> Any:

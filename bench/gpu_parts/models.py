@@ -8,7 +8,7 @@ import math
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -64,9 +64,14 @@ def run_alone(folder: Path, name: str) -> dict[str, Any]:
 
 
 def run_twin(
-    folder: Path, name: str, precisions: Sequence[str] = ("bf16", "tf32"), modes: Sequence[str] = twins.MODES
+    folder: Path,
+    name: str,
+    precisions: Sequence[str] = ("bf16", "tf32"),
+    modes: Sequence[str] = twins.MODES,
+    ready: Callable[[], None] | None = None,
 ) -> dict[str, Any]:
-    """A model against PyTorch with the same weights; differences are from PyTorch in f32."""
+    """A model against PyTorch with the same weights; differences are from PyTorch in f32. `ready` is called when all
+    that is timed is compiled."""
     import torch
 
     module, x = twins.build(name)
@@ -80,6 +85,11 @@ def run_twin(
             twins.give_weights(module, library)
         own = ModelRun(library, [x.cuda()])
         peers = {mode: twins.engine(copy.deepcopy(module), x, precision, mode) for mode in modes}
+        if ready is not None:
+            for run, _ in peers.values():
+                run(0)
+            wait()
+            ready()
         times = measure({"mlc": own.run, **{mode: run for mode, (run, _) in peers.items()}}, 4)
         errors = {"mlc": _difference(expected, own.results)}
         errors |= {mode: _difference(expected, last) for mode, (_, last) in peers.items()}
@@ -89,12 +99,27 @@ def run_twin(
         ratio = best / times["mlc"].median
         print(f"{name:16s} {precision} ms: {shown}  compiled / mlc {ratio:.3f}  differences: {far}", flush=True)
         print(own.profile(), flush=True)
+        if ready is not None:
+            print(profile_of(peers[modes[-1]][0]), flush=True)
         row[precision] = {"difference": errors, "ratio": ratio, **{e: asdict(t) for e, t in times.items()}}
         del own, peers
         torch._dynamo.reset()
         gc.collect()
         torch.cuda.empty_cache()
     return row
+
+
+def profile_of(run: Callable[[int], None], most: int = 14) -> str:
+    """The kernels of PyTorch that take longest in a run, as `ModelRun.profile` has those of a library."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as found:
+        for number in range(3):
+            run(number)
+        wait()
+    kernels = sorted(found.key_averages(), key=lambda kernel: -kernel.device_time_total)
+    lines = [f"  {k.key[:72]:72s} {k.count:5d} x {k.device_time_total / k.count:8.2f} us" for k in kernels[:most]]
+    return "\n".join(lines)
 
 
 def _difference(exact: Sequence[Any], rounded: Sequence[Any]) -> float:

@@ -1,0 +1,220 @@
+"""The part `search`: models, language models and some convolutions against PyTorch's longest search, `max-autotune`.
+
+Every case is a process of its own. First all of them compile, many at a time, because a search mostly compiles: in
+`torch.compile`'s default mode and in `max-autotune-no-cudagraphs`, whose kernels are captured into the graph that is
+timed, as everything is. What a search times it times alone: a lock keeps the others off the GPU. Then the cases are
+timed one after the other, each with its engines in turn. A search that is not done after MLC_SEARCH_LIMIT seconds [300]
+is ended, and the report says so. MLC_SEARCH_CASES names the cases, with commas [all]; the libraries are those of the
+parts `models`, `language` and `conv`, and cases without one are left out. Inductor's caches stay in FOLDER/search,
+so that another run goes on where a search was ended.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+AT_ONCE = 11  # searches; each compiles with THREADS processes
+THREADS = 4
+PATIENCE = 60.0  # seconds for the timing of one case
+LANGUAGE = ("gpt2_512", "llama_1b_prefill_512", "llama_1b_decode")
+MODE = "max-autotune-no-cudagraphs"
+LAYERS = (
+    (32, 56, 64, 64, 3), (32, 28, 128, 128, 3), (32, 14, 256, 256, 3), (32, 7, 512, 512, 3), (32, 56, 64, 256, 1),
+    (32, 28, 512, 256, 1), (32, 14, 1024, 256, 1), (32, 14, 256, 1024, 1), (32, 7, 512, 2048, 1), (1, 56, 64, 64, 3),
+    (1, 14, 256, 256, 3), (1, 14, 1024, 256, 1), (1, 7, 512, 2048, 1),
+)  # fmt: skip
+"""Images, size, channels, filters and kernel of the convolutions that are searched."""
+
+
+def cases() -> list[str]:
+    """The names of all cases, those first whose search matters most."""
+    large = ["bert_base_b32", "resnet50_b32", "vit_b_16_b32"]
+    small = ["bert_base_b1", "resnet50_b1", "mobilenet_v2_b32", "mobilenet_v2_b1"]
+    found = [f"{name}.bf16" for name in large] + [*LANGUAGE] + [f"{name}.bf16" for name in small]
+    return [*found, "layers", *(f"{name}.tf32" for name in large + small)]
+
+
+def compile_part(folder: Path) -> None:
+    """Writes the libraries of the convolutions; those of the others are written by `models` and `language`."""
+    from gpu_parts.conv import compile_convolutions
+
+    compile_convolutions(_layers(), folder)
+
+
+def run_part(folder: Path) -> list[dict[str, Any]]:
+    """Searches for every case side by side, then times them one after the other."""
+    named = os.environ.get("MLC_SEARCH_CASES", "")
+    asked = [name for name in (named.split(",") if named else cases()) if _has_library(folder, name)]
+    # Searches run in threads that the machine has to spare: those of the arithmetic would only be in the way.
+    os.environ |= {"TORCHINDUCTOR_COMPILE_THREADS": str(THREADS), "OMP_NUM_THREADS": "2"}
+    (folder / "search").mkdir(exist_ok=True)
+    began, limit = time.monotonic(), float(os.environ.get("MLC_SEARCH_LIMIT", "300"))
+    found = _search([_Case(folder, name) for name in asked], began + limit)
+    print(f"{len(found)} of {len(asked)} searches done in {time.monotonic() - began:.0f} s", flush=True)
+    rows = [case.measured() for case in found]
+    for name in [name for name in asked if name not in {case.name for case in found}]:
+        print(f"{name}: no search was done in {limit:.0f} s, {folder}/search/{name}.log", flush=True)
+        rows.append([{"name": name, "searched": False}])
+    return [row for some in rows for row in some]
+
+
+def _has_library(folder: Path, name: str) -> bool:
+    libraries = [layer.name for layer in _layers()] if name == "layers" else [name]
+    return all((folder / f"{library}.so").exists() for library in libraries)
+
+
+def _layers() -> list[Any]:
+    from gpu_parts.conv import Convolution
+
+    return [Convolution(*layer) for layer in LAYERS]
+
+
+@dataclass
+class _Case:
+    """A case and its process; files in FOLDER/search say how far it is."""
+
+    folder: Path
+    name: str
+    process: subprocess.Popen[bytes] | None = field(default=None)
+
+    def file(self, suffix: str) -> Path:
+        """One of the case's files."""
+        return self.folder / "search" / f"{self.name}.{suffix}"
+
+    def start(self) -> None:
+        """Begins the search."""
+        for suffix in ("ready", "go", "json"):
+            self.file(suffix).unlink(missing_ok=True)
+        caches = {"TORCHINDUCTOR_CACHE_DIR": str(self.file("cache").absolute())}
+        command = [sys.executable, "-m", "gpu_parts.search", str(self.folder.absolute()), self.name]
+        paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", str(Path.cwd()))]
+        with self.file("log").open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True,
+                                            env={**os.environ, **caches, "PYTHONPATH": ":".join(paths)})  # fmt: skip
+
+    def has_ended(self) -> bool:
+        """Is the process gone?"""
+        return self.process is not None and self.process.poll() is not None
+
+    def kill(self) -> None:
+        """Ends the process and those that it started."""
+        if self.process is not None and self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def measured(self) -> list[dict[str, Any]]:
+        """Lets the process go on to what it times; its rows of the report."""
+        assert self.process is not None
+        self.file("go").touch()
+        try:
+            self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        if not self.file("json").exists():
+            print(f"{self.name:24s} failed: {self.file('log')}", flush=True)
+            return [{"name": self.name, "right": False}]
+        rows: list[dict[str, Any]] = json.loads(self.file("json").read_text())
+        seconds = json.loads(self.file("ready").read_text())
+        print(f"{self.name}: ready after {seconds:.0f} s\n{self.file('said').read_text()}", end="", flush=True)
+        return rows
+
+
+def _search(asked: Sequence[_Case], deadline: float) -> list[_Case]:
+    """Runs the searches, some at a time; those that are done in time, waiting to be timed."""
+    waiting = list(asked)
+    running: list[_Case] = []
+    found: list[_Case] = []
+    while (waiting or running) and time.monotonic() < deadline:
+        while waiting and len(running) < AT_ONCE:
+            running.append(waiting.pop(0))
+            running[-1].start()
+        found += [case for case in running if case.file("ready").exists()]
+        running = [case for case in running if case not in found and not case.has_ended()]
+        time.sleep(0.1)
+    for case in running:
+        case.kill()
+    return sorted(found, key=asked.index)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """While nobody else holds the lock `path`."""
+    if path in _held:
+        yield
+        return
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        _held.add(path)
+        yield
+        _held.discard(path)
+
+
+_held: set[Path] = set()
+"""What this process has locked: timers call each other."""
+
+
+def _lock_benchmarks(lock: Path) -> None:
+    """Makes Inductor time kernels while no other search does."""
+    from torch._inductor.runtime import benchmarking
+
+    def locked(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def call(*arguments: Any, **named: Any) -> Any:
+            with _alone(lock):
+                return function(*arguments, **named)
+
+        return call
+
+    kind = type(benchmarking.benchmarker)
+    setattr(kind, "benchmark_gpu", locked(kind.benchmark_gpu))  # noqa: B010
+
+
+def main(folder: Path, name: str) -> None:
+    """The process of a case: searches, says that it is ready, waits, and writes its rows."""
+    began = time.monotonic()
+    case = _Case(folder, name)
+    _lock_benchmarks(folder / "search" / "lock")
+
+    def ready() -> None:
+        partial = case.file("partial")
+        partial.write_text(json.dumps(time.monotonic() - began))
+        partial.rename(case.file("ready"))
+        while not case.file("go").exists():
+            time.sleep(0.02)
+        sys.stdout = case.file("said").open("w", buffering=1)
+
+    rows = _rows(folder, name, ready)
+    partial = case.file("partial")
+    partial.write_text(json.dumps(rows))
+    partial.rename(case.file("json"))
+
+
+def _rows(folder: Path, name: str, ready: Callable[[], None]) -> list[dict[str, Any]]:
+    if name == "layers":
+        from gpu_parts import conv
+
+        return conv.run_searched(folder, _layers(), MODE, ready)
+    if name in LANGUAGE:
+        from gpu_parts import language
+
+        return [language.run_searched(folder, name, MODE, ready)]
+    from gpu_parts import models
+
+    twin, precision = name.rsplit(".", 1)
+    return [models.run_twin(folder, twin, (precision,), ("default", "max-autotune"), ready)]
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])
