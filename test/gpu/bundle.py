@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from gpu.run import ELEMENTS
 from mlir import ir
 from models.gpu_cases import Case, bench_cases, build, cases
 from plan.arithmetic import computed, is_arithmetic
@@ -92,6 +93,8 @@ class _Host:
 
     def _buffer(self, value: ir.Value, shape: list[int], **source: str) -> None:
         element = str(storage_type(value.type.element_type))
+        if element not in ELEMENTS:
+            raise ValueError(f"gpu/run.py knows no elements of type {element}")
         self.places[value], self.shapes[value] = len(self.buffers), shape
         self.buffers.append({"shape": shape, "element": element, **source})
 
@@ -197,8 +200,9 @@ def bundle_case(case: Case, folder: Path) -> tuple[dict[str, Any], dict[str, np.
     return program, host.arrays
 
 
-def bundle(chosen: Sequence[Case], folder: Path) -> None:
-    """Compile all cases into one bundle, but those that need more of the host than launches."""
+def bundle(chosen: Sequence[Case], folder: Path) -> list[str]:
+    """Compile all cases into one bundle, but those that need more of the host than launches; gives the names of those
+    that it has."""
     folder.mkdir(parents=True, exist_ok=True)
     programs, constants = [], {}
     for case in chosen:
@@ -211,6 +215,7 @@ def bundle(chosen: Sequence[Case], folder: Path) -> None:
         constants.update(arrays)
     np.savez(folder / "constants.npz", **constants)
     (folder / "program.json").write_text(json.dumps(programs, indent=1))
+    return [program["name"] for program in programs]
 
 
 def main() -> None:

@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 from models.gpu_cases import Case, bench_cases, cases
 
-_ELEMENTS = {"f32": "f4", "f64": "f8", "f16": "f2", "i64": "i8", "i32": "i4", "i16": "i2", "i8": "i1"}
+ELEMENTS = {"f32": "f4", "f64": "f8", "f16": "f2", "i64": "i8", "i32": "i4", "i16": "i2", "i8": "i1"}
+# NumPy alone has none of these: they lie between kernels only, as bytes.
+ELEMENTS |= {"bf16": "u2", "f8E4M3FN": "u1", "f8E5M2": "u1"}
 _SHIFT, _GUARD, _POISON = 256 + 16, 0xA5, 0xFF
 _PATIENCE = 20.0  # seconds after which a launch counts as hanging
 
@@ -126,7 +128,7 @@ class Program:
         self.functions = {n: driver.load(folder / f"{n}.cubin", n) for n in program["kernels"]}
 
     def _buffer(self, described: dict[str, Any], constants: Any) -> Buffer:
-        dtype = np.dtype(_ELEMENTS[described["element"]])
+        dtype = np.dtype(ELEMENTS[described["element"]])
         count = int(np.prod(described["shape"], dtype=np.int64))
         content = None
         if "input" in described:
@@ -167,7 +169,7 @@ class Program:
             return worst, "; ".join(problems)
         for number, want in zip(self.program["outputs"], self.case.expected(self.inputs), strict=True):
             described = self.program["buffers"][number]
-            got = self.buffers[number].read()[0].view(_ELEMENTS[described["element"]])
+            got = self.buffers[number].read()[0].view(ELEMENTS[described["element"]])
             error, problem = _compare(got, np.asarray(want), self.case.tolerance)
             worst = max(worst, error)
             problems.extend([problem] if problem else [])

@@ -14,10 +14,19 @@ def test_results_of_all_cases(tmp_path: Path) -> None:
     from gpu.run import run_bundle
     from models.gpu_cases import cases
 
-    bundle(cases(), tmp_path)
+    names = bundle(cases(), tmp_path)
     results = run_bundle(tmp_path)
-    assert len(results) == len(cases())
+    assert [r["name"] for r in results] == names
+    assert len(names) > 0.9 * len(cases())
     assert {r["name"]: r["problem"] for r in results if r["problem"]} == {}
+
+
+@pytest.mark.parametrize("name", ["matmul_float8", "matmul_half_odd", "cast_int64"])
+def test_what_runs_a_bundle_knows_its_elements(name: str, tmp_path: Path) -> None:
+    from gpu.bundle import bundle
+    from models.gpu_cases import cases
+
+    assert bundle([case for case in cases() if case.name == name], tmp_path) == [name]
 
 
 @pytest.mark.gpu
