@@ -37,6 +37,17 @@ def is_contraction(op: ir.Operation) -> bool:
     return op.name == "linalg.generic" and "mlc.contraction" in op.attributes
 
 
+def is_plain_fma(generic: ir.Operation) -> bool:
+    """Is the body `acc + a * b` on f32 or f64 without casts?"""
+    block = generic.regions[0].blocks[0]
+    ops = [o.operation for o in block.operations]
+    if [o.name for o in ops] != ["arith.mulf", "arith.addf", "linalg.yield"]:
+        return False
+    if not isinstance(block.arguments[2].type, ir.F32Type | ir.F64Type):
+        return False
+    return {defining_op(v) for v in ops[1].operands} >= {ops[0]}
+
+
 def root_operation(source: KernelSource) -> ir.Operation:
     """The operation that gives a kernel its template: a contraction, else an opaque one, else the first result's."""
     ops = list(reachable(source.results))

@@ -9,21 +9,21 @@ among the reduction's ("Anatomy of High-Performance Deep Learning Convolutions",
 Takes any `linalg.generic` marked `mlc.contraction` whose output map is a permutation; static and dynamic extents.
 Schedule parameters: `lanes`; `vector_dim`, `row_first`, `row_last`: output dimensions of the vectors and of the rows
 (a group that flattens; −1 and −2 for none); `rows`, `vectors`: the register tile; `unroll` of the innermost reduction;
-`block`: row tiles per work item.
+`block`: row tiles per work item; `ahead`: how many rows fetch the next panel of a packed weight (0: none do).
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from mlir import ir
 from mlir.dialects import arith, func, vector
 
 from mlc.kernels.common import memory
-from mlc.kernels.common.analysis import is_contraction, mentions, reachable
+from mlc.kernels.common.analysis import is_contraction, is_plain_fma, mentions, reachable
 from mlc.kernels.common.body import inline_body
 from mlc.kernels.common.evaluate import Evaluator, Override, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, defining_op, for_loop, if_then
@@ -32,6 +32,7 @@ from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.padding import Padding, padding_of
 from mlc.kernels.common.reduce import reduction_extents
+from mlc.kernels.cpu.next_panel import NextPanel, number_of
 from mlc.kernels.cpu.padding import Window, windows_of
 
 
@@ -47,6 +48,8 @@ class ContractionSchedule:
     vectors: int
     unroll: int
     block: int
+    packed_operand: int = field(default=-1, kw_only=True)
+    ahead: int = field(default=0, kw_only=True)
 
     @property
     def panel(self) -> int:
@@ -160,6 +163,7 @@ class Contraction:
         self.padded: dict[int, Padding] = {}
         self.outer_windows: dict[int, tuple[Window, int]] = {}  # by tap: the window and its output dimension
         self.row_window: Window | None = None
+        self.next: NextPanel | None = None
         for operand in range(2):
             self._use_padding(operand)
 
@@ -175,20 +179,37 @@ class Contraction:
             dims = _outer_dims(len(self.shape), s)
             products = _num_products(self.root, dims)
             items = _items(frame, self.shape, s, products)
-            self.row_extent = frame.math.product(self.shape[s.row_first : s.row_last + 1])
+            math = frame.math
+            self.row_extent = math.product(self.shape[s.row_first : s.row_last + 1])
 
             def item(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-                *outer, block = frame.math.delinearize(variable, items)
+                *outer, block = math.delinearize(variable, items)
                 panel = outer.pop(products)
                 point = [Idx(0)] * len(self.shape)
                 for dim, coord in zip(dims, outer, strict=True):
                     point[dim] = Idx(coord, level=1)
+                if s.ahead:
+                    others = list(zip(outer[products:], items[products + 1 : -1], strict=True))
+                    row = math.mul(number_of(math, others), self.row_extent)
+                    self.next = self._next_panel(point, panel, items[products], row)
                 self._panel(point, panel, block)
                 return []
 
             for_loop(frame, frame.begin, frame.end, 1, [], item)
             func.ReturnOp([])
         return frame
+
+    def _next_panel(self, point: list[Idx], panel: Scalar, panels: Scalar, row: Scalar) -> NextPanel:
+        """The panel behind `panel`; `row` is the number of the first row at `point` among those of a panel."""
+        math, s, columns = self.frame.math, self.s, self.order[self.s.vector_dim]
+        ev, buffer = Evaluator(self.frame, s.lanes), self.frame.buffers[self.root.operands[s.packed_operand]]
+        exprs = self.reads[s.packed_operand][0]
+        after = self._column(math.minimum(math.add(panel, 1), math.sub(panels, 1)), 0)
+        dims = self._iteration(self._point(point, Idx(0), after), {})
+        start = memory.address(buffer, [ev.idx.affine(e, dims) for e in exprs], ev.idx).base
+        elements = buffer.strides[next(i for i, e in enumerate(exprs) if mentions(e, columns))]
+        assert isinstance(elements, int)
+        return NextPanel(self.frame, buffer, start, elements * buffer.element.width // 8, s.ahead, row)
 
     # -- the vector dimension ---------------------------------------------------------------------------------------
 
@@ -386,15 +407,22 @@ class Contraction:
         innermost = all(isinstance(e, int) and e == 1 for _, e in loops[1:])
         divides = low == 0 and isinstance(high, int) and high % self.s.unroll == 0
         unroll = self.s.unroll if innermost and divides else 1
-        level = 3 + len(position)
+        level, math = 3 + len(position), self.frame.math
 
         def body(variable: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
+            if innermost and self.next is not None:
+                self._fetch(self.next, tile, position, math.div(variable, unroll), math.div(extent, unroll))
             for u in range(unroll):
-                at = Idx(self.frame.math.add(variable, u), level=level)
+                at = Idx(math.add(variable, u), level=level)
                 inner = self._reduce(ev.child(), tile, loops[1:], {**position, dim: at}, inner)
             return inner
 
         return for_loop(self.frame, low, high, unroll, carried, body)
+
+    def _fetch(self, panel: NextPanel, tile: Tile, position: dict[int, Idx], at: Scalar, steps: Scalar) -> None:
+        """A little of the next panel, at step `at` of the innermost loop's `steps`."""
+        loops = [(position[d].base, extent) for d, extent in self.reductions if d in position]
+        panel.fetch(tile.row, len({r for r, _ in tile.points}), [*loops, (at, steps)])
 
     # -- padding ----------------------------------------------------------------------------------------------------
 
@@ -568,14 +596,3 @@ class Contraction:
 def _constantly(value: ir.Value) -> Override:
     """The override that is `value` at every point."""
     return lambda _: value
-
-
-def is_plain_fma(generic: ir.Operation) -> bool:
-    """Is the body `acc + a * b` on f32 or f64 without casts?"""
-    block = generic.regions[0].blocks[0]
-    ops = [o.operation for o in block.operations]
-    if [o.name for o in ops] != ["arith.mulf", "arith.addf", "linalg.yield"]:
-        return False
-    if not isinstance(block.arguments[2].type, ir.F32Type | ir.F64Type):
-        return False
-    return {defining_op(v) for v in ops[1].operands} >= {ops[0]}

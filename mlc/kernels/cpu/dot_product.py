@@ -74,6 +74,8 @@ class DotProduct(Contraction):
             return Idx(math.mul(number, self.group), tile=(number, self.group, 0), level=level)
 
         def body(variable: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
+            if self.next is not None:
+                self._fetch(self.next, tile, position, math.div(variable, unroll), math.div(groups, unroll))
             for u in range(unroll):
                 sums = step(group(math.add(variable, u)), sums, self.group)
             return sums

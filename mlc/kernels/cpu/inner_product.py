@@ -18,12 +18,12 @@ from mlir import ir
 from mlir.dialects import arith, vector
 
 from mlc.kernels.common import memory
-from mlc.kernels.common.analysis import mentions
+from mlc.kernels.common.analysis import is_plain_fma, mentions
 from mlc.kernels.common.evaluate import Evaluator, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
-from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, Tile, is_plain_fma, tile_grid
+from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, Tile, tile_grid
 from mlc.kernels.cpu.transpose import dealt
 
 

@@ -19,7 +19,7 @@ from mlir import ir
 from mlir.dialects import arith, func, vector
 
 from mlc.kernels.common import memory
-from mlc.kernels.common.analysis import is_contraction, mentions, root_operation
+from mlc.kernels.common.analysis import is_contraction, is_plain_fma, mentions, root_operation
 from mlc.kernels.common.body import inline_body
 from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Frame, KernelSource, defining_op, for_loop
@@ -28,7 +28,6 @@ from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.padding import Padding, padding_of
 from mlc.kernels.common.reduce import combiner
-from mlc.kernels.cpu.contraction import is_plain_fma
 from mlc.kernels.cpu.padding import Window, windows_of
 
 _LARGEST = 7  # taps along a dimension of the filter, all of which are written out

@@ -16,6 +16,8 @@ from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads
 
 TILE, TALLER = (6, 4), 7  # rows and vectors of accumulators; the most rows that leave registers for an operand
 FAR = 1 << 20  # bytes of a panel that does not stay in the second level of cache: fewer tiles fetch it less often
+NEAR = 1 << 15  # bytes of a panel that may stay in the first level of cache
+FETCHING_TILES = 4  # tiles of rows from which on there is time to fetch the next panel meanwhile
 COPIED_STEPS = (128, MOST_STEPS)  # lines of a panel that is copied: enough to hurt, few enough for the stack
 COPIED_ROWS = 160  # rows of a work item that pay for the copy
 TRANSPOSED_ROWS = 48  # rows of a work item for which a panel may be transposed anew
@@ -75,6 +77,8 @@ def choose_contraction(
     if packed:
         schedule["packed_operand"] = operand
         schedule["panel"] = panel
+        if rows_ahead := _rows_ahead(root, operand, order, shape, schedule):
+            schedule["ahead"] = rows_ahead
     elif _is_worth_copying(root, operand, order[axis], shape, schedule):
         schedule |= {"template": "panel_copy", "vector_operand": operand}
     in_pairs = as_dot_product(root, operand, schedule, unit.bf16_dot)
@@ -219,6 +223,21 @@ def _register_tile(extent: Extent, unit: VectorUnit, element: ir.Type) -> tuple[
             return 8, 3
         return TILE
     return (8, 3) if extent > 2 * lanes else (8, 2) if extent > lanes else (8, 1)
+
+
+def _rows_ahead(
+    root: ir.Operation, operand: int, order: Sequence[int], shape: Sequence[Extent], schedule: dict[str, int | str]
+) -> int:
+    """How many rows fetch the next panel of the packed `operand`; 0 where none do."""
+    axis, panel = int(schedule["vector_dim"]), int(schedule["panel"])
+    columns, weight = shape[axis], root.operands[operand].type
+    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
+    size = known(shape_of(weight))
+    rows = known([e for i, e in enumerate(shape) if i != axis and not _touches(root, operand, order[i])])
+    if columns is None or columns <= panel or rows is None or size is None or sum(kinds) != 1:
+        return 0
+    here = size // columns * panel * weight.element_type.width // 8
+    return rows if here > NEAR and rows >= FETCHING_TILES * int(schedule["rows"]) else 0
 
 
 def _panel_bytes(root: ir.Operation, operand: int, unit: VectorUnit, columns: Extent) -> int:

@@ -17,6 +17,16 @@ func.func @main(%x: tensor<96x128xf32>) -> (tensor<96x256xf32>, tensor<96xf32>) 
   return %a, %b : tensor<96x256xf32>, tensor<96xf32>
 }
 
+func.func @wide(%x: tensor<40x300xf32>) -> (tensor<40x100xf32>, tensor<40x64xf32>) {
+  %w = mlc.weight "v" : tensor<300x100xf32>
+  %v = mlc.weight "u" : tensor<300x64xf32>
+  %e = tensor.empty() : tensor<40x100xf32>
+  %d = tensor.empty() : tensor<40x64xf32>
+  %a = mlc.launch @next_panel(%x, %w) outs(%e) : (tensor<40x300xf32>, tensor<300x100xf32>) outs(tensor<40x100xf32>) -> tensor<40x100xf32>
+  %b = mlc.launch @only_panel(%x, %v) outs(%d) : (tensor<40x300xf32>, tensor<300x64xf32>) outs(tensor<40x64xf32>) -> tensor<40x64xf32>
+  return %a, %b : tensor<40x100xf32>, tensor<40x64xf32>
+}
+
 func.func @deep(%x: tensor<1x9x9x512xf32>) -> tensor<1x7x7x512xf32> {
   %w = mlc.weight "f" : tensor<3x3x512x512xf32>
   %e = tensor.empty() : tensor<1x7x7x512xf32>
@@ -211,5 +221,39 @@ module @lines attributes {mlc.kernel} {
       linalg.yield %r : f32
     } -> tensor<56x56x256xf32>
     return %s : tensor<56x56x256xf32>
+  }
+}
+
+// While a panel of weights is multiplied by 40 rows, these fetch the next one; a single panel has none behind it.
+// CHECK: module @next_panel
+// CHECK-SAME: mlc.schedule = [{ahead = 40 : i64, block
+// CHECK: module @only_panel
+// CHECK-SAME: mlc.schedule = [{block
+module @next_panel attributes {mlc.kernel} {
+  func.func @next_panel(%a: tensor<40x300xf32>, %b: tensor<300x100xf32>, %o: tensor<40x100xf32>) -> tensor<40x100xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<40x100xf32>) -> tensor<40x100xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<40x300xf32>, tensor<300x100xf32>) outs(%f : tensor<40x100xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<40x100xf32>
+    return %m : tensor<40x100xf32>
+  }
+}
+module @only_panel attributes {mlc.kernel} {
+  func.func @only_panel(%a: tensor<40x300xf32>, %b: tensor<300x64xf32>, %o: tensor<40x64xf32>) -> tensor<40x64xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<40x64xf32>) -> tensor<40x64xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<40x300xf32>, tensor<300x64xf32>) outs(%f : tensor<40x64xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<40x64xf32>
+    return %m : tensor<40x64xf32>
   }
 }
