@@ -1,12 +1,14 @@
 """The part `search`: models, language models and some convolutions against PyTorch's longest search, `max-autotune`.
 
-Every case is a process of its own. First all of them compile, many at a time, because a search mostly compiles: in
-`torch.compile`'s default mode and in `max-autotune-no-cudagraphs`, whose kernels are captured into the graph that is
-timed, as everything is. What a search times it times alone: a lock keeps the others off the GPU. Then the cases are
-timed one after the other, each with its engines in turn. A search that is not done after MLC_SEARCH_LIMIT seconds [300]
+Every case is a process of its own, in three steps. First many at a time compile all that a search will want, by one
+that times nothing: Triton's cache keeps it. Then few at a time search, which now mostly times; a lock keeps the others
+off the GPU while one does. Where as many processes compiled as searched, they held each other up, and the times that
+they chose by were wrong. At last the cases are timed one after the other, each with its engines in turn: the library,
+`torch.compile` in its default mode and in `max-autotune-no-cudagraphs`, captured into graphs as everything is.
+
+MLC_SEARCH_LIMIT seconds [300] are for the first two steps, half of them at most for the first. What is not done then
 is ended, and the report says so. MLC_SEARCH_CASES names the cases, with commas [all]; the libraries are those of the
-parts `models`, `language` and `conv`, and cases without one are left out. Inductor's caches stay in FOLDER/search,
-so that another run goes on where a search was ended.
+parts `models`, `language` and `conv`, and cases without one are left out. What was compiled stays in FOLDER/search.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-AT_ONCE = 11  # searches; each compiles with THREADS processes
-THREADS = 4
+COMPILING, SEARCHING = 12, 4  # processes at a time
+THREADS = {COMPILING: 2, SEARCHING: 3}  # that each compiles with
 PATIENCE = 60.0  # seconds for the timing of one case
 LANGUAGE = ("gpt2_512", "llama_1b_prefill_512", "llama_1b_decode")
 MODE = "max-autotune-no-cudagraphs"
@@ -57,11 +59,11 @@ def run_part(folder: Path) -> list[dict[str, Any]]:
     """Searches for every case side by side, then times them one after the other."""
     named = os.environ.get("MLC_SEARCH_CASES", "")
     asked = [name for name in (named.split(",") if named else cases()) if _has_library(folder, name)]
-    # Searches run in threads that the machine has to spare: those of the arithmetic would only be in the way.
-    os.environ |= {"TORCHINDUCTOR_COMPILE_THREADS": str(THREADS), "OMP_NUM_THREADS": "2"}
     (folder / "search").mkdir(exist_ok=True)
     began, limit = time.monotonic(), float(os.environ.get("MLC_SEARCH_LIMIT", "300"))
-    found = _search([_Case(folder, name) for name in asked], began + limit)
+    compiled = _go("compile", COMPILING, [_Case(folder, name) for name in asked], began + limit / 2)
+    print(f"{len(compiled)} of {len(asked)} compiled in {time.monotonic() - began:.0f} s", flush=True)
+    found = _go("search", SEARCHING, [_Case(folder, name) for name in asked], began + limit)
     print(f"{len(found)} of {len(asked)} searches done in {time.monotonic() - began:.0f} s", flush=True)
     rows = [case.measured() for case in found]
     for name in [name for name in asked if name not in {case.name for case in found}]:
@@ -93,16 +95,30 @@ class _Case:
         """One of the case's files."""
         return self.folder / "search" / f"{self.name}.{suffix}"
 
-    def start(self) -> None:
-        """Begins the search."""
+    def start(self, step: str, threads: int) -> None:
+        """Begins to "compile" or to "search"."""
         for suffix in ("ready", "go", "json"):
             self.file(suffix).unlink(missing_ok=True)
-        caches = {"TORCHINDUCTOR_CACHE_DIR": str(self.file("cache").absolute())}
-        command = [sys.executable, "-m", "gpu_parts.search", str(self.folder.absolute()), self.name]
+        command = [sys.executable, "-m", "gpu_parts.search", str(self.folder.absolute()), self.name, step]
         paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", str(Path.cwd()))]
+        caches = self.folder.absolute() / "search"
+        settings = {
+            "PYTHONPATH": ":".join(paths),
+            # What a step chooses is its own, what it compiles is everybody's.
+            "TORCHINDUCTOR_CACHE_DIR": str(caches / f"{self.name}.{step}"),
+            "TRITON_CACHE_DIR": str(caches / "triton"),
+            "TORCHINDUCTOR_COMPILE_THREADS": str(threads),
+            "OMP_NUM_THREADS": "2",  # of arithmetic on the CPU, which would only be in the way
+        }
         with self.file("log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True,
-                                            env={**os.environ, **caches, "PYTHONPATH": ":".join(paths)})  # fmt: skip
+                                            env={**os.environ, **settings})  # fmt: skip
+
+    def write(self, suffix: str, content: Any) -> None:
+        """Writes one of the files at once."""
+        partial = self.file("partial")
+        partial.write_text(json.dumps(content))
+        partial.rename(self.file(suffix))
 
     def has_ended(self) -> bool:
         """Is the process gone?"""
@@ -131,15 +147,15 @@ class _Case:
         return rows
 
 
-def _search(asked: Sequence[_Case], deadline: float) -> list[_Case]:
-    """Runs the searches, some at a time; those that are done in time, waiting to be timed."""
+def _go(step: str, at_once: int, asked: Sequence[_Case], deadline: float) -> list[_Case]:
+    """Runs a step of the cases, some at a time; those that are done in time. After a search they wait to be timed."""
     waiting = list(asked)
     running: list[_Case] = []
     found: list[_Case] = []
     while (waiting or running) and time.monotonic() < deadline:
-        while waiting and len(running) < AT_ONCE:
+        while waiting and len(running) < at_once:
             running.append(waiting.pop(0))
-            running[-1].start()
+            running[-1].start(step, THREADS[at_once])
         found += [case for case in running if case.file("ready").exists()]
         running = [case for case in running if case not in found and not case.has_ended()]
         time.sleep(0.1)
@@ -165,6 +181,13 @@ _held: set[Path] = set()
 """What this process has locked: timers call each other."""
 
 
+def _time_nothing() -> None:
+    """Makes Inductor find all kernels equally fast, without running them."""
+    from torch._inductor.runtime import benchmarking
+
+    setattr(type(benchmarking.benchmarker), "benchmark_gpu", lambda *_, **__: 1.0)  # noqa: B010
+
+
 def _lock_benchmarks(lock: Path) -> None:
     """Makes Inductor time kernels while no other search does."""
     from torch._inductor.runtime import benchmarking
@@ -181,24 +204,24 @@ def _lock_benchmarks(lock: Path) -> None:
     setattr(kind, "benchmark_gpu", locked(kind.benchmark_gpu))  # noqa: B010
 
 
-def main(folder: Path, name: str) -> None:
-    """The process of a case: searches, says that it is ready, waits, and writes its rows."""
+def main(folder: Path, name: str, step: str) -> None:
+    """The process of a case: compiles, or searches, says that it is ready, waits, and writes its rows."""
     began = time.monotonic()
     case = _Case(folder, name)
-    _lock_benchmarks(folder / "search" / "lock")
+    if step == "compile":
+        _time_nothing()
+    else:
+        _lock_benchmarks(folder / "search" / "lock")
 
     def ready() -> None:
-        partial = case.file("partial")
-        partial.write_text(json.dumps(time.monotonic() - began))
-        partial.rename(case.file("ready"))
+        case.write("ready", time.monotonic() - began)
+        if step == "compile":
+            sys.exit()
         while not case.file("go").exists():
             time.sleep(0.02)
         sys.stdout = case.file("said").open("w", buffering=1)
 
-    rows = _rows(folder, name, ready)
-    partial = case.file("partial")
-    partial.write_text(json.dumps(rows))
-    partial.rename(case.file("json"))
+    case.write("json", _rows(folder, name, ready))
 
 
 def _rows(folder: Path, name: str, ready: Callable[[], None]) -> list[dict[str, Any]]:
@@ -217,4 +240,4 @@ def _rows(folder: Path, name: str, ready: Callable[[], None]) -> list[dict[str, 
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3])
