@@ -28,7 +28,7 @@ from mlc.passes.schedule.assign_placement import is_host_kernel
 
 
 class OnHostError(ValueError):
-    """A case needs the host for more than launches: the tests of whole libraries run it."""
+    """A case needs the host for more than plain launches: the tests of whole libraries run it."""
 
 
 class _Sizes:
@@ -195,6 +195,9 @@ def bundle_case(case: Case, folder: Path) -> tuple[dict[str, Any], dict[str, np.
         host = _Host(case, module, store)
         program = host.run()
     program["kernels"] = {k["name"]: k for k in json.loads((folder / "launch.json").read_text())}
+    for name, kernel in program["kernels"].items():
+        if kernel["maps"] or kernel["shared"]:
+            raise OnHostError(f"kernel {name} has tensor maps or dynamic shared memory")
     for name in ("model.onnx", "tiled.mlir", "tiled.weights", "launch.json"):
         (folder / name).unlink(missing_ok=True)
     return program, host.arrays

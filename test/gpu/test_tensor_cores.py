@@ -107,6 +107,16 @@ def test_ptxas_takes_every_form(shape: tuple[int | str, int, int], turned: str, 
         assert 0 < resources["registers"] <= 65536 // kernel["threads"]
 
 
+def test_who_copies_is_known_to_be_alone(tmp_path: Path) -> None:
+    """No copy is in a loop over threads (`elect.sync`), and no address goes by way of a generic one."""
+    folder = _compile(_product(4096, 768, 768), tmp_path / "product", emit="ptx")
+    (kernel,) = json.loads((folder / "launch.json").read_text())
+    text = (folder / f"{kernel['name']}.ptx").read_text()
+    elected = text.index("elect.sync")
+    assert "cp.async.bulk.tensor" in text[elected:] and "cp.async.bulk.tensor" not in text[:elected]
+    assert "cvta.shared" not in text and "cvta.to.shared" not in text
+
+
 @pytest.mark.parametrize("gpu", ["h200", "sm_80"])
 @pytest.mark.parametrize("turned", ["", "a", "b", "ab"])
 def test_rows_that_begin_anywhere(turned: str, gpu: str, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ from mlc.kernels.nvidia.hopper import attention_result, wgmma
 from mlc.kernels.nvidia.hopper.attention_parts import Part, Parts
 from mlc.kernels.nvidia.hopper.attention_result import CopiedResult, result_matrix
 from mlc.kernels.nvidia.hopper.barriers import Position, Ring, expect_bytes
-from mlc.kernels.nvidia.hopper.groups import GROUP, specialise
+from mlc.kernels.nvidia.hopper.groups import GROUP, by_one_thread, specialise
 from mlc.kernels.nvidia.tensor_cores.attention_logits import Logits, chain_of
 from mlc.kernels.nvidia.tensor_cores.attention_operands import CHUNK, INSTRUCTION, Matrix, head_dims, matrices
 from mlc.kernels.nvidia.tensor_cores.attention_softmax import HALVES, Softmax, fused, reciprocal, rounded, scaled
@@ -315,10 +315,14 @@ class _Block:
 
     # -- copies --------------------------------------------------------------------------------------------------------
 
-    def _copy(self, thread: ir.Value) -> None:
+    def _copy(self, warp: ir.Value) -> None:
         self._registers(0)
         start = [*self.key_ring.start(), *self.value_ring.start(), *self.query_ring.start()]
-        if_then(self.words.is_equal(thread, 0), lambda: self.each_tile(start, self._copy_tile))
+
+        def copy() -> None:
+            self.each_tile(start, self._copy_tile)
+
+        if_then(self.words.is_equal(warp, 0), lambda: by_one_thread(copy))
 
     def _copy_tile(self, place: _Place, carried: list[ir.Value]) -> list[ir.Value]:
         """The last keys, the queries, and then keys always before the values of the block behind them."""
@@ -410,7 +414,7 @@ class _Consumer:
             self.copied = CopiedResult(words, b.result, self.s.result, b.frame.pointers[3], offset)
         b.each_tile(start, self._tile)
         if self.s.result:
-            self.copied.finish(self.lane)
+            self.copied.finish()
 
     def _turn(self, what: str, barrier: ir.Value) -> None:
         if self.takes_turns:

@@ -13,9 +13,10 @@ from mlir import ir
 from mlir.dialects import nvvm
 
 from mlc.kernels.common.attention import Attention
-from mlc.kernels.common.frame import KernelSource, defining_op, if_then
+from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import input_number, is_identity, only_operation
 from mlc.kernels.common.index import Scalar
+from mlc.kernels.nvidia.hopper.groups import by_one_thread
 from mlc.kernels.nvidia.tensor_cores.attention_operands import BYTES, CHUNK, INSTRUCTION, Matrix
 from mlc.kernels.nvidia.tensor_cores.attention_softmax import rounded
 from mlc.kernels.nvidia.tensor_cores.epilogue import WARP_ROWS
@@ -67,8 +68,7 @@ class CopiedResult:
 
     def store(self, sums: Sequence[ir.Value], lane: ir.Value, row: Scalar, outer: Mapping[int, Scalar]) -> None:
         """The warp's rows from `row` on."""
-        is_first = self.words.is_equal(lane, 0)
-        if_then(is_first, lambda: nvvm.CpAsyncBulkWaitGroupOp(0, read=True))
+        by_one_thread(lambda: nvvm.CpAsyncBulkWaitGroupOp(0, read=True))
         nvvm.SyncWarpOp(self.words.value(-1))
         pairs = rounded(self.words, sums, self.element)
         for step in range(len(pairs) // 4):
@@ -80,11 +80,11 @@ class CopiedResult:
             self.matrix.store(self.words, self.pointer, self.offset, row, outer)
             nvvm.CpAsyncBulkCommitGroupOp()
 
-        if_then(is_first, copy)
+        by_one_thread(copy)
 
-    def finish(self, lane: ir.Value) -> None:
+    def finish(self) -> None:
         """Waits for all copies: shared memory goes with the block."""
-        if_then(self.words.is_equal(lane, 0), lambda: nvvm.CpAsyncBulkWaitGroupOp(0))
+        by_one_thread(lambda: nvvm.CpAsyncBulkWaitGroupOp(0))
 
     def _write(self, step: int, pairs: Sequence[ir.Value], lane: ir.Value) -> None:
         """16 columns: four squares of eight rows, a thread naming a row of one."""

@@ -45,7 +45,7 @@ from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.hopper import wgmma
 from mlc.kernels.nvidia.hopper.barriers import Order, Position, Ring, expect_bytes, wait
 from mlc.kernels.nvidia.hopper.clusters import Parts
-from mlc.kernels.nvidia.hopper.groups import GROUP, specialise
+from mlc.kernels.nvidia.hopper.groups import GROUP, by_one_thread, specialise
 from mlc.kernels.nvidia.tensor_cores.bands import place_in_bands
 from mlc.kernels.nvidia.tensor_cores.epilogue import WARP_ROWS, Domain, Epilogue, staging_bytes
 from mlc.kernels.nvidia.tensor_cores.operands import Copy, Operand, Pixels, Point, operands_of
@@ -256,7 +256,7 @@ class _Block:
 
     # -- copies --------------------------------------------------------------------------------------------------------
 
-    def _copy(self, thread: ir.Value) -> None:
+    def _copy(self, warp: ir.Value) -> None:
         self._registers(0)
 
         def tile(place: _Place, carried: list[ir.Value]) -> list[ir.Value]:
@@ -267,7 +267,7 @@ class _Block:
                 self._copy_resident()
             self._each_tile(self.ring.start(), tile)
 
-        if_then(self.words.is_equal(thread, 0), copy)
+        if_then(self.words.is_equal(warp, 0), lambda: by_one_thread(copy))
 
     def _copy_resident(self) -> None:
         """All tiles of the right operand, one for each step of the sum."""

@@ -216,7 +216,8 @@ def emit_copy(
 ) -> None:
     """A copy by the map `pointer` from coordinates `at` to byte `offset` of the shared memory; `barrier` gets the
     bytes. `shifts` are the taps of windows."""
-    target = llvm.AddrSpaceCastOp(ir.Type.parse("!llvm.ptr<7>"), words.place(offset)).result
+    address = llvm.PtrToIntOp(words.i32, words.place(offset)).result
+    target = llvm.IntToPtrOp(ir.Type.parse("!llvm.ptr<7>"), llvm.ZExtOp(words.i64, address).res).result
     coordinates = [words.value(x) for x in at]
     mode = ir.Attribute.parse(f"#nvvm.tma_load_mode<{'im2col' if shifts else 'tile'}>")
     nvvm.CpAsyncBulkTensorGlobalToSharedClusterOp(

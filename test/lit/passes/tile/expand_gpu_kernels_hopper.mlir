@@ -13,6 +13,7 @@
 // CHECK: nvvm.barrier0
 // The copying warps give registers away, and ask for the two tiles of a stage.
 // CHECK: nvvm.setmaxregister decrease 40
+// CHECK: nvvm.elect.sync
 // CHECK: nvvm.mbarrier.try_wait.parity
 // CHECK: nvvm.mbarrier.arrive.expect_tx
 // CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global {{.*}}, %[[LEFT]],
