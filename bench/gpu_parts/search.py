@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import Any
 
 COMPILING, SEARCHING = 12, 8  # processes at a time
-THREADS = {COMPILING: 2, SEARCHING: 3}  # that each compiles with
 LOCK = Path("/dev/shm/mlc-search.lock")  # in memory: where files are another machine's, waiting for locks is slow
 PATIENCE = 60.0  # seconds for the timing of one case
 LANGUAGE = ("gpt2_512", "llama_1b_prefill_512", "llama_1b_decode")
@@ -152,13 +151,13 @@ class _Case:
 
 def _go(step: str, at_once: int, asked: Sequence[_Case], deadline: float) -> list[_Case]:
     """Runs a step of the cases, some at a time; those that are done in time. After a search they wait to be timed."""
-    waiting = list(asked)
+    waiting, threads = list(asked), max(2, (os.cpu_count() or 2) // min(at_once, len(asked)))
     running: list[_Case] = []
     found: list[_Case] = []
     while (waiting or running) and time.monotonic() < deadline:
         while waiting and len(running) < at_once:
             running.append(waiting.pop(0))
-            running[-1].start(step, THREADS[at_once])
+            running[-1].start(step, threads)
         found += [case for case in running if case.file("ready").exists()]
         running = [case for case in running if case not in found and not case.has_ended()]
         time.sleep(0.1)
