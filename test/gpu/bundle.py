@@ -94,7 +94,7 @@ class _Host:
     def _buffer(self, value: ir.Value, shape: list[int], **source: str) -> None:
         element = str(storage_type(value.type.element_type))
         if element not in ELEMENTS:
-            raise ValueError(f"gpu/run.py knows no elements of type {element}")
+            raise OnHostError(f"NumPy has no elements of type {element}")
         self.places[value], self.shapes[value] = len(self.buffers), shape
         self.buffers.append({"shape": shape, "element": element, **source})
 
