@@ -58,6 +58,11 @@ class NvidiaTarget:
         return self.capability >= (9, 0)
 
     @property
+    def has_clusters(self) -> bool:
+        """Can blocks of a launch reach each other's shared memory?"""
+        return self.capability >= (9, 0)
+
+    @property
     def driver(self) -> int:
         """The lowest driver version, as `cuDriverGetVersion` gives it, that takes PTX of `features`."""
         return _DRIVERS[self.ptx]

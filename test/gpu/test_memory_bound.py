@@ -67,6 +67,26 @@ def test_rows_stay_in_registers(shape: tuple[int | str, int | str], dtype: str, 
         accesses = ptx.count("ld.global.v4") + ptx.count("ld.global.nc.v4")
         assert accesses == -(-columns // (lanes * kernel["group"])), "a row is read once, 16 bytes at a time"
         assert ptx.count("st.global.v4") == accesses
+    elif isinstance(columns, int) and lanes == 8:
+        (kernel,) = kernels
+        assert "ld.global.nc.v4" in ptx and "st.global.v4" in ptx, "odd rows of narrow elements too"
+
+
+def test_blocks_of_a_cluster_share_long_rows(tmp_path: Path) -> None:
+    """Eight of them keep what one cannot: each element is read once."""
+    softmax = helper.make_node("Softmax", ["x"], ["y"], axis=-1)
+    kernels, ptx = _kernels(_model([softmax], [512, 65536], [512, 65536], "float32"), tmp_path)
+    _assert_light(kernels)
+    assert ".reqnctapercluster 8" in ptx and ptx.count("ld.global.nc.v4") == 65536 // 8 // 4 // kernels[0]["threads"]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_vectors_go_on_in_the_next_row(dtype: str, tmp_path: Path) -> None:
+    """A sum with a row of 1001: wide accesses of what has many rows."""
+    add = helper.make_node("Add", ["x", "bias"], ["y"])
+    kernels, ptx = _kernels(_model([add], [5000, 1001], [5000, 1001], dtype), tmp_path)
+    _assert_light(kernels)
+    assert ptx.count("ld.global.nc.v4") == ptx.count("st.global.v4") == 1
 
 
 @pytest.mark.parametrize("dtype", TYPES)

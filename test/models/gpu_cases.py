@@ -162,19 +162,34 @@ def _softmax(rows: int, width: int, dims: Sequence[int | str] | None = None, **o
     )
 
 
-def _layer_norm(rows: int, width: int, **options: Any) -> Case:
+def _softmax_half(rows: int, width: int) -> Case:
+    return Case(
+        f"softmax_half_{rows}x{width}",
+        [("Softmax", ["x"], ["y"], {"axis": -1})],
+        lambda: {"x": normal(rows, width, dtype="float16") * np.float16(3)},
+        lambda a: [softmax(a["x"])],
+        {"y": "float16"},
+        tolerance=1e-3,
+    )
+
+
+def _layer_norm(rows: int, width: int, dtype: str = "float32", **options: Any) -> Case:
     def expected(a: Arrays) -> list[np.ndarray]:
         x = a["x"].astype(np.float64)
         centred = x - x.mean(axis=-1, keepdims=True)
         return [centred / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5) * a["scale"] + a["shift"]]
 
     return Case(
-        f"layer_norm_{rows}x{width}",
+        f"layer_norm_{rows}x{width}" + ("" if dtype == "float32" else f"_{dtype}"),
         [("LayerNormalization", ["x", "scale", "shift"], ["y"], {"axis": -1, "epsilon": 1e-5})],
-        lambda: {"x": normal(rows, width), "scale": normal(width, seed=1), "shift": normal(width, seed=2)},
+        lambda: {
+            "x": normal(rows, width, dtype=dtype),
+            "scale": normal(width, seed=1, dtype=dtype),
+            "shift": normal(width, seed=2, dtype=dtype),
+        },
         expected,
-        {"y": "float32"},
-        tolerance=2e-6,
+        {"y": dtype},
+        tolerance=2e-6 if dtype == "float32" else 1e-3,
         **options,
     )
 
@@ -295,6 +310,10 @@ def _elementwise_cases() -> list[Case]:
         Case("gelu_8x96", _GELU_NODES, lambda: {"x": normal(8, 96)}, lambda a: [_gelu(a["x"].astype(np.float64))],
              {"y": "float32"}, constants=_GELU_CONSTANTS),
         _binary("add_broadcast", "Add", np.add, normal(4, 1, 32), normal(6, 1)),
+        _binary("add_across_rows", "Add", np.add, normal(601, 1001), normal(1001)),
+        _binary("add_across_rows_half", "Add", np.add, normal(1101, 1001, dtype="float16"),
+                normal(1001, dtype="float16"), tolerance=1e-3),
+        _binary("add_across_channels", "Add", np.add, normal(90, 67, 101), normal(67, 1)),
         _binary("add_half", "Add", np.add, half, half[:1], tolerance=1e-3),
         _binary("pow", "Pow", np.power, np.abs(normal(5, 24)) + 1, normal(5, 24), tolerance=2e-6),
         _binary("div_int64", "Div", lambda a, b: np.trunc(a / b), integers(-50, 50, 4, 6), integers(1, 9, 4, 6),
@@ -356,6 +375,12 @@ def _reduction_cases() -> list[Case]:
         _softmax(7, 77, ["n", "m"]),
         Case("softmax_half", [("Softmax", ["x"], ["y"], {"axis": -1})], lambda: {"x": normal(10, 96, dtype="float16")},
              lambda a: [softmax(a["x"])], {"y": "float16"}, tolerance=1e-3),
+        *(_softmax_half(rows, width) for rows, width in ((301, 1001), (37, 197), (1, 50257), (3, 40003))),
+        *(_softmax(rows, width) for rows, width in ((1, 50257), (5, 40000), (21, 50257))),
+        _layer_norm(77, 1001, "float16"),
+        Case("max_rows_odd", [("ReduceMax", ["x"], ["y"], {"axes": [1], "keepdims": 0})],
+             lambda: {"x": normal(333, 1001, dtype="float16")}, lambda a: [a["x"].max(axis=1)], {"y": "float16"},
+             tolerance=0),
         Case("softmax_columns", [("Softmax", ["x"], ["y"], {"axis": 1})], lambda: {"x": normal(2, 9, 8)},
              lambda a: [softmax(a["x"], 1)], {"y": "float32"}),
         *(_layer_norm(rows, width) for rows, width in ((11, 12), (10, 768), (4, 3000))),

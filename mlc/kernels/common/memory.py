@@ -134,9 +134,9 @@ def store(
     where = address(buffer, coords, idx)
     constants = frame.constants
     if where.uniform:
-        memref.store(_to_memory(value, buffer.element), buffer.memory, [constants.index(where.base)])
+        memref.store(to_memory(value, buffer.element), buffer.memory, [constants.index(where.base)])
         return
-    stored = _to_memory(splat(value, idx.lanes), buffer.element)
+    stored = to_memory(splat(value, idx.lanes), buffer.element)
     if where.step == 1 and where.repeat == 1:
         base = [constants.index(where.base)]
         if mask is None:
@@ -234,7 +234,8 @@ def _shaped(like: ir.Type, element: ir.Type) -> ir.Type:
     return ir.VectorType.get(like.shape, element) if isinstance(like, ir.VectorType) else element
 
 
-def _to_memory(value: ir.Value, element: ir.Type) -> ir.Value:
+def to_memory(value: ir.Value, element: ir.Type) -> ir.Value:
+    """`value` as it is in memory, the other way round than `from_memory`."""
     memory_type = storage_type(element)
     if memory_type == element:
         return value

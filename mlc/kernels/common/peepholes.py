@@ -91,7 +91,7 @@ def shifted_by_maximum(op: ir.Operation) -> ir.Operation | None:
     reduction = defining_op(shift.operands[maximum])
     if reduction is None or not _is_f32(reduction) or not reduces_by(reduction, "arith.maximumf"):
         return None
-    same_row = operand_map(shift, maximum) == operand_map(reduction, 1)
+    same_row = _is_of_row(shift, maximum, reduction)
     return reduction if same_row and reduction.operands[0] == shift.operands[value] else None
 
 
@@ -107,7 +107,15 @@ def row_sum(op: ir.Operation) -> int | None:
     exponentials = defining_op(reduction.operands[0])
     if exponentials is None or shifted_by_maximum(exponentials) is None:
         return None
-    return number if operand_map(op, number) == operand_map(reduction, 1) else None
+    return number if _is_of_row(op, number, reduction) else None
+
+
+def _is_of_row(op: ir.Operation, number: int, reduction: ir.Operation) -> bool:
+    """Is operand `number`, the result of `reduction`, read at the row of this point? There is one row where an extent
+    is 1, whatever its coordinate is called."""
+    shape = reduction.results[0].type.shape
+    pairs = zip(operand_map(op, number).results, operand_map(reduction, 1).results, shape, strict=True)
+    return all(extent == 1 or here == there for here, there, extent in pairs)
 
 
 def ignores_nan(op: ir.Operation) -> bool:

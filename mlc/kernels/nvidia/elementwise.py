@@ -7,19 +7,22 @@ takes end here too, with a loop over the reduction in every thread: right, and s
 
 Schedule parameters: `lanes`: elements of an access; `first`, `last`: the domain dimensions that are walked as one
 linear dimension, in vectors (`first > last`: a scalar result); `rows`: a thread does as many neighbours along the
-dimension before `first`, all of whose loads come first; `threads`: of a block.
+dimension before `first`, all of whose loads come first; `threads`: of a block; `flat`: 1 where the dimensions are one
+in the results alone, whose rows begin within vectors: a vector goes on in the next row, and what does not lie as the
+results do is read for each lane.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
 from mlir.dialects import arith
 
 from mlc.kernels.common import memory
-from mlc.kernels.common.evaluate import Evaluator
-from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
+from mlc.kernels.common.evaluate import Evaluator, Hook
+from mlc.kernels.common.frame import Buffer, Frame, KernelSource, for_loop, if_then
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_items
 from mlc.kernels.nvidia import ALIGNMENT
@@ -34,6 +37,7 @@ class ElementwiseSchedule:
     last: int
     threads: int
     rows: int = 1
+    flat: int = 0
 
 
 def expand(source: KernelSource, schedule: ElementwiseSchedule) -> list[Frame]:
@@ -101,7 +105,7 @@ class _Vector:
     def _vector(self, base: Scalar) -> None:
         inner = Idx(base, 1 if self.s.lanes > 1 else 0, level=1)
         if self.s.rows == 1:
-            self._store(self.s.lanes, self._point(inner))
+            self._store(self.s.lanes, self._point(inner), inner if self.s.flat and self.s.lanes > 1 else None)
         else:
             self._rows(inner)
 
@@ -130,10 +134,52 @@ class _Vector:
     def _point(self, inner: Idx) -> list[Idx]:
         """Domain coordinates: the flattened group is zeros and the linear coordinate last."""
         s = self.s
+        if s.flat:
+            return self._across_rows(inner)
         group = [Idx(0)] * (s.last - s.first) + [inner]
         return self.outer + group + [Idx(0)] * (len(self.shape) - s.last - 1)
 
-    def _store(self, lanes: int, point: list[Idx]) -> None:
-        ev = Evaluator(self.frame, lanes)
+    def _across_rows(self, inner: Idx) -> list[Idx]:
+        """Domain coordinates of a vector that may begin in one row and end in the next; a row is no shorter."""
+        s, math, constants = self.s, self.frame.math, self.frame.constants
+        extents = self.shape[s.first : s.last + 1]
+        *outer, column = math.delinearize(inner.base, extents)
+        rest = [Idx(0)] * (len(self.shape) - s.last - 1)
+        if inner.uniform:
+            return [*self.outer, *(Idx(c, level=1) for c in (*outer, column)), *rest]
+        ev = Evaluator(self.frame, s.lanes)
+        columns, extent = ev.idx.vector(Idx(column, 1)), ev.splat(constants.index(extents[-1]))
+        beyond = arith.cmpi(arith.CmpIPredicate.uge, columns, extent)
+        row = math.add(math.div(inner.base, extents[-1]), 1)
+        found = [arith.select(beyond, arith.subi(columns, extent), columns)]
+        for here, there in zip(reversed(outer), reversed(math.delinearize(row, extents[:-1])), strict=True):
+            both = [ev.splat(constants.index(c)) for c in (there, here)]
+            found.append(arith.select(beyond, *both))
+        return [*self.outer, *(Idx(lanes=c, level=1) for c in reversed(found)), *rest]
+
+    def _store(self, lanes: int, point: list[Idx], flat: Idx | None = None) -> None:
+        hooks = {} if flat is None else self._hooks(point, flat)
+        ev = Evaluator(self.frame, lanes, hooks=hooks)
         for value, destination in zip(self.source.results, self.source.destinations, strict=True):
-            memory.store(self.frame, ev.idx, self.frame.buffers[destination], point, ev.tensor(value, point), None)
+            buffer, at = self.frame.buffers[destination], point
+            if flat is not None:
+                buffer, at = self._linear(buffer), [flat]
+            memory.store(self.frame, ev.idx, buffer, at, ev.tensor(value, point), None)
+
+    def _hooks(self, point: list[Idx], flat: Idx) -> dict[ir.Value, Hook]:
+        """How inputs that lie as the results do are read at `point`: as what they are in memory, from `flat` on."""
+
+        def load(ev: Evaluator, coords: Sequence[Idx], value: ir.Value) -> ir.Value:
+            if [c.key() for c in coords] != [c.key() for c in point]:
+                return ev.compute(value, coords)
+            return memory.load(self.frame, ev.idx, self._linear(self.frame.buffers[value]), [flat], ev.mask)
+
+        def lies_alike(buffer: Buffer) -> bool:
+            return len(buffer.shape) == len(self.shape) and buffer.shape[1:] == self.shape[1:]
+
+        alike = [v for v in self.source.tensors if lies_alike(self.frame.buffers[v])]
+        return {v: lambda ev, coords, v=v: load(ev, coords, v) for v in alike}  # type: ignore[misc]
+
+    def _linear(self, buffer: Buffer) -> Buffer:
+        """A tensor as one row."""
+        return Buffer(buffer.memory, buffer.element, [self.frame.math.product(buffer.shape)], [1])

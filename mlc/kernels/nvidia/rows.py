@@ -12,7 +12,9 @@ turn lies behind the end repeat the last access, and their part of it does not c
 
 Schedule parameters: `first`: how many leading dimensions of the domain number the rows (all of them: one element a
 row); `lanes`: elements of one access; `group`: threads of a row, a power of two up to 32, or all threads of a block;
-`threads`: of a block; `kept`.
+`threads`: of a block; `kept`; `cluster`: how many blocks, which are groups, share a row (from compute capability 9.0
+on): they exchange their partial results (`shared_rows.py`); `odd`: 1 where `lanes` do not divide the rows, which are
+kept as a whole (`odd_rows.py`).
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_items
 from mlc.kernels.common.reduce import Combiner, combiner, lane_dim, reduction_extents
 from mlc.kernels.nvidia import ALIGNMENT
+from mlc.kernels.nvidia.odd_rows import OddRows, Span
+from mlc.kernels.nvidia.shared_rows import Blocks
 from mlc.kernels.nvidia.threads import combine_group, thread_in_group
 
 
@@ -45,6 +49,13 @@ class RowSchedule:
     group: int
     threads: int
     kept: int = 0
+    cluster: int = 1
+    odd: int = 0
+
+    @property
+    def members(self) -> int:
+        """Threads that share a row."""
+        return self.group * self.cluster
 
 
 UNROLL = 4  # accesses under way in a loop over a row
@@ -52,11 +63,13 @@ UNROLL = 4  # accesses under way in a loop over a row
 
 @dataclass(frozen=True)
 class _Turn:
-    """An access of a thread: where it lies, the values known there, and whether it counts (None: always)."""
+    """An access of a thread: where it lies, the values known there, and whether it counts, or which of its lanes do
+    (None: always); `span` of rows that begin within accesses."""
 
     ev: Evaluator
     coords: list[Idx]
     inside: ir.Value | None
+    span: Span | None = None
 
 
 Step = Callable[[_Turn, list[ir.Value]], Sequence[ir.Value]]
@@ -82,7 +95,8 @@ def expand(source: KernelSource, schedule: RowSchedule) -> list[Frame]:
     """The memref function and the grid function of `source`; an item is a row."""
 
     def items(frame: Frame) -> list[Scalar]:
-        return frame.buffers[source.destinations[0]].shape[: schedule.first]
+        parts = [schedule.cluster] if schedule.cluster > 1 else []
+        return [*frame.buffers[source.destinations[0]].shape[: schedule.first], *parts]
 
     def body(frame: Frame, coords: list[Scalar]) -> None:
         _Row(source, schedule, frame, coords).emit()
@@ -98,14 +112,33 @@ class _Row:
         self.s = schedule
         self.frame = frame
         self.shape = frame.buffers[source.destinations[0]].shape
-        self.row = [Idx(c, level=1) for c in coords]
+        self.row = [Idx(c, level=1) for c in coords[: schedule.first]]
         self.thread = thread_in_group(frame, schedule.group, is_block=schedule.group == schedule.threads)
+        self.blocks: Blocks | None = None
+        if schedule.cluster > 1:
+            self.blocks = Blocks(frame, schedule.cluster, coords[-1], self.thread)
+            first = frame.math.mul(coords[-1], schedule.group)
+            self.thread = frame.constants.index(frame.math.add(first, self.thread))
         self.turns: dict[tuple[int, ...], _Turn] = {}  # those that are kept, by extents and number
         self.evaluators: dict[int, Evaluator] = {}
         self.combined = 0  # reductions that met in shared memory
         self.known: dict[tuple[object, ...], ir.Value] = {}
         self.together = True  # do all threads of the group run what is being emitted?
-        self.ev = Evaluator(frame, 1, overrides=self._overrides())
+        self.odd = self._odd_rows() if schedule.odd else None
+        hooks = self.odd.hooks(source.tensors) if self.odd is not None else {}
+        self.ev = Evaluator(frame, 1, overrides=self._overrides(), hooks=hooks)
+
+    def _odd_rows(self) -> OddRows:
+        """Rows are the innermost dimension of the inputs that are reduced."""
+        first, lengths = self.s.first, [self.shape[self.s.first :]]
+        for op in reachable(self.source.results):
+            if op.name == "linalg.generic" and is_reduction(op):
+                lengths.append(list(reduction_extents(self.frame, op).values()))
+        extents = {tuple(length) for length in lengths if length}
+        extent = next(iter(extents))[0]
+        if len(extents) != 1 or len(next(iter(extents))) != 1 or not isinstance(extent, int):
+            raise ValueError(f"kernel {self.frame.name}: rows of one known length are needed, not {extents}")
+        return OddRows(self.frame, self.row, self.shape[:first], extent, self.s.lanes)
 
     def _overrides(self) -> dict[ir.Value, Callable[[Sequence[Idx]], ir.Value]]:
         """Reductions are done by the group instead of by each thread."""
@@ -151,6 +184,10 @@ class _Row:
         def write(turn: _Turn, _: list[ir.Value]) -> list[ir.Value]:
             point = self.row + turn.coords
             values = [turn.ev.tensor(value, point) for value in self.source.results]
+            if self.odd is not None and turn.span is not None:
+                for value, destination in zip(values, self.source.destinations, strict=True):
+                    self.odd.write(self.frame.buffers[destination], turn.ev, turn.span, value)
+                return []
 
             def store() -> None:
                 for value, destination in zip(values, self.source.destinations, strict=True):
@@ -166,10 +203,11 @@ class _Row:
     def _stride(self, extents: Sequence[Scalar], inits: Sequence[ir.Value], step: Step) -> list[ir.Value]:
         """This thread's accesses of a box of `extents`; `step` gets each of them and the carried values."""
         s, math = self.s, self.frame.math
-        total, width = math.product(extents), s.group * s.lanes
+        total, width = math.product(extents), s.members * s.lanes
         carried = list(inits)
         if isinstance(total, int):
-            for number in range(min(s.kept, -(-total // width))):
+            longest = total + s.lanes - 1 if s.odd else total
+            for number in range(min(s.kept, -(-longest // width))):
                 carried = list(step(self._kept(number, extents, total), carried))
         first = s.kept * width if isinstance(total, int) else 0
         if isinstance(total, int) and total <= first:
@@ -192,10 +230,15 @@ class _Row:
         if key not in self.turns:
             if number not in self.evaluators:
                 self.evaluators[number] = self.ev.child(lanes=s.lanes)
-            width = s.group * s.lanes
+            width = s.members * s.lanes
             linear = math.add(math.mul(self.thread, s.lanes), number * width)
             ends = total if (number + 1) * width > total else None
-            self.turns[key] = self._turn(self.evaluators[number], linear, extents, ends)
+            if self.odd is not None:
+                span = self.odd.span(linear, number * width, (number + 1) * width - s.lanes)
+                coords = [Idx(span.column, 1, level=2)]
+                self.turns[key] = _Turn(self.evaluators[number], coords, span.inside, span)
+            else:
+                self.turns[key] = self._turn(self.evaluators[number], linear, extents, ends)
         return self.turns[key]
 
     def _turn(self, ev: Evaluator, linear: Scalar, extents: Sequence[Scalar], total: Scalar | None) -> _Turn:
@@ -232,8 +275,14 @@ class _Row:
         self.together = before
         self.combined += 1
         across = _across_lanes(partial, combine)
-        total = combine_group(frame, across, s.group, lambda a, b: _apply(combine, a, b), number=self.combined)
-        return _apply(combine, init, total)
+
+        def apply(a: ir.Value, b: ir.Value) -> ir.Value:
+            return _apply(combine, a, b)
+
+        total = combine_group(frame, across, s.group, apply, number=self.combined)
+        if self.blocks is not None:
+            total = self.blocks.combine(total, apply, self.combined)
+        return apply(init, total)
 
 
 def _rank(generic: ir.Operation) -> int:

@@ -57,22 +57,31 @@ def _neighbours_vector(frame: Frame, value: ir.Value, distance: int) -> ir.Value
     return vector.from_elements(value.type, found)
 
 
+def to_bits(value: ir.Value) -> ir.Value:
+    """A scalar of any integer or float type as an i32, or as an i64 where it has 64 bits."""
+    i32, bits = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(value.type.width)
+    raw = value if value.type == bits else arith.bitcast(bits, value)
+    return raw if bits.width >= 32 else arith.extui(i32, raw)
+
+
+def from_bits(raw: ir.Value, type_: ir.Type) -> ir.Value:
+    """What `to_bits` was given."""
+    bits = ir.IntegerType.get_signless(type_.width)
+    raw = raw if bits.width >= 32 else arith.trunci(bits, raw)
+    return raw if type_ == bits else arith.bitcast(type_, raw)
+
+
 def _from_neighbour(frame: Frame, value: ir.Value, distance: int) -> ir.Value:
     """The `value` of the thread whose number in the warp differs in the bit `distance`; any integer or float type."""
-    type_, i32 = value.type, ir.IntegerType.get_signless(32)
-    width = type_.width
-    bits = ir.IntegerType.get_signless(width)
-    raw = value if type_ == bits else arith.bitcast(bits, value)
-    if width == 64:
-        shift = frame.constants.get(bits, 32)
+    raw, i32 = to_bits(value), ir.IntegerType.get_signless(32)
+    if raw.type.width == 64:
+        shift = frame.constants.get(raw.type, 32)
         low = _shuffle(frame, arith.trunci(i32, raw), distance)
         high = _shuffle(frame, arith.trunci(i32, arith.shrui(raw, shift)), distance)
-        raw = arith.ori(arith.extui(bits, low), arith.shli(arith.extui(bits, high), shift))
-    elif width == 32:
-        raw = _shuffle(frame, raw, distance)
+        raw = arith.ori(arith.extui(raw.type, low), arith.shli(arith.extui(raw.type, high), shift))
     else:
-        raw = arith.trunci(bits, _shuffle(frame, arith.extui(i32, raw), distance))
-    return raw if type_ == bits else arith.bitcast(type_, raw)
+        raw = _shuffle(frame, raw, distance)
+    return from_bits(raw, value.type)
 
 
 def _shuffle(frame: Frame, value: ir.Value, distance: int) -> ir.Value:
@@ -106,7 +115,7 @@ def _combine_warps(frame: Frame, value: ir.Value, warps: int, combine: Combine, 
     return found[0]
 
 
-def shared_array(frame: Frame, size: int, element: ir.Type, number: int = 0) -> ir.Value:
+def shared_array(frame: Frame, size: int, element: ir.Type, number: int | str = 0) -> ir.Value:
     """An array in shared memory, one for each element type, size and number of a kernel; a bool takes a byte."""
     space = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 3)
     type_ = ir.MemRefType.get([size], storage_type(element), memory_space=space)

@@ -52,8 +52,9 @@ def _mark(kernel: ir.Operation, schedule: dict[str, int | str], target: NvidiaTa
             function.attributes["nvvm.kernel"] = ir.UnitAttr.get()
             function.attributes["nvvm.maxntid"] = ir.DenseI32ArrayAttr.get([threads])
             function.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), blocks)
-            if str(schedule["template"]).startswith("hopper_") and int(schedule.get("split", 1)) > 1:
-                function.attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get([int(schedule["split"]), 1, 1])
+            cluster = int(schedule.get("split" if str(schedule["template"]).startswith("hopper_") else "cluster", 1))
+            if cluster > 1:
+                function.attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get([cluster, 1, 1])
             _pass_maps_by_value(function, count_maps(kernel))
             if target.overlaps:
                 _overlap(function, waits=bool(schedule.get("early", 0)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 from mlir import ir
@@ -40,6 +41,8 @@ LARGEST_GROUP = 1024
 KEPT = 32  # elements of a row that a thread keeps
 KEPT_OF_MORE = 24  # the same of a row that it cannot keep whole
 MOST_TOGETHER = 8  # rows of a thread whose accesses are narrow
+CACHED = 64 * 1024  # bytes that stay near a multiprocessor while other data pass
+FEW = 16  # times as many elements as a tensor of which each is read often
 LINE = 128  # bytes of a cache line: neighbours' accesses make whole ones
 MULTIPROCESSORS = 132
 RESIDENT = MULTIPROCESSORS * 1024  # threads that keep the chip busy
@@ -49,7 +52,13 @@ BUSY = MULTIPROCESSORS * 14 // 10  # blocks of a contraction that keep the chip 
 ASSUMED = 16  # for an unknown extent of a contraction: sharing tiles in vain costs less than not sharing them
 MOST_SPLIT = 64  # threads that share columns: four neighbours read whole sectors of the memory
 FEW_COLUMNS = 6 * MULTIPROCESSORS  # accesses across a reduction that make enough blocks with whole cache lines each
+LINES_WANTED = MULTIPROCESSORS * 7 // 16  # blocks that read whole lines and keep the memory busy
 FEW_ROWS = 4 * MULTIPROCESSORS  # rows that leave most of the chip idle with a warp each
+FEW_THREADS = 128  # of a block that has a short row to itself: more of them wait for each other longer
+MOST_SHARING = 8  # blocks of a cluster: more are not to be had everywhere
+SHARING_THREADS = 128  # of each of them: several blocks of a multiprocessor are at different rows
+KEPT_OF_SHARED = 64  # elements of a thread that has few others beside it
+SHARED_ROW = 4096  # elements that are worth a block of their own where others would be idle
 
 
 def choose(source: KernelSource, target: NvidiaTarget, precision: str) -> Schedule:
@@ -68,7 +77,7 @@ def choose(source: KernelSource, target: NvidiaTarget, precision: str) -> Schedu
         choose_cores = choose_hopper if target.has_wgmma else choose_ampere
         tiled = choose_cores(source, root, target, precision) or choose_depthwise(root, target)
         tiled = tiled or _contraction(source, root)
-    return tiled or _rows(source) or _columns(source) or _transposed(source) or _elementwise(source)
+    return tiled or _rows(source, target) or _columns(source) or _transposed(source) or _elementwise(source)
 
 
 def _shape(type_: ir.RankedTensorType) -> list[Extent]:
@@ -90,9 +99,18 @@ def _bytes(value: ir.Value) -> int:
 
 
 def _widest_lanes(source: KernelSource) -> int:
-    """Elements whose widest tensor fills one access."""
+    """Elements whose widest tensor fills one access. What is smaller than the results by much, as the weights of a
+    norm, comes from the cache by as many accesses as it takes."""
     read = [t for t in source.tensors if any(True for _ in t.uses)]
-    return max(1, ACCESS // max(_bytes(t) for t in [*read, *source.results]))
+    all_known = [_known(_shape(t.type)) for t in source.tensors]
+    most = max((k for k in all_known if k is not None), default=0) if None not in all_known else None
+    large = [t for t, k in zip(source.tensors, all_known, strict=True) if t in read and not _is_few(k, most)]
+    return max(1, ACCESS // max(_bytes(t) for t in [*large, *source.results]))
+
+
+def _is_few(count: int | None, most: int | None) -> bool:
+    """Are `count` elements few beside the largest tensor's `most` (None: known at run time only)?"""
+    return count is not None and (count * FEW <= most if most is not None else count * 4 <= CACHED)
 
 
 def _dividing(lanes: int, extents: Sequence[Extent]) -> int:
@@ -109,6 +127,9 @@ def _elementwise(source: KernelSource) -> Schedule:
     results = source.results
     shape = _shape(results[0].type)
     first, last = _flat_group(results, shape)
+    across = _across_rows(source, shape, last)
+    if across > 1:
+        return {"template": "elementwise", "lanes": across, "first": 0, "last": last, "flat": 1, "threads": THREADS}
     inner = _known(shape[first : last + 1])
     most = lanes = _widest_lanes(source)
     if first > last or not _vectorizable(source):
@@ -117,6 +138,20 @@ def _elementwise(source: KernelSource) -> Schedule:
         lanes = 1 if inner is None else _dividing(lanes, [inner])  # rows of unknown length start anywhere
     rows = _rows_together(source, shape[:first], most // lanes)
     return {"template": "elementwise", "lanes": lanes, "first": first, "last": last, "rows": rows, "threads": THREADS}
+
+
+def _across_rows(source: KernelSource, shape: Sequence[Extent], last: int) -> int:
+    """Lanes of vectors that go on in the next row, where rows are no multiples of vectors and there are many of them;
+    else 1. What does not lie as the results do must be small enough to be in the cache."""
+    lanes, columns = _widest_lanes(source), shape[last] if shape else None
+    accesses = input_accesses(source.results)
+    if columns is None or columns < lanes or columns % lanes == 0 or accesses is None:
+        return 1
+    if prod(e or ASSUMED for e in shape) < RESIDENT * lanes:
+        return 1
+    here = tuple(ir.AffineExpr.get_dim(i) for i in range(len(shape)))
+    others = [a.type for a, found in accesses.items() if found != {here}]
+    return lanes if all((_known(_shape(t)) or CACHED + 1) * 4 <= CACHED for t in others) else 1
 
 
 def _rows_together(source: KernelSource, outer: Sequence[Extent], narrow: int) -> int:
@@ -174,6 +209,8 @@ def _columns(source: KernelSource) -> Schedule | None:
     threads = THREADS
     if split == MOST_SPLIT and depth >= 8 * split and accesses * split < BUSY * 2 * THREADS:
         split, threads = (split if accesses >= FEW_COLUMNS else 2 * split), 2 * THREADS
+        # Half as many blocks that read whole lines are done sooner.
+        threads *= 2 if accesses < FEW_COLUMNS and accesses * split >= LINES_WANTED * 2 * threads else 1
     return {"template": "columns", "first": axis, "last": axis, "lanes": lanes, "split": split, "threads": threads}
 
 
@@ -212,7 +249,7 @@ def _transposed(source: KernelSource) -> Schedule | None:
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _rows(source: KernelSource) -> Schedule | None:
+def _rows(source: KernelSource, target: NvidiaTarget) -> Schedule | None:
     """The schedule of a kernel whose reductions a group of threads can share; None for other kernels."""
     results = source.results
     reductions = [op for op in reachable(results) if op.name == "linalg.generic" and is_reduction(op)]
@@ -226,14 +263,34 @@ def _rows(source: KernelSource) -> Schedule | None:
     first = _row_dims(results, demands, len(shape))
     lengths = [_reduction_shape(op) for op in reductions]
     boxes = [*lengths, shape[first:]] if first < len(shape) else lengths
-    lanes = _dividing(_widest_lanes(source), [box[-1] for box in boxes])
+    widest = _widest_lanes(source)
+    lanes = _dividing(widest, [box[-1] for box in boxes])
     has_contraction = any(is_contraction(op) for op in reductions)
-    together = WARP if has_contraction else min(WARP, LINE // (lanes * _bytes(results[0])))
     rows = rows_of(source) if None in shape[:first] else _known(shape[:first])
-    shares = _row_threads(rows, [_known(box) for box in boxes], lanes, together)
+    known = [_known(box) for box in boxes]
+    is_odd = lanes < widest and not has_contraction and _may_be_odd(boxes, widest, rows, target)
+    lanes = widest if is_odd else lanes
+    row = _Rows(rows, lanes, WARP if has_contraction else min(WARP, LINE // (lanes * _bytes(results[0]))))
+    shares = row.shares([k + lanes - 1 if k and is_odd else k for k in known], target.has_clusters)
     if shares["group"] == 1 or has_contraction and shares["group"] < WARP:
         return None
-    return {"template": "rows", "first": first, "lanes": lanes, **shares}
+    if is_odd:
+        first = max(first, len(shape) - 1) if first < len(shape) else first
+    return {"template": "rows", "first": first, "lanes": lanes, **shares, **({"odd": 1} if is_odd else {})}
+
+
+def _may_be_odd(boxes: Sequence[Sequence[Extent]], widest: int, rows: Extent, target: NvidiaTarget) -> bool:
+    """May accesses of rows begin where those of the whole tensor do, and is it worth it? Elements of four bytes keep
+    the memory as busy one by one, but for long rows. All of a row is kept."""
+    moving = {tuple(e for e in box if e != 1) for box in boxes}
+    if len(moving) != 1 or any(box[-1] == 1 for box in boxes):
+        return False
+    row, most = moving.pop(), KEPT * LARGEST_GROUP
+    if len(row) != 1 or row[0] is None or row[0] < 4 * widest:
+        return False
+    if row[0] + widest > most * (MOST_SHARING if target.has_clusters else 1):
+        return False
+    return widest >= 8 or row[0] > most and (rows is None or rows > MULTIPROCESSORS)
 
 
 def _row_dims(results: Sequence[ir.Value], demands: Sequence[Demand], rank: int) -> int:
@@ -256,32 +313,76 @@ def _reduction_shape(op: ir.Operation) -> list[Extent]:
     return [extents.get(d) for d, is_reduced in enumerate(kinds) if is_reduced]
 
 
-def _row_threads(rows: Extent, lengths: Sequence[Extent], lanes: int, together: int) -> dict[str, int]:
-    """Threads for a row, at least `together` where it has so many accesses, and how many accesses each keeps.
+@dataclass(frozen=True)
+class _Rows:
+    """Rows that groups of threads reduce, by accesses of `lanes` elements, of which `together` neighbours at least
+    belong to a row."""
 
-    Rows that many threads can hold between them are kept; where there are fewer rows than keep the chip busy, more
-    threads with less to do are done sooner.
-    """
-    known = [length for length in lengths if length is not None]
-    if len(known) != len(lengths):
-        group = LARGEST_GROUP if rows is not None and rows <= FEW_ROWS else WARP
-        return {"group": group, "threads": max(group, THREADS // 2), "kept": 0}
-    accesses = -(-max(known) // lanes)
-    kept = 1
-    while kept * lanes < KEPT and kept * LARGEST_GROUP < accesses:
-        kept += 1
+    rows: Extent
+    lanes: int
+    together: int
 
-    def has_threads_to_spare() -> bool:
-        return rows is None or rows * _whole(accesses, kept, together) > RESIDENT
+    def shares(self, lengths: Sequence[Extent], has_clusters: bool) -> dict[str, int]:
+        """Blocks and threads for a row, and how many accesses each thread keeps.
 
-    while 2 * kept * lanes <= KEPT and accesses > kept and has_threads_to_spare():
-        kept *= 2
-    if kept * LARGEST_GROUP < accesses:
-        kept = max(1, KEPT_OF_MORE // lanes)
-    group = min(LARGEST_GROUP, _whole(accesses, kept, together))
-    threads, kept = group if group > WARP else THREADS // 2, min(kept, -(-accesses // group))
-    blocks = max(1, REGISTERS // (threads * (32 + 2 * kept * lanes)))
-    return {"group": group, "threads": threads, "kept": kept, "blocks": blocks}
+        Rows that many threads can hold between them are kept; where there are fewer rows than keep the chip busy, more
+        threads with less to do are done sooner.
+        """
+        known = [length for length in lengths if length is not None]
+        if len(known) != len(lengths):
+            group = LARGEST_GROUP if self.rows is not None and self.rows <= FEW_ROWS else WARP
+            return {"group": group, "threads": max(group, THREADS // 2), "kept": 0}
+        cluster = self._sharing(max(known)) if has_clusters else 1
+        accesses = -(-max(known) // (self.lanes * cluster))
+        kept = self._kept(accesses) if cluster == 1 else self._kept_of_shared(accesses)
+        group = min(LARGEST_GROUP, _whole(accesses, kept, self.together))
+        threads, kept = group if group > WARP else THREADS // 2, min(kept, -(-accesses // group))
+        elements = kept * self.lanes
+        registers = 44 + elements if cluster > 1 else self._registers(elements)
+        blocks = max(1, REGISTERS // (threads * registers))
+        shared = {"cluster": cluster} if cluster > 1 else {}
+        return {"group": group, "threads": threads, "kept": kept, "blocks": blocks, **shared}
+
+    def _registers(self, elements: int) -> int:
+        """Registers of a thread that keeps so many: rows of two-byte elements have half of the bytes under way, and
+        need more threads for as many."""
+        return 32 + 2 * elements if self.lanes <= 4 else 40 + elements
+
+    def _sharing(self, length: int) -> int:
+        """Blocks that share a row: where one could not keep it, or few rows would leave most of the chip idle."""
+        if length > KEPT * LARGEST_GROUP:
+            return MOST_SHARING
+        cluster = 1
+        while cluster < MOST_SHARING and (self.rows or MULTIPROCESSORS) * cluster * 2 <= MULTIPROCESSORS:
+            if length < 2 * cluster * SHARED_ROW:
+                break
+            cluster *= 2
+        return cluster
+
+    def _kept_of_shared(self, accesses: int) -> int:
+        """Accesses that each thread of a block keeps of its part of a row: as many as registers allow where there are
+        many rows, of which several should be under way on each multiprocessor."""
+        few = self.rows is not None and self.rows * MOST_SHARING <= MULTIPROCESSORS
+        kept = -(-accesses // (2 * SHARING_THREADS if few else SHARING_THREADS))
+        if kept * self.lanes > KEPT_OF_SHARED:
+            kept = KEPT // self.lanes
+        return kept if kept * LARGEST_GROUP >= accesses else max(1, KEPT // 2 // self.lanes)
+
+    def _kept(self, accesses: int) -> int:
+        """Accesses that each thread of a block keeps."""
+        lanes, kept = self.lanes, 1
+        while kept * lanes < KEPT and kept * LARGEST_GROUP < accesses:
+            kept += 1
+
+        def has_threads_to_spare() -> bool:
+            group = _whole(accesses, kept, self.together)
+            if self.rows is not None and self.rows <= MULTIPROCESSORS:
+                return group > FEW_THREADS and kept * lanes < KEPT // 2
+            return self.rows is None or self.rows * group > RESIDENT
+
+        while 2 * kept * lanes <= KEPT and accesses > kept and has_threads_to_spare():
+            kept *= 2
+        return kept if kept * LARGEST_GROUP >= accesses else max(1, KEPT_OF_MORE // lanes)
 
 
 def _whole(accesses: int, kept: int, together: int) -> int:

@@ -64,8 +64,14 @@ module @k2 attributes {mlc.kernel, mlc.schedule = [{template = "hopper_contracti
 // Blocks of a cluster.
 // CHECK: llvm.func @k3{{.*}} attributes {nvvm.cluster_dim = array<i32: 4, 1, 1>
 module {
+// CHECK: llvm.func @k4{{.*}} attributes {nvvm.cluster_dim = array<i32: 8, 1, 1>
 module @k3 attributes {mlc.kernel, mlc.schedule = [{template = "hopper_attention", split = 4 : i64, threads = 128 : i64}]} {
   llvm.func @k3(%t: !llvm.ptr {llvm.noalias}, %items: i64) {
+    llvm.return
+  }
+}
+module @k4 attributes {mlc.kernel, mlc.schedule = [{cluster = 8 : i64, group = 256 : i64, template = "rows", threads = 256 : i64}]} {
+  llvm.func @k4(%t: !llvm.ptr {llvm.noalias}, %items: i64) {
     llvm.return
   }
 }

@@ -33,6 +33,21 @@ module @halves attributes {mlc.kernel} {
   }
 }
 
+// Many rows of 1001: vectors go on in the next row, and elements of the broadcast operand are read one by one.
+// CHECK: module @across
+// CHECK-SAME: first = 0 : i64, flat = 1 : i64, lanes = 8 : i64, last = 1 : i64, template = "elementwise"
+module @across attributes {mlc.kernel} {
+  func.func @across(%a: tensor<4000x1001xf16>, %b: tensor<1001xf16>, %o: tensor<4000x1001xf16>) -> tensor<4000x1001xf16> {
+    %s = linalg.generic {indexing_maps = [#id, affine_map<(i, j) -> (j)>, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a, %b : tensor<4000x1001xf16>, tensor<1001xf16>) outs(%o : tensor<4000x1001xf16>) {
+    ^bb0(%x: f16, %y: f16, %z: f16):
+      %r = arith.addf %x, %y : f16
+      linalg.yield %r : f16
+    } -> tensor<4000x1001xf16>
+    return %s : tensor<4000x1001xf16>
+  }
+}
+
 // Rows of unknown length behind a broadcast start anywhere: no vectors.
 // CHECK: module @ragged
 // CHECK-SAME: first = 1 : i64, lanes = 1 : i64, last = 1 : i64, rows = 1 : i64, template = "elementwise"
