@@ -14,9 +14,10 @@ of two, at most `lanes`.
 
 How an item walks: it takes `block` elements along the one and `height` along the other (0: all), multiples of `line`
 and `lanes`. With `down` it walks along the results' lines first (few streams are written, many lines are read), else
-along the input's. `ahead` (0: none): how many squares before its turn a square's lines are fetched. With `stream`
-results are written past the caches where their addresses allow it: everything that is written then is as long as a
-line of the cache, and need not be read before.
+along the input's. `ahead` (0: none): how many squares before its turn a square's lines are fetched; squares side by
+side that are pieces of the same lines of the cache fetch a part of the lines each. With `stream` results are written
+past the caches where their addresses allow it: everything that is written then is as long as a line of the cache, and
+need not be read before.
 """
 
 from __future__ import annotations
@@ -250,14 +251,23 @@ class _Transpose:
         (start, end), step = (self.down, s.lanes) if s.down else (self.across, s.line)
         at, aside = (write, read) if s.down else (read, write)
         then = math.add(at, s.ahead * step)
+        next_aside = math.add(aside, s.line if s.down else s.lanes)
         past = arith.cmpi(arith.CmpIPredicate.sge, c.index(then), c.index(end))
+        if not s.down:  # what lies beyond the last squares is the next item's
+            more = arith.cmpi(arith.CmpIPredicate.slt, c.index(next_aside), c.index(self.down[1]))
+            past = arith.andi(past, more)
         back = math.sub(then, math.sub(end, start))
         then = arith.select(past, c.index(back), c.index(then))
-        aside = arith.select(past, c.index(math.add(aside, s.line if s.down else s.lanes)), c.index(aside))
+        aside = arith.select(past, c.index(next_aside), c.index(aside))
         read, write = (aside, then) if s.down else (then, aside)
         buffer = self.frame.buffers[self.input]
-        for j in range(s.lanes):
-            memref.PrefetchOp(buffer.memory, [self._address(read, math.add(write, j))], False, 3, True)
+        # Squares side by side that share lines of the cache fetch a part of the lines each.
+        parts = 1 if s.down else max(1, memory.LINE * 8 // (s.line * storage_type(buffer.element).width))
+        count = s.lanes // parts
+        first = math.mul(math.rem(math.div(at, s.line), parts), count) if parts > 1 else 0
+        for j in range(count):
+            row = math.add(math.add(write, first), j)
+            memref.PrefetchOp(buffer.memory, [self._address(read, row)], False, 3, True)
 
     def _load(self, read: Scalar, write: Scalar, row: int, height: Scalar, mask: ir.Value | None) -> ir.Value:
         """Piece of a line of the input as it is in memory; lines behind the end repeat the last one."""

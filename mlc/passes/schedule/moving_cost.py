@@ -17,6 +17,9 @@ ITEMS_WANTED = 64  # work items that keep a pool busy
 ITEM = 1 << 14  # bytes that make a work item worth its start
 SQUARES = 4  # squares of an item along the results' lines
 RUN = 8  # the same, where results collide: they are written in longer runs
+PANEL = 256  # bytes of the input's lines that an item takes when it walks along the results' lines to their ends
+HIGH = 16  # squares that such an item has at least along the results' lines
+FEW_SETS = 1 << 11  # sixteen lines so many bytes apart, or a multiple of it, drive each other out of the first cache
 
 
 def transposing_walk(
@@ -41,6 +44,10 @@ def transposing_walk(
         near = total is not None and total * sizes[0] <= NEAR
         squares = {"block": SQUARES * lanes, "height": RUN * lanes}
         return {"line": lanes, **squares, "down": 1, "ahead": 0 if near else 1, "stream": 0}
+    if read is not None and write is not None and outer is not None and not collide and read >= lanes:
+        panel = _panel(read, write, outer, lanes, piece, sizes)
+        if panel:
+            return panel
     walk = {"down": 0, "ahead": 2}
     if whole and collide:
         walk = {"down": 1, "ahead": 1}
@@ -58,6 +65,26 @@ def transposing_walk(
         parts = -(-wanted // (outer * -(-write // height)))
         block = 0 if parts <= 1 else max(SQUARES * lanes, -(-read // parts // lanes) * lanes)
     return {"line": lanes if whole else piece, "block": block, "height": height, **walk, "stream": 0}
+
+
+def _panel(read: int, write: int, outer: int, lanes: int, piece: int, sizes: Sequence[int]) -> dict[str, int]:
+    """The parameters of a transposition whose items are some lines of the cache wide and high as many squares as they
+    can: a result's lines are written from their beginning to their end. That is a gain where they do not begin with a
+    line of the cache, which then is completed soon after it was begun, and where they are short. Empty elsewhere.
+    """
+    size, moved = sizes[0], read * write * outer * sizes[0]
+    aligned = all(write * s % LINE == 0 for s in sizes[1:])
+    if moved > NEAR or (aligned and write * size > PANEL) or (size < 4 and write > lanes):
+        return {}
+    few_sets = read * size % FEW_SETS == 0
+    if few_sets and (aligned or lanes * size < LINE):
+        return {}
+    wanted = min(ITEMS_WANTED, moved // ITEM)
+    block = PANEL // size if wanted > 1 else 0
+    parts = -(-wanted // (outer * -(-read // block))) if block else 1
+    height = max(HIGH * lanes, -(-write // (parts * lanes)) * lanes) if parts > 1 else write
+    walk = {"line": piece, "block": block, "height": 0 if height >= write else height, "down": 0, "stream": 0}
+    return {**walk, "ahead": LINE // (piece * size), **({"lanes": lanes // 2} if few_sets else {})}
 
 
 def copy_past_caches(total: Extent, line: Extent, front: Extent, lanes: int, sizes: Sequence[int]) -> dict[str, int]:

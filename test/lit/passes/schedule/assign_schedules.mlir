@@ -120,7 +120,7 @@ module @few attributes {mlc.kernel} {
 
 // An input that is contiguous along another dimension than the result is transposed in registers.
 // CHECK: module @k3
-// CHECK-SAME: ahead = 0 : i64, argument = 0 : i64, block = 0 : i64, down = 0 : i64, height = 64 : i64, lanes = 16 : i64, line = 4 : i64, piece = 4 : i64, read_dim = 0 : i64, read_first = 0 : i64, stream = 0 : i64, template = "transpose", write_dim = 1 : i64, write_first = 1 : i64
+// CHECK-SAME: ahead = 4 : i64, argument = 0 : i64, block = 0 : i64, down = 0 : i64, height = 0 : i64, lanes = 16 : i64, line = 4 : i64, piece = 4 : i64, read_dim = 0 : i64, read_first = 0 : i64, stream = 0 : i64, template = "transpose", write_dim = 1 : i64, write_first = 1 : i64
 module @k3 attributes {mlc.kernel} {
   func.func @k3(%a: tensor<40x70xf32>, %o: tensor<70x40xf32>) -> tensor<70x40xf32> {
     %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #id], iterator_types = ["parallel", "parallel"]}
@@ -130,6 +130,21 @@ module @k3 attributes {mlc.kernel} {
       linalg.yield %r : f32
     } -> tensor<70x40xf32>
     return %s : tensor<70x40xf32>
+  }
+}
+
+// Lines of the result that begin anywhere are written from end to end; half vectors, as the input's lines share few sets.
+// CHECK: module @long_panels
+// CHECK-SAME: ahead = 4 : i64, argument = 0 : i64, block = 64 : i64, down = 0 : i64, height = 0 : i64, lanes = 8 : i64, line = 4 : i64, piece = 4 : i64
+module @long_panels attributes {mlc.kernel} {
+  func.func @long_panels(%a: tensor<49x1024xf32>, %o: tensor<1024x49xf32>) -> tensor<1024x49xf32> {
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<49x1024xf32>) outs(%o : tensor<1024x49xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      %r = arith.negf %x : f32
+      linalg.yield %r : f32
+    } -> tensor<1024x49xf32>
+    return %s : tensor<1024x49xf32>
   }
 }
 

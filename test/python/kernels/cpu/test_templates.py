@@ -12,8 +12,10 @@ import pytest
 import mlc
 from mlc.runtime import MlcError
 
-_NUMPY = {"f32": np.float32, "f64": np.float64, "i64": np.int64, "i32": np.int32, "i8": np.int8, "i1": np.bool_}
-_NAMES = {"f32": "float32", "f64": "float64", "i64": "int64", "i32": "int32", "i8": "int8", "i1": "bool"}
+_NAMES = {
+    "f32": "float32", "f64": "float64", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "i1": "bool"
+}  # fmt: skip
+_NUMPY = {name: np.dtype(dtype) for name, dtype in _NAMES.items()}
 
 
 def _entry(body: str, arguments: Sequence[str], results: Sequence[str]) -> str:
