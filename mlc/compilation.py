@@ -228,8 +228,8 @@ class Compilation:
             self._resolve_gpu(said.removeprefix("nvidia:"))
         if "mlc.codegen" in attributes:
             kept = {named.name: named.attr for named in ir.DictAttr(attributes["mlc.codegen"])}
-            names = [ir.StringAttr(kept[k]).value for k in ("triple", "cpu", "features", "required")]
-            self.target = CpuTarget(*names)
+            triple, cpu, *features = (ir.StringAttr(kept[k]).value for k in ("triple", "cpu", "features", "required"))
+            self.target = CpuTarget(triple, cpu, features[0], features[1], "halves" in kept)
             self.opt_level = ir.IntegerAttr(kept["opt_level"]).value
             self.precision = ir.StringAttr(kept["precision"]).value if "precision" in kept else "fp32"
             if self.options.precision not in ("fp32", self.precision):
@@ -248,6 +248,8 @@ class Compilation:
         values: dict[str, ir.Attribute] = {
             name: ir.StringAttr.get(getattr(self.target, name)) for name in ("triple", "cpu", "features", "required")
         }
+        if self.target.halves:
+            values["halves"] = ir.BoolAttr.get(True)
         values["opt_level"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.opt_level)
         self.precision = self.options.precision
         values["precision"] = ir.StringAttr.get(self.precision)

@@ -29,6 +29,11 @@ NAMED: dict[str, tuple[str, tuple[str, ...]]] = {
 _CODE = {*_VNNI, "avx512bf16", "avx512fp16", "avxvnni", "avxifma", "avxvnniint8", "avxneconvert", "gfni"}
 
 
+# CPUs with arithmetic units of half the width of their vectors (AMD, "Software Optimization Guide for the AMD Zen4
+# Microarchitecture", 2.11).
+_HALVES = {"znver4"}
+
+
 @dataclass(frozen=True)
 class Rates:
     """What one core does in a second, in units of 10^9, where two ways of computing the same are compared."""
@@ -49,6 +54,8 @@ class CpuTarget:
     cpu: str
     features: str
     required: str
+    halves: bool = False
+    """Does a core compute on its widest vectors in two halves, so that vectors of half the width take half the time?"""
 
     @property
     def vector_bits(self) -> int:
@@ -100,9 +107,9 @@ def resolve(cpu: str, host: dict[str, object]) -> CpuTarget:
     if cpu == "native":
         features = [str(f) for f in host["features"] if f[1:] in _CODE]  # type: ignore[attr-defined]
         required = [f for f in features if f[0] == "+"]
-        return CpuTarget(triple, str(host["cpu"]), ",".join(features), ",".join(required))
+        return CpuTarget(triple, str(host["cpu"]), ",".join(features), ",".join(required), str(host["cpu"]) in _HALVES)
     if cpu not in NAMED:
         raise ValueError(f"unknown CPU '{cpu}'; known are {', '.join(known_names())}")
     level, names = NAMED[cpu]
     listed = ",".join(f"+{name}" for name in names)
-    return CpuTarget(triple, level, listed, listed)
+    return CpuTarget(triple, level, listed, listed, cpu in _HALVES)

@@ -14,7 +14,7 @@ from mlir import ir
 from mlc.kernels.common.analysis import is_contraction, reachable
 from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.common.generics import operand_map
-from mlc.kernels.cpu.contraction import split_rows
+from mlc.kernels.cpu.register_tile import split_rows
 from mlc.tuning.cache import COPYING, Schedule
 
 TUNED = ("contraction", "panel_copy", "dot_product", "loops")

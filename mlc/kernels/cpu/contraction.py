@@ -9,14 +9,14 @@ among the reduction's ("Anatomy of High-Performance Deep Learning Convolutions",
 Takes any `linalg.generic` marked `mlc.contraction` whose output map is a permutation; static and dynamic extents.
 Schedule parameters: `lanes`; `vector_dim`, `row_first`, `row_last`: output dimensions of the vectors and of the rows
 (a group that flattens; −1 and −2 for none); `rows`, `vectors`: the register tile; `unroll` of the innermost reduction;
-`block`: row tiles per work item; `ahead`: how many rows fetch the next panel of a packed weight (0: none do).
+`block`: row tiles per work item; `tail`: lanes of the last vector where no more columns remain (0: all lanes);
+`ahead`: how many rows fetch the next panel of a packed weight (0: none do).
 """
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from mlir import ir
@@ -34,6 +34,7 @@ from mlc.kernels.common.padding import Padding, padding_of
 from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.cpu.next_panel import NextPanel, number_of
 from mlc.kernels.cpu.padding import Window, windows_of
+from mlc.kernels.cpu.register_tile import Column, Ends, Tile, split_rows
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class ContractionSchedule:
     vectors: int
     unroll: int
     block: int
+    tail: int = field(default=0, kw_only=True)
     packed_operand: int = field(default=-1, kw_only=True)
     ahead: int = field(default=0, kw_only=True)
 
@@ -60,15 +62,6 @@ class ContractionSchedule:
     def row_block(self) -> int:
         """Rows of one work item."""
         return self.rows * self.block
-
-
-def split_rows(extent: int, tile: int) -> list[tuple[int, int]]:
-    """`extent` rows as (size, count) tiles of at most `tile` rows, balanced to within one row."""
-    if extent <= 0:
-        return []
-    count = -(-extent // tile)
-    small, more = divmod(extent, count)
-    return [(size, n) for size, n in ((small + 1, more), (small, count - more)) if n]
 
 
 def find_contraction(source: KernelSource) -> ir.Operation:
@@ -113,29 +106,7 @@ def tile_grid(source: KernelSource, schedule: ContractionSchedule) -> Frame:
     return emit_grid(source, lambda frame, shape: _items(frame, shape, schedule, 0))
 
 
-class Ends(enum.Enum):
-    """How the rows of a register tile meet the padding at the ends of their line."""
-
-    INSIDE = "every tap of every row is inside"
-    KNOWN = "the position is known, and with it which taps are inside"
-    GUARDED = "every row asks for every tap"
-
-
 _KNOWN_TAPS = 48  # taps of tiles at known positions that are written out, per kernel: they cost code
-
-
-@dataclass(frozen=True)
-class Tile:
-    """A register tile: the output coordinates of its accumulators, by (row, vector)."""
-
-    row: Scalar
-    points: dict[tuple[int, int], list[Idx]]
-    masks: list[ir.Value | None]
-    ends: Ends
-
-    def only(self, rows: Sequence[int]) -> Tile:
-        """The accumulators of `rows`."""
-        return replace(self, points={k: v for k, v in self.points.items() if k[0] in rows})
 
 
 _EmitTile = Callable[[Scalar, int, Ends], None]
@@ -217,23 +188,23 @@ class Contraction:
         """Full panels use the whole register tile; what remains uses fewer vectors, the last one masked."""
         s, math, c = self.s, self.frame.math, self.frame.constants
         extent = self.shape[s.vector_dim]
-        columns = [self._column(panel, j * s.lanes) for j in range(s.vectors)]
+        columns = [Column(self._column(panel, j * s.lanes), s.lanes) for j in range(s.vectors)]
         if isinstance(extent, int):
             full, rest = divmod(extent, s.panel)
             if not rest:
-                self._rows(point, columns, None, block)
+                self._rows(point, columns, block)
                 return
-            used = -(-rest // s.lanes)
-            mask = lane_mask(self.frame, s.lanes, c.index(rest % s.lanes)) if rest % s.lanes else None
+            used, count = divmod(rest, s.lanes)
+            last = [self._partial(columns[used].at, count)] if count else []
 
             def partial() -> None:
-                self._rows(point, columns[:used], mask, block)
+                self._rows(point, columns[:used] + last, block)
 
             if not full:
                 partial()
                 return
             is_full = arith.cmpi(arith.CmpIPredicate.ult, c.index(panel), c.index(full))
-            if_then(is_full, lambda: self._rows(point, columns, None, block), partial)
+            if_then(is_full, lambda: self._rows(point, columns, block), partial)
             return
         base = math.mul(panel, s.panel)
         is_full = arith.cmpi(arith.CmpIPredicate.sle, c.index(math.add(base, s.panel)), c.index(extent))
@@ -241,24 +212,30 @@ class Contraction:
         def singles() -> None:
             def one(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
                 mask = lane_mask(self.frame, s.lanes, c.index(math.sub(extent, variable)))
-                self._rows(point, [Idx(variable, 1, level=2)], mask, block)
+                self._rows(point, [Column(Idx(variable, 1, level=2), s.lanes, mask)], block)
                 return []
 
             for_loop(self.frame, base, extent, s.lanes, [], one)
 
-        if_then(is_full, lambda: self._rows(point, columns, None, block), singles)
+        if_then(is_full, lambda: self._rows(point, columns, block), singles)
 
     def _column(self, panel: Scalar, low: int) -> Idx:
         math = self.frame.math
         base = math.add(math.mul(panel, self.s.panel), low)
         return Idx(base, 1, tile=(panel, self.s.panel, low), level=1)
 
+    def _partial(self, at: Idx, count: int) -> Column:
+        """The last `count` columns, fewer than a vector has lanes."""
+        lanes = self.s.tail if count <= self.s.tail else self.s.lanes
+        mask = lane_mask(self.frame, lanes, self.frame.constants.index(count)) if count < lanes else None
+        return Column(at, lanes, mask)
+
     # -- rows -------------------------------------------------------------------------------------------------------
 
-    def _rows(self, point: list[Idx], columns: list[Idx], mask: ir.Value | None, block: Scalar) -> None:
+    def _rows(self, point: list[Idx], columns: list[Column], block: Scalar) -> None:
         """The register tiles of one block of rows."""
         s, math = self.s, self.frame.math
-        tile = self._tile_emitter(point, columns, mask)
+        tile = self._tile_emitter(point, columns)
         extent = self.row_extent
         start = math.mul(block, s.row_block)
         if isinstance(extent, int):
@@ -365,18 +342,17 @@ class Contraction:
 
     # -- one register tile ------------------------------------------------------------------------------------------
 
-    def _tile_emitter(self, point: list[Idx], columns: list[Idx], mask: ir.Value | None) -> _EmitTile:
+    def _tile_emitter(self, point: list[Idx], columns: list[Column]) -> _EmitTile:
         def emit(row: Scalar, size: int, ends: Ends) -> None:
             rows = [Idx(self.frame.math.add(row, r), level=2) for r in range(size)]
             ev = Evaluator(self.frame, self.s.lanes)
-            points = {(r, j): self._point(point, rows[r], columns[j]) for r in range(size) for j in range(len(columns))}
-            masks = [mask if j == len(columns) - 1 else None for j in range(len(columns))]
-            init = self.root.operands[len(self.root.operands) - 1]
-            start = [
-                ev.child(mask=masks[j]).splat(ev.child(mask=masks[j]).tensor(init, points[r, j])) for r, j in points
-            ]
-            sums = self._reduce(ev, Tile(row, points, masks, ends), self.reductions, {}, start)
-            self._epilogue(ev, points, masks, dict(zip(points, sums, strict=True)))
+            points = {(r, j): self._point(point, rows[r], c.at) for r in range(size) for j, c in enumerate(columns)}
+            start = []
+            for (_, j), at in points.items():
+                scope = ev.child(columns[j].lanes, columns[j].mask)
+                start.append(scope.splat(scope.tensor(self.root.operands[len(self.root.operands) - 1], at)))
+            tile = Tile(row, points, columns, ends)
+            self._epilogue(tile, dict(zip(points, self._reduce(ev, tile, self.reductions, {}, start), strict=True)))
 
         return emit
 
@@ -505,7 +481,7 @@ class Contraction:
         if inside is None:
             return value
         zero = ev.splat(self.frame.constants.get(padding.source.type.element_type, padding.value.value))
-        return arith.select(memory.splat(inside, self.s.lanes), ev.splat(value), zero)
+        return arith.select(ev.splat(inside), ev.splat(value), zero)
 
     def _in_source(
         self, ev: Evaluator, tile: Tile, padding: Padding, coords: Sequence[Idx]
@@ -536,12 +512,13 @@ class Contraction:
         loaded: dict[tuple[int, int, int], ir.Value] = {}
         results = []
         for (name, point), accumulator in zip(tile.points.items(), carried, strict=True):
-            keys = [self._key(i, name) for i in range(2)]
+            column = tile.columns[name[1]]
+            keys = [self._key(i, name, column.lanes) for i in range(2)]
             if self.fma and all(key in loaded for key in keys):  # most accumulators: no address is said again
                 results.append(vector.FMAOp(loaded[keys[0]], loaded[keys[1]], accumulator).result)
                 continue
             dims = self._iteration(point, position)
-            scope = ev.child(mask=tile.masks[name[1]])
+            scope = ev.child(column.lanes, column.mask)
             args = [self._operand(scope, tile, i, name, dims, loaded) for i in range(2)]
             if self.fma:
                 results.append(vector.FMAOp(scope.splat(args[0]), scope.splat(args[1]), accumulator).result)
@@ -549,10 +526,10 @@ class Contraction:
                 results.append(scope.splat(inline_body(scope, self.root, [*args, accumulator], dims)[0]))
         return results
 
-    def _key(self, i: int, name: tuple[int, int]) -> tuple[int, int, int]:
+    def _key(self, i: int, name: tuple[int, int], lanes: int) -> tuple[int, int, int]:
         """What accumulators that share a load of input `i` have in common."""
         _, rows, columns = self.reads[i]
-        return i, name[0] if rows else -1, name[1] if columns else -1
+        return i, name[0] if rows else -1, name[1] if columns else -lanes
 
     def _operand(
         self,
@@ -564,7 +541,7 @@ class Contraction:
         loaded: dict[tuple[int, int, int], ir.Value],
     ) -> ir.Value:
         """Input `i`, loaded once for all accumulators that share it."""
-        key = self._key(i, name)
+        key = self._key(i, name, ev.lanes)
         if key not in loaded:
             coords = [ev.idx.affine(e, dims) for e in self.reads[i][0]]
             if i in self.padded:
@@ -574,18 +551,12 @@ class Contraction:
             loaded[key] = ev.splat(value) if self.fma else value
         return loaded[key]
 
-    def _epilogue(
-        self,
-        ev: Evaluator,
-        points: dict[tuple[int, int], list[Idx]],
-        masks: list[ir.Value | None],
-        sums: dict[tuple[int, int], ir.Value],
-    ) -> None:
+    def _epilogue(self, tile: Tile, sums: dict[tuple[int, int], ir.Value]) -> None:
         """Evaluate the returned values with the accumulators in place of the contraction, and store them."""
         result = self.root.results[0]
         # One for each column: what does not depend on the row is computed once.
-        scopes = [Evaluator(self.frame, self.s.lanes, mask) for mask in masks]
-        for name, point in points.items():
+        scopes = [Evaluator(self.frame, column.lanes, column.mask) for column in tile.columns]
+        for name, point in tile.points.items():
             scope = scopes[name[1]]
             scope.overrides[result] = _constantly(sums[name])
             for value, destination in zip(self.source.results, self.source.destinations, strict=True):

@@ -26,10 +26,11 @@ from mlir.dialects import arith, vector
 from mlc.kernels.common import memory
 from mlc.kernels.common.analysis import mentions
 from mlc.kernels.common.evaluate import Evaluator
-from mlc.kernels.common.frame import Buffer, Frame, KernelSource, for_loop
+from mlc.kernels.common.frame import Frame, KernelSource, for_loop
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
-from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, Tile, tile_grid
+from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, tile_grid
+from mlc.kernels.cpu.register_tile import Tile
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class DotProduct(Contraction):
         results = []
         for (name, point), accumulator in zip(tile.points.items(), carried, strict=True):
             dims = self._iteration(point, position)
-            scope = ev.child(mask=tile.masks[name[1]])
+            scope = ev.child(tile.columns[name[1]].lanes, tile.columns[name[1]].mask)
             operands = [self._groups(scope, tile, i, name, dims, live, loaded) for i in range(2)]
             results.append(self._dot(accumulator, operands[1 - self.s.vector_operand], operands[self.s.vector_operand]))
         return results
@@ -114,7 +115,7 @@ class DotProduct(Contraction):
         """Input `i` as `_dot` wants it, made once for all accumulators that share it."""
         exprs = operand_map(self.root, i).results
         rows = self.s.row_last >= 0 and any(mentions(e, self.order[self.s.row_last]) for e in exprs)
-        key = (i, name[0] if rows else -1, name[1] if i == self.s.vector_operand else -1)
+        key = (i, name[0] if rows else -1, name[1] if i == self.s.vector_operand else -ev.lanes)
         if key not in loaded:
             coords = [ev.idx.affine(e, dims) for e in exprs]
             if i != self.s.vector_operand:
@@ -135,7 +136,7 @@ class DotProduct(Contraction):
         bits = self._scalar_group(ev, source, coords, live)
         if inside is not None:
             bits = arith.select(inside, bits, self.frame.constants.get(i32, 0))
-        return vector.broadcast(ir.VectorType.get([self.s.lanes], i32), bits)
+        return vector.broadcast(ir.VectorType.get([ev.lanes], i32), bits)
 
     def _scalar_group(self, ev: Evaluator, source: ir.Value, coords: Sequence[Idx], live: int) -> ir.Value:
         """The group at `coords` of `source` as 32 bits."""
@@ -163,7 +164,8 @@ class DotProduct(Contraction):
         """A vector of pairs from a packed weight, whose panels are full."""
         buffer = self.frame.buffers[self.root.operands[i]]
         base = [self.frame.constants.index(memory.address(buffer, coords, ev.idx).base)]
-        return vector.LoadOp(self._pair_type(buffer), buffer.memory, base).result
+        type_ = ir.VectorType.get([self.group * ev.lanes], buffer.element)
+        return vector.LoadOp(type_, buffer.memory, base).result
 
     def _interleaved(self, ev: Evaluator, i: int, dims: list[Idx], live: int) -> ir.Value:
         """Groups of adjacent rows; zeros for those that are not `live`."""
@@ -181,14 +183,12 @@ class DotProduct(Contraction):
             rows = [vector.InterleaveOp(a, b).result for a, b in zip(rows[:half], rows[half:], strict=True)]
         return rows[0]
 
-    def _pair_type(self, buffer: Buffer) -> ir.VectorType:
-        return ir.VectorType.get([self.group * self.s.lanes], buffer.element)
-
     # -- arithmetic -------------------------------------------------------------------------------------------------
 
     def _prepared(self, i: int, pairs: ir.Value) -> list[ir.Value]:
         """Pairs of input `i` as operands of the instruction: themselves, or first and second elements in f32."""
-        lanes, i32 = self.s.lanes, ir.IntegerType.get_signless(32)
+        i32 = ir.IntegerType.get_signless(32)
+        lanes = words_of(pairs)
         if self.s.instruction == "vdpbf16ps":
             return [vector.bitcast(ir.VectorType.get([2 * lanes], ir.BF16Type.get()), pairs)]
         bits_type, wide = ir.VectorType.get([lanes], i32), ir.VectorType.get([lanes], ir.F32Type.get())
@@ -199,7 +199,7 @@ class DotProduct(Contraction):
     def _dot(self, accumulator: ir.Value, a: Sequence[ir.Value], b: Sequence[ir.Value]) -> ir.Value:
         if self.s.instruction == "vdpbf16ps":
             attributes = {
-                "intrin": ir.StringAttr.get(f"llvm.x86.avx512bf16.dpbf16ps.{32 * self.s.lanes}"),
+                "intrin": ir.StringAttr.get(f"llvm.x86.avx512bf16.dpbf16ps.{32 * accumulator.type.shape[0]}"),
                 "operandSegmentSizes": ir.DenseI32ArrayAttr.get([3, 0]),
                 "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
             }
@@ -208,3 +208,8 @@ class DotProduct(Contraction):
         for left, right in zip(a, b, strict=True):
             accumulator = vector.FMAOp(left, right, accumulator).result
         return accumulator
+
+
+def words_of(groups: ir.Value) -> int:
+    """How many groups, of 32 bits each, a vector holds."""
+    return int(groups.type.shape[0]) * int(groups.type.element_type.width) // 32

@@ -27,8 +27,9 @@ from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Frame, KernelSource, defining_op
 from mlc.kernels.common.generics import is_unsigned_input, turned_over
 from mlc.kernels.common.index import Idx
-from mlc.kernels.cpu.contraction import Tile, tile_grid
-from mlc.kernels.cpu.dot_product import DotProduct, DotProductSchedule
+from mlc.kernels.cpu.contraction import tile_grid
+from mlc.kernels.cpu.dot_product import DotProduct, DotProductSchedule, words_of
+from mlc.kernels.cpu.register_tile import Tile
 
 _PAIR_PRODUCTS = {512: "avx512.pmaddw.d.512", 256: "avx2.pmadd.wd", 128: "sse2.pmadd.wd"}
 _HIGHEST = 0x80808080 - (1 << 32)  # the highest bit of every byte
@@ -62,7 +63,7 @@ class _DotQuads(DotProduct):
         if i in self.padded:
             coords, inside = self._in_source(ev, tile, self.padded[i], coords)
         bits = self._scalar_group(ev, original, coords, live)
-        lanes, i32 = self.s.lanes, ir.IntegerType.get_signless(32)
+        lanes, i32 = ev.lanes, ir.IntegerType.get_signless(32)
         highest = memory.splat(self.frame.constants.get(i32, _HIGHEST), lanes)
         turned = arith.xori(vector.broadcast(ir.VectorType.get([lanes], i32), bits), highest)
         if inside is None:
@@ -74,7 +75,7 @@ class _DotQuads(DotProduct):
 
     def _prepared(self, i: int, groups: ir.Value) -> list[ir.Value]:
         """Quads of input `i` as operands of the instruction: bytes, two pairs of 16 bits, or four numbers of 32."""
-        lanes, i32, i16 = self.s.lanes, ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(16)
+        lanes, i32, i16 = words_of(groups), ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(16)
         if self.s.instruction == "vpdpbusd":
             return [vector.bitcast(ir.VectorType.get([4 * lanes], ir.IntegerType.get_signless(8)), groups)]
         words = vector.bitcast(ir.VectorType.get([lanes], i32), groups)
@@ -87,7 +88,7 @@ class _DotQuads(DotProduct):
         return [shift_right(arith.shli(words, by[24 - n]), by[24]) for n in by]
 
     def _dot(self, accumulator: ir.Value, a: Sequence[ir.Value], b: Sequence[ir.Value]) -> ir.Value:
-        bits = 32 * self.s.lanes
+        bits = 32 * accumulator.type.shape[0]
         if self.s.instruction == "vpdpbusd":
             first, second = (a, b) if self.unsigned[1 - self.s.vector_operand] else (b, a)
             return _intrinsic(f"avx512.vpdpbusd.{bits}", accumulator.type, [accumulator, first[0], second[0]])

@@ -23,7 +23,8 @@ from mlc.kernels.common.evaluate import Evaluator, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
-from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, Tile, tile_grid
+from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, tile_grid
+from mlc.kernels.cpu.register_tile import Tile
 from mlc.kernels.cpu.transpose import dealt
 
 
@@ -137,7 +138,7 @@ class _InnerProduct(Contraction):
         """A column of a tile; behind the last column of the result it is the last one again."""
         math, axis = self.frame.math, self.s.vector_dim
         at = math.add(tile.points[0, 0][axis].base, number)
-        if tile.masks[0] is not None:
+        if tile.columns[0].mask is not None:
             at = math.minimum(at, math.sub(self.shape[axis], 1))
         return Idx(at, level=3)
 

@@ -24,7 +24,8 @@ from mlc.kernels.common.evaluate import Evaluator, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
-from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, Tile, tile_grid
+from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, tile_grid
+from mlc.kernels.cpu.register_tile import Column, Tile
 from mlc.kernels.cpu.transpose import transposed
 
 MOST_STEPS = 1024  # lines of a panel: few enough for the stack
@@ -57,23 +58,23 @@ class _PanelCopy(Contraction):
         with self.frame.prologue():
             self.panel = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
 
-    def _rows(self, point: list[Idx], columns: list[Idx], mask: ir.Value | None, block: Scalar) -> None:
+    def _rows(self, point: list[Idx], columns: list[Column], block: Scalar) -> None:
         if mentions(operand_map(self.root, self.s.vector_operand).results[-1], self.dim):
-            self._copy_across(point, columns, mask)
+            self._copy_across(point, columns)
         else:
-            self._copy(point, columns, mask)
-        super()._rows(point, columns, mask, block)
+            self._copy(point, columns)
+        super()._rows(point, columns, block)
 
-    def _copy(self, point: list[Idx], columns: list[Idx], mask: ir.Value | None) -> None:
+    def _copy(self, point: list[Idx], columns: list[Column]) -> None:
         """The panel of `columns`, a line for every step of the reduction; masked lanes hold anything."""
         operand = self.s.vector_operand
 
         def line(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             for j, column in enumerate(columns):
                 at = list(point)
-                at[self.s.vector_dim] = column
+                at[self.s.vector_dim] = column.at
                 dims = self._iteration(at, {self.dim: Idx(variable, level=2)})
-                ev = Evaluator(self.frame, self.s.lanes, mask if j == len(columns) - 1 else None)
+                ev = Evaluator(self.frame, column.lanes, column.mask)
                 coords = [ev.idx.affine(e, dims) for e in operand_map(self.root, operand).results]
                 value = ev.splat(ev.tensor(self.root.operands[operand], coords))
                 vector.StoreOp(value, self.panel, [self._place(variable, j)], alignment=_ALIGNMENT)
@@ -81,14 +82,14 @@ class _PanelCopy(Contraction):
 
         for_loop(self.frame, 0, self.extent, 1, [], line)
 
-    def _copy_across(self, point: list[Idx], columns: list[Idx], mask: ir.Value | None) -> None:
+    def _copy_across(self, point: list[Idx], columns: list[Column]) -> None:
         """The panel of `columns` of an operand that is contiguous along the reduction."""
         lanes, constants = self.s.lanes, self.frame.constants
         whole = self.extent // lanes * lanes
         for j, column in enumerate(columns):
-            last = mask is not None and j == len(columns) - 1
+            last = column.lanes < lanes or column.mask is not None
 
-            def square(at: Scalar, live: int, j: int = j, column: Idx = column, last: bool = last) -> None:
+            def square(at: Scalar, live: int, j: int = j, column: Idx = column.at, last: bool = last) -> None:
                 inside = lane_mask(self.frame, lanes, constants.index(live)) if live < lanes else None
                 rows = [self._along(point, column, c, last, Idx(at, 1, level=3), inside) for c in range(lanes)]
                 for i, line in enumerate(transposed(rows, lanes)[:live]):
@@ -137,7 +138,7 @@ class _PanelCopy(Contraction):
             return super()._operand(ev, tile, i, name, dims, loaded)
         key = (i, -1, name[1])
         if key not in loaded:
-            type_ = ir.VectorType.get([self.s.lanes], self.element)
+            type_ = ir.VectorType.get([ev.lanes], self.element)
             place = [self._place(dims[self.dim].base, name[1])]
             loaded[key] = vector.LoadOp(type_, self.panel, place, alignment=_ALIGNMENT).result
         return loaded[key]

@@ -39,6 +39,8 @@ class AssignSchedules(Pass):
     "the target has an instruction that sums products of quads of 8-bit integers"
     int16_dot: bool = False
     "the target has an instruction that sums products of pairs of 16-bit integers"
+    halves: bool = False
+    "vectors of half the width take half the time"
     tuned: str = ""
     "a file of measured schedules"
 
@@ -47,7 +49,7 @@ class AssignSchedules(Pass):
     def run(self, root: ir.OpView) -> None:
         module = root.operation
         unit = VectorUnit(
-            self.vector_bits, self.vector_registers, self.bf16_dot, self.int8_dot, self.int16_dot
+            self.vector_bits, self.vector_registers, self.bf16_dot, self.int8_dot, self.int16_dot, self.halves
         )
         launches = collect_launches(module)
         try:

@@ -72,6 +72,7 @@ def choose_contraction(
         "vectors": vectors,
         "unroll": _unroll(root),
     }
+    schedule |= _tail(shape[axis], schedule, unit)
     panel = int(schedule["lanes"]) * vectors
     schedule["block"] = _row_block(shape, axis, first, row, height, panel)
     if packed:
@@ -102,6 +103,15 @@ def _tile(
     return height, vectors
 
 
+def _tail(columns: Extent, schedule: dict[str, int | str], unit: VectorUnit) -> dict[str, int | str]:
+    """What changes in a schedule where half a vector is enough for the last columns, and takes half the time."""
+    lanes = int(schedule["lanes"])
+    if not unit.halves or columns is None or not 0 < columns % lanes <= lanes // 2:
+        return {}
+    # With vectors of two widths LLVM keeps more of two or three steps alive than there are registers.
+    return {"tail": lanes // 2, "unroll": 4 if schedule["unroll"] == 4 else 1}
+
+
 def _along_sum(source: KernelSource, root: ir.Operation, unit: VectorUnit, axis: int) -> dict[str, int | str] | None:
     """The schedule of a product whose operands both lie along the sum; None for other contractions."""
     shape, order = shape_of(root.results[0].type), [e.position for e in operand_map(root, 2).results]
@@ -125,7 +135,7 @@ def _along_sum(source: KernelSource, root: ir.Operation, unit: VectorUnit, axis:
         height, vectors = _register_tile(shape[axis], unit, element)
         template, unroll = "panel_copy", _unroll(root)
     block = _row_block(shape, axis, first, row, height, lanes * vectors)
-    return {
+    schedule: dict[str, int | str] = {
         "template": template,
         "lanes": lanes,
         "vector_dim": axis,
@@ -135,8 +145,8 @@ def _along_sum(source: KernelSource, root: ir.Operation, unit: VectorUnit, axis:
         "vectors": vectors,
         "unroll": unroll,
         "block": max(block, -(-TRANSPOSED_ROWS // height)) if copies else block,
-        **({"vector_operand": operand} if copies else {}),
     }
+    return schedule | {"vector_operand": operand} | _tail(shape[axis], schedule, unit) if copies else schedule
 
 
 def _is_worth_transposing(rows: Extent, depth: Extent, lanes: int) -> bool:

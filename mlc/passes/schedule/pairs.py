@@ -60,7 +60,8 @@ def _in_groups(root: ir.Operation, operand: int, schedule: Schedule, group: int)
     if depth is not None and depth < 2 or depth is None and group > 2 and "packed_operand" in schedule:
         return None
     steps = 1 if depth is None else depth // group
-    unroll = 1 if depth is None else next(u for u in (4, 3, 2, 1) if steps % u == 0)
+    choices = (4, 1) if "tail" in schedule else (4, 3, 2, 1)
+    unroll = 1 if depth is None else next(u for u in choices if steps % u == 0)
     return {**schedule, "unroll": unroll, "vector_operand": operand}
 
 

@@ -1,6 +1,7 @@
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-assign-schedules)' | FileCheck %s
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-assign-schedules{vector-bits=256 vector-registers=16})' | FileCheck %s --check-prefix=AVX2
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-assign-schedules{tuned="%S/Inputs/assign_schedules.json"})' | FileCheck %s --check-prefix=TUNED
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-assign-schedules{halves=true})' | FileCheck %s --check-prefix=HALVES
 
 // With a file of measured schedules (`mlc-compile --tune`): one fits, one changes what tuning leaves alone, one is another kernel's.
 // TUNED: module attributes {mlc.tuning = "{{[0-9a-f]+}}"}
@@ -242,6 +243,11 @@ module @lines attributes {mlc.kernel} {
 // While a panel of weights is multiplied by 40 rows, these fetch the next one; a single panel has none behind it.
 // CHECK: module @next_panel
 // CHECK-SAME: mlc.schedule = [{ahead = 40 : i64, block
+// Of 100 columns 4 remain behind six vectors: where half a vector takes half the time it is enough for them.
+// HALVES: module @next_panel
+// HALVES-SAME: rows = 6 : i64, tail = 8 : i64, template = "contraction", unroll = 4 : i64
+// HALVES: module @only_panel
+// HALVES-NOT: tail
 // CHECK: module @only_panel
 // CHECK-SAME: mlc.schedule = [{block
 module @next_panel attributes {mlc.kernel} {

@@ -13,8 +13,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import mlc
 from mlc.kernels.common.index import IndexMath
-from mlc.kernels.cpu.contraction import split_rows
 from mlc.kernels.cpu.next_panel import NextPanel
+from mlc.kernels.cpu.register_tile import split_rows
 
 LINE = 64
 # rows in all, rows of a tile, bytes of a panel, steps of the loops of the reduction

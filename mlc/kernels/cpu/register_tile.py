@@ -1,0 +1,51 @@
+"""The register tiles of contractions: what a tile consists of, and how rows are split into tiles."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mlir import ir
+
+from mlc.kernels.common.index import Idx, Scalar
+
+
+def split_rows(extent: int, tile: int) -> list[tuple[int, int]]:
+    """`extent` rows as (size, count) tiles of at most `tile` rows, balanced to within one row."""
+    if extent <= 0:
+        return []
+    count = -(-extent // tile)
+    small, more = divmod(extent, count)
+    return [(size, n) for size, n in ((small + 1, more), (small, count - more)) if n]
+
+
+class Ends(enum.Enum):
+    """How the rows of a register tile meet the padding at the ends of their line."""
+
+    INSIDE = "every tap of every row is inside"
+    KNOWN = "the position is known, and with it which taps are inside"
+    GUARDED = "every row asks for every tap"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A vector of a register tile: where it begins, its lanes, and which of them are inside (None: all)."""
+
+    at: Idx
+    lanes: int
+    mask: ir.Value | None = None
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A register tile: the output coordinates of its accumulators, by (row, vector)."""
+
+    row: Scalar
+    points: dict[tuple[int, int], list[Idx]]
+    columns: list[Column]
+    ends: Ends
+
+    def only(self, rows: Sequence[int]) -> Tile:
+        """The accumulators of `rows`."""
+        return replace(self, points={k: v for k, v in self.points.items() if k[0] in rows})
