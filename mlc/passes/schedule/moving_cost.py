@@ -16,8 +16,10 @@ NEAR = 1 << 21  # bytes of an input that comes from a cache which is near enough
 ITEMS_WANTED = 64  # work items that keep a pool busy
 ITEM = 1 << 14  # bytes that make a work item worth its start
 SQUARES = 4  # squares of an item along the results' lines
-RUN = 8  # the same, where results collide: they are written in longer runs
+RUN = 16  # the same, where results collide: they are written in longer runs
+BESIDE = 2  # squares of such an item along the input's lines
 PANEL = 256  # bytes of the input's lines that an item takes when it walks along the results' lines to their ends
+SHARED = 128  # lines so many bytes apart, or a multiple of it, do not have all sets of the first cache to themselves
 HIGH = 16  # squares that such an item has at least along the results' lines
 FEW_SETS = 1 << 11  # sixteen lines so many bytes apart, or a multiple of it, drive each other out of the first cache
 
@@ -42,7 +44,8 @@ def transposing_walk(
         return {"line": lanes, "block": run, "height": run, "down": 1, "ahead": 4, "stream": 1}
     if collide and not whole and read is not None and read >= lanes and read * sizes[0] % LINE == 0:
         near = total is not None and total * sizes[0] <= NEAR
-        squares = {"block": SQUARES * lanes, "height": RUN * lanes}
+        beside, run = (BESIDE, RUN) if lanes * sizes[0] == LINE else (SQUARES, RUN // 2)
+        squares = {"block": beside * lanes, "height": run * lanes}
         return {"line": lanes, **squares, "down": 1, "ahead": 0 if near else 1, "stream": 0}
     if read is not None and write is not None and outer is not None and not collide and read >= lanes:
         panel = _panel(read, write, outer, lanes, piece, sizes)
@@ -74,7 +77,7 @@ def _panel(read: int, write: int, outer: int, lanes: int, piece: int, sizes: Seq
     """
     size, moved = sizes[0], read * write * outer * sizes[0]
     aligned = all(write * s % LINE == 0 for s in sizes[1:])
-    if moved > NEAR or (aligned and write * size > PANEL) or (size < 4 and write > lanes):
+    if moved > NEAR or (aligned and write * size > PANEL) or (size < 4 and write > lanes and read * size % SHARED != 0):
         return {}
     few_sets = read * size % FEW_SETS == 0
     if few_sets and (aligned or lanes * size < LINE):
