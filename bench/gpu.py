@@ -13,7 +13,7 @@ against cuDNN),
 each), `runtime` (what the runtime promises: bits, memory, streams, captures,
 addresses that change), and only where they are named `tune` (schedules other than the chosen ones, of the cases of
 `gemm`, `conv` and `attention`) and `search` (models and some convolutions against `torch.compile` with
-`max-autotune`, all searches side by side).
+`max-autotune`).
 A model's library has its weights outside. Models that PyTorch has are exported from it, and run with its weights; of
 others (`--model`) `run` makes random ones of the same seed for each precision and compares results with those of the
 same model in fp32, which another template computes. Times are medians of replays of

@@ -1,10 +1,10 @@
 """The part `search`: models, language models and some convolutions against PyTorch's longest search, `max-autotune`.
 
 Every case is a process of its own, in three steps. First many at a time compile all that a search will want, by one
-that times nothing: Triton's cache keeps it. Then few at a time search, which now mostly times; a lock keeps the others
-off the GPU while one does. Where as many processes compiled as searched, they held each other up, and the times that
-they chose by were wrong. At last the cases are timed one after the other, each with its engines in turn: the library,
-`torch.compile` in its default mode and in `max-autotune-no-cudagraphs`, captured into graphs as everything is.
+that times nothing: Triton's cache keeps it. Then one after the other searches: where several did, even with a lock
+around what they timed, one shape took 5 to 90 s instead of 0.3, and wrong times were chosen by. At last the cases are
+timed, each with its engines in turn: the library, `torch.compile` in its default mode and in
+`max-autotune-no-cudagraphs`, captured into graphs as everything is.
 
 MLC_SEARCH_LIMIT seconds [300] are for the first two steps, half of them at most for the first, which
 MLC_SEARCH_COMPILED=1 leaves out where another run has done it. What is not done then is ended, and the report says so.
@@ -14,22 +14,18 @@ parts `models`, `language` and `conv`, and cases without one are left out. What 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
-COMPILING, SEARCHING = 12, 8  # processes at a time
-LOCK = Path("/dev/shm/mlc-search.lock")  # in memory: where files are another machine's, waiting for locks is slow
+COMPILING, SEARCHING = 12, 1  # processes at a time
 PATIENCE = 60.0  # seconds for the timing of one case
 LANGUAGE = ("gpt2_512", "llama_1b_prefill_512", "llama_1b_decode")
 MODE = "max-autotune-no-cudagraphs"
@@ -57,7 +53,7 @@ def compile_part(folder: Path) -> None:
 
 
 def run_part(folder: Path) -> list[dict[str, Any]]:
-    """Searches for every case side by side, then times them one after the other."""
+    """Compiles for all cases side by side, then searches for and times one after the other."""
     named = os.environ.get("MLC_SEARCH_CASES", "")
     asked = [name for name in (named.split(",") if named else cases()) if _has_library(folder, name)]
     (folder / "search").mkdir(exist_ok=True)
@@ -166,50 +162,11 @@ def _go(step: str, at_once: int, asked: Sequence[_Case], deadline: float) -> lis
     return sorted(found, key=asked.index)
 
 
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """While nobody else holds the lock `path`."""
-    if path in _held:
-        yield
-        return
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        _held.add(path)
-        yield
-        _held.discard(path)
-
-
-_held: set[Path] = set()
-"""What this process has locked: timers call each other."""
-
-
 def _time_nothing() -> None:
     """Makes Inductor find all kernels equally fast, without running them."""
     from torch._inductor.runtime import benchmarking
 
     setattr(type(benchmarking.benchmarker), "benchmark_gpu", lambda *_, **__: 1.0)  # noqa: B010
-
-
-def _lock_benchmarks(lock: Path) -> None:
-    """Makes Inductor time kernels, and all that there are for an operation, while no other search does."""
-    from torch._inductor import select_algorithm
-    from torch._inductor.runtime import benchmarking
-
-    def locked(function: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(function)
-        def call(*arguments: Any, **named: Any) -> Any:
-            with _alone(lock):
-                return function(*arguments, **named)
-
-        return call
-
-    timers = ((type(benchmarking.benchmarker), "benchmark_gpu"),
-              (select_algorithm.AlgorithmSelectorCache, "benchmark_choices"))  # fmt: skip
-    for kind, name in timers:
-        if not isinstance(kind.__dict__.get(name), classmethod | staticmethod):
-            setattr(kind, name, locked(getattr(kind, name)))
-        else:
-            setattr(kind, name, staticmethod(locked(getattr(kind, name))))
 
 
 def main(folder: Path, name: str, step: str) -> None:
@@ -218,8 +175,6 @@ def main(folder: Path, name: str, step: str) -> None:
     case = _Case(folder, name)
     if step == "compile":
         _time_nothing()
-    else:
-        _lock_benchmarks(LOCK)
 
     def ready() -> None:
         case.write("ready", time.monotonic() - began)
