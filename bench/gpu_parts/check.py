@@ -29,7 +29,11 @@ def checks() -> list[Product]:
     found += [Product(m, 2312, 200, turned_right=True, epilogue=e) for m in (3004, 4100) for e in ("", "gelu")]
     found += [Product(4000, 1100, 360, "float32", turned_right=True, precision="tf32")]
     found += [Product(300, 521, 88), Product(300, 520, 88, epilogue="gelu"), Product(4096, 1024, 512, epilogue="gelu")]
-    return found
+    # Rows that begin within cache lines and long sums: clusters whose blocks copy for each other.
+    for turned_left in (False, True):
+        for turned_right in (False, True):
+            found.append(Product(584, 1480, 1352, turned_left=turned_left, turned_right=turned_right))
+    return [*found, Product(871, 1760, 4616, turned_right=True, epilogue="gelu"), Product(431, 6136, 1952)]
 
 
 def odd_convolutions() -> list[Convolution]:

@@ -90,6 +90,8 @@ FORMS = [
     if "a" not in turned or shape[0] != "m"
 ]
 FORMS += [((4096, 2304, 768), "b"), ((25088, 256, 512), "b")]  # tiles of 192 and of 128 rows in turns
+FORMS += [((584, 1480, 1352), turned) for turned in ("", "a", "b", "ab")]  # clusters whose blocks copy for each other
+FORMS += [((871, 1760, 4616), "b"), ((431, 6136, 1952), "")]
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -115,6 +117,26 @@ def test_who_copies_is_known_to_be_alone(tmp_path: Path) -> None:
     elected = text.index("elect.sync")
     assert "cp.async.bulk.tensor" in text[elected:] and "cp.async.bulk.tensor" not in text[:elected]
     assert "cvta.shared" not in text and "cvta.to.shared" not in text
+
+
+@pytest.mark.parametrize("shape", [(512, 8192, 2048), (512, 2048, 8192), (25088, 512, 128), (49, 2048, 512)], ids=str)
+def test_ptxas_takes_a_matrix_in_the_epilogue(shape: tuple[int, int, int], tmp_path: Path) -> None:
+    """A gate: every thread has all that it reads for a chunk of columns under way at a time, without spills."""
+    model = _product(*shape)
+    graph = model.graph
+    rows, columns, _ = shape
+    graph.node[-1].output[0] = "p"
+    graph.node.extend([
+        helper.make_node("Sigmoid", ["p"], ["s"]),
+        helper.make_node("Mul", ["p", "s"], ["q"]),
+        helper.make_node("Mul", ["q", "u"], ["y"]),
+    ])  # fmt: skip
+    graph.input.append(helper.make_tensor_value_info("u", graph.input[0].type.tensor_type.elem_type, [rows, columns]))
+    folder = _compile(model, tmp_path / "gate", emit="cubin")
+    (kernel,) = json.loads((folder / "launch.json").read_text())
+    resources = kernel["resources"]
+    assert kernel["warnings"] == []
+    assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("gpu", ["h200", "sm_80"])

@@ -13,6 +13,8 @@ default layout an i64 is aligned to 4 bytes).
 
 from __future__ import annotations
 
+from math import prod
+
 from mlir import ir
 from mlir.dialects import nvvm
 
@@ -52,7 +54,9 @@ def _mark(kernel: ir.Operation, schedule: dict[str, int | str], target: NvidiaTa
             function.attributes["nvvm.kernel"] = ir.UnitAttr.get()
             function.attributes["nvvm.maxntid"] = ir.DenseI32ArrayAttr.get([threads])
             function.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), blocks)
-            cluster = int(schedule.get("split" if str(schedule["template"]).startswith("hopper_") else "cluster", 1))
+            is_hopper = str(schedule["template"]).startswith("hopper_")
+            names = ("split", "cluster_rows", "cluster_columns") if is_hopper else ("cluster",)
+            cluster = prod(int(schedule.get(name, 1)) for name in names)
             if cluster > 1:
                 function.attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get([cluster, 1, 1])
             _pass_maps_by_value(function, count_maps(kernel))

@@ -43,7 +43,11 @@ IDLE = 0.4  # of the multiprocessors, from which on tiles are shared
 DRAWING = 80  # multiprocessors that it takes to draw all that the memory gives
 HALF_ROWS = 1.05  # what rows of less than 128 bytes cost the memory
 SEVERAL = 1.02  # what more than one tile for each multiprocessor costs the memory
-BROKEN = 1.45  # copies of rows that begin within cache lines, which are two lines each, take so much longer
+BROKEN = 1.74  # copies of rows that begin within cache lines, which are two lines each, take so much longer
+ASKED = 0.7  # of that for asking the cache, which blocks of a cluster do once for all; the rest for what comes
+# Blocks of clusters that copy for each other, by the clusters' size: how many run at a time, of all multiprocessors.
+BESIDE = {2: 1.0, 4: 0.85, 8: 0.85}
+CLUSTERS = ((2, 1), (1, 2), (2, 2), (4, 1), (1, 4), (8, 1), (1, 8))  # rows and columns of blocks
 LONG_SUM = 1024  # terms of the sums that this was measured with
 NARROW_ROW = 64  # bytes of a row of the right operand, which is copied in NARROW_COPY clocks where there are fewer
 NARROW_COPY = 18
@@ -68,10 +72,12 @@ MOST_EXACT = {1: 192, 2: 192, 3: 104}
 # Clocks from which on a launch with one group that multiplies is not early: what it gains is a microsecond, and one of
 # 27 us has taken 43 (bench/results/2026-11-22-h200.md; perhaps blocks that come where others end share less in the L2).
 LONG = 20_000
-_OPTIONAL = ("split", "pairs", "exact", "turns", "held", "resident")  # left out where they say nothing
+# Left out where they say nothing.
+_OPTIONAL = ("split", "pairs", "exact", "turns", "held", "resident", "cluster_rows", "cluster_columns")
 HEIGHTS = ((64, 1), (128, 1), (128, 2), (192, 3), (256, 2))  # rows of a tile, and groups of warps that multiply
 NARROWEST = 16  # columns of a tile, of results that have no more: loads of 32 bytes are slow
 WIDTHS = (16, 32, 64, 96, 128, 160, 192, 224, 256)
+IN_CLUSTERS = (96, 112, 128, 160, 192, 224, 256)  # the same of tiles of clusters
 WASTED = 0.15  # of a tile across the sum, which others have too
 ADDRESSES = 48  # registers of a thread besides its accumulators
 MOST_BLOCKS = 4
@@ -102,7 +108,8 @@ def _ranked(
 
     exact = int(found.element == "f8" and precision == "fp32")
     in_turns = _in_turns(found.element, shape, found.lanes, target) if shape.is_known and not exact else []
-    tiles = timed([*_candidates(found, target, exact), *in_turns])
+    in_clusters = _in_clusters(found, target, exact) if shape.is_known else []
+    tiles = timed([*_candidates(found, target, exact), *in_turns, *in_clusters])
     shared = timed(_split([s for _, s in tiles], shape, target) if shape.is_known else [])
     is_idle = _tiles(tiles[0][1], shape) <= (1 - IDLE) * target.sms
     return sorted([*tiles, *shared], key=itemgetter(0)) if is_idle else [*tiles, *shared]
@@ -173,8 +180,30 @@ def _in_turns(element: str, shape: MatrixShape, lanes: int, target: NvidiaTarget
             yield replace(made, stages=stages)
 
 
+def _in_clusters(found: Matrices, target: NvidiaTarget, exact: int) -> Iterator[HopperSchedule]:
+    """Tiles of clusters whose blocks copy for each other, where the cache is asked twice for a row. Where rows are all
+    of a line it answers those who ask for the same at a time together, and clusters bring nothing."""
+    shape = found.shape
+    if not any(shape.broken) or shape.depth < LONG_SUM or shape.group or found.roles.taps:
+        return
+    for (rows, consumers), columns, (below, beside) in product(HEIGHTS, IN_CLUSTERS, CLUSTERS):
+        held = _held(columns) if shape.right_across else columns
+        if rows // 64 // consumers * columns // 2 > MOST_SUMS[consumers] or exact or held - columns > WASTED * columns:
+            continue
+        made = HopperSchedule(
+            found.element, rows, columns, 0, consumers, RASTER, found.lanes, 1, target.sms, GROUP * (consumers + 1),
+            held=held if held > columns else 0, cluster_rows=below, cluster_columns=beside,
+        )  # fmt: skip
+        cut_evenly = (shape.right_across or held % (8 * below) == 0) and (found.left_across or rows % (8 * beside) == 0)
+        fits = made.cluster == 2 or _tiles(made, shape) <= BESIDE[made.cluster] * target.sms
+        stages = _stages(made, target)
+        if cut_evenly and fits and stages >= FEWEST_STAGES:
+            yield replace(made, stages=stages)
+
+
 def _tiles(s: HopperSchedule, shape: MatrixShape) -> int:
-    return shape.tiles(s.tile_rows, s.tile_columns)
+    """Tiles, with those of clusters that lie outside of the result."""
+    return s.cluster * shape.tiles(s.cluster_rows * s.tile_rows, s.cluster_columns * s.tile_columns)
 
 
 def _split(tiles: list[HopperSchedule], shape: MatrixShape, target: NvidiaTarget) -> Iterator[HopperSchedule]:
@@ -256,7 +285,10 @@ def _products(s: HopperSchedule) -> float:
 
 def _copied(s: HopperSchedule, shape: MatrixShape, rate: float) -> float:
     """Clocks that the copies of a stage take, at `rate` bytes in one."""
-    lines = [BROKEN if is_broken and shape.depth >= LONG_SUM else 1.0 for is_broken in shape.broken]
+    parts = s.cluster_columns, s.cluster_rows
+    broken = [BROKEN * (1 - ASKED * (1 - 1 / count)) for count in parts]
+    is_long = shape.depth >= LONG_SUM
+    lines = [each if is_broken and is_long else 1.0 for each, is_broken in zip(broken, shape.broken, strict=True)]
     rows = min(shape.rows, s.tile_rows) * lines[0] + (0 if s.resident else s.held_columns) * lines[1]
     is_narrow = shape.right_across and not s.resident and shape.columns * s.bytes_each < NARROW_ROW
     return s.pairs * rows * ROW / rate + (_depth(s) * NARROW_COPY if is_narrow else 0)

@@ -6,7 +6,7 @@ expected threads have arrived and all announced bytes have come; who waits names
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -29,10 +29,18 @@ class Position:
 
 class Ring:
     """`stages` pairs of barriers from byte `offset` of the shared memory on; a stage is empty again when `readers`
-    have released it."""
+    have released it. Where blocks of a cluster fill each other's stages, `fillers` are those who fill this block's:
+    how many, and the number of each."""
 
-    def __init__(self, words: Words, offset: int, stages: int, readers: int) -> None:
-        self.words, self.offset, self.stages, self.readers = words, offset, stages, readers
+    def __init__(
+        self,
+        words: Words,
+        offset: int,
+        stages: int,
+        readers: int,
+        fillers: tuple[int, Callable[[ir.Value], Scalar]] | None = None,
+    ) -> None:
+        self.words, self.offset, self.stages, self.readers, self.fillers = words, offset, stages, readers, fillers
 
     @staticmethod
     def size(stages: int) -> int:
@@ -82,9 +90,13 @@ class Ring:
         wait(self.words, self._place(at.stage, 1), self.words.value(self.words.xor(at.parity, 1)))
 
     def release(self, stage: Scalar, thread: ir.Value) -> None:
-        """Says that a group of threads is done with a stage; its thread 0 does."""
-        place = self._place(stage, 1)
-        if_then(self.words.is_equal(thread, 0), lambda: arrive(place))
+        """Says that a group of threads is done with a stage: its thread 0 does, or one for each who fills it."""
+        place, words = self._place(stage, 1), self.words
+        if self.fillers is None:
+            if_then(words.is_equal(thread, 0), lambda: arrive(place))
+            return
+        count, block = self.fillers
+        if_then(words.is_below(thread, count), lambda: arrive_at(place, words.value(block(thread))))
 
     def _place(self, stage: Scalar, which: int) -> ir.Value:
         first = self.offset + 8 * self.stages * which
@@ -144,6 +156,12 @@ def wait(words: Words, barrier: ir.Value, parity: ir.Value) -> None:
 def arrive(barrier: ir.Value) -> None:
     """Arrives. The operation of the dialect releases at the scope of a cluster, which is a fence of the whole GPU."""
     assembly(None, [barrier], "mbarrier.arrive.shared::cta.b64 _, [$0];", "r")
+
+
+def arrive_at(barrier: ir.Value, block: ir.Value) -> None:
+    """Arrives at the same barrier of another block of the cluster."""
+    text = "{ .reg .b32 a; mapa.shared::cluster.u32 a, $0, $1; mbarrier.arrive.shared::cluster.b64 _, [a]; }"
+    assembly(None, [barrier, block], text, "r,r")
 
 
 def expect_bytes(words: Words, barrier: ir.Value, count: int) -> None:

@@ -24,13 +24,15 @@ stage are added in f32: tensor cores keep about 14 bits of sums of floats of eig
 Technical Report", section 3.3.2). `held`: columns of the right operand's tile where they are more than `tile_columns`,
 as one that lies across the sum has 16, 32 or a multiple of 64 (0: no more). `resident`: tiles of the right operand
 where all of it, of as many columns as a tile has, stays in shared memory from the first tile on (0: stages have them).
+`cluster_rows` and `cluster_columns`: tiles that the blocks of a cluster have below and beside each other. Each copies a
+part of what blocks have in common to all of them (multicast), so that the L2 cache is asked for it once.
 Measured on an H200: bench/results/2026-11-22-h200.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlir import ir
 from mlir.dialects import arith, func, nvvm
@@ -78,6 +80,13 @@ class HopperSchedule:
     turns: int = 1
     held: int = 0
     resident: int = 0
+    cluster_rows: int = 1
+    cluster_columns: int = 1
+
+    @property
+    def cluster(self) -> int:
+        """Blocks of a cluster that have tiles of their own."""
+        return self.cluster_rows * self.cluster_columns
 
     @property
     def sharing(self) -> int:
@@ -138,10 +147,11 @@ def expand(source: KernelSource, schedule: HopperSchedule) -> list[Frame]:
         func.ReturnOp([])
 
     def items(grid: Frame, shape: list[Scalar]) -> list[Scalar]:
-        tiles = grid.math.product(_tiles(grid, shape, roles, schedule))
+        clusters = grid.math.product(_clusters(grid, shape, roles, schedule))
         if schedule.split > 1:
-            return [tiles, schedule.split]
-        return [grid.math.minimum(tiles, schedule.multiprocessors * schedule.blocks)]
+            return [clusters, schedule.split]
+        most = schedule.multiprocessors * schedule.blocks // schedule.cluster
+        return [grid.math.minimum(clusters, most), schedule.cluster]
 
     return [frame, emit_grid(source, items)]
 
@@ -153,13 +163,16 @@ def _root(source: KernelSource) -> ir.Operation:
     return found[0]
 
 
-def _tiles(frame: Frame, shape: list[Scalar], roles: Roles, s: HopperSchedule) -> list[Scalar]:
-    """Tiles of the rows, of the columns, and products of matrices."""
+def _clusters(frame: Frame, shape: list[Scalar], roles: Roles, s: HopperSchedule) -> list[Scalar]:
+    """Clusters' tiles of the rows, of the columns, and products of matrices."""
     math = frame.math
     rows, columns, outer = (
         math.product([shape[p] for p in roles.positions(dims)]) for dims in (roles.rows, roles.columns, roles.outer)
     )
-    return [math.ceildiv(rows, s.tile_rows), math.ceildiv(columns, s.tile_columns), outer]
+    return [
+        math.ceildiv(rows, s.cluster_rows * s.tile_rows), math.ceildiv(columns, s.cluster_columns * s.tile_columns),
+        outer,
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -169,6 +182,56 @@ class _Place:
     row: Scalar
     column: Scalar
     outer: tuple[Scalar, ...]
+
+
+class _Shares:
+    """What the blocks of a cluster copy for each other: `row` and `column` are this one's among them. A tile of the
+    left operand is for a row of blocks, one of the right for a column; a block copies part `numbers` of `counts`.
+    """
+
+    def __init__(self, words: Words, schedule: HopperSchedule) -> None:
+        self.words, self.rows, self.columns = words, schedule.cluster_rows, schedule.cluster_columns
+        self.row: Scalar = 0
+        self.column: Scalar = 0
+        if schedule.cluster > 1:
+            rank = nvvm.read_ptx_sreg_cluster_ctarank(words.i32)
+            self.row, self.column = words.math.rem(rank, self.rows), words.math.div(rank, self.rows)
+        self.numbers, self.counts = (self.column, self.row), (self.columns, self.rows)
+
+    @property
+    def fillers(self) -> int:
+        """How many blocks copy to this one."""
+        return self.rows + self.columns - 1
+
+    def part(self, which: int, tile: Tile) -> Tile:
+        """What a block copies of a tile of the left (0) or the right operand: some of its rows as they lie."""
+        count = self.counts[which]
+        return replace(tile, cut=count) if tile.across else replace(tile, rows=tile.rows // count)
+
+    def offsets(self, which: int, part: Tile) -> tuple[Scalar, Scalar, Scalar]:
+        """Where this block's part begins: its row of the matrix, its step, and its byte in the tile."""
+        math, number = self.words.math, self.numbers[which]
+        rows, steps = (0, part.depth // part.cut) if part.across else (part.rows, 0)
+        lines = math.mul(number, rows + steps)
+        return (lines if rows else 0), (lines if steps else 0), math.mul(lines, part.row_bytes)
+
+    def blocks(self, which: int) -> ir.Value | None:
+        """A bit for each block that a tile is for."""
+        if self.counts[which] == 1:
+            return None
+        math = self.words.math
+        bits = sum(1 << block * (1 if which else self.rows) for block in range(self.counts[which]))
+        first = math.mul(self.column, self.rows) if which else self.row
+        shifted = arith.shli(self.words.value(bits), self.words.value(first))
+        return arith.trunci(ir.IntegerType.get_signless(16), shifted)
+
+    def filler(self, number: ir.Value) -> Scalar:
+        """The block that is `number` among those that copy to this one: those of its row, then others of its column."""
+        words, math = self.words, self.words.math
+        of_row = math.add(self.row, math.mul(number, self.rows))
+        below = math.rem(math.add(self.row, math.add(number, 1 - self.columns)), self.rows)
+        of_column = math.add(below, math.mul(self.column, self.rows))
+        return arith.select(words.is_below(number, self.columns), words.value(of_row), words.value(of_column))
 
 
 class _Block:
@@ -185,12 +248,16 @@ class _Block:
             Tile(_element(operand.value), schedule.bytes_each, rows, operand.across)
             for operand, rows in zip(self.operands, (schedule.tile_rows, schedule.held_columns), strict=True)
         ]
+        self.shares = _Shares(self.words, schedule)
+        self.parts = [self.shares.part(which, tile) for which, tile in enumerate(self.tiles)]
         self._note_maps()
         self.order = Order(self.words, schedule.shared_bytes - Order.size(schedule.turns), schedule.turns)
         barriers = schedule.shared_bytes - schedule.barrier_bytes
-        self.ring = Ring(self.words, barriers, schedule.stages, schedule.sharing)
+        readers = schedule.sharing * self.shares.fillers
+        fillers = (self.shares.fillers, self.shares.filler) if schedule.cluster > 1 else None
+        self.ring = Ring(self.words, barriers, schedule.stages, readers, fillers)
         self.arrival = Ring(self.words, barriers + Ring.size(schedule.stages), 1, 1)  # of what is resident
-        self.counts = [self.words.narrow(n) for n in _tiles(frame, self.shape, roles, schedule)]
+        self.counts = [self.words.narrow(n) for n in _clusters(frame, self.shape, roles, schedule)]
         extents = reduction_extents(frame, root)
         depth, taps = (frame.math.product([extents[d] for d in dims]) for dims in (roles.reduced, roles.taps))
         self.taps = taps if isinstance(taps, int) else 1  # where it matters: of what is resident
@@ -205,13 +272,13 @@ class _Block:
 
     def _note_maps(self) -> None:
         maps = []
-        for operand, tile in zip(self.operands, self.tiles, strict=True):
+        for operand, tile in zip(self.operands, self.parts, strict=True):
             number = self.source.tensors.index(operand.value)
             maps.append(operand.map(number, tile, "u8" if self.s.element == "f8" else self.s.element))
         attach(self.source.module, maps, self.s.shared_bytes)
 
     def emit(self) -> None:
-        specialise(self.words, self._set_up, self._copy, self._consume)
+        specialise(self.words, self._set_up, self._copy, self._consume, in_cluster=self.s.cluster > 1)
 
     def _set_up(self) -> None:
         self.ring.set_up()
@@ -236,8 +303,9 @@ class _Block:
     ) -> None:
         """`body` for every tile of this block, or for those of a `turn` of `turns`."""
         words, math = self.words, self.words.math
-        first = math.div(words.narrow(self.frame.begin), self.s.split)
-        stride = math.div(nvvm.read_ptx_sreg_nctaid_x(words.i32), self.s.split)
+        blocks = self.s.split * self.s.cluster
+        first = math.div(words.narrow(self.frame.begin), blocks)
+        stride = math.div(nvvm.read_ptx_sreg_nctaid_x(words.i32), blocks)
         first, stride = math.add(first, math.mul(turn, stride)), math.mul(stride, turns)
         words.loop(first, math.product(self.counts), stride, carried, lambda v, c: body(self._place(v), c))
 
@@ -252,6 +320,8 @@ class _Block:
         row, column = place_in_bands(math, rows, columns, s.raster, inside)
         outer = self.roles.positions(self.roles.outer)
         coordinates = math.delinearize(product, [words.narrow(self.shape[p]) for p in outer])
+        row = math.add(math.mul(row, s.cluster_rows), self.shares.row)
+        column = math.add(math.mul(column, s.cluster_columns), self.shares.column)
         return _Place(math.mul(row, s.tile_rows), math.mul(column, s.tile_columns), tuple(coordinates))
 
     # -- copies --------------------------------------------------------------------------------------------------------
@@ -295,17 +365,20 @@ class _Block:
         self.ring.wait_empty(at)
         barrier = self.ring.full(at.stage)
         copied = 1 if self.s.resident else 2
-        each = sum(o.bytes(t) for o, t in zip(self.operands[:copied], self.tiles, strict=False))
-        expect_bytes(self.words, barrier, self.s.pairs * each)
+        each = [n * o.bytes(t) for o, t, n in zip(self.operands, self.parts, self.shares.counts, strict=True)]
+        expect_bytes(self.words, barrier, self.s.pairs * sum(each[:copied]))
         tap, inside = (0, number) if not self.roles.taps else self._tap(number)
         outer = dict(zip(self.roles.outer, place.outer, strict=True))
         for pair in range(self.s.pairs):
             step = math.add(math.mul(inside, self.depth), pair * self.tiles[0].depth)
             offset = math.add(math.mul(at.stage, self.s.stage_bytes), pair * self.s.pair_bytes)
             for which, row in enumerate((place.row, place.column)[:copied]):
-                place_of = math.add(offset, self.tiles[0].size if which else 0)
-                copy = Copy(self.tiles[which], self.frame.pointers[which], place_of, barrier)
-                self.operands[which].load(self.words, copy, Point(row, step, tap, outer, place.column))
+                part = self.parts[which]
+                rows, steps, begin = self.shares.offsets(which, part)
+                place_of = math.add(math.add(offset, self.tiles[0].size if which else 0), begin)
+                copy = Copy(part, self.frame.pointers[which], place_of, barrier, self.shares.blocks(which))
+                at_part = Point(math.add(row, rows), math.add(step, steps), tap, outer, place.column)
+                self.operands[which].load(self.words, copy, at_part)
         return self.ring.advance(at)
 
     def _tap(self, number: ir.Value) -> tuple[Scalar, Scalar]:

@@ -9,6 +9,7 @@ from mlir.dialects import nvvm, scf
 
 from mlc.kernels.common.frame import if_then
 from mlc.kernels.common.index import Scalar
+from mlc.kernels.nvidia.hopper.clusters import meet
 from mlc.kernels.nvidia.tensor_cores.words import Words, assembly
 
 WARP = 32  # threads of a warp
@@ -20,9 +21,12 @@ def specialise(
     set_up: Callable[[], None],
     copy: Callable[[ir.Value], None],
     compute: Callable[[ir.Value, ir.Value], None],
+    *,
+    in_cluster: bool = False,
 ) -> None:
     """`set_up` by one thread, for all; then `copy` (of the warp's number) by the first group, and `compute` (of the
-    group's number among those that compute, and the thread's) by the others.
+    group's number among those that compute, and the thread's) by the others. `in_cluster`: blocks of a cluster begin
+    and end together, as they copy to each other.
     """
     thread = words.thread()
     group = _of_warp(words, words.math.div(thread, GROUP))
@@ -34,6 +38,8 @@ def specialise(
 
     if_then(words.is_equal(thread, 0), prepare)
     nvvm.Barrier0Op()
+    if in_cluster:
+        meet()
     branch = scf.IfOp(words.is_equal(group, 0), has_else=True)
     with ir.InsertionPoint(branch.then_block):
         copy(_of_warp(words, words.math.div(thread, WARP)))
@@ -41,6 +47,8 @@ def specialise(
     with ir.InsertionPoint(branch.else_block):
         compute(words.math.sub(group, 1), thread)
         scf.YieldOp([])
+    if in_cluster:
+        meet()
 
 
 def by_one_thread(body: Callable[[], None]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from mlir import ir
 from mlir.dialects import arith, llvm, nvvm, vector
@@ -65,6 +66,7 @@ class Epilogue:
     """
 
     _SIZE = 4  # bytes of what is staged of an element
+    _TOGETHER = 8  # vectors that a thread has at a time
     _chunk_of = staticmethod(chunk_of)
 
     def __init__(
@@ -135,27 +137,29 @@ class Epilogue:
         return max(1, min(4, self.chunk // 8))
 
     def _unload(self, base: Scalar, lane: ir.Value, origin: tuple[Scalar, Scalar], outer: Sequence[Scalar]) -> None:
-        """Stores what is staged, vector by vector."""
+        """Stores what is staged, some vectors at a time: what they read of other tensors is then under way together."""
         words, math, lanes = self.words, self.words.math, self.domain.lanes
         vectors = self.chunk // lanes
+        count = WARP_ROWS * vectors // _WARP
+        together = next(n for n in range(self._TOGETHER, 0, -1) if count % n == 0)
 
         def step(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            place = math.add(math.mul(number, _WARP), lane)
-            row, piece = math.div(place, vectors), math.rem(place, vectors)
-            where = self._vector(row, piece)
-            at = math.add(origin[0], row), math.add(origin[1], math.mul(piece, lanes))
-            inside = self._is_inside(*at)
-
-            def emit() -> None:
-                self._store(self._staged(words.place(math.add(base, where))), *at, outer)
-
-            if inside is None:
-                emit()
-            else:
-                if_then(inside, emit)
+            found = []
+            for one in range(together):
+                place = math.add(math.mul(math.add(number, one), _WARP), lane)
+                row, piece = math.div(place, vectors), math.rem(place, vectors)
+                value = self._staged(words.place(math.add(base, self._vector(row, piece))))
+                at = math.add(origin[0], row), math.add(origin[1], math.mul(piece, lanes))
+                found.append((at, self._computed(value, at, outer)))
+            for at, values in found:
+                inside = self._is_inside(*at)
+                if inside is None:
+                    self._store(values, at, outer)
+                else:
+                    if_then(inside, partial(self._store, values, at, outer))
             return []
 
-        words.loop(0, WARP_ROWS * vectors // _WARP, 1, [], step)
+        words.loop(0, count, together, [], step)
 
     def _vector(self, row: Scalar, piece: Scalar) -> Scalar:
         """Byte of vector `piece` of a row of the staging area."""
@@ -185,13 +189,28 @@ class Epilogue:
         """What extents must be multiples of so that tiles have no part outside."""
         return self.rows, self.columns
 
-    def _store(self, value: ir.Value, row: Scalar, column: Scalar, outer: Sequence[Scalar]) -> None:
-        lanes, words = self.domain.lanes, self.words
-        at_row = Idx(words.widen(row), level=2)
-        at_column = Idx(words.widen(column), 1 if lanes > 1 else 0, level=2)
-        point = self.domain.point([Idx(words.widen(o), level=1) for o in outer], at_row, at_column)
+    def _clamped(self, at: Scalar, which: int, lanes: int) -> Scalar:
+        """A row (0) or column (1) that exists: what is read for others is not stored."""
+        extent, unit = self._extents()[which], self._units()[which]
+        if isinstance(extent, int) and extent % unit == 0:
+            return at
+        return self.words.math.minimum(at, self.words.math.sub(self.words.narrow(extent), lanes))
+
+    def _point(self, at: tuple[Scalar, Scalar], outer: Sequence[Scalar]) -> list[Idx]:
+        words = self.words
+        row = Idx(words.widen(at[0]), level=2)
+        column = Idx(words.widen(at[1]), 1 if self.domain.lanes > 1 else 0, level=2)
+        return self.domain.point([Idx(words.widen(o), level=1) for o in outer], row, column)
+
+    def _computed(self, value: ir.Value, at: tuple[Scalar, Scalar], outer: Sequence[Scalar]) -> list[ir.Value]:
+        """The results where the contraction is `value`."""
+        lanes = self.domain.lanes
         override: Override = lambda _: value  # noqa: E731
         scope = Evaluator(self.frame, lanes, overrides={self.root.results[0]: override})
-        for result, destination in zip(self.source.results, self.source.destinations, strict=True):
-            found = scope.tensor(result, point)
-            memory.store(self.frame, scope.idx, self.frame.buffers[destination], point, found, None)
+        point = self._point((self._clamped(at[0], 0, 1), self._clamped(at[1], 1, lanes)), outer)
+        return [scope.tensor(result, point) for result in self.source.results]
+
+    def _store(self, values: Sequence[ir.Value], at: tuple[Scalar, Scalar], outer: Sequence[Scalar]) -> None:
+        point, scope = self._point(at, outer), Evaluator(self.frame, self.domain.lanes)
+        for value, destination in zip(values, self.source.destinations, strict=True):
+            memory.store(self.frame, scope.idx, self.frame.buffers[destination], point, value, None)

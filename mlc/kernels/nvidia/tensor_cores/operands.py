@@ -92,11 +92,11 @@ class Operand:
 
     def bytes(self, tile: Tile) -> int:
         """What the copies of a tile bring."""
-        return tile.size if self.across else self._width(tile) * ROW
+        return tile.size // tile.cut if self.across else self._width(tile) * ROW
 
     def map(self, number: int, tile: Tile, element: str) -> TensorMap:
         """The tensor map for copies of `tile`."""
-        boxes = {SUM: tile.depth, ROWS: self._width(tile)}
+        boxes = {SUM: tile.depth // tile.cut, ROWS: self._width(tile)}
         box = tuple(boxes.get(d.role, 1) if isinstance(d.role, str) else 1 for d in self.dims)
         return TensorMap(number, element, tile.bytes_each, tuple(d.axis for d in self.dims), box, tile.row_bytes)
 
@@ -107,7 +107,7 @@ class Operand:
             places: dict[str, Scalar] = {SUM: at.step, TAPS: at.tap, ROWS: first}
             where = [d.place(places, at.outer) for d in self.dims]
             target = words.math.add(copy.offset, block * copy.tile.block if self.across else 0)
-            emit_copy(words, copy.pointer, copy.barrier, target, where)
+            emit_copy(words, copy.pointer, copy.barrier, target, where, blocks=copy.blocks)
 
 
 @dataclass(frozen=True)
@@ -193,17 +193,20 @@ class Pixels:
         offsets = [arith.trunci(i16, words.value(s)) for s in reversed(shifts)]
         filters, channels = self.roles.group
         channel = math.add(at.step, math.mul(math.div(at.column, filters), channels)) if filters else at.step
-        emit_copy(words, copy.pointer, copy.barrier, copy.offset, [channel, *reversed(begin), image], offsets)
+        place = [channel, *reversed(begin), image]
+        emit_copy(words, copy.pointer, copy.barrier, copy.offset, place, offsets, copy.blocks)
 
 
 @dataclass(frozen=True)
 class Copy:
-    """A copy of a tile: by the map `pointer`, to byte `offset` of the shared memory; `barrier` gets the bytes."""
+    """A copy of a tile: by the map `pointer`, to byte `offset` of the shared memory; `barrier` gets the bytes. With
+    `blocks`, a bit for each block of the cluster, it goes to the same place of all of them."""
 
     tile: Tile
     pointer: ir.Value
     offset: Scalar
     barrier: ir.Value
+    blocks: ir.Value | None = None
 
 
 def emit_copy(
@@ -213,15 +216,16 @@ def emit_copy(
     offset: Scalar,
     at: Sequence[Scalar],
     shifts: Sequence[ir.Value] = (),
+    blocks: ir.Value | None = None,
 ) -> None:
     """A copy by the map `pointer` from coordinates `at` to byte `offset` of the shared memory; `barrier` gets the
-    bytes. `shifts` are the taps of windows."""
+    bytes. `shifts` are the taps of windows, `blocks` those of a cluster that get it."""
     address = llvm.PtrToIntOp(words.i32, words.place(offset)).result
     target = llvm.IntToPtrOp(ir.Type.parse("!llvm.ptr<7>"), llvm.ZExtOp(words.i64, address).res).result
     coordinates = [words.value(x) for x in at]
     mode = ir.Attribute.parse(f"#nvvm.tma_load_mode<{'im2col' if shifts else 'tile'}>")
     nvvm.CpAsyncBulkTensorGlobalToSharedClusterOp(
-        target, pointer, coordinates, barrier, list(shifts), mode=mode
+        target, pointer, coordinates, barrier, list(shifts), multicastMask=blocks, mode=mode
     )
 
 

@@ -50,6 +50,7 @@ class PackedEpilogue(Epilogue):
     """Stores the one result of `source`, which `takes` accepts; extents of columns are multiples of eight."""
 
     _SIZE = _SIZE
+    _TOGETHER = 1  # they read nothing
     _chunk_of = staticmethod(packed_chunk)
 
     def _stage(
@@ -92,13 +93,6 @@ class PackedEpilogue(Epilogue):
         word = vector.bitcast(ir.VectorType.get([1], words.i32), found)
         return vector.extract(word, [], [0])
 
-    def _clamped(self, at: Scalar, which: int, lanes: int) -> Scalar:
-        """A row (0) or column (1) that exists: what is read for others is not stored."""
-        extent, unit = self._extents()[which], self._units()[which]
-        if isinstance(extent, int) and extent % unit == 0:
-            return at
-        return self.words.math.minimum(at, self.words.math.sub(self.words.narrow(extent), lanes))
-
     def _byte(self, width: int, block: Scalar, row: Scalar, piece: Scalar) -> Scalar:
         """Byte of a piece of 16 bytes of a row of a block of `width` columns. Pieces are permuted so that neither those
         of eight rows nor those of a line lie in the same banks."""
@@ -116,9 +110,5 @@ class PackedEpilogue(Epilogue):
         type_ = ir.VectorType.get([LANES], self.source.results[0].type.element_type)
         return llvm.LoadOp(type_, pointer, alignment=LANES * _SIZE).result
 
-    def _store(self, value: ir.Value, row: Scalar, column: Scalar, outer: Sequence[Scalar]) -> None:
-        words = self.words
-        at_row, at_column = Idx(words.widen(row), level=2), Idx(words.widen(column), 1, level=2)
-        point = self.domain.point([Idx(words.widen(o), level=1) for o in outer], at_row, at_column)
-        scope = Evaluator(self.frame, LANES)
-        memory.store(self.frame, scope.idx, self.frame.buffers[self.source.destinations[0]], point, value, None)
+    def _computed(self, value: ir.Value, at: tuple[Scalar, Scalar], outer: Sequence[Scalar]) -> list[ir.Value]:
+        return [value]

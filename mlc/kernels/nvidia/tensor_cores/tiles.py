@@ -20,12 +20,14 @@ FLOATS8 = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
 
 @dataclass(frozen=True)
 class Tile:
-    """A tile of an operand in shared memory: `rows` of its matrix, `element` the type's name, `bytes_each` its size."""
+    """A tile of an operand in shared memory: `rows` of its matrix, `element` the type's name, `bytes_each` its size. Of
+    one across the sum that is `cut`, a copy takes such a part of the steps."""
 
     element: str
     bytes_each: int
     rows: int
     across: bool
+    cut: int = 1
 
     @property
     def depth(self) -> int:

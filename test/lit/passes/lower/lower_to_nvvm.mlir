@@ -79,6 +79,17 @@ module @k4 attributes {mlc.kernel, mlc.schedule = [{cluster = 8 : i64, group = 2
 
 // -----
 
+// CHECK: llvm.func @k6{{.*}} attributes {nvvm.cluster_dim = array<i32: 8, 1, 1>
+module {
+module @k6 attributes {mlc.kernel, mlc.schedule = [{template = "hopper_contraction", cluster_rows = 2 : i64, cluster_columns = 4 : i64, threads = 128 : i64}]} {
+  llvm.func @k6(%t: !llvm.ptr {llvm.noalias}, %items: i64) {
+    llvm.return
+  }
+}
+}
+
+// -----
+
 // expected-error@below {{has no llvm.func of its name}}
 module {
 module @k1 attributes {mlc.kernel, mlc.schedule = [{template = "rows", threads = 128 : i64}]} {

@@ -259,6 +259,33 @@ module @few attributes {mlc.kernel} {
   }
 }
 
+// Rows of 9,232 bytes begin within cache lines: eight blocks beside each other copy the left operand once.
+// CHECK: module @broken
+// CHECK-SAME: cluster_columns = 8 : i64, consumers = 1 : i64
+// CHECK-SAME: tile_columns = 112 : i64, tile_rows = 128 : i64
+module @broken attributes {mlc.kernel} {
+  func.func @broken(%arg0: tensor<871x4616xbf16>, %arg1: tensor<1760x4616xbf16>, %arg2: tensor<1760xf32>, %arg3: tensor<871x1760xbf16>) -> tensor<871x1760xbf16> {
+    %cst = arith.constant 0.000000e+00 : f32
+    %0 = tensor.empty() : tensor<871x1760xf32>
+    %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<871x1760xf32>) -> tensor<871x1760xf32>
+    %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%arg0, %arg1 : tensor<871x4616xbf16>, tensor<1760x4616xbf16>) outs(%1 : tensor<871x1760xf32>) attrs =  {mlc.contraction} {
+    ^bb0(%in: bf16, %in_0: bf16, %out: f32):
+      %4 = arith.extf %in : bf16 to f32
+      %5 = arith.extf %in_0 : bf16 to f32
+      %6 = arith.mulf %4, %5 : f32
+      %7 = arith.addf %out, %6 : f32
+      linalg.yield %7 : f32
+    } -> tensor<871x1760xf32>
+    %3 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%2, %arg2 : tensor<871x1760xf32>, tensor<1760xf32>) outs(%arg3 : tensor<871x1760xbf16>) {
+    ^bb0(%in: f32, %in_0: f32, %out: bf16):
+      %4 = arith.addf %in, %in_0 : f32
+      %5 = arith.truncf %4 : f32 to bf16
+      linalg.yield %5 : bf16
+    } -> tensor<871x1760xbf16>
+    return %3 : tensor<871x1760xbf16>
+  }
+}
+
 // Many tiles are large ones.
 // CHECK: module @large
 // CHECK-SAME: consumers = 2 : i64

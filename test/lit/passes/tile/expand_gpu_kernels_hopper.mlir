@@ -24,10 +24,11 @@
 // CHECK: wgmma.wait_group.sync.aligned 1;
 // CHECK: wgmma.wait_group.sync.aligned 0;
 // The epilogue: through shared memory to rows of four elements, those inside of the result.
+// All eight of a chunk are computed first, so that what they read comes at a time.
 // CHECK: nvvm.bar.warp.sync
-// CHECK: scf.if
-// CHECK: arith.truncf %{{.*}} : vector<4xf32> to vector<4xbf16>
-// CHECK: vector.store {{.*}} {alignment = 8 : i64}
+// CHECK-COUNT-8: arith.truncf %{{.*}} : vector<4xf32> to vector<4xbf16>
+// CHECK-COUNT-8: vector.store {{.*}} {alignment = 8 : i64}
+// CHECK-NOT: vector.store
 // CHECK: func.func @turned_grid() -> index
 module @turned attributes {mlc.kernel, mlc.schedule = [{blocks = 1 : i64, consumers = 2 : i64, element = "bf16", group = 384 : i64, lanes = 4 : i64, multiprocessors = 132 : i64, raster = 8 : i64, stages = 4 : i64, template = "hopper_contraction", threads = 384 : i64, tile_columns = 64 : i64, tile_rows = 128 : i64}]} {
   func.func @turned(%arg0: tensor<300x136xbf16>, %arg1: tensor<136x200xbf16>, %arg2: tensor<200xf32>, %arg3: tensor<300x200xbf16>) -> tensor<300x200xbf16> {
@@ -59,8 +60,8 @@ module @turned attributes {mlc.kernel, mlc.schedule = [{blocks = 1 : i64, consum
 // CHECK: arith.truncf %{{.*}} : vector<2xf32> to vector<2xbf16>
 // CHECK: stmatrix.sync.aligned.m8n8.x4.shared.b16
 // CHECK: nvvm.bar.warp.sync
-// CHECK: scf.if
 // CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<8xbf16>
+// CHECK: scf.if
 // CHECK: vector.store {{.*}} {alignment = 16 : i64}
 // CHECK: func.func @packed_grid() -> index
 module @packed attributes {mlc.kernel, mlc.schedule = [{blocks = 1 : i64, consumers = 2 : i64, element = "bf16", group = 384 : i64, lanes = 8 : i64, multiprocessors = 132 : i64, raster = 8 : i64, stages = 4 : i64, template = "hopper_contraction", threads = 384 : i64, tile_columns = 64 : i64, tile_rows = 128 : i64}]} {
@@ -145,6 +146,47 @@ module @few_rows attributes {mlc.kernel, mlc.schedule = [{blocks = 1 : i64, cons
       linalg.yield %5 : bf16
     } -> tensor<16x200xbf16>
     return %3 : tensor<16x200xbf16>
+  }
+}
+
+// Two by two blocks begin and end together. Each copies half of the rows of the left tile, and half of the steps of the
+// right one, to two blocks each; a stage is empty when two groups of three blocks have said so.
+// CHECK: module @clusters
+// CHECK-SAME: {box = array<i64: 64, 64>, element = "bf16", extents = [array<i64: 136>, array<i64: 300>]
+// CHECK-SAME: {box = array<i64: 64, 32>, element = "bf16", extents = [array<i64: 200>, array<i64: 136>]
+// CHECK: %[[RANK:.*]] = nvvm.read.ptx.sreg.cluster.ctarank
+// CHECK: nvvm.mbarrier.init %{{.*}}, %c6_i32
+// CHECK: nvvm.barrier0
+// CHECK-NEXT: nvvm.cluster.arrive
+// CHECK-NEXT: nvvm.cluster.wait
+// CHECK: nvvm.mbarrier.arrive.expect_tx %{{.*}}, %c24576_i32
+// CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global {{.*}} multicast_mask = %
+// CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global {{.*}} multicast_mask = %
+// CHECK: mapa.shared::cluster.u32 a, $0, $1; mbarrier.arrive.shared::cluster.b64 _, [a];
+// CHECK: nvvm.cluster.arrive
+// CHECK-NEXT: nvvm.cluster.wait
+// CHECK: func.func @clusters_grid() -> index
+// CHECK: return %c16
+module @clusters attributes {mlc.kernel, mlc.schedule = [{blocks = 1 : i64, cluster_columns = 2 : i64, cluster_rows = 2 : i64, consumers = 2 : i64, element = "bf16", group = 384 : i64, lanes = 8 : i64, multiprocessors = 132 : i64, raster = 8 : i64, stages = 4 : i64, template = "hopper_contraction", threads = 384 : i64, tile_columns = 64 : i64, tile_rows = 128 : i64}]} {
+  func.func @clusters(%arg0: tensor<300x136xbf16>, %arg1: tensor<136x200xbf16>, %arg2: tensor<200xf32>, %arg3: tensor<300x200xbf16>) -> tensor<300x200xbf16> {
+    %cst = arith.constant 0.000000e+00 : f32
+    %0 = tensor.empty() : tensor<300x200xf32>
+    %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<300x200xf32>) -> tensor<300x200xf32>
+    %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%arg0, %arg1 : tensor<300x136xbf16>, tensor<136x200xbf16>) outs(%1 : tensor<300x200xf32>) attrs =  {mlc.contraction} {
+    ^bb0(%in: bf16, %in_0: bf16, %out: f32):
+      %4 = arith.extf %in : bf16 to f32
+      %5 = arith.extf %in_0 : bf16 to f32
+      %6 = arith.mulf %4, %5 : f32
+      %7 = arith.addf %out, %6 : f32
+      linalg.yield %7 : f32
+    } -> tensor<300x200xf32>
+    %3 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%2, %arg2 : tensor<300x200xf32>, tensor<200xf32>) outs(%arg3 : tensor<300x200xbf16>) {
+    ^bb0(%in: f32, %in_0: f32, %out: bf16):
+      %4 = arith.addf %in, %in_0 : f32
+      %5 = arith.truncf %4 : f32 to bf16
+      linalg.yield %5 : bf16
+    } -> tensor<300x200xbf16>
+    return %3 : tensor<300x200xbf16>
   }
 }
 
