@@ -17,7 +17,7 @@ from mlc.kernels.common.generics import operand_map
 from mlc.kernels.cpu.register_tile import split_rows
 from mlc.tuning.cache import COPYING, Schedule
 
-TUNED = ("contraction", "panel_copy", "dot_product", "loops")
+TUNED = ("contraction", "deep_contraction", "panel_copy", "dot_product", "loops")
 MOST = 12
 ENOUGH_ITEMS = 16  # work items below which none are given up
 COPIED_ELEMENTS = 1 << 16  # of a panel on the stack

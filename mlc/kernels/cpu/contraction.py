@@ -170,14 +170,18 @@ class Contraction:
             func.ReturnOp([])
         return frame
 
+    def _panel_start(self, point: list[Idx], panel: Scalar) -> Scalar:
+        """Where in the packed weight `panel` begins."""
+        ev = Evaluator(self.frame, self.s.lanes)
+        dims = self._iteration(self._point(point, Idx(0), self._column(panel, 0)), {})
+        coords = [ev.idx.affine(e, dims) for e in self.reads[self.s.packed_operand][0]]
+        return memory.address(self.frame.buffers[self.root.operands[self.s.packed_operand]], coords, ev.idx).base
+
     def _next_panel(self, point: list[Idx], panel: Scalar, panels: Scalar, row: Scalar) -> NextPanel:
         """The panel behind `panel`; `row` is the number of the first row at `point` among those of a panel."""
         math, s, columns = self.frame.math, self.s, self.order[self.s.vector_dim]
-        ev, buffer = Evaluator(self.frame, s.lanes), self.frame.buffers[self.root.operands[s.packed_operand]]
-        exprs = self.reads[s.packed_operand][0]
-        after = self._column(math.minimum(math.add(panel, 1), math.sub(panels, 1)), 0)
-        dims = self._iteration(self._point(point, Idx(0), after), {})
-        start = memory.address(buffer, [ev.idx.affine(e, dims) for e in exprs], ev.idx).base
+        buffer, exprs = self.frame.buffers[self.root.operands[s.packed_operand]], self.reads[s.packed_operand][0]
+        start = self._panel_start(point, math.minimum(math.add(panel, 1), math.sub(panels, 1)))
         elements = buffer.strides[next(i for i, e in enumerate(exprs) if mentions(e, columns))]
         assert isinstance(elements, int)
         return NextPanel(self.frame, buffer, start, elements * buffer.element.width // 8, s.ahead, row)
@@ -347,14 +351,21 @@ class Contraction:
             rows = [Idx(self.frame.math.add(row, r), level=2) for r in range(size)]
             ev = Evaluator(self.frame, self.s.lanes)
             points = {(r, j): self._point(point, rows[r], c.at) for r in range(size) for j, c in enumerate(columns)}
-            start = []
-            for (_, j), at in points.items():
-                scope = ev.child(columns[j].lanes, columns[j].mask)
-                start.append(scope.splat(scope.tensor(self.root.operands[len(self.root.operands) - 1], at)))
-            tile = Tile(row, points, columns, ends)
-            self._epilogue(tile, dict(zip(points, self._reduce(ev, tile, self.reductions, {}, start), strict=True)))
+            self._tile(ev, Tile(row, points, columns, ends))
 
         return emit
+
+    def _tile(self, ev: Evaluator, tile: Tile) -> None:
+        sums = self._reduce(ev, tile, self.reductions, {}, self._initial(ev, tile))
+        self._epilogue(tile, dict(zip(tile.points, sums, strict=True)))
+
+    def _initial(self, ev: Evaluator, tile: Tile) -> list[ir.Value]:
+        """What the accumulators begin with."""
+        init, start = self.root.operands[len(self.root.operands) - 1], []
+        for (_, j), at in tile.points.items():
+            scope = ev.child(tile.columns[j].lanes, tile.columns[j].mask)
+            start.append(scope.splat(scope.tensor(init, at)))
+        return start
 
     def _point(self, point: list[Idx], row: Idx, column: Idx) -> list[Idx]:
         result = list(point)
@@ -381,19 +392,24 @@ class Contraction:
         if (low, high) == (0, 1):
             return self._reduce(ev, tile, loops[1:], {**position, dim: Idx(0)}, carried)
         innermost = all(isinstance(e, int) and e == 1 for _, e in loops[1:])
-        divides = low == 0 and isinstance(high, int) and high % self.s.unroll == 0
-        unroll = self.s.unroll if innermost and divides else 1
+        steps = self._steps(dim, low, high)
+        unroll = self.s.unroll if innermost and isinstance(steps, int) and steps % self.s.unroll == 0 else 1
         level, math = 3 + len(position), self.frame.math
 
         def body(variable: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
             if innermost and self.next is not None:
-                self._fetch(self.next, tile, position, math.div(variable, unroll), math.div(extent, unroll))
+                at, all_steps = math.sub(variable, low), extent if steps is None else steps
+                self._fetch(self.next, tile, position, math.div(at, unroll), math.div(all_steps, unroll))
             for u in range(unroll):
                 at = Idx(math.add(variable, u), level=level)
                 inner = self._reduce(ev.child(), tile, loops[1:], {**position, dim: at}, inner)
             return inner
 
         return for_loop(self.frame, low, high, unroll, carried, body)
+
+    def _steps(self, dim: int, low: Scalar, high: Scalar) -> Scalar | None:
+        """The number of steps of the loop over `dim` from `low` to `high`; None where it varies."""
+        return high if isinstance(low, int) and low == 0 and isinstance(high, int) else None
 
     def _fetch(self, panel: NextPanel, tile: Tile, position: dict[int, Idx], at: Scalar, steps: Scalar) -> None:
         """A little of the next panel, at step `at` of the innermost loop's `steps`."""

@@ -17,6 +17,7 @@ from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads
 TILE, TALLER = (6, 4), 7  # rows and vectors of accumulators; the most rows that leave registers for an operand
 FAR = 1 << 20  # bytes of a panel that does not stay in the second level of cache: fewer tiles fetch it less often
 NEAR = 1 << 15  # bytes of a panel that may stay in the first level of cache
+LEAST_DEPTH = 512  # steps of the reduction in a block that pay for storing the sums
 FETCHING_TILES = 4  # tiles of rows from which on there is time to fetch the next panel meanwhile
 COPIED_STEPS = (128, MOST_STEPS)  # lines of a panel that is copied: enough to hurt, few enough for the stack
 COPIED_ROWS = 160  # rows of a work item that pay for the copy
@@ -83,7 +84,8 @@ def choose_contraction(
     elif _is_worth_copying(root, operand, order[axis], shape, schedule):
         schedule |= {"template": "panel_copy", "vector_operand": operand}
     in_pairs = as_dot_product(root, operand, schedule, unit.bf16_dot)
-    return in_pairs or as_dot_quads(root, operand, schedule, unit.int8_dot, unit.int16_dot) or schedule
+    grouped = in_pairs or as_dot_quads(root, operand, schedule, unit.int8_dot, unit.int16_dot)
+    return grouped or _in_blocks(root, operand, schedule)
 
 
 def _tile(
@@ -235,6 +237,17 @@ def _register_tile(extent: Extent, unit: VectorUnit, element: ir.Type) -> tuple[
     return (8, 3) if extent > 2 * lanes else (8, 2) if extent > lanes else (8, 1)
 
 
+def _in_blocks(root: ir.Operation, operand: int, schedule: dict[str, int | str]) -> dict[str, int | str]:
+    """`schedule` with blocks of the reduction where a panel would fill the second level of cache."""
+    element, panel = root.operands[operand].type.element_type, int(schedule.get("panel", 0))
+    step, steps = panel * element.width // 8, _innermost_extent(root)
+    if "ahead" not in schedule or steps is None or steps * step <= FAR // 2 or not _is_f32(root):
+        return schedule
+    unroll = int(schedule["unroll"])
+    depth = next((d for d in range(FAR // 4 // step, LEAST_DEPTH - 1, -1) if steps % d == 0 and d % unroll == 0), 0)
+    return schedule | {"template": "deep_contraction", "depth": depth} if depth else schedule
+
+
 def _rows_ahead(
     root: ir.Operation, operand: int, order: Sequence[int], shape: Sequence[Extent], schedule: dict[str, int | str]
 ) -> int:
@@ -267,15 +280,18 @@ def _line_vectors(extent: Extent, lanes: int, rows: int) -> int:
 
 def _unroll(root: ir.Operation) -> int:
     """Unrolling of the innermost reduction dimension: a divisor of its extent."""
+    extent = _innermost_extent(root)
+    return 1 if extent is None else next(u for u in (4, 3, 2, 1) if extent % u == 0)
+
+
+def _innermost_extent(root: ir.Operation) -> Extent:
+    """The extent of the innermost reduction dimension."""
     kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
     innermost = max(i for i, r in enumerate(kinds) if r)
     for operand in range(2):
         for position, expr in enumerate(operand_map(root, operand).results):
             if isinstance(expr, ir.AffineDimExpr) and expr.position == innermost:
-                type_ = root.operands[operand].type
-                if type_.is_dynamic_dim(position):
-                    return 1
-                return next(u for u in (4, 3, 2, 1) if type_.get_dim_size(position) % u == 0)
+                return shape_of(root.operands[operand].type)[position]
     return 1
 
 

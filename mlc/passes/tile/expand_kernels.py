@@ -22,6 +22,7 @@ from mlc.kernels.common.frame import Frame, KernelSource, kernel_source
 from mlc.kernels.cpu import (
     attention,
     contraction,
+    deep_contraction,
     dot_product,
     dot_quads,
     inner_product,
@@ -45,6 +46,7 @@ TEMPLATES: dict[str, Template] = {
     "attention": (attention.AttentionSchedule, attention.expand),
     "loops": (loops.LoopSchedule, loops.expand),
     "contraction": (contraction.ContractionSchedule, contraction.expand),
+    "deep_contraction": (deep_contraction.DeepContractionSchedule, deep_contraction.expand),
     "dot_product": (dot_product.DotProductSchedule, dot_product.expand),
     "dot_quads": (dot_quads.DotQuadsSchedule, dot_quads.expand),
     "inner_product": (inner_product.InnerProductSchedule, inner_product.expand),

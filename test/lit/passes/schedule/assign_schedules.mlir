@@ -28,6 +28,13 @@ func.func @wide(%x: tensor<40x300xf32>) -> (tensor<40x100xf32>, tensor<40x64xf32
   return %a, %b : tensor<40x100xf32>, tensor<40x64xf32>
 }
 
+func.func @many_steps(%x: tensor<40x3072xf32>) -> tensor<40x128xf32> {
+  %w = mlc.weight "t" : tensor<3072x128xf32>
+  %e = tensor.empty() : tensor<40x128xf32>
+  %a = mlc.launch @blocks(%x, %w) outs(%e) : (tensor<40x3072xf32>, tensor<3072x128xf32>) outs(tensor<40x128xf32>) -> tensor<40x128xf32>
+  return %a : tensor<40x128xf32>
+}
+
 func.func @deep(%x: tensor<1x9x9x512xf32>) -> tensor<1x7x7x512xf32> {
   %w = mlc.weight "f" : tensor<3x3x512x512xf32>
   %e = tensor.empty() : tensor<1x7x7x512xf32>
@@ -276,5 +283,23 @@ module @only_panel attributes {mlc.kernel} {
       linalg.yield %s : f32
     } -> tensor<40x64xf32>
     return %m : tensor<40x64xf32>
+  }
+}
+
+// A panel that would fill the second level of cache is multiplied in blocks of the reduction.
+// CHECK: module @blocks
+// CHECK-SAME: mlc.schedule = [{ahead = 40 : i64, block = {{[0-9]+}} : i64, depth = 1024 : i64{{.*}} template = "deep_contraction"
+module @blocks attributes {mlc.kernel} {
+  func.func @blocks(%a: tensor<40x3072xf32>, %b: tensor<3072x128xf32>, %o: tensor<40x128xf32>) -> tensor<40x128xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<40x128xf32>) -> tensor<40x128xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<40x3072xf32>, tensor<3072x128xf32>) outs(%f : tensor<40x128xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<40x128xf32>
+    return %m : tensor<40x128xf32>
   }
 }

@@ -1,0 +1,140 @@
+"""Register-tiled products over many steps of the reduction, in blocks of these.
+
+The tiles, loops and epilogues of `contraction`. All tiles of rows of a work item take one block of the reduction, then
+all the next one; in between their sums wait on the stack. What is read of a packed weight again and again is then part
+of a panel, which stays in the second level of cache beside the rows, where a whole panel would not. Sums are added up
+in the same order. (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008, section 4.)
+
+Schedule parameters: those of `contraction`; `depth`: steps of the reduction in a block, a divisor of all. The reduction
+has one dimension of known extent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, memref, vector
+
+from mlc.kernels.common.evaluate import Evaluator
+from mlc.kernels.common.frame import Frame, KernelSource, for_loop
+from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, tile_grid
+from mlc.kernels.cpu.next_panel import NextPanel
+from mlc.kernels.cpu.register_tile import Column, Tile
+
+_ALIGNMENT = 64  # bytes: lines of the cache
+
+
+@dataclass(frozen=True)
+class DeepContractionSchedule(ContractionSchedule):
+    """Parameters of the template; see the module's description."""
+
+    depth: int
+
+
+def expand(source: KernelSource, schedule: DeepContractionSchedule) -> list[Frame]:
+    """The memref function and the grid function of `source`."""
+    return [_DeepContraction(source, schedule).emit(), tile_grid(source, schedule)]
+
+
+class _DeepContraction(Contraction):
+    s: DeepContractionSchedule
+
+    def __init__(self, source: KernelSource, schedule: DeepContractionSchedule) -> None:
+        super().__init__(source, schedule)
+        moving = [(d, e) for d, e in self.reductions if e != 1]
+        if len(moving) != 1 or not isinstance(moving[0][1], int) or moving[0][1] % schedule.depth:
+            raise ValueError(f"kernel {self.frame.name}: blocks of {schedule.depth} steps are no part of the reduction")
+        self.dim, self.extent = moving[0]
+        self.element = self.root.results[0].type.element_type
+        with self.frame.prologue():
+            rows = self.frame.math.product(self.shape[schedule.row_first : schedule.row_last + 1])
+            self.rows = min(rows, schedule.row_block) if isinstance(rows, int) else schedule.row_block
+            type_ = ir.MemRefType.get([self.rows * schedule.panel], self.element)
+            self.sums = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
+        self.low: Scalar = 0
+        self.start: Scalar = 0
+        self.first_row: Scalar = 0
+        self.stage: Callable[[Evaluator, Tile], None] = self._begin
+
+    def _rows(self, point: list[Idx], columns: list[Column], block: Scalar) -> None:
+        self.first_row, panel = self.frame.math.mul(block, self.s.row_block), self.next
+
+        def part(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            self.low, self.stage = variable, self._add
+            if panel is not None:
+                self.next = self._following(panel, variable)
+            super(_DeepContraction, self)._rows(point, columns, block)
+            return []
+
+        self.stage = self._begin
+        super()._rows(point, columns, block)
+        for_loop(self.frame, 0, self.extent, self.s.depth, [], part)
+        self.stage = self._finish
+        super()._rows(point, columns, block)
+        self.next = panel
+
+    # -- what is fetched ahead --------------------------------------------------------------------------------------
+
+    def _next_panel(self, point: list[Idx], panel: Scalar, panels: Scalar, row: Scalar) -> NextPanel:
+        self.start = self._panel_start(point, panel)
+        return super()._next_panel(point, panel, panels, row)
+
+    def _following(self, panel: NextPanel, low: Scalar) -> NextPanel:
+        """The block behind that from step `low` on; behind the last one it is the first one of the next `panel`."""
+        math, c = self.frame.math, self.frame.constants
+        size = panel.size // self.extent * self.s.depth
+        behind = math.add(low, self.s.depth)
+        here = math.add(self.start, math.mul(behind, self.s.panel))
+        inside = arith.cmpi(arith.CmpIPredicate.slt, c.index(behind), c.index(self.extent))
+        start = arith.select(inside, c.index(here), c.index(panel.start))
+        return NextPanel(self.frame, panel.buffer, start, size, self.rows, math.sub(0, self.first_row))
+
+    # -- stages of a tile -------------------------------------------------------------------------------------------
+
+    def _tile(self, ev: Evaluator, tile: Tile) -> None:
+        self.stage(ev, tile)
+
+    def _begin(self, ev: Evaluator, tile: Tile) -> None:
+        for (name, at), value in zip(self._places(tile), self._initial(ev, tile), strict=True):
+            vector.StoreOp(value, self.sums, [at], alignment=self._alignment(tile, name))
+
+    def _add(self, ev: Evaluator, tile: Tile) -> None:
+        sums = self._reduce(ev, tile, self.reductions, {}, self._loaded(tile))
+        for (name, at), value in zip(self._places(tile), sums, strict=True):
+            vector.StoreOp(value, self.sums, [at], alignment=self._alignment(tile, name))
+
+    def _finish(self, ev: Evaluator, tile: Tile) -> None:
+        self._epilogue(tile, dict(zip(tile.points, self._loaded(tile), strict=True)))
+
+    def _loaded(self, tile: Tile) -> list[ir.Value]:
+        results = []
+        for name, at in self._places(tile):
+            type_ = ir.VectorType.get([tile.columns[name[1]].lanes], self.element)
+            results.append(vector.LoadOp(type_, self.sums, [at], alignment=self._alignment(tile, name)).result)
+        return results
+
+    def _places(self, tile: Tile) -> list[tuple[tuple[int, int], ir.Value]]:
+        """Where the sums of a tile wait, by (row, vector)."""
+        math = self.frame.math
+        first = math.mul(math.sub(tile.row, self.first_row), self.s.panel)
+        found = []
+        for row, number in tile.points:
+            at = math.add(first, row * self.s.panel + number * self.s.lanes)
+            found.append(((row, number), self.frame.constants.index(at)))
+        return found
+
+    def _alignment(self, tile: Tile, name: tuple[int, int]) -> int:
+        return tile.columns[name[1]].lanes * self.element.width // 8
+
+    # -- one block of the reduction ---------------------------------------------------------------------------------
+
+    def _taps(self, tile: Tile, tap: int, extent: Scalar) -> tuple[Scalar, Scalar]:
+        if tap != self.dim:
+            return super()._taps(tile, tap, extent)
+        return self.low, self.frame.math.add(self.low, self.s.depth)
+
+    def _steps(self, dim: int, low: Scalar, high: Scalar) -> Scalar | None:
+        return self.s.depth if dim == self.dim else super()._steps(dim, low, high)

@@ -1,0 +1,50 @@
+"""Products over many steps, in blocks of the reduction: right, the same bits as in one block, and for all threads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import mlc
+
+SHAPES = [(40, 100, 4096), (25, 70, 3072), (130, 200, 2560)]
+
+
+def _model(m: int, n: int, k: int) -> onnx.ModelProto:
+    """`relu(x @ w + b) + r`."""
+    rng = np.random.default_rng(1)
+    weights = {"w": rng.standard_normal((k, n)).astype(np.float32), "b": rng.standard_normal(n).astype(np.float32)}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Add", ["p", "b"], ["q"]),
+        helper.make_node("Relu", ["q"], ["s"]),
+        helper.make_node("Add", ["s", "r"], ["y"]),
+    ]
+    shapes = {"x": [m, k], "r": [m, n], "y": [m, n]}
+    ends = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()}
+    inits = [numpy_helper.from_array(value, name) for name, value in weights.items()]
+    graph = helper.make_graph(nodes, "deep", [ends["x"], ends["r"]], [ends["y"]], inits)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+@pytest.mark.parametrize("m, n, k", SHAPES)
+def test_blocks_change_no_bit(tmp_path: Path, m: int, n: int, k: int) -> None:
+    rng = np.random.default_rng(0)
+    x, r = (rng.standard_normal(shape).astype(np.float32) for shape in ((m, k), (m, n)))
+    proto, scheduled = _model(m, n, k), tmp_path / "scheduled.mlir"
+    mlc.compile(proto, output=scheduled, emit="schedule")
+    text = scheduled.read_text()
+    assert 'template = "deep_contraction"' in text
+    scheduled.write_text(text.replace('template = "deep_contraction"', 'template = "contraction"'))
+    whole = mlc.compile(scheduled, output=tmp_path / "whole.so", from_phase="schedule")
+    expected = whole(x, r)[0]
+    mlc.compile(proto, output=tmp_path / "blocks.so", cache=False)
+    for threads in (1, 2, 3):
+        assert mlc.load(tmp_path / "blocks.so", threads=threads)(x, r)[0].tobytes() == expected.tobytes()
+    w, b = (numpy_helper.to_array(t).astype(np.float64) for t in proto.graph.initializer)
+    want = np.maximum(x @ w + b, 0) + r
+    assert np.max(np.abs(expected - want)) <= 2e-6 * np.max(np.abs(want))
