@@ -18,6 +18,11 @@ along the input's. `ahead` (0: none): how many squares before its turn a square'
 side that are pieces of the same lines of the cache fetch a part of the lines each. With `stream` results are written
 past the caches where their addresses allow it: everything that is written then is as long as a line of the cache, and
 need not be read before.
+
+With `joined` (static extents, squares of `lanes` lines as long as a line of the cache, `down`) results whose lines
+begin anywhere are stored in whole lines of the cache all the same: what is left of each column is kept and put in front
+of what the next square brings, by one exchange with a fixed distance, as columns `lanes` apart begin alike. `ahead`
+counts squares down. An item is `lanes` high at least.
 """
 
 from __future__ import annotations
@@ -53,6 +58,7 @@ class TransposeSchedule:
     down: int
     ahead: int
     stream: int
+    joined: int = 0
 
     @property
     def walked(self) -> list[int]:
@@ -174,6 +180,9 @@ class _Transpose:
         """All squares of an item: from where to where it goes along the input's lines, and along the results'."""
         s, (read_extent, write_extent) = self.s, self.extents
         self.across, self.down = across, down
+        if s.joined:
+            self._spans(*across, read_extent, lambda read, width: self._strip(read, width, *down), s.lanes)
+            return
 
         def lines(body: Callable[[Scalar, Scalar], None]) -> None:
             self._spans(*down, write_extent, body, s.lanes)
@@ -214,6 +223,80 @@ class _Transpose:
         c = self.frame.constants
         left = arith.cmpi(arith.CmpIPredicate.slt, c.index(at), c.index(high))
         if_then(left, lambda: body(at, rest))
+
+    # -- strips that are stored in whole lines of the cache -----------------------------------------------------------
+
+    def _strip(self, read: Scalar, width: Scalar, low: Scalar, high: Scalar) -> None:
+        """`width` elements of the input's lines from `read` on, lines from `low` to `high`."""
+        s, math, c = self.s, self.frame.math, self.frame.constants
+        extent = self.extents[1]
+        assert isinstance(extent, int) and isinstance(width, int)
+        rest = extent % s.lanes
+        whole = math.minimum(math.add(low, s.height or extent), extent - rest)
+        kept = self._strip_columns(read, low, width, s.lanes)
+        for i, column in enumerate(kept):
+            self._store_part(read, low, i, column, column, self._offset(i), s.lanes)
+
+        def step(write: ir.Value, before: list[ir.Value]) -> list[ir.Value]:
+            self._fetch_below(read, write)
+            columns = self._strip_columns(read, write, width, s.lanes)
+            for i, (front, column) in enumerate(zip(before, columns, strict=True)):
+                self._store_part(read, write, i, front, column, 0, s.lanes)
+            return columns
+
+        kept = for_loop(self.frame, math.add(low, s.lanes), whole, s.lanes, kept, step)
+
+        def last() -> None:
+            for i, (front, column) in enumerate(zip(kept, self._strip_columns(read, whole, width, rest), strict=True)):
+                self._store_part(read, whole, i, front, column, 0, self._offset(i) + rest)
+
+        def left() -> None:
+            for i, front in enumerate(kept):
+                self._store_part(read, whole, i, front, front, 0, self._offset(i))
+
+        if rest:
+            if_then(arith.cmpi(arith.CmpIPredicate.eq, c.index(high), c.index(extent)), last, left)
+        else:
+            left()
+
+    def _offset(self, i: int) -> int:
+        """By how many elements line `i` of the results, of `lanes` ones, begins behind a line of the cache."""
+        extent = self.extents[1]
+        assert isinstance(extent, int)
+        return i * extent % self.s.lanes
+
+    def _strip_columns(self, read: Scalar, write: Scalar, width: int, height: int) -> list[ir.Value]:
+        """`width` columns of `lanes` elements, of which `height` are inside."""
+        s, c = self.s, self.frame.constants
+        columns: list[ir.Value] = []
+        for first in range(0, width, s.line):
+            inside = min(s.line, width - first)
+            mask = None if inside == s.line else lane_mask(self.frame, s.line, c.index(inside))
+            square = [v for _, v in self._columns(self.frame.math.add(read, first), write, height, mask)]
+            columns += square[:inside]
+        return columns
+
+    def _store_part(
+        self, read: Scalar, write: Scalar, i: int, front: ir.Value, column: ir.Value, first: int, end: int
+    ) -> None:
+        """Elements `first` to `end` from the beginning of a line of the cache, of `front` and then of `column`, which
+        begins at `write`; `end` may be as much as two lines.
+        """
+        lanes, offset, math = self.s.lanes, self._offset(i), self.frame.math
+        for start, parts in ((0, (front, column)), (lanes, (column, column))):
+            low, high = max(first - start, 0), min(end - start, lanes)
+            if low < high:
+                distance = lanes - offset
+                joined = parts[1] if not offset else _shuffle(*parts, range(distance, distance + lanes))
+                mask = None if (low, high) == (0, lanes) else _between(lanes, low, high)
+                self._store(read, math.add(math.sub(write, offset), start), i, joined, mask)
+
+    def _fetch_below(self, read: Scalar, write: Scalar) -> None:
+        """Begin to bring the lines of the square that is `ahead` squares further down into the cache."""
+        s, math = self.s, self.frame.math
+        for j in range(s.lanes if s.ahead else 0):
+            row = math.add(write, s.ahead * s.lanes + j)
+            memref.PrefetchOp(self.frame.buffers[self.input].memory, [self._address(read, row)], False, 3, True)
 
     # -- one square -------------------------------------------------------------------------------------------------
 
@@ -303,6 +386,14 @@ class _Transpose:
         for value, destination in zip(self.source.results, self.source.destinations, strict=True):
             buffer = self.frame.buffers[destination]
             memory.store(self.frame, ev.idx, buffer, point, ev.tensor(value, point), ev.mask, stream=self.stream)
+
+
+def _between(lanes: int, low: int, high: int) -> ir.Value:
+    """A mask with lanes `low` to `high` set."""
+    bit = ir.IntegerType.get_signless(1)
+    lanes_set = [ir.IntegerAttr.get(bit, int(low <= lane < high)) for lane in range(lanes)]
+    type_ = ir.VectorType.get([lanes], bit)
+    return arith.ConstantOp(type_, ir.DenseElementsAttr.get(lanes_set, type_)).result
 
 
 def _part(math: IndexMath, number: Scalar, size: int, extent: Scalar) -> tuple[Scalar, Scalar]:

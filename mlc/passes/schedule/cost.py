@@ -277,6 +277,8 @@ def _transposed(source: KernelSource, unit: VectorUnit) -> dict[str, int | str] 
         piece = min(lanes, max(2, PIECE // size))
         walked = {*range(firsts[0], read + 1), *range(firsts[1], write + 1)}
         outer = known([e for d, e in enumerate(shape) if d not in walked])
+        dense = all(e == 1 for e in shape[read + 1 : firsts[1]])
+        sizes = [size, *map(_bytes, source.results)]
         return {
             "template": "transpose",
             "argument": number,
@@ -286,7 +288,7 @@ def _transposed(source: KernelSource, unit: VectorUnit) -> dict[str, int | str] 
             "write_dim": write,
             "lanes": lanes,
             "piece": piece,
-            **transposing_walk(extents[0], extents[1], outer, lanes, piece, [size, *map(_bytes, source.results)]),
+            **transposing_walk(extents[0], extents[1], outer, lanes, piece, sizes, dense),
         }
     return None
 

@@ -9,6 +9,9 @@ Extent = int | None  # None: known at run time only
 LINE = 64  # bytes of a line of the caches
 STREAMED = 12 << 20  # bytes of a result from which on it would leave the caches before anybody reads it
 STREAMED_COLLIDING = 6 << 20  # the same, when its lines collide in the cache, where every one drives others out
+STREAMED_JOINED = 8 << 20  # the same, when the results' lines begin anywhere: then it gains most
+STREAMED_STRIP = 64  # squares of an item along such results' lines
+JOINED_SIZE = 4  # bytes of elements that vectors exchange at any distance with one instruction
 STREAMED_RUN = 1 << 10  # bytes that are written one behind the other past the caches
 FETCHED = 1 << 11  # bytes of short lines that a copy is ahead of itself: the processor does not guess where they lie
 COLLIDING = 1 << 10  # lines so many bytes apart, or a multiple of it, share few sets of the first cache
@@ -25,11 +28,11 @@ FEW_SETS = 1 << 11  # sixteen lines so many bytes apart, or a multiple of it, dr
 
 
 def transposing_walk(
-    read: Extent, write: Extent, outer: Extent, lanes: int, piece: int, sizes: Sequence[int]
+    read: Extent, write: Extent, outer: Extent, lanes: int, piece: int, sizes: Sequence[int], dense: bool
 ) -> dict[str, int]:
     """The parameters `line`, `block`, `height`, `down`, `ahead` and `stream` of a transposition of `outer` matrices,
     whose input has lines of `read` elements and whose results have lines of `write`. `sizes` are the bytes of an
-    element of the input and of the results.
+    element of the input and of the results, which are `dense` where a matrix's lines follow each other.
 
     Pieces of lines are what costs least, unless the lines collide in the cache before their other pieces are loaded, or
     results are written past the caches, which takes whole lines of theirs. Where the results' lines collide alone, each
@@ -42,6 +45,10 @@ def transposing_walk(
     if total is not None and read is not None and read >= lanes and _may_stream(total, write, lanes, sizes, least):
         run = STREAMED_RUN // max(sizes[1:])
         return {"line": lanes, "block": run, "height": run, "down": 1, "ahead": 4, "stream": 1}
+    if read is not None and write is not None and outer is not None and dense:
+        joined = _joined(read, write, outer, lanes, lanes if whole else piece, sizes)
+        if joined:
+            return joined
     if collide and not whole and read is not None and read >= lanes and read * sizes[0] % LINE == 0:
         near = total is not None and total * sizes[0] <= NEAR
         beside, run = (BESIDE, RUN) if lanes * sizes[0] == LINE else (SQUARES, RUN // 2)
@@ -68,6 +75,21 @@ def transposing_walk(
         parts = -(-wanted // (outer * -(-write // height)))
         block = 0 if parts <= 1 else max(SQUARES * lanes, -(-read // parts // lanes) * lanes)
     return {"line": lanes if whole else piece, "block": block, "height": height, **walk, "stream": 0}
+
+
+def _joined(read: int, write: int, outer: int, lanes: int, line: int, sizes: Sequence[int]) -> dict[str, int]:
+    """The parameters of a transposition that goes past the caches though its results' lines begin anywhere. Empty where
+    it had better not, or where columns `lanes` apart do not begin alike in every matrix.
+    """
+    alike = outer == 1 or read * write % lanes == 0
+    large = read * write * outer * sizes[0] >= STREAMED_JOINED and write * sizes[0] % LINE != 0
+    if not (large and alike and lanes * sizes[0] == LINE and sizes[0] >= JOINED_SIZE and set(sizes) == {sizes[0]}):
+        return {}
+    parts = -(-write // (STREAMED_STRIP * lanes))
+    height = -(-write // (parts * lanes)) * lanes if write >= parts * lanes else 0
+    if write < 2 * lanes or write - (-(-write // height) - 1) * height < lanes:
+        return {}
+    return {"line": line, "block": lanes, "height": height, "down": 1, "ahead": 2, "stream": 1, "joined": 1}
 
 
 def _panel(read: int, write: int, outer: int, lanes: int, piece: int, sizes: Sequence[int]) -> dict[str, int]:

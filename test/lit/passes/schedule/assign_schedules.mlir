@@ -156,6 +156,23 @@ module @long_panels attributes {mlc.kernel} {
   }
 }
 
+// Large ones whose result's lines begin anywhere are joined to whole lines of the cache, which go past the caches.
+// CHECK: module @long_joined
+// CHECK-SAME: ahead = 2 : i64, argument = 0 : i64, block = 16 : i64, down = 1 : i64, height = 704 : i64, joined = 1 : i64, lanes = 16 : i64, line = 4 : i64, piece = 4 : i64, read_dim = 0 : i64, read_first = 0 : i64, stream = 1 : i64
+// AVX2: module @long_joined
+// AVX2-NOT: joined = 1
+module @long_joined attributes {mlc.kernel} {
+  func.func @long_joined(%a: tensor<2100x1100xf32>, %o: tensor<1100x2100xf32>) -> tensor<1100x2100xf32> {
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<2100x1100xf32>) outs(%o : tensor<1100x2100xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      %r = arith.negf %x : f32
+      linalg.yield %r : f32
+    } -> tensor<1100x2100xf32>
+    return %s : tensor<1100x2100xf32>
+  }
+}
+
 // Vectors run along a dimension of both operands: fewer rows, as nothing that is loaded serves several accumulators.
 // CHECK: module @depthwise
 // CHECK-SAME: rows = 4 : i64, template = "contraction"{{.*}} vectors = 4 : i64

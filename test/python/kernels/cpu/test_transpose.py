@@ -119,6 +119,46 @@ def test_results_past_the_caches(tmp_path: Path, rows: int, columns: int) -> Non
         np.testing.assert_array_equal(result, -data.T)
 
 
+@pytest.mark.parametrize(
+    "extents, permutation, dtype",
+    [
+        ((2100, 1100), (1, 0), "f32"),
+        ((1037, 2050), (1, 0), "f32"),
+        ((3, 700, 1008), (0, 2, 1), "f32"),
+        ((1031, 1030), (1, 0), "i64"),
+        ((2069, 1024), (1, 0), "f32"),
+    ],
+    ids=str,
+)
+def test_lines_that_begin_anywhere_past_the_caches(
+    tmp_path: Path, extents: Sequence[int], permutation: Sequence[int], dtype: str
+) -> None:
+    """Columns that are joined to whole lines of the cache: rests of lines and of columns, threads that share a line,
+    another input along either dimension, and buffers that begin where no line of the cache does.
+    """
+    t, o = _type(extents, dtype), _type([extents[p] for p in permutation], dtype)
+    order = ", ".join(map(str, permutation))
+    along, across = _type([extents[-2]], dtype), _type([extents[-1], 1], dtype)
+    body = f"""
+      %r = mlc.transpose %a0 {{permutation = array<i64: {order}>}} : {t} -> {o}
+      %s = mlc.binary add %r, %a1 : {o}, {along} -> {o}
+      %m = mlc.binary mul %s, %a2 : {o}, {across} -> {o}
+      return %m : {o}"""
+    data = draw(extents, dtype), draw((extents[-2],), dtype, 1), draw((extents[-1], 1), dtype, 2)
+    model = check(tmp_path, body, [t, along, across], [o], [data])
+    assert [k["template"] for k in model.metadata["kernels"]] == ["transpose"]
+    [expected] = model.run(list(data)).values()
+    size = expected.dtype.itemsize
+    buffer = np.zeros(expected.size + 2 * (64 // size), expected.dtype)
+    start = -buffer.ctypes.data % 64 // size
+    for shift in (0, 3):
+        buffer[:] = 77
+        result = buffer[start + shift : start + shift + expected.size].reshape(expected.shape)
+        model.run(list(data), out=[result])
+        np.testing.assert_array_equal(result, expected)
+        assert np.all(buffer[: start + shift] == 77) and np.all(buffer[start + shift + expected.size :] == 77)
+
+
 def test_copies_past_the_caches(tmp_path: Path) -> None:
     """Whole lines that change places, where a line of the caches begins and where none does."""
     t, o = _type((2, 512, 25, 128), "f32"), _type((2, 25, 512, 128), "f32")
