@@ -62,7 +62,10 @@ def test_rows_stay_in_registers(shape: tuple[int | str, int | str], dtype: str, 
     _assert_light(kernels)
     lanes = 16 // (4 if dtype == "float32" else 2)
     columns = shape[1]
-    if isinstance(columns, int) and columns % lanes == 0:
+    if "cp.async" in ptx:
+        (kernel,) = kernels
+        assert kernel["shared"] >= columns * 16 // lanes // 2 and "ld.global.nc.v4" not in ptx, "a row is read once"
+    elif isinstance(columns, int) and columns % lanes == 0:
         (kernel,) = kernels
         accesses = ptx.count("ld.global.v4") + ptx.count("ld.global.nc.v4")
         assert accesses == -(-columns // (lanes * kernel["group"])), "a row is read once, 16 bytes at a time"
@@ -73,11 +76,22 @@ def test_rows_stay_in_registers(shape: tuple[int | str, int | str], dtype: str, 
 
 
 def test_blocks_of_a_cluster_share_long_rows(tmp_path: Path) -> None:
-    """Eight of them keep what one cannot: each element is read once."""
+    """Eight of them where there are few rows: each element is read once."""
     softmax = helper.make_node("Softmax", ["x"], ["y"], axis=-1)
-    kernels, ptx = _kernels(_model([softmax], [512, 65536], [512, 65536], "float32"), tmp_path)
+    kernels, ptx = _kernels(_model([softmax], [16, 32768], [16, 32768], "float32"), tmp_path)
     _assert_light(kernels)
-    assert ".reqnctapercluster 8" in ptx and ptx.count("ld.global.nc.v4") == 65536 // 8 // 4 // kernels[0]["threads"]
+    assert ".reqnctapercluster 8" in ptx and ptx.count("ld.global.nc.v4") == 32768 // 8 // 4 // kernels[0]["threads"]
+
+
+@pytest.mark.parametrize("columns", [32768, 50257, 400_000])
+@pytest.mark.parametrize("operator", ["Softmax", "LayerNormalization"])
+def test_many_long_rows_are_in_shared_memory(operator: str, columns: int, tmp_path: Path) -> None:
+    """Copied once, 16 bytes at a time; two blocks at least are on a multiprocessor."""
+    inputs = ["x"] if operator == "Softmax" else ["x", "scale", "bias"]
+    model = _model([helper.make_node(operator, inputs, ["y"], axis=-1)], [500, columns], [500, columns], "bfloat16")
+    kernels, ptx = _kernels(model, tmp_path)
+    _assert_light(kernels)
+    assert "cp.async.cg.shared.global" in ptx and 2 * (kernels[-1]["shared"] + 2048) <= 228 * 1024
 
 
 @pytest.mark.parametrize("dtype", TYPES)

@@ -14,12 +14,21 @@ Items = Callable[[Frame], list[Scalar]]
 Body = Callable[[Frame, list[Scalar]], None]
 
 
-def emit_items(source: KernelSource, items: Items, body: Body, *, alignment: int = 0) -> list[Frame]:
+def emit_items(
+    source: KernelSource,
+    items: Items,
+    body: Body,
+    *,
+    alignment: int = 0,
+    declare: Callable[[Frame], None] | None = None,
+) -> list[Frame]:
     """`body(frame, coords)` for every coordinate of the box `items(frame)`, and the grid function.
 
-    `alignment` is what the kernel may assume of its tensors (`Frame`).
+    `alignment` is what the kernel may assume of its tensors (`Frame`); `declare` adds to the module what it needs.
     """
     frame = Frame(source, alignment=alignment)
+    if declare is not None:
+        declare(frame)
     with frame.body():
         extents = items(frame)
 

@@ -14,7 +14,8 @@ Schedule parameters: `first`: how many leading dimensions of the domain number t
 row); `lanes`: elements of one access; `group`: threads of a row, a power of two up to 32, or all threads of a block;
 `threads`: of a block; `kept`; `cluster`: how many blocks, which are groups, share a row (from compute capability 9.0
 on): they exchange their partial results (`shared_rows.py`); `odd`: 1 where `lanes` do not divide the rows, which are
-kept as a whole (`odd_rows.py`).
+kept or staged as a whole (`odd_rows.py`); `staged`: 1 where a block has its part of the row in shared memory instead of
+registers (`staged_rows.py`).
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ from mlc.kernels.common.reduce import Combiner, combiner, lane_dim, reduction_ex
 from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.odd_rows import OddRows, Span
 from mlc.kernels.nvidia.shared_rows import Blocks
+from mlc.kernels.nvidia.staged_rows import PIECE, StagedRows
+from mlc.kernels.nvidia.tensor_cores.words import declare_shared_memory
+from mlc.kernels.nvidia.tensor_maps import attach
 from mlc.kernels.nvidia.threads import combine_group, thread_in_group
 
 
@@ -51,6 +55,7 @@ class RowSchedule:
     kept: int = 0
     cluster: int = 1
     odd: int = 0
+    staged: int = 0
 
     @property
     def members(self) -> int:
@@ -101,7 +106,56 @@ def expand(source: KernelSource, schedule: RowSchedule) -> list[Frame]:
     def body(frame: Frame, coords: list[Scalar]) -> None:
         _Row(source, schedule, frame, coords).emit()
 
-    return emit_items(source, items, body, alignment=ALIGNMENT)
+    declare = declare_shared_memory if schedule.staged else None
+    frames = emit_items(source, items, body, alignment=ALIGNMENT, declare=declare)
+    if schedule.staged:
+        attach(source.module, [], staged_bytes(source, schedule))
+    return frames
+
+
+def staged_tensors(source: KernelSource, schedule: RowSchedule) -> list[ir.Value]:
+    """The inputs that have a row for each row of the results, as long as theirs."""
+    extent, results = row_extent(source, schedule), source.destinations
+
+    def has_rows(tensor: ir.Value) -> bool:
+        shape, outer = list(tensor.type.shape), list(results[0].type.shape)[: schedule.first]
+        return len(shape) == len(outer) + 1 and shape[1:] == [*outer[1:], extent] and any(True for _ in tensor.uses)
+
+    return [t for t in source.tensors if t not in results and has_rows(t)]
+
+
+def row_extent(source: KernelSource, schedule: RowSchedule) -> int:
+    """The elements of a row, which must be known and one dimension of everything."""
+    found = {tuple(source.results[0].type.shape[schedule.first :])} - {()}
+    for op in reachable(source.results):
+        if op.name == "linalg.generic" and is_reduction(op):
+            found.add(_reduced(op))
+    row = next(iter(found), ())
+    if len(found) != 1 or len(row) != 1 or row[0] < 0:
+        name = source.func.name.value
+        raise ValueError(f"kernel {name}: rows of one known length are needed, not {sorted(found)}")
+    return int(row[0])
+
+
+def _reduced(op: ir.Operation) -> tuple[int, ...]:
+    """The extents of what a reduction reduces; those that only a run knows are negative."""
+    kinds, extents = ["reduction" in str(t) for t in op.attributes["iterator_types"]], {}
+    for operand in range(len(op.operands)):
+        for position, expr in enumerate(operand_map(op, operand).results):
+            if isinstance(expr, ir.AffineDimExpr) and kinds[expr.position]:
+                extents[expr.position] = int(op.operands[operand].type.shape[position])
+    return tuple(extents[d] for d in sorted(extents))
+
+
+def accesses_of(extent: int, schedule: RowSchedule) -> int:
+    """Accesses of each thread of a row that it reads as a whole."""
+    return -(-(extent + (schedule.lanes - 1 if schedule.odd else 0)) // (schedule.members * schedule.lanes))
+
+
+def staged_bytes(source: KernelSource, schedule: RowSchedule) -> int:
+    """Shared memory of a block."""
+    numbers = accesses_of(row_extent(source, schedule), schedule)
+    return len(staged_tensors(source, schedule)) * numbers * schedule.threads * PIECE
 
 
 class _Row:
@@ -124,21 +178,27 @@ class _Row:
         self.combined = 0  # reductions that met in shared memory
         self.known: dict[tuple[object, ...], ir.Value] = {}
         self.together = True  # do all threads of the group run what is being emitted?
-        self.odd = self._odd_rows() if schedule.odd else None
+        self.odd: OddRows | None = None
+        if schedule.odd:
+            extent = row_extent(source, schedule)
+            self.odd = OddRows(frame, self.row, self.shape[: schedule.first], extent, schedule.lanes)
         hooks = self.odd.hooks(source.tensors) if self.odd is not None else {}
+        self.stage = self._stage() if schedule.staged else None
+        hooks = hooks if self.stage is None else self.stage.hooks(hooks)
         self.ev = Evaluator(frame, 1, overrides=self._overrides(), hooks=hooks)
 
-    def _odd_rows(self) -> OddRows:
-        """Rows are the innermost dimension of the inputs that are reduced."""
-        first, lengths = self.s.first, [self.shape[self.s.first :]]
-        for op in reachable(self.source.results):
-            if op.name == "linalg.generic" and is_reduction(op):
-                lengths.append(list(reduction_extents(self.frame, op).values()))
-        extents = {tuple(length) for length in lengths if length}
-        extent = next(iter(extents))[0]
-        if len(extents) != 1 or len(next(iter(extents))) != 1 or not isinstance(extent, int):
-            raise ValueError(f"kernel {self.frame.name}: rows of one known length are needed, not {extents}")
-        return OddRows(self.frame, self.row, self.shape[:first], extent, self.s.lanes)
+    def _stage(self) -> StagedRows:
+        """Begins to copy the row."""
+        s, math, extent = self.s, self.frame.math, row_extent(self.source, self.s)
+        numbers, width = accesses_of(extent, s), s.members * s.lanes
+        tensors = staged_tensors(self.source, s)
+        stage = StagedRows(self.frame, tensors, self.row, self.shape[: s.first], extent, s.lanes, (numbers, s.threads))
+        for number in range(numbers):
+            linear = math.add(math.mul(self.thread, s.lanes), number * width)
+            column = linear if self.odd is None else math.sub(linear, self.odd.phase)
+            stage.copy(number, column, ends=(number + 1) * width > extent)
+        stage.begin()
+        return stage
 
     def _overrides(self) -> dict[ir.Value, Callable[[Sequence[Idx]], ir.Value]]:
         """Reductions are done by the group instead of by each thread."""
@@ -205,6 +265,8 @@ class _Row:
         s, math = self.s, self.frame.math
         total, width = math.product(extents), s.members * s.lanes
         carried = list(inits)
+        if self.stage is not None:
+            return self._staged(extents, carried, step)
         if isinstance(total, int):
             longest = total + s.lanes - 1 if s.odd else total
             for number in range(min(s.kept, -(-longest // width))):
@@ -222,6 +284,44 @@ class _Row:
             return inner
 
         return for_loop(self.frame, first, total, UNROLL * width, carried, several)
+
+    def _staged(self, extents: Sequence[Scalar], carried: list[ir.Value], step: Step) -> list[ir.Value]:
+        """Accesses of a row in shared memory: a loop over those that lie within it, and the others."""
+        s, math, (extent,) = self.s, self.frame.math, extents
+        assert self.stage is not None and isinstance(extent, int)
+        self.stage.wait()
+        width, begins = s.members * s.lanes, int(s.odd)
+        # Other inputs, as the weights of a norm, are in registers beside the row.
+        inputs = [t for t in self.source.tensors if t not in self.source.destinations]
+        unroll = UNROLL if len(inputs) == 1 else UNROLL // 2
+        looped = max(0, extent // width - begins) // unroll * unroll
+
+        def turn(number: Scalar) -> _Turn:
+            assert self.stage is not None
+            ev = self.ev.child(lanes=s.lanes)
+            linear = math.add(math.mul(number, width), math.mul(self.thread, s.lanes))
+            first, last = (number, number) if isinstance(number, int) else (1, 0)
+            ends = (last + 1) * width > extent
+            if self.odd is not None:
+                span = self.odd.span(linear, first * width, (last + 1) * width - s.lanes)
+                found = _Turn(ev, [Idx(span.column, 1, level=2)], span.inside, span)
+            else:
+                found = self._turn(ev, linear, extents, extent if ends else None)
+            self.stage.note(found.coords[-1], number)
+            return found
+
+        def several(base: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
+            for number in range(unroll):
+                inner = list(step(turn(math.add(base, number)), inner))
+            return inner
+
+        for number in range(begins):
+            carried = list(step(turn(number), carried))
+        if looped:
+            carried = for_loop(self.frame, begins, begins + looped, unroll, carried, several)
+        for number in range(begins + looped, accesses_of(extent, s)):
+            carried = list(step(turn(number), carried))
+        return carried
 
     def _kept(self, number: int, extents: Sequence[Scalar], total: int) -> _Turn:
         """Access `number` of a row that stays in registers: what was evaluated there before is known."""

@@ -87,6 +87,54 @@ module @centre attributes {mlc.kernel} {
   }
 }
 
+// Few long rows: eight blocks share each.
+// CHECK: module @few_rows
+// CHECK-SAME: cluster = 8 : i64, early = 1 : i64, first = 1 : i64, group = 256 : i64, kept = 5 : i64, lanes = 4 : i64
+module @few_rows attributes {mlc.kernel} {
+  func.func @few_rows(%a: tensor<3x40000xf32>, %o: tensor<3x40000xf32>) -> tensor<3x40000xf32> {
+    %zero = arith.constant 0.0 : f32
+    %e = tensor.empty() : tensor<3xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<3xf32>) -> tensor<3xf32>
+    %s = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%a : tensor<3x40000xf32>) outs(%f : tensor<3xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      %r = arith.addf %y, %x : f32
+      linalg.yield %r : f32
+    } -> tensor<3xf32>
+    %d = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a, %s : tensor<3x40000xf32>, tensor<3xf32>) outs(%o : tensor<3x40000xf32>) {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %r = arith.subf %x, %y : f32
+      linalg.yield %r : f32
+    } -> tensor<3x40000xf32>
+    return %d : tensor<3x40000xf32>
+  }
+}
+
+// Rows that no block keeps in registers: two blocks have one in shared memory.
+// CHECK: module @long_rows
+// CHECK-SAME: cluster = 2 : i64, early = 1 : i64, first = 1 : i64, group = 352 : i64, kept = 0 : i64, lanes = 4 : i64, odd = 1 : i64, staged = 1 : i64
+module @long_rows attributes {mlc.kernel} {
+  func.func @long_rows(%a: tensor<1000x50257xf32>, %o: tensor<1000x50257xf32>) -> tensor<1000x50257xf32> {
+    %zero = arith.constant 0.0 : f32
+    %e = tensor.empty() : tensor<1000xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<1000xf32>) -> tensor<1000xf32>
+    %s = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%a : tensor<1000x50257xf32>) outs(%f : tensor<1000xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      %r = arith.addf %y, %x : f32
+      linalg.yield %r : f32
+    } -> tensor<1000xf32>
+    %d = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a, %s : tensor<1000x50257xf32>, tensor<1000xf32>) outs(%o : tensor<1000x50257xf32>) {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %r = arith.subf %x, %y : f32
+      linalg.yield %r : f32
+    } -> tensor<1000x50257xf32>
+    return %d : tensor<1000x50257xf32>
+  }
+}
+
 // One row of unknown length gets a block.
 // CHECK: module @total
 // CHECK-SAME: first = 0 : i64, group = 1024 : i64, kept = 0 : i64, lanes = 1 : i64, template = "rows", threads = 1024 : i64
