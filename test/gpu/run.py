@@ -22,6 +22,7 @@ from models.gpu_cases import Case, bench_cases, cases
 
 ELEMENTS = {"f32": "f4", "f64": "f8", "f16": "f2", "i64": "i8", "i32": "i4", "i16": "i2", "i8": "i1"}
 _SHIFT, _GUARD, _POISON = 256 + 16, 0xA5, 0xFF
+_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _PATIENCE = 20.0  # seconds after which a launch counts as hanging
 
 
@@ -151,7 +152,10 @@ class Program:
         words = [ctypes.c_uint64(v) for v in values]
         arguments = (ctypes.c_void_p * len(words))(*(ctypes.cast(ctypes.byref(w), ctypes.c_void_p) for w in words))
         function = self.functions[described["kernel"]]
-        self.driver("cuLaunchKernel", function, blocks, 1, 1, kernel["threads"], 1, 1, 0, None, arguments, None)
+        if kernel["shared"]:
+            self.driver("cuFuncSetAttribute", function, _DYNAMIC_SHARED, kernel["shared"])
+        shape = blocks, 1, 1, kernel["threads"], 1, 1, kernel["shared"]
+        self.driver("cuLaunchKernel", function, *shape, None, arguments, None)
 
     def check(self) -> tuple[float, str]:
         """Runs everything; gives the largest error relative to the largest expected value, and what is wrong."""
