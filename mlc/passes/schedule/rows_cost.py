@@ -34,7 +34,8 @@ WARP = 32
 THREADS = 256  # of a block whose items are independent
 LARGEST_GROUP = 1024
 KEPT = 32  # elements of a row that a thread keeps
-KEPT_OF_MORE = 24  # the same of a row that it cannot keep whole
+KEPT_OF_MORE = 16  # the same of a row that it cannot keep whole
+REREADING = 640  # threads of a block that reads a row several times: they need more registers
 KEPT_OF_SHARED = 64  # elements of a thread that has few others beside it
 WIDE_LANES = 4  # of elements of four bytes; narrower ones have more
 LINE = 128  # bytes of a cache line: neighbours' accesses make whole ones
@@ -48,7 +49,8 @@ MOST_SHARING = 8  # blocks of a cluster: more are not to be had everywhere
 SHARING_THREADS = 128  # of each of them: several blocks of a multiprocessor are at different rows
 SHARED_ROW = 4096  # elements that are worth a block of their own where others would be idle
 MOST_STAGED = 6  # blocks of a multiprocessor with a row in shared memory each
-STAGED, STAGED_ODD = 1024, 720  # threads of these: odd rows take more registers
+STAGED, STAGED_ODD = 1024, 640  # threads of these: odd rows take more registers
+STAGED_WEIGHTS = 128  # fewer of them where there are weights
 STAGED_OTHER = 256  # fewer of them for each further tensor
 RESERVED = 2048  # bytes of a block's shared memory beside what it has of rows
 
@@ -111,7 +113,8 @@ def _staged(source: KernelSource, first: int, row: int, rows: Extent, target: Nv
     tensors = staged_tensors(source, RowSchedule(first, lanes, WARP, WARP))
     if any(bytes_of(t) * lanes != ACCESS for t in tensors):
         return None
-    held = (STAGED_ODD if is_odd else STAGED) - (len(tensors) - 1) * STAGED_OTHER
+    others = sum(any(True for _ in t.uses) for t in source.tensors if t not in [*tensors, *source.destinations])
+    held = (STAGED_ODD if is_odd else STAGED) - (len(tensors) - 1) * STAGED_OTHER - min(1, others) * STAGED_WEIGHTS
     room, most = target.shared_memory_per_block, MOST_SHARING if target.has_clusters else 1
     clusters = [1 << n for n in range(most.bit_length())]
     choices = [(cluster, blocks) for cluster in clusters for blocks in range(MOST_STAGED, 1, -1)]
@@ -158,6 +161,8 @@ class _Rows:
         accesses = -(-max(known) // (self.lanes * cluster))
         kept = self._kept(accesses) if cluster == 1 else self._kept_of_shared(accesses)
         group = min(LARGEST_GROUP, _whole(accesses, kept, self.together))
+        if self.rereads and kept * LARGEST_GROUP < accesses:
+            group = REREADING
         threads, kept = group if group > WARP else THREADS // 2, min(kept, -(-accesses // group))
         elements = kept * self.lanes
         registers = 44 + elements if cluster > 1 else self._registers(elements)

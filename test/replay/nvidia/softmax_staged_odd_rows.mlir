@@ -1,6 +1,6 @@
 // Softmax of odd rows of 33001, each in the shared memory of two blocks.
 module {
-module @k0 attributes {mlc.kernel, mlc.placement = "device", mlc.schedule = [{blocks = 3 : i64, cluster = 2 : i64, early = 1 : i64, first = 1 : i64, group = 224 : i64, kept = 0 : i64, lanes = 4 : i64, odd = 1 : i64, staged = 1 : i64, template = "rows", threads = 224 : i64}]} {
+module @k0 attributes {mlc.kernel, mlc.placement = "device", mlc.schedule = [{blocks = 3 : i64, cluster = 2 : i64, early = 1 : i64, first = 1 : i64, group = 192 : i64, kept = 0 : i64, lanes = 4 : i64, odd = 1 : i64, staged = 1 : i64, template = "rows", threads = 192 : i64}]} {
   func.func @k0(%arg0: tensor<134x33001xf32>, %arg1: tensor<134x33001xf32>) -> tensor<134x33001xf32> {
     %cst = arith.constant 0xFF800000 : f32
     %0 = tensor.empty() : tensor<134xf32>
