@@ -65,7 +65,7 @@ class _DotQuads(DotProduct):
         bits = self._scalar_group(ev, original, coords, live)
         lanes, i32 = ev.lanes, ir.IntegerType.get_signless(32)
         highest = memory.splat(self.frame.constants.get(i32, _HIGHEST), lanes)
-        turned = arith.xori(vector.broadcast(ir.VectorType.get([lanes], i32), bits), highest)
+        turned = arith.xori(self._in_every_lane(bits, lanes), highest)
         if inside is None:
             return turned
         zero = memory.splat(self.frame.constants.get(i32, 0), lanes)

@@ -60,6 +60,9 @@ def _in_groups(root: ir.Operation, operand: int, schedule: Schedule, group: int)
     if depth is not None and depth < 2 or depth is None and group > 2 and "packed_operand" in schedule:
         return None
     steps = 1 if depth is None else depth // group
+    width = root.results[0].type.shape[int(schedule["vector_dim"])]
+    if group == 2 and width < 2 * int(schedule["lanes"]):  # too few products for each pair that is spread over lanes
+        schedule = {name: value for name, value in schedule.items() if name != "tail"}
     choices = (4, 1) if "tail" in schedule else (4, 3, 2, 1)
     unroll = 1 if depth is None else next(u for u in choices if steps % u == 0)
     return {**schedule, "unroll": unroll, "vector_operand": operand}
