@@ -99,7 +99,8 @@ def _panel(read: int, write: int, outer: int, lanes: int, piece: int, sizes: Seq
     """
     size, moved = sizes[0], read * write * outer * sizes[0]
     aligned = all(write * s % LINE == 0 for s in sizes[1:])
-    if moved > NEAR or (aligned and write * size > PANEL) or (size < 4 and write > lanes and read * size % SHARED != 0):
+    long = write * size > (2 if lanes * size == LINE else 4) * LINE
+    if moved > NEAR or (aligned and long) or (size < 4 and write > lanes and read * size % SHARED != 0):
         return {}
     few_sets = read * size % FEW_SETS == 0
     if few_sets and (aligned or lanes * size < LINE):
