@@ -12,8 +12,10 @@ from mlc.targets.cpu import CpuTarget
 Phase = tuple[str, list[str]]
 
 
-# How operands of contractions are rounded, by precision.
+# How operands of contractions are rounded, by precision, and what is stored between kernels.
 NARROWING = {"fp32": [], "tf32": [], "bf16": ["mlc-narrow-contractions", "cse"]}
+# A CPU gains where the second cache does not hold a tensor: 1 MB of f32.
+STORING = {"fp32": [], "tf32": [], "bf16": [f"mlc-narrow-stores{{fewest={1 << 18}}}"]}
 
 
 def _assign_schedules(target: CpuTarget) -> str:
@@ -85,7 +87,11 @@ def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True,
         ("linalg", ["mlc-strings-to-records", "mlc-lower-to-linalg", *transformed, CANONICALIZE, "cse"]),
         (
             "kernels",
-            ["mlc-count-nonzero", "mlc-fold-views", "mlc-plan-fusion", "mlc-outline-kernels", "mlc-dedupe-kernels"],
+            [
+                *("mlc-count-nonzero", "mlc-fold-views", "mlc-plan-fusion"),
+                *STORING[precision],
+                *("mlc-outline-kernels", "mlc-dedupe-kernels"),
+            ],
         ),
         (
             "schedule",

@@ -40,6 +40,8 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     if all(t.has_wgmma for t in targets):
         channels.insert(0, f"mlc-join-groups{f32}")
     of_cpu["layout"] = ["mlc-sink-moves", *_before(layout, "mlc-hoist-weights", channels)]
+    storing = {p: p.split("{")[0] for p in cpu.STORING["bf16"]}
+    of_cpu["kernels"] = [storing.get(p, p) for p in of_cpu["kernels"]]
     shared = [(name, [f"{p}{{target={asked}}}" if p in ASKING else p for p in of_cpu[name]]) for name in SHARED]
     for_host = [p for p in of_cpu["schedule"] if p.startswith("mlc-assign-schedules")]
     for_gpu = ["mlc-turn-weights", "mlc-hoist-weights"] if precision == "tf32" else []

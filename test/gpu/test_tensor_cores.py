@@ -323,3 +323,32 @@ def test_a_map_that_the_driver_refuses(driver: Path, tmp_path: Path) -> None:
     outcome = run_with(driver, [sys.executable, "-c", RUN, model], FAKE_CUDA_FAIL="cuTensorMapEncodeTiled:2:1")
     assert outcome.code == 1
     assert re.search(r"node 'second' \(kernel 'k2(_\d+)?'\): cuLaunchKernel: CUDA_ERROR_INVALID_VALUE", outcome.said)
+
+
+def _residual(rows: int, channels: int) -> onnx.ModelProto:
+    """Two layers, the sum of both, and its norms: what is added to is stored between kernels."""
+    rng = np.random.default_rng(0)
+    arrays = [numpy_helper.from_array(rng.standard_normal((channels, channels)).astype("f4"), n) for n in "vw"]
+    nodes = [
+        helper.make_node("MatMul", ["x", "v"], ["a"]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("MatMul", ["b", "w"], ["c"]),
+        helper.make_node("Add", ["c", "b"], ["d"]),
+        helper.make_node("ReduceL2", ["d"], ["y"], axes=[1]),
+    ]
+    values = [helper.make_tensor_value_info(n, 1, d) for n, d in (("x", [rows, channels]), ("y", [rows, 1]))]
+    graph = helper.make_graph(nodes, "residual", values[:1], values[1:], arrays)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+@pytest.mark.parametrize(("rows", "channels"), [(4096, 768), (6304, 768), (300, 520)])
+def test_addends_come_as_results_go(rows: int, channels: int, tmp_path: Path) -> None:
+    """Results of 16 bits to which a matrix of 16 bits is added: whole pieces of 16 bytes, no spills."""
+    folder = _compile(_residual(rows, channels), tmp_path / "r", emit="cubin", precision="bf16")
+    sources = _compile(_residual(rows, channels), tmp_path / "s", emit="ptx", precision="bf16")
+    names = [k["name"] for k in json.loads((sources / "launch.json").read_text())]
+    texts = {name: (sources / f"{name}.ptx").read_text() for name in names}
+    (name,) = [name for name, text in texts.items() if "ldmatrix" in text]
+    assert "stmatrix" in texts[name] and "ld.global.nc.v4.b32" in texts[name]
+    (kernel,) = [k for k in json.loads((folder / "launch.json").read_text()) if k["name"] == name]
+    assert kernel["warnings"] == [] and kernel["resources"]["spill_stores"] == 0

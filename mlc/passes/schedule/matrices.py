@@ -92,7 +92,7 @@ def matrices_of(source: KernelSource, root: ir.Operation, precision: str) -> Mat
     )
     if shape.depth < SMALLEST_SUM and not roles.taps:
         return None
-    return Matrices(element, roles, shape, _lanes(source, [o.value for o in operands], roles), operands[0].across)
+    return Matrices(element, roles, shape, _lanes(source, root, roles), operands[0].across)
 
 
 def _element(root: ir.Operation, precision: str) -> str | None:
@@ -150,10 +150,10 @@ def reduction_shape(root: ir.Operation) -> list[int | None]:
     return [extents.get(d) for d, is_reduced in enumerate(kinds) if is_reduced]
 
 
-def _lanes(source: KernelSource, operands: list[ir.Value], roles: Roles) -> int:
+def _lanes(source: KernelSource, root: ir.Operation, roles: Roles) -> int:
     """Elements of a row that a thread handles at a time: up to 16 bytes of f32, or of a 16-bit result."""
     type_ = source.results[0].type
     extents = [None if type_.is_dynamic_dim(p) else type_.get_dim_size(p) for p in roles.positions(roles.columns)]
     inner = None if None in extents else prod(e for e in extents if e is not None)
-    widths = (8, 4, 2, 1) if packed_epilogue.takes(source, operands) else (4, 2, 1)
+    widths = (8, 4, 2, 1) if packed_epilogue.takes(source, root) else (4, 2, 1)
     return next(lanes for lanes in widths if lanes == 1 or (inner is not None and inner % lanes == 0))

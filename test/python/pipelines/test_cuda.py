@@ -37,6 +37,7 @@ def test_phases_and_passes(chip: str, precision: str) -> None:
     expected = cpu.phases(HOST, precision, integers=False)
     for (name, passes), (_, of_cpu) in zip(listed[: len(SHARED)], expected, strict=False):
         asked = [f"{p}{{target={answers}}}" if p in ASKING else p for p in of_cpu]
+        asked = [p.split("{")[0] if p.startswith("mlc-narrow-stores") else p for p in asked]  # tensors of any size
         of_both = [p for p in passes if p.split("{")[0] not in GPU_ONLY]
         shared = [p.removesuffix("{bytes=true}").removesuffix("{even=true}") for p in of_both]
         assert shared == asked, name

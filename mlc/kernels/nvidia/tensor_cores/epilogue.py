@@ -7,7 +7,7 @@ whole cache lines, and what lies beyond the edge of the result is left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -137,29 +137,48 @@ class Epilogue:
         return max(1, min(4, self.chunk // 8))
 
     def _unload(self, base: Scalar, lane: ir.Value, origin: tuple[Scalar, Scalar], outer: Sequence[Scalar]) -> None:
-        """Stores what is staged, some vectors at a time: what they read of other tensors is then under way together."""
-        words, math, lanes = self.words, self.words.math, self.domain.lanes
+        """Stores what is staged."""
+
+        def read(where: Scalar, at: tuple[Scalar, Scalar]) -> list[ir.Value]:
+            return self._computed(self._staged(self.words.place(self.words.math.add(base, where))), at, outer)
+
+        def write(values: list[ir.Value], _: Scalar, at: tuple[Scalar, Scalar]) -> None:
+            self._store(values, at, outer)
+
+        self._each_vector(lane, origin, self._TOGETHER, read, write)
+
+    def _each_vector(
+        self,
+        lane: ir.Value,
+        origin: tuple[Scalar, Scalar],
+        most: int,
+        read: Callable[[Scalar, tuple[Scalar, Scalar]], list[ir.Value]],
+        write: Callable[[list[ir.Value], Scalar, tuple[Scalar, Scalar]], None],
+    ) -> None:
+        """`write` of what `read` gives, of every vector's byte in the staging area and place in the result, of those
+        inside of it; `most` are read before the first one is written, so that what is read is under way together."""
+        math, lanes = self.words.math, self.domain.lanes
         vectors = self.chunk // lanes
         count = WARP_ROWS * vectors // _WARP
-        together = next(n for n in range(self._TOGETHER, 0, -1) if count % n == 0)
+        together = next(n for n in range(most, 0, -1) if count % n == 0)
 
         def step(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             found = []
             for one in range(together):
                 place = math.add(math.mul(math.add(number, one), _WARP), lane)
                 row, piece = math.div(place, vectors), math.rem(place, vectors)
-                value = self._staged(words.place(math.add(base, self._vector(row, piece))))
+                where = self._vector(row, piece)
                 at = math.add(origin[0], row), math.add(origin[1], math.mul(piece, lanes))
-                found.append((at, self._computed(value, at, outer)))
-            for at, values in found:
-                inside = self._is_inside(*at)
+                found.append((read(where, at), where, at))
+            for one_found in found:
+                inside = self._is_inside(*one_found[2])
                 if inside is None:
-                    self._store(values, at, outer)
+                    write(*one_found)
                 else:
-                    if_then(inside, partial(self._store, values, at, outer))
+                    if_then(inside, partial(write, *one_found))
             return []
 
-        words.loop(0, count, together, [], step)
+        self.words.loop(0, count, together, [], step)
 
     def _vector(self, row: Scalar, piece: Scalar) -> Scalar:
         """Byte of vector `piece` of a row of the staging area."""
@@ -197,6 +216,7 @@ class Epilogue:
         return self.words.math.minimum(at, self.words.math.sub(self.words.narrow(extent), lanes))
 
     def _point(self, at: tuple[Scalar, Scalar], outer: Sequence[Scalar]) -> list[Idx]:
+        """The point of the result where a vector begins."""
         words = self.words
         row = Idx(words.widen(at[0]), level=2)
         column = Idx(words.widen(at[1]), 1 if self.domain.lanes > 1 else 0, level=2)

@@ -1,0 +1,205 @@
+"""Pass `mlc-narrow-stores`: what kernels with contractions of `bf16` hand to other kernels is stored as `bf16`.
+
+```mlir
+%m = linalg.generic … ins(%a, %w : bf16, bf16) -> f32 {mlc.cluster = 0, mlc.contraction}
+%s = linalg.generic … %m + %x                  -> f32 {mlc.cluster = 0}
+%n = linalg.generic … sum of %s over rows             {mlc.cluster = 1}
+// becomes
+%s = linalg.generic … %m + %x                  -> f32  {mlc.cluster = 0}
+%t = linalg.generic … %s rounded               -> bf16 {mlc.cluster = 0}
+%u = linalg.generic … %t widened               -> f32  {mlc.cluster = 1}
+%n = linalg.generic … sum of %u over rows              {mlc.cluster = 1}
+```
+The sums of a residual stream, which are added to and normalised later, take half the bytes, and so does what is
+computed of them element by element; what is stored rounded for a contraction anyway is not stored a second time. All
+arithmetic stays in `f32`: a value is rounded once, where it leaves its kernel, as the operands of contractions are.
+What the host or a result of the model needs stays, and what a kernel reads that takes the largest of something (of the
+logits of a softmax the exponential makes an absolute error a relative one), operands of contractions that are not
+rounded, and tensors of few elements. Obeys and extends `mlc.cluster`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cmp_to_key
+
+from mlir import ir
+from mlir.dialects import arith
+
+from mlc.kernels.common.analysis import is_contraction
+from mlc.kernels.common.frame import defining_op
+from mlc.kernels.common.generics import is_identity, is_reduction, only_operation
+from mlc.passes.base import Pass
+from mlc.passes.fuse.plan_fusion import _blocks
+from mlc.passes.lower.to_linalg.builder import elementwise
+
+UNKNOWN = 16
+"""What an extent counts that is known at run time only."""
+
+_CLUSTER = "mlc.cluster"
+_VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
+_LARGEST = ("arith.maximumf", "arith.maxnumf", "arith.minimumf", "arith.minnumf")
+
+
+class NarrowStores(Pass):
+    """What kernels with contractions of bf16 hand to other kernels is stored as bf16."""
+
+    dialects = ("linalg", "tensor", "arith", "mlc")
+    statistics = {"narrowed": "tensors between kernels that are stored as bf16"}
+
+    fewest: int = 16384
+    "Elements of a tensor that is worth it; an extent that is not known counts 16"
+
+    def run(self, root: ir.OpView) -> None:
+        for block in _blocks(root.operation):
+            self.count("narrowed", narrow_block(block, self.fewest))
+
+
+def narrow_block(block: ir.Block, fewest: int) -> int:
+    """Narrows what the clusters of `block` store of at least `fewest` elements; gives the number of tensors."""
+    clusters: dict[int, list[ir.Operation]] = {}
+    for view in block.operations:
+        number = _cluster(view.operation)
+        if number is not None:
+            clusters.setdefault(number, []).append(view.operation)
+    largest = {number for number, ops in clusters.items() if any(_takes_largest(op) for op in ops)}
+    replaced: list[ir.Operation] = []
+    count = 0
+    for number, ops in clusters.items():
+        multiplies = any(_is_narrowed(op) for op in ops)
+        for value in [result for op in ops for result in op.results]:
+            rounded = _rounded(value, number)
+            if (multiplies or rounded or _comes_rounded(value, number)) and _is_read(value, number, largest, fewest):
+                _narrow(value, number, rounded)
+                replaced += rounded
+                count += 1
+    for op in reversed(replaced):
+        op.erase()
+    return count
+
+
+def _cluster(op: ir.Operation) -> int | None:
+    return ir.IntegerAttr(op.attributes[_CLUSTER]).value if _CLUSTER in op.attributes else None
+
+
+def _is_narrowed(op: ir.Operation) -> bool:
+    """A contraction whose operands are bf16."""
+    return is_contraction(op) and isinstance(op.operands[0].type.element_type, ir.BF16Type)
+
+
+def _takes_largest(op: ir.Operation) -> bool:
+    """A reduction by maximum or minimum."""
+    if op.name != "linalg.generic" or not is_reduction(op):
+        return False
+    return any(inner.operation.name in _LARGEST for inner in op.regions[0].blocks[0].operations)
+
+
+def _rounded(value: ir.Value, number: int) -> list[ir.Operation]:
+    """The operations of cluster `number` that round `value` to bf16, if others read what they give."""
+    found = []
+    for use in value.uses:
+        op = use.owner.operation
+        rounds = only_operation(op, "arith.truncf") is not None and is_identity(op, 0) and is_identity(op, 1)
+        if rounds and _cluster(op) == number and isinstance(op.results[0].type.element_type, ir.BF16Type):
+            found.append(op)
+    return found if any(_cluster(u.owner.operation) != number for op in found for u in op.results[0].uses) else []
+
+
+def _comes_rounded(value: ir.Value, number: int) -> bool:
+    """Is `value` computed from a tensor of bf16 of another kernel, element by element, as the sum of two of them is?"""
+    stack, seen = [value], set()
+    while stack:
+        op = defining_op(stack.pop())
+        if op is None or op in seen:
+            continue
+        seen.add(op)
+        if _cluster(op) == number:
+            is_elementwise = op.name == "linalg.generic" and not is_reduction(op)
+            stack += list(op.operands) if is_elementwise else []
+        elif op.name in _VIEWS:
+            stack.append(op.operands[0])
+        elif _cluster(op) is not None and isinstance(op.results[0].type.element_type, ir.BF16Type):
+            return True
+    return False
+
+
+def _is_read(value: ir.Value, number: int, largest: set[int], fewest: int) -> bool:
+    """Is `value` a tensor of at least `fewest` f32 that other kernels read, and nothing else?"""
+    type_ = value.type
+    if not isinstance(type_, ir.RankedTensorType) or not isinstance(type_.element_type, ir.F32Type):
+        return False
+    if math.prod(UNKNOWN if type_.is_dynamic_dim(i) else type_.shape[i] for i in range(type_.rank)) < fewest:
+        return False
+    readers = list(_readers(value, number))
+    return bool(readers) and all(_may_read(op, largest) for op in readers)
+
+
+def _readers(value: ir.Value, number: int) -> Iterator[ir.Operation]:
+    """The operations outside of cluster `number` that read elements of `value`, through views."""
+    for use in value.uses:
+        op = use.owner.operation
+        if op.name in _VIEWS and _cluster(op) is None:
+            yield from _readers(op.results[0], number)
+        elif op.name != "tensor.dim" and _cluster(op) != number:
+            yield op
+
+
+def _may_read(op: ir.Operation, largest: set[int]) -> bool:
+    """Can a cluster's operation read a widened tensor instead?"""
+    number = _cluster(op)
+    return op.name == "linalg.generic" and number is not None and number not in largest and not is_contraction(op)
+
+
+# -- doing it ----------------------------------------------------------------------------------------------------------
+
+
+def _narrow(value: ir.Value, number: int, rounded: list[ir.Operation]) -> None:
+    """Lets all that is outside of cluster `number` read `value` rounded, as readers of what is `rounded` do."""
+    op = defining_op(value)
+    assert op is not None
+    with ir.InsertionPoint.after(op), op.location:
+        stored = _converted(value, ir.BF16Type.get(), number)
+    for other in rounded:
+        other.results[0].replace_all_uses_with(stored)
+    _redirect(value, stored, number)
+
+
+def _redirect(value: ir.Value, stored: ir.Value, number: int) -> None:
+    """Readers of `value` outside of cluster `number` get `stored`: views as it is, others widened in their cluster."""
+    widened: dict[int, ir.Value] = {}
+    for use in sorted(value.uses, key=cmp_to_key(_in_order)):
+        op, operand, cluster = use.owner.operation, use.operand_number, _cluster(use.owner.operation)
+        if op.name in _VIEWS and cluster is None:
+            with ir.InsertionPoint(op), op.location:
+                _redirect(op.results[0], _viewed(op, stored), number)
+            op.erase()
+        elif op.name == "tensor.dim" and stored.owner.is_before_in_block(op):
+            op.operands[0] = stored
+        elif cluster is not None and cluster != number:
+            if cluster not in widened:
+                with ir.InsertionPoint(op), op.location:
+                    widened[cluster] = _converted(stored, ir.F32Type.get(), cluster)
+            op.operands[operand] = widened[cluster]
+
+
+def _viewed(op: ir.Operation, stored: ir.Value) -> ir.Value:
+    """The view `op` of `stored` instead."""
+    type_ = op.results[0].type
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    types = [ir.RankedTensorType.get(list(type_.shape), stored.type.element_type)]
+    return ir.Operation.create(op.name, types, [stored, *list(op.operands)[1:]], attributes).results[0]
+
+
+def _in_order(a: ir.OpOperand, b: ir.OpOperand) -> int:
+    """Compares uses in one block by their place there."""
+    first, second = a.owner.operation, b.owner.operation
+    return 0 if first == second else -1 if first.is_before_in_block(second) else 1
+
+
+def _converted(value: ir.Value, element: ir.Type, cluster: int) -> ir.Value:
+    """`value` with other elements, computed in `cluster`."""
+    convert = arith.truncf if isinstance(element, ir.BF16Type) else arith.extf
+    result = elementwise(value, element, lambda x: convert(element, x))
+    result.owner.attributes[_CLUSTER] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), cluster)
+    return result

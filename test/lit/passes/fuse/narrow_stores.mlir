@@ -1,0 +1,67 @@
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-narrow-contractions,cse,mlc-lower-to-linalg,canonicalize,cse,mlc-fold-views,mlc-plan-fusion{target=cuda},mlc-narrow-stores,mlc-outline-kernels)' | FileCheck %s
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-narrow-contractions,cse,mlc-lower-to-linalg,canonicalize,cse,mlc-fold-views,mlc-plan-fusion{target=cuda},mlc-narrow-stores{fewest=1000000},mlc-outline-kernels)' | FileCheck %s --check-prefix=FEW
+
+// A residual stream: the first sum is added to and normalised, the result of the model is f32.
+// CHECK-LABEL: func.func @residual
+// CHECK: mlc.launch {{.*}} -> tensor<128x256xbf16>
+// CHECK: %[[S:.*]] = mlc.launch {{.*}} -> tensor<128x256xbf16>
+// CHECK: mlc.launch @{{.*}}(%[[S]]) {{.*}} -> tensor<128x256xbf16>
+// CHECK: %[[Y:.*]] = mlc.launch @{{.*}}, %[[S]]) {{.*}} -> tensor<128x256xf32>
+// CHECK: return %[[Y]]
+// FEW-LABEL: func.func @residual
+// FEW: %[[S:.*]] = mlc.launch {{.*}} -> tensor<128x256xf32>
+// FEW: return
+func.func @residual(%x: tensor<128x256xf32>, %w: tensor<256x256xf32>) -> tensor<128x256xf32> {
+  %e = mlc.constant dense<1.0e-05> : tensor<f32>
+  %a = mlc.matmul %x, %w : tensor<128x256xf32>, tensor<256x256xf32> -> tensor<128x256xf32>
+  %s = mlc.binary add %a, %x : tensor<128x256xf32>
+  %q = mlc.binary mul %s, %s : tensor<128x256xf32>
+  %m = mlc.reduce sum %q {axes = array<i64: 1>, keepdims = true} : tensor<128x256xf32> -> tensor<128x1xf32>
+  %p = mlc.binary add %m, %e : tensor<128x1xf32>, tensor<f32> -> tensor<128x1xf32>
+  %r = mlc.unary rsqrt %p : tensor<128x1xf32>
+  %n = mlc.binary mul %s, %r : tensor<128x256xf32>, tensor<128x1xf32> -> tensor<128x256xf32>
+  %b = mlc.matmul %n, %w : tensor<128x256xf32>, tensor<256x256xf32> -> tensor<128x256xf32>
+  %y = mlc.binary add %b, %s : tensor<128x256xf32>
+  return %y : tensor<128x256xf32>
+}
+
+// What a contraction reads rounded is stored once; the other reader gets it through a view.
+// CHECK-LABEL: func.func @once
+// CHECK: %[[S:.*]] = mlc.launch @[[K:[a-z0-9]+]]({{.*}} -> tensor<128x256xbf16>
+// CHECK-NOT: tensor<128x256xf32>
+// CHECK: %[[V:.*]] = tensor.expand_shape %[[S]]
+// CHECK: return
+func.func @once(%x: tensor<128x256xbf16>, %w: tensor<256x256xbf16>, %z: tensor<128x16x16xf32>) -> (tensor<128x16x16xf32>, tensor<128x256xbf16>) {
+  %a = mlc.matmul %x, %w {widen} : tensor<128x256xbf16>, tensor<256x256xbf16> -> tensor<128x256xf32>
+  %s = mlc.unary abs %a : tensor<128x256xf32>
+  %c = mlc.cast %s : tensor<128x256xf32> -> tensor<128x256xbf16>
+  %v = mlc.reshape %s [128, 16, 16] : tensor<128x256xf32> -> tensor<128x16x16xf32>
+  %y = mlc.binary add %v, %z : tensor<128x16x16xf32>
+  %b = mlc.matmul %c, %w {widen} : tensor<128x256xbf16>, tensor<256x256xbf16> -> tensor<128x256xf32>
+  %d = mlc.cast %b : tensor<128x256xf32> -> tensor<128x256xbf16>
+  return %y, %d : tensor<128x16x16xf32>, tensor<128x256xbf16>
+}
+
+// Logits of a softmax stay, and so does what is a result.
+// CHECK-LABEL: func.func @logits
+// CHECK: mlc.launch {{.*}} -> tensor<128x256xf32>
+// CHECK: mlc.launch {{.*}} -> tensor<128x256xf32>
+func.func @logits(%x: tensor<128x256xbf16>, %w: tensor<256x256xbf16>) -> tensor<128x256xf32> {
+  %a = mlc.matmul %x, %w {widen} : tensor<128x256xbf16>, tensor<256x256xbf16> -> tensor<128x256xf32>
+  %m = mlc.reduce max %a {axes = array<i64: 1>, keepdims = true} : tensor<128x256xf32> -> tensor<128x1xf32>
+  %d = mlc.binary sub %a, %m : tensor<128x256xf32>, tensor<128x1xf32> -> tensor<128x256xf32>
+  %e = mlc.unary exp %d : tensor<128x256xf32>
+  %s = mlc.reduce sum %e {axes = array<i64: 1>, keepdims = true} : tensor<128x256xf32> -> tensor<128x1xf32>
+  %y = mlc.binary div %e, %s : tensor<128x256xf32>, tensor<128x1xf32> -> tensor<128x256xf32>
+  return %y : tensor<128x256xf32>
+}
+
+// Extents that only a run knows count 16.
+// CHECK-LABEL: func.func @run_time
+// CHECK: mlc.launch {{.*}} -> tensor<?x?x256xbf16>
+// CHECK: return
+func.func @run_time(%x: tensor<?x?x256xbf16>, %w: tensor<256x256xbf16>, %z: tensor<?x?x256xf32>) -> tensor<?x?x1xf32> {
+  %a = mlc.matmul %x, %w {widen} : tensor<?x?x256xbf16>, tensor<256x256xbf16> -> tensor<?x?x256xf32>
+  %m = mlc.reduce sum %a {axes = array<i64: 2>, keepdims = true} : tensor<?x?x256xf32> -> tensor<?x?x1xf32>
+  return %m : tensor<?x?x1xf32>
+}
