@@ -39,7 +39,7 @@ def compile_command(
     inputs: Annotated[list[str] | None, typer.Option("--input", help="NAME=1x3xHxW[:DTYPE], shape of an input")] = None,
     dims: Annotated[list[str] | None, typer.Option("--dim", help="NAME=8, NAME=1..512 or NAME=1..512/8")] = None,
     outputs: Annotated[str | None, typer.Option(help="names of the values to return, with commas")] = None,
-    precision: Annotated[str, typer.Option(help="operands of contractions: fp32, bf16 (large tensors are stored so, too), for GPUs also tf32")] = "fp32",
+    precision: Annotated[str, typer.Option(help="contractions: fp32, bf16 (memory too), for GPUs also tf32")] = "fp32",
     winograd: Annotated[
         int, typer.Option(metavar="2|4", help="3x3 convolutions by F(2x2, 3x3) or F(4x4, 3x3)", show_default=False)
     ] = 0,
