@@ -32,7 +32,7 @@ func.func @main(%x: tensor<12x15xbf16>, %z: tensor<15x100xbf16>, %u: tensor<15x1
 // NATIVE: module @k0
 // NATIVE: scf.for {{.*}} = %c0 to %c7
 // NATIVE: vector.load {{.*}} vector<2xbf16>
-// NATIVE: vector.broadcast {{.*}} : i32 to vector<16xi32>
+// NATIVE: vector.broadcast {{.*}} : f32 to vector<16xf32>
 // NATIVE: vector.load {{.*}} vector<32xbf16>
 // NATIVE-COUNT-24: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
 // NATIVE: arith.extui
@@ -41,7 +41,7 @@ func.func @main(%x: tensor<12x15xbf16>, %z: tensor<15x100xbf16>, %u: tensor<15x1
 // Without the instruction: both halves of a pair widened, two multiply-adds.
 // WIDENED: module @k0
 // WIDENED: vector.load {{.*}} vector<2xbf16>
-// WIDENED: vector.broadcast {{.*}} : i32 to vector<8xi32>
+// WIDENED: vector.broadcast {{.*}} : f32 to vector<8xf32>
 // WIDENED: arith.shli {{.*}} : vector<8xi32>
 // WIDENED: arith.andi {{.*}} : vector<8xi32>
 // WIDENED: vector.load {{.*}} vector<16xbf16>
