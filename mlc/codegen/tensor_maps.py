@@ -16,8 +16,8 @@ Size = tuple[int, ...]
 @dataclass(frozen=True)
 class TensorMap:
     """A map of the tensor whose address is word `tensor` of a launch; the contiguous dimension is the first, and has no
-    stride. Strides are in bytes, `swizzle` too. `pixels` is not 0 for maps of windows, which have `low`, `high` and
-    `step` for every dimension of the window."""
+    stride. Strides are in bytes, `swizzle` too. A copy takes no more than there is of the dimensions `fitted`. `pixels`
+    is not 0 for maps of windows, which have `low`, `high` and `step` for every dimension of the window."""
 
     tensor: int
     element: str
@@ -29,6 +29,7 @@ class TensorMap:
     low: tuple[int, ...] = ()
     high: tuple[int, ...] = ()
     step: tuple[int, ...] = ()
+    fitted: tuple[int, ...] = ()
 
     def words(self) -> list[int]:
         """The struct `mlc_rt_gpu_map` (mlc/runtime/src/program.h)."""
@@ -36,7 +37,8 @@ class TensorMap:
         words = [self.tensor, TYPES[self.element], len(self.extents), SWIZZLES[self.swizzle]]
         for factor, *factors in sizes:
             words += [factor, *factors, *[-1] * (FACTORS - len(factors))]
-        words += [*self.box, *[1] * (RANK - len(self.box)), self.pixels]
+        box = [-n if i in self.fitted else n for i, n in enumerate(self.box)]
+        words += [*box, *[1] * (RANK - len(box)), self.pixels]
         for corner in (self.low, self.high, self.step):
             words += [*corner, *[0] * (WINDOW - len(corner))]
         return words
@@ -63,7 +65,8 @@ def _read(entry: Any) -> TensorMap:
 
     element, box = ir.StringAttr(entry["element"]).value, tuple(ir.DenseI64ArrayAttr(entry["box"]))
     tensor, swizzle = (ir.IntegerAttr(entry[name]).value for name in ("tensor", "swizzle"))
-    plain = TensorMap(tensor, element, sizes("extents"), sizes("strides"), box, swizzle)
+    fitted = tuple(ir.DenseI64ArrayAttr(entry["fitted"])) if "fitted" in entry else ()
+    plain = TensorMap(tensor, element, sizes("extents"), sizes("strides"), box, swizzle, fitted=fitted)
     if "pixels" not in entry:
         return plain
     low, high, step = (tuple(ir.DenseI64ArrayAttr(entry[name])) for name in ("low", "high", "step"))

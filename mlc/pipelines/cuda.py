@@ -50,7 +50,7 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     for_gpu.append(f"mlc-assign-gpu-schedules{{precision={precision}}}")
     return [
         *shared,
-        ("schedule", ["mlc-assign-placement", *for_gpu, *for_host]),
+        ("schedule", ["mlc-assign-placement", *for_gpu, *for_host, "mlc-note-constants"]),
         ("tile", ["mlc-expand-gpu-kernels", "builtin.module(canonicalize,cse)"]),
         ("buffers", ["mlc-insert-transfers", *of_cpu["buffers"]]),
         (

@@ -17,6 +17,7 @@ from mlir import ir
 from mlc.inspect.collect import collect
 from mlc.interp.dtypes import numpy_dtype
 from mlc.interp.from_ir import result_type
+from mlc.kernels.common.constants import CONSTANTS
 from mlc.kernels.common.frame import KernelSource, kernel_source
 from mlc.passes.base import run_pipeline
 from mlc.passes.fuse.dedupe_kernels import kernel_text
@@ -130,7 +131,8 @@ def _kernel(module: ir.Module, op: ir.Operation) -> _Kernel | None:
         tried = (default, *candidates(source, default, target, precision))
     if len(tried) < 2:
         return None
-    del op.attributes["mlc.schedule"]
+    for noted in {"mlc.schedule", CONSTANTS} & set(op.attributes):  # behind the question for a schedule
+        del op.attributes[noted]
     key = entry_key(kernel_text(op), default, gpu_target_text(target, precision))
     count = len(source.destinations)
     tensors = [_tensor(v) for v in source.tensors]

@@ -34,6 +34,7 @@ Result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address,
   }
   say("map of%s %lld dimensions, %lld x %lld", "", rank, extents[0],
       rank > 1 ? (long long)extents[1] : 1);
+  say("box of%s %lld x %lld", "", box[0], rank > 1 ? box[1] : 1, 0);
   return encode("cuTensorMapEncodeTiled", map, address, last, rank, strides,
                 wrong);
 }

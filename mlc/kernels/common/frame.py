@@ -14,6 +14,7 @@ from typing import Any
 from mlir import ir
 from mlir.dialects import arith, func, memref, scf
 
+from mlc.kernels.common.constants import constant_bytes
 from mlc.kernels.common.index import Constants, IndexMath, Scalar
 
 
@@ -66,6 +67,11 @@ class KernelSource:
         """The trailing arguments that the results are written to."""
         count = len(self.results)
         return list(self.block.arguments)[-count:] if count else []
+
+    def is_constant(self, tensor: ir.Value) -> bool:
+        """Is a tensor argument the same memory with the same contents in all launches, as far as noted?"""
+        number, known = self.tensors.index(tensor), constant_bytes(self.module)
+        return number < len(known) and known[number] > 0
 
     @property
     def scalars(self) -> list[ir.Value]:

@@ -9,7 +9,7 @@ from mlir import ir
 from mlc.kernels.common.analysis import is_contraction, mentions
 from mlc.kernels.common.attention import attention_of
 from mlc.kernels.common.fusion import Accepts, Dims, Role, accepts_pointwise, accepts_rows, refuses_all
-from mlc.kernels.common.generics import operand_map
+from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.common.roles import convolution_roles
 from mlc.kernels.nvidia import attention_fusion
@@ -65,6 +65,18 @@ def _reduction(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     return None
 
 
+def _elementwise(role: Role, op: ir.Operation, dims: Dims) -> str | None:
+    """What costs no more than the load of its result may be computed at every point that reads it: positions, and
+    vectors of a table. That is a launch and a tensor less."""
+    reason = accepts_pointwise(role, op, dims)
+    if reason is None or role == "consumer" or op.name != "linalg.generic" or is_reduction(op):
+        return reason
+    is_part = all(isinstance(e, ir.AffineDimExpr) for e in dims.coordinates or [None])
+    names = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
+    costs_a_load = not any(n.startswith(("math.", "scf.")) for n in names) and names.count("tensor.extract") <= 1
+    return None if is_part and costs_a_load and len(op.operands) - len(op.results) <= 1 else reason
+
+
 def _moved_operand(dims: Dims) -> str | None:
     """The copy engine wants rows of a matrix that are multiples of 16 bytes apart."""
     width = dims.root.operands[dims.operand].type.element_type.width
@@ -108,7 +120,7 @@ ACCEPTS: dict[str, Accepts] = {
     "contraction": partial(_contraction, widths=(16,)),
     "rows": accepts_rows,
     "reduction": _reduction,
-    "elementwise": accepts_pointwise,
+    "elementwise": _elementwise,
     "opaque": refuses_all,
 }
 ACCEPTS_TF32: dict[str, Accepts] = {**ACCEPTS, "contraction": partial(_contraction, widths=(16, 32))}

@@ -21,7 +21,7 @@ registers (`staged_rows.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlir import ir
 from mlir.dialects import arith, vector
@@ -166,7 +166,9 @@ class _Row:
         self.s = schedule
         self.frame = frame
         self.shape = frame.buffers[source.destinations[0]].shape
-        self.row = [Idx(c, level=1) for c in coords[: schedule.first]]
+        # The maps of dimensions of one element may say 0: what is evaluated there before is known by its coordinates.
+        numbers = zip(coords[: schedule.first], self.shape, strict=False)
+        self.row = [Idx(0 if is_one(e) else c, level=1) for c, e in numbers]
         self.thread = thread_in_group(frame, schedule.group, is_block=schedule.group == schedule.threads)
         self.blocks: Blocks | None = None
         if schedule.cluster > 1:
@@ -175,6 +177,8 @@ class _Row:
             self.thread = frame.constants.index(frame.math.add(first, self.thread))
         self.turns: dict[tuple[int, ...], _Turn] = {}  # those that are kept, by extents and number
         self.evaluators: dict[int, Evaluator] = {}
+        # Of results that are computed, while several are: nothing says that what is read next lies elsewhere.
+        self.stores: list[Callable[[], None]] | None = None
         self.combined = 0  # reductions that met in shared memory
         self.known: dict[tuple[object, ...], ir.Value] = {}
         self.together = True  # do all threads of the group run what is being emitted?
@@ -244,16 +248,25 @@ class _Row:
         def write(turn: _Turn, _: list[ir.Value]) -> list[ir.Value]:
             point = self.row + turn.coords
             values = [turn.ev.tensor(value, point) for value in self.source.results]
-            if self.odd is not None and turn.span is not None:
-                for value, destination in zip(values, self.source.destinations, strict=True):
-                    self.odd.write(self.frame.buffers[destination], turn.ev, turn.span, value)
-                return []
+            destinations = [self.frame.buffers[d] for d in self.source.destinations]
 
             def store() -> None:
-                for value, destination in zip(values, self.source.destinations, strict=True):
-                    memory.store(self.frame, turn.ev.idx, self.frame.buffers[destination], point, value, None)
+                for value, destination in zip(values, destinations, strict=True):
+                    memory.store(self.frame, turn.ev.idx, destination, point, value, None)
 
-            store() if turn.inside is None else if_then(turn.inside, store)
+            def finish() -> None:
+                if self.odd is not None and turn.span is not None:
+                    for value, destination in zip(values, destinations, strict=True):
+                        self.odd.write(destination, turn.ev, turn.span, value)
+                elif turn.inside is None:
+                    store()
+                else:
+                    if_then(turn.inside, store)
+
+            if self.stores is None:
+                finish()
+            else:
+                self.stores.append(finish)
             return []
 
         self._stride(self.shape[len(self.row) :], [], write)
@@ -277,10 +290,14 @@ class _Row:
         start = math.mul(self.thread, s.lanes)
 
         def several(base: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
+            self.stores = []
             for number in range(UNROLL):
                 linear = math.add(math.add(base, number * width), start)
                 ends = None if isinstance(total, int) and (total - first) % (UNROLL * width) == 0 else total
                 inner = list(step(self._turn(self.ev.child(lanes=s.lanes), linear, extents, ends), inner))
+            stores, self.stores = self.stores, None
+            for store in stores or []:
+                store()
             return inner
 
         return for_loop(self.frame, first, total, UNROLL * width, carried, several)
@@ -326,7 +343,8 @@ class _Row:
     def _kept(self, number: int, extents: Sequence[Scalar], total: int) -> _Turn:
         """Access `number` of a row that stays in registers: what was evaluated there before is known."""
         s, math = self.s, self.frame.math
-        key = (number, *(e for e in extents if isinstance(e, int)))
+        long = [e for e in extents if not is_one(e)] or [1]  # the others' coordinates are 0
+        key = (number, *(e for e in long if isinstance(e, int)))
         if key not in self.turns:
             if number not in self.evaluators:
                 self.evaluators[number] = self.ev.child(lanes=s.lanes)
@@ -335,11 +353,12 @@ class _Row:
             ends = total if (number + 1) * width > total else None
             if self.odd is not None:
                 span = self.odd.span(linear, number * width, (number + 1) * width - s.lanes)
-                coords = [Idx(span.column, 1, level=2)]
-                self.turns[key] = _Turn(self.evaluators[number], coords, span.inside, span)
+                self.turns[key] = _Turn(self.evaluators[number], [Idx(span.column, 1, level=2)], span.inside, span)
             else:
-                self.turns[key] = self._turn(self.evaluators[number], linear, extents, ends)
-        return self.turns[key]
+                self.turns[key] = self._turn(self.evaluators[number], linear, long, ends)
+        found = self.turns[key]
+        coords = iter(found.coords)
+        return replace(found, coords=[Idx(0, level=2) if is_one(e) else next(coords) for e in extents])
 
     def _turn(self, ev: Evaluator, linear: Scalar, extents: Sequence[Scalar], total: Scalar | None) -> _Turn:
         """The access at `linear`, which may lie behind the end `total`."""
@@ -383,6 +402,11 @@ class _Row:
         if self.blocks is not None:
             total = self.blocks.combine(total, apply, self.combined)
         return apply(init, total)
+
+
+def is_one(extent: Scalar) -> bool:
+    """Has a dimension one element, as far as known?"""
+    return isinstance(extent, int) and extent == 1
 
 
 def _rank(generic: ir.Operation) -> int:

@@ -57,7 +57,7 @@ class TensorMap:
 
     `axes` are its dimensions, the contiguous one first; `box` are the extents of one copy; `swizzle` is the width in
     bytes of the pattern in which 16-byte pieces are permuted in shared memory; `element` is bf16, f16, f32, tf32
-    (f32 that is rounded on the way) or u8 (bytes).
+    (f32 that is rounded on the way) or u8 (bytes). A copy takes no more than there is of the dimensions `fitted`.
 
     With `windows` a copy brings `pixels` windows' elements of a tensor with channels first in `axes` and images last:
     those of one tap, at which a window begins `low` in front of the first pixel and ends `high` behind the last.
@@ -71,12 +71,15 @@ class TensorMap:
     swizzle: int
     pixels: int = 0
     windows: tuple[MapWindow, ...] = ()
+    fitted: tuple[int, ...] = ()
 
     def attribute(self) -> ir.Attribute:
         """The map as an entry of `mlc.tensor_maps`."""
         i64 = ir.IntegerType.get_signless(64)
         strides = [Product(self.bytes_each).times(axis.stride) for axis in self.axes[1:]]
-        windows = {}
+        windows: dict[str, ir.Attribute] = {}
+        if self.fitted:
+            windows["fitted"] = ir.DenseI64ArrayAttr.get(self.fitted)
         if self.windows:
             windows["pixels"] = ir.IntegerAttr.get(i64, self.pixels)
             for name in ("low", "high", "step"):

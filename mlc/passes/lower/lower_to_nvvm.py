@@ -4,11 +4,11 @@
 llvm.func @k0(%t: !llvm.ptr, …)
   →  llvm.func @k0(%t: !llvm.ptr, …) attributes {nvvm.kernel, nvvm.maxntid = array<i32: 256>}
 ```
-For chips on which launches overlap, a kernel begins with `nvvm.griddepcontrol launch_dependents`, behind `wait` where
-its schedule says that it is launched `early`. Tensor maps are parameters by value, which the copy engine reads where
-they are. The pointers of a kernel are of the global address space: LLVM knows it from `nvvm.kernel`. The module gets
-the data layout of NVPTX, from which the translation to LLVM IR takes the alignment of accesses that have none (in the
-default layout an i64 is aligned to 4 bytes).
+For chips on which launches overlap, a kernel begins with `nvvm.griddepcontrol launch_dependents`, and `wait` where
+its schedule says that it is launched `early` and its template does not wait later (`mlc.waits`). Tensor maps are
+parameters by value, which the copy engine reads where they are. The pointers of a kernel are of the global address
+space: LLVM knows it from `nvvm.kernel`. The module gets the data layout of NVPTX, from which the translation to LLVM IR
+takes the alignment of accesses that have none (in the default layout an i64 is aligned to 4 bytes).
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from math import prod
 from mlir import ir
 from mlir.dialects import nvvm
 
+from mlc.kernels.common.constants import constant_bytes
+from mlc.kernels.nvidia.early import LINE, WAITS, fetch_lines
 from mlc.kernels.nvidia.tensor_maps import count_maps
 from mlc.passes.base import Pass
 from mlc.passes.lower.convert_gpu_kernels import gpu_kernels
@@ -61,19 +63,29 @@ def _mark(kernel: ir.Operation, schedule: dict[str, int | str], target: NvidiaTa
                 function.attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get([cluster, 1, 1])
             _pass_maps_by_value(function, count_maps(kernel))
             if target.overlaps:
-                _overlap(function, waits=bool(schedule.get("early", 0)))
+                is_early = bool(schedule.get("early", 0))
+                small = _small_constants(kernel, threads) if is_early else []
+                _overlap(function, small, waits=is_early and WAITS not in kernel.attributes)
             return
     raise ValueError(f"kernel module {name} has no llvm.func of its name; convert it to the LLVM dialect first")
 
 
-def _overlap(function: ir.Operation, *, waits: bool) -> None:
-    """Lets the next launch begin, and waits for the launches before where this one may have begun early. Waiting is
-    the first thing that every thread does: a launch that is done has then seen all before it done, so that the next one
-    need not know them."""
-    with ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]), function.location:
+def _small_constants(kernel: ir.Operation, threads: int) -> list[tuple[int, int]]:
+    """Numbers and bytes of the weights of which every thread can bring a line near."""
+    return [(n, size) for n, size in enumerate(constant_bytes(kernel)) if 0 < size <= threads * LINE]
+
+
+def _overlap(function: ir.Operation, small: list[tuple[int, int]], *, waits: bool) -> None:
+    """Lets the next launch begin, and `waits` for the launches before where this one may have begun early, with nothing
+    in front of it but `small` weights that are brought into the cache: a launch that is done has seen all before it
+    done, so that the next one need not know them, although it may begin before they are."""
+    block = function.regions[0].blocks[0]
+    with ir.InsertionPoint.at_block_begin(block), function.location:
+        nvvm.GriddepcontrolOp(nvvm.GridDepActionKind.launch_dependents)
+        for number, size in small:
+            fetch_lines(block.arguments[number], size)
         if waits:
             nvvm.GriddepcontrolOp(nvvm.GridDepActionKind.wait)
-        nvvm.GriddepcontrolOp(nvvm.GridDepActionKind.launch_dependents)
 
 
 def _pass_maps_by_value(function: ir.Operation, maps: int) -> None:

@@ -69,9 +69,6 @@ RASTER = 8
 # Accumulators of a thread, by the groups that multiply: all in all, and with those of a stage that are added in f32.
 MOST_SUMS = {1: 128, 2: 128, 3: 96}
 MOST_EXACT = {1: 192, 2: 192, 3: 104}
-# Clocks from which on a launch with one group that multiplies is not early: what it gains is a microsecond, and one of
-# 27 us has taken 43 (bench/results/2026-11-22-h200.md; perhaps blocks that come where others end share less in the L2).
-LONG = 20_000
 # Left out where they say nothing.
 _OPTIONAL = ("split", "pairs", "exact", "turns", "held", "resident", "cluster_rows", "cluster_columns")
 HEIGHTS = ((64, 1), (128, 1), (128, 2), (192, 3), (256, 2))  # rows of a tile, and groups of warps that multiply
@@ -86,12 +83,12 @@ MOST_BLOCKS = 4
 def choose_hopper(source: KernelSource, root: ir.Operation, target: NvidiaTarget, precision: str) -> Schedule | None:
     """The schedule of a contraction for Hopper's tensor cores; None when they cannot do it."""
     found = _ranked(source, root, target, precision)
-    return _schedule(*found[0]) if found else None
+    return _schedule(found[0][1]) if found else None
 
 
 def ranked(source: KernelSource, root: ir.Operation, target: NvidiaTarget, precision: str) -> list[Schedule]:
     """All schedules of a contraction for Hopper's tensor cores, the best first; none when they cannot do it."""
-    return [_schedule(*one) for one in _ranked(source, root, target, precision)]
+    return [_schedule(s) for _, s in _ranked(source, root, target, precision)]
 
 
 def _ranked(
@@ -115,12 +112,12 @@ def _ranked(
     return sorted([*tiles, *shared], key=itemgetter(0)) if is_idle else [*tiles, *shared]
 
 
-def _schedule(clocks: float, s: HopperSchedule) -> Schedule:
-    """The parameters of tiles that take `clocks`, without those that are what they are in most."""
+def _schedule(s: HopperSchedule) -> Schedule:
+    """The parameters of tiles, without those that are what they are in most."""
     said = [f.name for f in fields(s) if f.name not in _OPTIONAL or getattr(s, f.name) != f.default]
     schedule: Schedule = {"template": "hopper_contraction", "group": s.threads}
     schedule |= {name: getattr(s, name) for name in said}
-    return {**schedule, "early": 0} if s.consumers == 1 and clocks > LONG else schedule
+    return schedule
 
 
 def _candidates(found: Matrices, target: NvidiaTarget, exact: int) -> Iterator[HopperSchedule]:

@@ -12,6 +12,7 @@ thread runs an item.
 from __future__ import annotations
 
 from mlir import ir
+from mlir.dialects import func
 
 from mlc.kernels.common.frame import kernel_source
 from mlc.kernels.nvidia import columns, contraction, depthwise, elementwise, rows, transpose
@@ -22,6 +23,7 @@ from mlc.kernels.nvidia.hopper import contraction as hopper_contraction
 from mlc.kernels.nvidia.limits import missing_functions
 from mlc.passes.base import Pass
 from mlc.passes.schedule.assign_placement import is_host_kernel
+from mlc.passes.schedule.assign_schedules import read_schedule
 from mlc.passes.tile.expand_kernels import TEMPLATES as CPU_TEMPLATES
 from mlc.passes.tile.expand_kernels import Template, expand_kernel
 
@@ -54,6 +56,25 @@ class ExpandGpuKernels(Pass):
             if is_host_kernel(op):
                 expand_kernel(op)
                 continue
-            for node, function in missing_functions(kernel_source(op)):
+            source = kernel_source(op)
+            for node, function in missing_functions(source):
                 raise ValueError(f"node '{node}': {function} of float64 has no GPU kernel")
+            is_early = bool(read_schedule(op).get("early", 0))
+            inputs = {n: source.is_constant(t) for n, t in enumerate(source.tensors) if t not in source.destinations}
             expand_kernel(op, TEMPLATES)
+            if is_early:
+                _set_inputs(op, inputs)
+
+
+def _set_inputs(kernel: ir.Operation, inputs: dict[int, bool]) -> None:
+    """Says what is known of an early launch's inputs by their numbers, constant or not. Other launches write those that
+    are not: they may still do so while this one begins, and ptxas moves loads (`ld.global.nc`) of what nobody writes in
+    front of the waiting, so these are no more the kernel's alone. That destinations are tells all accesses apart."""
+    name, unit = ir.StringAttr(kernel.attributes["sym_name"]).value, ir.UnitAttr.get()
+    for view in kernel.regions[0].blocks[0].operations:
+        if isinstance(view, func.FuncOp) and view.name.value == name:
+            attributes = list(view.arg_attrs)
+            for number, is_constant in inputs.items():
+                known = {"llvm.noalias": unit, "llvm.readonly": unit} if is_constant else {}
+                attributes[number] = ir.DictAttr.get(known)
+            view.arg_attrs = ir.ArrayAttr.get(attributes)

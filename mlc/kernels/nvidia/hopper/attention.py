@@ -43,7 +43,7 @@ from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, IndexMath, Scalar
 from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.reduce import reduction_extents
-from mlc.kernels.nvidia import ALIGNMENT
+from mlc.kernels.nvidia import ALIGNMENT, early
 from mlc.kernels.nvidia.hopper import attention_result, wgmma
 from mlc.kernels.nvidia.hopper.attention_parts import Part, Parts
 from mlc.kernels.nvidia.hopper.attention_result import CopiedResult, result_matrix
@@ -320,6 +320,9 @@ class _Block:
         start = [*self.key_ring.start(), *self.value_ring.start(), *self.query_ring.start()]
 
         def copy() -> None:
+            for pointer in self.frame.pointers[:3]:
+                early.fetch_map(pointer)
+            early.wait_for_launches(self.source)
             self.each_tile(start, self._copy_tile)
 
         if_then(self.words.is_equal(warp, 0), lambda: by_one_thread(copy))
@@ -378,6 +381,7 @@ class _Block:
 
     def _consume(self, consumer: Scalar, thread: ir.Value) -> None:
         self._registers(1)
+        early.wait_for_launches(self.source)
         _Consumer(self, self.words.value(consumer), thread).emit()
 
 

@@ -164,7 +164,7 @@ def arrive_at(barrier: ir.Value, block: ir.Value) -> None:
     assembly(None, [barrier, block], text, "r,r")
 
 
-def expect_bytes(words: Words, barrier: ir.Value, count: int) -> None:
+def expect_bytes(words: Words, barrier: ir.Value, count: Scalar) -> None:
     """Arrives, and announces `count` bytes."""
     nvvm.MBarrierArriveExpectTxOp(None, barrier, words.value(count))
 

@@ -31,7 +31,7 @@ Measured on an H200: bench/results/2026-11-22-h200.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mlir import ir
@@ -43,7 +43,7 @@ from mlc.kernels.common.index import Scalar
 from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.common.roles import Roles, roles_of
-from mlc.kernels.nvidia import ALIGNMENT
+from mlc.kernels.nvidia import ALIGNMENT, early
 from mlc.kernels.nvidia.hopper import wgmma
 from mlc.kernels.nvidia.hopper.barriers import Order, Position, Ring, expect_bytes, wait
 from mlc.kernels.nvidia.hopper.clusters import Parts
@@ -166,13 +166,17 @@ def _root(source: KernelSource) -> ir.Operation:
 def _clusters(frame: Frame, shape: list[Scalar], roles: Roles, s: HopperSchedule) -> list[Scalar]:
     """Clusters' tiles of the rows, of the columns, and products of matrices."""
     math = frame.math
-    rows, columns, outer = (
-        math.product([shape[p] for p in roles.positions(dims)]) for dims in (roles.rows, roles.columns, roles.outer)
-    )
+    rows, columns, outer = _extents(frame, shape, roles)
     return [
         math.ceildiv(rows, s.cluster_rows * s.tile_rows), math.ceildiv(columns, s.cluster_columns * s.tile_columns),
         outer,
     ]  # fmt: skip
+
+
+def _extents(frame: Frame, shape: list[Scalar], roles: Roles) -> list[Scalar]:
+    """Rows, columns, and products of matrices."""
+    dims = (roles.rows, roles.columns, roles.outer)
+    return [frame.math.product([shape[p] for p in roles.positions(d)]) for d in dims]
 
 
 @dataclass(frozen=True)
@@ -258,6 +262,7 @@ class _Block:
         self.ring = Ring(self.words, barriers, schedule.stages, readers, fillers)
         self.arrival = Ring(self.words, barriers + Ring.size(schedule.stages), 1, 1)  # of what is resident
         self.counts = [self.words.narrow(n) for n in _clusters(frame, self.shape, roles, schedule)]
+        self.extents = [self.words.narrow(n) for n in _extents(frame, self.shape, roles)[:2]]
         extents = reduction_extents(frame, root)
         depth, taps = (frame.math.product([extents[d] for d in dims]) for dims in (roles.reduced, roles.taps))
         self.taps = taps if isinstance(taps, int) else 1  # where it matters: of what is resident
@@ -303,11 +308,14 @@ class _Block:
     ) -> None:
         """`body` for every tile of this block, or for those of a `turn` of `turns`."""
         words, math = self.words, self.words.math
-        blocks = self.s.split * self.s.cluster
-        first = math.div(words.narrow(self.frame.begin), blocks)
-        stride = math.div(nvvm.read_ptx_sreg_nctaid_x(words.i32), blocks)
+        first = self._first()
+        stride = math.div(nvvm.read_ptx_sreg_nctaid_x(words.i32), self.s.split * self.s.cluster)
         first, stride = math.add(first, math.mul(turn, stride)), math.mul(stride, turns)
         words.loop(first, math.product(self.counts), stride, carried, lambda v, c: body(self._place(v), c))
+
+    def _first(self) -> Scalar:
+        """The number of the first tile of this block, or of its cluster."""
+        return self.words.math.div(self.words.narrow(self.frame.begin), self.s.split * self.s.cluster)
 
     def _place(self, number: ir.Value) -> _Place:
         """Tile `number`: bands of `raster` rows of tiles, in which rows run fastest."""
@@ -330,20 +338,57 @@ class _Block:
         self._registers(0)
 
         def tile(place: _Place, carried: list[ir.Value]) -> list[ir.Value]:
-            return self.words.loop(*self.range, 1, carried, lambda v, c: self._copy_stage(place, v, c))
+            low, words = carried[0], self.words
+            copied = words.loop(low, self.range[1], 1, carried[1:], lambda v, c: self._copy_stage(place, v, c))
+            return [words.value(self.range[0]), *copied]
 
         def copy() -> None:
-            if self.s.resident:
-                self._copy_resident()
-            self._each_tile(self.ring.start(), tile)
+            low, at = self._begin()
+            self._each_tile([self.words.value(low), *at], tile)
 
         if_then(self.words.is_equal(warp, 0), lambda: by_one_thread(copy))
+
+    def _begin(self) -> tuple[Scalar, list[ir.Value]]:
+        """Waits for the launches in front; what no launch writes is on its way before that. The step of the first tile
+        from which on stages are as any others, and where the first of these is."""
+        math, s = self.words.math, self.s
+        constant = [self.source.is_constant(o.value) for o in self.operands]
+        copied = range(1 if s.resident else 2)
+        # What blocks copy for each other was not measured.
+        soon = [which for which in copied if constant[which] and s.cluster == 1]
+        for pointer in self.frame.pointers[:2]:
+            early.fetch_map(pointer)
+        if s.resident and constant[1]:
+            self._copy_resident()
+        count = math.minimum(math.sub(self.range[1], self.range[0]), s.stages) if soon else 0
+        self._copy_first(soon, count, announced=False)
+        early.wait_for_launches(self.source)
+        if s.resident and not constant[1]:
+            self._copy_resident()
+        self._copy_first([which for which in copied if which not in soon], count, announced=True)
+        return math.add(self.range[0], count), self.ring.skip(Position(*self.ring.start()), count)
+
+    def _copy_first(self, operands: Sequence[int], count: Scalar, *, announced: bool) -> None:
+        """The tiles of some operands for the first `count` steps of the first tile, each of which has its stage."""
+        if isinstance(count, int) and count == 0:
+            return
+        place = self._place(self.words.value(self._first()))
+
+        def step(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            if not announced:
+                self._expect(number)
+            for which in operands:
+                self._copy_operand(which, place, self.words.math.add(self.range[0], number), number)
+            return []
+
+        self.words.loop(0, count, 1, [], step)
 
     def _copy_resident(self) -> None:
         """All tiles of the right operand, one for each step of the sum."""
         operand, tile, s = self.operands[1], self.tiles[1], self.s
         barrier = self.arrival.full(0)
-        expect_bytes(self.words, barrier, s.resident * operand.bytes(tile))
+        each = operand.bytes(self.words, tile, self.extents[1])
+        expect_bytes(self.words, barrier, self.words.math.mul(each, s.resident))
         for number in range(s.resident):
             tap, inside = divmod(number, s.resident // self.taps)
             copy = Copy(tile, self.frame.pointers[1], self._resident_place(number), barrier)
@@ -361,27 +406,38 @@ class _Block:
         return first, math.minimum(math.add(first, each), self.steps)
 
     def _copy_stage(self, place: _Place, number: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-        at, math = Position(*carried), self.words.math
+        at = Position(*carried)
         self.ring.wait_empty(at)
-        barrier = self.ring.full(at.stage)
-        copied = 1 if self.s.resident else 2
-        each = [n * o.bytes(t) for o, t, n in zip(self.operands, self.parts, self.shares.counts, strict=True)]
-        expect_bytes(self.words, barrier, self.s.pairs * sum(each[:copied]))
+        self._expect(at.stage)
+        for which in range(1 if self.s.resident else 2):
+            self._copy_operand(which, place, number, at.stage)
+        return self.ring.advance(at)
+
+    def _expect(self, stage: ir.Value) -> None:
+        """Announces what comes to a stage."""
+        words = self.words
+        total: Scalar = 0
+        for which in range(1 if self.s.resident else 2):
+            each = self.operands[which].bytes(words, self.parts[which], self.extents[which])
+            total = words.math.add(total, words.math.mul(each, self.shares.counts[which]))
+        expect_bytes(words, self.ring.full(stage), words.math.mul(total, self.s.pairs))
+
+    def _copy_operand(self, which: int, place: _Place, number: Scalar, stage: ir.Value) -> None:
+        """This block's part of the tiles of an operand for step `number` of the sum."""
+        math, part, barrier = self.words.math, self.parts[which], self.ring.full(stage)
         tap, inside = (0, number) if not self.roles.taps else self._tap(number)
         outer = dict(zip(self.roles.outer, place.outer, strict=True))
         for pair in range(self.s.pairs):
             step = math.add(math.mul(inside, self.depth), pair * self.tiles[0].depth)
-            offset = math.add(math.mul(at.stage, self.s.stage_bytes), pair * self.s.pair_bytes)
-            for which, row in enumerate((place.row, place.column)[:copied]):
-                part = self.parts[which]
-                rows, steps, begin = self.shares.offsets(which, part)
-                place_of = math.add(math.add(offset, self.tiles[0].size if which else 0), begin)
-                copy = Copy(part, self.frame.pointers[which], place_of, barrier, self.shares.blocks(which))
-                at_part = Point(math.add(row, rows), math.add(step, steps), tap, outer, place.column)
-                self.operands[which].load(self.words, copy, at_part)
-        return self.ring.advance(at)
+            offset = math.add(math.mul(stage, self.s.stage_bytes), pair * self.s.pair_bytes)
+            rows, steps, begin = self.shares.offsets(which, part)
+            place_of = math.add(math.add(offset, self.tiles[0].size if which else 0), begin)
+            copy = Copy(part, self.frame.pointers[which], place_of, barrier, self.shares.blocks(which))
+            row = math.add(place.column if which else place.row, rows)
+            at_part = Point(row, math.add(step, steps), tap, outer, place.column)
+            self.operands[which].load(self.words, copy, at_part)
 
-    def _tap(self, number: ir.Value) -> tuple[Scalar, Scalar]:
+    def _tap(self, number: Scalar) -> tuple[Scalar, Scalar]:
         """The tap of step `number` of the sum, and the step within it."""
         math = self.words.math
         return math.div(number, self.steps_each), math.rem(number, self.steps_each)
@@ -390,6 +446,7 @@ class _Block:
 
     def _consume(self, consumer: Scalar, thread: ir.Value) -> None:
         self._registers(1)
+        early.wait_for_launches(self.source)
         words, math, s = self.words, self.words.math, self.s
         blocks = s.tile_rows // ROWS // s.sharing
         member = math.rem(thread, GROUP)

@@ -81,7 +81,8 @@ class Operand:
         return any(stride > ROW and stride % ROW for stride in strides)
 
     def _width(self, tile: Tile) -> int:
-        """Rows of one copy: not more than there are, since what lies outside takes the copy engine as long as the rest.
+        """Rows of one copy: not more than there are, since what lies outside takes the copy engine longer than the
+        rest. Where only a run counts them, its maps are for no more (`fitted`).
 
         The rows of the tile behind them hold anything; so do their rows of the product, which are not stored.
         """
@@ -90,15 +91,17 @@ class Operand:
         rows = next((d.axis.extent for d in self.dims if d.role == ROWS), Product(1))
         return tile.rows if rows.words else min(tile.rows, rows.factor)
 
-    def bytes(self, tile: Tile) -> int:
-        """What the copies of a tile bring."""
-        return tile.size // tile.cut if self.across else self._width(tile) * ROW
+    def bytes(self, words: Words, tile: Tile, rows: Scalar) -> Scalar:
+        """What the copies of a tile bring, of a matrix of `rows` rows."""
+        return tile.size // tile.cut if self.across else words.math.mul(words.math.minimum(rows, tile.rows), ROW)
 
     def map(self, number: int, tile: Tile, element: str) -> TensorMap:
         """The tensor map for copies of `tile`."""
         boxes = {SUM: tile.depth // tile.cut, ROWS: self._width(tile)}
         box = tuple(boxes.get(d.role, 1) if isinstance(d.role, str) else 1 for d in self.dims)
-        return TensorMap(number, element, tile.bytes_each, tuple(d.axis for d in self.dims), box, tile.row_bytes)
+        counted = [i for i, d in enumerate(self.dims) if d.role == ROWS and d.axis.extent.words and not self.across]
+        return TensorMap(number, element, tile.bytes_each, tuple(d.axis for d in self.dims), box, tile.row_bytes,
+                         fitted=tuple(counted))  # fmt: skip
 
     def load(self, words: Words, copy: Copy, at: Point) -> None:
         """The tile at `at`. What lies outside of the tensor is zero."""
@@ -164,7 +167,7 @@ class Pixels:
         """Do pixels begin within cache lines? What that costs is not known."""
         return False
 
-    def bytes(self, tile: Tile) -> int:
+    def bytes(self, words: Words, tile: Tile, rows: Scalar) -> Scalar:
         """What the copy of a tile brings."""
         return tile.size
 

@@ -32,3 +32,30 @@ func.func @rotated(%x: tensor<1x16x384xbf16>, %cos: tensor<16x1x32xbf16>, %sin: 
   %c = mlc.binary add %a, %b : tensor<1x4x16x2x32xbf16>
   return %c : tensor<1x4x16x2x32xbf16>
 }
+
+// Positions, and the vectors of a table at them, cost no more than the load of a tensor that has them: they are computed
+// for each text again.
+// CHECK-LABEL: func.func @embedded
+// CHECK: mlc.launch @{{.*}} : (tensor<?x?xi64>, tensor<100x64xbf16>, tensor<512x64xbf16>, index, index{{.*}}) outs(
+// CHECK-NOT: mlc.launch
+// CHECK: return
+func.func @embedded(%ids: tensor<?x?xi64>, %words: tensor<100x64xbf16>, %places: tensor<512x64xbf16>) -> tensor<?x?x64xbf16> {
+  %c1 = arith.constant 1 : index
+  %tokens = tensor.dim %ids, %c1 : tensor<?x?xi64>
+  %at = mlc.iota [%tokens] {axis = 0 : i64} : tensor<?xi64>
+  %w = mlc.gather %words, %ids {axis = 0 : i64} : tensor<100x64xbf16>, tensor<?x?xi64> -> tensor<?x?x64xbf16>
+  %p = mlc.gather %places, %at {axis = 0 : i64} : tensor<512x64xbf16>, tensor<?xi64> -> tensor<?x64xbf16>
+  %s = mlc.binary add %w, %p : tensor<?x?x64xbf16>, tensor<?x64xbf16> -> tensor<?x?x64xbf16>
+  return %s : tensor<?x?x64xbf16>
+}
+
+// What is computed by a function stays a tensor of its own.
+// CHECK-LABEL: func.func @scaled
+// CHECK: mlc.launch
+// CHECK: mlc.launch
+// CHECK: return
+func.func @scaled(%x: tensor<?x64xf32>, %s: tensor<64xf32>) -> tensor<?x64xf32> {
+  %e = mlc.unary exp %s : tensor<64xf32>
+  %r = mlc.binary mul %x, %e : tensor<?x64xf32>, tensor<64xf32> -> tensor<?x64xf32>
+  return %r : tensor<?x64xf32>
+}

@@ -21,14 +21,32 @@ module @k0 attributes {mlc.kernel, mlc.schedule = [{template = "rows", threads =
 
 // -----
 
-// A launch that may be early waits for those before it.
+// A launch that may be early waits for those before it; the next one need not wait for that to begin.
 // CHECK-LABEL: llvm.func @k4
-// CHECK-NEXT: nvvm.griddepcontrol wait
 // CHECK-NEXT: nvvm.griddepcontrol launch_dependents
+// CHECK-NEXT: nvvm.griddepcontrol wait
 // CHECK-NEXT: llvm.return
 module {
 module @k4 attributes {mlc.kernel, mlc.schedule = [{template = "rows", threads = 128 : i64, early = 1 : i64}]} {
   llvm.func @k4(%t: !llvm.ptr {llvm.noalias}, %items: i64) {
+    llvm.return
+  }
+}
+}
+
+// -----
+
+// Weights of which each of the block's threads can bring a line are on their way meanwhile. The template of this one waits
+// where it wants to.
+// CHECK-LABEL: llvm.func @k6
+// CHECK-SAME: (%{{.*}}, %[[W:.*]]: !llvm.ptr, %{{.*}}, %{{.*}})
+// CHECK-NEXT: nvvm.griddepcontrol launch_dependents
+// CHECK-NEXT: %[[BYTES:.*]] = llvm.mlir.constant(16384 : i32)
+// CHECK-NEXT: llvm.inline_asm {{.*}}prefetch.L2{{.*}} %[[W]], %[[BYTES]]
+// CHECK-NEXT: llvm.return
+module {
+module @k6 attributes {mlc.kernel, mlc.constants = array<i64: 0, 16384, 16385>, mlc.waits, mlc.schedule = [{template = "rows", threads = 128 : i64, early = 1 : i64}]} {
+  llvm.func @k6(%t: !llvm.ptr, %w: !llvm.ptr, %large: !llvm.ptr, %items: i64) {
     llvm.return
   }
 }

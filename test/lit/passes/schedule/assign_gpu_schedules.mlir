@@ -361,10 +361,10 @@ module @large attributes {mlc.kernel} {
   }
 }
 
-// A launch of one group that multiplies for long is not early.
+// A launch of one group that multiplies for long is early, too.
 // CHECK: module @long
 // CHECK-SAME: consumers = 1 : i64
-// CHECK-SAME: early = 0 : i64
+// CHECK-SAME: early = 1 : i64
 module @long attributes {mlc.kernel} {
   func.func @long(%arg0: tensor<512x8192xbf16>, %arg1: tensor<8192x2048xbf16>, %arg2: tensor<2048xf32>, %arg3: tensor<512x2048xbf16>) -> tensor<512x2048xbf16> {
     %cst = arith.constant 0.000000e+00 : f32
