@@ -352,6 +352,6 @@ def test_addends_come_as_results_go(rows: int, channels: int, tmp_path: Path) ->
     names = [k["name"] for k in json.loads((sources / "launch.json").read_text())]
     texts = {name: (sources / f"{name}.ptx").read_text() for name in names}
     (name,) = [name for name, text in texts.items() if "ldmatrix" in text]
-    assert "stmatrix" in texts[name] and "ld.global.nc.v4.b32" in texts[name]
+    assert "stmatrix" in texts[name] and "ld.global.v4.b32" in texts[name]
     (kernel,) = [k for k in json.loads((folder / "launch.json").read_text()) if k["name"] == name]
     assert kernel["warnings"] == [] and kernel["resources"]["spill_stores"] == 0
