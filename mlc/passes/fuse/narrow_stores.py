@@ -131,8 +131,8 @@ def _is_read(value: ir.Value, number: int, largest: set[int], fewest: int) -> bo
         return False
     if math.prod(UNKNOWN if type_.is_dynamic_dim(i) else type_.shape[i] for i in range(type_.rank)) < fewest:
         return False
-    readers = list(_readers(value, number))
-    return bool(readers) and all(_may_read(op, largest) for op in readers)
+    readers, block = list(_readers(value, number)), value.owner.operation.block
+    return bool(readers) and all(op.block == block and _may_read(op, largest) for op in readers)
 
 
 def _readers(value: ir.Value, number: int) -> Iterator[ir.Operation]:
@@ -168,13 +168,14 @@ def _narrow(value: ir.Value, number: int, rounded: list[ir.Operation]) -> None:
 def _redirect(value: ir.Value, stored: ir.Value, number: int) -> None:
     """Readers of `value` outside of cluster `number` get `stored`: views as it is, others widened in their cluster."""
     widened: dict[int, ir.Value] = {}
-    for use in sorted(value.uses, key=cmp_to_key(_in_order)):
+    here = [use for use in value.uses if use.owner.operation.block == stored.owner.operation.block]
+    for use in sorted(here, key=cmp_to_key(_in_order)):
         op, operand, cluster = use.owner.operation, use.operand_number, _cluster(use.owner.operation)
         if op.name in _VIEWS and cluster is None:
             with ir.InsertionPoint(op), op.location:
                 _redirect(op.results[0], _viewed(op, stored), number)
             op.erase()
-        elif op.name == "tensor.dim" and stored.owner.is_before_in_block(op):
+        elif op.name == "tensor.dim" and stored.owner.operation.is_before_in_block(op):
             op.operands[0] = stored
         elif cluster is not None and cluster != number:
             if cluster not in widened:

@@ -65,3 +65,20 @@ func.func @run_time(%x: tensor<?x?x256xbf16>, %w: tensor<256x256xbf16>, %z: tens
   %m = mlc.reduce sum %a {axes = array<i64: 2>, keepdims = true} : tensor<?x?x256xf32> -> tensor<?x?x1xf32>
   return %m : tensor<?x?x1xf32>
 }
+
+// What a loop reads in its body stays.
+// CHECK-LABEL: func.func @loop
+// CHECK: mlc.launch {{.*}} -> tensor<128x256xf32>
+// CHECK: scf.for
+// CHECK: mlc.launch {{.*}} -> tensor<128x256xf32>
+func.func @loop(%x: tensor<128x256xbf16>, %w: tensor<256x256xbf16>, %n: index) -> tensor<128x256xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = mlc.matmul %x, %w {widen} : tensor<128x256xbf16>, tensor<256x256xbf16> -> tensor<128x256xf32>
+  %z = mlc.constant dense<0.0> : tensor<128x256xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%s = %z) -> (tensor<128x256xf32>) {
+    %t = mlc.binary add %s, %a : tensor<128x256xf32>
+    scf.yield %t : tensor<128x256xf32>
+  }
+  return %r : tensor<128x256xf32>
+}
