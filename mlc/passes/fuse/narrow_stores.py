@@ -13,9 +13,9 @@
 The sums of a residual stream, which are added to and normalised later, take half the bytes, and so does what is
 computed of them element by element; what is stored rounded for a contraction anyway is not stored a second time. All
 arithmetic stays in `f32`: a value is rounded once, where it leaves its kernel, as the operands of contractions are.
-What the host or a result of the model needs stays, and what a kernel reads that takes the largest of something (of the
-logits of a softmax the exponential makes an absolute error a relative one), operands of contractions that are not
-rounded, and tensors of few elements. Obeys and extends `mlc.cluster`.
+What stays is what the host needs, what kernels read that only complete results of the model element by element, or take
+the largest of something (of the logits of a softmax the exponential makes an absolute error a relative one), operands
+of contractions that are not rounded, and tensors of few elements. Obeys and extends `mlc.cluster`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ UNKNOWN = 16
 
 _CLUSTER = "mlc.cluster"
 _VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
+_ENDS = ("func.return", "scf.yield", "scf.condition")
 _LARGEST = ("arith.maximumf", "arith.maxnumf", "arith.minimumf", "arith.minnumf")
 
 
@@ -63,14 +64,14 @@ def narrow_block(block: ir.Block, fewest: int) -> int:
         number = _cluster(view.operation)
         if number is not None:
             clusters.setdefault(number, []).append(view.operation)
-    largest = {number for number, ops in clusters.items() if any(_takes_largest(op) for op in ops)}
+    exact = {number for number, ops in clusters.items() if any(map(_takes_largest, ops)) or _only_completes(ops)}
     replaced: list[ir.Operation] = []
     count = 0
     for number, ops in clusters.items():
         multiplies = any(_is_narrowed(op) for op in ops)
         for value in [result for op in ops for result in op.results]:
             rounded = _rounded(value, number)
-            if (multiplies or rounded or _comes_rounded(value, number)) and _is_read(value, number, largest, fewest):
+            if (multiplies or rounded or _comes_rounded(value, number)) and _is_read(value, number, exact, fewest):
                 _narrow(value, number, rounded)
                 replaced += rounded
                 count += 1
@@ -93,6 +94,18 @@ def _takes_largest(op: ir.Operation) -> bool:
     if op.name != "linalg.generic" or not is_reduction(op):
         return False
     return any(inner.operation.name in _LARGEST for inner in op.regions[0].blocks[0].operations)
+
+
+def _only_completes(ops: list[ir.Operation]) -> bool:
+    """Is a kernel of `ops` elementwise, and its result one of the model?"""
+    reduces = any(op.name == "linalg.generic" and is_reduction(op) for op in ops)
+    return not reduces and any(map(_gives_result, ops))
+
+
+def _gives_result(op: ir.Operation) -> bool:
+    """Is a result of `op` given away by a function or a loop?"""
+    users = [use.owner.operation for result in op.results for use in result.uses]
+    return any(u.name in _ENDS or (u.name in _VIEWS and _gives_result(u)) for u in users)
 
 
 def _rounded(value: ir.Value, number: int) -> list[ir.Operation]:
@@ -124,15 +137,15 @@ def _comes_rounded(value: ir.Value, number: int) -> bool:
     return False
 
 
-def _is_read(value: ir.Value, number: int, largest: set[int], fewest: int) -> bool:
-    """Is `value` a tensor of at least `fewest` f32 that other kernels read, and nothing else?"""
+def _is_read(value: ir.Value, number: int, exact: set[int], fewest: int) -> bool:
+    """Is `value` a tensor of at least `fewest` f32 that kernels other than those in `exact` read, and nothing else?"""
     type_ = value.type
     if not isinstance(type_, ir.RankedTensorType) or not isinstance(type_.element_type, ir.F32Type):
         return False
     if math.prod(UNKNOWN if type_.is_dynamic_dim(i) else type_.shape[i] for i in range(type_.rank)) < fewest:
         return False
     readers, block = list(_readers(value, number)), value.owner.operation.block
-    return bool(readers) and all(op.block == block and _may_read(op, largest) for op in readers)
+    return bool(readers) and all(op.block == block and _may_read(op, exact) for op in readers)
 
 
 def _readers(value: ir.Value, number: int) -> Iterator[ir.Operation]:
@@ -145,10 +158,10 @@ def _readers(value: ir.Value, number: int) -> Iterator[ir.Operation]:
             yield op
 
 
-def _may_read(op: ir.Operation, largest: set[int]) -> bool:
+def _may_read(op: ir.Operation, exact: set[int]) -> bool:
     """Can a cluster's operation read a widened tensor instead?"""
     number = _cluster(op)
-    return op.name == "linalg.generic" and number is not None and number not in largest and not is_contraction(op)
+    return op.name == "linalg.generic" and number is not None and number not in exact and not is_contraction(op)
 
 
 # -- doing it ----------------------------------------------------------------------------------------------------------

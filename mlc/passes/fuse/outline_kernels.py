@@ -291,6 +291,9 @@ def _sizes(value: ir.Value) -> list[int | ir.Value]:
         segments = list(op.attributes["operandSegmentSizes"])
         dynamic = iter(list(op.operands)[1 + segments[1] : 1 + segments[1] + segments[2]])
         return [next(dynamic) if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)]
+    if op.name == "mlc.launch":  # what this cluster's operation is initialised with, or gets its size from
+        first = list(op.attributes["operandSegmentSizes"])[0]
+        return _sizes(op.operands[first + ir.OpResult(value).result_number])
     if op.name.startswith("mlc."):
         return _native.reify(op)[ir.OpResult(value).result_number]
     raise ValueError(f"no size for the result of {op.name}")

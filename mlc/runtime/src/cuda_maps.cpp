@@ -19,7 +19,8 @@ int encodeMap(const Driver &driver, const mlc_rt_gpu_map &map,
   uint32_t box[kRank], steps[kRank];
   for (int64_t i = 0; i < map.rank; ++i) {
     extents[i] = static_cast<uint64_t>(sizeOf(map.extents[i], words));
-    auto most = static_cast<uint64_t>(map.box[i] < 0 ? -map.box[i] : map.box[i]);
+    auto most =
+        static_cast<uint64_t>(map.box[i] < 0 ? -map.box[i] : map.box[i]);
     bool fits = map.box[i] < 0 && extents[i] < most;
     box[i] = static_cast<uint32_t>(fits ? extents[i] : most);
     steps[i] = 1;

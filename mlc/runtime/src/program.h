@@ -61,7 +61,7 @@ typedef struct mlc_rt_gpu_map {
   int64_t swizzle; // CUtensorMapSwizzle
   mlc_rt_gpu_size extents[5];
   mlc_rt_gpu_size strides[4]; // in bytes, of all but the first
-  int64_t box[5]; // negative: as much, or all where there is less
+  int64_t box[5];             // negative: as much, or all where there is less
   // Windows of a tensor with channels first and images last (0: none): how many
   // a copy takes, where the first begins and the last, and how far apart.
   int64_t pixels, low[3], high[3], step[3];

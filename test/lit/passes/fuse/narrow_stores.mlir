@@ -31,15 +31,16 @@ func.func @residual(%x: tensor<128x256xf32>, %w: tensor<256x256xf32>) -> tensor<
 // CHECK-NOT: tensor<128x256xf32>
 // CHECK: %[[V:.*]] = tensor.expand_shape %[[S]]
 // CHECK: return
-func.func @once(%x: tensor<128x256xbf16>, %w: tensor<256x256xbf16>, %z: tensor<128x16x16xf32>) -> (tensor<128x16x16xf32>, tensor<128x256xbf16>) {
+func.func @once(%x: tensor<128x256xbf16>, %w: tensor<256x256xbf16>, %z: tensor<128x16x16xf32>) -> (tensor<128x16x1xf32>, tensor<128x256xbf16>) {
   %a = mlc.matmul %x, %w {widen} : tensor<128x256xbf16>, tensor<256x256xbf16> -> tensor<128x256xf32>
   %s = mlc.unary abs %a : tensor<128x256xf32>
   %c = mlc.cast %s : tensor<128x256xf32> -> tensor<128x256xbf16>
   %v = mlc.reshape %s [128, 16, 16] : tensor<128x256xf32> -> tensor<128x16x16xf32>
-  %y = mlc.binary add %v, %z : tensor<128x16x16xf32>
+  %t = mlc.binary add %v, %z : tensor<128x16x16xf32>
+  %y = mlc.reduce sum %t {axes = array<i64: 2>, keepdims = true} : tensor<128x16x16xf32> -> tensor<128x16x1xf32>
   %b = mlc.matmul %c, %w {widen} : tensor<128x256xbf16>, tensor<256x256xbf16> -> tensor<128x256xf32>
   %d = mlc.cast %b : tensor<128x256xf32> -> tensor<128x256xbf16>
-  return %y, %d : tensor<128x16x16xf32>, tensor<128x256xbf16>
+  return %y, %d : tensor<128x16x1xf32>, tensor<128x256xbf16>
 }
 
 // Logits of a softmax stay, and so does what is a result.
@@ -81,4 +82,15 @@ func.func @loop(%x: tensor<128x256xbf16>, %w: tensor<256x256xbf16>, %n: index) -
     scf.yield %t : tensor<128x256xf32>
   }
   return %r : tensor<128x256xf32>
+}
+
+// So does what a kernel only completes, element by element.
+// CHECK-LABEL: func.func @moved
+// CHECK: mlc.launch {{.*}} -> tensor<128x256xf32>
+// CHECK: mlc.launch {{.*}} -> tensor<256x128xf32>
+func.func @moved(%x: tensor<128x256xbf16>, %w: tensor<256x256xbf16>) -> tensor<256x128xf32> {
+  %a = mlc.matmul %x, %w {widen} : tensor<128x256xbf16>, tensor<256x256xbf16> -> tensor<128x256xf32>
+  %b = mlc.unary exp %a : tensor<128x256xf32>
+  %t = mlc.transpose %b {permutation = array<i64: 1, 0>} : tensor<128x256xf32> -> tensor<256x128xf32>
+  return %t : tensor<256x128xf32>
 }
