@@ -11,7 +11,9 @@
 Every kernel is an ONNX model of one node. Engines run in processes of their own, are compared with onnxruntime first,
 and are timed in bursts that take turns. In the same rounds the machine's arithmetic peak is measured, and the speed
 of a copy that touches as many bytes as the kernel, so that caches count for both. A kernel's share is that of the
-bound that is nearer: the time that its arithmetic or its bytes take at least, over the time that it takes. FLOPs are
+bound that is nearer: the time that its arithmetic or its bytes take at least, over the time that it takes. For
+arithmetic that is compared round by round, as engines are, with stretches of the peak as long as a call: what takes
+time from all programs alike, interrupts and busy neighbours, is no part of it. FLOPs are
 those that are needed: taps in the padding of a convolution are not. What a call of an engine takes that does nothing
 is measured first, and is no part of rates and shares; ratios are those of whole calls. The sizes that no model has are
 drawn by the date. Exits 1 when a kernel of mlc does not compile or differs from onnxruntime.
@@ -23,6 +25,7 @@ import argparse
 import datetime
 import json
 import re
+import statistics
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -66,18 +69,25 @@ def measure(
             copy.sample()
 
         jobs = [subject.job(engine, threads) for engine in engines]
+        sampled = len(peak.samples)
         results = contest(jobs, folder / "reference.npz", plan, each_round, lambda text: None)
         flops = case.flops if case.flops is not None else subject.compiled.flops
     ours = results[0]
+    rounds = range(sampled, len(peak.samples))
     return {
         "family": case.family,
         "kernel": case.name,
         "threads": threads,
         "flops": flops,
         "bytes": case.bytes,
+        "peak_gflops": peak.best,
         "copy_gbs": copy.best,
         "ratio": paired_ratio(ours, [r for r in results[1:] if r.status == "ok"]),
-        "engines": [_engine(r, ours, flops, case.bytes, calls.get(r.engine, 0.0)) for r in results],
+        "engines": [
+            _engine(r, ours, flops, case.bytes, calls.get(r.engine, 0.0))
+            | {"peaks_gflops": [peak.typical(number, (r.median or 0.0) / 1e3) for number in rounds]}
+            for r in results
+        ],
     }
 
 
@@ -87,21 +97,26 @@ def call_times(engines: Sequence[str], plan: Plan, peak: Peak) -> dict[str, floa
     return {e["engine"]: e["median_ms"] for e in record["engines"] if e["median_ms"]}
 
 
-def add_shares(record: dict[str, Any], peak: float | None) -> None:
+def add_shares(record: dict[str, Any]) -> None:
     """Adds which bound is nearer, and each engine's share of it, to the data of a kernel."""
-    copy, flops = record["copy_gbs"], record["flops"] or 0
+    peak, copy, flops = record["peak_gflops"], record["copy_gbs"], record["flops"] or 0
     least = {"compute": flops / peak / 1e9 if peak else None, "memory": record["bytes"] / copy / 1e9 if copy else None}
     known = {bound: value for bound, value in least.items() if value is not None}
     bound = max(known, key=lambda name: known[name], default=None)
-    record |= {"peak_gflops": peak, "bound": bound}
+    record["bound"] = bound
     for engine in record["engines"]:
-        milliseconds = engine["net_ms"]
-        engine["share"] = known[bound] / milliseconds * 1e3 if bound and milliseconds else None
+        engine["share"] = None
+        if bound == "compute" and engine["net_rounds_ms"]:
+            pairs = zip(engine["peaks_gflops"], engine["net_rounds_ms"], strict=False)  # a peak may be out of reach
+            engine["share"] = statistics.median(flops / rate / 1e6 / milliseconds for rate, milliseconds in pairs)
+        elif bound == "memory" and engine["net_ms"]:
+            engine["share"] = known[bound] / engine["net_ms"] * 1e3
 
 
 def _engine(result: Result, ours: Result, flops: int | None, size: int, call: float) -> dict[str, Any]:
     # At least a tenth: a kernel that takes less than calls differ by has no rate.
-    net = max(result.median - call, result.median / 10) if result.median else None
+    rounds = [max(milliseconds - call, milliseconds / 10) for milliseconds in result.rounds]
+    net = statistics.median(rounds) if rounds else None
     seconds = net / 1e3 if net else None
     return {
         "engine": result.engine,
@@ -111,6 +126,7 @@ def _engine(result: Result, ours: Result, flops: int | None, size: int, call: fl
         "net_ms": net,
         "best_ms": result.best,
         "rounds_ms": result.rounds,
+        "net_rounds_ms": rounds,
         "relative_error": result.relative_error,
         "gflops": flops / seconds / 1e9 if flops and seconds else None,
         "gbs": size / seconds / 1e9 if seconds else None,
@@ -213,7 +229,6 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], bool]:
         for threads in options.threads:
             print(f"{threads} thread{'s' if threads > 1 else ''}")
             peaks = {kind: Peak(program, threads, kind) for kind in sorted({case.arithmetic for case in chosen})}
-            first, kinds = len(records), list[str]()
             calls = call_times(engines, plan, peaks["fp32"] if "fp32" in peaks else Peak(program, threads))
             print("a call:", ", ".join(f"{name} {value * 1e3:.1f} us" for name, value in calls.items()), flush=True)
             for case in chosen:
@@ -224,12 +239,9 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], bool]:
                     print(f"{case.family}:{case.name}: {error}")
                     right = False
                     continue
-                kinds.append(case.arithmetic)
-                add_shares(records[-1], peak.best)
+                add_shares(records[-1])
                 show(records[-1])
                 right &= records[-1]["engines"][0]["status"] == "ok"
-            for record, kind in zip(records[first:], kinds, strict=True):  # the best of all rounds is known now
-                add_shares(record, peaks[kind].best)
     versions = {name: ENGINES[name].version for name in engines}
     return {"machine": machine(), "date": options.date, "versions": versions, "kernels": records}, right
 

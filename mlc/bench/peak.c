@@ -1,7 +1,9 @@
 /* What this machine can do at most.
  *
  *   cc -O3 -march=native -ffp-contract=fast -pthread peak.c -o peak
- *   ./peak THREADS fp32          GFLOP/s of fused multiply-adds on registers
+ *   ./peak THREADS fp32          GFLOP/s of fused multiply-adds on registers,
+ *                                in each of RUNS pieces of equal work, and the
+ *                                seconds of each
  *   ./peak THREADS bf16          the same of bf16 products summed in fp32; 0
  *                                where the CPU has no instruction for them
  *   ./peak THREADS int8          the same of products of bytes summed in 32
@@ -9,8 +11,9 @@
  *   ./peak THREADS copy BYTES    GB/s, read and written, of a copy that touches
  *                                BYTES in all, again and again
  *
- * A multiply-add counts as two. Every number is the sum over the threads of the
- * mean of some tens of milliseconds.
+ * A multiply-add counts as two. Every number is the sum over the threads.
+ * Pieces take a millisecond or so and follow each other without a pause:
+ * whatever interrupts a core interrupts some of them.
  *
  * Every value changes in every step, between two numbers with unlike mantissas:
  * a core that multiplies constants needs less power and may clock higher than
@@ -52,6 +55,12 @@ static double now(void) {
 }
 
 static volatile float sink;
+
+/* What one piece of work reached, in a billion a second. Copies have one. */
+struct piece {
+  double rate, seconds;
+};
+static struct piece pieces[MAX_THREADS][RUNS];
 static size_t copy_bytes; /* of one thread, both arrays */
 
 /* Seconds of one run. */
@@ -78,10 +87,11 @@ static double one_run(void) {
 }
 
 static void *fp32(void *result) {
-  double seconds = 0;
-  for (int run = 0; run < RUNS; ++run)
-    seconds += one_run();
-  *(double *)result = FLOPS_OF_A_RUN * RUNS / seconds * 1e-9;
+  struct piece *piece = result;
+  for (int run = 0; run < RUNS; ++run, ++piece) {
+    piece->seconds = one_run();
+    piece->rate = FLOPS_OF_A_RUN / piece->seconds * 1e-9;
+  }
   return NULL;
 }
 
@@ -117,15 +127,16 @@ static double one_bf16_run(void) {
 }
 
 static void *bf16(void *result) {
-  double seconds = 0;
-  for (int run = 0; run < RUNS; ++run)
-    seconds += one_bf16_run();
-  *(double *)result = 2 * FLOPS_OF_A_RUN * RUNS / seconds * 1e-9;
+  struct piece *piece = result;
+  for (int run = 0; run < RUNS; ++run, ++piece) {
+    piece->seconds = one_bf16_run();
+    piece->rate = 2 * FLOPS_OF_A_RUN / piece->seconds * 1e-9;
+  }
   return NULL;
 }
 #else
 static void *bf16(void *result) {
-  *(double *)result = 0;
+  (void)result; /* zeros */
   return NULL;
 }
 #endif
@@ -160,15 +171,16 @@ static double one_int8_run(void) {
 }
 
 static void *int8(void *result) {
-  double seconds = 0;
-  for (int run = 0; run < RUNS; ++run)
-    seconds += one_int8_run();
-  *(double *)result = 4 * FLOPS_OF_A_RUN * RUNS / seconds * 1e-9;
+  struct piece *piece = result;
+  for (int run = 0; run < RUNS; ++run, ++piece) {
+    piece->seconds = one_int8_run();
+    piece->rate = 4 * FLOPS_OF_A_RUN / piece->seconds * 1e-9;
+  }
   return NULL;
 }
 #else
 static void *int8(void *result) {
-  *(double *)result = 0;
+  (void)result; /* zeros */
   return NULL;
 }
 #endif
@@ -177,7 +189,6 @@ static void *copy(void *result) {
   size_t vectors = copy_bytes / 2 / sizeof(vec);
   vec *from = aligned_alloc(64, (vectors * sizeof(vec) + 63) / 64 * 64);
   vec *to = aligned_alloc(64, (vectors * sizeof(vec) + 63) / 64 * 64);
-  *(double *)result = 0;
   if (from && to && vectors) {
     memset(from, 1, vectors * sizeof(vec));
     memset(to, 2, vectors * sizeof(vec));
@@ -191,7 +202,7 @@ static void *copy(void *result) {
       elapsed = now() - start;
     } while (elapsed < COPY_SECONDS);
     double touched = 2.0 * (double)(vectors * sizeof(vec)) * (double)passes;
-    *(double *)result = touched / elapsed * 1e-9;
+    *(struct piece *)result = (struct piece){touched / elapsed * 1e-9, elapsed};
   }
   free(from);
   free(to);
@@ -214,14 +225,16 @@ int main(int argc, char **argv) {
   if (worker == copy)
     copy_bytes = strtoull(argv[3], NULL, 10) / (size_t)threads;
   pthread_t ids[MAX_THREADS];
-  double rates[MAX_THREADS], sum = 0;
   for (int i = 0; i < threads; ++i)
-    if (pthread_create(&ids[i], NULL, worker, &rates[i]) != 0)
+    if (pthread_create(&ids[i], NULL, worker, pieces[i]) != 0)
       return 1;
-  for (int i = 0; i < threads; ++i) {
+  for (int i = 0; i < threads; ++i)
     pthread_join(ids[i], NULL);
-    sum += rates[i];
+  for (int run = 0; run < (worker == copy ? 1 : RUNS); ++run) {
+    double sum = 0;
+    for (int i = 0; i < threads; ++i)
+      sum += pieces[i][run].rate;
+    printf("%.1f %.6f\n", sum, pieces[0][run].seconds);
   }
-  printf("%.1f\n", sum);
   return 0;
 }

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shlex
 import shutil
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -42,7 +43,7 @@ def build(folder: Path) -> Path | None:
 
 class Peak:
     """One rate of this machine, sampled as often as one likes: `what` is `fp32`, `bf16`, `int8` (all GFLOP/s) or
-    `copy` with the `bytes` that it touches (GB/s).
+    `copy` with the `bytes` that it touches (GB/s). A sample is the rates of pieces of equal work in a row.
     """
 
     def __init__(self, program: Path | None, threads: int, what: str = "fp32", bytes: int = 0) -> None:
@@ -50,21 +51,33 @@ class Peak:
         self._command = [str(program), str(threads), what, *([str(bytes)] if what == "copy" else [])]
         self._known = program is not None
         self.threads = threads
-        self.samples: list[float] = []
+        self.samples: list[list[float]] = []
+        self._seconds = 0.0  # of a piece
 
     def sample(self) -> None:
         """Runs the program once, for some tens of milliseconds."""
         if not self._known:
             return
         shown = subprocess.run(self._command, capture_output=True, text=True)
-        if shown.returncode:
+        pieces = [[float(word) for word in line.split()] for line in shown.stdout.splitlines()]
+        if shown.returncode or not all(rate for rate, _ in pieces):
             self._known = False  # an instruction that a virtual machine hides, or no memory
         else:
-            self.samples.append(float(shown.stdout))
+            self.samples.append([rate for rate, _ in pieces])
+            self._seconds = statistics.median(seconds for _, seconds in pieces)
 
     @property
     def best(self) -> float | None:
         """The best of the samples: other work on the machine only takes from it, and a peak is no average. None when it
         cannot be measured here.
         """
-        return max(self.samples, default=0.0) or None
+        return max((statistics.harmonic_mean(sample) for sample in self.samples), default=0.0) or None
+
+    def typical(self, number: int, seconds: float) -> float:
+        """The median rate of stretches of `seconds` of sample `number`: as a median of calls that take so long, it
+        holds what interrupts most of them, and nothing of what interrupts few.
+        """
+        sample = self.samples[number]
+        length = min(len(sample), max(1, round(seconds / self._seconds)))
+        stretches = [sample[at : at + length] for at in range(0, len(sample) - length + 1, length)]
+        return statistics.median(statistics.harmonic_mean(stretch) for stretch in stretches)

@@ -104,6 +104,15 @@ def test_peak_without_a_program_and_with_one(tmp_path: Path) -> None:
         rate = peak.Peak(program, 1, what, size)
         rate.sample()
         assert rate.best is not None and rate.best > 0
+        assert rate.typical(0, 1e-9) > 0 and rate.typical(0, 9.0) <= rate.best * 1.001
+
+
+def test_peak_of_stretches() -> None:
+    rate = peak.Peak(None, 1)
+    rate.samples, rate._seconds = [[4.0, 4.0, 4.0, 1.0, 4.0, 4.0]], 0.001
+    assert rate.typical(0, 1e-6) == 4.0  # most short calls are not interrupted
+    assert rate.typical(0, 0.003) == pytest.approx((4.0 + 2.0) / 2)  # half of those of three pieces are
+    assert rate.typical(0, 1.0) == rate.best == pytest.approx(6 / (5 / 4 + 1))
 
 
 def test_roofline_shows_every_point_and_escapes_names() -> None:
