@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from mlir import ir
+
 from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.report import NodeError
 
@@ -53,10 +55,35 @@ class Call:
         return known_ints(self.arguments[position], self.op)[0]
 
 
+@dataclass(frozen=True)
+class Quotient:
+    """The true quotient of two sizes of which the run knows one: most models round it at once to a size again."""
+
+    dividend: Size
+    divisor: Size
+
+    def truncated(self, b: Builder) -> Size:
+        """The quotient towards zero."""
+        return b.arith("divsi", self.dividend, self.divisor)
+
+    def tensor(self, b: Builder) -> Tensor:
+        """The quotient as a scalar of float32."""
+        from mlc.frontends.common import elementwise
+
+        parts = [elementwise.cast(b, as_tensor(b, size), "float32") for size in (self.dividend, self.divisor)]
+        return elementwise.binary(b, "div", *parts)
+
+
 def as_tensor(b: Builder, value: Value) -> Tensor:
-    """A tensor as it is; a Python number as a scalar of the default dtype."""
+    """A tensor as it is; a Python number as a scalar of the default dtype, a size as one of int64."""
     if isinstance(value, Tensor):
         return value
+    if isinstance(value, ir.Value):
+        from mlc.frontends.common import shape
+
+        return shape.size_scalar(b, value)
+    if isinstance(value, Quotient):
+        return value.tensor(b)
     if isinstance(value, bool | int | float):
         dtype = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float32"
         return b.constant(value, dtype)
@@ -65,6 +92,8 @@ def as_tensor(b: Builder, value: Value) -> Tensor:
 
 def as_size(b: Builder, value: Value) -> Size:
     """A number, or a size known at run time; scalars of integers are read."""
+    if isinstance(value, Quotient):
+        raise NodeError("it needs a whole number, and gets the quotient of two sizes", "round it, or divide with //")
     return b.scalar(value) if isinstance(value, Tensor) else value
 
 
@@ -116,17 +145,21 @@ def promoted(b: Builder, values: Sequence[Value]) -> list[Tensor]:
         return 0 if dtype == "bool" else 1 if "int" in dtype else 2
 
     ranked: list[tuple[int, str]] = []
+    values = [as_tensor(b, value) if isinstance(value, Quotient) else value for value in values]
     for value in values:
         if isinstance(value, Tensor):
             ranked.append((2 if value.rank else 1, value.dtype))
         else:
-            ranked.append((0, "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float32"))
+            kind = "bool" if isinstance(value, bool) else "float32" if isinstance(value, float) else "int64"
+            ranked.append((0, kind))
     best = max(category(d) for _, d in ranked)
     level = max(p for p, d in ranked if category(d) == best)
     chosen = [d for p, d in ranked if category(d) == best and p == level]
     dtype = max(chosen, key=_width)
     return [
-        b.constant(value, dtype) if not isinstance(value, Tensor) else elementwise.cast(b, value, dtype)
+        b.constant(value, dtype)
+        if isinstance(value, bool | int | float)
+        else elementwise.cast(b, as_tensor(b, value), dtype)
         for value in values
     ]
 

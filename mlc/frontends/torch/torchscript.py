@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,14 @@ from mlc.frontends.common import cleanup, entry
 from mlc.frontends.common.builder import INLINE_LIMIT, Builder, Tensor, describe
 from mlc.frontends.common.entry import Argument, DimRange
 from mlc.frontends.report import ModelError, NodeError, Problem
-from mlc.frontends.torch import aten
-from mlc.frontends.torch.registry import Call, Value, find
+from mlc.frontends.torch import aten, views
+from mlc.frontends.torch.aten.elementwise import whole
+from mlc.frontends.torch.memory import Memory
+from mlc.frontends.torch.registry import Call, Handler, Value, find
 
 _POISON = object()
+_CHANGE_SHAPE = ("aten::squeeze", "aten::unsqueeze", "aten::transpose", "aten::t", "aten::swapaxes")
+"""What changes the extents of its operand when it works in place, not its elements."""
 
 
 def import_model(
@@ -134,10 +139,14 @@ class _Importer:
         self.torch, self.script, self.b, self.title = torch, script, b, title
         self.values: dict[str, Value] = {}
         self.problems: list[Problem] = []
-        self.names: dict[int, str] = {}
+        self.schemas: dict[str, _Schema] = {}
+        self.attributes: dict[str, Value] = {}
+        self.memory: Memory | None = None
 
     def run(self, graph: Any, inputs: dict[str, Tensor]) -> list[tuple[str, Tensor]]:
         first, *rest = graph.inputs()
+        if self._writes(graph):
+            self.memory = Memory(self.b)
         self.values[first.debugName()] = ("", self.script)
         for value, tensor in zip(rest, inputs.values(), strict=True):
             self.values[value.debugName()] = tensor
@@ -145,7 +154,12 @@ class _Importer:
         results: list[tuple[str, Tensor]] = []
         for value in graph.outputs():
             name = value.debugName().split(".")[0]
-            self._flatten("output" if name.isdigit() else name, self.values.get(value.debugName(), _POISON), results)
+            try:
+                held = self._now(self.values.get(value.debugName(), _POISON))
+            except NodeError as error:
+                self.problems.append(Problem(f'output "{name}": {error.reason}', error.hint))
+                continue
+            self._flatten("output" if name.isdigit() else name, held, results)
         if self.problems:
             raise ModelError(self.title, self.problems)
         return results
@@ -158,6 +172,21 @@ class _Importer:
                 self._flatten(f"{name}_{number}", item, results)
         elif value is not _POISON:
             self.problems.append(Problem(f'output "{name}" is a {type(value).__name__}', "return tensors only"))
+
+    def _schema(self, node: Any) -> _Schema:
+        text = node.schema()
+        if text not in self.schemas:
+            self.schemas[text] = _Schema.parse(self.torch, text)
+        return self.schemas[text]
+
+    def _writes(self, block: Any) -> bool:
+        """Whether anything in a block changes a value in place."""
+        return any(
+            self._schema(node).writes or any(self._writes(inner) for inner in node.blocks()) for node in block.nodes()
+        )
+
+    def _now(self, value: Value) -> Value:
+        return value if self.memory is None else self.memory.now(value)
 
     def _nodes(self, nodes: Any) -> None:
         for node in nodes:
@@ -193,12 +222,31 @@ class _Importer:
             self.values[output.debugName()] = result
 
     def _call(self, node: Any, inputs: list[Value]) -> Value:
-        handler = find(node.kind())
+        schema, op = self._schema(node), node.kind()
+        if schema.writes and find(op.removesuffix("_")) is not None:
+            op = op.removesuffix("_")  # what is written is computed first
+        handler = find(op)
         if handler is None:
             raise NodeError("there is no importer for this operator", "rewrite the model without it, or report it")
-        schema = node.schema()
-        names = [a.name for a in self.torch._C.parse_schema(schema).arguments] if schema != "(no schema)" else []
-        return handler(Call(self.b, node.kind(), inputs, names, len(list(node.outputs()))))
+        call = Call(self.b, op, self._now(inputs), schema.names, len(list(node.outputs())))
+        if schema.writes and isinstance(inputs[schema.writes[0]], list):
+            return handler(Call(self.b, op, inputs, schema.names))  # the list itself
+        result = handler(call)
+        if self.memory is None:
+            return result
+        if schema.writes:
+            return self._written(call, handler, inputs[schema.writes[0]], result, schema)
+        return views.results(self.memory, call, handler, inputs[0] if inputs else None, result, schema.aliases)
+
+    def _written(self, call: Call, handler: Handler, target: Value, result: Value, schema: _Schema) -> Value:
+        """The operand `target` of an in-place operator, after the change."""
+        if self.memory is None or not isinstance(target, Tensor):
+            return result  # arithmetic on numbers, which nothing else holds
+        if call.op in _CHANGE_SHAPE:
+            return self.memory.become(target, views.results(self.memory, call, handler, target, result, True))
+        if len(schema.writes) > 1 or not isinstance(result, Tensor):
+            raise NodeError("it changes several tensors in place", "use the operator that returns new tensors")
+        return self.memory.write(target, result)
 
     # -- prim operators -----------------------------------------------------------------------------------------------
 
@@ -237,11 +285,16 @@ class _Importer:
         full = f"{path}.{name}" if path else name
         if isinstance(value, self.torch.jit.ScriptModule | self.torch.nn.Module):
             return (full, value)
-        return self.python(value, full)
+        if self.memory is None:
+            return self.python(value, full)
+        if full not in self.attributes:
+            held = self.python(value, full)
+            self.attributes[full] = self.memory.keep(held, full) if isinstance(held, Tensor) else held
+        return self.attributes[full]
 
     def branch(self, node: Any, inputs: list[Value]) -> list[Value] | Value:
         """`prim::If` with a condition known at import."""
-        condition = inputs[0]
+        condition = self._now(inputs[0])
         if isinstance(condition, Tensor) and condition.constant is not None:
             condition = bool(condition.constant.reshape(-1)[0])
         if not isinstance(condition, bool | int):
@@ -250,6 +303,25 @@ class _Importer:
         self._nodes(block.nodes())
         results = [self.values.get(value.debugName(), _POISON) for value in block.outputs()]
         return results[0] if len(results) == 1 else results
+
+
+@dataclass(frozen=True)
+class _Schema:
+    """Of an operator: its arguments' names, the places of those that it writes to, whether results share memory."""
+
+    names: list[str]
+    writes: list[int]
+    aliases: bool
+
+    @staticmethod
+    def parse(torch: Any, text: str) -> _Schema:
+        if text == "(no schema)":
+            return _Schema([], [], False)
+        schema = torch._C.parse_schema(text)
+        aliases = [argument.alias_info for argument in schema.arguments]
+        writes = [place for place, alias in enumerate(aliases) if alias is not None and alias.is_write]
+        shares = any(result.alias_info is not None for result in schema.returns)
+        return _Schema([argument.name for argument in schema.arguments], writes, shares)
 
 
 def _is_poisoned(value: Value) -> bool:
@@ -287,7 +359,12 @@ def _unpack(importer: _Importer, node: Any, inputs: list[Value]) -> Value:
 
 def _number(importer: _Importer, node: Any, inputs: list[Value]) -> Value:
     """Numbers stay what they are: traced shape arithmetic is done on sizes."""
-    return inputs[0]
+    return importer._now(inputs[0])
+
+
+def _whole(importer: _Importer, node: Any, inputs: list[Value]) -> Value:
+    """A number cut to an integer."""
+    return whole(importer.b, importer._now(inputs[0]))
 
 
 def _nothing(importer: _Importer, node: Any, inputs: list[Value]) -> Value:
@@ -304,7 +381,7 @@ _SPECIAL = {
     "prim::TupleUnpack": _unpack,
     "prim::NumToTensor": _number,
     "prim::RaiseException": _nothing,
-    "aten::Int": _number,
+    "aten::Int": _whole,
     "aten::ScalarImplicit": _number,
     "aten::IntImplicit": _number,
 }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mlc.frontends.common import elementwise
-from mlc.frontends.common.builder import Tensor
+from mlc.frontends.common import elementwise, shape
+from mlc.frontends.common.builder import Builder, Tensor
 from mlc.frontends.report import NodeError
-from mlc.frontends.torch.registry import Call, Value, as_tensor, aten, promoted
+from mlc.frontends.torch.registry import Call, Quotient, Value, as_tensor, aten, promoted
 
 _FLOAT_RESULT = {
     "sqrt", "rsqrt", "reciprocal", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "tanh", "erf",
@@ -66,7 +66,8 @@ def add(call: Call) -> Value:
     if "rsub" in call.op:
         a, b = b, a
     if alpha != 1:
-        b = elementwise.binary(call.b, "mul", b, call.b.like(alpha, b))
+        factor = elementwise.cast(call.b, alpha, b.dtype) if isinstance(alpha, Tensor) else call.b.like(alpha, b)
+        b = elementwise.binary(call.b, "mul", b, factor)
     return elementwise.binary(call.b, kind, a, b)
 
 
@@ -76,6 +77,8 @@ def div(call: Call) -> Value:
     lhs, rhs = call.arguments[:2]
     mode = "floor" if "floor" in call.op else call.get("rounding_mode")
     if not isinstance(lhs, Tensor) and not isinstance(rhs, Tensor):
+        if mode == "trunc":
+            return whole(call.b, numbers(call, "div", lhs, rhs))
         return numbers(call, "floordiv" if mode == "floor" else "div", lhs, rhs)
     a, b = promoted(call.b, [lhs, rhs])
     if mode is None:
@@ -109,8 +112,22 @@ def numbers(call: Call, kind: str, lhs: Value, rhs: Value) -> Value:
             if kind in ("add", "sub", "mul")
             else (lhs // rhs if kind == "floordiv" else lhs / rhs)
         )
-    names = {"add": "addi", "sub": "subi", "mul": "muli", "floordiv": "floordivsi", "div": "floordivsi"}
-    return call.b.arith(names[kind], lhs, rhs)
+    if any(isinstance(value, float | Quotient) for value in (lhs, rhs)):
+        a, b = promoted(call.b, [lhs, rhs])
+        quotient = elementwise.binary(call.b, "div" if kind == "floordiv" else kind, a, b)
+        return elementwise.unary(call.b, "floor", quotient) if kind == "floordiv" else quotient
+    if kind == "div":
+        return Quotient(lhs, rhs)
+    return call.b.arith({"add": "addi", "sub": "subi", "mul": "muli", "floordiv": "floordivsi"}[kind], lhs, rhs)
+
+
+def whole(b: Builder, value: Value) -> Value:
+    """A number, quotient or scalar tensor towards zero, as a number or size."""
+    if isinstance(value, Tensor):
+        return elementwise.cast(b, value, "int64")
+    if isinstance(value, Quotient):
+        return value.truncated(b)
+    return int(value) if isinstance(value, int | float) else value
 
 
 def _compare_numbers(name: str, lhs: Value, rhs: Value) -> bool:
@@ -279,6 +296,14 @@ def fused_pointwise(call: Call) -> Tensor:
     if value != 1:
         product = elementwise.binary(b, "mul", product, b.like(value, product))
     return elementwise.binary(b, "add", x, product)
+
+
+@aten("fill", "zero", "copy")
+def replaced(call: Call) -> Tensor:
+    """Other elements in a tensor of the same extents: one value, zeros, or those of another tensor."""
+    b, x = call.b, call.tensor(0)
+    value = as_tensor(b, 0 if call.op == "aten::zero" else call[1])
+    return shape.broadcast(b, elementwise.cast(b, value, x.dtype), b.dims(x))
 
 
 @aten("square")

@@ -40,6 +40,13 @@ def item(call: Call) -> Value:
     return call[0][call.int(1)]
 
 
+@aten("append")
+def append(call: Call) -> Value:
+    """One element more in a list, which all of its names show."""
+    call[0].append(call[1])
+    return call[0]
+
+
 @aten("__is__", "__isnot__", "__not__")
 def identity(call: Call) -> bool:
     """`is`, `is not` and `not` on values known at import."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from mlc.frontends.common import elementwise, indexing, shape
 from mlc.frontends.common.builder import Size, Tensor
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.aten.elementwise import dtype_of
-from mlc.frontends.torch.registry import Call, Value, as_size, as_tensor, aten
+from mlc.frontends.torch.registry import Call, Value, as_size, as_tensor, aten, promoted
 
 
 @aten("view", "reshape", "_unsafe_view", "unflatten")
@@ -189,6 +191,23 @@ def filled(call: Call) -> Tensor:
         dtype = "bool" if isinstance(value, bool) else "int64"
     scalar = elementwise.cast(b, value, dtype) if isinstance(value, Tensor) else b.constant(value, dtype)
     return shape.full(b, sizes, scalar)
+
+
+@aten("tensor", "scalar_tensor", "as_tensor")
+def tensor(call: Call) -> Tensor:
+    """A number or a list of numbers as a tensor."""
+    b, value, wanted = call.b, call[0], call.get("dtype")
+
+    def built(item: Value) -> Tensor:
+        if not isinstance(item, list):
+            return as_tensor(b, item)
+        parts = promoted(b, [built(part) for part in item]) if item else []
+        if not parts:
+            return b.constant(np.zeros([0], np.float32))
+        return shape.concat(b, [shape.unsqueeze(b, part, [0]) for part in parts], 0)
+
+    result = built(value)
+    return result if wanted is None else elementwise.cast(b, result, dtype_of(wanted))
 
 
 @aten("arange")

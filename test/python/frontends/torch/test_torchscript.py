@@ -218,6 +218,24 @@ def test_convolutional_network(tmp_path: Path) -> None:
             same(model(x.numpy()), [module(x)])
 
 
+class Sizes(torch.nn.Module):
+    """Numbers that are made of extents, as tensors and as sizes."""
+
+    def forward(self, x: Any) -> Any:
+        rows, columns = x.shape
+        scaled = x * rows + x / columns - x.size(1) ** -0.5
+        half = x[: int(rows / 2)]
+        mean = x.sum() / (rows * columns) + x.new_tensor(1.5)
+        return scaled, half, mean, torch.where(x > 0, x, float(3)) * (columns / 4), torch.full_like(x, 2.0) + columns
+
+
+def test_numbers_made_of_extents(tmp_path: Path) -> None:
+    model = compile_traced(Sizes(), torch.randn(5, 4), ["rows", "columns"], tmp_path)
+    for rows, columns in ((5, 4), (1, 3), (8, 1)):
+        x = torch.randn(rows, columns)
+        same(model(x.numpy()), torch.jit.load(str(tmp_path / "model.pt"))(x))
+
+
 class Unknown(torch.nn.Module):
     def forward(self, x: Any) -> Any:
         return torch.special.bessel_j0(x) + torch.special.bessel_j1(x)
