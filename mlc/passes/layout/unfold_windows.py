@@ -2,11 +2,12 @@
 
     %0 = mlc.conv %x, %w {strides = [2, 2], layout = "nhwc"} : tensor<1x224x224x3xbf16>, tensor<7x7x3x64xbf16>
 becomes
-    %p = mlc.reshape (mlc.pad %x) : tensor<1x224x115x8xbf16>                    (two pixels of four channels)
-    %0 = mlc.conv %p, (mlc.reshape %w) {strides = [2, 1], …} : tensor<1x224x115x8xbf16>, tensor<7x4x8x64xbf16>
+    %p = mlc.reshape (mlc.transpose (mlc.pad %x)) : tensor<1x112x115x16xbf16>   (four pixels of four channels)
+    %0 = mlc.conv %p, (mlc.reshape %w) {strides = [1, 1], …} : tensor<1x112x115x16xbf16>, tensor<4x4x16x64xbf16>
 
-Then the four pixels of a line of a window lie together, and the copy engine brings them at once. Where windows are
-dilated, they are copied one by one:
+Then the four pixels of a line of a window lie together, and the copy engine brings them at once. Pixels of lines alone
+become one (`tensor<1x224x115x8xbf16>`, seven lines a window) where an image has no whole number of squares. Where
+windows are dilated, lines are copied one by one:
 
     %g = mlc.reshape (mlc.gather (mlc.pad %x)) : tensor<1x218x109x32xbf16>
     %0 = mlc.conv %g, (mlc.reshape %w) {strides = [2, 1], …} : tensor<1x218x109x32xbf16>, tensor<4x1x32x64xbf16>
@@ -20,6 +21,7 @@ group of 16-bit floats (with `f32`, of `f32` too) that have at most 128 bytes; z
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -52,7 +54,7 @@ class UnfoldWindows(Pass):
             self.count("unfolded", len(patches))
             small = [op for op in operations(function) if is_for_tensor_cores(op, self.f32) and _shared(op) is not None]
             for op in small:
-                _join(op)
+                _join_squares(op) if _squares(op) is not None else _join(op)
             self.count("unfolded", len(small))
             found = [op for op in operations(function) if self._is_unfolded(op)]
             for op in found:
@@ -162,6 +164,55 @@ def _join(op: ir.Operation) -> None:
     strides[-1] = 1
     for name, values in (("strides", strides), ("padding", padding)):
         op.attributes[name] = b.integers(values)
+
+
+def _squares(op: ir.Operation) -> tuple[list[int], list[int]] | None:
+    """Where windows of an image are as far apart along both of its dimensions, of which each is cut into whole pieces
+    of that length, and a line of a window still lies together: the pieces that a window has of each dimension, and by
+    how many pixels it begins behind its first piece; None elsewhere."""
+    conv, (x, w), channels = OpAdaptor(op), list(op.operands)[:2], _shared(op)
+    strides, padding, taps = conv.ints("strides"), conv.ints("padding"), shape_of(w)[:-2]
+    if channels is None or len(taps) != 2 or strides[0] < 2 or conv.ints("dilations")[0] != 1 or taps[0] <= strides[0]:
+        return None
+    behind = [-low % s for low, s in zip(padding[:2], strides, strict=True)]
+    pieces = [-(-(t + more) // s) for t, more, s in zip(taps, behind, strides, strict=True)]
+    line = pieces[1] * prod(strides) * channels * (element(x).width // 8)
+    cut_evenly = all(p % s == 0 for p, s in zip(shape_of(x)[1:3], strides, strict=True))
+    return (pieces, behind) if line <= LINE and cut_evenly and min(_high(op, pieces)) >= 0 else None
+
+
+def _high(op: ir.Operation, pieces: Sequence[int]) -> list[int]:
+    """Pieces behind the image that windows have."""
+    conv, image, out = OpAdaptor(op), shape_of(op.operands[0])[1:3], shape_of(op.results[0])[1:3]
+    each = zip(image, out, pieces, conv.ints("strides"), conv.ints("padding")[:2], strict=True)
+    return [o + n - 1 - p // s - -(-low // s) for p, o, n, s, low in each]
+
+
+def _join_squares(op: ir.Operation) -> None:
+    """Squares of pixels become one, which windows share: windows have fewer lines then, too."""
+    conv, (x, w), channels, found = OpAdaptor(op), list(op.operands)[:2], _shared(op), _squares(op)
+    assert channels is not None and found is not None
+    pieces, behind = found
+    (down, across), padding, high = conv.ints("strides"), conv.ints("padding"), _high(op, found[0])
+    (images, height, width, few), (*taps, _, filters) = shape_of(x), shape_of(w)
+    low, more, size = [-(-padding[0] // down), -(-padding[1] // across)], channels - few, down * across * channels
+    source = _channels_first(x)
+    with ir.InsertionPoint(op), op.location:
+        split = [height // down, down, width // across, across]
+        if source is None:
+            cut = b.pad(b.reshape(x, [images, *split, few]), [0, 0, 0, low[1], 0, 0], [0, 0, 0, high[1], 0, more])
+            cut = b.transpose(cut, [0, 1, 3, 2, 4, 5])
+        else:
+            cut = b.pad(b.reshape(source, [images, few, *split]), [0, 0, 0, 0, low[1], 0], [0, more, 0, 0, high[1], 0])
+            cut = b.cast(b.transpose(cut, [0, 2, 4, 3, 5, 1]), element(x))
+        op.operands[0] = b.reshape(cut, [images, height // down, width // across + low[1] + high[1], size])
+        ends = [n * s - t - first for n, s, t, first in zip(pieces, (down, across), taps, behind, strict=True)]
+        filled = b.reshape(
+            b.pad(w, [*behind, 0, 0], [*ends, more, 0]), [pieces[0], down, pieces[1], across, channels, filters]
+        )
+        op.operands[1] = b.reshape(b.transpose(filled, [0, 2, 1, 3, 4, 5]), [*pieces, size, filters])
+    op.attributes["strides"] = b.integers([1, 1])
+    op.attributes["padding"] = b.integers([low[0], 0, high[0], 0])
 
 
 def _channels(op: ir.Operation) -> int | None:

@@ -16,7 +16,8 @@ from mlir import ir
 from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.nvidia.hopper.contraction import HopperSchedule
 from mlc.kernels.nvidia.hopper.groups import GROUP
-from mlc.kernels.nvidia.tensor_cores.packed_epilogue import LANES
+from mlc.kernels.nvidia.tensor_cores.epilogue import chunk_of
+from mlc.kernels.nvidia.tensor_cores.packed_epilogue import LANES, packed_chunk
 from mlc.kernels.nvidia.tensor_cores.tiles import ROW, ROWS
 from mlc.passes.schedule.matrices import Matrices, MatrixShape, matrices_of
 from mlc.targets.nvidia import NvidiaTarget
@@ -59,6 +60,7 @@ FEW_STEPS = 2  # of a tile, whose end is most of its time
 FEWEST_STEPS = 16  # of a block that shares a tile: LLVM unrolls shorter loops, and ptxas serialises their products
 SHORTEST_OF_PAIRS = 512  # terms of a sum
 NARROW = 16  # accumulators of a thread up to which stages of two pairs pay
+AWAITED = 1200  # clocks until what the end of a tile reads of other matrices has come, for a chunk of its columns
 ADDED = 20  # clocks for an accumulator of a thread of another block
 CROWDED = 1.3  # what storing takes longer where accumulators leave few registers
 LANES_AT_WORK = 128  # operations on results in a clock
@@ -70,7 +72,7 @@ RASTER = 8
 MOST_SUMS = {1: 128, 2: 128, 3: 96}
 MOST_EXACT = {1: 192, 2: 192, 3: 104}
 # Left out where they say nothing.
-_OPTIONAL = ("split", "pairs", "exact", "turns", "held", "resident", "cluster_rows", "cluster_columns")
+_OPTIONAL = ("split", "pairs", "exact", "turns", "held", "resident", "cluster_rows", "cluster_columns", "fetched")
 HEIGHTS = ((64, 1), (128, 1), (128, 2), (192, 3), (256, 2))  # rows of a tile, and groups of warps that multiply
 NARROWEST = 16  # columns of a tile, of results that have no more: loads of 32 bytes are slow
 WIDTHS = (16, 32, 64, 96, 128, 160, 192, 224, 256)
@@ -106,7 +108,8 @@ def _ranked(
     exact = int(found.element == "f8" and precision == "fp32")
     in_turns = _in_turns(found.element, shape, found.lanes, target) if shape.is_known and not exact else []
     in_clusters = _in_clusters(found, target, exact) if shape.is_known else []
-    tiles = timed([*_candidates(found, target, exact), *in_turns, *in_clusters])
+    alone = [*_candidates(found, target, exact), *in_turns]
+    tiles = timed([*alone, *_fetching(alone, found, target), *in_clusters])
     shared = timed(_split([s for _, s in tiles], shape, target) if shape.is_known else [])
     is_idle = _tiles(tiles[0][1], shape) <= (1 - IDLE) * target.sms
     return sorted([*tiles, *shared], key=itemgetter(0)) if is_idle else [*tiles, *shared]
@@ -177,6 +180,17 @@ def _in_turns(element: str, shape: MatrixShape, lanes: int, target: NvidiaTarget
             yield replace(made, stages=stages)
 
 
+def _fetching(tiles: Iterable[HopperSchedule], found: Matrices, target: NvidiaTarget) -> Iterator[HopperSchedule]:
+    """The same tiles where a matrix that is added comes while products are computed."""
+    if not found.shape.read or found.lanes != LANES:
+        return
+    for s in tiles:
+        made = replace(s, fetched=1, stages=0)
+        stages = _stages(made, target)
+        if stages >= FEWEST_STAGES:
+            yield replace(made, stages=stages)
+
+
 def _in_clusters(found: Matrices, target: NvidiaTarget, exact: int) -> Iterator[HopperSchedule]:
     """Tiles of clusters whose blocks copy for each other, where the cache is asked twice for a row. Where rows are all
     of a line it answers those who ask for the same at a time together, and clusters bring nothing."""
@@ -211,7 +225,8 @@ def _split(tiles: list[HopperSchedule], shape: MatrixShape, target: NvidiaTarget
         for split, share in TOGETHER.items():
             each = -(-steps // split)
             is_worth_it = (split - 1) * each < steps and each >= FEWEST_STEPS
-            if s.blocks == 1 and not s.resident and _tiles(s, shape) * split <= target.sms * share and is_worth_it:
+            is_plain = s.blocks == 1 and not s.resident and not s.fetched
+            if is_plain and _tiles(s, shape) * split <= target.sms * share and is_worth_it:
                 yield replace(s, split=split)
 
 
@@ -224,8 +239,9 @@ def _clocks(s: HopperSchedule, shape: MatrixShape, target: NvidiaTarget) -> floa
     """Clocks that the contraction takes."""
     computed = (_computed if s.turns == 1 else _computed_in_turns)(s, shape, target)
     computed += s.resident * s.blocks * 64 * -(-s.held_columns // 64) * FILLED
-    stored_bytes = shape.rows * shape.columns * shape.outer * (2 if s.lanes == LANES else 4)
-    memory = (shape.bytes(s.bytes_each) + stored_bytes) / (DRAWN * target.memory_bandwidth) * CLOCK
+    each_result = (2 if s.lanes == LANES else 4) + shape.read
+    ends = shape.rows * shape.columns * shape.outer * each_result
+    memory = (shape.bytes(s.bytes_each) + ends) / (DRAWN * target.memory_bandwidth) * CLOCK
     if _has_half_rows(s, shape):
         memory *= HALF_ROWS
     tiles = _tiles(s, shape)
@@ -250,7 +266,7 @@ def _computed(s: HopperSchedule, shape: MatrixShape, target: NvidiaTarget) -> fl
     step = max(_products(s), _copied(s, shape, rate), barriers, latency) + OVERHEAD
     if _has_half_rows(s, shape):
         step += HALF_ROW_STEP
-    return each_sm * (steps * step + (_stored(s, shape) + TILE) / together)
+    return each_sm * (steps * step + (_stored(s, shape) + _awaited(s, shape) + TILE) / together)
 
 
 def _computed_in_turns(s: HopperSchedule, shape: MatrixShape, target: NvidiaTarget) -> float:
@@ -258,7 +274,7 @@ def _computed_in_turns(s: HopperSchedule, shape: MatrixShape, target: NvidiaTarg
     rate = COPIED if shape.right_across else COPIED_IN_TURNS
     step = max(_products(s), _copied(s, shape, rate), STEP, LATENCY / s.stages) + OVERHEAD
     multiplied = shape.steps(_depth(s)) * step
-    stored = s.turns * _stored(s, shape)  # by half of the threads
+    stored = s.turns * _stored(s, shape) + _awaited(s, shape)  # by half of the threads
     if s.tile_rows // ROWS * s.tile_columns // 2 > MOST_SUMS[2]:
         stored *= CROWDED
     each_sm = -(-_tiles(s, shape) // target.sms)
@@ -289,6 +305,14 @@ def _copied(s: HopperSchedule, shape: MatrixShape, rate: float) -> float:
     rows = min(shape.rows, s.tile_rows) * lines[0] + (0 if s.resident else s.held_columns) * lines[1]
     is_narrow = shape.right_across and not s.resident and shape.columns * s.bytes_each < NARROW_ROW
     return s.pairs * rows * ROW / rate + (_depth(s) * NARROW_COPY if is_narrow else 0)
+
+
+def _awaited(s: HopperSchedule, shape: MatrixShape) -> float:
+    """Clocks that the end of a tile waits for what it reads of other matrices: a warp goes from chunk to chunk."""
+    if not shape.read or s.fetched:
+        return 0
+    chunk = (packed_chunk if s.lanes == LANES else chunk_of)(s.tile_columns)
+    return s.tile_rows / ROWS / s.sharing * s.tile_columns / chunk * AWAITED
 
 
 def _stored(s: HopperSchedule, shape: MatrixShape) -> float:

@@ -33,7 +33,8 @@ def rows_of(source: KernelSource) -> int | None:
 class MatrixShape:
     """A contraction in numbers: `outer` products of `rows` x `columns`, each a sum of `depth` terms for all `taps`;
     about `work` operations on each element of the result come after it. Every `group` of columns is summed over
-    channels of its own (0: all are summed over the same).
+    channels of its own (0: all are summed over the same). For each element of the result `read` bytes of other matrices
+    are read.
 
     `broken` says of both operands whether their rows in memory begin within cache lines.
     """
@@ -48,6 +49,7 @@ class MatrixShape:
     broken: tuple[bool, bool] = (False, False)
     work: int = 0
     group: int = 0
+    read: int = 0
 
     def bytes(self, size: int) -> int:
         """What must be read: the windows of a convolution overlap."""
@@ -88,8 +90,9 @@ def matrices_of(source: KernelSource, root: ir.Operation, precision: str) -> Mat
         return None  # the tensor cores take what has not 16 bits along the sum only
     broken = operands[0].breaks_lines(size), operands[1].breaks_lines(size)
     shape = replace(
-        _shape(source, root, roles), right_across=operands[1].across, broken=broken, work=_work(source, root)
-    )
+        _shape(source, root, roles), right_across=operands[1].across, broken=broken, work=_work(source, root),
+        read=_read(source, root),
+    )  # fmt: skip
     if shape.depth < SMALLEST_SUM and not roles.taps:
         return None
     return Matrices(element, roles, shape, _lanes(source, root, roles), operands[0].across)
@@ -116,6 +119,11 @@ def _work(source: KernelSource, root: ir.Operation) -> int:
         for op in generic.regions[0].blocks[0].operations
     ]
     return sum(WORK.get(name, 1) for name in names if name != "linalg.yield")
+
+
+def _read(source: KernelSource, root: ir.Operation) -> int:
+    """Bytes of matrices that are read behind the contraction, for an element of the result."""
+    return sum(v.type.element_type.width // 8 for v in packed_epilogue.matrices_behind(source, root))
 
 
 def _starts_at_zero(root: ir.Operation) -> bool:

@@ -24,6 +24,8 @@ stage are added in f32: tensor cores keep about 14 bits of sums of floats of eig
 Technical Report", section 3.3.2). `held`: columns of the right operand's tile where they are more than `tile_columns`,
 as one that lies across the sum has 16, 32 or a multiple of 64 (0: no more). `resident`: tiles of the right operand
 where all of it, of as many columns as a tile has, stays in shared memory from the first tile on (0: stages have them).
+`fetched`: whether the matrix that a `packed_epilogue` adds is staged for a whole tile, and on its way while the tile's
+products are computed (`tensor_cores/fetched_epilogue.py`).
 `cluster_rows` and `cluster_columns`: tiles that the blocks of a cluster have below and beside each other. Each copies a
 part of what blocks have in common to all of them (multicast), so that the L2 cache is asked for it once.
 Measured on an H200: bench/results/2026-11-22-h200.md.
@@ -50,6 +52,7 @@ from mlc.kernels.nvidia.hopper.clusters import Parts
 from mlc.kernels.nvidia.hopper.groups import GROUP, by_one_thread, specialise
 from mlc.kernels.nvidia.tensor_cores.bands import place_in_bands
 from mlc.kernels.nvidia.tensor_cores.epilogue import WARP_ROWS, Domain, Epilogue, staging_bytes
+from mlc.kernels.nvidia.tensor_cores.fetched_epilogue import FetchedEpilogue, fetched_bytes
 from mlc.kernels.nvidia.tensor_cores.operands import Copy, Operand, Pixels, Point, operands_of
 from mlc.kernels.nvidia.tensor_cores.packed_epilogue import LANES, PackedEpilogue, packed_bytes
 from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES, FLOATS8, ROW, ROWS, Tile
@@ -82,6 +85,7 @@ class HopperSchedule:
     resident: int = 0
     cluster_rows: int = 1
     cluster_columns: int = 1
+    fetched: int = 0
 
     @property
     def cluster(self) -> int:
@@ -123,6 +127,8 @@ class HopperSchedule:
         """Dynamic shared memory of a block."""
         size_of = packed_bytes if self.lanes == LANES else staging_bytes
         staging = size_of(self.tile_columns, 4 * self.consumers)
+        if self.fetched:
+            staging = self.turns * fetched_bytes(self.tile_rows, self.tile_columns)
         return self.stages * self.stage_bytes + self.resident_bytes + staging + self.barrier_bytes
 
     @property
@@ -305,13 +311,28 @@ class _Block:
         body: Callable[[_Place, list[ir.Value]], list[ir.Value]],
         turn: Scalar = 0,
         turns: int = 1,
+        ahead: Callable[[_Place], None] | None = None,
     ) -> None:
-        """`body` for every tile of this block, or for those of a `turn` of `turns`."""
+        """`body` for every tile of this block, or for those of a `turn` of `turns`; `ahead` for
+        each where the tile in front of it ends, and for the first at the beginning."""
         words, math = self.words, self.words.math
         first = self._first()
         stride = math.div(nvvm.read_ptx_sreg_nctaid_x(words.i32), self.s.split * self.s.cluster)
         first, stride = math.add(first, math.mul(turn, stride)), math.mul(stride, turns)
-        words.loop(first, math.product(self.counts), stride, carried, lambda v, c: body(self._place(v), c))
+        total = math.product(self.counts)
+
+        def prepare(number: Scalar, fetch: Callable[[_Place], None]) -> None:
+            if_then(words.is_below(number, total), lambda: fetch(self._place(words.value(number))))
+
+        def tile(number: ir.Value, now: list[ir.Value]) -> list[ir.Value]:
+            after = body(self._place(number), now)
+            if ahead is not None:
+                prepare(math.add(number, stride), ahead)
+            return after
+
+        if ahead is not None:
+            prepare(first, ahead)
+        words.loop(first, total, stride, carried, tile)
 
     def _first(self) -> Scalar:
         """The number of the first tile of this block, or of its cluster."""
@@ -480,8 +501,13 @@ class _Block:
             others = math.mul(self.steps, s.turns - 1)
             return [*self.ring.skip(Position(*found[:2]), others), *self.order.advance(carried[2:])]
 
+        def fetch(place: _Place) -> None:
+            number, warp, lane = self._warp(consumer, member)
+            origins = [self._origin(place, part, warp, blocks, block) for block in range(blocks)]
+            FetchedEpilogue(*self._end(), blocks).fetch(words.value(number), words.value(lane), origins, place.outer)
+
         at = self.ring.skip(Position(*self.ring.start()), math.mul(self.steps, turn))
-        self._each_tile([*at, *self.order.start()], tile, turn, s.turns)
+        self._each_tile([*at, *self.order.start()], tile, turn, s.turns, fetch if s.fetched else None)
 
     def _multiply(
         self, number: ir.Value, carried: list[ir.Value], descriptors: tuple[list[ir.Value], ir.Value], member: ir.Value
@@ -526,21 +552,36 @@ class _Block:
         self, place: _Place, group: tuple[Scalar, Scalar], member: ir.Value, sums: list[ir.Value], blocks: int
     ) -> None:
         """Stores what a group has of the tile at `place`; `group` is its part of the tile, and its number."""
-        words, math, s = self.words, self.words.math, self.s
+        words, s = self.words, self.s
+        kind = PackedEpilogue if s.lanes == LANES else Epilogue
+        epilogue = FetchedEpilogue(*self._end(), blocks) if s.fetched else kind(*self._end())
+        number, warp, lane = self._warp(group[1], member)
+        each = s.tile_columns // 2
+        for block in range(blocks):
+            origin = self._origin(place, group[0], warp, blocks, block)
+            values = sums[block * each : (block + 1) * each]
+            epilogue.store(values, words.value(number), words.value(lane), origin, place.outer, block)
+
+    def _end(self) -> tuple[Words, KernelSource, ir.Operation, Domain, int, tuple[int, int]]:
+        """What an epilogue is made of."""
+        s = self.s
         rows, columns = (self.roles.positions(d) for d in (self.roles.rows, self.roles.columns))
         groups = [(p[0], p[-1]) if p else (-1, -2) for p in (rows, columns)]
         domain = Domain(tuple(self.shape), groups[0], groups[1], s.lanes)
         offset = s.stages * s.stage_bytes + s.resident_bytes
-        kind = PackedEpilogue if s.lanes == LANES else Epilogue
-        epilogue = kind(words, self.source, self.root, domain, offset, (s.tile_rows, s.tile_columns))
+        return self.words, self.source, self.root, domain, offset, (s.tile_rows, s.tile_columns)
+
+    def _warp(self, group: Scalar, member: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+        """The number of a thread's warp among all that multiply and among its group's, and of the thread in it."""
+        math = self.words.math
         warp, lane = math.div(member, 32), math.rem(member, 32)
-        number = math.add(math.mul(group[1], 4), warp)
-        each = s.tile_columns // 2
-        for block in range(blocks):
-            row = math.add(math.add(place.row, math.mul(math.add(math.mul(group[0], blocks), block), ROWS)),
-                           math.mul(warp, WARP_ROWS))  # fmt: skip
-            values = sums[block * each : (block + 1) * each]
-            epilogue.store(values, words.value(number), words.value(lane), (row, place.column), place.outer)
+        return math.add(math.mul(group, 4), warp), warp, lane
+
+    def _origin(self, place: _Place, part: Scalar, warp: Scalar, blocks: int, block: int) -> tuple[Scalar, Scalar]:
+        """The row and column where a warp's 16 rows of a block of a tile begin, of which the group has a part."""
+        math = self.words.math
+        first = math.mul(math.add(math.mul(part, blocks), block), ROWS)
+        return math.add(math.add(place.row, first), math.mul(warp, WARP_ROWS)), place.column
 
 
 def _element(value: ir.Value) -> str:

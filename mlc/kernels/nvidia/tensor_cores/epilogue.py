@@ -90,17 +90,27 @@ class Epilogue:
         lane: ir.Value,
         origin: tuple[Scalar, Scalar],
         outer: Sequence[Scalar],
+        block: int = 0,
     ) -> None:
         """The 16 rows of a warp from row and column `origin` of the result on; `warp` is its number among those that
-        stage."""
+        stage, `block` that of the rows among the warp's."""
         math = self.words.math
-        base = math.add(math.mul(warp, WARP_ROWS * self.chunk * self._SIZE), self.offset)
+        area = self._area(warp, block)
         for first in range(0, self.columns, self.chunk):
-            place = (origin[0], math.add(origin[1], first))
+            place, base = (origin[0], math.add(origin[1], first)), math.add(area, self._beside(first))
             self._synchronize()
             self._stage(accumulators[first // 2 : (first + self.chunk) // 2], base, lane, place, outer)
             self._synchronize()
             self._unload(base, lane, place, outer)
+
+    def _area(self, warp: ir.Value, _: int) -> Scalar:
+        """Byte where the staging area of a warp begins, for a block of its rows."""
+        math = self.words.math
+        return math.add(math.mul(warp, WARP_ROWS * self.chunk * self._SIZE), self.offset)
+
+    def _beside(self, _: int) -> int:
+        """Bytes from there to where columns from a first one on are staged: all go through the same place."""
+        return 0
 
     def _synchronize(self) -> None:
         nvvm.SyncWarpOp(self.words.value(-1))

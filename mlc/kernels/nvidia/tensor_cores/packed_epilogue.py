@@ -43,13 +43,13 @@ def takes(source: KernelSource, root: ir.Operation) -> bool:
     and an addend?"""
     if len(source.results) != 1 or not _has_16_bits(source.results[0]):
         return False
-    matrices = _matrices(source, root)
+    matrices = matrices_behind(source, root)
     return not matrices or (len(matrices) == 1 and _is_addend(source, root, matrices[0]))
 
 
 def addend_of(source: KernelSource, root: ir.Operation) -> ir.Value | None:
     """The matrix that the epilogue of a kernel that `takes` accepts reads."""
-    return next(iter(_matrices(source, root)), None)
+    return next(iter(matrices_behind(source, root)), None)
 
 
 def _has_16_bits(value: ir.Value) -> bool:
@@ -57,7 +57,7 @@ def _has_16_bits(value: ir.Value) -> bool:
     return isinstance(element, ir.FloatType) and element.width == 16
 
 
-def _matrices(source: KernelSource, root: ir.Operation) -> list[ir.Value]:
+def matrices_behind(source: KernelSource, root: ir.Operation) -> list[ir.Value]:
     """The inputs that are more than vectors and are read besides the contraction: its operands too, where they are read
     again."""
     inputs = {t for t in source.tensors if t not in source.destinations}

@@ -12,20 +12,39 @@ func.func @three(%x: tensor<1x9x9x3xbf16>, %w: tensor<3x3x3x16xbf16>) -> tensor<
   return %r : tensor<1x9x9x16xf32>
 }
 
-// Windows that are two pixels apart share pairs of pixels of four channels: seven taps are four pairs. An image that
-// was channels-first is padded as it was.
+// Windows that are two pixels apart along both dimensions share squares of four pixels of four channels, cut out of the
+// image as it was: seven taps are four squares, of which the first one begins a pixel before the window.
 // CHECK-LABEL: func.func @seven
-// CHECK: [[X:%.+]] = mlc.pad constant %arg0 low [0, 0, 0, 3] high [0, 1, 0, 3] : tensor<1x3x14x14xf32> -> tensor<1x4x14x20xf32>
-// CHECK: [[T:%.+]] = mlc.transpose [[X]] {permutation = array<i64: 0, 2, 3, 1>}
-// CHECK: [[C:%.+]] = mlc.cast [[T]] : tensor<1x14x20x4xf32> -> tensor<1x14x20x4xbf16>
-// CHECK: [[P:%.+]] = mlc.reshape [[C]] [1, 14, 10, 8]
-// CHECK: [[W:%.+]] = mlc.pad constant %arg1 low [0, 0, 0, 0] high [0, 1, 1, 0]
-// CHECK: [[F:%.+]] = mlc.reshape [[W]] [7, 4, 8, 16]
-// CHECK: mlc.conv [[P]], [[F]] {{.*}}padding = array<i64: 3, 0, 3, 0>, strides = array<i64: 2, 1>
+// CHECK: [[S:%.+]] = mlc.reshape %arg0 [1, 3, 7, 2, 7, 2]
+// CHECK: [[X:%.+]] = mlc.pad constant [[S]] low [0, 0, 0, 0, 2, 0] high [0, 1, 0, 0, 1, 0] : tensor<1x3x7x2x7x2xf32> -> tensor<1x4x7x2x10x2xf32>
+// CHECK: [[T:%.+]] = mlc.transpose [[X]] {permutation = array<i64: 0, 2, 4, 3, 5, 1>}
+// CHECK: [[C:%.+]] = mlc.cast [[T]] : tensor<1x7x10x2x2x4xf32> -> tensor<1x7x10x2x2x4xbf16>
+// CHECK: [[P:%.+]] = mlc.reshape [[C]] [1, 7, 10, 16]
+// CHECK: [[W:%.+]] = mlc.pad constant %arg1 low [1, 1, 0, 0] high [0, 0, 1, 0]
+// CHECK: [[F:%.+]] = mlc.reshape [[W]] [4, 2, 4, 2, 4, 16]
+// CHECK: [[G:%.+]] = mlc.transpose [[F]] {permutation = array<i64: 0, 2, 1, 3, 4, 5>}
+// CHECK: [[Q:%.+]] = mlc.reshape [[G]] [4, 4, 16, 16]
+// CHECK: mlc.conv [[P]], [[Q]] {{.*}}padding = array<i64: 2, 0, 1, 0>, strides = array<i64: 1, 1>
 func.func @seven(%x: tensor<1x3x14x14xf32>, %w: tensor<7x7x3x16xbf16>) -> tensor<1x7x7x16xf32> {
   %n = mlc.cast %x : tensor<1x3x14x14xf32> -> tensor<1x3x14x14xbf16>
   %t = mlc.transpose %n {mlc.relayout, permutation = array<i64: 0, 2, 3, 1>} : tensor<1x3x14x14xbf16> -> tensor<1x14x14x3xbf16>
   %r = mlc.conv %t, %w {strides = array<i64: 2, 2>, padding = array<i64: 3, 3, 3, 3>, dilations = array<i64: 1, 1>, layout = "nhwc", widen} : tensor<1x14x14x3xbf16>, tensor<7x7x3x16xbf16> -> tensor<1x7x7x16xf32>
+  return %r : tensor<1x7x7x16xf32>
+}
+
+// Of an image that is not cut into whole squares, pixels of lines alone.
+// CHECK-LABEL: func.func @odd
+// CHECK: [[X:%.+]] = mlc.pad constant %arg0 low [0, 0, 0, 3] high [0, 1, 0, 3] : tensor<1x3x13x14xf32> -> tensor<1x4x13x20xf32>
+// CHECK: [[T:%.+]] = mlc.transpose [[X]] {permutation = array<i64: 0, 2, 3, 1>}
+// CHECK: [[C:%.+]] = mlc.cast [[T]] : tensor<1x13x20x4xf32> -> tensor<1x13x20x4xbf16>
+// CHECK: [[P:%.+]] = mlc.reshape [[C]] [1, 13, 10, 8]
+// CHECK: [[W:%.+]] = mlc.pad constant %arg1 low [0, 0, 0, 0] high [0, 1, 1, 0]
+// CHECK: [[F:%.+]] = mlc.reshape [[W]] [7, 4, 8, 16]
+// CHECK: mlc.conv [[P]], [[F]] {{.*}}padding = array<i64: 3, 0, 3, 0>, strides = array<i64: 2, 1>
+func.func @odd(%x: tensor<1x3x13x14xf32>, %w: tensor<7x7x3x16xbf16>) -> tensor<1x7x7x16xf32> {
+  %n = mlc.cast %x : tensor<1x3x13x14xf32> -> tensor<1x3x13x14xbf16>
+  %t = mlc.transpose %n {mlc.relayout, permutation = array<i64: 0, 2, 3, 1>} : tensor<1x3x13x14xbf16> -> tensor<1x13x14x3xbf16>
+  %r = mlc.conv %t, %w {strides = array<i64: 2, 2>, padding = array<i64: 3, 3, 3, 3>, dilations = array<i64: 1, 1>, layout = "nhwc", widen} : tensor<1x13x14x3xbf16>, tensor<7x7x3x16xbf16> -> tensor<1x7x7x16xf32>
   return %r : tensor<1x7x7x16xf32>
 }
 

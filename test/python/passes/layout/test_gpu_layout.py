@@ -50,6 +50,40 @@ def test_lines_of_windows(kernel: int, stride: int, dilation: int, padding: tupl
     assert "mlc.pad" in changed
 
 
+@pytest.mark.parametrize("from_channels_first", [True, False])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "pieces"),
+    [
+        (7, 2, (3, 3, 3, 3), (4, 4)),
+        (3, 2, (1, 1, 1, 1), (2, 2)),
+        (3, 2, (0, 0, 1, 1), (2, 2)),
+        (4, 2, (1, 2, 1, 0), (3, 2)),
+        (5, 4, (2, 1, 1, 2), (2, 2)),
+    ],
+)
+def test_squares_of_pixels(
+    kernel: int, stride: int, padding: tuple[int, ...], pieces: tuple[int, int], from_channels_first: bool
+) -> None:
+    """Windows of squares of pixels; those of a line too long, five pixels four apart of f32, stay as they were."""
+    given, image = ("2x2x8x12", "%t") if from_channels_first else ("2x8x12x2", "%x")
+    turned = (
+        "%t = mlc.transpose %x {permutation = array<i64: 0, 2, 3, 1>} : tensor<2x2x8x12xf32> -> tensor<2x8x12x2xf32>"
+    )
+    size = [(e + padding[i] + padding[i + 2] - kernel) // stride + 1 for i, e in enumerate((8, 12))]
+    x, w, y = "tensor<2x8x12x2xf32>", f"tensor<{kernel}x{kernel}x2x6xf32>", f"tensor<2x{size[0]}x{size[1]}x6xf32>"
+    attributes = (
+        f"strides = array<i64: {stride}, {stride}>, padding = array<i64: {', '.join(map(str, padding))}>, "
+        'dilations = array<i64: 1, 1>, layout = "nhwc"'
+    )
+    text = f"""func.func @f(%x: tensor<{given}xf32>, %w: {w}) -> {y} {{
+      {turned if from_channels_first else ""}
+      %r = mlc.conv {image}, %w {{{attributes}}} : {x}, {w} -> {y}
+      return %r : {y} }}"""
+    shape = [int(e) for e in given.split("x")]
+    changed = _check(text, "mlc-unfold-windows{f32=true}", _floats(*shape), _floats(kernel, kernel, 2, 6))
+    assert (f"tensor<{pieces[0]}x{pieces[1]}x{2 * stride**2}x6xf32>" in changed) == (stride == 2)
+
+
 @pytest.mark.parametrize("channels", [1, 4, 30])
 def test_channels(channels: int) -> None:
     x, w = _floats(2, 9, 9, channels), _floats(3, 3, channels, 6)
