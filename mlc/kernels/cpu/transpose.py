@@ -272,7 +272,7 @@ class _Transpose:
         for first in range(0, width, s.line):
             inside = min(s.line, width - first)
             mask = None if inside == s.line else lane_mask(self.frame, s.line, c.index(inside))
-            square = [v for _, v in self._columns(self.frame.math.add(read, first), write, height, mask)]
+            square = [v for _, v in self._columns(self.frame.math.add(read, first), write, height, s.lanes, mask)]
             columns += square[:inside]
         return columns
 
@@ -304,10 +304,11 @@ class _Transpose:
         """`width` elements of the input's contiguous dimension from `read` on, `height` of the results'."""
         s, c = self.s, self.frame.constants
         across = None if width == s.line else lane_mask(self.frame, s.line, c.index(width))
-        down = None if height == s.lanes else lane_mask(self.frame, s.lanes, c.index(height))
-        if s.ahead and across is None and down is None:
+        lanes = self._lanes(height)
+        down = None if height == lanes else lane_mask(self.frame, lanes, c.index(height))
+        if s.ahead and across is None and height == s.lanes:
             self._fetch(read, write)
-        for i, column in self._columns(read, write, height, across):
+        for i, column in self._columns(read, write, height, lanes, across):
             if isinstance(width, int):
                 if i < width:
                     self._store(read, write, i, column, down)
@@ -315,18 +316,29 @@ class _Transpose:
             inside = arith.cmpi(arith.CmpIPredicate.slt, c.index(i), c.index(width))
             if_then(inside, lambda i=i, column=column: self._store(read, write, i, column, down))  # type: ignore[misc]
 
+    def _lanes(self, height: Scalar) -> int:
+        """The lanes of a square of `height` lines: as many as it needs, where that is known and the lines are loaded in
+        pieces.
+        """
+        lanes = self.s.lanes
+        while isinstance(height, int) and lanes // 2 >= max(height, self.s.line):
+            lanes //= 2
+        return lanes
+
     def _columns(
-        self, read: Scalar, write: Scalar, height: Scalar, mask: ir.Value | None
+        self, read: Scalar, write: Scalar, height: Scalar, lanes: int, mask: ir.Value | None
     ) -> Iterator[tuple[int, ir.Value]]:
-        """The columns of a square, in the order in which what they are made of takes the fewest registers."""
+        """The columns of a square of `lanes` lines, of which `height` are inside, in the order in which what they are
+        made of takes the fewest registers.
+        """
         s = self.s
-        together = s.lanes // s.line
+        together = lanes // s.line
         parts: list[list[ir.Value]] = []
         for i in range(s.piece):
-            rows = [self._load(read, write, j, height, mask) for j in range(i, s.lanes, s.piece)]
+            rows = [self._load(read, write, j, height, mask) for j in range(i, lanes, s.piece)]
             parts.append(dealt([_joined(rows[k : k + together]) for k in range(0, len(rows), together)], s.piece))
         for number, part in enumerate(zip(*parts, strict=True)):
-            yield from enumerate(interleaved(part, s.lanes), number * s.piece)
+            yield from enumerate(interleaved(part, lanes), number * s.piece)
 
     def _fetch(self, read: Scalar, write: Scalar) -> None:
         """Begin to bring the lines of the square after next ones, as the walk goes, into the cache."""
@@ -382,7 +394,7 @@ class _Transpose:
         """The results of one line, with `raw` in place of the input."""
         element = memory.from_memory(self.frame, raw, self.input.type.element_type)
         point = self._point(Idx(self.frame.math.add(read, i), level=3), Idx(write, 1, level=2))
-        ev = Evaluator(self.frame, self.s.lanes, mask, overrides={self.input: lambda _: element})
+        ev = Evaluator(self.frame, raw.type.shape[0], mask, overrides={self.input: lambda _: element})
         for value, destination in zip(self.source.results, self.source.destinations, strict=True):
             buffer = self.frame.buffers[destination]
             memory.store(self.frame, ev.idx, buffer, point, ev.tensor(value, point), ev.mask, stream=self.stream)

@@ -22,6 +22,7 @@ SQUARES = 4  # squares of an item along the results' lines
 RUN = 16  # the same, where results collide: they are written in longer runs
 BESIDE = 2  # squares of such an item along the input's lines
 PANEL = 256  # bytes of the input's lines that an item takes when it walks along the results' lines to their ends
+NARROW_PANEL = 128  # the same, of elements of one or two bytes, whose squares are higher
 SHARED = 128  # lines so many bytes apart, or a multiple of it, do not have all sets of the first cache to themselves
 HIGH = 16  # squares that such an item has at least along the results' lines
 FEW_SETS = 1 << 11  # sixteen lines so many bytes apart, or a multiple of it, drive each other out of the first cache
@@ -106,7 +107,8 @@ def _panel(read: int, write: int, outer: int, lanes: int, piece: int, sizes: Seq
     if few_sets and (aligned or lanes * size < LINE):
         return {}
     wanted = min(ITEMS_WANTED, moved // ITEM)
-    block = PANEL // size if wanted > 1 else 0
+    width = PANEL if size >= 4 or few_sets else NARROW_PANEL
+    block = width // size if wanted > 1 else 0
     parts = -(-wanted // (outer * -(-read // block))) if block else 1
     height = max(HIGH * lanes, -(-write // (parts * lanes)) * lanes) if parts > 1 else write
     walk = {"line": piece, "block": block, "height": 0 if height >= write else height, "down": 0, "stream": 0}
