@@ -15,7 +15,7 @@ from typing import TypeAlias
 from mlir import ir
 from mlir.dialects import arith, vector
 
-from mlc.kernels.common import memory, peepholes, vector_math
+from mlc.kernels.common import codes, memory, peepholes, vector_math
 from mlc.kernels.common.body import inline_body
 from mlc.kernels.common.frame import Frame, defining_op
 from mlc.kernels.common.generics import is_reduction, operand_map
@@ -156,9 +156,11 @@ def _shorter(ev: Evaluator, op: ir.Operation, dims: Sequence[Idx]) -> list[ir.Va
     """The results of an elementwise generic by one of the `peepholes`; empty when none fits."""
     frame, result = ev.frame, op.results[0]
     if result not in frame.patterns:
-        frame.patterns[result] = _patterns(op) if peepholes.may_match(op) else None
+        frame.patterns[result] = _patterns(frame, op)
     if frame.patterns[result] is None:
         return []
+    if isinstance(frame.patterns[result], codes.Rounded):
+        return _rounded(ev, frame.patterns[result], dims)
     found, is_shifted, divisor = frame.patterns[result]
     if found is not None and found[0].results[0] not in ev.overrides and found[0].results[0] not in ev.hooks:
         [x, *_] = input_values(ev, found[0], dims, [])
@@ -172,9 +174,23 @@ def _shorter(ev: Evaluator, op: ir.Operation, dims: Sequence[Idx]) -> list[ir.Va
     return []
 
 
-def _patterns(op: ir.Operation) -> tuple[tuple[ir.Operation, str] | None, bool, int | None]:
+def _patterns(
+    frame: Frame, op: ir.Operation
+) -> tuple[tuple[ir.Operation, str] | None, bool, int | None] | codes.Rounded | None:
     """Which of the `peepholes` an elementwise generic fits, asked once for all of its elements."""
+    if not frame.has_exp2 and codes.ends_in_codes(op):  # GPUs round and convert in one instruction
+        return codes.rounded_to_codes(op)
+    if not peepholes.may_match(op):
+        return None
     return peepholes.plus_one(op), peepholes.shifted_by_maximum(op) is not None, peepholes.row_sum(op)
+
+
+def _rounded(ev: Evaluator, rounded: codes.Rounded, dims: Sequence[Idx]) -> list[ir.Value]:
+    """The codes that `rounded` describes; empty where something else stands in for what it skips."""
+    if any(value in ev.overrides or value in ev.hooks for value in rounded.skipped):
+        return []
+    [x, *_] = input_values(ev, rounded.rounding, dims, [])
+    return [codes.emit_codes(x, rounded, ev.frame.constants)]
 
 
 def _rank(generic: ir.Operation) -> int:

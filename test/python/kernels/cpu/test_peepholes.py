@@ -107,3 +107,38 @@ def test_extrema_see_every_nan(tmp_path: Path, kind: str) -> None:
     rows[3, 10] = np.inf if kind == "max" else -np.inf
     model = check(tmp_path, body, [t], [o], [(draw((5, 100)),)])
     np.testing.assert_array_equal(model(rows)[0], getattr(rows, kind)(axis=1))
+
+
+@pytest.mark.parametrize("zero", [None, 0, 128, 113, 255])
+@pytest.mark.parametrize("sign", ["unsigned", "signed"])
+def test_rounding_to_codes(tmp_path: Path, zero: int | None, sign: str) -> None:
+    """Ties, both bounds and what lies beyond, NaN, and everything in between, with even and odd zero points."""
+    steps = np.arange(-300, 301, dtype=np.float32)
+    near = [np.nextafter(steps + 0.5, direction, dtype=np.float32) for direction in (-np.inf, np.inf)]
+    x = np.concatenate([steps, steps + 0.5, *near, SPECIAL, draw((333,)) * 100]).astype(np.float32)
+    t, q = f"tensor<{x.size}xf32>", f"tensor<{x.size}xi8>"
+    kind, shift = ("", 128) if sign == "signed" else ("unsigned, ", 0)
+    value = "%r" if zero is None else "%s"
+    body = f"""
+      %zero = mlc.constant dense<{float((zero or 0) - shift)}> : tensor<f32>
+      %r = mlc.unary round %a0 : {t}
+      %s = mlc.binary add %r, %zero : {t}, tensor<f32> -> {t}
+      %q = mlc.cast {value} {{{kind.replace("unsigned", "unsigned_out")}saturate}} : {t} -> {q}
+      return %q : {q}"""
+    model = check(tmp_path, body, [t], [q], [(x,)])
+    [result] = model(x)
+    offset = 0 if zero is None else zero - shift
+    low, high = (-128, 127) if shift else (0, 255)
+    expected = np.where(np.isnan(x), 0, np.clip(np.rint(np.nan_to_num(x, posinf=1e9, neginf=-1e9)) + offset, low, high))
+    np.testing.assert_array_equal(result.view(np.int8 if shift else np.uint8), expected)
+
+
+def test_a_rounded_number_that_is_read_elsewhere_stays_one(tmp_path: Path) -> None:
+    t, q = "tensor<100xf32>", "tensor<100xi8>"
+    body = f"""
+      %zero = mlc.constant dense<3.0> : tensor<f32>
+      %r = mlc.unary round %a0 : {t}
+      %s = mlc.binary add %r, %zero : {t}, tensor<f32> -> {t}
+      %q = mlc.cast %s {{saturate}} : {t} -> {q}
+      return %r, %q : {t}, {q}"""
+    check(tmp_path, body, [t], [t, q], [(draw((100,)) * 90,)])

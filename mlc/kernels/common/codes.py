@@ -1,0 +1,154 @@
+"""Rounding to codes of few bits: `saturate(round(x) + zero point)`, the end of every kernel that quantizes.
+
+Operation by operation that is a rounding, an addition, two bounds and a conversion that would round once more. Bounds
+that are moved by the zero point may come first, as rounding keeps whole numbers and is monotonic. What is within them
+is rounded by adding 1.5 * 2^23: the sum has no bits behind the point, ties go to even, and the lowest bits of the
+float are the whole number. An even zero point is part of what is added. The same codes come out, NaN's too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith
+
+from mlc.kernels.common import memory
+from mlc.kernels.common.frame import defining_op
+from mlc.kernels.common.generics import body_of, input_number, is_identity, only_operation
+from mlc.kernels.common.index import Constants
+
+_ROUNDER = 12582912.0  # 1.5 * 2^23: floats about it are whole numbers
+_MOST_BITS = 16  # of a code: bounds and zero points are far below 2^22
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """A generic that is `saturate(round(x) + zero)` to `type`: `rounding` is the generic that rounds its input 0, and
+    the code is between `low` and `high`. Where `guarded`, NaN counts as a rounded 0 in place of the lowest code.
+    `skipped` is what the generics in between compute.
+    """
+
+    skipped: list[ir.Value]
+    rounding: ir.Operation
+    zero: int
+    low: int
+    high: int
+    guarded: bool
+    type: ir.Type
+
+
+def ends_in_codes(op: ir.Operation) -> bool:
+    """A quick look: is the last thing that the body of `op` does a conversion to an integer of few bits?"""
+    ops = op.regions[0].blocks[0].operations
+    if len(ops) < 2 or ops[len(ops) - 2].operation.name != "arith.trunci":
+        return False
+    return bool(ops[len(ops) - 2].operation.results[0].type.width <= _MOST_BITS)
+
+
+def rounded_to_codes(op: ir.Operation) -> Rounded | None:
+    """What the elementwise generic `op` and those in front of it, which nothing else reads, round; None for others."""
+    found = _saturation(op)
+    if found is None:
+        return None
+    value, low, high, guarded, type_ = found
+    number = input_number(op, value)
+    if number is None or not is_identity(op, number):
+        return None
+    skipped = [op.operands[number]]
+    producer, zero = _only_reader(skipped[0]), 0
+    add = only_operation(producer, "arith.addf")
+    if producer is not None and add is not None and is_identity(producer, 0):
+        offset = _constant(add.operands[1])
+        if offset is None or not offset.is_integer() or abs(offset) >= 1 << _MOST_BITS:
+            return None
+        if input_number(producer, add.operands[0]) != 0:
+            return None
+        skipped.append(producer.operands[0])
+        producer, zero = _only_reader(skipped[1]), int(offset)
+    if producer is None or only_operation(producer, "math.roundeven") is None or not is_identity(producer, 0):
+        return None
+    return Rounded(skipped, producer, zero, low, high, guarded, type_)
+
+
+def emit_codes(x: ir.Value, rounded: Rounded, constants: Constants) -> ir.Value:
+    """The code of `x`, what `rounded.rounding` would round: f32, one or a vector."""
+
+    def every(type_: ir.Type, number: float) -> ir.Value:
+        value = constants.get(type_, number)
+        return memory.splat(value, x.type.shape[0]) if isinstance(x.type, ir.VectorType) else value
+
+    f32, i32 = ir.F32Type.get(), ir.IntegerType.get_signless(32)
+    if rounded.guarded:
+        x = arith.select(arith.cmpf(arith.CmpFPredicate.ORD, x, x), x, every(f32, float(-rounded.zero)))
+    low, high = (every(f32, float(bound - rounded.zero)) for bound in (rounded.low, rounded.high))
+    x = arith.select(arith.cmpf(arith.CmpFPredicate.OGT, x, low), x, low)
+    x = arith.select(arith.cmpf(arith.CmpFPredicate.OLT, x, high), x, high)
+    odd = rounded.zero % 2
+    x = arith.addf(x, every(f32, _ROUNDER + rounded.zero - odd))
+    bits = arith.bitcast(ir.VectorType.get(x.type.shape, i32) if isinstance(x.type, ir.VectorType) else i32, x)
+    code = arith.addi(bits, every(i32, odd)) if odd else bits
+    narrow = ir.VectorType.get(x.type.shape, rounded.type) if isinstance(x.type, ir.VectorType) else rounded.type
+    return arith.trunci(narrow, code)
+
+
+def _saturation(op: ir.Operation) -> tuple[ir.Value, int, int, bool, ir.Type] | None:
+    """The value that the body of `op` makes an integer of, its bounds, whether NaN becomes 0 before, and the type."""
+    ops = [o for o in body_of(op) if o.name != "arith.constant"]
+    if len(ops) < 3 or [o.name for o in ops[-3:]] != ["arith.fptosi", "arith.trunci", "linalg.yield"]:
+        return None
+    convert, truncate, end = ops[-3:]
+    if end.operands[0] != truncate.results[0] or truncate.operands[0] != convert.results[0]:
+        return None
+    above = _bounded(convert.operands[0], arith.CmpFPredicate.OLT)
+    below = None if above is None else _bounded(above[0], arith.CmpFPredicate.OGT)
+    if above is None or below is None or not isinstance(above[0].type, ir.F32Type):
+        return None
+    value, guarded = _without_nan(below[0])
+    whole = below[1].is_integer() and above[1].is_integer()
+    if not whole or len(ops) != (9 if guarded else 7):
+        return None
+    return value, int(below[1]), int(above[1]), guarded, truncate.results[0].type
+
+
+def _bounded(value: ir.Value, predicate: arith.CmpFPredicate) -> tuple[ir.Value, float] | None:
+    """`x` and `c` where `value` is `x if x <predicate> c else c`."""
+    select = defining_op(value)
+    if select is None or select.name != "arith.select":
+        return None
+    compare, bound = defining_op(select.operands[0]), _constant(select.operands[2])
+    if compare is None or bound is None or not _compares(compare, predicate):
+        return None
+    same = compare.operands[0] == select.operands[1] and _constant(compare.operands[1]) == bound
+    return (select.operands[1], bound) if same else None
+
+
+def _without_nan(value: ir.Value) -> tuple[ir.Value, bool]:
+    """`x` where `value` is `x if x == x else 0`, and that it is; else `value` itself."""
+    select = defining_op(value)
+    if select is None or select.name != "arith.select" or _constant(select.operands[2]) != 0.0:
+        return value, False
+    compare, x = defining_op(select.operands[0]), select.operands[1]
+    if compare is None or not _compares(compare, arith.CmpFPredicate.ORD) or list(compare.operands) != [x, x]:
+        return value, False
+    return x, True
+
+
+def _compares(op: ir.Operation, predicate: arith.CmpFPredicate) -> bool:
+    return op.name == "arith.cmpf" and ir.IntegerAttr(op.attributes["predicate"]).value == int(predicate)
+
+
+def _constant(value: ir.Value) -> float | None:
+    """The number that a constant of floats is; None for anything else."""
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant" or not isinstance(op.attributes["value"], ir.FloatAttr):
+        return None
+    return float(op.attributes["value"].value)
+
+
+def _only_reader(value: ir.Value) -> ir.Operation | None:
+    """The operation that makes `value`, with results in the order of its loops, where a single one reads that."""
+    op = defining_op(value)
+    if op is None or len(op.results) != 1 or len(list(value.uses)) != 1 or op.name != "linalg.generic":
+        return None
+    return op if is_identity(op, len(op.operands) - 1) else None
