@@ -48,9 +48,10 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     for_gpu.append(f"mlc-add-variants{{precision={precision}}}")
     for_gpu += ["mlc-add-architectures"] if len(targets) > 1 else []
     for_gpu.append(f"mlc-assign-gpu-schedules{{precision={precision}}}")
+    placed = ["mlc-assign-placement", "mlc-plan-joins", "mlc-join-launches"]
     return [
         *shared,
-        ("schedule", ["mlc-assign-placement", *for_gpu, *for_host, "mlc-note-constants"]),
+        ("schedule", [*placed, *for_gpu, *for_host, "mlc-note-constants"]),
         ("tile", ["mlc-expand-gpu-kernels", "builtin.module(canonicalize,cse)"]),
         ("buffers", ["mlc-insert-transfers", *of_cpu["buffers"]]),
         (

@@ -45,25 +45,32 @@ def expand(source: KernelSource, schedule: ElementwiseSchedule) -> list[Frame]:
 
     Raises ValueError when a tail would start in the middle of a row: only a domain that is walked as a whole has one.
     """
-    s = schedule
-
-    def shape(frame: Frame) -> list[Scalar]:
-        return frame.buffers[source.destinations[0]].shape
 
     def items(frame: Frame) -> list[Scalar]:
-        inner = frame.math.product(shape(frame)[s.first : s.last + 1])
-        whole = _is_multiple(inner, s.lanes)
-        outer = shape(frame)[: s.first]
-        if not whole and any(not (isinstance(e, int) and e == 1) for e in outer):
-            raise ValueError(f"kernel {frame.name}: {s.lanes} lanes do not divide the dimensions {s.first}..{s.last}")
-        if s.rows > 1:
-            outer[-1] = frame.math.ceildiv(outer[-1], s.rows)
-        return [*outer, frame.math.ceildiv(inner, s.lanes)]
+        return vectors(frame, source, schedule)
 
     def body(frame: Frame, coords: list[Scalar]) -> None:
-        _Vector(source, s, frame, shape(frame), coords).emit()
+        emit_vector(source, schedule, frame, coords)
 
     return emit_items(source, items, body, alignment=ALIGNMENT)
+
+
+def vectors(frame: Frame, source: KernelSource, schedule: ElementwiseSchedule) -> list[Scalar]:
+    """The extents of the box of vectors that the results of `source` are."""
+    s, shape = schedule, frame.buffers[source.destinations[0]].shape
+    inner = frame.math.product(shape[s.first : s.last + 1])
+    whole = _is_multiple(inner, s.lanes)
+    outer = shape[: s.first]
+    if not whole and any(not (isinstance(e, int) and e == 1) for e in outer):
+        raise ValueError(f"kernel {frame.name}: {s.lanes} lanes do not divide the dimensions {s.first}..{s.last}")
+    if s.rows > 1:
+        outer[-1] = frame.math.ceildiv(outer[-1], s.rows)
+    return [*outer, frame.math.ceildiv(inner, s.lanes)]
+
+
+def emit_vector(source: KernelSource, schedule: ElementwiseSchedule, frame: Frame, coords: list[Scalar]) -> None:
+    """What the thread of the vector at `coords` does."""
+    _Vector(source, schedule, frame, frame.buffers[source.destinations[0]].shape, coords).emit()
 
 
 def _is_multiple(extent: Scalar, lanes: int) -> bool:

@@ -15,7 +15,7 @@ from mlir.dialects import arith, func, tensor
 from mlc.dialects import linalg
 from mlc.dialects import mlc as m
 from mlc.passes.base import Pass
-from mlc.passes.fuse.plan_fusion import _blocks
+from mlc.passes.fuse.graph import host_blocks
 
 
 class CountNonzero(Pass):
@@ -27,7 +27,7 @@ class CountNonzero(Pass):
         module = root.operation
         self.module_block = module.regions[0].blocks[0]
         number = 0
-        for block in _blocks(module):
+        for block in host_blocks(module):
             for view in list(block.operations):
                 op = view.operation
                 if op.name == "mlc.nonzero":

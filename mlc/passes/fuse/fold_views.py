@@ -29,7 +29,7 @@ from mlc.kernels.cpu.accepts import ACCEPTS as CPU_ACCEPTS
 from mlc.kernels.nvidia.accepts import TARGETS as CUDA_TARGETS
 from mlc.passes.adaptor import DYNAMIC
 from mlc.passes.base import Pass
-from mlc.passes.fuse.plan_fusion import _blocks
+from mlc.passes.fuse.graph import host_blocks
 
 VECTOR_BITS = 128  # of an access of a GPU's thread
 _NUMBERS = (ir.IntegerType, ir.FloatType)
@@ -47,7 +47,7 @@ class FoldViews(Pass):
 
     def run(self, root: ir.OpView) -> None:
         self.accepts = _ACCEPTS[self.target]["contraction"]
-        for block in _blocks(root.operation):
+        for block in host_blocks(root.operation):
             generics = [o.operation for o in block.operations if o.operation.name == "linalg.generic"]
             for op in generics:
                 self.count("folded", int(_fold_padding(op, self.accepts)))

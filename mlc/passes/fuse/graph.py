@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -19,6 +20,21 @@ OPAQUE = {
 
 LEAVES = {"arith.constant", "tensor.empty", "linalg.fill", "mlc.constant"}
 """Cloned into each kernel that uses them (constants: splats only)."""
+
+
+def host_blocks(op: ir.Operation) -> list[ir.Block]:
+    """Blocks of host code: functions and control flow, but not the bodies of generics or kernels."""
+    blocks = []
+    for region in op.regions:
+        for block in region.blocks:
+            if op.name != "builtin.module":
+                blocks.append(block)
+            for inner in block.operations:
+                inner_op = inner.operation
+                if inner_op.name.startswith("linalg.") or "mlc.kernel" in inner_op.attributes:
+                    continue
+                blocks.extend(host_blocks(inner_op))
+    return blocks
 
 
 def captured(op: ir.Operation) -> list[ir.Value]:
@@ -193,12 +209,59 @@ class BlockGraph:
         return not self.reaches(group, self.external_producers(group))
 
 
+def topological(graph: BlockGraph) -> list[tuple[bool, int]]:
+    """(is a cluster, its number or the operation's) in an order that respects all uses and keeps program order where
+    it can."""
+
+    def node(n: int) -> tuple[bool, int]:
+        cluster = graph.cluster.get(n)
+        return (False, n) if cluster is None else (True, cluster)
+
+    def rank(key: tuple[bool, int]) -> int:
+        return max(graph.members[key[1]]) if key[0] else key[1]
+
+    waiting: dict[tuple[bool, int], set[tuple[bool, int]]] = {}
+    users: dict[tuple[bool, int], list[tuple[bool, int]]] = {}
+    effect: tuple[bool, int] | None = None
+    for n, op in enumerate(graph.ops):
+        me = node(n)
+        producers = {node(p) for p in graph.producers[n]} - {me}
+        if not me[0] and _has_effect(op):
+            if effect is not None:
+                producers.add(effect)
+            effect = me
+        waiting.setdefault(me, set()).update(producers)
+        for producer in producers:
+            users.setdefault(producer, []).append(me)
+    ready = [(rank(n), n) for n in waiting if not waiting[n]]
+    heapq.heapify(ready)
+    result: list[tuple[bool, int]] = []
+    while ready:
+        _, current = heapq.heappop(ready)
+        result.append(current)
+        for user in users.get(current, ()):
+            if current in waiting[user]:
+                waiting[user].discard(current)
+                if not waiting[user]:
+                    heapq.heappush(ready, (rank(user), user))
+    if len(result) != len(waiting):
+        raise ValueError("the clusters depend on each other in a circle")
+    return result
+
+
+def _has_effect(op: ir.Operation) -> bool:
+    """Must `op` keep its place among the others of its kind?"""
+    return op.name in ("mlc.check", "mlc.extern", "cf.assert", "func.call") or op.name.startswith("scf.")
+
+
 __all__ = [
     "OPAQUE",
     "BlockGraph",
     "Refusal",
     "captured",
     "has_identity_output",
+    "host_blocks",
     "is_contraction",
     "is_elementwise",
+    "topological",
 ]

@@ -31,7 +31,7 @@ from mlc.kernels.common.analysis import is_contraction
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import is_identity, is_reduction, only_operation
 from mlc.passes.base import Pass
-from mlc.passes.fuse.plan_fusion import _blocks
+from mlc.passes.fuse.graph import host_blocks
 from mlc.passes.lower.to_linalg.builder import elementwise
 
 UNKNOWN = 16
@@ -53,7 +53,7 @@ class NarrowStores(Pass):
     "Elements of a tensor that is worth it; an extent that is not known counts 16"
 
     def run(self, root: ir.OpView) -> None:
-        for block in _blocks(root.operation):
+        for block in host_blocks(root.operation):
             self.count("narrowed", narrow_block(block, self.fewest))
 
 

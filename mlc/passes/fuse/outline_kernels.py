@@ -12,8 +12,6 @@ kernel that uses them.
 
 from __future__ import annotations
 
-import heapq
-
 from mlir import ir
 from mlir.dialects import func, tensor
 
@@ -24,8 +22,7 @@ from mlc.kernels.common.clone import remap
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import is_reduction
 from mlc.passes.base import Pass
-from mlc.passes.fuse.graph import OPAQUE, BlockGraph, captured, leaf_of
-from mlc.passes.fuse.plan_fusion import _blocks
+from mlc.passes.fuse.graph import OPAQUE, BlockGraph, captured, host_blocks, leaf_of, topological
 
 
 class OutlineKernels(Pass):
@@ -42,7 +39,7 @@ class OutlineKernels(Pass):
             if "sym_name" in op.attributes
         }
         self.names = (name for i in range(1 << 30) if (name := f"k{i}") not in taken)
-        for block in _blocks(module):
+        for block in host_blocks(module):
             self._block(block)
 
     def _block(self, block: ir.Block) -> None:
@@ -57,7 +54,7 @@ class OutlineKernels(Pass):
             return
         terminator = graph.ops[-1]
         # Clustered operations are erased last: new ones must not get their addresses while the graph is in use.
-        for is_cluster, node in _topological(graph):
+        for is_cluster, node in topological(graph):
             if is_cluster:
                 for n in sorted(graph.members[node]):
                     graph.ops[n].move_before(terminator)
@@ -140,51 +137,6 @@ def _updated_in_place(op: ir.Operation) -> ir.Value | None:
         return None
     readers = [u.owner.operation for u in data.uses if u.owner.operation.name != "tensor.dim"]
     return data if readers == [op] and data.type == op.results[0].type else None
-
-
-def _topological(graph: BlockGraph) -> list[tuple[bool, int]]:
-    """(is a cluster, its number or the operation's) in an order that respects all uses and keeps program order where
-    it can."""
-
-    def node(n: int) -> tuple[bool, int]:
-        cluster = graph.cluster.get(n)
-        return (False, n) if cluster is None else (True, cluster)
-
-    def rank(key: tuple[bool, int]) -> int:
-        return max(graph.members[key[1]]) if key[0] else key[1]
-
-    waiting: dict[tuple[bool, int], set[tuple[bool, int]]] = {}
-    users: dict[tuple[bool, int], list[tuple[bool, int]]] = {}
-    effect: tuple[bool, int] | None = None
-    for n, op in enumerate(graph.ops):
-        me = node(n)
-        producers = {node(p) for p in graph.producers[n]} - {me}
-        if not me[0] and _has_effect(op):
-            if effect is not None:
-                producers.add(effect)
-            effect = me
-        waiting.setdefault(me, set()).update(producers)
-        for producer in producers:
-            users.setdefault(producer, []).append(me)
-    ready = [(rank(n), n) for n in waiting if not waiting[n]]
-    heapq.heapify(ready)
-    result: list[tuple[bool, int]] = []
-    while ready:
-        _, current = heapq.heappop(ready)
-        result.append(current)
-        for user in users.get(current, ()):
-            if current in waiting[user]:
-                waiting[user].discard(current)
-                if not waiting[user]:
-                    heapq.heappush(ready, (rank(user), user))
-    if len(result) != len(waiting):
-        raise ValueError("the clusters depend on each other in a circle")
-    return result
-
-
-def _has_effect(op: ir.Operation) -> bool:
-    """Must `op` keep its place among the others of its kind?"""
-    return op.name in ("mlc.check", "mlc.extern", "cf.assert", "func.call") or op.name.startswith("scf.")
 
 
 def _escapes(graph: BlockGraph, n: int, inside: set[int]) -> bool:

@@ -28,6 +28,7 @@ from mlc.passes.fuse.graph import (
     BlockGraph,
     Refusal,
     has_identity_output,
+    host_blocks,
     is_contraction,
     is_elementwise,
 )
@@ -51,7 +52,7 @@ class PlanFusion(Pass):
         if self.target not in _ACCEPTS:
             raise ValueError(f"mlc-plan-fusion: no target '{self.target}'; there are {sorted(_ACCEPTS)}")
         first = 0
-        for block in _blocks(module):
+        for block in host_blocks(module):
             if self.fuse_padding:
                 _duplicate_padding(block, _ACCEPTS[self.target]["contraction"])
             on_gpu = self.target != "cpu"
@@ -76,21 +77,6 @@ def _write(graph: BlockGraph, first: int) -> int:
             ]
             graph.ops[min(graph.members[cluster])].attributes["mlc.refused"] = ir.ArrayAttr.get(entries)
     return len(graph.members)
-
-
-def _blocks(op: ir.Operation) -> list[ir.Block]:
-    """Blocks of host code: functions and control flow, but not the bodies of generics or kernels."""
-    blocks = []
-    for region in op.regions:
-        for block in region.blocks:
-            if op.name != "builtin.module":
-                blocks.append(block)
-            for inner in block.operations:
-                inner_op = inner.operation
-                if inner_op.name.startswith("linalg.") or "mlc.kernel" in inner_op.attributes:
-                    continue
-                blocks.extend(_blocks(inner_op))
-    return blocks
 
 
 def _duplicate_padding(block: ir.Block, accepts: Accepts) -> None:

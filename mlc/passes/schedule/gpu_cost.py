@@ -20,6 +20,7 @@ from mlc.kernels.common.attention import find_attention
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.reduce import combiner, lane_dim
+from mlc.kernels.nvidia.joined import is_joined, parts_of
 from mlc.passes.schedule.ampere_attention_cost import choose_attention as choose_ampere_attention
 from mlc.passes.schedule.ampere_cost import choose_ampere
 from mlc.passes.schedule.depthwise_cost import choose_depthwise
@@ -58,6 +59,8 @@ LINES_WANTED = MULTIPROCESSORS * 7 // 16  # blocks that read whole lines and kee
 def choose(source: KernelSource, target: NvidiaTarget, precision: str) -> Schedule:
     """The schedule of a kernel for `target`: `template` and its parameters; `precision` is that of the operands of
     contractions of f32."""
+    if is_joined(source):
+        return _joined(source)
     attention = find_attention(source)
     if attention is not None:
         if not target.has_wgmma:
@@ -92,6 +95,13 @@ def _elementwise(source: KernelSource) -> Schedule:
         lanes = 1 if inner is None else dividing(lanes, [inner])  # rows of unknown length start anywhere
     rows = _rows_together(source, shape[:first], most // lanes)
     return {"template": "elementwise", "lanes": lanes, "first": first, "last": last, "rows": rows, "threads": THREADS}
+
+
+def _joined(source: KernelSource) -> Schedule:
+    """What the parts of a joined kernel would get on their own."""
+    found = [{"rows": 1, "flat": 0, **_elementwise(part)} for part in parts_of(source)]
+    columns = {name: " ".join(str(part[name]) for part in found) for name in ("lanes", "first", "last", "rows", "flat")}
+    return {"template": "joined", "threads": THREADS, **columns}
 
 
 def _across_rows(source: KernelSource, shape: Sequence[Extent], last: int) -> int:

@@ -15,7 +15,7 @@ from mlir import ir
 from mlir.dialects import func
 
 from mlc.kernels.common.frame import kernel_source
-from mlc.kernels.nvidia import columns, contraction, depthwise, elementwise, rows, transpose
+from mlc.kernels.nvidia import columns, contraction, depthwise, elementwise, joined, rows, transpose
 from mlc.kernels.nvidia.ampere import attention as ampere_attention
 from mlc.kernels.nvidia.ampere import contraction as ampere_contraction
 from mlc.kernels.nvidia.hopper import attention as hopper_attention
@@ -37,6 +37,7 @@ TEMPLATES: dict[str, Template] = {
     "depthwise": (depthwise.DepthwiseSchedule, depthwise.expand),
     "hopper_attention": (hopper_attention.HopperAttentionSchedule, hopper_attention.expand),
     "hopper_contraction": (hopper_contraction.HopperSchedule, hopper_contraction.expand),
+    "joined": (joined.JoinedSchedule, joined.expand),
     "rows": (rows.RowSchedule, rows.expand),
     "transpose": (transpose.TransposeSchedule, transpose.expand),
     **{name: CPU_TEMPLATES[name] for name in _SEQUENTIAL},
