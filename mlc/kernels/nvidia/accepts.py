@@ -19,6 +19,7 @@ from mlc.kernels.nvidia.tensor_cores.attention_operands import extent, head_dims
 from mlc.kernels.nvidia.tensor_cores.tiles import FLOATS8
 
 FEW_QUERIES, MANY_KEYS = 32, 512  # few tiles with long rows leave most of the chip idle
+LONGEST_LOADED = 8192  # elements of a row that is kept whole beside addresses and other inputs
 WIDEST_MASKED = 192  # columns of a head where more is computed on the scores than a scale and a causal mask
 
 
@@ -59,10 +60,34 @@ def _padding(op: ir.Operation, dims: Dims, by_tensor_cores: bool) -> str | None:
 
 def _reduction(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     """Windows read tensors without their padding too: a test for each element costs less than a copy of all."""
+    if role == "consumer" and _skips_ones(dims):
+        return None
     padding = padding_of(op) if role == "producer" and dims.reader == dims.root else None
     if padding is None or padding.low[-1] != 0 or padding.source.type.rank - 1 in padding.dims:
         return accepts_pointwise(role, op, dims)
     return None
+
+
+def _skips_ones(dims: Dims) -> bool:
+    """Is the result read at the reader's own point, but for dimensions of one element that only the reader has, in
+    front of its last one? Means over pixels that keep these dimensions are so."""
+    shape, exprs = dims.reader.results[0].type.shape, dims.coordinates or []
+    found = [e.position for e in exprs if isinstance(e, ir.AffineDimExpr)]
+    plain = all(isinstance(e, ir.AffineDimExpr) or isinstance(e, ir.AffineConstantExpr) and e.value == 0 for e in exprs)
+    is_last = bool(found) and found[-1] == len(shape) - 1
+    return plain and is_last and found == [i for i, e in enumerate(shape) if i in found or e != 1]
+
+
+def _rows(role: Role, op: ir.Operation, dims: Dims) -> str | None:
+    """Loads at computed addresses, as those of the vectors of words, join rows that stay in registers: what is computed
+    there is computed once. Branches, as those of concatenations, take a row longer than the launch that is saved."""
+    reason = accepts_rows(role, op, dims)
+    if reason is None or role == "consumer" or not dims.is_same_point and _elementwise(role, op, dims) is not None:
+        return reason
+    shape = op.results[0].type.shape
+    names = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
+    is_load = not any(n.startswith(("math.", "scf.")) for n in names)
+    return None if is_load and 0 < shape[-1] <= LONGEST_LOADED else reason
 
 
 def _elementwise(role: Role, op: ir.Operation, dims: Dims) -> str | None:
@@ -118,7 +143,7 @@ def _moved_result(dims: Dims) -> str | None:
 ACCEPTS: dict[str, Accepts] = {
     "attention": attention_fusion.accepts,
     "contraction": partial(_contraction, widths=(16,)),
-    "rows": accepts_rows,
+    "rows": _rows,
     "reduction": _reduction,
     "elementwise": _elementwise,
     "opaque": refuses_all,

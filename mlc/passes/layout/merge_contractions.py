@@ -13,11 +13,13 @@ products have the same ones. Products stay apart whose results are then read by 
 would be consumers of the contraction's kernel, which they could not be of a part of it. So do products that are results
 of the program, those whose columns are no whole vectors, and those of unknown shape: parts of them would be copied.
 
-With the option `even` products have equally many columns, casts to smaller types move along too, and the parts are read
-as places of a dimension:
+With the option `even` casts to smaller types move along too, and the parts are read as places of a dimension:
 
     %r = mlc.reshape %m [1, 128, 2, 768]
     %q = mlc.reshape (mlc.slice %r [0, 0, 0, 0] [1, 128, 1, 768]) [1, 128, 768]
+
+The columns of the narrowest product divide those of all together then. A wider one, as the queries of fewer keys, is a
+plain part behind it.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ class MergeContractions(Pass):
     statistics = {"merged": "products that became part of another one"}
 
     even: bool = False
-    "Only products of equally many columns, whose parts are places of a dimension; casts behind them move along"
+    "Only products whose parts are places of a dimension, or lie behind such parts; casts behind them move along"
 
     def run(self, op: Any) -> None:
         for function in functions(op):
@@ -74,13 +76,28 @@ class MergeContractions(Pass):
                 if inner.name == "mlc.matmul" and _is_mergeable(inner, weights):
                     member = Member(inner, _chain(inner, weights, self.even))
                     if not _stands_alone(member):
-                        key = (_key(member), member.columns if self.even else 0)
-                        groups.setdefault(key, []).append(member)
+                        groups.setdefault(_key(member), []).append(member)
             for members in groups.values():
-                reachable = [other for other in members if _can_stand_at(members[0].product, other)]
-                if len(reachable) > 1:
-                    _merge(reachable, self.even)
-                    self.count("merged", len(reachable) - 1)
+                for group in _even_groups(members) if self.even else [members]:
+                    reachable = [other for other in group if _can_stand_at(group[0].product, other)]
+                    if len(reachable) > 1 and not (self.even and _misfits(reachable)):
+                        _merge(reachable, self.even)
+                        self.count("merged", len(reachable) - 1)
+
+
+def _even_groups(members: list[Member]) -> list[list[Member]]:
+    """All of them where that is possible; else those of equally many columns."""
+    if not _misfits(members):
+        return [members]
+    found: dict[int, list[Member]] = {}
+    for member in members:
+        found.setdefault(member.columns, []).append(member)
+    return list(found.values())
+
+
+def _misfits(members: list[Member]) -> bool:
+    """Would the first part, which is the narrowest, be no place of a dimension?"""
+    return bool(sum(member.columns for member in members) % min(member.columns for member in members))
 
 
 # -- what can be merged ------------------------------------------------------------------------------------------------
@@ -240,11 +257,17 @@ def _read_parts(members: list[Member], merged: ir.Value) -> None:
 
 
 def _read_places(members: list[Member], merged: ir.Value) -> None:
-    """Lets the users of every member read its place in a dimension of `merged`."""
+    """Lets the users of every member read its place in a dimension of `merged`, or its columns behind others."""
     *outer, columns = list(merged.type.shape)
-    each = columns // len(members)
-    split = builders.reshape(merged, [*outer, len(members), each])
-    for place, member in enumerate(members):
+    start = 0
+    for member in members:
+        own = member.columns
         with member.value.owner.location:
-            part = builders.slice(split, [0] * len(outer) + [place, 0], [*outer, 1, each])
-            member.value.replace_all_uses_with(builders.reshape(part, [*outer, each]))
+            if columns % own == 0 and start % own == 0:
+                split = builders.reshape(merged, [*outer, columns // own, own])
+                place = builders.slice(split, [0] * len(outer) + [start // own, 0], [*outer, 1, own])
+                part = builders.reshape(place, [*outer, own])
+            else:
+                part = builders.slice(merged, [0] * len(outer) + [start], [*outer, own])
+            member.value.replace_all_uses_with(part)
+        start += own

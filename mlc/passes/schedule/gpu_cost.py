@@ -179,12 +179,16 @@ def _columns(source: KernelSource) -> Schedule | None:
 
 
 def _over_the_domain(results: Sequence[ir.Value], reductions: Sequence[ir.Operation]) -> bool:
-    """Is every reduction a result, or needed at the coordinates of the results alone?"""
-    rank = results[0].type.rank
-    here = tuple(ir.AffineExpr.get_dim(i) for i in range(rank))
+    """Is every reduction a result, or needed at the coordinates of the results alone? It may be without those of
+    dimensions of one element."""
+    shape = results[0].type.shape
+    here = [ir.AffineExpr.get_dim(i) for i in range(len(shape))]
+    moving = [d for d, extent in zip(here, shape, strict=True) if extent != 1]
     demands = reduction_demands(results)
     found = [defining_op(v) for v in [*results, *(d.value for d in demands)]]
-    return all(op in found for op in reductions) and all(d.exprs == here for d in demands)
+    asked = [[e for e in d.exprs if not isinstance(e, ir.AffineConstantExpr)] for d in demands]
+    at_home = all(exprs == [e for e in here if e in moving or e in exprs] for exprs in asked)
+    return at_home and all(op in found for op in reductions)
 
 
 # -- transpositions ----------------------------------------------------------------------------------------------------

@@ -42,16 +42,20 @@ def widest_lanes(source: KernelSource, *, of_all: bool = False) -> int:
     """Elements whose widest tensor fills one access. What is smaller than the results by much, as the weights of a
     norm, comes from the cache by as many accesses as it takes, unless the widest `of_all` is asked for."""
     read = [t for t in source.tensors if any(True for _ in t.uses)]
-    all_known = [product_of(shape_of(t.type)) for t in source.tensors]
-    most = max((k for k in all_known if k is not None), default=0) if None not in all_known else None
-    counted = zip(source.tensors, all_known, strict=True)
-    large = [t for t, k in counted if t in read and (of_all or not _is_few(k, most))]
+    shapes = [shape_of(t.type) for t in source.tensors]
+    most = [shape for shape in shapes if None in shape] or shapes
+    counted = zip(source.tensors, shapes, strict=True)
+    large = [t for t, shape in counted if t in read and (of_all or not any(_is_few(shape, other) for other in most))]
     return max(1, ACCESS // max(bytes_of(t) for t in [*large, *source.results]))
 
 
-def _is_few(count: int | None, most: int | None) -> bool:
-    """Are `count` elements few beside the largest tensor's `most` (None: known at run time only)?"""
-    return count is not None and (count * FEW <= most if most is not None else count * 4 <= CACHED)
+def _is_few(shape: Sequence[Extent], other: Sequence[Extent]) -> bool:
+    """Are the elements of a tensor few beside those of another one? Extents that only a run knows are taken for equal;
+    where only the other one has such, few are those that stay in the cache."""
+    count, most = (prod(e or 1 for e in extents) for extents in (shape, other))
+    if None in other and None not in shape:
+        return count * 4 <= CACHED
+    return shape.count(None) <= other.count(None) and count * FEW <= most
 
 
 def dividing(lanes: int, extents: Sequence[Extent]) -> int:

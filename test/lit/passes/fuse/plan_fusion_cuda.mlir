@@ -59,3 +59,37 @@ func.func @scaled(%x: tensor<?x64xf32>, %s: tensor<64xf32>) -> tensor<?x64xf32> 
   %r = mlc.binary mul %x, %e : tensor<?x64xf32>, tensor<64xf32> -> tensor<?x64xf32>
   return %r : tensor<?x64xf32>
 }
+
+// Vectors of words are looked up by the norm that reads them, which writes them for others too.
+// CHECK-LABEL: func.func @looked_up
+// CHECK: mlc.launch @{{.*}} : (tensor<16xi64>, tensor<100x64xf32>, tensor<64xf32>) outs(tensor<16x64xf32>, tensor<16x64xf32>)
+// CHECK-NOT: mlc.launch
+// CHECK: return
+func.func @looked_up(%ids: tensor<16xi64>, %words: tensor<100x64xf32>, %s: tensor<64xf32>) -> (tensor<16x64xf32>, tensor<16x64xf32>) {
+  %w = mlc.gather %words, %ids {axis = 0 : i64} : tensor<100x64xf32>, tensor<16xi64> -> tensor<16x64xf32>
+  %n = mlc.layer_norm %w scale(%s : tensor<64xf32>) {axis = 1 : i64, epsilon = 1.0e-5 : f64, rms = true} : tensor<16x64xf32>
+  return %w, %n : tensor<16x64xf32>, tensor<16x64xf32>
+}
+
+// A mean over pixels keeps their dimensions with one element each: what is computed of it is one kernel with the sum.
+// CHECK-LABEL: func.func @pooled
+// CHECK: mlc.launch @{{.*}} : (tensor<2x7x7x64xf32>) outs(tensor<2x1x1x64xbf16>)
+// CHECK-NOT: mlc.launch
+// CHECK: return
+func.func @pooled(%x: tensor<2x7x7x64xf32>) -> tensor<2x1x1x64xbf16> {
+  %s = mlc.reduce sum %x {axes = array<i64: 1, 2>, keepdims = true} : tensor<2x7x7x64xf32> -> tensor<2x1x1x64xf32>
+  %r = mlc.unary sqrt %s : tensor<2x1x1x64xf32>
+  %h = mlc.cast %r : tensor<2x1x1x64xf32> -> tensor<2x1x1x64xbf16>
+  return %h : tensor<2x1x1x64xbf16>
+}
+
+// Rows whose length only a run knows are read several times.
+// CHECK-LABEL: func.func @looked_up_rows
+// CHECK: mlc.launch
+// CHECK: mlc.launch
+// CHECK: return
+func.func @looked_up_rows(%ids: tensor<16xi64>, %words: tensor<100x?xf32>, %s: tensor<?xf32>) -> tensor<16x?xf32> {
+  %w = mlc.gather %words, %ids {axis = 0 : i64} : tensor<100x?xf32>, tensor<16xi64> -> tensor<16x?xf32>
+  %n = mlc.layer_norm %w scale(%s : tensor<?xf32>) {axis = 1 : i64, epsilon = 1.0e-5 : f64, rms = true} : tensor<16x?xf32>
+  return %n : tensor<16x?xf32>
+}

@@ -130,20 +130,21 @@ func.func @grouped(%x: tensor<4x8xf32>) -> (tensor<4x4x8xf32>, tensor<4x2x8xf32>
   return %0, %1 : tensor<4x4x8xf32>, tensor<4x2x8xf32>
 }
 
-// Parts of equally many columns are places of a dimension; what rounds them moves along. Another one has more columns.
+// Parts of equally many columns are places of a dimension; what rounds them moves along. A wider one is behind them.
 // CHECK-LABEL: func.func @rounded
 // CHECK: mlc.matmul
 // CHECK: mlc.matmul
 // CHECK: mlc.matmul
 // EVEN-LABEL: func.func @rounded
-// EVEN: [[M:%.+]] = mlc.matmul %arg0, %{{.+}} {widen} : tensor<2x8xbf16>, tensor<8x32xbf16> -> tensor<2x32xf32>
-// EVEN: [[C:%.+]] = mlc.cast [[M]] : tensor<2x32xf32> -> tensor<2x32xbf16>
-// EVEN: [[R:%.+]] = mlc.reshape [[C]] [2, 2, 16]
+// EVEN: [[M:%.+]] = mlc.matmul %arg0, %{{.+}} {widen} : tensor<2x8xbf16>, tensor<8x80xbf16> -> tensor<2x80xf32>
+// EVEN: [[C:%.+]] = mlc.cast [[M]] : tensor<2x80xf32> -> tensor<2x80xbf16>
+// EVEN: [[R:%.+]] = mlc.reshape [[C]] [2, 5, 16]
 // EVEN: [[Q:%.+]] = mlc.slice [[R]] [0, 0, 0] [2, 1, 16] [1, 1, 1]
 // EVEN: mlc.reshape [[Q]] [2, 16]
-// EVEN: [[K:%.+]] = mlc.slice [[R]] [0, 1, 0] [2, 1, 16] [1, 1, 1]
+// EVEN: [[S:%.+]] = mlc.reshape [[C]] [2, 5, 16]
+// EVEN: [[K:%.+]] = mlc.slice [[S]] [0, 1, 0] [2, 1, 16] [1, 1, 1]
 // EVEN: mlc.reshape [[K]] [2, 16]
-// EVEN: mlc.matmul %arg0, %{{.+}} {widen} : tensor<2x8xbf16>, tensor<8x48xbf16> -> tensor<2x48xf32>
+// EVEN: mlc.slice [[C]] [0, 32] [2, 48] [1, 1]
 func.func @rounded(%x: tensor<2x8xbf16>) -> (tensor<32xbf16>, tensor<32xbf16>, tensor<96xbf16>) {
   %wq = mlc.weight "wq" : tensor<8x16xbf16>
   %wk = mlc.weight "wk" : tensor<8x16xbf16>
@@ -158,4 +159,24 @@ func.func @rounded(%x: tensor<2x8xbf16>) -> (tensor<32xbf16>, tensor<32xbf16>, t
   %1 = mlc.reshape %kc [32] : tensor<2x16xbf16> -> tensor<32xbf16>
   %2 = mlc.reshape %vc [96] : tensor<2x48xbf16> -> tensor<96xbf16>
   return %0, %1, %2 : tensor<32xbf16>, tensor<32xbf16>, tensor<96xbf16>
+}
+
+// Where the narrowest would be no place of a dimension, products of equally many columns are merged.
+// EVEN-LABEL: func.func @misfit
+// EVEN: mlc.matmul %arg0, %{{.+}} {widen} : tensor<2x8xbf16>, tensor<8x64xbf16> -> tensor<2x64xf32>
+// EVEN: mlc.matmul %arg0, %{{.+}} {widen} : tensor<2x8xbf16>, tensor<8x48xbf16> -> tensor<2x48xf32>
+func.func @misfit(%x: tensor<2x8xbf16>) -> (tensor<64xbf16>, tensor<64xbf16>, tensor<96xbf16>) {
+  %wq = mlc.weight "mq" : tensor<8x32xbf16>
+  %wk = mlc.weight "mk" : tensor<8x32xbf16>
+  %wv = mlc.weight "mv" : tensor<8x48xbf16>
+  %q = mlc.matmul %x, %wq {widen} : tensor<2x8xbf16>, tensor<8x32xbf16> -> tensor<2x32xf32>
+  %qc = mlc.cast %q : tensor<2x32xf32> -> tensor<2x32xbf16>
+  %k = mlc.matmul %x, %wk {widen} : tensor<2x8xbf16>, tensor<8x32xbf16> -> tensor<2x32xf32>
+  %kc = mlc.cast %k : tensor<2x32xf32> -> tensor<2x32xbf16>
+  %v = mlc.matmul %x, %wv {widen} : tensor<2x8xbf16>, tensor<8x48xbf16> -> tensor<2x48xf32>
+  %vc = mlc.cast %v : tensor<2x48xf32> -> tensor<2x48xbf16>
+  %0 = mlc.reshape %qc [64] : tensor<2x32xbf16> -> tensor<64xbf16>
+  %1 = mlc.reshape %kc [64] : tensor<2x32xbf16> -> tensor<64xbf16>
+  %2 = mlc.reshape %vc [96] : tensor<2x48xbf16> -> tensor<96xbf16>
+  return %0, %1, %2 : tensor<64xbf16>, tensor<64xbf16>, tensor<96xbf16>
 }

@@ -33,6 +33,23 @@ module @halves attributes {mlc.kernel} {
   }
 }
 
+// As many numbers of words as rows are few beside their vectors, whatever their number: vectors have eight elements.
+// CHECK: module @words
+// CHECK-SAME: first = 1 : i64, lanes = 8 : i64, last = 1 : i64, rows = 1 : i64, template = "elementwise"
+module @words attributes {mlc.kernel} {
+  func.func @words(%a: tensor<?xi64>, %b: tensor<100x64xf16>, %o: tensor<?x64xf16>) -> tensor<?x64xf16> {
+    %s = linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<?xi64>) outs(%o : tensor<?x64xf16>) {
+    ^bb0(%n: i64, %z: f16):
+      %i = arith.index_cast %n : i64 to index
+      %j = linalg.index 1 : index
+      %r = tensor.extract %b[%i, %j] : tensor<100x64xf16>
+      linalg.yield %r : f16
+    } -> tensor<?x64xf16>
+    return %s : tensor<?x64xf16>
+  }
+}
+
 // Many rows of 1001: vectors go on in the next row, and elements of the broadcast operand are read one by one.
 // CHECK: module @across
 // CHECK-SAME: first = 0 : i64, flat = 1 : i64, lanes = 8 : i64, last = 1 : i64, template = "elementwise"
