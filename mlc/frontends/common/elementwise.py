@@ -72,6 +72,14 @@ def bitcast(b: Builder, x: Tensor, dtype: str) -> Tensor:
     return b.op("bitcast", [x], [result], unsigned=types.is_unsigned(dtype))
 
 
+def shift(b: Builder, kind: str, x: Tensor, amount: Tensor) -> Tensor:
+    """A shift by less than 0 or by the width or more leaves only copies of the sign (right) or zeros (left)."""
+    last = b.like(ir.IntegerType(x.element).width - 1, x)
+    inside = binary(b, "and", compare(b, "ge", amount, b.like(0, amount)), compare(b, "le", amount, last))
+    shifted = binary(b, kind, x, select(b, inside, amount, last))
+    return shifted if kind == "shr" else select(b, inside, shifted, b.like(0, x))
+
+
 def activation(b: Builder, kind: str, x: Tensor, alpha: float | None = None, beta: float | None = None) -> Tensor:
     """`mlc.activation` of a float tensor."""
     return b.op("activation", [x], kind=kind, alpha=alpha, beta=beta)

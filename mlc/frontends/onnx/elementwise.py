@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-from mlir import ir
 
 from mlc.frontends.common import elementwise as ew
 from mlc.frontends.common import reduction, shape, text
@@ -122,15 +121,7 @@ def bit_shift(g: GraphImporter, node: Node) -> Tensor:
         raise NodeError(f'direction "{direction}"', "use LEFT or RIGHT")
     if node[0].unsigned:
         return ew.binary(g.b, kinds[direction], node[0], node[1])
-    return _signed_shift(g.b, kinds[direction], node[0], node[1])
-
-
-def _signed_shift(b: Builder, kind: str, x: Tensor, amount: Tensor) -> Tensor:
-    """A shift by less than 0 or by the width or more leaves only copies of the sign (right) or zeros (left)."""
-    last = b.like(ir.IntegerType(x.element).width - 1, x)
-    inside = ew.binary(b, "and", ew.compare(b, "ge", amount, b.like(0, amount)), ew.compare(b, "le", amount, last))
-    shifted = ew.binary(b, kind, x, ew.select(b, inside, amount, last))
-    return shifted if kind == "shr" else ew.select(b, inside, shifted, b.like(0, x))
+    return ew.shift(g.b, kinds[direction], node[0], node[1])
 
 
 @onnx_op(*_COMPARE)

@@ -18,6 +18,7 @@ _RESHAPES = {"view", "_reshape_alias", "view_as", "unflatten", "squeeze", "unsqu
 _MAY_COPY = {"reshape", "flatten", "contiguous", "reshape_as", "ravel"}
 _CONVERSIONS = {"to", "type_as", "float", "int", "long", "bool", "half", "double"}
 _PARTS = {"chunk", "split", "split_with_sizes", "tensor_split", "unbind"}
+_UNFOLLOWED = {"meshgrid", "broadcast_tensors"}
 _UNORDERED = {"einsum", "scaled_dot_product_attention", "sort", "topk", "lstm", "gru", "stft", "movedim"}
 """Operators whose results may lie in another order than their extents', whatever their operands."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 
 FAMILIES = (
-    "attention", "conv", "elementwise", "indexing", "linalg", "normalization", "pool", "reduction", "scalar", "shape",
+    "advanced", "attention", "conv", "elementwise", "indexing", "linalg", "normalization", "pool", "recurrent",
+    "reduction", "resample", "scalar", "shape", "special",
 )  # fmt: skip
 
 

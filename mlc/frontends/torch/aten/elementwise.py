@@ -151,9 +151,17 @@ def logical_not(call: Call) -> Tensor:
     return elementwise.unary(call.b, "not", elementwise.cast(call.b, call.tensor(0), "bool"))
 
 
+def coordinates(b: Builder, x: Tensor) -> list[Tensor]:
+    """The positions of the non-zero elements, a vector for each dimension."""
+    found = b.op("nonzero", [x])
+    return [shape.reshape_codes(b, shape.window(b, found, 0, axis, 1), [-1]) for axis in range(x.rank)]
+
+
 @aten("where")
-def where(call: Call) -> Tensor:
-    """Element by element from one of two tensors."""
+def where(call: Call) -> Value:
+    """Element by element from one of two tensors; of a condition alone, where it holds."""
+    if len(call.arguments) == 1:
+        return coordinates(call.b, call.tensor(0))
     a, b = promoted(call.b, call.arguments[1:3])
     return elementwise.select(call.b, elementwise.cast(call.b, call.tensor(0), "bool"), a, b)
 

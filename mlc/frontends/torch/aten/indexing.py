@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlc.frontends.common import elementwise, indexing, shape
+from mlc.frontends.common import elementwise, indexing, reduction, shape
 from mlc.frontends.common.builder import Tensor
 from mlc.frontends.report import NodeError
-from mlc.frontends.torch.registry import Call, aten
+from mlc.frontends.torch.aten.elementwise import coordinates
+from mlc.frontends.torch.registry import Call, aten, promoted
 
 
 @aten("embedding")
@@ -31,26 +32,40 @@ def gather(call: Call) -> Tensor:
     return call.b.op("gather_elements", [x, indexing.as_indices(call.b, call.tensor(2))], axis=axis)
 
 
-@aten("index")
-def index(call: Call) -> Tensor:
-    """`x[i]` with one index tensor, after any number of full dimensions."""
-    x, wanted = call.tensor(0), call[1]
-    used = [i for i, t in enumerate(wanted) if t is not None]
-    if len(used) != 1:
-        raise NodeError(f"indexing with {len(used)} tensors at once", "use index_select or gather")
-    indices = wanted[used[0]]
-    if indices.is_bool:
-        if indices.rank != 1:
-            raise NodeError("a mask of more than one dimension as an index", "use masked_select on a flat tensor")
-        return indexing.compress(call.b, x, indices, used[0])
-    return indexing.gather(call.b, x, indices, used[0])
+@aten("nonzero", "argwhere", "nonzero_numpy")
+def nonzero(call: Call) -> Tensor | list[Tensor]:
+    """Coordinates of the non-zero elements, one row each; or a vector of them for each dimension."""
+    b, x = call.b, call.tensor(0)
+    if call.op == "aten::nonzero_numpy":
+        return coordinates(b, x)
+    return shape.transpose(b, b.op("nonzero", [x]), [1, 0])
 
 
-@aten("nonzero")
-def nonzero(call: Call) -> Tensor:
-    """Coordinates of the non-zero elements, one row each."""
-    found = call.b.op("nonzero", [call.tensor(0)])
-    return shape.transpose(call.b, found, [1, 0])
+@aten("masked_scatter")
+def masked_scatter(call: Call) -> Tensor:
+    """The first elements of a tensor where a mask is set, in the order of both."""
+    b, x, source = call.b, call.tensor(0), call.tensor(2)
+    mask = elementwise.cast(b, call.tensor(1), "bool")
+    flat = shape.reshape_codes(b, shape.broadcast(b, mask, b.dims(x)), [-1])
+    places = reduction.scan(b, "sum", elementwise.cast(b, flat, "int64"), 0, True, False)
+    # Where the mask is not set, any place inside the source will do.
+    safe = elementwise.select(b, flat, places, b.like(0, places))
+    taken = indexing.gather(b, shape.reshape_codes(b, source, [-1]), safe, 0)
+    result = elementwise.select(b, flat, taken, shape.reshape_codes(b, x, [-1]))
+    return shape.reshape(b, result, b.dims(x))
+
+
+@aten("bucketize", "searchsorted")
+def bucketize(call: Call) -> Tensor:
+    """How many of the sorted boundaries lie before each number (or are equal to it, with `right`)."""
+    b, swapped = call.b, call.op == "aten::searchsorted"
+    x, edges = promoted(b, [call[1], call[0]] if swapped else call.arguments[:2])
+    if edges.rank != 1:
+        raise NodeError(f"boundaries of rank {edges.rank}", "use a vector of boundaries")
+    right = bool(call.get("right", False)) or call.get("side") == "right"
+    before = elementwise.compare(b, "le" if right else "lt", edges, shape.unsqueeze(b, x, [x.rank]))
+    count = reduction.reduce(b, "sum", elementwise.cast(b, before, "int64"), [x.rank], False)
+    return elementwise.cast(b, count, "int32") if call.get("out_int32") else count
 
 
 @aten("topk")

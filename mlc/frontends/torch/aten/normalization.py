@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlc.frontends.common import elementwise, normalization, shape
+from mlc.frontends.common import elementwise, normalization, reduction, shape
 from mlc.frontends.common.builder import Tensor
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.aten.elementwise import dtype_of
@@ -51,6 +51,16 @@ def layer_norm(call: Call) -> Tensor:
     x = call.tensor(0)
     axis = x.rank - len(call.ints(1))
     return normalization.layer_norm(call.b, x, call.get("weight"), call.get("bias"), axis, float(call.get("eps")))
+
+
+@aten("_weight_norm")
+def weight_norm(call: Call) -> Tensor:
+    """A direction, scaled to a length for each slice of a dimension."""
+    b, direction, length = call.b, call.tensor(0), call.tensor(1)
+    axis = call.int(2)
+    axes = [i for i in range(direction.rank) if axis == -1 or i != shape.normalize_axis(axis, direction.rank)]
+    norm = reduction.statistic(b, "l2", direction, axes, True)
+    return elementwise.binary(b, "mul", direction, elementwise.binary(b, "div", length, norm))
 
 
 @aten("rms_norm")

@@ -11,10 +11,16 @@ from mlc.frontends.torch.aten.elementwise import dtype_of
 from mlc.frontends.torch.registry import Call, Value, as_size, as_tensor, aten, promoted
 
 
-@aten("view", "reshape", "_unsafe_view", "unflatten")
+@aten("view", "reshape", "_unsafe_view", "unflatten", "_reshape_alias", "view_as", "reshape_as", "ravel")
 def view(call: Call) -> Tensor:
     """Another shape; −1 stands for what is left."""
     x = call.tensor(0)
+    if call.op == "aten::ravel":
+        return shape.reshape_codes(call.b, x, [-1])
+    if call.op in ("aten::view_as", "aten::reshape_as"):
+        return shape.reshape(call.b, x, call.b.dims(call.tensor(1)))
+    if call.op == "aten::view" and "dtype" in call.names:
+        raise NodeError("a view of the same bits as another dtype", "convert it with to()")
     if call.op == "aten::unflatten":
         axis = shape.normalize_axis(call.int(1), x.rank)
         dims = call.b.dims(x)
@@ -40,16 +46,28 @@ def permute(call: Call) -> Tensor:
     return shape.transpose(call.b, x, [shape.normalize_axis(axis, x.rank) for axis in call.ints(1)])
 
 
-@aten("transpose", "swapaxes", "t", "numpy_T")
+@aten("transpose", "swapaxes", "swapdims", "t", "numpy_T", "adjoint", "mT")
 def transpose(call: Call) -> Tensor:
     """Two dimensions exchanged."""
     x = call.tensor(0)
     order = list(range(x.rank))
+    if call.op in ("aten::adjoint", "aten::mT"):
+        return shape.transpose(call.b, x, [*order[:-2], order[-1], order[-2]])
     if len(call.arguments) == 1:
         return shape.transpose(call.b, x, order[::-1])
     i, j = (shape.normalize_axis(call.int(n), x.rank) for n in (1, 2))
     order[i], order[j] = order[j], order[i]
     return shape.transpose(call.b, x, order)
+
+
+@aten("movedim", "moveaxis")
+def movedim(call: Call) -> Tensor:
+    """Some dimensions at other places, the rest in order."""
+    x = call.tensor(0)
+    sources, targets = ([shape.normalize_axis(axis, x.rank) for axis in call.ints(i)] for i in (1, 2))
+    rest = iter(axis for axis in range(x.rank) if axis not in sources)
+    placed = dict(zip(targets, sources, strict=True))
+    return shape.transpose(call.b, x, [placed[i] if i in placed else next(rest) for i in range(x.rank)])
 
 
 @aten("unsqueeze")
@@ -71,16 +89,32 @@ def squeeze(call: Call) -> Tensor:
 @aten("cat", "concat", "concatenate")
 def concat(call: Call) -> Tensor:
     """Tensors after each other."""
-    tensors = [t for t in call[0] if t.shape != [0]]
+    tensors = promoted(call.b, [t for t in call[0] if t.shape != [0]] or call[0])
     return shape.concat(call.b, tensors, shape.normalize_axis(int(call.get("dim", 0)), tensors[0].rank))
 
 
 @aten("stack")
 def stack(call: Call) -> Tensor:
     """Tensors along a new dimension; numbers make a vector."""
-    tensors = [as_tensor(call.b, t) for t in call[0]]
+    tensors = promoted(call.b, [as_tensor(call.b, t) for t in call[0]])
     axis = shape.normalize_axis(int(call.get("dim", 0)), tensors[0].rank + 1)
     return shape.concat(call.b, [shape.unsqueeze(call.b, t, [axis]) for t in tensors], axis)
+
+
+@aten("hstack", "vstack", "dstack")
+def stacks(call: Call) -> Tensor:
+    """Tensors beside, below or behind each other."""
+    b, name = call.b, call.op.removeprefix("aten::")
+    tensors = promoted(b, call[0])
+    least = {"hstack": 1, "vstack": 2, "dstack": 3}[name]
+    raised = []
+    for x in tensors:
+        if name == "dstack" and x.rank == 1:
+            x = shape.unsqueeze(b, x, [0])
+        while x.rank < least:
+            x = shape.unsqueeze(b, x, [0] if name != "dstack" else [x.rank])
+        raised.append(x)
+    return shape.concat(b, raised, {"hstack": min(1, raised[0].rank - 1), "vstack": 0, "dstack": 2}[name])
 
 
 @aten("slice")
@@ -115,7 +149,24 @@ def narrow(call: Call) -> Tensor:
     return shape.window(call.b, x, axis, call.sizes(2)[0], call.sizes(3)[0])
 
 
-@aten("chunk", "split", "split_with_sizes", "unbind", "tensor_split", "unsafe_chunk", "unsafe_split")
+@aten("tensor_split")
+def tensor_split(call: Call) -> list[Tensor]:
+    """A number of pieces of nearly the same size, or pieces between positions."""
+    b, x = call.b, call.tensor(0)
+    axis = shape.normalize_axis(int(call.get("dim", 0)), x.rank)
+    extent = x.shape[axis]
+    if extent is None:
+        raise NodeError("the extent of the split dimension is known at run time only", "fix it with --dim")
+    if isinstance(call[1], int):
+        long = extent % call[1]
+        return shape.split(b, x, axis, [extent // call[1] + (i < long) for i in range(call[1])])
+    cuts = [0, *(min(cut + extent if cut < 0 else cut, extent) for cut in call.ints(1)), extent]
+    return shape.split(b, x, axis, [max(0, high - low) for low, high in zip(cuts, cuts[1:], strict=False)])
+
+
+@aten(
+    "chunk", "split", "split_with_sizes", "unbind", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes"
+)
 def split(call: Call) -> list[Tensor]:
     """Pieces along a dimension, whose extent must be known."""
     b, x, name = call.b, call.tensor(0), call.op.removeprefix("aten::").removeprefix("unsafe_")
@@ -178,7 +229,10 @@ def pad(call: Call) -> Tensor:
     return shape.pad(b, x, low, high, mode=names[mode], value=fill)
 
 
-@aten("zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full")
+@aten(
+    "zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones",
+    "new_full", "new_empty",
+)  # fmt: skip
 def filled(call: Call) -> Tensor:
     """One value everywhere."""
     b, name = call.b, call.op.removeprefix("aten::")
@@ -215,7 +269,7 @@ def arange(call: Call) -> Tensor:
     """`start, start + step, …` below `end`."""
     b = call.b
     count = next((i for i, n in enumerate(call.names) if n == "dtype"), len(call.names))
-    values = list(call.arguments[:count])
+    values = [_number_of(value) for value in call.arguments[:count]]
     start, end, step = ([0, *values, 1] if len(values) == 1 else [*values, 1] if len(values) == 2 else values)[:3]
     wanted = call.get("dtype")
     numbers = [start, end, step]
@@ -229,6 +283,116 @@ def arange(call: Call) -> Tensor:
     if step != 1:
         ramp = elementwise.binary(b, "mul", ramp, b.like(step, ramp))
     return ramp if start == 0 else elementwise.binary(b, "add", ramp, b.like(start, ramp))
+
+
+def _number_of(value: Value) -> Value:
+    """A known scalar as a number."""
+    if isinstance(value, Tensor) and value.constant is not None:
+        return value.constant.reshape(-1)[0].item()
+    return value
+
+
+@aten("linspace")
+def linspace(call: Call) -> Tensor:
+    """Numbers at equal distances, both ends included."""
+    b, count = call.b, call.sizes(2)[0]
+    start, end = (_number_of(call[i]) for i in (0, 1))
+    wanted = call.get("dtype")
+    dtype = "float32" if wanted is None else dtype_of(wanted)
+    if not all(isinstance(value, int | float) for value in (start, end, count)):
+        raise NodeError("its ends or their number are known at run time only", "trace the model with them constant")
+    line = np.linspace(start, end, count, dtype=np.float32)
+    return elementwise.cast(b, b.constant(line), dtype)
+
+
+@aten("eye")
+def eye(call: Call) -> Tensor:
+    """Ones on the diagonal."""
+    b = call.b
+    rows = call.sizes(0)[0]
+    columns = call.sizes(1)[0] if "m" in call.names else rows
+    wanted = call.get("dtype")
+    lines = [shape.iota(b, [rows, columns], axis, "int64") for axis in (0, 1)]
+    equal = elementwise.compare(b, "eq", *lines)
+    return elementwise.cast(b, equal, "float32" if wanted is None else dtype_of(wanted))
+
+
+@aten("meshgrid")
+def meshgrid(call: Call) -> list[Tensor]:
+    """The coordinates of a grid, a tensor for each of its lines."""
+    b, lines = call.b, [shape.reshape_codes(call.b, line, [-1]) for line in call[0]]
+    swap = call.get("indexing", "ij") == "xy" and len(lines) > 1
+    places = [1, 0, *range(2, len(lines))] if swap else list(range(len(lines)))
+    sizes: list[Size] = [0] * len(lines)
+    for place, line in zip(places, lines, strict=True):
+        sizes[place] = b.dim(line, 0)
+    others = [[axis for axis in range(len(lines)) if axis != place] for place in places]
+    return [
+        shape.broadcast(b, shape.unsqueeze(b, line, axes), sizes) for line, axes in zip(lines, others, strict=True)
+    ]
+
+
+@aten("diff")
+def diff(call: Call) -> Tensor:
+    """Differences of neighbours along a dimension, a number of times."""
+    b, x = call.b, call.tensor(0)
+    axis = shape.normalize_axis(int(call.get("dim", -1)), x.rank)
+    ends = [call.get("prepend"), x, call.get("append")]
+    x = shape.concat(b, promoted(b, [part for part in ends if part is not None]), axis)
+    for _ in range(int(call.get("n", 1))):
+        count = b.arith("subi", b.dim(x, axis), 1)
+        low, high = shape.window(b, x, axis, 0, count), shape.window(b, x, axis, 1, count)
+        x = elementwise.binary(b, "xor", high, low) if x.is_bool else elementwise.binary(b, "sub", high, low)
+    return x
+
+
+@aten("unfold")
+def unfold(call: Call) -> Tensor:
+    """Windows of a dimension; what is in them becomes the last dimension."""
+    b, x, size, step = call.b, call.tensor(0), call.int(2), call.int(3)
+    axis = shape.normalize_axis(call.int(1), x.rank)
+    count = b.arith("addi", b.arith("floordivsi", b.arith("subi", b.dim(x, axis), size), step), 1)
+    starts, inside = (shape.iota(b, [count, size], place, "int64") for place in (0, 1))
+    places = elementwise.binary(b, "add", elementwise.binary(b, "mul", starts, b.like(step, starts)), inside)
+    windows = indexing.gather(b, x, places, axis)
+    order = [*(i for i in range(windows.rank) if i != axis + 1), axis + 1]
+    return shape.transpose(b, windows, order)
+
+
+@aten("diagonal", "diag")
+def diagonal(call: Call) -> Tensor:
+    """Elements whose positions in two dimensions differ by a number; of a vector, the matrix that has them there."""
+    b, x = call.b, call.tensor(0)
+    offset = int(call.get("offset", call.get("diagonal", 0)))
+    if call.op == "aten::diag" and x.rank == 1:
+        size = b.arith("addi", b.dim(x, 0), abs(offset))
+        lines = [shape.iota(b, [size, size], axis, "int64") for axis in (0, 1)]
+        on = elementwise.compare(b, "eq", elementwise.binary(b, "sub", lines[1], lines[0]), b.like(offset, lines[0]))
+        low = [max(0, offset), max(0, -offset)]
+        wide = shape.unsqueeze(b, shape.pad(b, x, [low[0]], [low[1]]), [0])
+        return elementwise.select(b, on, wide, b.like(0, x))
+    first, second = (shape.normalize_axis(int(call.get(name, i)), x.rank) for i, name in enumerate(("dim1", "dim2")))
+    rest = [axis for axis in range(x.rank) if axis not in (first, second)]
+    turned = shape.transpose(b, x, [first, second, *rest])
+    rows, columns = (b.arith("subi", b.dim(turned, i), max(0, -offset if i == 0 else offset)) for i in (0, 1))
+    count = b.arith("maxsi", b.arith("minsi", rows, columns), 0)
+    line = shape.iota(b, [count], 0, "int64")
+    places = [elementwise.binary(b, "add", line, b.like(max(0, move), line)) for move in (-offset, offset)]
+    points = shape.concat(b, [shape.unsqueeze(b, place, [1]) for place in places], 1)
+    found = b.op("gather_nd", [turned, points], batch_dims=0, unsigned=x.unsigned)
+    return shape.transpose(b, found, [*range(1, found.rank), 0])
+
+
+@aten("broadcast_tensors")
+def broadcast_tensors(call: Call) -> list[Tensor]:
+    """All in the extents that they have in common."""
+    b, tensors = call.b, call[0]
+    rank = max(tensor.rank for tensor in tensors)
+    sizes: list[Size] = [1] * rank
+    for tensor in tensors:
+        for axis, extent in enumerate(b.dims(tensor), rank - tensor.rank):
+            sizes[axis] = shape.broadcast_size(b, sizes[axis], extent)
+    return [shape.broadcast(b, tensor, sizes) for tensor in tensors]
 
 
 @aten("roll")

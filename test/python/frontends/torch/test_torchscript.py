@@ -26,6 +26,16 @@ def ramp(*shape: int) -> Any:
 SLOPES, FILTER, DEPTHWISE, LINE, BACK = ramp(6), ramp(4, 6, 3, 3), ramp(6, 1, 3, 3), ramp(2, 6, 2), ramp(6, 2, 3, 3)
 
 
+ROWS, COLUMNS = torch.tensor([2, 0, 3]), torch.tensor([1, 4, 0])
+
+
+def put(x: Any, places: Any, values: Any) -> Any:
+    """A copy of `x` with `values` at `places`."""
+    y = x.clone()
+    y[places] = values
+    return y
+
+
 class Functions(torch.nn.Module):
     """A module that returns the results of several functions of its input."""
 
@@ -118,6 +128,64 @@ FAMILIES: dict[str, tuple[tuple[int, ...], list[Callable[[Any], Any]]]] = {
             lambda x: x.argsort(0), lambda x: x.tril(1), lambda x: x.triu(), torch.nonzero,
             lambda x: x.scatter(0, torch.zeros(1, 6, dtype=torch.long), 9.0), lambda x: x.masked_select(x > 0),
             lambda x: F.one_hot((x > 0).long(), 3),
+        ],
+    ),
+    "advanced indexing": (
+        (4, 5, 6),
+        [
+            lambda x: x[ROWS, COLUMNS], lambda x: x[:, ROWS, COLUMNS], lambda x: x[ROWS, :, COLUMNS],
+            lambda x: x[ROWS[:, None], COLUMNS], lambda x: x[ROWS[:, None, None], COLUMNS[:, None], ROWS],
+            lambda x: x[:, COLUMNS[None]], lambda x: x[x > 0], lambda x: x[(x > 0).any(-1)],
+            lambda x: x[:, (x > 0.8)[0, :, 0]], lambda x: x[..., -ROWS - 1], lambda x: x[[0, -1], 1:, [1, 2]],
+            lambda x: x[(x[:, :, 0] > 0)] * 2, lambda x: torch.where(x > 0.5)[1],
+        ],
+    ),
+    "writes by index": (
+        (4, 5, 6),
+        [
+            lambda x: x.index_put((ROWS, COLUMNS), x[0, :3]), lambda x: x.index_put((x > 0,), torch.tensor(7.0)),
+            lambda x: x.index_put((ROWS, COLUMNS), torch.tensor(1.0), accumulate=True),
+            lambda x: x.clone().index_put_((ROWS[:1], COLUMNS[:, None]), x[1, 1]),
+            lambda x: x.index_add(1, ROWS, x[:, :3], alpha=2), lambda x: x.index_fill(2, ROWS, -1.0),
+            lambda x: x.index_copy(0, ROWS[:2], x[2:]), lambda x: x.masked_scatter(x > 0, torch.arange(120.0)),
+            lambda x: put(x, (slice(None), ROWS, COLUMNS), x[:, :3, 0]), lambda x: put(x, (ROWS, slice(1, 3), COLUMNS), 5.0),
+            lambda x: put(x, x > 0, x[x > 0] * 3), lambda x: put(x, (slice(None), 0), x[:, 1]),
+            lambda x: put(x, (slice(None), (x > 0)[0, :, 0]), 2), lambda x: put(x, (Ellipsis, COLUMNS), x[..., :3]),
+        ],
+    ),
+    "special": (
+        (4, 6),
+        [
+            lambda x: torch.isfinite(x / (x > 0)), lambda x: torch.nan_to_num(x / (x > 0).float(), neginf=-5.0),
+            lambda x: torch.log10(x.abs()), lambda x: torch.frac(x * 5), torch.sinc, F.logsigmoid, F.glu,
+            lambda x: torch.lerp(x, x * 2, 0.3), lambda x: torch.logaddexp(x, -x), lambda x: torch.hypot(x, x + 1),
+            lambda x: (x * 100).int() << 2, lambda x: (x * 100).long() >> torch.tensor([0, 1, 2, 3, 40, 70]),
+            lambda x: torch.isin((x * 3).long(), torch.tensor([1, -1])), lambda x: torch.bucketize(x, SLOPES),
+            lambda x: torch.searchsorted(SLOPES, x, right=True), lambda x: torch.diff(x, dim=0),
+            lambda x: torch.diff(x, n=2, prepend=x[:, :1]), lambda x: torch.meshgrid(x[0], x[1], indexing="xy")[0],
+            lambda x: torch.cat([x, (x > 0).long(), (x > 1)], 1), lambda x: torch.stack([x[0].long(), x[1] > 0]),
+            lambda x: x.tensor_split(4, 1)[1], lambda x: x.tensor_split((1, -2), 1)[1], lambda x: x.unfold(1, 3, 2),
+            lambda x: x.diagonal(1), lambda x: x.diagonal(-2), lambda x: torch.diag(x[0], 1), torch.diag,
+            lambda x: x[None].movedim(0, -1), lambda x: torch.hstack([x, x]) + torch.vstack([x[0], x[1]])[0].repeat(2),
+            lambda x: torch.linspace(0, 1, 6) + x, lambda x: torch.eye(4, 6) * x, lambda x: x.view_as(x.t()).mT,
+            lambda x: torch.arange(x.size(0), 0, -1), lambda x: torch.arange(0, 1, 0.3), lambda x: x.new_empty(2).fill_(3),
+            lambda x: torch._weight_norm(x, x[:, :1].abs(), 0), lambda x: torch.broadcast_tensors(x, x[:1])[1],
+        ],
+    ),
+    "images": (
+        (2, 4, 6, 5),
+        [
+            lambda x: F.interpolate(x, scale_factor=2), lambda x: F.interpolate(x, (4, 9)),
+            lambda x: F.interpolate(x, (9, 4), mode="bilinear"), lambda x: F.interpolate(x, scale_factor=1.7, mode="bilinear"),
+            lambda x: F.interpolate(x, (9, 3), mode="bilinear", align_corners=True), lambda x: F.interpolate(x, (1, 1), mode="bilinear"),
+            lambda x: F.interpolate(x, scale_factor=(1.5, 2.5), mode="bicubic"), lambda x: F.interpolate(x, (7, 7), mode="nearest-exact"),
+            lambda x: F.interpolate(x[0], 9, mode="linear"), lambda x: F.interpolate(x[None], (8, 3, 4), mode="trilinear"),
+            lambda x: F.interpolate(x, (3, 2), mode="bilinear", antialias=True),
+            lambda x: F.interpolate(x, (3, 8), mode="bicubic", antialias=True), lambda x: F.pixel_shuffle(x, 2),
+            lambda x: F.pixel_unshuffle(x[:, :, :, :4], 2), lambda x: F.channel_shuffle(x, 2),
+            lambda x: F.grid_sample(x, x[:, :2, :, :2], align_corners=False),
+            lambda x: F.grid_sample(x, x[:, :2, :, :2] * 2, mode="bicubic", padding_mode="reflection", align_corners=True),
+            lambda x: F.affine_grid(x[:, 0, :2, :3], (2, 1, 3, 4), align_corners=False),
         ],
     ),
     "linalg": (
@@ -216,6 +284,46 @@ def test_convolutional_network(tmp_path: Path) -> None:
         for n in (1, 5):
             x = torch.randn(n, 3, 16, 16)
             same(model(x.numpy()), [module(x)])
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_recurrent_layers(tmp_path: Path, kind: str) -> None:
+    class Tagger(torch.nn.Module):
+        """Two layers in both directions, then one with a given state and without biases."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            layer = getattr(torch.nn, kind)
+            self.first = layer(6, 8, 2, bidirectional=True, batch_first=True)
+            self.second = layer(16, 5, bias=False)
+
+        def forward(self, x: Any) -> Any:
+            y, _ = self.first(x)
+            start = y[:1, :, :5].contiguous() * 0.5
+            z, end = self.second(y, (start, start + 1) if kind == "LSTM" else start)
+            return y, z, *(end if kind == "LSTM" else [end])
+
+    torch.manual_seed(0)
+    model = compile_traced(Tagger(), torch.randn(2, 7, 6), ["batch", "seq", 6], tmp_path)
+    tagger = torch.jit.load(str(tmp_path / "model.pt"))
+    for batch, seq in ((2, 7), (1, 3)):
+        x = torch.randn(batch, seq, 6)
+        with torch.no_grad():
+            same(model(x.numpy()), tagger(x))
+
+
+def test_images_of_any_size(tmp_path: Path) -> None:
+    functions = [
+        lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
+        lambda x: F.interpolate(x[:, :, 1:], size=x.shape[2:], mode="bicubic"),
+        lambda x: F.interpolate(x, size=(x.size(2) // 2, x.size(3) + 3)),
+        lambda x: x[torch.arange(x.size(0))[:, None], :, torch.arange(x.size(2))],
+    ]
+    module = Functions(functions)
+    model = compile_traced(module, torch.randn(1, 2, 6, 8), [1, 2, "height", "width"], tmp_path)
+    for height, width in ((6, 8), (5, 3)):
+        x = torch.randn(1, 2, height, width)
+        same(model(x.numpy()), torch.jit.load(str(tmp_path / "model.pt"))(x))
 
 
 class Sizes(torch.nn.Module):
