@@ -16,6 +16,7 @@ from mlc.targets.nvidia import NvidiaTarget
 
 Phase = tuple[str, list[str]]
 SHARED = ("import", "simplify", "decompose", "layout", "linalg", "kernels")
+LONGEST_SHARED = 3 << 16  # elements of a row that the blocks of a cluster keep between them, in few enough registers
 ASKING = ("mlc-fold-views", "mlc-plan-fusion")  # the templates of the target
 
 
@@ -33,8 +34,11 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     native = str(all(t.has_wgmma for t in targets)).lower()
     floats8 = f"mlc-float8-contractions{{native={native}}}"
     of_cpu["simplify"] = _before(of_cpu["simplify"], "mlc-resolve-dims", [floats8])
+    splitting = "mlc-split-reductions"
+    if all(t.has_clusters for t in targets):
+        splitting += f"{{shortest={LONGEST_SHARED + 1}}}"
     moves = ["mlc-slice-gathers", "mlc-fold-factors"]
-    of_cpu["decompose"] = [*decomposed[:place], *moves, *decomposed[place:], "mlc-split-reductions"]
+    of_cpu["decompose"] = [*decomposed[:place], *moves, *decomposed[place:], splitting]
     even = {"mlc-merge-contractions": "mlc-merge-contractions{even=true}"}
     layout = [even.get(p, p) for p in of_cpu["layout"]]
     if all(t.has_wgmma for t in targets):

@@ -9,8 +9,10 @@
 %0 = mlc.reshape %c [] : tensor<1xf32> -> tensor<f32>
 ```
 
-A GPU has a block for every result: with few of them most of it would be idle. Takes reductions over the last
-dimensions, of known extents. Sums and products of floats narrower than 32 bits are rounded once, at the end.
+A GPU has a block for every result, or a cluster of them where chips have clusters: with few results most of it would be
+idle. Takes reductions over the last dimensions, of known extents, which are longer than what the blocks of a cluster
+hold between them: a softmax of such rows would be six kernels instead of one. Sums and products of floats narrower than
+32 bits are rounded once, at the end.
 """
 
 from __future__ import annotations
@@ -27,7 +29,6 @@ from mlc.passes.walk import functions, operations
 MOST_PARTS = 1024  # of all results together
 FEWEST_PARTS = 8
 FEW_RESULTS = 64
-SHORTEST = 1 << 16  # elements for a result
 VECTOR = 8  # elements of the widest accesses
 
 
@@ -37,16 +38,19 @@ class SplitReductions(Pass):
     dialects = ("mlc",)
     statistics = {"split": "reductions done in two steps"}
 
+    shortest: int = 65536
+    "The fewest elements for a result that are split"
+
     def run(self, root: ir.OpView) -> None:
         for function in functions(root):
             for op in operations(function):
-                parts = _parts(op)
+                parts = _parts(op, self.shortest)
                 if parts is not None:
                     _split(op, parts)
                     self.count("split", 1)
 
 
-def _parts(op: ir.Operation) -> int | None:
+def _parts(op: ir.Operation, shortest: int) -> int | None:
     """Into how many parts the elements of each result fall; None when the operation stays."""
     if op.name != "mlc.reduce":
         return None
@@ -54,7 +58,7 @@ def _parts(op: ir.Operation) -> int | None:
     if DYNAMIC in shape or axes != list(range(len(shape) - len(axes), len(shape))) or not axes:
         return None
     results, length = math.prod(shape[: axes[0]]), math.prod(shape[axes[0] :])
-    if not 1 <= results <= FEW_RESULTS or length < SHORTEST:
+    if not 1 <= results <= FEW_RESULTS or length < shortest:
         return None
     fitting = [n for n in range(FEWEST_PARTS, MOST_PARTS // results + 1) if length % n == 0]
     return max(fitting, key=lambda n: (length // n % VECTOR == 0, n), default=None)

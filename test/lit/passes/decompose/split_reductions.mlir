@@ -1,4 +1,5 @@
 // RUN: mlc-opt %s --mlc-split-reductions | FileCheck %s
+// RUN: mlc-opt %s --mlc-split-reductions=shortest=200000 | FileCheck %s --check-prefix=CLUSTERS
 
 // CHECK-LABEL: func.func @total
 // CHECK: %[[A:.*]] = mlc.reshape %{{.*}} [1, 1024, 65536]
@@ -13,6 +14,12 @@ func.func @total(%x: tensor<16384x4096xf32>) -> tensor<f32> {
 
 // Narrow sums are rounded once, and each of three results has parts of its own.
 // CHECK-LABEL: func.func @narrow
+// What the blocks of a cluster hold is one reduction where there are clusters.
+// CLUSTERS-LABEL: func.func @total
+// CLUSTERS-COUNT-2: mlc.reduce
+// CLUSTERS-LABEL: func.func @narrow
+// CLUSTERS: mlc.reduce sum %{{.*}} -> tensor<3x1x1xbf16>
+// CLUSTERS-NEXT: return
 // CHECK: %[[W:.*]] = mlc.cast %{{.*}} -> tensor<3x100x1000xf32>
 // CHECK: %[[A:.*]] = mlc.reshape %[[W]] [3, 250, 400]
 // CHECK: %[[B:.*]] = mlc.reduce {{.*}}%[[A]]{{.*}} -> tensor<3x250xf32>
