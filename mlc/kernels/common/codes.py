@@ -24,13 +24,13 @@ _MOST_BITS = 16  # of a code: bounds and zero points are far below 2^22
 
 @dataclass(frozen=True)
 class Rounded:
-    """A generic that is `saturate(round(x) + zero)` to `type`: `rounding` is the generic that rounds its input 0, and
-    the code is between `low` and `high`. Where `guarded`, NaN counts as a rounded 0 in place of the lowest code.
+    """A generic that is `saturate(round(x) + zero)` to `type`: `first` is the generic whose input 0 is x, and the
+    code is between `low` and `high`. Where `guarded`, NaN counts as a rounded 0 in place of the lowest code.
     `skipped` is what the generics in between compute.
     """
 
     skipped: list[ir.Value]
-    rounding: ir.Operation
+    first: ir.Operation
     zero: int
     low: int
     high: int
@@ -47,7 +47,7 @@ def ends_in_codes(op: ir.Operation) -> bool:
 
 
 def rounded_to_codes(op: ir.Operation) -> Rounded | None:
-    """What the elementwise generic `op` and those in front of it, which nothing else reads, round; None for others."""
+    """What the elementwise generic `op` and those in front of it round, which nothing else reads; None for others."""
     found = _saturation(op)
     if found is None:
         return None
@@ -68,11 +68,27 @@ def rounded_to_codes(op: ir.Operation) -> Rounded | None:
         producer, zero = _only_reader(skipped[1]), int(offset)
     if producer is None or only_operation(producer, "math.roundeven") is None or not is_identity(producer, 0):
         return None
-    return Rounded(skipped, producer, zero, low, high, guarded, type_)
+    return Rounded(skipped, _above(producer, low - zero, skipped), zero, low, high, guarded, type_)
+
+
+def _above(rounding: ir.Operation, low: int, skipped: list[ir.Value]) -> ir.Operation:
+    """The generic whose input 0 is to be rounded: that in front of `rounding` where it gives at least a number not
+    above `low`, as a ReLU does, else `rounding` itself."""
+    before = _only_reader(rounding.operands[0])
+    maximum = only_operation(before, "arith.maximumf")
+    if before is None or maximum is None or not is_identity(before, 0):
+        return rounding
+    if input_number(before, maximum.operands[0]) != 0:
+        return rounding
+    bound = _constant(maximum.operands[1])
+    if bound is None or bound > low:
+        return rounding
+    skipped.append(rounding.operands[0])
+    return before
 
 
 def emit_codes(x: ir.Value, rounded: Rounded, constants: Constants) -> ir.Value:
-    """The code of `x`, what `rounded.rounding` would round: f32, one or a vector."""
+    """The code of `x`, what is to be rounded: f32, one or a vector."""
 
     def every(type_: ir.Type, number: float) -> ir.Value:
         value = constants.get(type_, number)

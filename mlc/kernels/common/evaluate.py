@@ -189,7 +189,7 @@ def _rounded(ev: Evaluator, rounded: codes.Rounded, dims: Sequence[Idx]) -> list
     """The codes that `rounded` describes; empty where something else stands in for what it skips."""
     if any(value in ev.overrides or value in ev.hooks for value in rounded.skipped):
         return []
-    [x, *_] = input_values(ev, rounded.rounding, dims, [])
+    [x, *_] = input_values(ev, rounded.first, dims, [])
     return [codes.emit_codes(x, rounded, ev.frame.constants)]
 
 

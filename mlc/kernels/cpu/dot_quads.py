@@ -91,7 +91,7 @@ class _DotQuads(DotProduct):
         bits = 32 * accumulator.type.shape[0]
         if self.s.instruction == "vpdpbusd":
             first, second = (a, b) if self.unsigned[1 - self.s.vector_operand] else (b, a)
-            return _intrinsic(f"avx512.vpdpbusd.{bits}", accumulator.type, [accumulator, first[0], second[0]])
+            return quad_products(accumulator, first[0], second[0])
         for left, right in zip(a, b, strict=True):
             if self.s.instruction == "vpmaddwd":
                 product = _intrinsic(_PAIR_PRODUCTS[bits], accumulator.type, [left, right])
@@ -99,6 +99,12 @@ class _DotQuads(DotProduct):
                 product = arith.muli(left, right)
             accumulator = arith.addi(accumulator, product)
         return accumulator
+
+
+def quad_products(accumulator: ir.Value, unsigned: ir.Value, signed: ir.Value) -> ir.Value:
+    """`accumulator` and the products of quads of bytes, without a sign and with one, by `vpdpbusd`."""
+    name = f"avx512.vpdpbusd.{32 * accumulator.type.shape[0]}"
+    return _intrinsic(name, accumulator.type, [accumulator, unsigned, signed])
 
 
 def _intrinsic(name: str, type_: ir.Type, operands: Sequence[ir.Value]) -> ir.Value:

@@ -35,7 +35,7 @@ def windows_of(padding: Padding, exprs: Sequence[ir.AffineExpr], iterators: Sequ
     """The padded dimensions of an operand with the map `exprs` as windows; None when one is indexed otherwise."""
     found = []
     for axis in padding.dims:
-        terms = _terms(exprs[axis])
+        terms = terms_of(exprs[axis])
         points = [t for t in terms or [] if "reduction" not in iterators[t[0]]]
         taps = [t for t in terms or [] if "reduction" in iterators[t[0]]]
         if len(points) != 1 or len(taps) != 1 or points[0][1] < 1 or taps[0][1] < 1:
@@ -44,16 +44,16 @@ def windows_of(padding: Padding, exprs: Sequence[ir.AffineExpr], iterators: Sequ
     return found if len({w.tap for w in found}) == len(found) else None
 
 
-def _terms(expr: ir.AffineExpr) -> list[tuple[int, int]] | None:
+def terms_of(expr: ir.AffineExpr) -> list[tuple[int, int]] | None:
     """A sum of dimensions with constant factors, as (dimension, factor)."""
     expr = expr.maybe_downcast() if type(expr) is ir.AffineExpr else expr
     if isinstance(expr, ir.AffineDimExpr):
         return [(expr.position, 1)]
     if isinstance(expr, ir.AffineAddExpr):
-        a, b = _terms(expr.lhs), _terms(expr.rhs)
+        a, b = terms_of(expr.lhs), terms_of(expr.rhs)
         return None if a is None or b is None else a + b
     if isinstance(expr, ir.AffineMulExpr):
-        base, factor = _terms(expr.lhs), expr.rhs.maybe_downcast()
+        base, factor = terms_of(expr.lhs), expr.rhs.maybe_downcast()
         if base is not None and isinstance(factor, ir.AffineConstantExpr):
             return [(d, f * factor.value) for d, f in base]
     return None

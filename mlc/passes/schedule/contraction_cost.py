@@ -9,10 +9,11 @@ from mlir import ir
 from mlc.kernels.common.analysis import can_flatten, mentions
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import operand_map
+from mlc.kernels.cpu.depthwise_quads import QUAD, find_across
 from mlc.kernels.cpu.inner_product import has_few_rows, lies_along_sum
 from mlc.kernels.cpu.panel_copy import MOST_STEPS
 from mlc.passes.schedule.extents import ITEMS_WANTED, Extent, VectorUnit, known, shape_of
-from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads
+from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads, sums_mixed_bytes
 
 TILE, TALLER = (6, 4), 7  # rows and vectors of accumulators; the most rows that leave registers for an operand
 FAR = 1 << 20  # bytes of a panel that does not stay in the second level of cache: fewer tiles fetch it less often
@@ -28,6 +29,7 @@ INNER_LANES = 8  # sums along vectors from which on there are enough at a time t
 INNER_ROWS = 4  # of a tile of such sums: as many columns, so that every operand that is loaded is used as often
 SHORT_LINE = 512  # elements of lines of which a single row is multiplied by as many at a time as a vector has lanes
 LINE_VECTORS = 16  # accumulators of such a tile
+PIXELS = 4  # of a tile whose sums have four vectors each
 DEPTHWISE_SUMS = 16  # accumulators where a sum has two operands of its own: neither stays in a register
 
 
@@ -62,6 +64,8 @@ def choose_contraction(
     if row < 0:
         first, row = -1, -2
     few = known(shape[first : row + 1]) if row >= 0 else 1
+    if quads := _in_quads_of_pixels(root, unit, order, shape, (axis, first, row)):
+        return quads
     height, vectors = _tile(root, unit, operand, packed, shape[axis], few, order[axis])
     schedule: dict[str, int | str] = {
         "template": "contraction",
@@ -86,6 +90,35 @@ def choose_contraction(
     in_pairs = as_dot_product(root, operand, schedule, unit.bf16_dot)
     grouped = in_pairs or as_dot_quads(root, operand, schedule, unit.int8_dot, unit.int16_dot)
     return grouped or _in_blocks(root, operand, schedule)
+
+
+def _in_quads_of_pixels(
+    root: ir.Operation, unit: VectorUnit, order: Sequence[int], shape: Sequence[Extent], dims: tuple[int, int, int]
+) -> dict[str, int | str] | None:
+    """The schedule of a depthwise convolution of bytes by `vpdpbusd`; None for other contractions. `dims` are those of
+    the vectors, and the first and the last one of the rows."""
+    axis, first, row = dims
+    columns = shape[axis]
+    if not unit.int8_dot or not sums_mixed_bytes(root) or row < 0 or first != row or columns is None:
+        return None
+    across = find_across(root, order[axis], order[row])
+    if across is None:
+        return None
+    lanes = unit.lanes(root.results[0].type.element_type)
+    if unit.halves and columns <= QUAD * lanes // 2:
+        lanes //= 2
+    rows = across.together * max(1, PIXELS // across.together)
+    return {
+        "template": "depthwise_quads",
+        "lanes": lanes,
+        "vector_dim": axis,
+        "row_first": first,
+        "row_last": row,
+        "rows": rows,
+        "vectors": QUAD,
+        "unroll": 1,
+        "block": _row_block(shape, axis, first, row, rows, QUAD * lanes),
+    }
 
 
 def _tile(

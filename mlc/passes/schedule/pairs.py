@@ -79,6 +79,11 @@ def _sums_bytes(root: ir.Operation) -> bool:
     return widths == [8, 8, 32]
 
 
+def sums_mixed_bytes(root: ir.Operation) -> bool:
+    """Does `root` multiply bytes without a sign by bytes with one, with sums of 32 bits?"""
+    return _sums_bytes(root) and is_unsigned_input(root, 0) != is_unsigned_input(root, 1)
+
+
 def _innermost(root: ir.Operation) -> int:
     kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
     return max(i for i, reduced in enumerate(kinds) if reduced)
