@@ -26,10 +26,10 @@ Schedule = dict[str, int | str]
 
 PRODUCTS = 2048  # of bf16 in a clock of a multiprocessor
 COPIED = 48  # bytes in a clock out of the L2 cache, with all multiprocessors at it
-COPIED_IN_TURNS = 58  # the same where groups take turns and both operands lie along the sum
+COPIED_IN_TURNS = 62  # the same where groups take turns and both operands lie along the sum
 MOST_COPIED = 64  # with few multiprocessors at it
 CLOCK = 1.755e9
-STEP = 180  # clocks that the barriers of a stage take at least, with the products of one pair of tiles
+STEP = 155  # clocks that the barriers of a stage take at least, with the products of one pair of tiles
 AGAIN = 155  # clocks of another pair in the same stage
 OVERHEAD = 12  # clocks that a stage takes in any case
 LATENCY = 1000  # clocks from the request of a stage until it is there
@@ -62,7 +62,9 @@ SHORTEST_OF_PAIRS = 512  # terms of a sum
 NARROW = 16  # accumulators of a thread up to which stages of two pairs pay
 AWAITED = 1200  # clocks until what the end of a tile reads of other matrices has come, for a chunk of its columns
 ADDED = 20  # clocks for an accumulator of a thread of another block
-CROWDED = 1.3  # what storing takes longer where accumulators leave few registers
+CROWDED = 1.08  # what storing takes longer where accumulators leave few registers
+# Clocks more of a chunk of fewer columns than this, of a wide tile to which a matrix is added.
+NARROW_CHUNK, WHOLE_CHUNK = 300, 64
 LANES_AT_WORK = 128  # operations on results in a clock
 BESIDES = 0.1  # of what takes less time, products or memory, is not hidden behind the other
 RESERVED = 1024  # bytes of shared memory that the system keeps for every block
@@ -73,7 +75,8 @@ MOST_SUMS = {1: 128, 2: 128, 3: 96}
 MOST_EXACT = {1: 192, 2: 192, 3: 104}
 # Left out where they say nothing.
 _OPTIONAL = ("split", "pairs", "exact", "turns", "held", "resident", "cluster_rows", "cluster_columns", "fetched")
-HEIGHTS = ((64, 1), (128, 1), (128, 2), (192, 3), (256, 2))  # rows of a tile, and groups of warps that multiply
+# Rows of a tile, and groups of warps that multiply: of equal tiles those that two groups share are faster.
+HEIGHTS = ((64, 1), (128, 2), (128, 1), (192, 3), (256, 2))
 NARROWEST = 16  # columns of a tile, of results that have no more: loads of 32 bytes are slow
 WIDTHS = (16, 32, 64, 96, 128, 160, 192, 224, 256)
 IN_CLUSTERS = (96, 112, 128, 160, 192, 224, 256)  # the same of tiles of clusters
@@ -311,11 +314,17 @@ def _awaited(s: HopperSchedule, shape: MatrixShape) -> float:
     """Clocks that the end of a tile waits for what it reads of other matrices: a warp goes from chunk to chunk."""
     if not shape.read or s.fetched:
         return 0
-    chunk = (packed_chunk if s.lanes == LANES else chunk_of)(s.tile_columns)
-    return s.tile_rows / ROWS / s.sharing * s.tile_columns / chunk * AWAITED
+    return s.tile_rows / ROWS / s.sharing * _chunks(s) * AWAITED
 
 
 def _stored(s: HopperSchedule, shape: MatrixShape) -> float:
     """Clocks for a tile's results, from the accumulators to memory, with all groups at it."""
     each = 1 / (STORED_PACKED if s.lanes == LANES else STORED) + shape.work / LANES_AT_WORK
-    return s.tile_rows * s.tile_columns * each
+    is_narrow = shape.read and s.tile_columns % WHOLE_CHUNK != 0 and s.tile_columns > 2 * WHOLE_CHUNK
+    staged = s.tile_rows / ROWS / s.sharing * _chunks(s) * NARROW_CHUNK if is_narrow else 0
+    return s.tile_rows * s.tile_columns * each + staged
+
+
+def _chunks(s: HopperSchedule) -> float:
+    """In how many parts a warp stages the columns of a tile."""
+    return s.tile_columns / (packed_chunk if s.lanes == LANES else chunk_of)(s.tile_columns)

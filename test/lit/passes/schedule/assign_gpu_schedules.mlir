@@ -326,7 +326,7 @@ module @few attributes {mlc.kernel} {
 
 // Rows of 9,232 bytes begin within cache lines: eight blocks beside each other copy the left operand once.
 // CHECK: module @broken
-// CHECK-SAME: cluster_columns = 8 : i64, consumers = 1 : i64
+// CHECK-SAME: cluster_columns = 8 : i64, consumers = 2 : i64
 // CHECK-SAME: tile_columns = 112 : i64, tile_rows = 128 : i64
 module @broken attributes {mlc.kernel} {
   func.func @broken(%arg0: tensor<871x4616xbf16>, %arg1: tensor<1760x4616xbf16>, %arg2: tensor<1760xf32>, %arg3: tensor<871x1760xbf16>) -> tensor<871x1760xbf16> {
