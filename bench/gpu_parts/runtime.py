@@ -22,6 +22,7 @@ WIDTH, HEADS, GUARD = 512, 8, 256
 NAME = "runtime_block.so"
 REPEATS, SHAPES, RUNS = 300, 10_000, 10_000
 LENGTH = 384
+CALLS = 400  # that a time is the median of
 
 
 def block_model() -> Any:
@@ -141,7 +142,7 @@ def _same_bits(folder: Path) -> tuple[bool, str]:
     )
 
 
-def _median(work: Callable[[int], None], times: int = 400) -> float:
+def _median(work: Callable[[int], None], times: int = CALLS) -> float:
     """The median microseconds of `work(number)`."""
     found = []
     for number in range(times):
@@ -151,27 +152,45 @@ def _median(work: Callable[[int], None], times: int = 400) -> float:
     return statistics.median(found) * 1e6
 
 
+def _views(count: int) -> list[Any]:
+    """Tensors of one block that begin elsewhere, every one."""
+    import torch
+
+    apart = 64  # elements: as far as torch's own tensors begin from each other, at least
+    whole = torch.randn(LENGTH * WIDTH + apart * count, device="cuda")
+    return [whole[apart * i :][: LENGTH * WIDTH].view(LENGTH, WIDTH) for i in range(count)]
+
+
 def _moved(folder: Path) -> tuple[bool, str]:
-    """Tensors elsewhere at every call: right results, and what the calls cost."""
+    """Tensors elsewhere at every call, a few in turn or none seen before: right results, and what the calls cost."""
     import torch
 
     xs = [torch.randn(LENGTH, WIDTH, device="cuda") for _ in range(40)]
     ys = [torch.empty_like(x) for x in xs]
+    unseen = zip(*(_views(5 * CALLS) for _ in range(2)), strict=True)  # each of them once
     torch.cuda.synchronize()
+    times: dict[str, list[float]] = {}
     with _load(folder).context() as context:
-        context.run([xs[0]], out=[ys[0]])
-        stays = [_median(lambda _: context.run([xs[0]], out=[ys[0]])) for _ in range(5)]
-        moves = [_median(lambda i: context.run([xs[i % 40]], out=[ys[i * 7 % 40]])) for _ in range(5)]
+
+        def run(x: Any, y: Any) -> None:
+            context.run([x], out=[y])
+
+        ways: dict[str, Callable[[int], None]] = {
+            "the same": lambda _: run(xs[0], ys[0]),
+            "4 sets in turn": lambda i: run(xs[i % 4], ys[i % 4]),
+            "40 sets in turn": lambda i: run(xs[i % 40], ys[i * 7 % 40]),
+            "tensors never seen": lambda _: run(*next(unseen)),
+        }
+        for way in list(ways) * 5:
+            times.setdefault(way, []).append(_median(ways[way]))
         for x, y in zip(xs, ys, strict=True):
             y.fill_(float("nan"))
             torch.cuda.synchronize()
-            context.run([x], out=[y])
+            run(x, y)
     wrong = sum(not torch.equal(y, _expected(folder, x)) for x, y in list(zip(xs, ys, strict=True))[:8])
-    ratio = statistics.median(moves) / statistics.median(stays)
-    return not wrong, (
-        f"{wrong} wrong; a call takes {statistics.median(stays):.1f} us, with other tensors each time "
-        f"{statistics.median(moves):.1f} us: {100 * (ratio - 1):+.1f}%"
-    )
+    stays, *moves = (statistics.median(found) for found in times.values())
+    said = (f"{way} {t:.1f} ({100 * (t / stays - 1):+.1f}%)" for way, t in zip(list(ways)[1:], moves, strict=True))
+    return not wrong, f"{wrong} wrong; a call takes {stays:.1f} us, with {', '.join(said)}"
 
 
 def _free() -> int:

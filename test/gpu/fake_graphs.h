@@ -19,14 +19,25 @@ struct CopyNode { /* CUDA_MEMCPY3D_v2 */
   size_t width, height, depth;
 };
 
+enum { WORDS = 32 }; /* of a launch, at most, that are looked at */
+
 static struct {
   void *stream; /* that is being recorded */
-  int64_t words[MAX][32];
+  int64_t words[MAX][WORDS];
   size_t counts[MAX];
   const char *names[MAX];
   int number, first;
-  char isGone[MAX]; /* by its first launch: nodes name none any more */
+  int ends[MAX];    /* of graphs, by their first launch */
+  char isGone[MAX]; /* likewise: nodes name none any more */
 } recording;
+
+static struct {
+  int first, end; /* of the recording */
+  int64_t (*words)[WORDS];
+} executables[MAX]; /* their handles count from 1 */
+static int numExecutables;
+
+static const char kCopyName[] = "a copy";
 
 static int isRecorded(const void *stream) {
   return stream && stream == recording.stream;
@@ -34,10 +45,9 @@ static int isRecorded(const void *stream) {
 
 static void record(const char *kernel, const int64_t *words, size_t count) {
   recording.names[recording.number] = kernel;
-  recording.counts[recording.number] = count < 32 ? count : 32;
-  if (count)
-    memcpy(recording.words[recording.number], words,
-           (count < 32 ? count : 32) * sizeof *words);
+  recording.counts[recording.number] = count < WORDS ? count : WORDS;
+  memcpy(recording.words[recording.number], words,
+         (count < WORDS ? count : WORDS) * sizeof *words);
   ++recording.number;
 }
 
@@ -78,6 +88,7 @@ Result cuStreamEndCapture(void *stream, void **graph) {
     say("BREACH %s of a stream that is not recorded", "cuStreamEndCapture", 0,
         0, 0);
   recording.stream = NULL;
+  recording.ends[recording.first] = recording.number;
   ++graphs;
   *graph = (void *)(intptr_t)(recording.first + 1);
   return OK;
@@ -87,28 +98,43 @@ Result cuGraphInstantiateWithFlags(void **executable, void *graph,
                                    unsigned long long flags) {
   ENTER("cuGraphInstantiateWithFlags");
   (void)flags;
-  int64_t first = (intptr_t)graph - 1;
-  *executable = (void *)(intptr_t)(first << 20 | recording.number);
+  int first = (int)(intptr_t)graph - 1, number = numExecutables++;
+  executables[number].first = first;
+  executables[number].end = recording.ends[first];
+  size_t bytes = (recording.ends[first] - first) * sizeof *recording.words;
+  executables[number].words = malloc(bytes + 1);
+  memcpy(executables[number].words, recording.words[first], bytes);
+  *executable = (void *)(intptr_t)(number + 1);
   ++graphs;
+  say("executable%s", "", 0, 0, 0);
   return OK;
+}
+
+/* The words of launch `i` of an executable. */
+static int64_t *wordsOf(void *executable, int i) {
+  int number = (int)(intptr_t)executable - 1;
+  return executables[number].words[i - executables[number].first];
 }
 
 Result cuGraphLaunch(void *executable, void *stream) {
   ENTER("cuGraphLaunch");
   onStream("cuGraphLaunch", stream);
-  int first = (int)((intptr_t)executable >> 20),
-      end = (int)((intptr_t)executable & 0xfffff);
-  for (int i = first; i < end; ++i)
-    if (recording.counts[i] && recording.counts[i] < 32)
-      checkWords(recording.names[i], recording.words[i], recording.counts[i]);
+  int number = (int)(intptr_t)executable - 1;
+  int first = executables[number].first, end = executables[number].end;
+  for (int i = first; i < end; ++i) {
+    const int64_t *words = wordsOf(executable, i);
+    if (recording.names[i] != kCopyName && recording.counts[i] < WORDS)
+      checkWords(recording.names[i], words, recording.counts[i]);
+    sayWords(recording.names[i], words, recording.counts[i]);
+  }
   say("graph%s of %lld launches", "", end - first, 0, 0);
   return OK;
 }
 
 /* The number of a node of `executable`. */
 static int nodeOf(const char *name, void *executable, void *node) {
-  int first = (int)((intptr_t)executable >> 20),
-      end = (int)((intptr_t)executable & 0xfffff);
+  int of = (int)(intptr_t)executable - 1;
+  int first = executables[of].first, end = executables[of].end;
   int number = (int)(intptr_t)node - 1;
   if (number < first || number >= end || recording.isGone[first])
     say("BREACH %s: node %lld is of another graph", name, number, 0, 0);
@@ -129,9 +155,8 @@ Result cuGraphExecKernelNodeSetParams(void *executable, void *node,
     say("BREACH %s: a node becomes a strange launch", kernel->function, 0, 0,
         0);
   checkWords(kernel->function, words, count);
-  recording.counts[number] = count < 32 ? count : 32;
-  memcpy(recording.words[number], words,
-         (count < 32 ? count : 32) * sizeof *words);
+  memcpy(wordsOf(executable, number), words,
+         (count < WORDS ? count : WORDS) * sizeof *words);
   say("change %s", kernel->function, 0, 0, 0);
   return OK;
 }
@@ -141,19 +166,21 @@ Result cuGraphExecMemcpyNodeSetParams(void *executable, void *node,
                                       void *context) {
   ENTER("cuGraphExecMemcpyNodeSetParams");
   int number = nodeOf("cuGraphExecMemcpyNodeSetParams", executable, node);
-  if (strcmp(recording.names[number], "a copy") || !context ||
-      copy->height != 1 || copy->depth != 1)
+  if (recording.names[number] != kCopyName || !context || copy->height != 1 ||
+      copy->depth != 1)
     say("BREACH %s: a strange copy", "cuGraphExecMemcpyNodeSetParams", 0, 0, 0);
   holder("cuGraphExecMemcpyNodeSetParams", (void *)copy->to.device,
          copy->width);
   holder("cuGraphExecMemcpyNodeSetParams", (void *)copy->from.device,
          copy->width);
-  say("change %s of %lld", "a copy", (long long)copy->width, 0, 0);
+  wordsOf(executable, number)[0] = (int64_t)copy->to.device;
+  wordsOf(executable, number)[1] = (int64_t)copy->from.device;
+  say("change %s of %lld", kCopyName, (long long)copy->width, 0, 0);
   return OK;
 }
 
 Result cuGraphExecDestroy(void *executable) {
-  (void)executable;
+  free(executables[(intptr_t)executable - 1].words);
   --graphs;
   return OK;
 }

@@ -20,6 +20,9 @@
 // FAKE_CUDA_CAPTURING=1: streams are being captured by their owner.
 //
 // FAKE_CUDA_ERROR=N:CODE:VALUE: launch N (from 0) sets its error word.
+//
+// FAKE_CUDA_WORDS=1: the words of launches and copies are written, too, as
+// BLOCK+OFFSET where they are addresses.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -376,16 +379,44 @@ static void checkWords(const char *kernel, const int64_t *words, size_t count) {
   }
 }
 
+/* Writes the words of a launch or a copy that takes place. */
+static void sayWords(const char *name, const int64_t *words, size_t count) {
+  char text[1024];
+  size_t used = 0;
+  text[0] = 0;
+  for (size_t i = 0; i < count && used + 64 < sizeof text; ++i) {
+    const char *address = (const char *)words[i];
+    int block = 0;
+    while (block < MAX &&
+           !(blocks[block].begin && address >= blocks[block].begin &&
+             address < blocks[block].begin + blocks[block].bytes))
+      ++block;
+    used += block < MAX
+                ? snprintf(text + used, 64, " %d+%lld", block,
+                           (long long)(address - blocks[block].begin))
+                : snprintf(text + used, 64, " %lld", (long long)words[i]);
+  }
+  if (!setting("FAKE_CUDA_WORDS", 0))
+    return;
+  say("words of %s", name, 0, 0, 0);
+  say("are%s", text, 0, 0, 0);
+}
+
 #include "fake_graphs.h"
 
 Result cuMemcpyDtoDAsync_v2(Address target, Address source, size_t bytes,
                             void *stream) {
   ENTER("cuMemcpyDtoDAsync_v2");
   onStream("cuMemcpyDtoDAsync_v2", stream);
-  if (holder("cuMemcpyDtoDAsync_v2", (void *)source, bytes) >= 0 &&
-      holder("cuMemcpyDtoDAsync_v2", (void *)target, bytes) >= 0)
-    isRecorded(stream) ? record("a copy", NULL, 0)
-                       : (void)memcpy((void *)target, (void *)source, bytes);
+  int64_t words[] = {(int64_t)target, (int64_t)source};
+  int isAlive = holder("cuMemcpyDtoDAsync_v2", (void *)source, bytes) >= 0 &&
+                holder("cuMemcpyDtoDAsync_v2", (void *)target, bytes) >= 0;
+  if (isRecorded(stream))
+    record(kCopyName, words, 2);
+  else if (isAlive)
+    memcpy((void *)target, (void *)source, bytes);
+  if (!isRecorded(stream))
+    sayWords(kCopyName, words, 2);
   say("on device%s %lld", "", (long long)bytes, 0, 0);
   return OK;
 }
@@ -441,6 +472,7 @@ Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY,
     record(function, words, count);
     return OK;
   }
+  sayWords(function, words, count);
   int code, value;
   const char *wanted = getenv("FAKE_CUDA_ERROR");
   if (wanted && sscanf(wanted, "%d:%d:%d", &number, &code, &value) == 3 &&

@@ -1,9 +1,12 @@
 /* Tensor maps in fake_libcuda.c, of which this is a part: what the driver asks
  * of them, and that launches have theirs. */
-static const void *maps[16]; /* that have been encoded last */
-static int numMaps;
+struct Map {
+  uint64_t mark, address;
+  char rest[112];
+};
+static const uint64_t kMap = 0x70616d20726f736e; /* of what has been encoded */
 
-/* Notes a tensor map, and checks that its tensor of `bytes` bytes is alive;
+/* Writes a tensor map, and checks that its tensor of `bytes` bytes is alive;
  * what the driver refuses of any map. */
 static Result encode(const char *name, void *map, const void *address,
                      size_t bytes, uint32_t rank, const uint64_t *strides,
@@ -14,7 +17,8 @@ static Result encode(const char *name, void *map, const void *address,
   if (wrong)
     return INVALID_VALUE;
   holder(name, address, bytes);
-  maps[numMaps++ % 16] = map;
+  struct Map written = {kMap, (uint64_t)(uintptr_t)address, ""};
+  memcpy(map, &written, sizeof written);
   return OK;
 }
 
@@ -59,24 +63,32 @@ Result cuTensorMapEncodeIm2col(void *map, int type, uint32_t rank,
                 extents[rank - 1] * strides[rank - 2], rank, strides, wrong);
 }
 
-/* The words of a launch whose parameters are passed one by one; tensor maps
- * must be behind them, encoded. */
+/* Whether a launch has `word` as one of its `count` words. */
+static int hasWord(const int64_t *words, size_t count, uint64_t word) {
+  for (size_t i = 0; i < count; ++i)
+    if ((uint64_t)words[i] == word)
+      return 1;
+  return 0;
+}
+
+/* The words of a launch whose parameters are passed one by one; tensor maps of
+ * its tensors must be behind them. */
 static size_t gatherWords(const char *kernel, void **parameters,
                           int64_t *words) {
   size_t count = 0;
   int found = 0;
   for (; *parameters; ++parameters) {
-    int isMap = 0;
-    for (int i = 0; i < 16; ++i)
-      isMap |= maps[i] == *parameters;
+    const struct Map *map = *parameters;
+    int isMap = map->mark == kMap;
     found += isMap;
     if (!isMap && !found)
       words[count++] = *(int64_t *)*parameters;
     else if (!isMap)
       say("BREACH %s: a parameter behind the tensor maps", kernel, 0, 0, 0);
+    else if ((uintptr_t)map % 64 || !hasWord(words, count, map->address))
+      say("BREACH %s: a map of a tensor of another launch", kernel, 0, 0, 0);
   }
   if (!found)
     say("BREACH %s: no tensor maps", kernel, 0, 0, 0);
-  memset(maps, 0, sizeof maps);
   return count;
 }

@@ -48,6 +48,12 @@ def perceptron(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _compile(model, tmp_path_factory.mktemp("perceptron") / "model.so")
 
 
+@pytest.fixture(scope="module")
+def residual(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Products on tensor cores, with tensor maps."""
+    return _compile(_residual(), tmp_path_factory.mktemp("residual") / "model.so")
+
+
 def _compile(model: onnx.ModelProto, output: Path) -> Path:
     from mlc.compilation import Compilation
     from mlc.options import make_options
@@ -83,7 +89,7 @@ def test_a_run_uploads_launches_and_waits_once(driver: Path, perceptron: Path) -
     second = second[: second.index("wait")]
     assert not [line for line in second if line.startswith("alloc")]  # it needs no more memory
     launches = [line for line in first if line.startswith("launch")]
-    assert second == ["to device 896", "record", *launches, "graph of 3 launches", "to host 448"]
+    assert second == ["to device 896", "record", *launches, "executable", "graph of 3 launches", "to host 448"]
     assert log[-1] == "0 blocks, 0 modules, 0 streams, events and graphs left"
 
 
@@ -347,28 +353,63 @@ def test_tensors_of_the_gpu(driver: Path, perceptron: Path, calls: str, said: st
 
 
 def test_tensors_that_have_moved_change_launches_of_the_graph(driver: Path, perceptron: Path) -> None:
-    """The first launch reads the input, the last one writes the result: these become others, and no others do."""
+    """The first launch reads the input, the last one writes the result: these become others, and no others do. Tensors
+    that come again have an executable that is not changed any more.
+    """
     buffers = (
         "a, b = (value(gpu(896), [7, 32]) for _ in range(2)); y, z = (value(gpu(448), [7, 16]) for _ in range(2))\n"
     )
-    script = TENSORS + buffers + "for x, t in ((a, y), (a, y), (a, y), (b, y), (b, z), (b, z), (a, y)): run(x, t)"
+    script = TENSORS + buffers + "for x, t in ((a, y), (a, y), (a, y), (b, y), (b, z), (b, z), (a, y), (b, z)): run(x, t)"
 
     def events(**settings: str) -> list[list[str]]:
         outcome = run_with(driver, [sys.executable, "-c", script, perceptron], **settings)
-        assert outcome.code == 0 and outcome.printed == "0 \n" * 7, outcome.said
+        assert outcome.code == 0 and outcome.printed == "0 \n" * 8, outcome.said
         assert not [line for line in outcome.log if line.startswith("BREACH")]
-        kinds = ("change", "graph", "launch", "record", "wait")
+        kinds = ("change", "executable", "graph", "launch", "record", "wait")
         runs = "\n".join(line for line in outcome.log if line.startswith(kinds)).split("wait")[:-1]
         return [run.split("\n")[1 if number else 0 : -1] for number, run in enumerate(runs)]
 
     plain = ["launch k0 1 x 256, 9 words", "launch k1 1 x 256, 8 words", "launch k2 1 x 128, 7 words"]
     graph = "graph of 3 launches"
-    assert events() == [
-        *(plain, ["record", *plain, graph], [graph], ["change k0", graph], ["change k2", graph], [graph]),
-        ["change k0", "change k2", graph],
-    ]
+    recorded = ["record", *plain, "executable", graph]
+    moved = [["change k0", graph], ["change k2", graph], [graph]]
+    assert events() == [plain, recorded, [graph], *moved, ["executable", graph], [graph]]
     refused = events(FAKE_CUDA_FAIL="cuGraphExecKernelNodeSetParams")
-    assert refused == [plain, ["record", *plain, graph], [graph], *[plain] * 4]  # and not tried again
+    assert refused == [plain, recorded, [graph], *[plain] * 5]  # and not tried again
+    alone = events(FAKE_CUDA_FAIL="cuGraphInstantiateWithFlags:1")  # no second executable: the first is changed
+    both = ["change k0", "change k2", graph]
+    assert alone == [plain, recorded, [graph], *moved, both, both]
+
+
+@pytest.mark.parametrize(
+    ("sets", "executables", "changes"),
+    [
+        ("[i % 2 for i in range(40)]", 2, (1, 1)),
+        ("[i % 4 for i in range(40)]", 4, (3, 9)),
+        ("[i % 9 for i in range(90)]", 4, (70, 88)),  # more than there are executables
+        ("[*range(40), *(40 + i % 4 for i in range(40)), *(50 + i % 4 for i in range(40))]", 4, (45, 56)),
+        ("[i % 30 for i in range(90)]", 1, (88, 88)),  # none comes again soon
+        ("range(90)", 1, (88, 88)),  # none comes again
+        ("[i if i % 3 else 0 for i in range(90)]", 2, (58, 64)),  # one of them does
+    ],
+)
+def test_executables_are_for_tensors_that_come_again(
+    driver: Path, perceptron: Path, sets: str, executables: int, changes: tuple[int, int]
+) -> None:
+    script = TENSORS + (
+        "known = [(value(gpu(896), [7, 32]), value(gpu(448), [7, 16])) for _ in range(90)]\n"
+        f"for i in {sets}: run(*known[i])\n"
+        "context.close()\n"
+        "for x, t in known:\n"
+        "    driver.cuCtxPushCurrent_v2(ctypes.c_void_p(1))\n"
+        "    for v in (x, t): driver.cuMemFree_v2(ctypes.c_uint64(v.tensor.data))\n"
+    )
+    outcome = run_with(driver, [sys.executable, "-c", script, perceptron])
+    assert outcome.code == 0 and set(outcome.printed.splitlines()) == {"0 "}, outcome.said
+    assert not [line for line in outcome.log if line.startswith("BREACH")]
+    assert outcome.log.count("executable") == executables
+    assert changes[0] <= outcome.log.count("change k2") <= changes[1]
+    assert outcome.log[-1] == "0 blocks, 0 modules, 0 streams, events and graphs left"
 
 
 def test_a_copy_in_a_graph_is_changed_too(driver: Path, tmp_path: Path) -> None:
@@ -385,6 +426,74 @@ def test_a_copy_in_a_graph_is_changed_too(driver: Path, tmp_path: Path) -> None:
     runs = "\n".join(outcome.log).split("wait")
     assert "change" not in runs[2] and "change k0" in runs[3] and "change a copy of 256" in runs[3]
     assert "change" not in runs[4] and "graph of 2 launches" in runs[4]
+
+
+def _residual() -> onnx.ModelProto:
+    """r = relu(x w) v + x + s, and z = x: of f16 with a dynamic batch. x is read by three launches and a copy."""
+    rng = np.random.default_rng(0)
+    arrays = {name: (rng.standard_normal((256, 256)) / 16).astype("f2") for name in "wv"}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("MatMul", ["b", "v"], ["c"]),
+        helper.make_node("Add", ["c", "x"], ["d"]),
+        helper.make_node("Add", ["d", "s"], ["r"]),
+        helper.make_node("Identity", ["x"], ["z"]),
+    ]
+    values = [helper.make_tensor_value_info(name, 10, ["n", 256]) for name in "xsrz"]
+    constants = [numpy_helper.from_array(a, n) for n, a in arrays.items()]
+    graph = helper.make_graph(nodes, "residual", values[:2], values[2:], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+# Runs of (x, s, r, z): numbers of tensors, and how many rows.
+TURNS = """
+def half(number, rows, shift=0):
+    result = value(blocks[number] + shift, [rows, 256])
+    result.tensor.bits = 16
+    return result
+
+def turn(x, s, r, z, rows=100, shift=0):
+    sources = (abi.Value * 2)(half(x, rows, shift), half(s, rows))
+    targets = (abi.Value * 2)(half(r, rows), half(z, rows))
+    status = abi.new_status()
+    code = model._library.api.run(context._handle, 0, sources, 2, targets, 2, None, ctypes.byref(status))
+    print(code, status.message.decode())
+
+blocks = [gpu(400 * 512) for _ in range(8)]
+"""
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        # Everything moves at once and each alone.
+        "[(0, 1, 2, 3)] * 3 + [(4, 5, 6, 7), (4, 1, 6, 7), (4, 1, 2, 7), (5, 1, 2, 3), (0, 6, 7, 4), (7, 6, 5, 4)]",
+        # Two inputs that are one tensor, or overlap, and part again.
+        "[(0, 0, 2, 3)] * 3 + [(1, 1, 2, 3), (0, 4, 2, 3), (1, 5, 6, 7), (1, 1, 6, 7, 100, 512), (4, 4, 6, 7)] * 2",
+        "[(1, 1, 2, 3, 100, 512)] * 3 + [(5, 5, 6, 7, 100, 512), (4, 4, 6, 7, 100, 1024), (0, 1, 2, 3), (4, 5, 6, 7)]",
+        # Other shapes between them, one of which needs a larger arena.
+        "[(0, 1, 2, 3)] * 3 + [(4, 5, 6, 7), (0, 1, 2, 3, 300), (4, 1, 2, 7), (0, 1, 2, 3, 300), (7, 5, 6, 4)] * 2",
+        # The same way for all of them, and tensors that are not aligned and go by a copy.
+        "[(i % 4, (i + 1) % 4, i % 4 + 4, (i + 2) % 4 + 4) for i in range(20)]",
+        "[(0, 1, 2, 3)] * 3 + [(0, 1, 2, 3, 100, 2), (4, 1, 2, 3, 100, 2), (4, 5, 6, 7), (4, 5, 6, 7, 100, 2)] * 2",
+    ],
+)  # fmt: skip
+def test_graphs_launch_what_runs_without_them_do(driver: Path, residual: Path, turns: str) -> None:
+    """Every word of every launch and copy, wherever the tensors are."""
+    script = TENSORS + TURNS + f"for one in {turns}: turn(*one)"
+
+    def words(begin: str) -> tuple[list[str], list[str]]:
+        text = script.replace("model.context()", begin)
+        outcome = run_with(driver, [sys.executable, "-c", text, residual], FAKE_CUDA_WORDS="1")
+        assert outcome.code == 0 and set(outcome.printed.splitlines()) == {"0 "}, outcome.printed + outcome.said
+        assert not [line for line in outcome.log if line.startswith("BREACH")]
+        return [line for line in outcome.log if line.startswith(("words", "are"))], outcome.log
+
+    plain, log = words("model.context(profile=True)")
+    assert not [line for line in log if line.startswith("graph")]
+    graphs, log = words("model.context()")
+    assert graphs == plain and [line for line in log if line.startswith("change")]
 
 
 def test_a_stream_that_its_owner_captures(driver: Path, perceptron: Path) -> None:

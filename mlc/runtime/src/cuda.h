@@ -247,13 +247,28 @@ constexpr int64_t kMaps = 8; // of a launch
 constexpr size_t kMapBytes = 128, kMapAlignment = 64;
 constexpr int64_t kParameters = 512; // of 4096 bytes, words at least
 
+/// A tensor map, wherever it lies: the driver gets aligned copies.
+struct MapBytes {
+  char bytes[kMapBytes];
+};
+
+/// A launch that has been before, and its tensor maps.
+struct Recorded {
+  const int64_t *words;
+  const MapBytes *maps;
+};
+
 /// What the driver is given with a launch: its words in one buffer, or, where
 /// there are tensor maps behind them, each parameter alone (where the driver
 /// puts maps depends on the chip).
 class Parameters {
 public:
-  /// For a launch of kernel `id` with `words`. Not 0: the driver's refusal.
-  int set(const Instance &instance, int64_t id, int64_t *words);
+  /// For a launch of kernel `id` with `words`, which has been before but for
+  /// addresses if there is one `recorded`. Not 0: the driver's refusal.
+  int set(const Instance &instance, int64_t id, int64_t *words,
+          const Recorded *recorded);
+  /// Its tensor maps.
+  const MapBytes *mapBytes() const { return maps; }
   void **list() { return hasMaps ? parameters : nullptr; }
   void **extra() { return hasMaps ? nullptr : buffer; }
 
@@ -262,7 +277,7 @@ private:
   size_t bytes;
   void *buffer[5];
   void *parameters[kParameters];
-  alignas(kMapAlignment) char maps[kMaps * kMapBytes];
+  alignas(kMapAlignment) MapBytes maps[kMaps];
 };
 
 // --- cuda_maps.cpp ---
@@ -271,20 +286,20 @@ private:
 int encodeMap(const Driver &driver, const mlc_rt_gpu_map &map,
               const int64_t *words, void *target);
 
-// --- cuda_graphs.cpp ---
+// --- cuda_graphs.cpp, cuda_variants.cpp ---
 /// Runs the entry, as a graph when it has run with the same shapes before.
 /// Nonzero: it has given up.
 int32_t execute(mlc_context &context, const mlc_value *inputs);
 /// What a graph cannot do: the run that is being recorded is given up and begun
 /// again without. Whether it is so.
 bool breakRecording(mlc_context &context);
-/// Notes a launch that has just been recorded.
+/// Notes a launch that has just been recorded, or a copy (no maps).
 void recordStep(mlc_context &context, int64_t kernel, unsigned blocks,
-                const int64_t *words, int64_t numWords);
+                const int64_t *words, int64_t numWords, const MapBytes *maps);
 /// Makes the next launch of the graph that is being patched this one. Nonzero:
 /// the graph is of another run.
 int32_t patchStep(mlc_context &context, int64_t kernel, unsigned blocks,
-                  int64_t *words, int64_t numWords);
+                  const int64_t *words, int64_t numWords);
 constexpr int64_t kCopy = -1; // the kernel of steps that copy
 /// Notes where a result of the run that is being recorded or patched lies.
 void recordResult(mlc_context &context, int64_t index, int64_t rank,
@@ -294,6 +309,8 @@ void freeGraphs(mlc_context &context);
 // --- cuda_memory.cpp ---
 /// Memory of the GPU until the end of the run; 0 when there is none (recorded).
 Address takeBlock(mlc_context &context, int64_t bytes);
+/// Ends the use of blocks that results of this run were given.
+void giveBackResults(mlc_context &context);
 void recycleBlocks(mlc_context &context);
 void freeBlocks(mlc_context &context);
 /// A tensor of the host in the GPU's memory; 0: failed (recorded).

@@ -186,7 +186,8 @@ void finishRun(mlc_context &context, bool failed) {
     wait(context);
 }
 
-int Parameters::set(const Instance &instance, int64_t id, int64_t *words) {
+int Parameters::set(const Instance &instance, int64_t id, int64_t *words,
+                    const Recorded *recorded) {
   const mlc_rt_gpu_kernel &kernel = instance.code->kernels[id];
   int64_t numWords = kernel.arguments + 2;
   hasMaps = kernel.num_maps != 0;
@@ -204,10 +205,13 @@ int Parameters::set(const Instance &instance, int64_t id, int64_t *words) {
   for (int64_t i = 0; i < numWords; ++i)
     parameters[i] = words + i;
   for (int64_t i = 0; i < kernel.num_maps; ++i) {
-    char *map = maps + i * kMapBytes;
-    if (int code = encodeMap(*instance.driver, kernel.maps[i], words, map))
+    int64_t tensor = kernel.maps[i].tensor;
+    parameters[numWords + i] = maps + i;
+    if (recorded && recorded->words[tensor] == words[tensor])
+      maps[i] = recorded->maps[i];
+    else if (int code =
+                 encodeMap(*instance.driver, kernel.maps[i], words, maps + i))
       return code;
-    parameters[numWords + i] = map;
   }
   parameters[numWords + kernel.num_maps] = nullptr;
   return 0;
@@ -260,11 +264,12 @@ static int launch(mlc_context &context, int64_t id, int64_t items,
   if (!blocks)
     return 1; // CUDA_ERROR_INVALID_VALUE
   Parameters parameters;
-  if (int code = parameters.set(instance, id, words))
+  if (int code = parameters.set(instance, id, words, nullptr))
     return code;
   int code = launchBlocks(instance, id, blocks, gpu.stream, parameters);
   if (!code && gpu.recording)
-    recordStep(context, id, blocks, words, kernel.arguments + 2);
+    recordStep(context, id, blocks, words, kernel.arguments + 2,
+               parameters.mapBytes());
   return code;
 }
 
@@ -334,7 +339,7 @@ int32_t mlc_rt_gpu_copy(mlc_rt *rt, void *target, const void *source,
   if (code)
     return gpu::failCall(*rt, "cuMemcpyDtoDAsync_v2", code);
   if (rt->gpu->recording)
-    gpu::recordStep(*rt, gpu::kCopy, 0, words, 3);
+    gpu::recordStep(*rt, gpu::kCopy, 0, words, 3, nullptr);
   return 0;
 }
 

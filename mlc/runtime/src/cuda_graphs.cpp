@@ -1,11 +1,8 @@
 // Runs as graphs: the launches of a run that comes again with the same shapes
-// are handed to the driver in one call. Where tensors have moved meanwhile, the
-// entry runs once more, and what it would launch is compared with what has been
-// recorded: launches that differ are changed in the graph.
-#include "cuda.h"
+// are handed to the driver in one call.
+#include "cuda_graphs.h"
 
 #include <new>
-#include <stdlib.h>
 
 namespace mlc::gpu {
 
@@ -14,80 +11,11 @@ static constexpr int64_t kHostBytes = 512;  // of an input that the host reads
 static constexpr int kRelaxed = 2;          // CU_STREAM_CAPTURE_MODE_RELAXED
 static constexpr unsigned kNonBlocking = 1; // CU_STREAM_NON_BLOCKING
 
-namespace {
-/// A result of the recorded run.
-struct Result {
-  int64_t rank = -1; // -1: not asked for
-  int64_t *dims = nullptr;
-  const void *memory = nullptr;
-};
-
-enum class State {
-  Seen,  // has run once
-  Ready, // can be launched
-  Never, // cannot be recorded
-};
-
-/// A launch or a copy that has been recorded.
-struct Step {
-  Handle node;
-  int64_t kernel; // kCopy: none
-  unsigned blocks;
-  int64_t first, numWords; // of the graph's words
-};
-
-/// A list that grows.
-template <typename T> struct List {
-  T *data = nullptr;
-  int64_t size = 0, capacity = 0;
-
-  /// Adds `count` elements, whose values are not set; nullptr: out of memory.
-  T *add(int64_t count) {
-    if (size + count > capacity) {
-      int64_t wanted = 2 * (size + count);
-      auto *larger = static_cast<T *>(realloc(data, wanted * sizeof(T)));
-      if (!larger)
-        return nullptr;
-      data = larger;
-      capacity = wanted;
-    }
-    size += count;
-    return data + size - count;
-  }
-
-  void clear() {
-    free(data);
-    *this = List();
-  }
-};
-} // namespace
-
-/// A run by its key: the shapes of the entry's arguments, and the contents of
-/// what the host reads.
-struct Graph {
-  Graph *next = nullptr;
-  const mlc_rt_entry *entry = nullptr;
-  int64_t *key = nullptr;
-  int64_t keyWords = 0;
-  State state = State::Seen;
-  Handle executable = nullptr;
-  Handle captured = nullptr; // what it was made of: its nodes name launches
-  Address arena = 0;
-  Launch *launches = nullptr;
-  int64_t numLaunches = 0;
-  Result *results = nullptr; // one for each output
-  int64_t *inputs = nullptr; // their words, as of the last launch
-  List<Step> steps;
-  List<int64_t> words;
-  int64_t numPatched = 0; // steps that the run at hand has come by
-};
-
 // --- Keys
 // ---------------------------------------------------------------------------------------------------------
 
-/// Bytes of a tensor input.
-static bool inputBytes(const mlc_rt_value_desc &desc, const mlc_value &value,
-                       int64_t *bytes) {
+bool inputBytes(const mlc_rt_value_desc &desc, const mlc_value &value,
+                int64_t *bytes) {
   const mlc_tensor &tensor = value.tensor;
   return tensorBytes(desc.dtype, tensor.ndim, tensor.shape, bytes);
 }
@@ -128,22 +56,21 @@ static int64_t writeKey(const mlc_context &context, const mlc_value *inputs,
 
 /// Makes `graph` what it was before it was recorded.
 static void reset(mlc_context &context, Graph &graph, State state) {
-  const Driver &driver = *context.instance->gpu->driver;
-  if (graph.executable)
-    driver.destroyExecutable(graph.executable);
+  closeVariants(context, graph);
   if (graph.captured)
-    driver.destroyGraph(graph.captured);
+    context.instance->gpu->driver->destroyGraph(graph.captured);
   for (int32_t i = 0; graph.results && i < graph.entry->num_outputs; ++i)
     free(graph.results[i].dims);
   free(graph.results);
   free(graph.launches);
-  free(graph.inputs);
+  free(graph.recorded);
   graph.steps.clear();
   graph.words.clear();
-  graph.executable = graph.captured = nullptr;
+  graph.maps.clear();
+  graph.captured = nullptr;
   graph.results = nullptr;
   graph.launches = nullptr;
-  graph.inputs = nullptr;
+  graph.recorded = nullptr;
   graph.state = state;
 }
 
@@ -232,92 +159,35 @@ static Handle lastNode(const Driver &driver, Handle stream) {
 }
 
 void recordStep(mlc_context &context, int64_t kernel, unsigned blocks,
-                const int64_t *words, int64_t numWords) {
+                const int64_t *words, int64_t numWords, const MapBytes *maps) {
   Context &gpu = *context.gpu;
   Graph &graph = *gpu.recording;
+  int64_t numMaps =
+      maps ? context.instance->gpu->code->kernels[kernel].num_maps : 0;
   Handle node = lastNode(*context.instance->gpu->driver, gpu.stream);
-  int64_t first = graph.words.size;
+  int64_t first = graph.words.size, firstMap = graph.maps.size;
   Step *step = graph.steps.add(1);
   int64_t *copy = graph.words.add(numWords);
-  if (!node || !step || !copy) {
+  MapBytes *copies = graph.maps.add(numMaps);
+  if (!node || !step || !copy || (numMaps && !copies)) {
     gpu.broken = true;
     return;
   }
-  *step = {node, kernel, blocks, first, numWords};
+  *step = {node, kernel, blocks, first, numWords, firstMap};
   memcpy(copy, words, numWords * sizeof(int64_t));
-}
-
-/// Makes a recorded copy one between other addresses. Whether the driver
-/// agrees.
-static bool changeCopy(const Instance &instance, const Graph &graph,
-                       const Step &step, const int64_t *words) {
-  constexpr int kDevice = 2; // CU_MEMORYTYPE_DEVICE
-  auto bytes = static_cast<size_t>(words[2]);
-  CopyNode copy = {};
-  copy.to.kind = copy.from.kind = kDevice;
-  copy.to.device = static_cast<Address>(words[0]);
-  copy.from.device = static_cast<Address>(words[1]);
-  copy.to.pitch = copy.from.pitch = copy.width = bytes;
-  copy.to.height = copy.from.height = copy.height = copy.depth = 1;
-  return !instance.driver->setCopy(graph.executable, step.node, &copy,
-                                   instance.context);
-}
-
-/// Makes a recorded launch one with `words`. Whether the driver agrees.
-static bool change(mlc_context &context, const Graph &graph, const Step &step,
-                   int64_t *words) {
-  const Instance &instance = *context.instance->gpu;
-  if (step.kernel == kCopy)
-    return changeCopy(instance, graph, step, words);
-  const mlc_rt_gpu_kernel &kernel = instance.code->kernels[step.kernel];
-  Parameters parameters;
-  if (parameters.set(instance, step.kernel, words))
-    return false;
-  KernelNode changed = {instance.kernels[step.kernel].function,
-                        {step.blocks, 1, 1},
-                        {static_cast<unsigned>(kernel.threads), 1, 1},
-                        static_cast<unsigned>(kernel.shared),
-                        parameters.list(),
-                        parameters.extra()};
-  return !instance.driver->setKernel(graph.executable, step.node, &changed);
-}
-
-/// Makes the next step this one. Whether it can.
-static bool patchNext(mlc_context &context, Graph &graph, int64_t kernel,
-                      unsigned blocks, int64_t *words, int64_t numWords) {
-  if (graph.numPatched == graph.steps.size)
-    return false;
-  const Step &step = graph.steps.data[graph.numPatched++];
-  if (step.kernel != kernel || step.blocks != blocks ||
-      step.numWords != numWords)
-    return false;
-  int64_t *recorded = graph.words.data + step.first;
-  size_t bytes = numWords * sizeof(int64_t);
-  if (!memcmp(recorded, words, bytes))
-    return true;
-  if (!change(context, graph, step, words))
-    return false;
-  memcpy(recorded, words, bytes);
-  return true;
-}
-
-int32_t patchStep(mlc_context &context, int64_t kernel, unsigned blocks,
-                  int64_t *words, int64_t numWords) {
-  Context &gpu = *context.gpu;
-  gpu.broken |=
-      !patchNext(context, *gpu.patching, kernel, blocks, words, numWords);
-  return gpu.broken;
+  if (numMaps)
+    memcpy(copies, maps, numMaps * sizeof(MapBytes));
 }
 
 /// A result of the run that is being patched: as it was recorded, but for its
 /// place.
 static void moveResult(Context &gpu, int64_t index, int64_t rank,
                        const int64_t *dims, const void *memory) {
-  Result &result = gpu.patching->results[index];
+  const Result &result = gpu.patching->results[index];
   if (result.rank != rank ||
       (rank && memcmp(result.dims, dims, rank * sizeof(int64_t)) != 0))
     gpu.broken = true;
-  result.memory = memory;
+  placeResult(*gpu.patching, index, memory);
 }
 
 void recordResult(mlc_context &context, int64_t index, int64_t rank,
@@ -338,7 +208,20 @@ void recordResult(mlc_context &context, int64_t index, int64_t rank,
     memcpy(copy, dims, rank * sizeof(int64_t));
   result.rank = rank;
   result.dims = copy;
-  result.memory = memory;
+  placeResult(*graph, index, memory);
+}
+
+/// Memory for the places of `graph`, all of them nowhere.
+static bool makePlaces(Graph &graph) {
+  graph.numPlaces = graph.entry->num_inputs + graph.entry->num_outputs + 1;
+  graph.recorded = static_cast<int64_t *>(
+      calloc(graph.numPlaces, 3 * sizeof(int64_t) + sizeof(bool)));
+  if (!graph.recorded)
+    return false;
+  graph.places = graph.recorded + graph.numPlaces;
+  graph.bytes = graph.places + graph.numPlaces;
+  graph.isKnown = reinterpret_cast<bool *>(graph.bytes + graph.numPlaces);
+  return true;
 }
 
 static bool prepare(mlc_context &context, Graph &graph) {
@@ -347,14 +230,10 @@ static bool prepare(mlc_context &context, Graph &graph) {
       context.instance->gpu->driver->createStream(&gpu.recorder, kNonBlocking))
     return false;
   int32_t count = graph.entry->num_outputs;
-  graph.inputs = static_cast<int64_t *>(
-      malloc((graph.entry->num_inputs + 1) * sizeof(int64_t)));
-  if (!graph.inputs)
-    return false;
   graph.results = static_cast<Result *>(malloc((count + 1) * sizeof(Result)));
   for (int32_t i = 0; graph.results && i < count; ++i)
     graph.results[i] = Result();
-  return graph.results != nullptr;
+  return graph.results && makePlaces(graph);
 }
 
 static bool keepLaunches(Graph &graph, const Context &gpu) {
@@ -367,24 +246,10 @@ static bool keepLaunches(Graph &graph, const Context &gpu) {
   return true;
 }
 
-/// Notes what the launches of `graph` read and where they work.
-static void keepPlaces(mlc_context &context, Graph &graph) {
-  graph.arena = context.gpu->arenaTaken ? context.gpu->arena : 0;
-  memcpy(graph.inputs, context.args, graph.entry->num_inputs * sizeof(int64_t));
-}
-
-/// Whether the launches of `graph` may be used as they are: what they read and
-/// where they work is where it was. (What the host reads is in the key.)
-static bool inPlace(const mlc_context &context, const Graph &graph) {
-  for (int32_t i = 0; i < graph.entry->num_inputs; ++i)
-    if (graph.entry->inputs[i].placement && graph.inputs[i] != context.args[i])
-      return false;
-  return !graph.arena || graph.arena == context.gpu->arena;
-}
-
 /// Runs the entry into a graph. False: it could not be recorded, and nothing
 /// has been launched; *failed says whether the run itself has failed.
-static bool record(mlc_context &context, Graph &graph, int32_t *failed) {
+static bool record(mlc_context &context, Graph &graph, const mlc_value *inputs,
+                   int32_t *failed) {
   const Driver &driver = *context.instance->gpu->driver;
   Context &gpu = *context.gpu;
   *failed = 0;
@@ -399,56 +264,26 @@ static bool record(mlc_context &context, Graph &graph, int32_t *failed) {
   gpu.recording = nullptr;
   gpu.stream = stream;
   bool complete = driver.endCapture(gpu.recorder, &captured) == 0 && captured &&
-                  !stopped && !gpu.broken && keepLaunches(graph, gpu) &&
-                  driver.instantiate(&graph.executable, captured, 0) == 0;
+                  !stopped && !gpu.broken && keepLaunches(graph, gpu);
   graph.captured = captured;
-  if (complete)
-    keepPlaces(context, graph);
   *failed = stopped && !gpu.broken;
-  return complete;
+  return complete && openVariants(context, graph, inputs);
 }
 
-static int32_t runPlainly(mlc_context &context) {
+int32_t runPlainly(mlc_context &context) {
   context.gpu->arenaTaken = false;
   context.gpu->numLaunches = 0;
   return context.entry->run(&context, context.args);
 }
 
-/// Changes the launches of `graph` to those of this run. False: they are too
-/// different, and nothing has been launched.
-static bool patch(mlc_context &context, Graph &graph, int32_t *failed) {
-  Context &gpu = *context.gpu;
-  graph.numPatched = 0;
-  gpu.patching = &graph;
-  gpu.broken = false;
-  int32_t stopped = runPlainly(context);
-  gpu.patching = nullptr;
-  *failed = stopped && !gpu.broken;
-  if (stopped || gpu.broken || graph.numPatched != graph.steps.size)
-    return false;
-  keepPlaces(context, graph);
-  return true;
-}
-
-/// Asks for the results again, in the places of the recording. False: they are
-/// elsewhere now.
-static bool placeResults(mlc_context &context, const Graph &graph) {
-  for (int32_t i = 0; i < graph.entry->num_outputs; ++i) {
-    const Result &result = graph.results[i];
-    if (result.rank >= 0 && mlc_rt_gpu_output(&context, i, result.rank,
-                                              result.dims) != result.memory)
-      return false;
-  }
-  return true;
-}
-
-static int32_t launch(mlc_context &context, const Graph &graph) {
+static int32_t launch(mlc_context &context, const Graph &graph,
+                      const Variant &variant) {
   Context &gpu = *context.gpu;
   if (graph.numLaunches)
     memcpy(gpu.launches, graph.launches, graph.numLaunches * sizeof(Launch));
   gpu.numLaunches = graph.numLaunches;
-  int code =
-      context.instance->gpu->driver->launchGraph(graph.executable, gpu.stream);
+  int code = context.instance->gpu->driver->launchGraph(variant.executable,
+                                                        gpu.stream);
   return code ? failCall(context, "cuGraphLaunch", code) : 0;
 }
 
@@ -460,19 +295,14 @@ int32_t execute(mlc_context &context, const mlc_value *inputs) {
     graph = find(context, inputs);
   if (!graph || graph->state == State::Never)
     return runPlainly(context);
-  if (graph->state == State::Ready) {
-    if (inPlace(context, *graph) && placeResults(context, *graph))
-      return launch(context, *graph);
-    if (context.code != MLC_OK)
-      return 1;
-    if (patch(context, *graph, &failed))
-      return launch(context, *graph);
-    reset(context, *graph, State::Never);
-    return failed ? 1 : runPlainly(context);
-  }
-  if (record(context, *graph, &failed)) {
+  const Variant *variant = nullptr;
+  if (graph->state == State::Ready)
+    variant = chooseVariant(context, *graph, &failed);
+  else if (record(context, *graph, inputs, &failed))
+    variant = graph->variants;
+  if (variant) {
     graph->state = State::Ready;
-    return launch(context, *graph);
+    return launch(context, *graph, *variant);
   }
   reset(context, *graph, State::Never);
   return failed ? 1 : runPlainly(context);

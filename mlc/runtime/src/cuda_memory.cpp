@@ -37,6 +37,13 @@ Address takeBlock(mlc_context &context, int64_t bytes) {
   return memory;
 }
 
+void giveBackResults(mlc_context &context) {
+  for (int32_t i = 0; i < context.entry->num_outputs; ++i)
+    for (Block *block = context.gpu->blocks; block; block = block->next)
+      if (block->data == context.outputs[i].from)
+        block->used = false;
+}
+
 // Runs for which a block waits for one that needs it. Shapes take turns, and
 // graphs want the addresses they know.
 static constexpr int kPatience = 16;
