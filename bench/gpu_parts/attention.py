@@ -1,4 +1,5 @@
-"""The part `attention`: attention in one kernel against PyTorch's flash and cuDNN back ends."""
+"""The part `attention`: attention in one kernel against PyTorch's flash and cuDNN back ends, and that of f32 rounded to
+tf32 against its memory-efficient one and plain products, which may round as well."""
 
 from __future__ import annotations
 
@@ -12,9 +13,8 @@ from typing import Any
 
 from gpu_parts.measure import compile_to, error_of, measure, sets_of
 
-TYPES = {"bfloat16": 16, "float16": 10}
-BOUND = 5e-3
-PEERS = ("FLASH_ATTENTION", "CUDNN_ATTENTION")
+TYPES = {"bfloat16": 16, "float16": 10, "tf32": 1}
+BOUND = {"bfloat16": 5e-3, "float16": 5e-3, "tf32": 1e-3}
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,11 @@ class Attention:
         parts += [f"of{self.shared}"] if self.shared else []
         parts += ["causal"] if self.causal else []
         return "_".join([*parts, *([self.mask] if self.mask else [])])
+
+    @property
+    def peers(self) -> tuple[str, ...]:
+        """PyTorch's back ends for the type."""
+        return ("EFFICIENT_ATTENTION", "MATH") if self.dtype == "tf32" else ("FLASH_ATTENTION", "CUDNN_ATTENTION")
 
     @property
     def owners(self) -> int:
@@ -70,7 +75,10 @@ def checks() -> list[Attention]:
     found += [Attention(2, 8, 1, 1000, 64, shared=2), Attention(1, 8, 1, 4096, 128, shared=2, mask="bool")]
     found += [Attention(1, 16, 1, 777, 128, shared=1, dtype="float16"), Attention(3, 4, 20, 1300, 64, mask="float")]
     found += [Attention(1, 2, 5, 2000, 128), Attention(1, 2, 60, 640, 64, causal=True), Attention(1, 5, 1, 530, 80)]
-    return found
+    found += [Attention(2, 3, 100, 77, 64, dtype="tf32"), Attention(24, 24, 300, 300, 64, causal=True, dtype="tf32")]
+    found += [Attention(2, 4, 200, 264, d, dtype="tf32") for d in (8, 40, 80, 96, 128, 256)]
+    found += [Attention(2, 4, 130, 201, 128, mask=m, dtype="tf32") for m in ("bool", "float")]
+    return [*found, Attention(1, 8, 333, 100, 128, causal=True, shared=2, dtype="tf32")]
 
 
 def decoding() -> list[Attention]:
@@ -89,7 +97,8 @@ def timings() -> list[Attention]:
                 found.append(Attention(batch, 16, length, length, depth, causal))
     found += [Attention(1, 12, 128, 128, 64), Attention(1, 12, 512, 512, 64, True), Attention(32, 12, 197, 197, 64)]
     found += [Attention(2, 32, 2048, 2048, 128, True, 8)]
-    return found
+    found += [Attention(32, 12, length, length, 64, dtype="tf32") for length in (128, 197)]
+    return [*found, *(Attention(4, 16, 2048, 2048, d, c, dtype="tf32") for d in (64, 128) for c in (False, True))]
 
 
 def model_of(attention: Attention) -> Any:
@@ -121,7 +130,8 @@ class AttentionRun:
 
         self.a = a = attention
         torch.manual_seed(a.queries + a.keys)
-        kind = getattr(torch, a.dtype)
+        kind = torch.float32 if a.dtype == "tf32" else getattr(torch, a.dtype)
+        torch.backends.cuda.matmul.allow_tf32 = True
 
         def drawn(heads: int, rows: int) -> Any:
             return torch.randn(a.batch, heads, rows, a.depth, device="cuda").to(kind)
@@ -194,7 +204,8 @@ class AttentionRun:
 def compile_part(folder: Path) -> None:
     """Writes the libraries of the part."""
     for attention in dict.fromkeys([*checks(), *timings(), *decoding()]):
-        compile_to(model_of(attention), folder / f"{attention.name}.so")
+        precision = "tf32" if attention.dtype == "tf32" else "fp32"
+        compile_to(model_of(attention), folder / f"{attention.name}.so", precision)
         print(attention.name, flush=True)
 
 
@@ -203,13 +214,14 @@ def run_part(folder: Path) -> list[dict[str, Any]]:
     rows = []
     for attention in checks():
         error = AttentionRun(folder, attention, 1).error()
-        print(f"{'right' if error < BOUND else 'WRONG'} {attention.name:56s} {error:.1e}", flush=True)
-        rows.append({"name": attention.name, "error": error, "right": error < BOUND})
+        right = error < BOUND[attention.dtype]
+        print(f"{'right' if right else 'WRONG'} {attention.name:56s} {error:.1e}", flush=True)
+        rows.append({"name": attention.name, "error": error, "right": right})
     ratios = []
     for attention in timings() if "MLC_DECODING_ONLY" not in os.environ else []:
         row, ratio = _timed(folder, attention)
         rows.append(row)
-        ratios.append(ratio)
+        ratios += [ratio] if attention.dtype != "tf32" else []
     if ratios:
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
         print(f"best peer / mlc: geometric mean {mean:.3f}, least {min(ratios):.3f}")
@@ -226,11 +238,12 @@ def _timed(folder: Path, attention: Attention) -> tuple[dict[str, Any], float]:
     run = AttentionRun(folder, attention, sets_of(needed))
     error = run.error()
     repeats = max(4, min(40, int(3e-3 * 500e12 / attention.flops)))
-    times = measure({"mlc": run.mlc, **{name: run.peer(name) for name in PEERS}}, repeats)
-    own, best = times["mlc"].median, min(times[name].median for name in PEERS)
+    times = measure({"mlc": run.mlc, **{name: run.peer(name) for name in attention.peers}}, repeats)
+    own, best = times["mlc"].median, min(times[name].median for name in attention.peers)
     shown = "  ".join(f"{name.split('_')[0].lower()} {t.median:8.2f}" for name, t in times.items())
     rate = attention.flops / own / 1e6
-    right = "" if error < BOUND else "WRONG"
-    print(f"{attention.name:48s} {shown} us  {rate:6.1f} TF  x{best / own:5.3f}  err {error:.1e} {right}", flush=True)
-    row = {"name": attention.name, "error": error, "right": error < BOUND}
+    right = error < BOUND[attention.dtype]
+    said = "" if right else "WRONG"
+    print(f"{attention.name:48s} {shown} us  {rate:6.1f} TF  x{best / own:5.3f}  err {error:.1e} {said}", flush=True)
+    row = {"name": attention.name, "error": error, "right": right}
     return {**row, **{name: asdict(t) for name, t in times.items()}}, best / own

@@ -71,6 +71,17 @@ def test_ptxas_takes_attention(arch: str, form: str, tmp_path: Path) -> None:
     _check(folder, arch, form)
 
 
+@pytest.mark.parametrize("form", [*ATTENTIONS, *WIDE])
+@pytest.mark.parametrize("arch", ["sm_86", "sm_90a"])
+def test_ptxas_takes_attention_of_tf32(arch: str, form: str, tmp_path: Path) -> None:
+    """On Hopper too, whose own instructions take f32 along the sum only."""
+    heads, lengths, depth, options = (ATTENTIONS | WIDE)[form]
+    model = _attention(heads, lengths, depth, **{**options, "kind": 1})
+    folder = _compile(model, tmp_path / "attention", gpu=arch, emit="cubin", precision="tf32")
+    assert len(json.loads((folder / "launch.json").read_text())) == 1
+    _check(folder, arch, form)
+
+
 @pytest.mark.parametrize("form", list(SHARED_KEYS))
 def test_few_queries_with_many_keys_stay_three_kernels(form: str, tmp_path: Path) -> None:
     heads, lengths, depth, options = SHARED_KEYS[form]

@@ -114,11 +114,18 @@ def _moved_operand(dims: Dims) -> str | None:
     if extent is None or extent * width % 128:
         return "its rows would not be multiples of 16 bytes apart"
     other = operand_map(dims.root, 1 - dims.operand).results
-    if not kinds[moving[-1]] and (width != 16 or any(mentions(e, moving[-1]) for e in other)):
+    is_across = not kinds[moving[-1]]
+    if is_across and (width != 16 and not _is_values(dims) or any(mentions(e, moving[-1]) for e in other)):
         return "its contiguous dimension is none that tensor cores take"
     if sum(kinds[d] for d in moving) > 1:
         return "its sum would be over dimensions that do not lie together"
     return None
+
+
+def _is_values(dims: Dims) -> bool:
+    """Is the operand the values of an attention? Those are taken across the sum whatever their width."""
+    attention = attention_of(dims.root)
+    return attention is not None and attention.output.op == dims.root and dims.operand == 1
 
 
 def _extent(dims: Dims, dim: int) -> int | None:
@@ -148,13 +155,9 @@ ACCEPTS: dict[str, Accepts] = {
     "elementwise": _elementwise,
     "opaque": refuses_all,
 }
-ACCEPTS_TF32: dict[str, Accepts] = {**ACCEPTS, "contraction": partial(_contraction, widths=(16, 32))}
-"""The answers where contractions of f32 may round their operands to tf32."""
-
-
-def _unsplit_attention(role: Role, op: ir.Operation, dims: Dims) -> str | None:
+def _unsplit_attention(role: Role, op: ir.Operation, dims: Dims, *, rounds: bool = False) -> str | None:
     """That of `mma.sync` has a block for every tile of queries, whatever its keys."""
-    reason = attention_fusion.accepts(role, op, dims)
+    reason = attention_fusion.accepts(role, op, dims, rounds=rounds)
     attention = attention_of(dims.root) if role == "producer" and is_contraction(op) else None
     if reason is not None or attention is None:
         return reason
@@ -167,11 +170,22 @@ def _unsplit_attention(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     return None
 
 
-_MMA: dict[str, Accepts] = {"attention": _unsplit_attention}
+def _attention_tf32(role: Role, op: ir.Operation, dims: Dims) -> str | None:
+    """f32 is multiplied by `mma.sync` everywhere: Hopper's tensor cores want values along the sum."""
+    attention = attention_of(dims.root)
+    if attention is not None and isinstance(attention.scores.element, ir.F32Type):
+        return _unsplit_attention(role, op, dims, rounds=True)
+    return attention_fusion.accepts(role, op, dims)
+
+
+ACCEPTS_TF32: dict[str, Accepts] = {
+    **ACCEPTS, "attention": _attention_tf32, "contraction": partial(_contraction, widths=(16, 32)),
+}  # fmt: skip
+"""The answers where contractions of f32 may round their operands to tf32."""
 TARGETS: dict[str, dict[str, Accepts]] = {
     "cuda": ACCEPTS,
     "cuda-tf32": ACCEPTS_TF32,
-    "cuda-mma": {**ACCEPTS, **_MMA},
-    "cuda-mma-tf32": {**ACCEPTS_TF32, **_MMA},
+    "cuda-mma": {**ACCEPTS, "attention": _unsplit_attention},
+    "cuda-mma-tf32": {**ACCEPTS_TF32, "attention": partial(_unsplit_attention, rounds=True)},
 }
 """The answers by the name that passes have for a kind of chips: with Hopper's tensor cores, or those of `mma.sync`."""

@@ -1,7 +1,8 @@
 """Attention on the tensor cores of Ampere and later chips: `softmax(f(q k)) v` in one kernel whose scores never leave
 the registers.
 
-A block has a tile of queries, of which each warp has `warp_rows`, and goes through the keys 64 at a time. It multiplies
+A block has a tile of queries, of which each warp has `warp_rows`, and goes through the keys 128 bytes of a column at a
+time: 64 keys, or 32 of f32, which are rounded to tf32. It multiplies
 queries and keys, makes powers of the scores relative to the largest one so far, and multiplies these, rounded to the
 type of the values, with the values; when the largest score of a row grows, its sums are scaled down. The values of a
 block of keys come while its scores are computed, the next keys while its powers are multiplied ("FlashAttention-2",
@@ -34,17 +35,16 @@ from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.ampere.copies import PlainCopier, end_group, wait_for_copies
-from mlc.kernels.nvidia.ampere.fragments import BLOCK, STEPS, Fragments, multiply_add
+from mlc.kernels.nvidia.ampere.fragments import BLOCK, STEPS, Columns, Fragments, multiply_add
 from mlc.kernels.nvidia.tensor_cores.attention_logits import Logits, chain_of
-from mlc.kernels.nvidia.tensor_cores.attention_operands import BYTES, CHUNK, Matrix, head_dims, matrices
+from mlc.kernels.nvidia.tensor_cores.attention_operands import Matrix, head_dims, matrices
 from mlc.kernels.nvidia.tensor_cores.attention_softmax import HALVES, Softmax, fused, reciprocal, rounded, scaled
 from mlc.kernels.nvidia.tensor_cores.epilogue import Domain, Epilogue, staging_bytes
-from mlc.kernels.nvidia.tensor_cores.tiles import ROW, Tile
+from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES, INSTRUCTION, ROW, Tile
 from mlc.kernels.nvidia.tensor_cores.words import Words, declare_shared_memory
 from mlc.kernels.nvidia.tensor_maps import attach
 from mlc.kernels.nvidia.threads import WARP
 
-KEYS = 64  # of a block: the lines of a tile across the sum
 _KEPT = 8  # steps of the sum whose queries stay in the registers
 
 
@@ -59,11 +59,21 @@ class AmpereAttentionSchedule:
     threads: int
     blocks: int
 
+    @property
+    def line(self) -> int:
+        """Elements of a line of a tile: columns of a chunk, and keys of a block, the lines of a tile across the sum."""
+        return ROW // ELEMENT_BYTES[self.element]
+
+    @property
+    def taken(self) -> int:
+        """Elements of a sum that one instruction takes."""
+        return INSTRUCTION // ELEMENT_BYTES[self.element]
+
 
 def shared_bytes(schedule: AmpereAttentionSchedule, depth: int, width: int) -> int:
     """Shared memory for queries and keys of `depth` columns and values of `width`: results are staged there, too."""
-    chunks, wide = -(-depth // CHUNK), -(-width // CHUNK)
-    tiles = (schedule.tile_rows + KEYS) * chunks * ROW + KEYS * wide * ROW
+    chunks, wide = -(-depth // schedule.line), -(-width // schedule.line)
+    tiles = (schedule.tile_rows + schedule.line) * chunks * ROW + schedule.line * wide * ROW
     return max(tiles, staging_bytes(width, schedule.threads // WARP))
 
 
@@ -73,7 +83,7 @@ def expand(source: KernelSource, schedule: AmpereAttentionSchedule) -> list[Fram
     Raises ValueError for a kernel that is no attention, or none whose rows can be copied.
     """
     attention = find_attention(source)
-    found = None if attention is None else matrices(source, attention, KEYS)
+    found = None if attention is None else matrices(source, attention, schedule.line)
     if attention is None or found is None:
         raise ValueError(f"kernel {source.func.name.value}: no attention for tensor cores")
     frame = Frame(source, alignment=ALIGNMENT)
@@ -126,7 +136,8 @@ class _Block:
         self.words = words = Words(frame)
         self.shape = frame.buffers[source.destinations[0]].shape
         self.depth, self.width = head_dims(attention)
-        self.chunks = -(-self.depth // CHUNK)
+        self.each = schedule.line  # keys of a block
+        self.chunks = -(-self.depth // schedule.line)
         self.count = schedule.warp_rows // BLOCK  # times 16 rows of a warp
         order = attention.output.order
         self.rows = words.narrow(self.shape[order.index(attention.output.row)])
@@ -134,7 +145,7 @@ class _Block:
         self.chain = chain_of(attention)
         self.softmax = Softmax(words, self.chain.scale if self.chain.is_plain else None)
         self.logits = Logits(words, attention, self.chain, (self.rows, self.num_keys))
-        self.has_end = not (isinstance(self.num_keys, int) and self.num_keys % KEYS == 0)
+        self.has_end = not (isinstance(self.num_keys, int) and self.num_keys % self.each == 0)
         self._place()
         self._describe_tiles()
 
@@ -155,21 +166,22 @@ class _Block:
         self.point, scores = points_below(self.a, self.frame, 1, dims)
         self.scores = {d: words.narrow(at.base) for d, at in scores.items()}
         self.outer = tuple(self.output[d] for d in out.order if d in self.output)
-        self.blocks: Scalar = math.ceildiv(self.num_keys, KEYS)
+        self.blocks: Scalar = math.ceildiv(self.num_keys, self.each)
         self.open = self.blocks  # blocks that no mask touches
         if self.chain.offset is not None:
             end = math.minimum(math.add(self.row, self.s.tile_rows), self.rows)
-            seen = math.ceildiv(math.maximum(math.add(end, self.chain.offset), 1), KEYS)
+            seen = math.ceildiv(math.maximum(math.add(end, self.chain.offset), 1), self.each)
             self.blocks = math.minimum(self.blocks, seen)
-            self.open = math.div(math.maximum(math.add(self.row, self.chain.offset + 1), 0), KEYS)
+            self.open = math.div(math.maximum(math.add(self.row, self.chain.offset + 1), 0), self.each)
             self.open = math.minimum(self.open, self.blocks)
 
     def _describe_tiles(self) -> None:
         """Where queries, keys and values lie in shared memory, and what this warp reads of them."""
         words, math, s = self.words, self.words.math, self.s
-        along = [Tile(s.element, BYTES, rows, False) for rows in (s.tile_rows, KEYS)]
+        size = ELEMENT_BYTES[s.element]
+        along = [Tile(s.element, size, rows, False) for rows in (s.tile_rows, s.line)]
         self.query_tile, self.key_tile = along
-        self.value_tile = Tile(s.element, BYTES, -(-self.width // CHUNK) * CHUNK, True)
+        self.value_tile = Tile(s.element, size, -(-self.width // s.line) * s.line, True)
         self.keys_at = self.chunks * self.query_tile.size
         self.values_at = self.keys_at + self.chunks * self.key_tile.size
         self.warp, lane = math.div(words.thread(), WARP), math.rem(words.thread(), WARP)
@@ -179,7 +191,11 @@ class _Block:
         self.first_row = math.add(math.add(self.row, self.warp_row), math.div(lane, 4))
         self.left = Fragments(words, self.query_tile, 0, self.warp_row, s.element, True)
         self.right = Fragments(words, self.key_tile, self.keys_at, 0, s.element, False)
-        self.below = Fragments(words, self.value_tile, self.values_at, 0, s.element, False)
+        self.below: Fragments | Columns = (
+            Columns(words, self.value_tile, self.values_at)
+            if s.element == "tf32"
+            else Fragments(words, self.value_tile, self.values_at, 0, s.element, False)
+        )
         self.value_copier = self._copier(self.values, self.value_tile, 0, self.output)
 
     # -- copies --------------------------------------------------------------------------------------------------------
@@ -191,13 +207,13 @@ class _Block:
         """Asks for rows of queries or keys, all of their columns."""
         copier = self._copier(matrix, tile, row, self.scores)
         for chunk in range(self.chunks):
-            copier.load(offset + chunk * tile.size, chunk * CHUNK, 0)
+            copier.load(offset + chunk * tile.size, chunk * self.each, 0)
 
     # -- products ------------------------------------------------------------------------------------------------------
 
     def emit(self) -> None:
         words, math = self.words, self.words.math
-        last = math.mul(math.sub(self.blocks, 1), KEYS)
+        last = math.mul(math.sub(self.blocks, 1), self.each)
         self._copy_rows(self.queries, self.query_tile, 0, self.row)
         self._copy_rows(self.keys, self.key_tile, self.keys_at, last)
         end_group()
@@ -218,7 +234,7 @@ class _Block:
 
     def _keep_queries(self) -> list[list[list[ir.Value]]]:
         """The queries of this warp by step of the sum, where they fit into the registers; nothing otherwise."""
-        steps = -(-self.depth // BLOCK)
+        steps = -(-self.depth // self.s.taken)
         if steps * self.count > _KEPT:
             return []
         wait_for_copies(0)
@@ -236,11 +252,11 @@ class _Block:
         block = math.sub(math.sub(self.blocks, 1), number)
         wait_for_copies(0)
         nvvm.Barrier0Op()  # the keys are there, and nobody needs the values before
-        self.value_copier.load(self.values_at, math.mul(block, KEYS), 0)
+        self.value_copier.load(self.values_at, math.mul(block, self.each), 0)
         end_group()
         scores = self._multiply_queries()
         nvvm.Barrier0Op()  # nobody needs the keys
-        following = math.mul(math.sub(block, 1), KEYS)
+        following = math.mul(math.sub(block, 1), self.each)
         copy = partial(self._copy_rows, self.keys, self.key_tile, self.keys_at, following)
         if_then(words.is_below(0, block), copy)
         end_group()
@@ -261,18 +277,18 @@ class _Block:
     def _multiply_queries(self) -> list[list[ir.Value]]:
         """The scores of a block of keys, for every 16 rows of the warp."""
         zero = self.frame.constants.get(self.words.f32, 0.0)
-        sums = [[zero] * (KEYS // 2) for _ in range(self.count)]
-        for step in range(-(-self.depth // BLOCK)):
+        sums = [[zero] * (self.each // 2) for _ in range(self.count)]
+        for step in range(-(-self.depth // self.s.taken)):
             chunk, inside = divmod(step, STEPS)
             rows = self.kept[step] if self.kept else self._load_queries(step)
-            for block in range(KEYS // BLOCK):
+            for block in range(self.each // BLOCK):
                 columns = self.right.load(chunk * self.key_tile.size, inside, block)
                 self._multiply(rows, columns, block, sums)
         return sums
 
     def _multiply_powers(self, powers: list[list[ir.Value]], output: list[list[ir.Value]]) -> None:
-        """Adds the products of powers and values: a pair of accumulators is a register of the left operand."""
-        for step in range(KEYS // BLOCK):
+        """Adds the products of powers and values: what was made of accumulators is the left operand."""
+        for step in range(self.each // self.s.taken):
             rows = [p[4 * step : 4 * step + 4] for p in powers]
             for block in range(-(-self.width // BLOCK)):
                 self._multiply(rows, self.below.load(0, step, block), block, output)
@@ -297,7 +313,7 @@ class _Block:
     ) -> list[ir.Value]:
         """The logits of a block of keys, with -inf for what is hidden or behind the end."""
         math, rows = self.words.math, self._rows(part)
-        first = math.add(math.mul(block, KEYS), self.first_column)
+        first = math.add(math.mul(block, self.each), self.first_column)
         at_end = self.has_end and is_last
         found = self.logits.evaluate(scores, self.point, rows, first, at_end=at_end)
         if self.chain.offset is not None and is_masked:

@@ -2,7 +2,7 @@
 
 An instruction multiplies 16 rows by 8 columns over 32 bytes of the sum. A warp loads 16 rows of either operand at a
 time: four matrices of 8 by 8 16-bit numbers, or of 8 by 4 32-bit numbers, which are the same bytes. Tiles across the
-sum are transposed on the way, which only 16-bit numbers can be.
+sum are transposed on the way, which only 16-bit numbers can be; 32-bit ones are loaded one by one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlir import ir
-from mlir.dialects import nvvm
+from mlir.dialects import llvm, nvvm
 
 from mlc.kernels.common.index import Scalar
 from mlc.kernels.nvidia.tensor_cores.tiles import INSTRUCTION, ROW, Tile
@@ -58,7 +58,7 @@ class Fragments:
             ir.Attribute.parse("#nvvm.ld_st_matrix_elt_type<b16>"),
         ).res
         values = fields(found, [words.i32] * 4)
-        return [self._round(v) for v in values] if self.rounded else values
+        return [to_tf32(words, v) for v in values] if self.rounded else values
 
     def _across(self, block: int) -> Scalar:
         """The byte of this thread's line and piece: a line is a step of the sum and has 64 rows."""
@@ -70,11 +70,40 @@ class Fragments:
         inside = math.add(math.mul(line, ROW), math.mul(piece, 16))
         return math.add(math.mul(math.div(row, each), self.tile.block), inside)
 
-    def _round(self, value: ir.Value) -> ir.Value:
-        """The nearest number of tf32: the instructions would cut f32 off."""
-        found = assembly(self.words.i32, [value], "cvt.rna.tf32.f32 $0, $1;", "=r,r", pure=True)
-        assert found is not None
-        return found
+
+class Columns:
+    """A warp's part of a right operand of 32-bit numbers whose tile lies across the sum: of every eight steps, thread
+    4r + t has numbers 2t and 2t + 1 of column r.
+
+    That is the order in which accumulators hold columns, so that they can be the left operand as they are; the
+    instructions, which want t and t + 4, add the same products. No two threads of a warp meet in a bank.
+    """
+
+    def __init__(self, words: Words, tile: Tile, offset: int) -> None:
+        self.words, self.tile, self.offset = words, tile, offset
+        math, lane = words.math, words.math.rem(words.thread(), 32)
+        column, pair = math.div(lane, 4), math.mul(math.rem(lane, 4), 2)
+        piece = words.xor(math.div(column, 4), pair)
+        inside = math.add(math.mul(pair, ROW), math.mul(math.rem(column, 4), tile.bytes_each))
+        self.along = math.add(inside, math.mul(piece, 16))
+
+    def load(self, stage: Scalar, step: int, block: int) -> list[ir.Value]:
+        """Two registers for each eight of 16 columns, number `block` of the tile's, at `step` of eight."""
+        return [self._one(stage, step, block * BLOCK + half, odd) for half in (0, _EIGHT) for odd in range(2)]
+
+    def _one(self, stage: Scalar, step: int, column: int, odd: int) -> ir.Value:
+        words, math = self.words, self.words.math
+        part, inside = divmod(column, ROW // self.tile.bytes_each)
+        moved = words.xor(self.along, (inside // 4 ^ odd) * 16)
+        first = self.offset + part * self.tile.block + (step * _EIGHT + odd) * ROW
+        return to_tf32(words, llvm.LoadOp(words.i32, words.place(math.add(math.add(moved, stage), first))).res)
+
+
+def to_tf32(words: Words, value: ir.Value) -> ir.Value:
+    """The nearest number of tf32: the instructions would cut f32 off."""
+    found = assembly(words.i32, [value], "cvt.rna.tf32.f32 $0, $1;", "=r,r", pure=True)
+    assert found is not None
+    return found
 
 
 def multiply_add(

@@ -117,10 +117,11 @@ def matrices(source: KernelSource, attention: Attention, keys: int) -> tuple[Mat
         (output, 1, _roles(output, output.column)),
     ]
     operands = [plain_operand(source, product.op, number, role) for product, number, role in found]
+    size = scores.element.width // 8
     depth, width = head_dims(attention)
     result = []
     for (_, number, _), operand, across in zip(found, operands, (False, False, True), strict=True):
-        if operand is None or operand.problem(BYTES) is not None or operand.across != across:
+        if operand is None or operand.problem(size) is not None or operand.across != across:
             return None
         rows = CHUNK if number == 0 else keys
         result.append(Matrix(operand, width if across else depth, rows, across))

@@ -111,7 +111,11 @@ def scaled(values: Sequence[ir.Value], factors: Sequence[ir.Value]) -> list[ir.V
 
 
 def rounded(words: Words, values: Sequence[ir.Value], element: str) -> list[ir.Value]:
-    """Pairs of accumulators as pairs of 16-bit numbers in a word."""
+    """Accumulators as words of the next product's left operand: pairs of 16-bit numbers; or numbers of tf32, both rows
+    of a column behind each other."""
+    if element == "tf32":
+        order = [4 * group + i for group in range(len(values) // 4) for i in (0, 2, 1, 3)]
+        return [_nearest(words, values[i]) for i in order]
     pairs = []
     for i in range(0, len(values), 2):
         text = f"{_ROUND[element]} $0, $1, $2;"
@@ -119,6 +123,12 @@ def rounded(words: Words, values: Sequence[ir.Value], element: str) -> list[ir.V
         assert pair is not None
         pairs.append(pair)
     return pairs
+
+
+def _nearest(words: Words, x: ir.Value) -> ir.Value:
+    result = assembly(words.i32, [x], "cvt.rna.tf32.f32 $0, $1;", "=r,f", pure=True)
+    assert result is not None
+    return result
 
 
 def reciprocal(words: Words, x: ir.Value) -> ir.Value:
