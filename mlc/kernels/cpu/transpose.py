@@ -73,10 +73,10 @@ class TransposeSchedule:
 
 def expand(source: KernelSource, schedule: TransposeSchedule) -> list[Frame]:
     """The memref function and the grid function of `source`."""
-    return [_Transpose(source, schedule).emit(), emit_grid(source, lambda frame, shape: _items(frame, shape, schedule))]
+    return [Transpose(source, schedule).emit(), emit_grid(source, lambda frame, shape: items(frame, shape, schedule))]
 
 
-def _items(frame: Frame, shape: Sequence[Scalar], s: TransposeSchedule) -> list[Scalar]:
+def items(frame: Frame, shape: Sequence[Scalar], s: TransposeSchedule) -> list[Scalar]:
     """Extents of the grid: the other dimensions, then blocks of the results' lines and of the input's."""
     outer = [e for d, e in enumerate(shape) if d not in s.walked]
     read, write = s.extents(frame.math, shape)
@@ -142,7 +142,9 @@ def _shuffle(a: ir.Value, b: ir.Value, mask: Sequence[int]) -> ir.Value:
     return vector.ShuffleOp(a, b, ir.DenseI64ArrayAttr.get(list(mask))).result
 
 
-class _Transpose:
+class Transpose:
+    """The memref function of one kernel."""
+
     def __init__(self, source: KernelSource, schedule: TransposeSchedule) -> None:
         self.source, self.s = source, schedule
         self.frame = Frame(source, vector_lanes=schedule.lanes)
@@ -163,10 +165,10 @@ class _Transpose:
     def _all_items(self, stream: bool) -> None:
         self.stream = stream
         frame, s, math = self.frame, self.s, self.frame.math
-        items = _items(frame, self.shape, s)
+        extents = items(frame, self.shape, s)
 
         def item(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            *outer, down, across = math.delinearize(variable, items)
+            *outer, down, across = math.delinearize(variable, extents)
             free = iter(outer)
             self.origin = [Idx(0) if d in s.walked else Idx(next(free), level=1) for d in range(len(self.shape))]
             self._squares(_part(math, across, s.block, self.extents[0]), _part(math, down, s.height, self.extents[1]))
@@ -390,7 +392,7 @@ class _Transpose:
         point[self.s.read_dim], point[self.s.write_dim] = read, write
         return point
 
-    def _store(self, read: Scalar, write: Scalar, i: int, raw: ir.Value, mask: ir.Value | None) -> None:
+    def _store(self, read: Scalar, write: Scalar, i: Scalar, raw: ir.Value, mask: ir.Value | None) -> None:
         """The results of one line, with `raw` in place of the input."""
         element = memory.from_memory(self.frame, raw, self.input.type.element_type)
         point = self._point(Idx(self.frame.math.add(read, i), level=3), Idx(write, 1, level=2))

@@ -12,6 +12,11 @@ STREAMED_COLLIDING = 6 << 20  # the same, when its lines collide in the cache, w
 STREAMED_JOINED = 8 << 20  # the same, when the results' lines begin anywhere: then it gains most
 STREAMED_STRIP = 64  # squares of an item along such results' lines
 JOINED_SIZE = 4  # bytes of elements that vectors exchange at any distance with one instruction
+STAGED_STRIPS = 4  # lines of the cache that lie side by side and go through a compact buffer one after the other
+STAGED_HEIGHT = 128  # lines of the input that do so together
+STAGED_RUN = 256  # bytes of a result's line that come of them at least
+STAGED_NARROW = 256  # small elements go that way where lines are so many bytes apart, or a multiple of it
+STAGED = 1 << 20  # bytes of an input of such elements from which on its tiles are fetched ahead
 STREAMED_RUN = 1 << 10  # bytes that are written one behind the other past the caches
 FETCHED = 1 << 11  # bytes of short lines that a copy is ahead of itself: the processor does not guess where they lie
 COLLIDING = 1 << 10  # lines so many bytes apart, or a multiple of it, share few sets of the first cache
@@ -30,7 +35,7 @@ FEW_SETS = 1 << 11  # sixteen lines so many bytes apart, or a multiple of it, dr
 
 def transposing_walk(
     read: Extent, write: Extent, outer: Extent, lanes: int, piece: int, sizes: Sequence[int], dense: bool
-) -> dict[str, int]:
+) -> dict[str, int | str]:
     """The parameters `line`, `block`, `height`, `down`, `ahead` and `stream` of a transposition of `outer` matrices,
     whose input has lines of `read` elements and whose results have lines of `write`. `sizes` are the bytes of an
     element of the input and of the results, which are `dense` where a matrix's lines follow each other.
@@ -43,7 +48,13 @@ def transposing_walk(
     whole = read is not None and read >= lanes and (read * sizes[0]) % COLLIDING == 0
     collide = write is not None and any(write * size % COLLIDING == 0 for size in sizes[1:])
     least = STREAMED_COLLIDING if whole and collide else STREAMED
-    if total is not None and read is not None and read >= lanes and _may_stream(total, write, lanes, sizes, least):
+    streams = total is not None and read is not None and read >= lanes
+    streams = streams and _may_stream(total or 0, write, lanes, sizes, least)
+    if read is not None and write is not None and outer is not None:
+        staged = _staged(read, write, outer, lanes, piece, sizes, int(streams))
+        if staged:
+            return staged
+    if streams:
         run = STREAMED_RUN // max(sizes[1:])
         return {"line": lanes, "block": run, "height": run, "down": 1, "ahead": 4, "stream": 1}
     if read is not None and write is not None and outer is not None and dense:
@@ -78,7 +89,33 @@ def transposing_walk(
     return {"line": lanes if whole else piece, "block": block, "height": height, **walk, "stream": 0}
 
 
-def _joined(read: int, write: int, outer: int, lanes: int, line: int, sizes: Sequence[int]) -> dict[str, int]:
+def _staged(
+    read: int, write: int, outer: int, lanes: int, piece: int, sizes: Sequence[int], stream: int
+) -> dict[str, int | str]:
+    """The parameters of a transposition through a compact buffer: of what is written past the caches, and of lines that
+    collide in them unless vectors hold them whole and the input is near. Empty elsewhere.
+    """
+    size, moved = sizes[0], read * write * outer * sizes[0]
+    if set(sizes) != {size} or lanes * size != LINE or read % lanes or write % lanes:
+        return {}
+    both = [read * size, write * size]
+    if size < JOINED_SIZE:
+        small = moved < STAGED
+        wanted = not any(b % STAGED_NARROW for b in both) and not (small and both[0] % COLLIDING == 0)
+    else:
+        small = False
+        wanted = moved >= NEAR and not any(b % COLLIDING for b in both)
+    if not (stream or wanted):
+        return {}
+    height = 2 * lanes if small else max(STAGED_HEIGHT, STAGED_RUN // size)
+    strips = min(STAGED_STRIPS, piece)
+    while strips * lanes > read:
+        strips //= 2
+    walk = {"line": lanes, "block": strips * lanes, "height": min(write, height), "down": 0}
+    return {"template": "staged_transpose", **walk, "ahead": int(not small), "stream": stream}
+
+
+def _joined(read: int, write: int, outer: int, lanes: int, line: int, sizes: Sequence[int]) -> dict[str, int | str]:
     """The parameters of a transposition that goes past the caches though its results' lines begin anywhere. Empty where
     it had better not, or where columns `lanes` apart do not begin alike in every matrix.
     """
@@ -93,7 +130,7 @@ def _joined(read: int, write: int, outer: int, lanes: int, line: int, sizes: Seq
     return {"line": line, "block": lanes, "height": height, "down": 1, "ahead": 2, "stream": 1, "joined": 1}
 
 
-def _panel(read: int, write: int, outer: int, lanes: int, piece: int, sizes: Sequence[int]) -> dict[str, int]:
+def _panel(read: int, write: int, outer: int, lanes: int, piece: int, sizes: Sequence[int]) -> dict[str, int | str]:
     """The parameters of a transposition whose items are some lines of the cache wide and high as many squares as they
     can: a result's lines are written from their beginning to their end. That is a gain where they do not begin with a
     line of the cache, which then is completed soon after it was begun, and where they are short. Empty elsewhere.

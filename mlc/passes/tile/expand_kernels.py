@@ -35,6 +35,7 @@ from mlc.kernels.cpu import (
     scan,
     scatter,
     select,
+    staged_transpose,
     suppress,
     transpose,
 )
@@ -60,6 +61,7 @@ TEMPLATES: dict[str, Template] = {
     "scatter_elements": (scatter.ScatterSchedule, scatter.expand),
     "scatter_nd": (scatter.ScatterSchedule, scatter.expand),
     "sort": (select.SelectSchedule, select.expand),
+    "staged_transpose": (transpose.TransposeSchedule, staged_transpose.expand),
     "suppress": (suppress.SuppressSchedule, suppress.expand),
     "topk": (select.SelectSchedule, select.expand),
     "transpose": (transpose.TransposeSchedule, transpose.expand),

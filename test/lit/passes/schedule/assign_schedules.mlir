@@ -126,6 +126,24 @@ module @few attributes {mlc.kernel} {
   }
 }
 
+// Small elements whose lines are a power of two apart go through a compact buffer, where vectors are lines of the cache.
+// CHECK: module @staged
+// CHECK-SAME: ahead = 1 : i64, argument = 0 : i64, block = 256 : i64, down = 0 : i64, height = 256 : i64, lanes = 64 : i64, line = 64 : i64, piece = 16 : i64, read_dim = 0 : i64, read_first = 0 : i64, stream = 0 : i64, template = "staged_transpose", write_dim = 1 : i64, write_first = 1 : i64
+// AVX2: module @staged
+// AVX2-SAME: lanes = 32 : i64{{.*}}template = "transpose"
+module @staged attributes {mlc.kernel} {
+  func.func @staged(%a: tensor<1024x2048xi8>, %o: tensor<2048x1024xi8>) -> tensor<2048x1024xi8> {
+    %r = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]
+    } ins(%a : tensor<1024x2048xi8>) outs(%o : tensor<2048x1024xi8>) {
+    ^bb0(%x: i8, %y: i8):
+      linalg.yield %x : i8
+    } -> tensor<2048x1024xi8>
+    return %r : tensor<2048x1024xi8>
+  }
+}
+
 // An input that is contiguous along another dimension than the result is transposed in registers.
 // CHECK: module @k3
 // CHECK-SAME: ahead = 4 : i64, argument = 0 : i64, block = 0 : i64, down = 0 : i64, height = 0 : i64, lanes = 16 : i64, line = 4 : i64, piece = 4 : i64, read_dim = 0 : i64, read_first = 0 : i64, stream = 0 : i64, template = "transpose", write_dim = 1 : i64, write_first = 1 : i64

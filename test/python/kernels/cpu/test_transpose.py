@@ -163,6 +163,49 @@ def test_lines_that_begin_anywhere_past_the_caches(
         assert np.all(buffer[: start + shift] == 77) and np.all(buffer[start + shift + expected.size :] == 77)
 
 
+@pytest.mark.parametrize(
+    "extents, permutation, dtype",
+    [
+        ((256, 512), (1, 0), "i8"),
+        ((768, 256), (1, 0), "i8"),
+        ((2, 1024, 768), (0, 2, 1), "i8"),
+        ((768, 768), (1, 0), "i16"),
+        ((3, 512, 4, 128), (2, 0, 3, 1), "i16"),
+        ((1024, 1280), (1, 0), "i8"),
+        ((1280, 1024), (1, 0), "i1"),
+        ((1024, 768), (1, 0), "f32"),
+        ((2064, 1552), (1, 0), "f32"),
+        ((3, 512, 1024), (0, 2, 1), "f64"),
+    ],
+    ids=str,
+)
+def test_lines_that_share_sets_go_through_a_buffer(
+    tmp_path: Path, extents: Sequence[int], permutation: Sequence[int], dtype: str
+) -> None:
+    """Tiles that are cut, several matrices, every size of element."""
+    t, o = _type(extents, dtype), _type([extents[p] for p in permutation], dtype)
+    order = ", ".join(map(str, permutation))
+    turned = f"%r = mlc.transpose %a0 {{permutation = array<i64: {order}>}} : {t} -> {o}"
+    data = draw(extents, dtype)
+    model = check(tmp_path, f"{turned}\nreturn %r : {o}", [t], [o], [(data,)])
+    assert [k["template"] for k in model.metadata["kernels"]] == ["staged_transpose"]
+    [expected] = model.run([data]).values()
+    assert expected.tobytes() == np.ascontiguousarray(data.transpose(permutation)).tobytes()
+
+
+def test_what_follows_a_transposition_through_a_buffer(tmp_path: Path) -> None:
+    """Other inputs along either dimension, and two results past the caches."""
+    t, o = "tensor<1536x2048xf32>", "tensor<2048x1536xf32>"
+    body = f"""
+      %r = mlc.transpose %a0 {{permutation = array<i64: 1, 0>}} : {t} -> {o}
+      %s = mlc.binary add %r, %a1 : {o}, tensor<1536xf32> -> {o}
+      %m = mlc.binary mul %s, %a2 : {o}, tensor<2048x1xf32> -> {o}
+      return %s, %m : {o}, {o}"""
+    data = draw((1536, 2048)), draw((1536,), seed=1), draw((2048, 1), seed=2)
+    model = check(tmp_path, body, [t, "tensor<1536xf32>", "tensor<2048x1xf32>"], [o, o], [data])
+    assert [k["template"] for k in model.metadata["kernels"]] == ["staged_transpose"]
+
+
 def test_copies_past_the_caches(tmp_path: Path) -> None:
     """Whole lines that change places, where a line of the caches begins and where none does."""
     t, o = _type((2, 512, 25, 128), "f32"), _type((2, 25, 512, 128), "f32")
