@@ -49,15 +49,15 @@ class JoinLaunches(Pass):
             self.kernels[name].erase()
 
     def _block(self, block: ir.Block) -> None:
+        if not any(JOINED in view.operation.attributes for view in block.operations):
+            return
         graph = BlockGraph(block)
         for n, op in enumerate(graph.ops):
-            if op.name == "mlc.launch" and JOINED in op.attributes:
+            if JOINED in op.attributes:
                 number = ir.IntegerAttr(op.attributes[JOINED]).value
                 if number not in graph.members:
                     graph.members[number], graph.kinds[number] = [], "elementwise"
                 graph.add(n, number)
-        if not graph.members:
-            return
         terminator = graph.ops[-1]
         for is_cluster, node in topological(graph):
             if is_cluster:

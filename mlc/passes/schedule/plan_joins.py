@@ -46,6 +46,8 @@ class PlanJoins(Pass):
             if "mlc.kernel" in view.operation.attributes
         }
         for block in host_blocks(module):
+            if sum(_needed(view.operation, threads) is not None for view in block.operations) < 2:
+                continue
             graph = BlockGraph(block)
             _plan(graph, threads)
             for members in graph.members.values():
