@@ -44,9 +44,9 @@ def import_source(
 
 
 def is_torchscript(source: Any) -> bool:
-    """A `.pt` or `.pth` file, or a module of `torch.jit`."""
+    """A `.pt` or `.pth` file, or a module of `torch.jit`; `.pt2` files are PyTorch's too, and its reader says so."""
     if isinstance(source, (str, Path)):
-        return Path(source).suffix in (".pt", ".pth")
+        return Path(source).suffix in (".pt", ".pth", ".pt2")
     return type(source).__module__.startswith("torch.jit")
 
 

@@ -36,6 +36,12 @@ def element_type(dtype: str) -> ir.Type:
     raise KeyError(dtype)
 
 
+def is_dtype(dtype: str) -> bool:
+    """Whether `dtype` names an element type."""
+    integers = {f"{sign}int{width}" for sign in ("", "u") for width in _WIDTHS}
+    return dtype in ("bool", "string") or dtype in _FLOATS or dtype in integers
+
+
 def is_unsigned(dtype: str) -> bool:
     """Whether `dtype` is an unsigned integer."""
     return dtype.startswith("uint")

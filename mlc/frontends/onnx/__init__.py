@@ -94,7 +94,7 @@ def _source_hash(hashing: Future[str], *options: object) -> str:
 
 def _checked(model: load.Model) -> list[onnx.NodeProto]:
     """The nodes of the main graph in order; raises `ModelError` for what makes an import pointless."""
-    problems = load.external_problems(model)
+    problems = [*load.newer_opset(model.proto), *load.external_problems(model)]
     nodes: list[onnx.NodeProto] = []
     try:
         nodes = sorted_nodes(model.proto.graph.node)
@@ -131,7 +131,7 @@ def _arguments(model: load.Model, shapes: dict[str, Sequence[int | str]], dims: 
             arguments.extend(input_arguments(value, shapes.pop(value.name, None), dims))
         except NodeError as error:
             problems.append(Problem(f'input "{value.name}": {error.reason}', error.hint))
-    names = ", ".join(argument.name for argument in arguments)
+    names = ", ".join(value.name for value in graph.input if value.name not in weights)
     problems.extend(Problem(f'there is no input "{name}"', f"the inputs are: {names}") for name in shapes)
     if problems:
         raise ModelError(model.title, problems)

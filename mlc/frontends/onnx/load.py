@@ -126,6 +126,15 @@ def opset(proto: onnx.ModelProto, domain: str = "") -> int:
     return 0
 
 
+def newer_opset(proto: onnx.ModelProto) -> list[Problem]:
+    """What is wrong with a version of ONNX's operators that is not known: they may mean something else by then."""
+    version, newest = opset(proto), onnx.defs.onnx_opset_version()
+    if version <= newest:
+        return []
+    hint = f"export the model with opset_version={newest} or an older one, or upgrade the package onnx"
+    return [Problem(f"the model uses opset {version}, and {newest} is the newest that is known", hint)]
+
+
 def check(model: Model) -> list[Problem]:
     """What `onnx.checker` says about the model, as at most one problem. To be asked once: it gives up the serialized
     model.

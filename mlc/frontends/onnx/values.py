@@ -49,7 +49,8 @@ def _argument(
         _check_override(shape, override)
         shape = list(override)
     if shape is None:
-        raise NodeError("its rank is unknown", "give its shape")
+        hint = f"give its shape with --input {value.name}=SHAPE, for example --input {value.name}=batchx3x224x224"
+        raise NodeError("its rank is unknown", hint)
     return Argument(value.name, dtype, resolve(shape, dims))
 
 

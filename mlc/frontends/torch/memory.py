@@ -35,6 +35,7 @@ class _Storage:
     root: Tensor
     version: int = 0
     kept: str = ""  # the parameter or buffer that it is
+    level: int = 0  # in how many branches it was made
     spoiled: str = ""  # why it cannot be read
     doubtful: list[_Storage] = field(default_factory=list)
 
@@ -47,13 +48,19 @@ class _Handle:
     version: int
     now: Tensor
     dense: bool
+    level: int = 0
 
 
 class Memory:
-    """The handles of a program and their storages."""
+    """The handles of a program and their storages.
+
+    `level` is the number of branches that are being built, of which only the run knows whether they are taken: what was
+    made outside is not changed inside, and what is derived inside is not kept.
+    """
 
     def __init__(self, b: Builder) -> None:
         self.b = b
+        self.level = 0
         self._handles: dict[int, _Handle] = {}
 
     def _of(self, tensor: Tensor) -> _Handle:
@@ -75,16 +82,20 @@ class Memory:
         """
         if isinstance(value, list):
             return [self.now(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.now(item) for key, item in value.items()}
         return self._read(self._of(value)) if isinstance(value, Tensor) else value
 
     def _read(self, handle: _Handle) -> Tensor:
         storage = handle.storage
         if storage.spoiled:
             raise NodeError(storage.spoiled, "use an operation that returns a new tensor there, or clone()")
-        if handle.version != storage.version:
-            handle.now = self._path(handle)[-1]
-            handle.version = storage.version
-        return handle.now
+        if handle.version == storage.version:
+            return handle.now
+        now = self._path(handle)[-1]
+        if handle.level == self.level:
+            handle.now, handle.version = now, storage.version
+        return now
 
     def _path(self, handle: _Handle) -> list[Tensor]:
         """The tensors from the storage to the handle."""
@@ -104,7 +115,8 @@ class Memory:
             if not isinstance(item, Tensor):
                 return item
             tensor = replace(item) if id(item) in used or id(item) in self._handles else item
-            self._of(tensor).dense = dense
+            handle = self._of(tensor)
+            handle.dense, handle.level, handle.storage.level = dense, self.level, self.level
             return tensor
 
         return made(value)
@@ -118,14 +130,15 @@ class Memory:
         of = self._of(base)
         tensor = replace(now)
         links = (*of.links, link)
-        self._handles[id(tensor)] = _Handle(tensor, of.storage, links, of.storage.version, now, dense and of.dense)
+        version, dense = of.storage.version, dense and of.dense
+        self._handles[id(tensor)] = _Handle(tensor, of.storage, links, version, now, dense, self.level)
         return tensor
 
     def doubt(self, base: Tensor, now: Tensor, dense: bool) -> Tensor:
         """The handle of what may be a view of `base` or a copy."""
         tensor = replace(now)
         copy, of = self._of(tensor), self._of(base).storage
-        copy.dense = dense
+        copy.dense, copy.level, copy.storage.level = dense, self.level, self.level
         copy.storage.doubtful.append(of)
         of.doubtful.append(copy.storage)
         return tensor
@@ -140,6 +153,11 @@ class Memory:
         """Changes what `handle` holds to `value`, which takes its dtype. Raises NodeError where it cannot."""
         b, target = self.b, self._of(handle)
         storage, path = target.storage, self._path(target)
+        if storage.level < self.level:
+            raise NodeError(
+                "it changes a tensor in a branch, and only the run knows whether that is taken",
+                "compute a new tensor in both branches",
+            )
         if storage.kept:
             raise NodeError(
                 f'it changes "{storage.kept}" of the module, and a compiled model keeps nothing from run to run',

@@ -7,7 +7,11 @@ PyTorch's `torch/csrc/jit/OVERVIEW.md`.
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import importlib
+import io
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,16 +20,19 @@ from typing import Any
 import numpy as np
 from mlir import ir
 
-from mlc.frontends.common import cleanup, entry
+from mlc.frontends.common import cleanup, control_flow, elementwise, entry, types
 from mlc.frontends.common.builder import INLINE_LIMIT, Builder, Tensor, describe
 from mlc.frontends.common.entry import Argument, DimRange
 from mlc.frontends.report import ModelError, NodeError, Problem
 from mlc.frontends.torch import aten, views
 from mlc.frontends.torch.aten.elementwise import whole
+from mlc.frontends.torch.aten.scalar import known
 from mlc.frontends.torch.memory import Memory
-from mlc.frontends.torch.registry import Call, Handler, Value, find
+from mlc.frontends.torch.registry import Call, Handler, Value, as_tensor, find
 
 _POISON = object()
+_UNROLLED = 1024
+"""The largest number of iterations of a loop of a script."""
 _CHANGE_SHAPE = ("aten::squeeze", "aten::unsqueeze", "aten::transpose", "aten::t", "aten::swapaxes")
 """What changes the extents of its operand when it works in place, not its elements."""
 
@@ -86,14 +93,54 @@ def _load(source: str | Path | Any) -> tuple[Any, str, str, Any]:
     except OSError as error:
         raise ModelError(path.name, [Problem(f"cannot be read: {error.strerror}")]) from error
     torch = _torch(path.name)
+    other = _other_file(content)
+    if other is not None:
+        raise ModelError(path.name, [other])
     try:
-        script = torch.jit.load(str(path), map_location="cpu").eval()
+        script = _read(torch, path)
     except (RuntimeError, ValueError) as error:
-        reason = str(error).splitlines()[0].split(". ")[0]
-        raise ModelError(
-            path.name, [Problem(f"is no TorchScript file: {reason}", "save it with torch.jit.save")]
-        ) from error
+        reason = str(error).strip().splitlines()[0].split(". ")[0].rstrip(":")
+        hint = "save it with torch.jit.save"
+        if "torchvision::" in str(error):
+            reason, hint = "its operators are torchvision's", "pip install torchvision, of the same build as torch"
+        raise ModelError(path.name, [Problem(f"is no TorchScript file: {reason}", hint)]) from error
     return torch, path.name, hashlib.sha256(content).hexdigest(), script
+
+
+def _read(torch: Any, path: Path) -> Any:
+    """The module of a file; operators of torchvision are known when that has been imported."""
+    try:
+        return torch.jit.load(str(path), map_location="cpu").eval()
+    except RuntimeError as error:
+        if "torchvision::" not in str(error):
+            raise
+        try:
+            importlib.import_module("torchvision")
+        except Exception as missing:  # whatever a build for another torch raises
+            raise error from missing
+        return torch.jit.load(str(path), map_location="cpu").eval()
+
+
+def _other_file(content: bytes) -> Problem | None:
+    """What else than TorchScript an archive of PyTorch is, by the names of what is in it."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            names = {name.split("/", 1)[-1] for name in archive.namelist()}
+    except zipfile.BadZipFile:
+        return None
+    if "constants.pkl" in names:
+        return None
+    if any("exported_program" in name or name.startswith("models/") for name in names):
+        return Problem(
+            "is a program of torch.export, which is not supported",
+            "torch.onnx.export(program, ...) gives an .onnx file, torch.jit.trace and save a TorchScript file",
+        )
+    if "data.pkl" in names:
+        return Problem(
+            "is a pickle of torch.save: weights or Python objects without the program",
+            "make the module in Python, load the weights, then torch.jit.trace(module.eval(), example).save(FILE)",
+        )
+    return None
 
 
 def _input_names(graph: Any) -> list[str]:
@@ -115,7 +162,11 @@ def _arguments(
             hint = f"give it with --input {name}=SHAPE:DTYPE, for example --input {name}=batchx3x224x224:float32"
             problems.append(Problem(f'the shape of input "{name}" is not known; TorchScript files have none', hint))
             continue
-        arguments.append(Argument(name, dtypes.get(name, "float32"), entry.resolve(list(shapes[name]), dims)))
+        dtype = dtypes.get(name, "float32")
+        if not types.is_dtype(dtype):
+            problems.append(Problem(f'input "{name}": there is no dtype "{dtype}"', "use float32, int64, bool, ..."))
+            continue
+        arguments.append(Argument(name, dtype, entry.resolve(list(shapes[name]), dims)))
     known = ", ".join(names)
     problems += [Problem(f'there is no input "{n}"', f"the inputs are: {known}") for n in shapes if n not in names]
     if problems:
@@ -130,6 +181,10 @@ def _chosen(title: str, results: list[tuple[str, Tensor]], outputs: Sequence[str
         hint = f"the outputs are: {', '.join(found)}"
         raise ModelError(title, [Problem(f'there is no output "{name}"', hint) for name in missing])
     return [(name, found[name]) for name in outputs]
+
+
+class _PoisonedError(Exception):
+    """A value that could not be imported is needed; what was wrong has been reported."""
 
 
 class _Importer:
@@ -170,6 +225,9 @@ class _Importer:
         elif isinstance(value, list):
             for number, item in enumerate(value):
                 self._flatten(f"{name}_{number}", item, results)
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                self._flatten(str(key), item, results)
         elif value is not _POISON:
             self.problems.append(Problem(f'output "{name}" is a {type(value).__name__}', "return tensors only"))
 
@@ -287,22 +345,68 @@ class _Importer:
             return (full, value)
         if self.memory is None:
             return self.python(value, full)
+        if self.memory.level:
+            return self.python(value, full)
         if full not in self.attributes:
             held = self.python(value, full)
             self.attributes[full] = self.memory.keep(held, full) if isinstance(held, Tensor) else held
         return self.attributes[full]
 
     def branch(self, node: Any, inputs: list[Value]) -> list[Value] | Value:
-        """`prim::If` with a condition known at import."""
-        condition = self._now(inputs[0])
-        if isinstance(condition, Tensor) and condition.constant is not None:
-            condition = bool(condition.constant.reshape(-1)[0])
-        if not isinstance(condition, bool | int):
+        """`prim::If`: the branch that a condition known at import chooses, else both."""
+        condition = known(self._now(inputs[0]))
+        blocks = list(node.blocks())
+        if isinstance(condition, Tensor):
+            results = self._both(elementwise.cast(self.b, condition, "bool"), blocks)
+        elif isinstance(condition, bool | int):
+            results = self._block(blocks[0 if condition else 1])
+        else:
             raise NodeError("its condition is known at run time only", "trace the model instead of scripting it")
-        block = list(node.blocks())[0 if condition else 1]
-        self._nodes(block.nodes())
-        results = [self.values.get(value.debugName(), _POISON) for value in block.outputs()]
         return results[0] if len(results) == 1 else results
+
+    def _block(self, block: Any) -> list[Value]:
+        self._nodes(block.nodes())
+        return [self.values.get(value.debugName(), _POISON) for value in block.outputs()]
+
+    def _both(self, condition: Tensor, blocks: list[Any]) -> list[Value]:
+        """The results of the block that the run chooses, which must be tensors or numbers."""
+
+        def taken(block: Any) -> list[Tensor]:
+            results = self._block(block)
+            if any(_is_poisoned(value) for value in results):
+                raise _PoisonedError
+            results = self._now(results)
+            if any(isinstance(value, list | str) or value is None for value in results):
+                raise NodeError("a branch gives something else than tensors", "return tensors from both branches")
+            return [as_tensor(self.b, value) for value in results]
+
+        if self.memory is not None:
+            self.memory.level += 1
+        try:
+            return list(control_flow.if_(self.b, condition, [functools.partial(taken, block) for block in blocks]))
+        except _PoisonedError:
+            return [_POISON for _ in blocks[0].outputs()]
+        finally:
+            if self.memory is not None:
+                self.memory.level -= 1
+
+    def loop(self, node: Any, inputs: list[Value]) -> list[Value] | Value:
+        """`prim::Loop`, iteration by iteration, where it is known how many there are."""
+        (block,) = node.blocks()
+        arguments = [value.debugName() for value in block.inputs()]
+        limit, going, *carried = [known(self._now(value)) for value in inputs[:2]] + inputs[2:]
+        iteration = 0
+        while isinstance(limit, int) and going is True and iteration < limit:
+            if iteration == _UNROLLED:
+                raise NodeError(f"a loop of more than {_UNROLLED} iterations", "trace or export the model")
+            self.values.update(zip(arguments, [iteration, *carried], strict=True))
+            going, *carried = self._block(block)
+            going, iteration = known(self._now(going)), iteration + 1
+        if not isinstance(limit, int) or not isinstance(going, bool):
+            if going is not _POISON:
+                raise NodeError("how often it is repeated is known at run time only", "trace or export the model")
+            carried = [_POISON for _ in carried]
+        return carried[0] if len(carried) == 1 else carried
 
 
 @dataclass(frozen=True)
@@ -325,6 +429,8 @@ class _Schema:
 
 
 def _is_poisoned(value: Value) -> bool:
+    if isinstance(value, dict):
+        value = list(value.values())
     return value is _POISON or (isinstance(value, list) and any(_is_poisoned(v) for v in value))
 
 
@@ -352,6 +458,10 @@ def _list(importer: _Importer, node: Any, inputs: list[Value]) -> Value:
     return list(inputs)
 
 
+def _dictionary(importer: _Importer, node: Any, inputs: list[Value]) -> Value:
+    return dict(zip(inputs[::2], inputs[1::2], strict=True))
+
+
 def _unpack(importer: _Importer, node: Any, inputs: list[Value]) -> Value:
     values = inputs[0]
     return values[0] if len(values) == 1 else values
@@ -375,8 +485,10 @@ _SPECIAL = {
     "prim::Constant": _Importer.constant,
     "prim::GetAttr": _Importer.attribute,
     "prim::If": _Importer.branch,
+    "prim::Loop": _Importer.loop,
     "prim::ListConstruct": _list,
     "prim::TupleConstruct": _list,
+    "prim::DictConstruct": _dictionary,
     "prim::ListUnpack": _unpack,
     "prim::TupleUnpack": _unpack,
     "prim::NumToTensor": _number,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from mlc.frontends.common import shape
+import functools
+
+from mlc.frontends.common import elementwise, shape
 from mlc.frontends.common.builder import Tensor
-from mlc.frontends.torch.registry import Call, Value, aten
+from mlc.frontends.torch.registry import Call, Value, as_size, as_tensor, aten
 
 
 @aten("size")
@@ -47,11 +49,21 @@ def append(call: Call) -> Value:
     return call[0]
 
 
+def known(value: Value) -> Value:
+    """The number that a scalar tensor is known to be, or the value as it is."""
+    if isinstance(value, Tensor) and value.constant is not None and value.constant.size == 1:
+        return value.constant.reshape(-1)[0].item()
+    return value
+
+
 @aten("__is__", "__isnot__", "__not__")
-def identity(call: Call) -> bool:
+def identity(call: Call) -> Value:
     """`is`, `is not` and `not` on values known at import."""
     if call.op == "aten::__not__":
-        return not call[0]
+        value = known(call[0])
+        if isinstance(value, Tensor):
+            return elementwise.unary(call.b, "not", elementwise.cast(call.b, value, "bool"))
+        return not value
     same = call[0] is call[1]
     return same if call.op == "aten::__is__" else not same
 
@@ -63,14 +75,16 @@ def property_of(call: Call) -> Value:
         return call.tensor(0).dtype
     if call.op == "prim::device":
         return "cpu"
-    items = call[0] if isinstance(call[0], list) else call.arguments
-    return (min if call.op == "prim::min" else max)(items)
+    items = [as_size(call.b, item) for item in (call[0] if isinstance(call[0], list) else call.arguments)]
+    if all(isinstance(item, int | float) for item in items):
+        return (min if call.op == "prim::min" else max)(items)
+    return functools.reduce(lambda a, b: call.b.arith("minsi" if call.op == "prim::min" else "maxsi", a, b), items)
 
 
 @aten("Float", "Bool")
 def number(call: Call) -> Value:
-    """A number from a number or a known scalar."""
-    value = call[0]
-    if isinstance(value, Tensor) and value.constant is not None:
-        value = value.constant.reshape(-1)[0]
-    return (float if call.op == "aten::Float" else bool)(value)
+    """A number from a number or a known scalar; what only the run knows stays a scalar tensor."""
+    value, kind = known(call[0]), call.op.removeprefix("aten::").lower()
+    if isinstance(value, bool | int | float):
+        return (float if kind == "float" else bool)(value)
+    return elementwise.cast(call.b, as_tensor(call.b, value), "bool" if kind == "bool" else "float32")

@@ -157,11 +157,19 @@ def test_options_that_do_not_fit() -> None:
     assert 'no value "nothing"' in str(report(model, outputs=["nothing"]))
 
 
+def test_operators_of_the_future() -> None:
+    """A newer opset than any that is known may give operators another meaning."""
+    model = parsed("""<ir_version: 8, opset_import: ["" : 999]> main (float[4] x) => (float[4] y) { y = Neg(x) }""")
+    assert "the model uses opset 999" in str(report(model))
+    assert "is the newest that is known; export the model with opset_version=" in str(report(model))
+
+
 def test_unknown_rank_needs_a_shape() -> None:
     """An input without a shape asks for one and then works."""
     model = parsed(f"{HEADER} main (float[4] x) => (float[4] y) {{ y = Neg(x) }}")
     model.graph.input[0].type.tensor_type.ClearField("shape")
-    assert "rank is unknown" in str(report(model))
+    assert "rank is unknown; give its shape with --input x=SHAPE" in str(report(model))
+    assert 'no input "y"; the inputs are: x' in str(report(model, input_shapes={"y": [2]}))
     module, _ = imported(model, input_shapes={"x": [2, "N"]})
     assert "tensor<2x?xf32>" in str(module)
 

@@ -207,11 +207,22 @@ class Expanded(torch.nn.Module):
         return y
 
 
+class Branch(torch.nn.Module):
+    """Changes a tensor in a branch."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        if x.sum() > 0:
+            y.add_(1)
+        return y
+
+
 @pytest.mark.parametrize(
     ("module", "message"),
     [
         (Keeps, r'node "add_" \(aten::add_\).*changes "runs" of the module.*pass it to the next run as an input'),
         (Doubtful, r"sum.*may share memory with this one, or not.*clone\(\)"),
+        (Branch, r"add_.*changes a tensor in a branch"),
         (Expanded, r"writes through the view that expand makes"),
     ],
 )

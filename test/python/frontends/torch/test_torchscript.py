@@ -344,6 +344,54 @@ def test_numbers_made_of_extents(tmp_path: Path) -> None:
         same(model(x.numpy()), torch.jit.load(str(tmp_path / "model.pt"))(x))
 
 
+class Decides(torch.nn.Module):
+    """Branches on what the run finds, loops, lists and numbers of a script."""
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        if x.sum() > 0:
+            y = x * 2
+            if not bool(x.max() > 1):
+                y = y[:, 1:]
+        else:
+            y = x - 1
+        total = torch.zeros_like(x)
+        parts: list[torch.Tensor] = []
+        for i in range(3):
+            total = total + x * i
+            total[0] = 7.0
+            parts.append(total)
+        mean = float(x.mean()) * min(x.size(0), x.size(1), 4)
+        return {"chosen": y, "first": parts[0], "last": parts[2], "moved": x + mean}
+
+
+class Repeats(torch.nn.Module):
+    """Loops as often as the input says."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(x.size(0)):
+            x = x * 2
+        return x
+
+
+def test_decisions_of_a_script(tmp_path: Path) -> None:
+    torch.jit.script(Decides()).save(str(tmp_path / "m.pt"))
+    model = mlc.compile(tmp_path / "m.pt", output=tmp_path / "m.so", inputs={"x": ["rows", "columns"]})
+    for x in (torch.rand(3, 4) * 0.5, torch.rand(2, 5) + 0.5, -torch.rand(4, 2)):
+        want = Decides()(x)
+        assert [info.name for info in model.outputs] == list(want)
+        same(model(x.numpy()), list(want.values()))
+
+
+def test_a_loop_of_unknown_length(tmp_path: Path) -> None:
+    from mlc.frontends.report import ModelError
+
+    torch.jit.script(Repeats()).save(str(tmp_path / "m.pt"))
+    with pytest.raises(ModelError, match=r"Loop.*how often it is repeated is known at run time only"):
+        mlc.compile(tmp_path / "m.pt", inputs={"x": ["rows"]})
+    model = mlc.compile(tmp_path / "m.pt", output=tmp_path / "m.so", inputs={"x": [3]})
+    same(model(np.ones(3, np.float32)), [torch.full((3,), 8.0)])
+
+
 class Unknown(torch.nn.Module):
     def forward(self, x: Any) -> Any:
         return torch.special.bessel_j0(x) + torch.special.bessel_j1(x)
@@ -366,6 +414,15 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
 def test_a_file_that_is_no_torchscript(tmp_path: Path) -> None:
     from mlc.frontends.report import ModelError
 
+    torch.save(torch.nn.Linear(2, 2).state_dict(), tmp_path / "weights.pt")
+    with pytest.raises(ModelError, match=r"pickle of torch\.save.*torch\.jit\.trace"):
+        mlc.compile(tmp_path / "weights.pt", inputs={"x": [2]})
+    torch.export.save(torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),)), tmp_path / "program.pt2")
+    with pytest.raises(ModelError, match=r"program of torch\.export.*torch\.onnx\.export"):
+        mlc.compile(tmp_path / "program.pt2")
+    torch.jit.trace(torch.nn.ReLU(), torch.ones(2)).save(str(tmp_path / "relu.pt"))
+    with pytest.raises(ModelError, match='input "input": there is no dtype "float"'):
+        mlc.compile(tmp_path / "relu.pt", inputs={"input": [2]}, dtypes={"input": "float"})
     (tmp_path / "m.pt").write_bytes(b"not a zip file")
     with pytest.raises(ModelError, match="no TorchScript file"):
         mlc.compile(tmp_path / "m.pt", inputs={"x": [2]})
