@@ -328,6 +328,20 @@ def test_a_map_that_the_driver_refuses(driver: Path, tmp_path: Path) -> None:
     assert re.search(r"node 'second' \(kernel 'k2(_\d+)?'\): cuLaunchKernel: CUDA_ERROR_INVALID_VALUE", outcome.said)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize(("shape", "after"), [((512, 768, 768), "Relu"), ((1024, 4096, 4096), "Gelu")])
+def test_what_comes_after_a_product_does_not_hold_it_up(
+    shape: tuple[int, int, int], after: str, dtype: str, tmp_path: Path
+) -> None:
+    """Results are rounded to 16 bits before something else is computed of them: no product waits for that (C7514)."""
+    model = _product(*shape, dtype=dtype)
+    model.graph.node[-1].output[0] = "product"
+    model.graph.node.append(helper.make_node(after, ["product"], ["y"]))
+    folder = _compile(model, tmp_path / "product", emit="cubin")
+    (kernel,) = json.loads((folder / "launch.json").read_text())
+    assert kernel["warnings"] == []
+
+
 def _residual(rows: int, channels: int) -> onnx.ModelProto:
     """Two layers, the sum of both, and its norms: what is added to is stored between kernels."""
     rng = np.random.default_rng(0)

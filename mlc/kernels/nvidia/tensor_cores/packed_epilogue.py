@@ -180,8 +180,23 @@ class PackedEpilogue(Epilogue):
         scope = Evaluator(self.frame, 2, overrides=overrides)
         point = self._point(at, outer)
         found = memory.splat(scope.tensor(self.source.results[0], point), 2)
+        self._round_together(sums, pair)
         word = vector.bitcast(ir.VectorType.get([1], words.i32), found)
         return vector.extract(word, [], [0])
+
+    def _round_together(self, sums: ir.Value, pair: Sequence[ir.Value]) -> None:
+        """Rounds two accumulators to f16 by one instruction where more is computed of them. LLVM would round each by
+        itself, which ptxas takes for a read while products are under way, and serializes those (C7514)."""
+        for rounding in [use.owner for use in sums.uses]:
+            op = rounding.operation
+            is_half = op.name == "arith.truncf" and isinstance(op.results[0].type.element_type, ir.F16Type)
+            if not is_half or not any(use.owner.operation.name == "arith.extf" for use in op.results[0].uses):
+                continue
+            with ir.InsertionPoint(op), op.location:
+                word = assembly(self.words.i32, [pair[1], pair[0]], "cvt.rn.f16x2.f32 $0, $1, $2;", "=r,f,f", pure=True)
+                assert word is not None
+                one = vector.from_elements(ir.VectorType.get([1], self.words.i32), [word])
+                op.results[0].replace_all_uses_with(vector.bitcast(op.results[0].type, one))
 
     def _byte(self, width: int, block: Scalar, row: Scalar, piece: Scalar) -> Scalar:
         """Byte of a piece of 16 bytes of a row of a block of `width` columns. Pieces are permuted so that neither those
