@@ -93,18 +93,20 @@ def _staged(
     read: int, write: int, outer: int, lanes: int, piece: int, sizes: Sequence[int], stream: int
 ) -> dict[str, int | str]:
     """The parameters of a transposition through a compact buffer: of what is written past the caches, and of lines that
-    collide in them unless vectors hold them whole and the input is near. Empty elsewhere.
+    collide in them, unless the input is near and they collide so much that vectors hold them whole. Empty elsewhere.
     """
     size, moved = sizes[0], read * write * outer * sizes[0]
     if set(sizes) != {size} or lanes * size != LINE or read % lanes or write % lanes:
         return {}
-    both = [read * size, write * size]
+    loaded, stored = read * size, write * size
     if size < JOINED_SIZE:
         small = moved < STAGED
-        wanted = not any(b % STAGED_NARROW for b in both) and not (small and both[0] % COLLIDING == 0)
+        narrow = loaded % STAGED_NARROW == 0
+        wanted = (narrow and loaded % COLLIDING != 0) or (not small and narrow and stored % STAGED_NARROW == 0)
+        wanted = wanted or (not small and stored % COLLIDING == 0)
     else:
         small = False
-        wanted = moved >= NEAR and not any(b % COLLIDING for b in both)
+        wanted = moved >= NEAR and loaded % COLLIDING == 0 and stored % COLLIDING == 0
     if not (stream or wanted):
         return {}
     height = 2 * lanes if small else max(STAGED_HEIGHT, STAGED_RUN // size)
