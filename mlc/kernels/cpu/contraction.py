@@ -135,6 +135,7 @@ class Contraction:
         self.outer_windows: dict[int, tuple[Window, int]] = {}  # by tap: the window and its output dimension
         self.row_window: Window | None = None
         self.next: NextPanel | None = None
+        self.item: tuple[Scalar, Scalar] = (0, 1)  # the number of the work item, and of blocks of rows that a panel has
         for operand in range(2):
             self._use_padding(operand)
 
@@ -154,6 +155,7 @@ class Contraction:
             self.row_extent = math.product(self.shape[s.row_first : s.row_last + 1])
 
             def item(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+                self.item = (variable, items[-1])
                 *outer, block = math.delinearize(variable, items)
                 panel = outer.pop(products)
                 point = [Idx(0)] * len(self.shape)

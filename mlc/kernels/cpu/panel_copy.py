@@ -1,6 +1,6 @@
 """Register-tiled matrix products whose right side is known at run time only.
 
-The tiles, loops and epilogues of `contraction`. A weight is stored as panels; here every work item first copies its
+The tiles, loops and epilogues of `contraction`. A weight is stored as panels; here a work item first copies its
 panel of the operand that holds the vector dimension, `[K][panel]`, to its stack: lines that were a whole row of the
 matrix apart (and, in matrices whose rows are a power of two long, fall into few sets of the cache) become adjacent.
 A matrix that is stored by columns is transposed on the way, a square of vectors at a time, in registers. What is fused
@@ -17,18 +17,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import memref, vector
+from mlir.dialects import arith, memref, vector
 
 from mlc.kernels.common.analysis import mentions
 from mlc.kernels.common.evaluate import Evaluator, lane_mask
-from mlc.kernels.common.frame import Frame, KernelSource, for_loop
+from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, tile_grid
 from mlc.kernels.cpu.register_tile import Column, Tile
 from mlc.kernels.cpu.transpose import transposed
 
-MOST_STEPS = 1024  # lines of a panel: few enough for the stack
+MOST_STEPS = 1536  # lines of a panel: few enough for the stack
 _ALIGNMENT = 64  # bytes: lines of the cache
 
 
@@ -55,14 +55,28 @@ class _PanelCopy(Contraction):
         self.dim, self.extent = moving[0]
         self.element = self.root.operands[schedule.vector_operand].type.element_type
         type_ = ir.MemRefType.get([self.extent * schedule.panel], self.element)
+        constants = self.frame.constants
         with self.frame.prologue():
             self.panel = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
+            number = ir.MemRefType.get([1], ir.IndexType.get())
+            self.copied = memref.AllocaOp(number, [], []).result  # the number of the panel that is there
+            memref.store(constants.index(-1), self.copied, [constants.index(0)])
 
     def _rows(self, point: list[Idx], columns: list[Column], block: Scalar) -> None:
-        if mentions(operand_map(self.root, self.s.vector_operand).results[-1], self.dim):
-            self._copy_across(point, columns)
-        else:
-            self._copy(point, columns)
+        """Blocks of rows follow each other, so that one copy does for those of a panel."""
+        constants, across = self.frame.constants, operand_map(self.root, self.s.vector_operand).results[-1]
+        item, blocks = self.item
+        here = constants.index(self.frame.math.div(item, blocks))
+        there = memref.load(self.copied, [constants.index(0)])
+
+        def copy() -> None:
+            if mentions(across, self.dim):
+                self._copy_across(point, columns)
+            else:
+                self._copy(point, columns)
+            memref.store(here, self.copied, [constants.index(0)])
+
+        if_then(arith.cmpi(arith.CmpIPredicate.ne, here, there), copy)
         super()._rows(point, columns, block)
 
     def _copy(self, point: list[Idx], columns: list[Column]) -> None:

@@ -21,7 +21,7 @@ NEAR = 1 << 15  # bytes of a panel that may stay in the first level of cache
 LEAST_DEPTH = 512  # steps of the reduction in a block that pay for storing the sums
 FETCHING_TILES = 4  # tiles of rows from which on there is time to fetch the next panel meanwhile
 COPIED_STEPS = (128, MOST_STEPS)  # lines of a panel that is copied: enough to hurt, few enough for the stack
-COPIED_ROWS = 160  # rows of a work item that pay for the copy
+COPIED_ROWS, ROW_STEPS = 160, 6  # rows of a work item that pay for the copy: so many, and one for so many lines
 TRANSPOSED_ROWS = 48  # rows of a work item for which a panel may be transposed anew
 FAR_APART = 256  # elements between two lines from which on they are copied
 FEW_ROWS = 4  # rows of a product up to which a matrix that is not packed is read in long stretches
@@ -211,7 +211,8 @@ def _is_worth_copying(
     reach = shape_of(root.operands[operand].type)[plain.index(columns)]
     if rows is None or reach is None or not COPIED_STEPS[0] <= steps[0] <= COPIED_STEPS[1]:
         return False
-    return reach >= FAR_APART and min(rows, int(schedule["rows"]) * int(schedule["block"])) >= COPIED_ROWS
+    least = max(COPIED_ROWS, steps[0] // ROW_STEPS)
+    return reach >= FAR_APART and min(rows, int(schedule["rows"]) * int(schedule["block"])) >= least
 
 
 def _is_f32(root: ir.Operation) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from test_templates import check, draw
 
@@ -23,6 +24,25 @@ def test_batches_with_a_broadcast_right_side(tmp_path: Path, batch: str) -> None
     a, b, o = f"tensor<{batch}x200x128xf32>", "tensor<128x300xf32>", f"tensor<{batch}x200x300xf32>"
     body = f"%r = mlc.matmul %a0, %a1 : {a}, {b} -> {o}\nreturn %r : {o}"
     check(tmp_path, body, [a, b], [o], [(draw((n, 200, 128)), draw((128, 300), seed=1)) for n in (3,)], 2e-5)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [("3x700x128", "3x128x300"), ("700x128", "3x128x300"), ("3x700x128", "128x300"), ("2x3x500x150", "3x150x260")],
+)
+def test_blocks_of_rows_share_a_copy_and_nothing_else_does(tmp_path: Path, left: str, right: str) -> None:
+    """One thread goes through all panels of all products in one call."""
+    from mlc.runtime import load
+
+    shapes = [tuple(map(int, text.split("x"))) for text in (left, right)]
+    inputs = [draw(shape, seed=i) for i, shape in enumerate(shapes)]
+    expected = inputs[0] @ inputs[1]
+    a, b, o = (f"tensor<{'x'.join(map(str, shape))}xf32>" for shape in (*shapes, expected.shape))
+    body = f"%r = mlc.matmul %a0, %a1 : {a}, {b} -> {o}\nreturn %r : {o}"
+    model = check(tmp_path, body, [a, b], [o], [inputs], 2e-5)
+    assert [kernel["template"] for kernel in model.metadata["kernels"]] == ["panel_copy"]
+    alone = load(tmp_path / "kernel.so", threads=1)(*inputs)[0]
+    np.testing.assert_allclose(alone, expected, rtol=1e-4, atol=2e-4)
 
 
 def test_result_does_not_depend_on_the_number_of_threads(tmp_path: Path) -> None:
