@@ -90,6 +90,15 @@ def as_tensor(b: Builder, value: Value) -> Tensor:
     raise NodeError(f"it needs a tensor, got {type(value).__name__}")
 
 
+def like(b: Builder, value: Value, reference: Tensor) -> Tensor:
+    """A number, size or scalar tensor in the dtype of `reference`."""
+    from mlc.frontends.common import elementwise
+
+    if isinstance(value, bool | int | float):
+        return b.like(value, reference)
+    return elementwise.cast(b, as_tensor(b, value), reference.dtype)
+
+
 def as_size(b: Builder, value: Value) -> Size:
     """A number, or a size known at run time; scalars of integers are read."""
     if isinstance(value, Quotient):
@@ -102,7 +111,7 @@ def known_ints(value: Value, op: str) -> list[int]:
     items = value if isinstance(value, list) else [value]
     result = []
     for item in items:
-        if isinstance(item, Tensor) and item.constant is not None:
+        if isinstance(item, Tensor) and item.constant is not None and item.constant.size == 1:
             item = int(item.constant.reshape(-1)[0])
         if not isinstance(item, int):
             raise NodeError(f"{op} has a parameter that is known at run time only", "trace the model with it constant")

@@ -16,15 +16,16 @@ def scaled_dot_product_attention(call: Call) -> Tensor:
     b = call.b
     query, key, value = (call.tensor(i) for i in range(3))
     mask = call.get("attn_mask")
-    lifted = query.rank == 3
+    missing = list(range(4 - query.rank))
+    lifted = query.rank in (2, 3)
     if lifted:
-        query, key, value = (shape.unsqueeze(b, t, [0]) for t in (query, key, value))
+        query, key, value = (shape.unsqueeze(b, t, missing) for t in (query, key, value))
     if query.rank != 4:
-        raise NodeError(f"attention on operands of rank {query.rank}", "use rank 3 or 4")
+        raise NodeError(f"attention on operands of rank {query.rank}", "use rank 2, 3 or 4")
     if mask is not None and not mask.is_float and not mask.is_bool:
         mask = elementwise.cast(b, mask, "bool")
     scale = call.get("scale")
     result = attention.attention(
         b, query, key, value, mask, scale=None if scale is None else float(scale), causal=bool(call.get("is_causal"))
     )
-    return shape.squeeze(b, result, [0]) if lifted else result
+    return shape.squeeze(b, result, missing) if lifted else result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlc.frontends.common import elementwise, shape
 from mlc.frontends.common.builder import Builder, Tensor
 from mlc.frontends.report import NodeError
-from mlc.frontends.torch.registry import Call, Quotient, Value, as_tensor, aten, promoted
+from mlc.frontends.torch.registry import Call, Quotient, Value, as_tensor, aten, like, promoted
 
 _FLOAT_RESULT = {
     "sqrt", "rsqrt", "reciprocal", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "tanh", "erf",
@@ -40,6 +40,8 @@ def unary(call: Call) -> Tensor:
     """Functions of one element."""
     name = call.op.removeprefix("aten::").removesuffix("_")
     x = call.tensor(0)
+    if call.get("decimals", 0):
+        raise NodeError("rounding to decimals", "scale, round and scale back")
     return elementwise.unary(call.b, _UNARY[name], _floating(call, x) if name in _FLOAT_RESULT else x)
 
 
@@ -66,8 +68,7 @@ def add(call: Call) -> Value:
     if "rsub" in call.op:
         a, b = b, a
     if alpha != 1:
-        factor = elementwise.cast(call.b, alpha, b.dtype) if isinstance(alpha, Tensor) else call.b.like(alpha, b)
-        b = elementwise.binary(call.b, "mul", b, factor)
+        b = elementwise.binary(call.b, "mul", b, like(call.b, alpha, b))
     return elementwise.binary(call.b, kind, a, b)
 
 
@@ -170,9 +171,7 @@ def where(call: Call) -> Value:
 def masked_fill(call: Call) -> Tensor:
     """`value` where the mask is set."""
     x, mask = call.tensor(0), elementwise.cast(call.b, call.tensor(1), "bool")
-    value = call[2]
-    fill = elementwise.cast(call.b, value, x.dtype) if isinstance(value, Tensor) else call.b.like(value, x)
-    return elementwise.select(call.b, mask, fill, x)
+    return elementwise.select(call.b, mask, like(call.b, call[2], x), x)
 
 
 @aten(*_ACTIVATIONS)
@@ -227,15 +226,10 @@ def clamp(call: Call) -> Tensor:
     b, x = call.b, call.tensor(0)
     low = None if "max" in call.op else call[1]
     high = call[1] if "max" in call.op else (call[2] if len(call.arguments) > 2 else None)
-
-    def limit(value: Value) -> Tensor | None:
-        if value is None:
-            return None
-        return elementwise.cast(b, value, x.dtype) if isinstance(value, Tensor) else b.like(value, x)
-
-    for kind, value in (("max", limit(low)), ("min", limit(high))):
+    x = promoted(b, [x, *(value for value in (low, high) if value is not None)])[0]
+    for kind, value in (("max", low), ("min", high)):
         if value is not None:
-            x = elementwise.binary(b, kind, x, value)
+            x = elementwise.binary(b, kind, x, like(b, value, x))
     return x
 
 

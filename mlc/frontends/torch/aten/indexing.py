@@ -24,6 +24,27 @@ def index_select(call: Call) -> Tensor:
     return indexing.gather(call.b, x, call.tensor(2), shape.normalize_axis(call.int(1), x.rank))
 
 
+@aten("take")
+def take(call: Call) -> Tensor:
+    """Elements of the flattened tensor."""
+    return indexing.gather(call.b, shape.reshape_codes(call.b, call.tensor(0), [-1]), call.tensor(1), 0)
+
+
+@aten("take_along_dim")
+def take_along(call: Call) -> Tensor:
+    """Elements along one dimension, an index each; extents of 1 repeat elsewhere."""
+    b, x, places = call.b, call.tensor(0), call.tensor(1)
+    if call[2] is None:
+        flat = shape.reshape_codes(b, x, [-1])
+        return indexing.gather(b, flat, shape.reshape_codes(b, places, [-1]), 0)
+    axis = shape.normalize_axis(call.int(2), x.rank)
+    pairs = enumerate(zip(b.dims(x), b.dims(places), strict=True))
+    common = [0 if i == axis else shape.broadcast_size(b, *pair) for i, pair in pairs]
+    sized = [[b.dim(t, axis) if i == axis else size for i, size in enumerate(common)] for t in (x, places)]
+    wide, spread = (shape.broadcast(b, t, sizes) for t, sizes in zip((x, places), sized, strict=True))
+    return b.op("gather_elements", [wide, indexing.as_indices(b, spread)], axis=axis, unsigned=x.unsigned)
+
+
 @aten("gather")
 def gather(call: Call) -> Tensor:
     """Elements along one dimension, an index each."""

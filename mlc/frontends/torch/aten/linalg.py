@@ -42,6 +42,19 @@ def einsum(call: Call) -> Tensor:
     return call.b.op("einsum", [call[1]], equation=str(call[0]).replace(" ", ""))
 
 
+@aten("tensordot")
+def tensordot(call: Call) -> Tensor:
+    """Sums of products over pairs of dimensions."""
+    b, x, y = call.b, call.tensor(0), call.tensor(1)
+    pairs = [[shape.normalize_axis(axis, t.rank) for axis in call.ints(i)] for i, t in ((2, x), (3, y))]
+    rest = [[axis for axis in range(t.rank) if axis not in used] for t, used in zip((x, y), pairs, strict=True)]
+    sizes = [[b.dim(t, axis) for axis in axes] for t, axes in zip((x, y), rest, strict=True)]
+    total = b.product([b.dim(x, axis) for axis in pairs[0]])
+    left = shape.reshape(b, shape.transpose(b, x, [*rest[0], *pairs[0]]), [b.product(sizes[0]), total])
+    right = shape.reshape(b, shape.transpose(b, y, [*pairs[1], *rest[1]]), [total, b.product(sizes[1])])
+    return shape.reshape(b, linalg.matmul(b, left, right), [*sizes[0], *sizes[1]])
+
+
 @aten("outer")
 def outer(call: Call) -> Tensor:
     """All products of two vectors."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mlc.frontends.common import pool
+import numpy as np
+
+from mlc.frontends.common import elementwise, linalg, pool, shape
 from mlc.frontends.common.builder import Tensor
 from mlc.frontends.common.conv import Window
 from mlc.frontends.report import NodeError
@@ -20,18 +22,38 @@ def _window(call: Call, x: Tensor) -> Window:
     return Window(kernel, strides, dilations, list(padding), list(padding))
 
 
+def _batched(call: Call) -> tuple[Tensor, bool]:
+    """The input with a batch dimension, which modules need not be given."""
+    x, rank = call.tensor(0), int(call.op.split("pool")[1][0]) + 2
+    return (shape.unsqueeze(call.b, x, [0]), True) if x.rank == rank - 1 else (x, False)
+
+
+def _as_given(call: Call, y: Tensor, lifted: bool) -> Tensor:
+    return shape.squeeze(call.b, y, [0]) if lifted else y
+
+
 @aten("max_pool1d", "max_pool2d", "max_pool3d")
 def max_pool(call: Call) -> Tensor:
     """Maxima of windows."""
-    x = call.tensor(0)
-    return pool.pool(call.b, "max", x, _window(call, x), bool(call.get("ceil_mode", False)))
+    x, lifted = _batched(call)
+    y = pool.pool(call.b, "max", x, _window(call, x), bool(call.get("ceil_mode", False)))
+    return _as_given(call, y, lifted)
 
 
-@aten("max_pool1d_with_indices", "max_pool2d_with_indices")
+@aten("max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices")
 def max_pool_indices(call: Call) -> list[Tensor]:
     """Maxima of windows and where they are."""
-    x = call.tensor(0)
-    return list(pool.pool_indices(call.b, x, _window(call, x), bool(call.get("ceil_mode", False)), False))
+    x, lifted = _batched(call)
+    found = _placed(call, x, _window(call, x), bool(call.get("ceil_mode", False)))
+    return [_as_given(call, value, lifted) for value in found]
+
+
+def _placed(call: Call, x: Tensor, window: Window, ceil_mode: bool = False) -> list[Tensor]:
+    """Maxima, and their positions in their own plane."""
+    b = call.b
+    values, places = pool.pool_indices(b, x, window, ceil_mode, False)
+    plane = shape.size_scalar(b, b.product(b.dims(x)[2:]))
+    return [values, elementwise.binary(b, "mod", places, plane)]
 
 
 @aten("avg_pool1d", "avg_pool2d", "avg_pool3d")
@@ -39,23 +61,56 @@ def avg_pool(call: Call) -> Tensor:
     """Means of windows."""
     if call.get("divisor_override") is not None:
         raise NodeError("divisor_override is not supported", "scale the result instead")
-    x = call.tensor(0)
+    x, lifted = _batched(call)
     include = bool(call.get("count_include_pad", True))
-    return pool.pool(call.b, "avg", x, _window(call, x), bool(call.get("ceil_mode", False)), include)
+    y = pool.pool(call.b, "avg", x, _window(call, x), bool(call.get("ceil_mode", False)), include)
+    return _as_given(call, y, lifted)
 
 
-@aten("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool2d")
+@aten("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d")
 def adaptive(call: Call) -> Tensor:
-    """Pooling to a given size, which must divide the input's."""
-    x, sizes = call.tensor(0), call.ints(1)
-    spatial = x.rank - 2
-    kind = "max" if "max" in call.op else "avg"
-    sizes = spread(sizes, spatial)
+    """Means of as many regions as the result has places."""
+    x, lifted = _batched(call)
+    sizes = spread(call.ints(1), x.rank - 2)
     if all(s == 1 for s in sizes):
-        return pool.global_pool(call.b, kind, x)
+        return _as_given(call, pool.global_pool(call.b, "avg", x), lifted)
     extents = x.shape[2:]
+    if None in extents:
+        raise NodeError(f"adaptive pooling of {x} to {sizes}", "fix the extents of the input with --input or --dim")
+    known = [extent for extent in extents if extent is not None]
+    if all(e % s == 0 for e, s in zip(known, sizes, strict=True)):
+        return _as_given(call, pool.pool(call.b, "avg", x, _regions(known, sizes)), lifted)
+    for axis, (extent, size) in enumerate(zip(known, sizes, strict=True), 2):
+        last = x.rank - 1
+        order = [i for i in range(x.rank) if i != axis]
+        order.insert(last, axis)
+        means = call.b.constant(_means(extent, size), x.dtype)
+        moved = linalg.matmul(call.b, shape.transpose(call.b, x, order), means)
+        x = shape.transpose(call.b, moved, [int(i) for i in np.argsort(order)])
+    return _as_given(call, x, lifted)
+
+
+def _means(extent: int, size: int) -> np.ndarray:
+    """`[extent, size]`: what each element adds to the mean of each region; regions may overlap."""
+    matrix = np.zeros([extent, size], np.float32)
+    for place in range(size):
+        begin, end = place * extent // size, -(-(place + 1) * extent // size)
+        matrix[begin:end, place] = 1 / (end - begin)
+    return matrix
+
+
+def _regions(extents: list[int], sizes: list[int]) -> Window:
+    kernel = [e // s for e, s in zip(extents, sizes, strict=True)]
+    none = [0] * len(kernel)
+    return Window(kernel, list(kernel), [1] * len(kernel), list(none), list(none))
+
+
+@aten("adaptive_max_pool1d", "adaptive_max_pool2d")
+def adaptive_max(call: Call) -> list[Tensor]:
+    """Maxima of as many regions as the result has places, which must divide the input's, and where they are."""
+    x, lifted = _batched(call)
+    sizes, extents = spread(call.ints(1), x.rank - 2), x.shape[2:]
     if any(e is None or e % s for e, s in zip(extents, sizes, strict=True)):
         raise NodeError(f"adaptive pooling from {extents} to {sizes}", "the result must divide a known input size")
-    kernel = [(e or 0) // s for e, s in zip(extents, sizes, strict=True)]
-    none = [0] * spatial
-    return pool.pool(call.b, kind, x, Window(kernel, list(kernel), [1] * spatial, list(none), list(none)))
+    window = _regions([e or 0 for e in extents], sizes)
+    return [_as_given(call, value, lifted) for value in _placed(call, x, window)]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from mlir import ir
 
 from mlc.frontends.common import elementwise, reduction, shape
 from mlc.frontends.common.builder import Size, Tensor
+from mlc.frontends.report import NodeError
 from mlc.frontends.torch.aten.elementwise import dtype_of
-from mlc.frontends.torch.registry import Call, aten
+from mlc.frontends.torch.registry import Call, aten, promoted
 
 
 def _axes(call: Call, x: Tensor, name: str = "dim") -> list[int]:
@@ -43,7 +46,7 @@ def mean(call: Call) -> Tensor:
     return reduction.statistic(call.b, kind, x, _axes(call, x), bool(call.get("keepdim", False)))
 
 
-@aten("var", "std", "var_mean")
+@aten("var", "std", "var_mean", "std_mean")
 def variance(call: Call) -> Tensor | list[Tensor]:
     """Variance with the divisor n − correction (1 unless `unbiased` or `correction` say otherwise)."""
     b, x = call.b, call.tensor(0)
@@ -61,6 +64,8 @@ def variance(call: Call) -> Tensor | list[Tensor]:
         return elementwise.unary(b, "sqrt", result)
     if call.op == "aten::var":
         return result
+    if call.op == "aten::std_mean":
+        result = elementwise.unary(b, "sqrt", result)
     return [result, mean_ if keep else reduction.statistic(b, "mean", x, axes, False)]
 
 
@@ -79,7 +84,7 @@ def extreme(call: Call) -> Tensor | list[Tensor]:
     if len(call.arguments) == 1:
         return reduction.reduce(b, kind, x, list(range(x.rank)), False)
     if isinstance(call[1], Tensor):
-        return elementwise.binary(b, kind, x, call.tensor(1))
+        return elementwise.binary(b, kind, *promoted(b, call.arguments[:2]))
     axis, keep = shape.normalize_axis(call.int(1), x.rank), bool(call[2])
     values = reduction.reduce(b, kind, x, [axis], keep)
     return [values, reduction.arg_reduce(b, kind, x, axis, keep, False)]
@@ -112,13 +117,50 @@ def truth(call: Call) -> Tensor:
     return reduction.reduce(call.b, kind, x, _axes(call, x), bool(call.get("keepdim", False)))
 
 
-@aten("linalg_vector_norm", "norm")
+@aten("linalg_vector_norm", "norm", "linalg_norm")
 def norm(call: Call) -> Tensor:
-    """L1 and L2 norms."""
-    from mlc.frontends.report import NodeError
+    """Norms of vectors, of any order; of all elements where there are no dimensions."""
+    b, x, order = call.b, call.tensor(0), call.get("ord", call.get("p", 2))
+    axes, keep = _axes(call, x), bool(call.get("keepdim", False))
+    if call.op == "aten::linalg_norm" and len(axes) == 2 and order not in (None, "fro"):
+        raise NodeError(f"the norm of matrices of order {order}", "use torch.linalg.vector_norm, or another order")
+    if order in (1, 2, None, "fro"):
+        return reduction.statistic(b, "l1" if order == 1 else "l2", x, axes, keep)
+    if not isinstance(order, int | float) or order == 0:
+        raise NodeError(f"norms of order {order} are not supported", "use another order than 0")
+    size = elementwise.unary(b, "abs", x)
+    if math.isinf(order):
+        return reduction.reduce(b, "max" if order > 0 else "min", size, axes, keep)
+    total = reduction.reduce(b, "sum", elementwise.binary(b, "pow", size, b.like(float(order), x)), axes, keep)
+    return elementwise.binary(b, "pow", total, b.like(1 / order, x))
 
-    x, order = call.tensor(0), call[1]
-    if order not in (1, 2, None):
-        raise NodeError(f"norms of order {order} are not supported", "use order 1 or 2")
-    kind = "l1" if order == 1 else "l2"
-    return reduction.statistic(call.b, kind, x, _axes(call, x), bool(call.get("keepdim", False)))
+
+@aten("count_nonzero")
+def count_nonzero(call: Call) -> Tensor:
+    """How many elements are not zero."""
+    x = call.tensor(0)
+    ones = elementwise.cast(call.b, elementwise.cast(call.b, x, "bool"), "int64")
+    return reduction.reduce(call.b, "sum", ones, _axes(call, x), False)
+
+
+@aten("aminmax")
+def aminmax(call: Call) -> list[Tensor]:
+    """The least and the largest."""
+    x, keep = call.tensor(0), bool(call.get("keepdim", False))
+    axes = list(range(x.rank)) if call.get("dim") is None else _axes(call, x)
+    return [reduction.reduce(call.b, kind, x, axes, keep) for kind in ("min", "max")]
+
+
+@aten("cosine_similarity")
+def cosine_similarity(call: Call) -> Tensor:
+    """The product of two vectors over that of their lengths, none of which counts less than epsilon."""
+    b, (x, y) = call.b, promoted(call.b, call.arguments[:2])
+    product = elementwise.binary(b, "mul", x, y)
+    axis = [shape.normalize_axis(int(call.get("dim", 1)), product.rank)]
+    floor = b.like(float(call.get("eps", 1e-8)), product)
+    lengths = []
+    for value in (x, y):
+        wide = shape.broadcast(b, value, b.dims(product))
+        lengths.append(elementwise.binary(b, "max", reduction.statistic(b, "l2", wide, axis, False), floor))
+    total = reduction.reduce(b, "sum", product, axis, False)
+    return elementwise.binary(b, "div", total, elementwise.binary(b, "mul", *lengths))

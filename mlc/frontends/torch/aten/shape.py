@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from mlc.frontends.common import elementwise, indexing, shape
-from mlc.frontends.common.builder import Size, Tensor
+from mlc.frontends.common import elementwise, indexing, reduction, shape
+from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.aten.elementwise import dtype_of
-from mlc.frontends.torch.registry import Call, Value, as_size, as_tensor, aten, promoted
+from mlc.frontends.torch.registry import Call, Value, as_size, as_tensor, aten, like, promoted
 
 
 @aten("view", "reshape", "_unsafe_view", "unflatten", "_reshape_alias", "view_as", "reshape_as", "ravel")
@@ -243,8 +245,7 @@ def filled(call: Call) -> Tensor:
     dtype = dtype_of(wanted) if wanted is not None else template.dtype if template is not None else "float32"
     if wanted is None and name == "full" and not isinstance(value, float):
         dtype = "bool" if isinstance(value, bool) else "int64"
-    scalar = elementwise.cast(b, value, dtype) if isinstance(value, Tensor) else b.constant(value, dtype)
-    return shape.full(b, sizes, scalar)
+    return shape.full(b, sizes, elementwise.cast(b, as_tensor(b, value), dtype))
 
 
 @aten("tensor", "scalar_tensor", "as_tensor")
@@ -281,8 +282,8 @@ def arange(call: Call) -> Tensor:
         length = b.arith("ceildivsi", b.arith("subi", as_size(b, end), as_size(b, start)), as_size(b, step))
     ramp = shape.iota(b, [length], 0, dtype)
     if step != 1:
-        ramp = elementwise.binary(b, "mul", ramp, b.like(step, ramp))
-    return ramp if start == 0 else elementwise.binary(b, "add", ramp, b.like(start, ramp))
+        ramp = elementwise.binary(b, "mul", ramp, like(b, step, ramp))
+    return ramp if start == 0 else elementwise.binary(b, "add", ramp, like(b, start, ramp))
 
 
 def _number_of(value: Value) -> Value:
@@ -399,20 +400,41 @@ def broadcast_tensors(call: Call) -> list[Tensor]:
 def roll(call: Call) -> Tensor:
     """Elements shifted around along dimensions."""
     b, x = call.b, call.tensor(0)
+    if not call.ints(2):  # of all elements as one line
+        flat = shape.reshape_codes(b, x, [-1])
+        line = replace(call, arguments=[flat, call[1], [0]])
+        return shape.reshape(b, roll(line), b.dims(x))
     for amount, given in zip(call.ints(1), call.ints(2), strict=True):
         axis = shape.normalize_axis(given, x.rank)
         extent = b.dim(x, axis)
-        cut = b.arith("subi", extent, amount % extent if isinstance(extent, int) else amount)
+        if isinstance(extent, int):
+            cut: Size = extent - amount % extent if extent else 0
+        else:  # -amount, counted from the front
+            turned = b.arith("addi", b.arith("remsi", b.index_constant(-amount), extent), extent)
+            cut = b.arith("remsi", turned, extent)
         first = shape.window(b, x, axis, cut, b.arith("subi", extent, cut))
         x = shape.concat(b, [first, shape.window(b, x, axis, 0, cut)], axis)
     return x
+
+
+def _repeated(b: Builder, counts: Tensor) -> Tensor:
+    """Each position as often as its count: how many running sums of the counts do not exceed a place of the result."""
+    ends = reduction.scan(b, "sum", elementwise.cast(b, counts, "int64"), 0, False, False)
+    total = b.element(reduction.reduce(b, "sum", elementwise.cast(b, counts, "int64"), [0], False))
+    place = shape.unsqueeze(b, shape.iota(b, [total], 0, "int64"), [1])
+    passed = elementwise.cast(b, elementwise.compare(b, "le", ends, place), "int64")
+    return reduction.reduce(b, "sum", passed, [1], False)
 
 
 @aten("repeat_interleave")
 def repeat_interleave(call: Call) -> Tensor:
     """Every element a number of times in a row."""
     b, x = call.b, call.tensor(0)
-    axis = shape.normalize_axis(call.int(2), x.rank)
+    if call[2] is None:
+        x = shape.reshape_codes(b, x, [-1])
+    axis = 0 if call[2] is None else shape.normalize_axis(call.int(2), x.rank)
+    if isinstance(call[1], Tensor) and call[1].shape != [1]:
+        return indexing.gather(b, x, _repeated(b, call[1]), axis)
     times = call.int(1)
     extent = b.dim(x, axis)
     positions = shape.iota(b, [b.arith("muli", extent, times)], 0, "int64")

@@ -56,6 +56,16 @@ def derived(call: Call) -> Tensor:
     return elementwise.select(b, elementwise.compare(b, "eq", x, b.like(0, x)), b.like(1, x), wave)
 
 
+@aten("logit")
+def logit(call: Call) -> Tensor:
+    """The logarithm of x / (1 - x), with x kept that far from 0 and 1."""
+    b, x = call.b, _floating(call.b, call.tensor(0))
+    if call[1] is not None:
+        x = elementwise.clamp(b, x, b.like(float(call[1]), x), b.like(1 - float(call[1]), x))
+    rest = elementwise.binary(b, "sub", b.like(1, x), x)
+    return elementwise.unary(b, "log", elementwise.binary(b, "div", x, rest))
+
+
 @aten("log_sigmoid")
 def log_sigmoid(call: Call) -> Tensor:
     """The logarithm of the sigmoid: minus softplus of minus x."""

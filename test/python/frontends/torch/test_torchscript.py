@@ -26,6 +26,7 @@ def ramp(*shape: int) -> Any:
 SLOPES, FILTER, DEPTHWISE, LINE, BACK = ramp(6), ramp(4, 6, 3, 3), ramp(6, 1, 3, 3), ramp(2, 6, 2), ramp(6, 2, 3, 3)
 
 
+TIMES = torch.tensor([2, 0, 1, 3, 1])
 ROWS, COLUMNS = torch.tensor([2, 0, 3]), torch.tensor([1, 4, 0])
 
 
@@ -188,6 +189,24 @@ FAMILIES: dict[str, tuple[tuple[int, ...], list[Callable[[Any], Any]]]] = {
             lambda x: F.affine_grid(x[:, 0, :2, :3], (2, 1, 3, 4), align_corners=False),
         ],
     ),
+    "beside the usual": (
+        (5, 7),
+        [
+            lambda x: (x * 10).long().clamp(0.5, 2.5), lambda x: torch.repeat_interleave(x, TIMES, 0), lambda x: x.roll(3),
+            lambda x: torch.repeat_interleave(x, 2), lambda x: torch.roll(x, (1, -9), (0, 1)), lambda x: F.max_pool1d(x, 2),
+            lambda x: F.max_pool2d(x[None], 2), lambda x: F.avg_pool2d(x[None], 2, 1, ceil_mode=True),
+            lambda x: F.adaptive_avg_pool2d(x[None, None], (3, None)), lambda x: F.adaptive_avg_pool1d(x[None], 3),
+            lambda x: torch.norm(x, 3), lambda x: torch.linalg.norm(x, float("inf"), dim=1), torch.linalg.norm,
+            lambda x: F.normalize(x, dim=-1), lambda x: F.cosine_similarity(x, x[:1] * 2 + 1, dim=1),
+            lambda x: torch.tensordot(x, x, dims=([0], [0])), lambda x: torch.std_mean(x, 1)[0],
+            lambda x: torch.count_nonzero(x > 0, 1), lambda x: torch.aminmax(x, dim=1)[1], lambda x: torch.max(x, (x > 0).long()),
+            lambda x: torch.take_along_dim(x, x.argsort(1), 1), lambda x: torch.take(x, TIMES), lambda x: torch.logit(x, 0.1),
+            lambda x: F.scaled_dot_product_attention(x, x, x), lambda x: torch.arange(x.size(0), x.size(0) + x.size(1)),
+            lambda x: torch.full((2,), x.size(0)), lambda x: x.masked_fill(x > 0, x.size(0)),
+            lambda x: F.max_pool2d(x[None, None].repeat(2, 3, 1, 1), 2, return_indices=True)[1],
+            lambda x: F.adaptive_max_pool2d(x[None, :4, :6].repeat(3, 1, 1), (2, 3), return_indices=True)[1],
+        ],
+    ),
     "linalg": (
         (4, 6),
         [
@@ -310,6 +329,19 @@ def test_recurrent_layers(tmp_path: Path, kind: str) -> None:
         x = torch.randn(batch, seq, 6)
         with torch.no_grad():
             same(model(x.numpy()), tagger(x))
+
+
+def test_positions_and_turns_of_any_size(tmp_path: Path) -> None:
+    functions = [
+        lambda x: torch.roll(x, (1, -9), (0, 1)), lambda x: x.roll(3), lambda x: torch.arange(x.size(0), 2 * x.size(1)),
+        lambda x: torch.repeat_interleave(x, (x[:, 0] > 0).long() * 2, 0), lambda x: (x * 9).long().clamp(max=x.size(1) - 1),
+        lambda x: F.max_pool2d(x[None, None].repeat(2, 3, 1, 1), 2, return_indices=True)[1],
+    ]  # fmt: skip
+    module = Functions(functions)
+    model = compile_traced(module, torch.randn(5, 7), ["rows", "columns"], tmp_path)
+    for rows, columns in ((5, 7), (3, 4)):
+        x = torch.randn(rows, columns)
+        same(model(x.numpy()), module(x))
 
 
 def test_images_of_any_size(tmp_path: Path) -> None:
