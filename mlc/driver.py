@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlc.interrupt import deferred
-from mlc.options import Progress, UsageError, make_options
+from mlc.options import InstallationError, Progress, UsageError, make_options
 
 if TYPE_CHECKING:
     from mlc.runtime.loader import Model
@@ -65,9 +65,11 @@ def compile(
         parsed = replace(parsed, weights="embed")
     try:
         from mlc.compilation import Compilation
+    except InstallationError:
+        raise
     except ModuleNotFoundError as error:
         hint = "install mlc with its dependencies to compile (models run without them)"
-        raise ImportError(f"this installation lacks the compiler's package '{error.name}': {hint}") from error
+        raise InstallationError(f"this installation lacks the compiler's package '{error.name}': {hint}") from error
 
     with deferred(progress) as update:
         if output is not None:

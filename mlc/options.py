@@ -23,6 +23,10 @@ class UsageError(ValueError):
     """The options do not make sense, alone or together."""
 
 
+class InstallationError(ImportError):
+    """What compiling needs is not installed."""
+
+
 class InternalError(RuntimeError):
     """A step failed on an input that the steps before it accepted. `reproducer` is a file that shows it, if
     one exists.

@@ -11,7 +11,6 @@ import os
 import select
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from mlc.bench.engines import Job
+from mlc.bench.process import python_module
 
 REST_SECONDS = 0.02  # other engines' threads still spin for some milliseconds after a run
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -37,7 +37,7 @@ class Process:
         environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(job.threads))}
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "mlc.bench.worker"],
+                python_module("mlc.bench.worker"),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment,
             )  # fmt: skip
         try:

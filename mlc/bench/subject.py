@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import numpy as np
 
 from mlc.bench import arrays
 from mlc.bench.engines import PEERS, REFERENCES, Job
+from mlc.bench.process import python_module
 from mlc.runtime.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def run_compiler(model: Path, arguments: Sequence[str], folder: Path, cache: Pat
     """Runs `mlc-compile` with its cache in `cache`; the seconds of the process and its largest resident size. Raises
     CompileError.
     """
-    command = [sys.executable, "-m", "mlc.cli.compile", str(model), *arguments]
+    command = [*python_module("mlc.cli.compile"), str(model), *arguments]
     with (folder / "compile.log").open("w+") as said:
         start = time.perf_counter()
         process = subprocess.Popen(command, stderr=said, env={**os.environ, "MLC_CACHE_DIR": str(cache)})

@@ -139,7 +139,7 @@ def exit_code(error: BaseException) -> int:
     from mlc.codegen.link import LinkError
     from mlc.codegen.ptxas import PtxasError
     from mlc.frontends.report import ModelError
-    from mlc.options import InternalError, UsageError
+    from mlc.options import InstallationError, InternalError, UsageError
     from mlc.weights import WeightError
     from mlc.weights.safetensors import FormatError
 
@@ -147,7 +147,8 @@ def exit_code(error: BaseException) -> int:
         return USAGE
     if isinstance(error, InternalError):
         return BUG
-    if isinstance(error, (ModelError, LinkError, PtxasError, WeightError, FormatError, OSError, MemoryError)):
+    faults = (ModelError, LinkError, PtxasError, WeightError, FormatError, InstallationError, OSError, MemoryError)
+    if isinstance(error, faults):
         return FAULT
     return BUG
 

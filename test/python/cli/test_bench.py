@@ -98,6 +98,14 @@ def test_table_json_and_chart(folder: Path, capsys: Captured, monkeypatch: pytes
     assert not re.search(r"(src|href)=|https?://", page)  # needs nothing else
 
 
+def test_another_folder_of_the_name(folder: Path, capsys: Captured) -> None:
+    """In a checkout the package's sources lie in the current folder, without the native modules."""
+    (folder / "mlc").mkdir()
+    (folder / "mlc" / "__init__.py").write_text("raise ImportError('the wrong package')")
+    code, _, said = call(capsys, "perceptron.onnx", "--peers", "none", *QUICK)
+    assert (code, said) == (0, "")
+
+
 def test_results_that_differ(folder: Path, capsys: Captured) -> None:
     """Products of bfloat16 are not within a tolerance for float32."""
     options = ("--precision", "bf16", "--tolerance", 1e-6, "--peers", "none", "--json", "o.json")
