@@ -30,6 +30,7 @@ PANEL = 256  # bytes of the input's lines that an item takes when it walks along
 NARROW_PANEL = 128  # the same, of elements of one or two bytes, whose squares are higher
 SHARED = 128  # lines so many bytes apart, or a multiple of it, do not have all sets of the first cache to themselves
 HIGH = 16  # squares that such an item has at least along the results' lines
+ONE_SET = 1 << 12  # lines so many bytes apart share one set of the first cache
 FEW_SETS = 1 << 11  # sixteen lines so many bytes apart, or a multiple of it, drive each other out of the first cache
 
 
@@ -92,8 +93,9 @@ def transposing_walk(
 def _staged(
     read: int, write: int, outer: int, lanes: int, piece: int, sizes: Sequence[int], stream: int
 ) -> dict[str, int | str]:
-    """The parameters of a transposition through a compact buffer: of what is written past the caches, and of lines that
-    collide in them, unless the input is near and they collide so much that vectors hold them whole. Empty elsewhere.
+    """The parameters of a transposition through a compact buffer: of long lines that are written past the caches, and
+    of lines that collide in them, unless the input is near and they collide so much that vectors hold them whole. Empty
+    elsewhere.
     """
     size, moved = sizes[0], read * write * outer * sizes[0]
     if set(sizes) != {size} or lanes * size != LINE or read % lanes or write % lanes:
@@ -107,7 +109,9 @@ def _staged(
     else:
         small = False
         wanted = moved >= NEAR and loaded % COLLIDING == 0 and stored % COLLIDING == 0
-    if not (stream or wanted):
+    if stream:  # short lines are runs as they are
+        wanted = min(loaded, stored) > STREAMED_RUN or max(loaded, stored) % ONE_SET == 0
+    if not wanted:
         return {}
     height = 2 * lanes if small else max(STAGED_HEIGHT, STAGED_RUN // size)
     strips = min(STAGED_STRIPS, piece)
