@@ -48,7 +48,8 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     of_cpu["kernels"] = [storing.get(p, p) for p in of_cpu["kernels"]]
     shared = [(name, [f"{p}{{target={asked}}}" if p in ASKING else p for p in of_cpu[name]]) for name in SHARED]
     for_host = [p for p in of_cpu["schedule"] if p.startswith("mlc-assign-schedules")]
-    for_gpu = ["mlc-turn-weights", "mlc-hoist-weights"] if precision == "tf32" else []
+    turned = "mlc-turn-weights" if precision == "tf32" else "mlc-turn-weights{exact=true}"
+    for_gpu = [turned, "mlc-hoist-weights"]
     for_gpu.append(f"mlc-add-variants{{precision={precision}}}")
     for_gpu += ["mlc-add-architectures"] if len(targets) > 1 else []
     for_gpu.append(f"mlc-assign-gpu-schedules{{precision={precision}}}")

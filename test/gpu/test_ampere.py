@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from gpu.test_tensor_cores import ATTENTIONS, SHARED_KEYS, _attention, _compile, _convolution, _product
+from models.gpu_cases import build, cases
 from toolchain import needs_ptxas
 
 from mlc.passes.schedule import ampere_cost
@@ -46,6 +47,17 @@ def test_ptxas_takes_tf32(arch: str, tmp_path: Path) -> None:
     for shape in ((4096, 4096, 4096), (304, 520, 136)):
         model = _product(*shape, "float32", "b")
         _check(_compile(model, tmp_path / "product", gpu=arch, emit="cubin", precision="tf32"), arch, f"{shape}")
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_86", "sm_90a"])
+@pytest.mark.parametrize("name", ["matmul_tiles_1111", "matmul_tiles_4100"])
+def test_ptxas_takes_exact_products(name: str, arch: str, tmp_path: Path) -> None:
+    """Large products of f32 with a weight, with edges in every dimension, are tiles of the ordinary units."""
+    model = build(next(case for case in cases() if case.name == name))
+    _check(_compile(model, tmp_path / "product", gpu=arch, emit="cubin"), arch, name)
+    folder = _compile(model, tmp_path / "ptx", gpu=arch, emit="ptx")
+    text = "".join(path.read_text() for path in folder.glob("*.ptx"))
+    assert "cp.async" in text and "fma.rn.f32" in text and "mma.sync" not in text
 
 
 @pytest.mark.parametrize("form", [(56, 64, 64, 3, 1), (17, 24, 40, 5, 2), (28, 512, 256, 1, 2)], ids=str)

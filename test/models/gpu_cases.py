@@ -236,6 +236,17 @@ def _convolution(name: str, channels: int, size: int, **options: Any) -> Case:
     )
 
 
+def _exact_tiles(name: str, rows: int, depth: int, columns: int) -> Case:
+    """A product with a weight, a bias and a ReLU, of tiles enough for all multiprocessors."""
+    constants = {"w": normal(depth, columns, seed=1), "c": normal(columns, seed=2)}
+
+    def expected(a: Arrays) -> list[np.ndarray]:
+        return [np.maximum(a["x"].astype(np.float64) @ constants["w"] + constants["c"], 0)]
+
+    nodes = [("MatMul", ["x", "w"], ["t"]), ("Add", ["t", "c"], ["u"]), ("Relu", ["u"], ["y"])]
+    return Case(name, nodes, lambda: {"x": normal(rows, depth)}, expected, {"y": "float32"}, constants=constants)
+
+
 def _depthwise(a: Arrays) -> list[np.ndarray]:
     """3x3, padding 1."""
     x = np.pad(a["x"].astype(np.float64), [(0, 0), (0, 0), (1, 1), (1, 1)])
@@ -423,6 +434,7 @@ def _contraction_cases() -> list[Case]:
         _float8_product("matmul_float8", 37, 44, 272, turned=True),
         _float8_product("matmul_float8_weight", 70, 40, 144, turned=False),
         _float8_product("matmul_float8_odd", 37, 44, 40, turned=True),
+        *(_exact_tiles(f"matmul_tiles_{m}", m, k, n) for m, k, n in ((1111, 520, 1000), (4100, 72, 580))),
         _matmul("matmul_row", normal(1, 300), normal(300, 70, seed=1)),
         _binary("matmul_double", "MatMul", np.matmul, normal(17, 40, dtype="float64"),
                 normal(40, 24, seed=1, dtype="float64"), tolerance=1e-15),

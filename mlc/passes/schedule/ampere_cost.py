@@ -15,13 +15,14 @@ from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.nvidia.ampere.contraction import AmpereSchedule
 from mlc.kernels.nvidia.tensor_cores.tiles import ROW
 from mlc.kernels.nvidia.threads import WARP
-from mlc.passes.schedule.matrices import MatrixShape, matrices_of
+from mlc.passes.schedule.matrices import Matrices, MatrixShape, exact_matrices_of, matrices_of
 from mlc.targets.nvidia import NvidiaTarget
 
 Schedule = dict[str, int | str]
 
 COPIED = 40  # bytes in a clock out of the L2 cache, with all multiprocessors at it
 SHARED = 128  # bytes in a clock out of shared memory
+EXACT_PRODUCTS = 105  # of f32 in a clock: 128 units, and one instruction in six is another one
 CLOCK = 1.5e9
 STAGE = 350  # clocks that the barrier of a stage, and the first loads behind it, take a block that is alone
 LATENCY = 1200  # clocks from the request of a stage until it is there
@@ -45,8 +46,16 @@ TILES = (
 def choose_ampere(source: KernelSource, root: ir.Operation, target: NvidiaTarget, precision: str) -> Schedule | None:
     """The schedule of a contraction for the tensor cores of `mma.sync`; None when they cannot do it."""
     found = matrices_of(source, root, precision)
-    if found is None or found.element == "f8":
-        return None
+    return None if found is None or found.element == "f8" else _best(found, target)
+
+
+def choose_exact(source: KernelSource, root: ir.Operation, target: NvidiaTarget) -> Schedule | None:
+    """The schedule of a contraction of f32 that is multiplied exactly, in tiles; None for other ones and small ones."""
+    found = exact_matrices_of(source, root)
+    return None if found is None else _best(found, target)
+
+
+def _best(found: Matrices, target: NvidiaTarget) -> Schedule:
     tiles = _candidates(found.element, found.left_across, found.shape.right_across, min(found.lanes, WIDEST), target)
     best = min(tiles, key=lambda s: _clocks(s, found.shape, target))
     fields = {name: getattr(best, name) for name in AmpereSchedule.__dataclass_fields__}
@@ -74,6 +83,8 @@ def _candidates(
 
 def _registers(s: AmpereSchedule) -> int:
     """Registers of a thread: its accumulators, two steps' operands, addresses."""
+    if s.element == "f32":
+        return s.warp_rows * s.warp_columns // WARP + s.warp_rows // 2 + 56
     return s.warp_rows * s.warp_columns // WARP + (s.warp_rows + s.warp_columns) // 2 + 64
 
 
@@ -84,9 +95,12 @@ def _clocks(s: AmpereSchedule, shape: MatrixShape, target: NvidiaTarget) -> floa
     each_sm = -(-tiles // target.sms)
     together = min(s.blocks, each_sm)
     products = s.tile_rows * s.tile_columns * depth * (s.bytes_each // 2) / target.products
+    if s.element == "f32":
+        products = s.tile_rows * s.tile_columns * depth / EXACT_PRODUCTS
     copied = (min(shape.rows, s.tile_rows) + s.tile_columns) * ROW / COPIED
     warps = s.threads // WARP
-    loaded = warps * (s.warp_rows + s.warp_columns) * ROW / SHARED
+    twice = 2 if s.element == "f32" else 1  # four columns of a load are half of what the banks give
+    loaded = warps * (s.warp_rows + twice * s.warp_columns) * ROW / SHARED
     idle = (STAGE + LATENCY / (s.stages - 1)) / together
     ends = (TILE + s.tile_rows * s.tile_columns / STORED) / together  # the others multiply meanwhile
     memory = shape.bytes(s.bytes_each) / target.memory_bandwidth * CLOCK

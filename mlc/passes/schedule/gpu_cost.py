@@ -22,7 +22,7 @@ from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.reduce import combiner, lane_dim
 from mlc.kernels.nvidia.joined import is_joined, parts_of
 from mlc.passes.schedule.ampere_attention_cost import choose_attention as choose_ampere_attention
-from mlc.passes.schedule.ampere_cost import choose_ampere
+from mlc.passes.schedule.ampere_cost import choose_ampere, choose_exact
 from mlc.passes.schedule.depthwise_cost import choose_depthwise
 from mlc.passes.schedule.gpu_shapes import (
     CACHED,
@@ -73,7 +73,7 @@ def choose(source: KernelSource, target: NvidiaTarget, precision: str) -> Schedu
     if is_contraction(root):
         choose_cores = choose_hopper if target.has_wgmma else choose_ampere
         tiled = choose_cores(source, root, target, precision) or choose_depthwise(root, target)
-        tiled = tiled or _contraction(source, root)
+        tiled = tiled or choose_exact(source, root, target) or _contraction(source, root)
     return tiled or choose_rows(source, target) or _columns(source) or _transposed(source) or _elementwise(source)
 
 

@@ -17,6 +17,8 @@ from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES, FLOATS8
 
 ASSUMED = 512  # for an extent that is known at run time only
 SMALLEST_SUM = 16
+FEWEST_EXACT, SHORTEST_EXACT = 64, 64  # rows and columns, and terms of a sum, that make copies of tiles worth while
+EXACT_TILE, TILES_WANTED = (64, 64), 128
 # Instructions of operations that are several.
 WORK = {"math.erf": 16, "math.tanh": 12, "math.exp": 6, "arith.divf": 6, "math.sqrt": 6, "math.rsqrt": 4}
 ROWS = "mlc.rows"  # of a kernel module: the rows that its schedule is for, where only a run counts them
@@ -79,7 +81,26 @@ class Matrices:
 
 def matrices_of(source: KernelSource, root: ir.Operation, precision: str) -> Matrices | None:
     """The contraction `root` of a kernel as one for tensor cores; None when they cannot do it."""
-    element, roles = _element(root, precision), roles_of(root, source.results)
+    return _matrices(source, root, _element(root, precision))
+
+
+def exact_matrices_of(source: KernelSource, root: ir.Operation) -> Matrices | None:
+    """A contraction of f32 whose tiles are copied as for tensor cores and multiplied exactly; None for others."""
+    return _matrices(source, root, "f32") if is_for_exact_tiles(source, root) else None
+
+
+def is_for_exact_tiles(source: KernelSource, root: ir.Operation) -> bool:
+    """Is `root` a contraction of f32 of known sizes, with tiles enough to keep all multiprocessors busy?"""
+    roles, operands = roles_of(root, source.results), list(root.operands)[:3]
+    if roles is None or not all(str(v.type.element_type) == "f32" and v.type.has_static_shape for v in operands):
+        return False
+    shape = _shape(source, root, roles)
+    is_small = min(shape.rows, shape.columns) < FEWEST_EXACT or shape.depth * shape.taps < SHORTEST_EXACT
+    return not is_small and shape.tiles(*EXACT_TILE) >= TILES_WANTED
+
+
+def _matrices(source: KernelSource, root: ir.Operation, element: str | None) -> Matrices | None:
+    roles = roles_of(root, source.results)
     contractions = sum(is_contraction(view.operation) for view in source.block.operations)
     if element is None or roles is None or contractions != 1 or not _starts_at_zero(root):
         return None

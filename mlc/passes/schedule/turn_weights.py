@@ -1,4 +1,5 @@
-"""Store weights of contractions in tf32 along the sum, as tensor cores read them.
+"""Store weights of contractions in tf32 along the sum, as tensor cores read them; or, with `exact`, those of
+contractions in f32 whose tiles are multiplied by ordinary arithmetic.
 
 ```mlir
 %w = mlc.weight "w" : tensor<768x3072xf32>
@@ -26,14 +27,18 @@ from mlc.kernels.nvidia.tensor_cores.operands import operands_of
 from mlc.passes.base import Pass
 from mlc.passes.schedule.assign_placement import is_host_kernel
 from mlc.passes.schedule.assign_schedules import collect_launches, constant_inputs
+from mlc.passes.schedule.matrices import is_for_exact_tiles
 from mlc.passes.schedule.pack_weights import retype, without_views
 
 
 class TurnWeights(Pass):
-    """Store weights of contractions in tf32 along the sum."""
+    """Store weights of contractions in tf32, or exact ones in tiles, along the sum."""
 
     dialects = ("mlc",)
     statistics = {"turned": "weights that are stored along the sum"}
+
+    exact: bool = False
+    "Contractions are exact: only of those that are large enough for tiles"
 
     def run(self, root: ir.OpView) -> None:
         module = root.operation
@@ -42,13 +47,15 @@ class TurnWeights(Pass):
             op = view.operation
             if "mlc.kernel" in op.attributes and not is_host_kernel(op):
                 name = ir.StringAttr(op.attributes["sym_name"]).value
-                self.count("turned", int(_turn(kernel_source(op), launches.get(name, []))))
+                self.count("turned", int(_turn(kernel_source(op), launches.get(name, []), self.exact)))
 
 
-def _turn(source: KernelSource, launches: list[ir.Operation]) -> bool:
+def _turn(source: KernelSource, launches: list[ir.Operation], exact: bool) -> bool:
     root = root_operation(source)
     roles = roles_of(root, source.results) if is_contraction(root) else None
     if roles is None or not all(isinstance(v.type.element_type, ir.F32Type) for v in list(root.operands)[:2]):
+        return False
+    if exact and not is_for_exact_tiles(source, root):
         return False
     argument = root.operands[roles.right]
     arguments = list(source.block.arguments)

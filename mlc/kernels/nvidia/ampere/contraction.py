@@ -10,9 +10,11 @@ the L2 cache keeps.
 The input of a convolution is copied as windows: a row is a pixel of the result, and the sum goes over the taps of the
 window and the channels; padding is not stored.
 
-Takes contractions of bf16, f16, or f32 rounded to tf32, that accumulate in f32 and whose operands are arguments with
-rows that are multiples of 16 bytes apart; any number of rows and columns, and any sum. The epilogue runs on the
-accumulators, and is that of `hopper_contraction`.
+f32 that must stay exact takes the same way, and is multiplied by ordinary arithmetic (`exact.py`).
+
+Takes contractions of bf16, f16, f32 rounded to tf32, or f32, that accumulate in f32 and whose operands are arguments
+with rows that are multiples of 16 bytes apart (f32 along the sum only); any number of rows and columns, and any sum.
+The epilogue runs on the accumulators, and is that of `hopper_contraction`.
 
 Schedule parameters: `element` of the tensor cores; `tile_rows`, `tile_columns` of a block, `warp_rows`, `warp_columns`
 of a warp; `stages`; `raster`; `lanes`: elements of the result that a thread handles at a time; `threads`; `blocks` of a
@@ -36,6 +38,7 @@ from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.common.roles import Roles, roles_of
 from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.ampere.copies import Copier, PixelCopier, PlainCopier, end_group, wait_for_copies
+from mlc.kernels.nvidia.ampere.exact import ExactProduct
 from mlc.kernels.nvidia.ampere.fragments import BLOCK, STEPS, Fragments, multiply_add
 from mlc.kernels.nvidia.tensor_cores.bands import place_in_bands
 from mlc.kernels.nvidia.tensor_cores.epilogue import Domain, Epilogue, staging_bytes
@@ -145,6 +148,10 @@ class _Block:
         self.warp_row = self.words.math.mul(self.words.math.div(warp, across), schedule.warp_rows)
         self.warp_column = self.words.math.mul(self.words.math.rem(warp, across), schedule.warp_columns)
         left, right = self.tiles
+        if schedule.element == "f32":
+            first = self.warp_row, self.warp_column
+            self.exact = ExactProduct(self.words, (0, left.size), first, schedule.warp_rows, schedule.warp_columns)
+            return
         self.fragments = (
             Fragments(self.words, left, 0, self.warp_row, schedule.element, True),
             Fragments(self.words, right, left.size, self.warp_column, schedule.element, False),
@@ -218,6 +225,8 @@ class _Block:
 
     def _multiply(self, stage: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
         """The accumulators plus the products of a stage: of 16 rows of the warp after 16, eight columns after eight."""
+        if self.s.element == "f32":
+            return self.exact.add(stage, sums)
         words, s, left, right = self.words, self.s, *self.fragments
         each = s.warp_columns // 8
         for step in range(STEPS):

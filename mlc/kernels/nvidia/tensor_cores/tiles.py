@@ -12,7 +12,7 @@ from dataclasses import dataclass
 ROW = 128  # bytes of a row of a tile
 ROWS = 64  # of the accumulators of one instruction
 INSTRUCTION = 32  # bytes of the sum that one instruction takes from each row
-ELEMENT_BYTES = {"bf16": 2, "f16": 2, "tf32": 4, "f8": 1}  # by what a schedule calls the type
+ELEMENT_BYTES = {"bf16": 2, "f16": 2, "tf32": 4, "f32": 4, "f8": 1}  # by what a schedule calls the type
 
 FLOATS8 = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
 """Floats of eight bits that tensor cores multiply: the type, and its name in PTX."""
