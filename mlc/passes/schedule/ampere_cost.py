@@ -22,7 +22,8 @@ Schedule = dict[str, int | str]
 
 COPIED = 40  # bytes in a clock out of the L2 cache, with all multiprocessors at it
 SHARED = 128  # bytes in a clock out of shared memory
-EXACT_PRODUCTS = 105  # of f32 in a clock: 128 units, and one instruction in six is another one
+EXACT_PRODUCTS = 128  # of f32 in a clock
+EXACT_LOAD = 8.4  # clocks that a warp's load of 16 bytes a thread takes the units that multiply: fitted to 13 tiles
 CLOCK = 1.5e9
 STAGE = 350  # clocks that the barrier of a stage, and the first loads behind it, take a block that is alone
 LATENCY = 1200  # clocks from the request of a stage until it is there
@@ -96,11 +97,13 @@ def _clocks(s: AmpereSchedule, shape: MatrixShape, target: NvidiaTarget) -> floa
     together = min(s.blocks, each_sm)
     products = s.tile_rows * s.tile_columns * depth * (s.bytes_each // 2) / target.products
     if s.element == "f32":
-        products = s.tile_rows * s.tile_columns * depth / EXACT_PRODUCTS
+        loads = 8 / s.warp_rows + 4 / s.warp_columns  # for four products of a thread
+        products = s.tile_rows * s.tile_columns * depth / EXACT_PRODUCTS * (1 + EXACT_LOAD / 4 * loads)
+        if tiles < s.blocks * target.sms:  # those that fit beside each other are put there, others idle
+            each_sm = max(each_sm, s.blocks)
     copied = (min(shape.rows, s.tile_rows) + s.tile_columns) * ROW / COPIED
     warps = s.threads // WARP
-    twice = 2 if s.element == "f32" else 1  # four columns of a load are half of what the banks give
-    loaded = warps * (s.warp_rows + twice * s.warp_columns) * ROW / SHARED
+    loaded = 0.0 if s.element == "f32" else warps * (s.warp_rows + s.warp_columns) * ROW / SHARED
     idle = (STAGE + LATENCY / (s.stages - 1)) / together
     ends = (TILE + s.tile_rows * s.tile_columns / STORED) / together  # the others multiply meanwhile
     memory = shape.bytes(s.bytes_each) / target.memory_bandwidth * CLOCK

@@ -17,7 +17,8 @@ from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES, FLOATS8
 
 ASSUMED = 512  # for an extent that is known at run time only
 SMALLEST_SUM = 16
-FEWEST_EXACT, SHORTEST_EXACT = 64, 64  # rows and columns, and terms of a sum, that make copies of tiles worth while
+FEWEST_EXACT = 16  # rows and columns from which exact tiles are faster than reading along the sum without them
+TURNED_EXACT, SHORTEST_EXACT = 64, 64  # rows and columns, and terms of a sum, that make turning a weight worth while
 EXACT_TILE, TILES_WANTED = (64, 64), 128
 # Instructions of operations that are several.
 WORK = {"math.erf": 16, "math.tanh": 12, "math.exp": 6, "arith.divf": 6, "math.sqrt": 6, "math.rsqrt": 4}
@@ -85,18 +86,24 @@ def matrices_of(source: KernelSource, root: ir.Operation, precision: str) -> Mat
 
 
 def exact_matrices_of(source: KernelSource, root: ir.Operation) -> Matrices | None:
-    """A contraction of f32 whose tiles are copied as for tensor cores and multiplied exactly; None for others."""
-    return _matrices(source, root, "f32") if is_for_exact_tiles(source, root) else None
+    """A contraction of f32 whose tiles are copied as for tensor cores and multiplied exactly, both operands along the
+    sum; None for others, and for few rows or columns."""
+    found = _matrices(source, root, "f32") if _is_f32(root) else None
+    return None if found is None or min(found.shape.rows, found.shape.columns) < FEWEST_EXACT else found
 
 
 def is_for_exact_tiles(source: KernelSource, root: ir.Operation) -> bool:
     """Is `root` a contraction of f32 of known sizes, with tiles enough to keep all multiprocessors busy?"""
     roles, operands = roles_of(root, source.results), list(root.operands)[:3]
-    if roles is None or not all(str(v.type.element_type) == "f32" and v.type.has_static_shape for v in operands):
+    if roles is None or not _is_f32(root) or not all(v.type.has_static_shape for v in operands):
         return False
     shape = _shape(source, root, roles)
-    is_small = min(shape.rows, shape.columns) < FEWEST_EXACT or shape.depth * shape.taps < SHORTEST_EXACT
+    is_small = min(shape.rows, shape.columns) < TURNED_EXACT or shape.depth * shape.taps < SHORTEST_EXACT
     return not is_small and shape.tiles(*EXACT_TILE) >= TILES_WANTED
+
+
+def _is_f32(root: ir.Operation) -> bool:
+    return all(str(v.type.element_type) == "f32" for v in list(root.operands)[:3])
 
 
 def _matrices(source: KernelSource, root: ir.Operation, element: str | None) -> Matrices | None:

@@ -204,21 +204,21 @@ module @product attributes {mlc.kernel} {
   }
 }
 
-// Both operands are contiguous along the reduction: a warp for every element of the result.
+// Both operands are contiguous along the reduction, with few rows: two warps for every element of the result.
 // CHECK: module @transposed
-// CHECK-SAME: first = 2 : i64, group = 32 : i64, kept = 2 : i64, lanes = 4 : i64, template = "rows"
+// CHECK-SAME: first = 2 : i64, group = 64 : i64, kept = 1 : i64, lanes = 4 : i64, template = "rows"
 module @transposed attributes {mlc.kernel} {
-  func.func @transposed(%a: tensor<?x256xf32>, %b: tensor<30x256xf32>, %o: tensor<?x30xf32>) -> tensor<?x30xf32> {
+  func.func @transposed(%a: tensor<8x256xf32>, %b: tensor<30x256xf32>, %o: tensor<8x30xf32>) -> tensor<8x30xf32> {
     %zero = arith.constant 0.0 : f32
-    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<?x30xf32>) -> tensor<?x30xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<8x30xf32>) -> tensor<8x30xf32>
     %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
-        ins(%a, %b : tensor<?x256xf32>, tensor<30x256xf32>) outs(%f : tensor<?x30xf32>) attrs = {mlc.contraction} {
+        ins(%a, %b : tensor<8x256xf32>, tensor<30x256xf32>) outs(%f : tensor<8x30xf32>) attrs = {mlc.contraction} {
     ^bb0(%x: f32, %y: f32, %z: f32):
       %p = arith.mulf %x, %y : f32
       %s = arith.addf %z, %p : f32
       linalg.yield %s : f32
-    } -> tensor<?x30xf32>
-    return %m : tensor<?x30xf32>
+    } -> tensor<8x30xf32>
+    return %m : tensor<8x30xf32>
   }
 }
 

@@ -55,9 +55,10 @@ module attributes {mlc.target = "nvidia:sm_80"} {
     }
   }
 
-  // f32 is exact, unless it may be rounded.
+  // f32 is exact, unless it may be rounded: tiles that ordinary arithmetic multiplies.
   // CHECK: module @exact
-  // CHECK-SAME: template = "rows"
+  // CHECK-SAME: element = "f32"
+  // CHECK-SAME: template = "ampere_contraction"
   // TF32: module @exact
   // TF32-SAME: element = "tf32"
   // TF32-SAME: template = "ampere_contraction"

@@ -26,17 +26,17 @@ module @k0 attributes {mlc.kernel} {
 // CHECK: module @k2
 // CHECK-SAME: template = "contraction"
 module @k1 attributes {mlc.kernel} {
-  func.func @k1(%a: tensor<32x264xf32>, %b: tensor<1100x264xf32>, %o: tensor<32x1100xf32>) -> tensor<32x1100xf32> {
+  func.func @k1(%a: tensor<8x264xf32>, %b: tensor<1100x264xf32>, %o: tensor<8x1100xf32>) -> tensor<8x1100xf32> {
     %zero = arith.constant 0.0 : f32
-    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<32x1100xf32>) -> tensor<32x1100xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<8x1100xf32>) -> tensor<8x1100xf32>
     %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
-        ins(%a, %b : tensor<32x264xf32>, tensor<1100x264xf32>) outs(%f : tensor<32x1100xf32>) attrs = {mlc.contraction} {
+        ins(%a, %b : tensor<8x264xf32>, tensor<1100x264xf32>) outs(%f : tensor<8x1100xf32>) attrs = {mlc.contraction} {
     ^bb0(%x: f32, %y: f32, %z: f32):
       %p = arith.mulf %x, %y : f32
       %s = arith.addf %z, %p : f32
       linalg.yield %s : f32
-    } -> tensor<32x1100xf32>
-    return %m : tensor<32x1100xf32>
+    } -> tensor<8x1100xf32>
+    return %m : tensor<8x1100xf32>
   }
 }
 module @k2 attributes {mlc.kernel} {
