@@ -24,6 +24,7 @@ COPIED = 40  # bytes in a clock out of the L2 cache, with all multiprocessors at
 SHARED = 128  # bytes in a clock out of shared memory
 EXACT_PRODUCTS = 128  # of f32 in a clock
 EXACT_LOAD = 8.4  # clocks that a warp's load of 16 bytes a thread takes the units that multiply: fitted to 13 tiles
+NARROW_EXACT = 64 * 32  # of a warp's tile, where addresses of windows, or another chip's code, leave fewer registers
 CLOCK = 1.5e9
 STAGE = 350  # clocks that the barrier of a stage, and the first loads behind it, take a block that is alone
 LATENCY = 1200  # clocks from the request of a stage until it is there
@@ -58,6 +59,8 @@ def choose_exact(source: KernelSource, root: ir.Operation, target: NvidiaTarget)
 
 def _best(found: Matrices, target: NvidiaTarget) -> Schedule:
     tiles = _candidates(found.element, found.left_across, found.shape.right_across, min(found.lanes, WIDEST), target)
+    if found.element == "f32" and (found.shape.taps > 1 or not target.has_wgmma):
+        tiles = (s for s in tiles if s.warp_rows * s.warp_columns <= NARROW_EXACT)
     best = min(tiles, key=lambda s: _clocks(s, found.shape, target))
     fields = {name: getattr(best, name) for name in AmpereSchedule.__dataclass_fields__}
     return {"template": "ampere_contraction", "group": best.threads, **fields}

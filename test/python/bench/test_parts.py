@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import ml_dtypes
@@ -52,9 +53,9 @@ def test_a_worker_that_dies_or_hangs_does_not_take_us_along(tmp_path: Path, monk
     job = Job("mlc", 1, "fp32", "", str(tmp_path))
     for code, message in (("raise SystemExit('no way')", r"died \(exit code 1\): no way"), ("import time; time.sleep(60)", "no answer")):
         program = tmp_path / "python"
-        program.write_text(f"#!/bin/sh\nexec {subject.sys.executable} -c \"{code}\"\n")
+        program.write_text(f"#!/bin/sh\nexec {sys.executable} -c \"{code}\"\n")
         program.chmod(0o755)
-        monkeypatch.setattr("mlc.bench.contest.sys.executable", str(program))
+        monkeypatch.setattr("sys.executable", str(program))
         with pytest.raises(WorkerError, match=message):
             Process(job, timeout=1.5)
         monkeypatch.undo()

@@ -106,7 +106,7 @@ def test_convolution(tmp_path: Path, signs: tuple[type, type], groups: int) -> N
     bias = np.random.default_rng(2).standard_normal(16).astype(np.float32)
     model = _check(tmp_path, nodes, [2, 16, 9, 9], left, {**weights, "bias": bias})
     templates = [k["template"] for k in model.metadata["kernels"]]
-    assert ("dot_quads" if groups < 16 else "contraction") in templates
+    assert ("dot_quads" if groups < 16 else "depthwise_quads") in templates
 
 
 def test_of_two_activations_stay_floats(tmp_path: Path) -> None:
