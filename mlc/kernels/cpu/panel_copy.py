@@ -59,14 +59,16 @@ class _PanelCopy(Contraction):
         with self.frame.prologue():
             self.panel = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
             number = ir.MemRefType.get([1], ir.IndexType.get())
-            self.copied = memref.AllocaOp(number, [], []).result  # the number of the panel that is there
+            self.copied = memref.AllocaOp(number, [], []).result  # the panel that is there
             memref.store(constants.index(-1), self.copied, [constants.index(0)])
 
     def _rows(self, point: list[Idx], columns: list[Column], block: Scalar) -> None:
-        """Blocks of rows follow each other, so that one copy does for those of a panel."""
+        """Blocks of rows follow each other, so that one copy does for those of a panel: what is there is known by the
+        panel and its first column, as a panel at an end that only the run knows is copied vector by vector."""
         constants, across = self.frame.constants, operand_map(self.root, self.s.vector_operand).results[-1]
-        item, blocks = self.item
-        here = constants.index(self.frame.math.div(item, blocks))
+        math, (item, blocks) = self.frame.math, self.item
+        number = math.mul(math.div(item, blocks), self.shape[self.s.vector_dim])
+        here = constants.index(math.add(number, columns[0].at.base))
         there = memref.load(self.copied, [constants.index(0)])
 
         def copy() -> None:

@@ -45,6 +45,15 @@ def test_blocks_of_rows_share_a_copy_and_nothing_else_does(tmp_path: Path, left:
     np.testing.assert_allclose(alone, expected, rtol=1e-4, atol=2e-4)
 
 
+@pytest.mark.parametrize("n", [17, 120, 191])
+def test_columns_that_only_the_run_counts(tmp_path: Path, n: int) -> None:
+    """The last panel is copied vector by vector, each time anew."""
+    a, b, o = "tensor<200x33xf32>", "tensor<?x33xf32>", "tensor<200x?xf32>"
+    body = f"%r = mlc.matmul %a0, %a1 {{transpose_rhs}} : {a}, {b} -> {o}\nreturn %r : {o}"
+    model = check(tmp_path, body, [a, b], [o], [(draw((200, 33)), draw((n, 33), seed=1))], 2e-5)
+    assert [kernel["template"] for kernel in model.metadata["kernels"]] == ["panel_copy"]
+
+
 def test_result_does_not_depend_on_the_number_of_threads(tmp_path: Path) -> None:
     from mlc.runtime import load
 
