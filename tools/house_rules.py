@@ -2,7 +2,8 @@
 """Checks the rules of the house that no linter knows.
 
 * No source file above 600 lines, no Python function above 60.
-* No absolute path of somebody's machine in a tracked file.
+* No absolute path of somebody's machine in a tracked file, no outputs of programs (binary files), and no name that a
+  program would take for an option.
 * Data walks one way (frontends, passes, kernels, codegen, runtime): a later folder never imports an earlier
   one, and what a deployed machine loads (`mlc/runtime`, `mlc/interp`, `mlc/weights`) never imports MLIR.
 * Every pass file has a lit test of the same stem.
@@ -67,6 +68,13 @@ def check_machine_paths(path: Path, text: str) -> Iterator[str]:
             yield f"{path}:{number}: a path of one machine ({match.group()}…)"
 
 
+def check_stray(path: Path) -> Iterator[str]:
+    if b"\0" in (ROOT / path).read_bytes():
+        yield f"{path}:1: a binary file; what programs write is made again, and stays untracked"
+    if any(part.startswith("-") for part in path.parts):
+        yield f"{path}:1: a name that begins like an option"
+
+
 def check_functions(path: Path, tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -129,6 +137,7 @@ def registers_pass(path: Path) -> bool:
 def findings() -> Iterator[str]:
     files = project_files()
     for path in files:
+        yield from check_stray(path)
         if path.suffix not in TEXT_SUFFIXES and path.name != "Makefile":
             continue
         text = (ROOT / path).read_text(encoding="utf-8")

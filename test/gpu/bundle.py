@@ -8,8 +8,8 @@ all sizes computed, which `gpu/run.py` follows with NumPy and the CUDA driver al
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -223,9 +223,12 @@ def bundle(chosen: Sequence[Case], folder: Path) -> list[str]:
 
 def main() -> None:
     """Bundles the named cases, or all of them."""
-    names = sys.argv[2:]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="some of the cases [all]")
+    options = parser.parse_args()
     every = [*cases(), *bench_cases()]
-    bundle([c for c in every if not names or c.name in names], Path(sys.argv[1]))
+    bundle([c for c in every if not options.names or c.name in options.names], options.folder)
 
 
 if __name__ == "__main__":

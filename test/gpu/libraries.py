@@ -9,6 +9,7 @@ about kernels alone, between guard bands.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -71,11 +72,15 @@ def run_cases(folder: Path) -> list[str]:
 
 def main() -> None:
     """Compiles or runs; ends with status 1 when a case is wrong."""
-    what, folder, *names = sys.argv[1:]
-    if what == "compile":
-        compile_cases(Path(folder), [case for case in cases() if not names or case.name in names])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=("compile", "run"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="some of the cases, to compile [all]")
+    options = parser.parse_args()
+    if options.action == "compile":
+        compile_cases(options.folder, [case for case in cases() if not options.names or case.name in options.names])
         return
-    problems = run_cases(Path(folder))
+    problems = run_cases(options.folder)
     print("\n".join(problems) or "all cases are right")
     sys.exit(1 if problems else 0)
 

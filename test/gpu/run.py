@@ -8,12 +8,12 @@ no more; destinations are poisoned; guards and inputs must be untouched afterwar
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import json
 import os
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -251,11 +251,15 @@ def _line(result: dict[str, Any]) -> str:
     return f"{state} {result['name']:<28} error {result['error']:.1e} {result['problem']}{times}"
 
 
-def main(arguments: Sequence[str]) -> int:
+def main() -> int:
     """Exit status 1 when a case is wrong."""
-    results = run_bundle(Path(arguments[0]))
-    if len(arguments) > 1:
-        Path(arguments[1]).write_text(json.dumps(results, indent=1))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("report", type=Path, nargs="?", metavar="REPORT.json")
+    options = parser.parse_args()
+    results = run_bundle(options.folder)
+    if options.report:
+        options.report.write_text(json.dumps(results, indent=1))
     wrong = [r["name"] for r in results if r["problem"]]
     print(
         f"{len(results) - len(wrong)} of {len(results)} cases right" + (f"; wrong: {', '.join(wrong)}" if wrong else "")
@@ -264,4 +268,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
