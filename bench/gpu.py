@@ -12,7 +12,7 @@ against cuDNN),
 (language models against `torch.compile`), `dynamic` (BERT and GPT-2 of any length against libraries for one length
 each), `runtime` (what the runtime promises: bits, memory, streams, captures,
 addresses that change), and only where they are named `tune` (schedules other than the chosen ones, of the cases of
-`gemm`, `conv` and `attention`) and `search` (models and some convolutions against `torch.compile` with
+`gemm`, `conv` and `attention`) and `search` (models and their convolutions against `torch.compile` with
 `max-autotune`).
 A model's library has its weights outside. Models that PyTorch has are exported from it, and run with its weights; of
 others (`--model`) `run` makes random ones of the same seed for each precision and compares results with those of the

@@ -1,4 +1,4 @@
-"""The part `search`: models, language models and some convolutions against PyTorch's longest search, `max-autotune`.
+"""The part `search`: models, language models and convolutions against PyTorch's longest search, `max-autotune`.
 
 Every case is a process of its own, in three steps. First many at a time compile all that a search will want, by one
 that times nothing: Triton's cache keeps it. Then one after the other searches: where several did, even with a lock
@@ -26,15 +26,11 @@ from pathlib import Path
 from typing import Any
 
 COMPILING, SEARCHING = 12, 1  # processes at a time
-PATIENCE = 60.0  # seconds for the timing of one case
+PATIENCE = 120.0  # seconds for the timing of one case
 LANGUAGE = ("gpt2_512", "llama_1b_prefill_512", "llama_1b_decode")
 MODE = "max-autotune-no-cudagraphs"
-LAYERS = (
-    (32, 56, 64, 64, 3), (32, 28, 128, 128, 3), (32, 14, 256, 256, 3), (32, 7, 512, 512, 3), (32, 56, 64, 256, 1),
-    (32, 28, 512, 256, 1), (32, 14, 1024, 256, 1), (32, 14, 256, 1024, 1), (32, 7, 512, 2048, 1), (1, 56, 64, 64, 3),
-    (1, 14, 256, 256, 3), (1, 14, 1024, 256, 1), (1, 7, 512, 2048, 1),
-)  # fmt: skip
-"""Images, size, channels, filters and kernel of the convolutions that are searched."""
+LAYERS = {f"layers_{net}_b{images}": (net, images) for images in (32, 1) for net in ("resnet50", "mobilenet_v2")}
+"""Cases of all convolutions of a network, each by itself."""
 
 
 def cases() -> list[str]:
@@ -42,14 +38,15 @@ def cases() -> list[str]:
     large = ["bert_base_b32", "resnet50_b32", "vit_b_16_b32"]
     small = ["bert_base_b1", "resnet50_b1", "mobilenet_v2_b32", "mobilenet_v2_b1"]
     found = [f"{name}.bf16" for name in large] + [*LANGUAGE] + [f"{name}.bf16" for name in small]
-    return [*found, "layers", *(f"{name}.tf32" for name in large + small)]
+    return [*found, *LAYERS, *(f"{name}.tf32" for name in large + small)]
 
 
 def compile_part(folder: Path) -> None:
     """Writes the libraries of the convolutions; those of the others are written by `models` and `language`."""
     from gpu_parts.conv import compile_convolutions
 
-    compile_convolutions(_layers(), folder)
+    for name in LAYERS:
+        compile_convolutions(_layers(name), folder)
 
 
 def run_part(folder: Path) -> list[dict[str, Any]]:
@@ -71,14 +68,15 @@ def run_part(folder: Path) -> list[dict[str, Any]]:
 
 
 def _has_library(folder: Path, name: str) -> bool:
-    libraries = [layer.name for layer in _layers()] if name == "layers" else [name]
+    libraries = [layer.name for layer in _layers(name)] if name in LAYERS else [name]
     return all((folder / f"{library}.so").exists() for library in libraries)
 
 
-def _layers() -> list[Any]:
-    from gpu_parts.conv import Convolution
+def _layers(name: str) -> list[Any]:
+    from gpu_parts import conv
 
-    return [Convolution(*layer) for layer in LAYERS]
+    network, images = LAYERS[name]
+    return [conv.Convolution(images, *layer) for layer in getattr(conv, network)()]
 
 
 @dataclass
@@ -188,10 +186,10 @@ def main(folder: Path, name: str, step: str) -> None:
 
 
 def _rows(folder: Path, name: str, ready: Callable[[], None]) -> list[dict[str, Any]]:
-    if name == "layers":
+    if name in LAYERS:
         from gpu_parts import conv
 
-        return conv.run_searched(folder, _layers(), MODE, ready)
+        return conv.run_searched(folder, _layers(name), MODE, ready)
     if name in LANGUAGE:
         from gpu_parts import language
 
