@@ -41,8 +41,8 @@ TO_LOOPS = (
 )
 TO_LLVM = (
     "builtin.module(expand-strided-metadata,"
-    "lower-affine,convert-scf-to-cf,arith-expand,func.func(llvm-request-c-wrappers),math-expand-ops{ops=ctlz,ipowi,"
-    "fpowi,roundeven,copysign},convert-math-to-llvm,convert-math-to-libm,finalize-memref-to-llvm,convert-index-to-llvm,"
+    "lower-affine,convert-scf-to-cf,arith-expand{include-bf16=true},func.func(llvm-request-c-wrappers),"
+    "math-expand-ops{ops=ctlz,ipowi,fpowi,roundeven,copysign},convert-math-to-llvm,convert-math-to-libm,finalize-memref-to-llvm,convert-index-to-llvm,"
     "convert-arith-to-llvm,convert-cf-to-llvm,convert-func-to-llvm,reconcile-unrealized-casts)"
 )
 

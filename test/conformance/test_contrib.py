@@ -189,6 +189,16 @@ def computed(case: Case) -> list[np.ndarray]:
     return list(prepared(model_of(case)).run(feeds_of(case)))
 
 
+def test_the_largest_codes_are_multiplied_exactly() -> None:
+    """Two products of them do not fit into 16 bits."""
+    rng = np.random.default_rng(0)
+    a = rng.choice(np.array([0, 254, 255], np.uint8), (4, 32), p=[0.2, 0.4, 0.4])
+    b = rng.choice(np.array([-128, -127, 127], np.int8), (32, 6))
+    given = [a, b, scalar(0.5), scalar(0.25), scalar(130, "uint8"), scalar(3, "int8")]
+    [y] = computed(Case("largest", "MatMulIntegerToFloat", given))
+    np.testing.assert_array_equal(y, (a.astype(int) - 130) @ (b.astype(int) - 3) * 0.125)
+
+
 def _gelu(x: np.ndarray) -> np.ndarray:
     return x * 0.5 * (1 + np.vectorize(math.erf, otypes=[float])(x / math.sqrt(2)))
 
