@@ -29,7 +29,7 @@ EXPLORED = ("rows", "unroll", "block", "grid")
 EXPLORED_ON_GPUS = {
     "hopper_contraction": (
         "tile_rows", "tile_columns", "stages", "consumers", "raster", "blocks", "threads", "group", "split", "pairs",
-        "held", "resident", "turns", "early", "cluster_rows", "cluster_columns", "fetched",
+        "held", "resident", "turns", "early", "cluster_rows", "cluster_columns", "fetched", "turned",
     ),
     "hopper_attention": (
         "keys", "stages", "consumers", "queries", "order", "blocks", "threads", "group", "split", "early",

@@ -23,7 +23,7 @@ MOST = {"hopper_contraction": 10, "hopper_attention": 6, "depthwise": 5}
 _BEST = 4  # of all shapes
 _RASTERS = (4, 16)
 _SHAPES = {
-    "hopper_contraction": ("tile_rows", "tile_columns", "resident", "turns", "fetched"),
+    "hopper_contraction": ("tile_rows", "tile_columns", "resident", "turns", "fetched", "turned"),
     "hopper_attention": ("consumers", "keys", "split", "order"),
     "depthwise": ("rows", "columns", "lanes"),
 }

@@ -91,7 +91,8 @@ FORMS = [
 ]
 FORMS += [((4096, 2304, 768), "b"), ((25088, 256, 512), "b")]  # tiles of 192 and of 128 rows in turns
 FORMS += [((584, 1480, 1352), turned) for turned in ("", "a", "b", "ab")]  # clusters whose blocks copy for each other
-FORMS += [((871, 1760, 4616), "b"), ((431, 6136, 1952), "")]
+FORMS += [((871, 1760, 4616), "b"), ((505, 2560, 5440), "b")]
+FORMS += [((431, 6136, 1952), ""), ((7026, 744, 1344), "")]  # operands in each other's place
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])

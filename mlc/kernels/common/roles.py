@@ -59,6 +59,11 @@ class Roles:
         """The number of the right operand."""
         return 1 - self.left
 
+    @property
+    def turned(self) -> Roles:
+        """The same product with the operands, and so rows and columns, in each other's place."""
+        return replace(self, left=self.right, rows=self.columns, columns=self.rows)
+
     def positions(self, dims: Sequence[int]) -> tuple[int, ...]:
         """The result's dimensions that `dims` are."""
         return tuple(self.order.index(d) for d in dims)

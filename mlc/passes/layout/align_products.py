@@ -32,6 +32,7 @@ _FLAGS = ("transpose_lhs", "transpose_rhs")
 _FEWEST_ROWS = 8  # with fewer rows a matrix is read once, and moving it takes longer
 _ASSUMED = 512  # rows that the run knows
 _LEAST = 1 << 22  # products of numbers from which on two more kernels pay
+_LEAST_LONG, _LONG = 1 << 20, 128  # the same where sums have so many terms
 
 
 class AlignProducts(Pass):
@@ -65,7 +66,7 @@ def _is_moved(op: ir.Operation, weights: WeightOnly) -> bool:
     if not is_weight and any(v.type.rank > 2 for v in op.operands):
         return False  # attention, maybe: its kernel has these products
     rows = _ASSUMED if rows == DYNAMIC else rows
-    return rows >= _FEWEST_ROWS and rows * columns * depth >= _LEAST
+    return rows >= _FEWEST_ROWS and rows * columns * depth >= (_LEAST_LONG if depth >= _LONG else _LEAST)
 
 
 def _extents(op: OpAdaptor) -> tuple[int, int, int]:

@@ -58,8 +58,9 @@ def choose_exact(source: KernelSource, root: ir.Operation, target: NvidiaTarget)
 
 
 def _best(found: Matrices, target: NvidiaTarget) -> Schedule:
-    tiles = _candidates(found.element, found.left_across, found.shape.right_across, min(found.lanes, WIDEST), target)
-    if found.element == "f32" and (found.shape.taps > 1 or not target.has_wgmma):
+    shape = found.shape
+    tiles = _candidates(found.element, shape.left_across, shape.right_across, min(found.lanes, WIDEST), target)
+    if found.element == "f32" and (shape.taps > 1 or not target.has_wgmma):
         tiles = (s for s in tiles if s.warp_rows * s.warp_columns <= NARROW_EXACT)
     best = min(tiles, key=lambda s: _clocks(s, found.shape, target))
     fields = {name: getattr(best, name) for name in AmpereSchedule.__dataclass_fields__}

@@ -26,6 +26,7 @@ Schedule = dict[str, int | str]
 
 PRODUCTS = 2048  # of bf16 in a clock of a multiprocessor
 COPIED = 48  # bytes in a clock out of the L2 cache, with all multiprocessors at it
+COPIED_ALONG = 60  # the same where both operands lie along long sums
 COPIED_IN_TURNS = 62  # the same where groups take turns and both operands lie along the sum
 MOST_COPIED = 64  # with few multiprocessors at it
 CLOCK = 1.755e9
@@ -44,10 +45,17 @@ IDLE = 0.4  # of the multiprocessors, from which on tiles are shared
 DRAWING = 80  # multiprocessors that it takes to draw all that the memory gives
 HALF_ROWS = 1.05  # what rows of less than 128 bytes cost the memory
 SEVERAL = 1.02  # what more than one tile for each multiprocessor costs the memory
-BROKEN = 1.74  # copies of rows that begin within cache lines, which are two lines each, take so much longer
-ASKED = 0.7  # of that for asking the cache, which blocks of a cluster do once for all; the rest for what comes
+# Copies of rows that begin within cache lines, and so are two lines each, take so much longer: where they begin with a
+# sector of a line, or not, and of an operand that lies across the sum.
+SECTOR, WITHIN_LINES, WITHIN_SECTORS, ACROSS = 32, 1.4, 1.8, 1.22
+OVERLAPPING = 1.5  # what tiles across the sum cost more that share copied columns with their neighbours
+# Of that for asking the cache, which blocks of a cluster do once for all; the rest for what comes. Two blocks below
+# each other ask for the same tile of the right operand together in any case; the second is for one that lies across
+# the sum.
+ASKED, ASKED_ACROSS = 0.7, 0.35
 # Blocks of clusters that copy for each other, by the clusters' size: how many run at a time, of all multiprocessors.
 BESIDE = {2: 1.0, 4: 0.85, 8: 0.85}
+LEAST_PART = 16  # rows of a tile that a block copies for others: smaller copies take longer
 CLUSTERS = ((2, 1), (1, 2), (2, 2), (4, 1), (1, 4), (8, 1), (1, 8))  # rows and columns of blocks
 LONG_SUM = 1024  # terms of the sums that this was measured with
 NARROW_ROW = 64  # bytes of a row of the right operand, which is copied in NARROW_COPY clocks where there are fewer
@@ -65,6 +73,9 @@ ADDED = 20  # clocks for an accumulator of a thread of another block
 CROWDED = 1.08  # what storing takes longer where accumulators leave few registers
 # Clocks more of a chunk of fewer columns than this, of a wide tile to which a matrix is added.
 NARROW_CHUNK, WHOLE_CHUNK = 300, 64
+FEWEST = 64  # rows and columns of a product that has tiles of any width, or whose operands change places
+LEAST_TURNED = 16  # columns of tiles then, or multiples
+TURNED = 1.03  # what that has to win
 LANES_AT_WORK = 128  # operations on results in a clock
 BESIDES = 0.1  # of what takes less time, products or memory, is not hidden behind the other
 RESERVED = 1024  # bytes of shared memory that the system keeps for every block
@@ -74,15 +85,19 @@ RASTER = 8
 MOST_SUMS = {1: 128, 2: 128, 3: 96}
 MOST_EXACT = {1: 192, 2: 192, 3: 104}
 # Left out where they say nothing.
-_OPTIONAL = ("split", "pairs", "exact", "turns", "held", "resident", "cluster_rows", "cluster_columns", "fetched")
+_OPTIONAL = (
+    "split", "pairs", "exact", "turns", "held", "resident", "cluster_rows", "cluster_columns", "fetched", "turned",
+)  # fmt: skip
 # Rows of a tile, and groups of warps that multiply: of equal tiles those that two groups share are faster.
 HEIGHTS = ((64, 1), (128, 2), (128, 1), (192, 3), (256, 2))
 NARROWEST = 16  # columns of a tile, of results that have no more: loads of 32 bytes are slow
 WIDTHS = (16, 32, 64, 96, 128, 160, 192, 224, 256)
 IN_CLUSTERS = (96, 112, 128, 160, 192, 224, 256)  # the same of tiles of clusters
+FINE = tuple(range(64, 257, 16))  # the same where sums are long, and nothing else is read
 WASTED = 0.15  # of a tile across the sum, which others have too
 ADDRESSES = 48  # registers of a thread besides its accumulators
 MOST_BLOCKS = 4
+HALVES = ("bf16", "f16")
 
 
 def choose_hopper(source: KernelSource, root: ir.Operation, target: NvidiaTarget, precision: str) -> Schedule | None:
@@ -103,18 +118,21 @@ def _ranked(
     found = matrices_of(source, root, precision)
     if found is None:
         return []
-    shape = found.shape
+    shape, turned = found.shape, found.turned
 
     def timed(tiles: Iterable[HopperSchedule]) -> list[tuple[float, HopperSchedule]]:
-        return sorted(((_clocks(s, shape, target), s) for s in tiles), key=itemgetter(0))
+        clocks = ((_clocks(s, turned.shape if s.turned else shape, target), s) for s in tiles)
+        return sorted(clocks, key=itemgetter(0))
 
     exact = int(found.element == "f8" and precision == "fp32")
     in_turns = _in_turns(found.element, shape, found.lanes, target) if shape.is_known and not exact else []
     in_clusters = _in_clusters(found, target, exact) if shape.is_known else []
     alone = [*_candidates(found, target, exact), *in_turns]
-    tiles = timed([*alone, *_fetching(alone, found, target), *in_clusters])
-    shared = timed(_split([s for _, s in tiles], shape, target) if shape.is_known else [])
-    is_idle = _tiles(tiles[0][1], shape) <= (1 - IDLE) * target.sms
+    others = _turned(turned, target) if _may_turn(found) else []
+    tiles = timed([*alone, *_fetching(alone, found, target), *in_clusters, *others])
+    shared = timed(_split([s for _, s in tiles if not s.turned], shape, target) if shape.is_known else [])
+    best = tiles[0][1]
+    is_idle = _tiles(best, turned.shape if best.turned else shape) <= (1 - IDLE) * target.sms
     return sorted([*tiles, *shared], key=itemgetter(0)) if is_idle else [*tiles, *shared]
 
 
@@ -130,7 +148,7 @@ def _candidates(found: Matrices, target: NvidiaTarget, exact: int) -> Iterator[H
     """All tiles that fit, with as many stages as fit with them."""
     shape = found.shape
     may_pair = shape.is_known and not found.roles.taps and shape.depth >= SHORTEST_OF_PAIRS
-    for (rows, consumers), columns in product(HEIGHTS, _widths(shape)):
+    for (rows, consumers), columns in product(HEIGHTS, _widths(found)):
         accumulators = rows // 64 // consumers * columns // 2
         sums = accumulators + exact * columns // 2
         if accumulators > MOST_SUMS[consumers] or sums > MOST_EXACT[consumers]:
@@ -151,13 +169,17 @@ def _candidates(found: Matrices, target: NvidiaTarget, exact: int) -> Iterator[H
                     yield replace(deep, stages=stages)
 
 
-def _widths(shape: MatrixShape) -> list[int]:
+def _widths(found: Matrices) -> list[int]:
     """Columns that tiles may have: those of the result too, where one tile can have them all. No tile has those of two
     groups."""
+    shape = found.shape
     if shape.group:
         return [w for w in WIDTHS if shape.group % w == 0]
+    is_plain = found.element in HALVES and not found.roles.taps and not shape.read
+    is_fine = is_plain and shape.is_known and _is_long(shape) and min(shape.rows, shape.columns) >= FEWEST
+    widths = (*(w for w in WIDTHS if w < FINE[0]), *FINE) if is_fine else WIDTHS
     whole = -(-shape.columns // 32) * 32
-    fitting = [w for w in WIDTHS if w > NARROWEST or shape.columns <= NARROWEST]
+    fitting = [w for w in widths if w > NARROWEST or shape.columns <= NARROWEST]
     if shape.right_across:
         fitting = [w for w in fitting if w >= shape.columns or _held(w) - w <= WASTED * w]
     return sorted({*fitting, *([whole] if shape.is_known and whole <= WIDTHS[-1] else [])})
@@ -198,7 +220,7 @@ def _in_clusters(found: Matrices, target: NvidiaTarget, exact: int) -> Iterator[
     """Tiles of clusters whose blocks copy for each other, where the cache is asked twice for a row. Where rows are all
     of a line it answers those who ask for the same at a time together, and clusters bring nothing."""
     shape = found.shape
-    if not any(shape.broken) or shape.depth < LONG_SUM or shape.group or found.roles.taps:
+    if min(shape.aligned) == ROW or not _is_long(shape) or shape.group or found.roles.taps:
         return
     for (rows, consumers), columns, (below, beside) in product(HEIGHTS, IN_CLUSTERS, CLUSTERS):
         held = _held(columns) if shape.right_across else columns
@@ -208,11 +230,32 @@ def _in_clusters(found: Matrices, target: NvidiaTarget, exact: int) -> Iterator[
             found.element, rows, columns, 0, consumers, RASTER, found.lanes, 1, target.sms, GROUP * (consumers + 1),
             held=held if held > columns else 0, cluster_rows=below, cluster_columns=beside,
         )  # fmt: skip
-        cut_evenly = (shape.right_across or held % (8 * below) == 0) and (found.left_across or rows % (8 * beside) == 0)
+        cut_evenly = (shape.right_across or held % (8 * below) == 0) and (shape.left_across or rows % (8 * beside) == 0)
+        cut_evenly = cut_evenly and min(rows // beside, held // below) >= LEAST_PART
         fits = made.cluster == 2 or _tiles(made, shape) <= BESIDE[made.cluster] * target.sms
         stages = _stages(made, target)
         if cut_evenly and fits and stages >= FEWEST_STAGES:
             yield replace(made, stages=stages)
+
+
+def _may_turn(found: Matrices) -> bool:
+    """May operands change places? Where all rows are whole lines it was slower (505x2560x5440: 35 us instead of 23)."""
+    shape = found.shape
+    is_plain = not (shape.group or found.roles.taps or shape.read) and min(shape.rows, shape.columns) >= FEWEST
+    is_broken = shape.is_known and _is_long(shape) and min(shape.aligned) < ROW
+    return is_plain and is_broken and found.lanes == LANES and found.element in HALVES
+
+
+def _turned(found: Matrices, target: NvidiaTarget) -> Iterator[HopperSchedule]:
+    """Tiles whose rows are columns of the result; `found` is turned, too."""
+    for s in (*_candidates(found, target, 0), *_in_clusters(found, target, 0)):
+        if not s.resident and s.pairs == 1 and s.tile_columns % LEAST_TURNED == 0:
+            yield replace(s, turned=1)
+
+
+def _is_long(shape: MatrixShape) -> bool:
+    """Are sums so long that it matters little what the end of a tile costs?"""
+    return shape.depth >= LONG_SUM
 
 
 def _tiles(s: HopperSchedule, shape: MatrixShape) -> int:
@@ -228,7 +271,7 @@ def _split(tiles: list[HopperSchedule], shape: MatrixShape, target: NvidiaTarget
         for split, share in TOGETHER.items():
             each = -(-steps // split)
             is_worth_it = (split - 1) * each < steps and each >= FEWEST_STEPS
-            is_plain = s.blocks == 1 and not s.resident and not s.fetched
+            is_plain = s.blocks == s.cluster == 1 and not s.resident and not s.fetched
             if is_plain and _tiles(s, shape) * split <= target.sms * share and is_worth_it:
                 yield replace(s, split=split)
 
@@ -255,13 +298,15 @@ def _clocks(s: HopperSchedule, shape: MatrixShape, target: NvidiaTarget) -> floa
     if s.split > 1:
         accumulators = s.tile_rows * s.tile_columns / (GROUP * s.consumers)
         total += MEETING + (s.split - 1) * accumulators * ADDED
-    return total
+    return total * TURNED if s.turned else total
 
 
 def _computed(s: HopperSchedule, shape: MatrixShape, target: NvidiaTarget) -> float:
     """Clocks of a multiprocessor whose groups share tiles: each is multiplied, and then stored."""
     tiles, steps = _tiles(s, shape), -(-shape.steps(_depth(s)) // s.split)
-    rate = min(MOST_COPIED, COPIED * target.sms / min(tiles * s.split, target.sms))
+    is_along = s.element in HALVES and not (shape.left_across or shape.right_across)
+    copied = COPIED_ALONG if is_along and _is_long(shape) else COPIED
+    rate = min(MOST_COPIED, copied * target.sms / min(tiles * s.split, target.sms))
     each_sm = -(-tiles // target.sms)
     together = min(s.blocks, each_sm)
     barriers = (STEP + AGAIN * (s.pairs - 1)) / together
@@ -300,14 +345,28 @@ def _products(s: HopperSchedule) -> float:
 
 
 def _copied(s: HopperSchedule, shape: MatrixShape, rate: float) -> float:
-    """Clocks that the copies of a stage take, at `rate` bytes in one."""
-    parts = s.cluster_columns, s.cluster_rows
-    broken = [BROKEN * (1 - ASKED * (1 - 1 / count)) for count in parts]
-    is_long = shape.depth >= LONG_SUM
-    lines = [each if is_broken and is_long else 1.0 for each, is_broken in zip(broken, shape.broken, strict=True)]
+    """Clocks that the copies of a stage take, at `rate` bytes in one; where rows begin within lines it is the
+    multiprocessor's own copies that bound, not the cache that all share."""
+    lines = [1.0, 1.0]
+    if min(shape.aligned) < ROW and _is_long(shape):
+        rate = MOST_COPIED
+        of_left, of_right = _lines(shape)
+        below = s.cluster_rows if shape.right_across else max(1, s.cluster_rows / 2)
+        share = ASKED_ACROSS if shape.right_across else ASKED
+        of_right *= OVERLAPPING if s.held else 1.0
+        lines = [of_left * (1 - ASKED * (1 - 1 / s.cluster_columns)), of_right * (1 - share * (1 - 1 / below))]
     rows = min(shape.rows, s.tile_rows) * lines[0] + (0 if s.resident else s.held_columns) * lines[1]
     is_narrow = shape.right_across and not s.resident and shape.columns * s.bytes_each < NARROW_ROW
     return s.pairs * rows * ROW / rate + (_depth(s) * NARROW_COPY if is_narrow else 0)
+
+
+def _lines(shape: MatrixShape) -> list[float]:
+    """What a row of either operand's tile costs, which is 1 of those that are whole lines."""
+    found = []
+    for aligned, is_across in zip(shape.aligned, (shape.left_across, shape.right_across), strict=True):
+        each = WITHIN_LINES if aligned >= SECTOR else WITHIN_SECTORS
+        found.append(1.0 if aligned == ROW else each * (ACROSS if is_across else 1.0))
+    return found
 
 
 def _awaited(s: HopperSchedule, shape: MatrixShape) -> float:

@@ -13,7 +13,7 @@ from mlc.kernels.common.generics import is_number, operand_map
 from mlc.kernels.common.roles import Roles, roles_of
 from mlc.kernels.nvidia.tensor_cores import packed_epilogue
 from mlc.kernels.nvidia.tensor_cores.operands import operands_of
-from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES, FLOATS8
+from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES, FLOATS8, ROW
 
 ASSUMED = 512  # for an extent that is known at run time only
 SMALLEST_SUM = 16
@@ -39,7 +39,8 @@ class MatrixShape:
     channels of its own (0: all are summed over the same). For each element of the result `read` bytes of other matrices
     are read.
 
-    `broken` says of both operands whether their rows in memory begin within cache lines.
+    `left_across` and `right_across`: are the operands contiguous along their rows, and not along the sum? `aligned`
+    says of both which bytes their rows in memory begin at multiples of, at most a cache line's.
     """
 
     rows: int
@@ -48,8 +49,9 @@ class MatrixShape:
     outer: int
     taps: int = 1
     is_known: bool = True
+    left_across: bool = False
     right_across: bool = False
-    broken: tuple[bool, bool] = (False, False)
+    aligned: tuple[int, int] = (ROW, ROW)
     work: int = 0
     group: int = 0
     read: int = 0
@@ -70,14 +72,21 @@ class MatrixShape:
 @dataclass(frozen=True)
 class Matrices:
     """What tensor cores are to do in a kernel: kind of elements, the roles of dimensions, the shape,
-    how many elements of a row of the result a thread handles at a time, and whether the left operand is contiguous
-    along its rows."""
+    and how many elements of a row of the result a thread handles at a time."""
 
     element: str
     roles: Roles
     shape: MatrixShape
     lanes: int
-    left_across: bool
+
+    @property
+    def turned(self) -> Matrices:
+        """The same with the operands in each other's place."""
+        shape = replace(
+            self.shape, rows=self.shape.columns, columns=self.shape.rows, aligned=self.shape.aligned[::-1],
+            left_across=self.shape.right_across, right_across=self.shape.left_across,
+        )  # fmt: skip
+        return replace(self, roles=self.roles.turned, shape=shape)
 
 
 def matrices_of(source: KernelSource, root: ir.Operation, precision: str) -> Matrices | None:
@@ -116,14 +125,14 @@ def _matrices(source: KernelSource, root: ir.Operation, element: str | None) -> 
         return None
     if size != 2 and any(o.across for o in operands):
         return None  # the tensor cores take what has not 16 bits along the sum only
-    broken = operands[0].breaks_lines(size), operands[1].breaks_lines(size)
+    aligned = operands[0].alignment(size), operands[1].alignment(size)
     shape = replace(
-        _shape(source, root, roles), right_across=operands[1].across, broken=broken, work=_work(source, root),
-        read=_read(source, root),
+        _shape(source, root, roles), left_across=operands[0].across, right_across=operands[1].across, aligned=aligned,
+        work=_work(source, root), read=_read(source, root),
     )  # fmt: skip
     if shape.depth < SMALLEST_SUM and not roles.taps:
         return None
-    return Matrices(element, roles, shape, _lanes(source, root, roles), operands[0].across)
+    return Matrices(element, roles, shape, _lanes(source, root, roles))
 
 
 def _element(root: ir.Operation, precision: str) -> str | None:

@@ -27,14 +27,16 @@ where all of it, of as many columns as a tile has, stays in shared memory from t
 `fetched`: whether the matrix that a `packed_epilogue` adds is staged for a whole tile, and on its way while the tile's
 products are computed (`tensor_cores/fetched_epilogue.py`).
 `cluster_rows` and `cluster_columns`: tiles that the blocks of a cluster have below and beside each other. Each copies a
-part of what blocks have in common to all of them (multicast), so that the L2 cache is asked for it once.
+part of what blocks have in common to all of them (multicast), so that the L2 cache is asked for it once. `turned`:
+whether the operands change places, so that rows of tiles are columns of the result (`turned_epilogue.py`): what has to
+come in steps of 64 is the other side then.
 Measured on an H200: bench/results/2026-11-22-h200.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from mlir import ir
 from mlir.dialects import arith, func, nvvm
@@ -50,6 +52,8 @@ from mlc.kernels.nvidia.hopper import wgmma
 from mlc.kernels.nvidia.hopper.barriers import Order, Position, Ring, expect_bytes, wait
 from mlc.kernels.nvidia.hopper.clusters import Parts
 from mlc.kernels.nvidia.hopper.groups import GROUP, by_one_thread, specialise
+from mlc.kernels.nvidia.hopper.shares import Shares
+from mlc.kernels.nvidia.hopper.turned_epilogue import TurnedEpilogue
 from mlc.kernels.nvidia.tensor_cores.bands import place_in_bands
 from mlc.kernels.nvidia.tensor_cores.epilogue import WARP_ROWS, Domain, Epilogue, staging_bytes
 from mlc.kernels.nvidia.tensor_cores.fetched_epilogue import FetchedEpilogue, fetched_bytes
@@ -86,6 +90,7 @@ class HopperSchedule:
     cluster_rows: int = 1
     cluster_columns: int = 1
     fetched: int = 0
+    turned: int = 0
 
     @property
     def cluster(self) -> int:
@@ -144,8 +149,9 @@ def expand(source: KernelSource, schedule: HopperSchedule) -> list[Frame]:
     """
     root = _root(source)
     roles = roles_of(root, source.results)
-    if roles is None:
+    if roles is None or (schedule.turned and roles.windows):
         raise ValueError(f"kernel {source.func.name.value}: neither a product of matrices nor a convolution")
+    roles = roles.turned if schedule.turned else roles
     frame = Frame(source, alignment=ALIGNMENT, pointers=2)
     declare_shared_memory(frame)
     with frame.body():
@@ -194,56 +200,6 @@ class _Place:
     outer: tuple[Scalar, ...]
 
 
-class _Shares:
-    """What the blocks of a cluster copy for each other: `row` and `column` are this one's among them. A tile of the
-    left operand is for a row of blocks, one of the right for a column; a block copies part `numbers` of `counts`.
-    """
-
-    def __init__(self, words: Words, schedule: HopperSchedule) -> None:
-        self.words, self.rows, self.columns = words, schedule.cluster_rows, schedule.cluster_columns
-        self.row: Scalar = 0
-        self.column: Scalar = 0
-        if schedule.cluster > 1:
-            rank = nvvm.read_ptx_sreg_cluster_ctarank(words.i32)
-            self.row, self.column = words.math.rem(rank, self.rows), words.math.div(rank, self.rows)
-        self.numbers, self.counts = (self.column, self.row), (self.columns, self.rows)
-
-    @property
-    def fillers(self) -> int:
-        """How many blocks copy to this one."""
-        return self.rows + self.columns - 1
-
-    def part(self, which: int, tile: Tile) -> Tile:
-        """What a block copies of a tile of the left (0) or the right operand: some of its rows as they lie."""
-        count = self.counts[which]
-        return replace(tile, cut=count) if tile.across else replace(tile, rows=tile.rows // count)
-
-    def offsets(self, which: int, part: Tile) -> tuple[Scalar, Scalar, Scalar]:
-        """Where this block's part begins: its row of the matrix, its step, and its byte in the tile."""
-        math, number = self.words.math, self.numbers[which]
-        rows, steps = (0, part.depth // part.cut) if part.across else (part.rows, 0)
-        lines = math.mul(number, rows + steps)
-        return (lines if rows else 0), (lines if steps else 0), math.mul(lines, part.row_bytes)
-
-    def blocks(self, which: int) -> ir.Value | None:
-        """A bit for each block that a tile is for."""
-        if self.counts[which] == 1:
-            return None
-        math = self.words.math
-        bits = sum(1 << block * (1 if which else self.rows) for block in range(self.counts[which]))
-        first = math.mul(self.column, self.rows) if which else self.row
-        shifted = arith.shli(self.words.value(bits), self.words.value(first))
-        return arith.trunci(ir.IntegerType.get_signless(16), shifted)
-
-    def filler(self, number: ir.Value) -> Scalar:
-        """The block that is `number` among those that copy to this one: those of its row, then others of its column."""
-        words, math = self.words, self.words.math
-        of_row = math.add(self.row, math.mul(number, self.rows))
-        below = math.rem(math.add(self.row, math.add(number, 1 - self.columns)), self.rows)
-        of_column = math.add(below, math.mul(self.column, self.rows))
-        return arith.select(words.is_below(number, self.columns), words.value(of_row), words.value(of_column))
-
-
 class _Block:
     """What one block does."""
 
@@ -258,7 +214,7 @@ class _Block:
             Tile(_element(operand.value), schedule.bytes_each, rows, operand.across)
             for operand, rows in zip(self.operands, (schedule.tile_rows, schedule.held_columns), strict=True)
         ]
-        self.shares = _Shares(self.words, schedule)
+        self.shares = Shares(self.words, schedule.cluster_rows, schedule.cluster_columns)
         self.parts = [self.shares.part(which, tile) for which, tile in enumerate(self.tiles)]
         self._note_maps()
         self.order = Order(self.words, schedule.shared_bytes - Order.size(schedule.turns), schedule.turns)
@@ -553,7 +509,7 @@ class _Block:
     ) -> None:
         """Stores what a group has of the tile at `place`; `group` is its part of the tile, and its number."""
         words, s = self.words, self.s
-        kind = PackedEpilogue if s.lanes == LANES else Epilogue
+        kind = TurnedEpilogue if s.turned else PackedEpilogue if s.lanes == LANES else Epilogue
         epilogue = FetchedEpilogue(*self._end(), blocks) if s.fetched else kind(*self._end())
         number, warp, lane = self._warp(group[1], member)
         each = s.tile_columns // 2
@@ -565,11 +521,14 @@ class _Block:
     def _end(self) -> tuple[Words, KernelSource, ir.Operation, Domain, int, tuple[int, int]]:
         """What an epilogue is made of."""
         s = self.s
-        rows, columns = (self.roles.positions(d) for d in (self.roles.rows, self.roles.columns))
+        roles, tile = self.roles, (s.tile_rows, s.tile_columns)
+        if s.turned:
+            roles, tile = roles.turned, tile[::-1]
+        rows, columns = (roles.positions(d) for d in (roles.rows, roles.columns))
         groups = [(p[0], p[-1]) if p else (-1, -2) for p in (rows, columns)]
         domain = Domain(tuple(self.shape), groups[0], groups[1], s.lanes)
         offset = s.stages * s.stage_bytes + s.resident_bytes
-        return self.words, self.source, self.root, domain, offset, (s.tile_rows, s.tile_columns)
+        return self.words, self.source, self.root, domain, offset, tile
 
     def _warp(self, group: Scalar, member: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """The number of a thread's warp among all that multiply and among its group's, and of the thread in it."""

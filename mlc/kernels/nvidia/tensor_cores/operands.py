@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 
 from mlir import ir
 from mlir.dialects import arith, llvm, nvvm
@@ -75,10 +76,11 @@ class Operand:
             return "its rows are not a multiple of 16 bytes apart"
         return None
 
-    def breaks_lines(self, size: int) -> bool:
-        """Do its rows, with elements of `size` bytes, begin within cache lines? Shorter ones are read whole."""
+    def alignment(self, size: int) -> int:
+        """The bytes, at most a cache line's, that the places where its rows begin are multiples of, with elements of
+        `size` bytes. Rows shorter than lines are read whole."""
         strides = [d.axis.stride.factor * size for d in self.dims[1:]]
-        return any(stride > ROW and stride % ROW for stride in strides)
+        return gcd(ROW, *(stride for stride in strides if stride > ROW))
 
     def _width(self, tile: Tile) -> int:
         """Rows of one copy: not more than there are, since what lies outside takes the copy engine longer than the
@@ -163,9 +165,9 @@ class Pixels:
             return "its windows reach too far beyond the edge"
         return "its windows are too far apart" if any(w.step > _LARGEST_STEP for w in self.windows) else None
 
-    def breaks_lines(self, size: int) -> bool:
-        """Do pixels begin within cache lines? What that costs is not known."""
-        return False
+    def alignment(self, size: int) -> int:
+        """Of pixels, as of rows: what those cost that begin within cache lines is not known."""
+        return ROW
 
     def bytes(self, words: Words, tile: Tile, rows: Scalar) -> Scalar:
         """What the copy of a tile brings."""

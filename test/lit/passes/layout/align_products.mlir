@@ -21,6 +21,14 @@ func.func @even_columns(%x: tensor<300x521xf16>, %y: tensor<521x520xf16>) -> ten
   return %0 : tensor<300x520xf16>
 }
 
+// A small product with a sum of some length.
+// CHECK-LABEL: func.func @small
+// CHECK: mlc.matmul %{{.*}}, %{{.*}} {mlc.along_sum, transpose_rhs, widen} : tensor<46x160xbf16>, tensor<451x160xbf16> -> tensor<46x451xf32>
+func.func @small(%x: tensor<46x155xbf16>, %y: tensor<451x155xbf16>) -> tensor<46x451xbf16> {
+  %0 = mlc.matmul %x, %y {transpose_rhs} : tensor<46x155xbf16>, tensor<451x155xbf16> -> tensor<46x451xbf16>
+  return %0 : tensor<46x451xbf16>
+}
+
 // A left operand that is stored transposed, a number of rows that the run knows; a weight alone is moved at any size.
 // CHECK-LABEL: func.func @weights
 // CHECK: %[[A:.*]] = mlc.transpose %arg0 {permutation = array<i64: 1, 0>} : tensor<512x100xbf16> -> tensor<100x512xbf16>

@@ -298,6 +298,85 @@ module @several attributes {mlc.kernel} {
   }
 }
 
+// 431 rows are four times 112, but seven times 64: the operands change places. Rows begin within cache lines, so that two
+// blocks copy for each other.
+// CHECK: module @few_wide_rows
+// CHECK-SAME: cluster_columns = 2 : i64
+// CHECK-SAME: tile_columns = 112 : i64, tile_rows = 192 : i64, turned = 1 : i64
+module @few_wide_rows attributes {mlc.kernel} {
+  func.func @few_wide_rows(%arg0: tensor<431x1952xbf16>, %arg1: tensor<1952x6136xbf16>, %arg2: tensor<431x6136xbf16>) -> tensor<431x6136xbf16> {
+    %cst = arith.constant 0.000000e+00 : f32
+    %0 = tensor.empty() : tensor<431x6136xf32>
+    %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<431x6136xf32>) -> tensor<431x6136xf32>
+    %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%arg0, %arg1 : tensor<431x1952xbf16>, tensor<1952x6136xbf16>) outs(%1 : tensor<431x6136xf32>) attrs =  {mlc.contraction} {
+    ^bb0(%in: bf16, %in_0: bf16, %out: f32):
+      %4 = arith.extf %in : bf16 to f32
+      %5 = arith.extf %in_0 : bf16 to f32
+      %6 = arith.mulf %4, %5 : f32
+      %7 = arith.addf %out, %6 : f32
+      linalg.yield %7 : f32
+    } -> tensor<431x6136xf32>
+    %3 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%2 : tensor<431x6136xf32>) outs(%arg2 : tensor<431x6136xbf16>) {
+    ^bb0(%in: f32, %out: bf16):
+      %4 = arith.truncf %in : f32 to bf16
+      linalg.yield %4 : bf16
+    } -> tensor<431x6136xbf16>
+    return %3 : tensor<431x6136xbf16>
+  }
+}
+
+// Long sums of whole lines: tiles of 80 columns are one for nearly every multiprocessor.
+// CHECK: module @long_sums
+// CHECK-SAME: tile_columns = 80 : i64, tile_rows = 128 : i64}
+module @long_sums attributes {mlc.kernel} {
+  func.func @long_sums(%arg0: tensor<505x5440xbf16>, %arg1: tensor<2560x5440xbf16>, %arg2: tensor<505x2560xbf16>) -> tensor<505x2560xbf16> {
+    %cst = arith.constant 0.000000e+00 : f32
+    %0 = tensor.empty() : tensor<505x2560xf32>
+    %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<505x2560xf32>) -> tensor<505x2560xf32>
+    %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%arg0, %arg1 : tensor<505x5440xbf16>, tensor<2560x5440xbf16>) outs(%1 : tensor<505x2560xf32>) attrs =  {mlc.contraction} {
+    ^bb0(%in: bf16, %in_0: bf16, %out: f32):
+      %4 = arith.extf %in : bf16 to f32
+      %5 = arith.extf %in_0 : bf16 to f32
+      %6 = arith.mulf %4, %5 : f32
+      %7 = arith.addf %out, %6 : f32
+      linalg.yield %7 : f32
+    } -> tensor<505x2560xf32>
+    %3 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%2 : tensor<505x2560xf32>) outs(%arg2 : tensor<505x2560xbf16>) {
+    ^bb0(%in: f32, %out: bf16):
+      %4 = arith.truncf %in : f32 to bf16
+      linalg.yield %4 : bf16
+    } -> tensor<505x2560xbf16>
+    return %3 : tensor<505x2560xbf16>
+  }
+}
+
+// A tile is copied for the four blocks below each other; blocks of such a cluster share no tile.
+// CHECK: module @many_rows
+// CHECK-SAME: cluster_rows = 4 : i64
+// CHECK-NOT: split
+// CHECK-SAME: tile_columns = 128 : i64, tile_rows = 64 : i64
+module @many_rows attributes {mlc.kernel} {
+  func.func @many_rows(%arg0: tensor<2287x5488xbf16>, %arg1: tensor<384x5488xbf16>, %arg2: tensor<2287x384xbf16>) -> tensor<2287x384xbf16> {
+    %cst = arith.constant 0.000000e+00 : f32
+    %0 = tensor.empty() : tensor<2287x384xf32>
+    %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<2287x384xf32>) -> tensor<2287x384xf32>
+    %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%arg0, %arg1 : tensor<2287x5488xbf16>, tensor<384x5488xbf16>) outs(%1 : tensor<2287x384xf32>) attrs =  {mlc.contraction} {
+    ^bb0(%in: bf16, %in_0: bf16, %out: f32):
+      %4 = arith.extf %in : bf16 to f32
+      %5 = arith.extf %in_0 : bf16 to f32
+      %6 = arith.mulf %4, %5 : f32
+      %7 = arith.addf %out, %6 : f32
+      linalg.yield %7 : f32
+    } -> tensor<2287x384xf32>
+    %3 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%2 : tensor<2287x384xf32>) outs(%arg2 : tensor<2287x384xbf16>) {
+    ^bb0(%in: f32, %out: bf16):
+      %4 = arith.truncf %in : f32 to bf16
+      linalg.yield %4 : bf16
+    } -> tensor<2287x384xbf16>
+    return %3 : tensor<2287x384xbf16>
+  }
+}
+
 // Few tiles with a long sum: the blocks of a cluster share one.
 // CHECK: module @few
 // CHECK-SAME: split = 2 : i64, stages = 12 : i64, template = "hopper_contraction", threads = 256 : i64, tile_columns = 64 : i64, tile_rows = 64 : i64
