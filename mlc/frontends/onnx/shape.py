@@ -8,7 +8,7 @@ import onnx
 from mlc.frontends.common import axes as run_time
 from mlc.frontends.common import elementwise as ew
 from mlc.frontends.common import shape, text
-from mlc.frontends.common.builder import Size, Tensor
+from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.onnx import load
 from mlc.frontends.onnx.graph import GraphImporter
 from mlc.frontends.onnx.reduction import constant_axes, is_run_time
@@ -158,17 +158,27 @@ def slice_attributes(g: GraphImporter, node: Node) -> Tensor:
 @onnx_op("Slice", since=10)
 def slice_inputs(g: GraphImporter, node: Node) -> Tensor:
     """Starts, ends, axes and steps as inputs."""
-    x = node[0]
+    x, places, strides = node[0], node.optional(3), node.optional(4)
+    if places is None and node[1].shape == [None]:
+        starts, ends = _filled(g.b, node[1], 0, x.rank), _filled(g.b, node[2], shape.INT64_MAX, x.rank)
+        by = [1] * x.rank if strides is None else _filled(g.b, strides, 1, x.rank)
+        return run_time.slice_axes(g.b, x, list(range(x.rank)), starts, ends, by)
     starts, ends = g.b.elements(node[1], "starts"), g.b.elements(node[2], "ends")
-    if is_run_time(node.optional(3)) or is_run_time(node.optional(4)):
-        places, strides = node.optional(3), node.optional(4)
+    if is_run_time(places) or is_run_time(strides):
         given: list[Size] = list(range(len(starts))) if places is None else g.b.elements(places, "axes")
-        by: list[Size] = [1] * len(starts) if strides is None else g.b.elements(strides, "steps")
+        by = [1] * len(starts) if strides is None else g.b.elements(strides, "steps")
         return run_time.slice_axes(g.b, x, given, starts, ends, by)
-    axes = constant_axes(node.optional(3))
-    steps = constant_axes(node.optional(4), "steps")
+    axes = constant_axes(places)
+    steps = constant_axes(strides, "steps")
     chosen = [shape.normalize_axis(axis, x.rank) for axis in (range(len(starts)) if axes is None else axes)]
     return shape.slice_axes(g.b, x, chosen, starts, ends, steps or [1] * len(starts))
+
+
+def _filled(b: Builder, vector: Tensor, default: int, rank: int) -> list[Size]:
+    """A number for each of `rank` dimensions: those of a vector whose length the run knows, then `default`."""
+    tail = b.constant(np.full(rank, min(default, np.iinfo(vector.dtype).max)), vector.dtype)
+    longer = shape.concat(b, [vector, tail], 0)
+    return [b.element(longer, axis) for axis in range(rank)]
 
 
 @onnx_op("Split")

@@ -65,6 +65,18 @@ def test_slices_of_dynamic_extents(start: int, end: int, step: int) -> None:
     agree(text, *({"x": floats(2, extent)} for extent in (1, 3, 4, 6, 11)))
 
 
+@pytest.mark.parametrize("steps", ["", ", , d"])
+def test_slices_by_vectors_of_unknown_length(steps: str) -> None:
+    """Dimensions for which the vectors have no element are kept, as in what PyTorch exports of EmbeddingBag."""
+    text = f"""{HEADER} main (float[N, 5, 4] x, int64[K] s, int64[K] e, int64[K] d) => (float[A, B, C] y)
+    {{ y = Slice(x, s, e{steps}) }}"""
+    vectors = [([1], [3], [1]), ([0, 1], [9, -1], [1, 1]), ([], [], []), ([2, -1, 0], [4, 9, 3], [1, 1, 2])]
+    agree(
+        text,
+        *({"x": floats(4, 5, 4), **dict(zip("sed", map(np.int64, vector), strict=True))} for vector in vectors),
+    )
+
+
 def test_run_time_shape_operands() -> None:
     """Sizes that are data: Expand, Range, ConstantOfShape, Tile, and a Reshape with codes."""
     text = f"""{HEADER} main (float[N, 1] x, int64[2] sizes, int64[2] codes)
