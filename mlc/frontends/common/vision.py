@@ -360,6 +360,31 @@ def block_places(
     return shape.reshape(b, flat, [b.product(block), b.product(starts)])
 
 
+def col2im(
+    b: Builder,
+    x: Tensor,
+    image: Sequence[Size],
+    block: Sequence[Size],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    pads: Sequence[int],
+) -> Tensor:
+    """Sums sliding blocks `[batch, channels * block, positions]` back into images; `pads` are begins, then ends."""
+    rank = len(image)
+    padded = [b.arith("addi", size, pads[axis] + pads[axis + rank]) for axis, size in enumerate(image)]
+    places = block_places(b, padded, block, strides, dilations)
+    channels = b.arith("divsi", b.dim(x, 1), b.product(block))
+    rows = b.arith("muli", b.dim(x, 0), channels)
+    count = b.product(b.dims(places))
+    zero = shape.full(b, [rows, b.product(padded)], b.like(0, x))
+    spread = shape.broadcast(b, shape.reshape(b, places, [1, count]), [rows, count])
+    updates = shape.reshape(b, x, [rows, count])
+    total = b.op("scatter_elements", [zero, spread, updates], axis=1, reduction="add")
+    grown = shape.reshape(b, total, [b.dim(x, 0), channels, *padded])
+    offsets: list[Size] = [0, 0, *pads[:rank]]
+    return shape.slice_(b, grown, offsets, [b.dim(x, 0), channels, *image], [1] * (rank + 2))
+
+
 def deform_samples(b: Builder, x: Tensor, offset: Tensor, mask: Tensor | None, window: Window, groups: int) -> Tensor:
     """What a deformable convolution multiplies: `x` at the shifted taps, `[N, C, taps, positions]`.
 

@@ -206,18 +206,7 @@ def col2im(g: GraphImporter, node: Node) -> Tensor:
     strides = list(node.attr("strides") or [1] * rank)
     dilations = list(node.attr("dilations") or [1] * rank)
     pads = list(node.attr("pads") or [0] * 2 * rank)
-    padded = [b.arith("addi", size, pads[axis] + pads[axis + rank]) for axis, size in enumerate(image)]
-    places = vision.block_places(b, padded, block, strides, dilations)
-    channels = b.arith("divsi", b.dim(x, 1), b.product(block))
-    rows = b.arith("muli", b.dim(x, 0), channels)
-    count = b.product(b.dims(places))
-    zero = shape.full(b, [rows, b.product(padded)], b.like(0, x))
-    spread = shape.broadcast(b, shape.reshape(b, places, [1, count]), [rows, count])
-    updates = shape.reshape(b, x, [rows, count])
-    total = b.op("scatter_elements", [zero, spread, updates], axis=1, reduction="add")
-    grown = shape.reshape(b, total, [b.dim(x, 0), channels, *padded])
-    offsets: list[Size] = [0, 0, *pads[:rank]]
-    return shape.slice_(b, grown, offsets, [b.dim(x, 0), channels, *image], [1] * (rank + 2))
+    return vision.col2im(b, x, image, block, strides, dilations, pads)
 
 
 @onnx_op("AffineGrid")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
 from mlir import ir
 
 from mlc.frontends.common.builder import Builder, Size, Tensor
@@ -20,6 +21,26 @@ _Handler = TypeVar("_Handler", bound=Handler)
 _HANDLERS: dict[str, Handler] = {}
 
 
+class Literal(Tensor):
+    """A scalar that stands in the graph: a number of the traced program, which arithmetic must take as one."""
+
+
+class _Arguments(list[Value]):
+    """Arguments that remember which of them have been read."""
+
+    def __init__(self, values: Sequence[Value]) -> None:
+        super().__init__(values)
+        self.read: set[int] = set()
+
+    def __getitem__(self, place: Any) -> Any:
+        self.read.update(range(len(self))[place] if isinstance(place, slice) else [range(len(self))[place]])
+        return super().__getitem__(place)
+
+    def __iter__(self) -> Iterator[Value]:
+        self.read.update(range(len(self)))
+        return super().__iter__()
+
+
 @dataclass
 class Call:
     """One node: its operator, arguments in the schema's order, and the builder."""
@@ -29,6 +50,14 @@ class Call:
     arguments: list[Value]
     names: list[str]
     outputs: int = 1
+
+    def __post_init__(self) -> None:
+        self.arguments = _Arguments(self.arguments)
+
+    def unread(self) -> list[int]:
+        """The places of the arguments that nobody has asked for."""
+        assert isinstance(self.arguments, _Arguments)
+        return [place for place in range(len(self.arguments)) if place not in self.arguments.read]
 
     def __getitem__(self, position: int) -> Value:
         return self.arguments[position]
@@ -171,6 +200,20 @@ def promoted(b: Builder, values: Sequence[Value]) -> list[Tensor]:
         else elementwise.cast(b, as_tensor(b, value), dtype)
         for value in values
     ]
+
+
+def operands(b: Builder, lhs: Value, rhs: Value) -> list[Tensor]:
+    """The two operands of sums, products and quotients: a fraction of the traced program is a Python number.
+
+    (The file has it as a scalar of float64, which would make more of integers than the float32 of PyTorch.)
+    """
+
+    def number(value: Value) -> Value:
+        known = value.constant if isinstance(value, Literal) else None
+        return float(known) if known is not None and known.dtype == np.float64 else value
+
+    both = isinstance(lhs, Literal) and isinstance(rhs, Literal)
+    return promoted(b, [lhs, rhs] if both else [number(lhs), number(rhs)])
 
 
 def _width(dtype: str) -> tuple[int, str]:

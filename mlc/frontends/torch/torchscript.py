@@ -28,7 +28,7 @@ from mlc.frontends.torch import aten, views
 from mlc.frontends.torch.aten.elementwise import whole
 from mlc.frontends.torch.aten.scalar import known
 from mlc.frontends.torch.memory import Memory
-from mlc.frontends.torch.registry import Call, Handler, Value, as_tensor, find
+from mlc.frontends.torch.registry import Call, Handler, Literal, Value, as_tensor, find
 
 _POISON = object()
 _UNROLLED = 1024
@@ -183,6 +183,13 @@ def _chosen(title: str, results: list[tuple[str, Tensor]], outputs: Sequence[str
     return [(name, found[name]) for name in outputs]
 
 
+# Arguments that choose where and how something is computed, not what.
+_WITHOUT_EFFECT = {
+    "allow_tf32", "benchmark", "copy", "cudnn_enabled", "deterministic", "device", "generator", "implicit", "layout",
+    "memory_format", "momentum", "non_blocking", "pin_memory", "scale_grad_by_freq", "sparse", "stable",
+}  # fmt: skip
+
+
 class _PoisonedError(Exception):
     """A value that could not be imported is needed; what was wrong has been reported."""
 
@@ -290,6 +297,7 @@ class _Importer:
         if schema.writes and isinstance(inputs[schema.writes[0]], list):
             return handler(Call(self.b, op, inputs, schema.names))  # the list itself
         result = handler(call)
+        schema.check_read(call)
         if self.memory is None:
             return result
         if schema.writes:
@@ -313,7 +321,8 @@ class _Importer:
         if not node.hasAttribute("value"):
             return None
         value = output.toIValue()
-        return self.python(value, f"constant_{output.debugName()}")
+        held = self.python(value, f"constant_{output.debugName()}")
+        return Literal(held.value, held.unsigned, held.known) if isinstance(held, Tensor) and not held.rank else held
 
     def python(self, value: Any, name: str) -> Value:
         """A Python or torch value as an import-time value; tensors become constants or weights."""
@@ -416,16 +425,28 @@ class _Schema:
     names: list[str]
     writes: list[int]
     aliases: bool
+    defaults: list[Any]
+
+    def check_read(self, call: Call) -> None:
+        """Raises NodeError for an argument that the importer does not know, unless it is what it is by default."""
+        if not call.op.startswith("aten::"):
+            return
+        for place in call.unread():
+            name, value = self.names[place], list.__getitem__(call.arguments, place)
+            if name in _WITHOUT_EFFECT or value is None or value == self.defaults[place]:
+                continue
+            raise NodeError(f"its argument {name!r} is {value}", "leave it out, or rewrite the model without it")
 
     @staticmethod
     def parse(torch: Any, text: str) -> _Schema:
         if text == "(no schema)":
-            return _Schema([], [], False)
+            return _Schema([], [], False, [])
         schema = torch._C.parse_schema(text)
         aliases = [argument.alias_info for argument in schema.arguments]
         writes = [place for place, alias in enumerate(aliases) if alias is not None and alias.is_write]
         shares = any(result.alias_info is not None for result in schema.returns)
-        return _Schema([argument.name for argument in schema.arguments], writes, shares)
+        names = [argument.name for argument in schema.arguments]
+        return _Schema(names, writes, shares, [argument.default_value for argument in schema.arguments])
 
 
 def _is_poisoned(value: Value) -> bool:

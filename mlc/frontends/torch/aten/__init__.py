@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 
 FAMILIES = (
-    "advanced", "attention", "conv", "elementwise", "indexing", "linalg", "normalization", "pool", "recurrent",
-    "reduction", "resample", "scalar", "shape", "special",
+    "advanced", "attention", "blocks", "conv", "elementwise", "embedding", "indexing", "linalg", "normalization",
+    "pool", "recurrent", "reduction", "resample", "scalar", "scatter", "shape", "special",
 )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ def scaled_dot_product_attention(call: Call) -> Tensor:
         raise NodeError(f"attention on operands of rank {query.rank}", "use rank 2, 3 or 4")
     if mask is not None and not mask.is_float and not mask.is_bool:
         mask = elementwise.cast(b, mask, "bool")
+    call.get("enable_gqa")  # the heads say it
     scale = call.get("scale")
     result = attention.attention(
         b, query, key, value, mask, scale=None if scale is None else float(scale), causal=bool(call.get("is_causal"))

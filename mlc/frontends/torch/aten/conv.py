@@ -37,6 +37,7 @@ def convolution(call: Call) -> Tensor:
     if call.get("transposed", False):
         extra = spread(call.ints(call.names.index("output_padding")), spatial)
         return conv.conv_transpose(call.b, x, filter_, bias, window, groups, extra)
+    call.get("output_padding")  # of transposed ones
     return conv.conv(call.b, x, filter_, bias, window, groups)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlc.frontends.common import elementwise, shape
 from mlc.frontends.common.builder import Builder, Tensor
 from mlc.frontends.report import NodeError
-from mlc.frontends.torch.registry import Call, Quotient, Value, as_tensor, aten, like, promoted
+from mlc.frontends.torch.registry import Call, Quotient, Value, as_tensor, aten, like, operands, promoted
 
 _FLOAT_RESULT = {
     "sqrt", "rsqrt", "reciprocal", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "tanh", "erf",
@@ -52,7 +52,8 @@ def binary(call: Call) -> Value:
     name = name if name in _BINARY else name.removesuffix("_")
     if name == "mul" and not any(isinstance(v, Tensor) for v in call.arguments[:2]):
         return numbers(call, "mul", call[0], call[1])
-    lhs, rhs = promoted(call.b, call.arguments[:2])
+    pair = call.arguments[:2]
+    lhs, rhs = operands(call.b, *pair) if _BINARY[name] == "mul" else promoted(call.b, pair)
     return elementwise.binary(call.b, _BINARY[name], lhs, rhs)
 
 
@@ -64,7 +65,7 @@ def add(call: Call) -> Value:
     kind = "add" if "add" in call.op else "sub"
     if not isinstance(lhs, Tensor) and not isinstance(rhs, Tensor):
         return numbers(call, kind, lhs, rhs)
-    a, b = promoted(call.b, [lhs, rhs])
+    a, b = operands(call.b, lhs, rhs)
     if "rsub" in call.op:
         a, b = b, a
     if alpha != 1:
@@ -81,7 +82,7 @@ def div(call: Call) -> Value:
         if mode == "trunc":
             return whole(call.b, numbers(call, "div", lhs, rhs))
         return numbers(call, "floordiv" if mode == "floor" else "div", lhs, rhs)
-    a, b = promoted(call.b, [lhs, rhs])
+    a, b = operands(call.b, lhs, rhs)
     if mode is None:
         a, b = _floating(call, a), _floating(call, b)
         return elementwise.binary(call.b, "div", a, b)
@@ -284,6 +285,7 @@ def dtype_of(value: Value) -> str:
 @aten("dropout", "feature_dropout", "alpha_dropout", "contiguous", "detach", "clone", "alias", "lift_fresh", "identity")
 def same(call: Call) -> Tensor:
     """What does nothing at inference."""
+    call.get("p")  # how much dropout leaves out when it trains
     if "dropout" in call.op and call.get("train") is True:
         raise NodeError("dropout in training mode", "call model.eval() before tracing")
     return call.tensor(0)

@@ -11,12 +11,6 @@ from mlc.frontends.torch.aten.elementwise import coordinates
 from mlc.frontends.torch.registry import Call, aten, promoted
 
 
-@aten("embedding")
-def embedding(call: Call) -> Tensor:
-    """Rows of a table."""
-    return indexing.gather(call.b, call.tensor(0), call.tensor(1), 0)
-
-
 @aten("index_select")
 def index_select(call: Call) -> Tensor:
     """Slices along one dimension."""
@@ -83,7 +77,8 @@ def bucketize(call: Call) -> Tensor:
     x, edges = promoted(b, [call[1], call[0]] if swapped else call.arguments[:2])
     if edges.rank != 1:
         raise NodeError(f"boundaries of rank {edges.rank}", "use a vector of boundaries")
-    right = bool(call.get("right", False)) or call.get("side") == "right"
+    side = call.get("side")
+    right = bool(call.get("right", False)) or side == "right"
     before = elementwise.compare(b, "le" if right else "lt", edges, shape.unsqueeze(b, x, [x.rank]))
     count = reduction.reduce(b, "sum", elementwise.cast(b, before, "int64"), [x.rank], False)
     return elementwise.cast(b, count, "int32") if call.get("out_int32") else count
@@ -107,19 +102,6 @@ def sort(call: Call) -> Tensor | list[Tensor]:
     return positions if call.op == "aten::argsort" else [values, positions]
 
 
-@aten("scatter", "scatter_add")
-def scatter(call: Call) -> Tensor:
-    """Updates along one dimension."""
-    x = call.tensor(0)
-    axis = shape.normalize_axis(call.int(1), x.rank)
-    indices, updates = call.tensor(2), call[3]
-    if not isinstance(updates, Tensor):
-        updates = shape.expand(call.b, call.b.like(updates, x), call.b.dims(indices))
-    kind = "add" if call.op == "aten::scatter_add" else "none"
-    operands = [x, indexing.as_indices(call.b, indices), updates]
-    return call.b.op("scatter_elements", operands, axis=axis, reduction=kind)
-
-
 @aten("tril", "triu")
 def triangle(call: Call) -> Tensor:
     """The lower or upper triangle; the rest is zero."""
@@ -132,6 +114,8 @@ def one_hot(call: Call) -> Tensor:
     """A one at each index, zeros elsewhere."""
     b = call.b
     depth = call.sizes(1)[0]
+    if depth == -1:
+        raise NodeError("how many classes there are is known at run time only", "give one_hot their number")
     values = b.constant(np.array([0, 1], np.int64))
     return b.op("one_hot", [call.tensor(0), b.as_index(depth), values], axis=call.tensor(0).rank)
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from mlc.frontends.common import elementwise, linalg, shape
-from mlc.frontends.common.builder import Tensor
-from mlc.frontends.torch.registry import Call, aten
+import numpy as np
+
+from mlc.frontends.common import elementwise, indexing, linalg, reduction, shape
+from mlc.frontends.common.builder import Size, Tensor
+from mlc.frontends.report import NodeError
+from mlc.frontends.torch.aten.reduction import vector_norm
+from mlc.frontends.torch.registry import Call, aten, promoted
 
 
 @aten("matmul", "mm", "bmm", "mv", "dot")
@@ -61,3 +65,64 @@ def outer(call: Call) -> Tensor:
     column = shape.unsqueeze(call.b, call.tensor(0), [1])
     row = shape.unsqueeze(call.b, call.tensor(1), [0])
     return elementwise.binary(call.b, "mul", column, row)
+
+
+@aten("cross", "linalg_cross")
+def cross(call: Call) -> Tensor:
+    """Products of vectors of three elements that stand at right angles to both."""
+    b, (x, y) = call.b, promoted(call.b, call.arguments[:2])
+    sizes = [shape.broadcast_size(b, *pair) for pair in zip(b.dims(x), b.dims(y), strict=True)]
+    x, y = (shape.broadcast(b, value, sizes) for value in (x, y))
+    given = call.get("dim")
+    axis = x.shape.index(3) if given is None else shape.normalize_axis(int(given), x.rank)
+    (x1, x2), (y1, y2) = (
+        [indexing.gather(b, value, b.constant(np.array(order)), axis) for order in ([1, 2, 0], [2, 0, 1])]
+        for value in (x, y)
+    )
+    return elementwise.binary(b, "sub", elementwise.binary(b, "mul", x1, y2), elementwise.binary(b, "mul", x2, y1))
+
+
+@aten("cdist", "pairwise_distance", "dist")
+def distance(call: Call) -> Tensor:
+    """Norms of the differences of rows: of all pairs, of those in the same place, or of all elements at once."""
+    b, (x, y) = call.b, promoted(call.b, call.arguments[:2])
+    if call.op == "aten::cdist":
+        call.get("compute_mode")  # how, not what
+        x, y = shape.unsqueeze(b, x, [x.rank - 1]), shape.unsqueeze(b, y, [y.rank - 2])
+    difference = elementwise.binary(b, "sub", x, y)
+    if call.op == "aten::pairwise_distance":
+        difference = elementwise.binary(b, "add", difference, b.like(float(call.get("eps", 1e-6)), difference))
+    axes = list(range(difference.rank)) if call.op == "aten::dist" else [difference.rank - 1]
+    return vector_norm(b, difference, float(call.get("p", 2)), axes, bool(call.get("keepdim", False)))
+
+
+@aten("trace")
+def trace(call: Call) -> Tensor:
+    """The sum of a matrix's diagonal."""
+    b, x = call.b, call.tensor(0)
+    lines = [shape.iota(b, b.dims(x), axis, "int64") for axis in (0, 1)]
+    kept = elementwise.select(b, elementwise.compare(b, "eq", *lines), x, b.like(0, x))
+    total = kept if x.is_float else elementwise.cast(b, kept, "int64")
+    return reduction.reduce(b, "sum", total, [0, 1], False)
+
+
+@aten("_grouped_mm")
+def grouped_mm(call: Call) -> Tensor:
+    """Products of consecutive rows with one matrix for each group: offsets say where groups end.
+
+    Rows behind the last group, which PyTorch leaves as they are, become 0.
+    """
+    b, x, matrices, ends = call.b, call.tensor(0), call.tensor(1), call.get("offs")
+    if x.rank != 2 or matrices.rank != 3 or ends is None or matrices.shape[0] is None:
+        raise NodeError(f"grouped products of {x} and {matrices}", "groups of rows, with offsets, are supported")
+    begin: Size = 0
+    parts = []
+    for group in range(matrices.shape[0]):
+        end = b.arith("maxsi", b.element(ends, group), begin)
+        rows = shape.window(b, x, 0, begin, b.arith("subi", end, begin))
+        matrix = shape.squeeze(b, shape.window(b, matrices, 0, group, 1), [0])
+        parts.append(linalg.matmul(b, rows, matrix))
+        begin = end
+    count, width = b.dim(x, 0), b.dim(matrices, 2)
+    parts.append(shape.full(b, [b.arith("subi", count, begin), width], b.like(0, x)))
+    return shape.reshape(b, shape.concat(b, parts, 0), [count, width])

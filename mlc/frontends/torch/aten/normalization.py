@@ -15,8 +15,8 @@ from mlc.frontends.torch.registry import Call, aten
 def softmax(call: Call) -> Tensor:
     """Softmax and its logarithm along `dim`."""
     x, wanted = call.tensor(0), call.get("dtype")
-    if wanted is not None:
-        x = elementwise.cast(call.b, x, dtype_of(wanted))
+    if wanted is not None or call.get("half_to_float"):
+        x = elementwise.cast(call.b, x, "float32" if wanted is None else dtype_of(wanted))
     return normalization.softmax(call.b, x, shape.normalize_axis(call.int(1), x.rank), "log" in call.op)
 
 

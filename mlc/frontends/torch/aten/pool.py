@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
-from mlc.frontends.common import elementwise, linalg, pool, shape
-from mlc.frontends.common.builder import Tensor
+from mlc.frontends.common import elementwise, linalg, pool, reduction, shape
+from mlc.frontends.common.builder import Builder, Tensor
 from mlc.frontends.common.conv import Window
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.aten.conv import spread
@@ -78,8 +80,9 @@ def adaptive(call: Call) -> Tensor:
     if None in extents:
         raise NodeError(f"adaptive pooling of {x} to {sizes}", "fix the extents of the input with --input or --dim")
     known = [extent for extent in extents if extent is not None]
-    if all(e % s == 0 for e, s in zip(known, sizes, strict=True)):
-        return _as_given(call, pool.pool(call.b, "avg", x, _regions(known, sizes)), lifted)
+    window = _regions(known, sizes)
+    if window is not None:
+        return _as_given(call, pool.pool(call.b, "avg", x, window), lifted)
     for axis, (extent, size) in enumerate(zip(known, sizes, strict=True), 2):
         last = x.rank - 1
         order = [i for i in range(x.rank) if i != axis]
@@ -90,27 +93,64 @@ def adaptive(call: Call) -> Tensor:
     return _as_given(call, x, lifted)
 
 
+def _places(extent: int, size: int) -> list[tuple[int, int]]:
+    """Where each of `size` regions begins and ends; regions may overlap, and differ in length by one."""
+    return [(place * extent // size, -(-(place + 1) * extent // size)) for place in range(size)]
+
+
 def _means(extent: int, size: int) -> np.ndarray:
-    """`[extent, size]`: what each element adds to the mean of each region; regions may overlap."""
+    """`[extent, size]`: what each element adds to the mean of each region."""
     matrix = np.zeros([extent, size], np.float32)
-    for place in range(size):
-        begin, end = place * extent // size, -(-(place + 1) * extent // size)
+    for place, (begin, end) in enumerate(_places(extent, size)):
         matrix[begin:end, place] = 1 / (end - begin)
     return matrix
 
 
-def _regions(extents: list[int], sizes: list[int]) -> Window:
-    kernel = [e // s for e, s in zip(extents, sizes, strict=True)]
+def _regions(extents: list[int], sizes: list[int]) -> Window | None:
+    """The regions as windows of one length, equally far apart; None where they are not."""
+    kernel, strides = [], []
+    for extent, size in zip(extents, sizes, strict=True):
+        places = _places(extent, size)
+        steps = {after[0] - before[0] for before, after in itertools.pairwise(places)} or {extent}
+        lengths = {end - begin for begin, end in places}
+        if len(steps) > 1 or len(lengths) > 1:
+            return None
+        kernel.append(lengths.pop())
+        strides.append(steps.pop())
     none = [0] * len(kernel)
-    return Window(kernel, list(kernel), [1] * len(kernel), list(none), list(none))
+    return Window(kernel, strides, [1] * len(kernel), list(none), list(none))
 
 
-@aten("adaptive_max_pool1d", "adaptive_max_pool2d")
+@aten("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
 def adaptive_max(call: Call) -> list[Tensor]:
-    """Maxima of as many regions as the result has places, which must divide the input's, and where they are."""
+    """Maxima of as many regions as the result has places, and where they are."""
     x, lifted = _batched(call)
     sizes, extents = spread(call.ints(1), x.rank - 2), x.shape[2:]
-    if any(e is None or e % s for e, s in zip(extents, sizes, strict=True)):
-        raise NodeError(f"adaptive pooling from {extents} to {sizes}", "the result must divide a known input size")
-    window = _regions([e or 0 for e in extents], sizes)
-    return [_as_given(call, value, lifted) for value in _placed(call, x, window)]
+    if None in extents:
+        raise NodeError(f"adaptive pooling of {x} to {sizes}", "fix the extents of the input with --input or --dim")
+    known = [extent for extent in extents if extent is not None]
+    window = _regions(known, sizes)
+    found = _unequal_maxima(call.b, x, known, sizes) if window is None else _placed(call, x, window)
+    return [_as_given(call, value, lifted) for value in found]
+
+
+def _unequal_maxima(b: Builder, x: Tensor, extents: list[int], sizes: list[int]) -> list[Tensor]:
+    """Maxima of regions of several lengths and their positions in the plane, one dimension after the other.
+
+    The last dimension goes first, so that of equal elements the first one in the plane is found, as PyTorch does.
+    """
+    values, places, step = x, None, 1
+    for axis in reversed(range(2, x.rank)):
+        parts = []
+        for begin, end in _places(extents[axis - 2], sizes[axis - 2]):
+            region = shape.window(b, values, axis, begin, end - begin)
+            best = reduction.arg_reduce(b, "max", region, axis, True, False)
+            where = elementwise.scaled(b, elementwise.binary(b, "add", best, b.like(begin, best)), step)
+            if places is not None:
+                inner = shape.window(b, places, axis, begin, end - begin)
+                where = elementwise.binary(b, "add", where, b.op("gather_elements", [inner, best], axis=axis))
+            parts.append((reduction.reduce(b, "max", region, [axis], True), where))
+        values, places = (shape.concat(b, list(column), axis) for column in zip(*parts, strict=True))
+        step *= extents[axis - 2]
+    assert places is not None
+    return [values, places]

@@ -37,7 +37,8 @@ def recurrent(call: Call) -> list[Tensor]:
     b, name = call.b, call.op.removeprefix("aten::")
     if "batch_sizes" in call.names:
         raise NodeError("sequences that are packed", "pass padded sequences, without pack_padded_sequence")
-    if call.get("train") and call.get("dropout"):
+    dropout, train = call.get("dropout"), call.get("train")
+    if dropout and train:
         raise NodeError("dropout in training mode", "call model.eval() before tracing")
     both, batch_first = bool(call.get("bidirectional")), bool(call.get("batch_first"))
     states = call[1] if name == "lstm" else [call[1]]

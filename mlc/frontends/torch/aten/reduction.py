@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from mlir import ir
 
 from mlc.frontends.common import elementwise, reduction, shape
-from mlc.frontends.common.builder import Size, Tensor
+from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.aten.elementwise import dtype_of
-from mlc.frontends.torch.registry import Call, aten, promoted
+from mlc.frontends.torch.registry import Call, Value, aten, promoted
 
 
 def _axes(call: Call, x: Tensor, name: str = "dim") -> list[int]:
@@ -124,10 +125,18 @@ def norm(call: Call) -> Tensor:
     axes, keep = _axes(call, x), bool(call.get("keepdim", False))
     if call.op == "aten::linalg_norm" and len(axes) == 2 and order not in (None, "fro"):
         raise NodeError(f"the norm of matrices of order {order}", "use torch.linalg.vector_norm, or another order")
-    if order in (1, 2, None, "fro"):
+    return vector_norm(b, x, 2 if order in (None, "fro") else order, axes, keep)
+
+
+def vector_norm(b: Builder, x: Tensor, order: Value, axes: Sequence[int], keep: bool) -> Tensor:
+    """The norm of order `order`, a number, of vectors along `axes`. Raises NodeError for others."""
+    if order in (1, 2):
         return reduction.statistic(b, "l1" if order == 1 else "l2", x, axes, keep)
-    if not isinstance(order, int | float) or order == 0:
-        raise NodeError(f"norms of order {order} are not supported", "use another order than 0")
+    if not isinstance(order, int | float):
+        raise NodeError(f"norms of order {order} are not supported", "use a number for the order")
+    if order == 0:
+        some = elementwise.compare(b, "ne", x, b.like(0, x))
+        return reduction.reduce(b, "sum", elementwise.cast(b, some, x.dtype), axes, keep)
     size = elementwise.unary(b, "abs", x)
     if math.isinf(order):
         return reduction.reduce(b, "max" if order > 0 else "min", size, axes, keep)
@@ -164,3 +173,46 @@ def cosine_similarity(call: Call) -> Tensor:
         lengths.append(elementwise.binary(b, "max", reduction.statistic(b, "l2", wide, axis, False), floor))
     total = reduction.reduce(b, "sum", product, axis, False)
     return elementwise.binary(b, "div", total, elementwise.binary(b, "mul", *lengths))
+
+
+@aten("nansum", "nanmean")
+def without_nan(call: Call) -> Tensor:
+    """Sums and means of the elements that are numbers."""
+    b, x = call.b, _input(call)
+    axes, keep = _axes(call, x), bool(call.get("keepdim", False))
+    if not x.is_float:
+        return reduction.reduce(b, "sum", elementwise.cast(b, x, "int64"), axes, keep)
+    missing = elementwise.unary(b, "isnan", x)
+    total = reduction.reduce(b, "sum", elementwise.select(b, missing, b.like(0, x), x), axes, keep)
+    if call.op == "aten::nansum":
+        return total
+    present = elementwise.cast(b, elementwise.unary(b, "not", missing), x.dtype)
+    return elementwise.binary(b, "div", total, reduction.reduce(b, "sum", present, axes, keep))
+
+
+@aten("kthvalue")
+def kth_value(call: Call) -> list[Tensor]:
+    """The k-th smallest element of each row, and where it is."""
+    b, x = call.b, call.tensor(0)
+    axis, keep = shape.normalize_axis(int(call.get("dim", -1)), x.rank), bool(call.get("keepdim", False))
+    operation = b.emit("sort", [x], axis=axis, descending=False)
+    found = [shape.window(b, Tensor(result), axis, call.int(1) - 1, 1) for result in operation.results]
+    return found if keep else [shape.squeeze(b, value, [axis]) for value in found]
+
+
+@aten("histc")
+def histogram(call: Call) -> Tensor:
+    """How many elements lie in each of equal intervals; what lies outside all does not count."""
+    b, x, bins, (low, high) = call.b, call.tensor(0), call.int(1), (float(call[2]), float(call[3]))
+    if low >= high:
+        raise NodeError("a histogram between the extremes of its elements", "say which interval it divides")
+    flat = shape.reshape_codes(b, x, [-1])
+    place = elementwise.binary(
+        b, "mul", elementwise.binary(b, "sub", flat, b.like(low, x)), b.like(bins / (high - low), x)
+    )
+    place = elementwise.binary(b, "min", elementwise.unary(b, "floor", place), b.like(bins - 1, x))
+    inside = [elementwise.compare(b, kind, flat, b.like(edge, x)) for kind, edge in (("ge", low), ("le", high))]
+    place = elementwise.select(b, elementwise.binary(b, "and", *inside), place, b.like(-1, x))
+    lines = elementwise.cast(b, shape.iota(b, [bins], 0, "int64"), x.dtype)
+    equal = elementwise.compare(b, "eq", shape.unsqueeze(b, place, [1]), lines)
+    return reduction.reduce(b, "sum", elementwise.cast(b, equal, x.dtype), [0], False)

@@ -166,9 +166,7 @@ def tensor_split(call: Call) -> list[Tensor]:
     return shape.split(b, x, axis, [max(0, high - low) for low, high in zip(cuts, cuts[1:], strict=False)])
 
 
-@aten(
-    "chunk", "split", "split_with_sizes", "unbind", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes"
-)
+@aten("chunk", "split", "split_with_sizes", "unbind", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes")
 def split(call: Call) -> list[Tensor]:
     """Pieces along a dimension, whose extent must be known."""
     b, x, name = call.b, call.tensor(0), call.op.removeprefix("aten::").removeprefix("unsafe_")
@@ -328,9 +326,7 @@ def meshgrid(call: Call) -> list[Tensor]:
     for place, line in zip(places, lines, strict=True):
         sizes[place] = b.dim(line, 0)
     others = [[axis for axis in range(len(lines)) if axis != place] for place in places]
-    return [
-        shape.broadcast(b, shape.unsqueeze(b, line, axes), sizes) for line, axes in zip(lines, others, strict=True)
-    ]
+    return [shape.broadcast(b, shape.unsqueeze(b, line, axes), sizes) for line, axes in zip(lines, others, strict=True)]
 
 
 @aten("diff")
@@ -429,6 +425,7 @@ def _repeated(b: Builder, counts: Tensor) -> Tensor:
 @aten("repeat_interleave")
 def repeat_interleave(call: Call) -> Tensor:
     """Every element a number of times in a row."""
+    call.get("output_size")  # what the counts add up to
     b, x = call.b, call.tensor(0)
     if call[2] is None:
         x = shape.reshape_codes(b, x, [-1])
@@ -439,3 +436,12 @@ def repeat_interleave(call: Call) -> Tensor:
     extent = b.dim(x, axis)
     positions = shape.iota(b, [b.arith("muli", extent, times)], 0, "int64")
     return indexing.gather(b, x, elementwise.binary(b, "div", positions, b.like(times, positions)), axis)
+
+
+@aten("tril_indices", "triu_indices")
+def triangle_indices(call: Call) -> Tensor:
+    """The positions in a triangle of a matrix, row by row."""
+    rows, columns, offset = call.int(0), call.int(1), int(call.get("offset", 0))
+    places = (np.tril_indices if "tril" in call.op else np.triu_indices)(rows, offset, columns)
+    wanted = call.get("dtype")
+    return call.b.constant(np.stack(places), "int64" if wanted is None else dtype_of(wanted))

@@ -42,7 +42,7 @@ def nan_to_num(call: Call) -> Tensor:
     return result
 
 
-@aten("log10", "frac", "sinc")
+@aten("log10", "frac", "sinc", "erfc", "deg2rad", "rad2deg")
 def derived(call: Call) -> Tensor:
     """Functions made of others."""
     b, x = call.b, _floating(call.b, call.tensor(0))
@@ -51,6 +51,10 @@ def derived(call: Call) -> Tensor:
         return elementwise.binary(b, "mul", elementwise.unary(b, "log", x), b.like(1 / math.log(10), x))
     if name == "frac":
         return elementwise.binary(b, "sub", x, elementwise.unary(b, "trunc", x))
+    if name == "erfc":
+        return elementwise.binary(b, "sub", b.like(1, x), elementwise.unary(b, "erf", x))
+    if "2" in name:
+        return elementwise.binary(b, "mul", x, b.like(math.pi / 180 if name == "deg2rad" else 180 / math.pi, x))
     angle = elementwise.binary(b, "mul", x, b.like(math.pi, x))
     wave = elementwise.binary(b, "div", elementwise.unary(b, "sin", angle), angle)
     return elementwise.select(b, elementwise.compare(b, "eq", x, b.like(0, x)), b.like(1, x), wave)
@@ -122,3 +126,38 @@ def isin(call: Call) -> Tensor:
     equal = elementwise.compare(b, "eq", shape.unsqueeze(b, x, [x.rank]), flat)
     found = reduction.reduce(b, "or", equal, [x.rank], False)
     return elementwise.unary(b, "not", found) if call.get("invert") else found
+
+
+@aten("fmax", "fmin")
+def number_extreme(call: Call) -> Tensor:
+    """The larger or smaller of two elements, of which one may be NaN."""
+    b, (x, y) = call.b, promoted(call.b, call.arguments[:2])
+    result = elementwise.binary(b, call.op.removeprefix("aten::f"), x, y)
+    if not x.is_float:
+        return result
+    result = elementwise.select(b, elementwise.unary(b, "isnan", x), y, result)
+    return elementwise.select(b, elementwise.unary(b, "isnan", y), x, result)
+
+
+@aten("sgn")
+def sgn(call: Call) -> Tensor:
+    """The sign of real numbers."""
+    return elementwise.unary(call.b, "sign", call.tensor(0))
+
+
+@aten("isclose")
+def isclose(call: Call) -> Tensor:
+    """Whether elements are equal, or differ by little."""
+    b, (x, y) = call.b, promoted(call.b, call.arguments[:2])
+    equal = elementwise.compare(b, "eq", x, y)
+    x, y = _floating(b, x), _floating(b, y)
+    allowed = elementwise.binary(b, "mul", elementwise.unary(b, "abs", y), b.like(float(call.get("rtol", 1e-5)), y))
+    allowed = elementwise.binary(b, "add", allowed, b.like(float(call.get("atol", 1e-8)), y))
+    distance = elementwise.unary(b, "abs", elementwise.binary(b, "sub", x, y))
+    bounded = elementwise.compare(b, "lt", distance, b.like(math.inf, y))
+    near = elementwise.binary(b, "and", elementwise.compare(b, "le", distance, allowed), bounded)
+    result = elementwise.binary(b, "or", equal, near)
+    if not call.get("equal_nan"):
+        return result
+    missing = [elementwise.unary(b, "isnan", value) for value in (x, y)]
+    return elementwise.binary(b, "or", result, elementwise.binary(b, "and", *missing))

@@ -29,6 +29,9 @@ SLOPES, FILTER, DEPTHWISE, LINE, BACK = ramp(6), ramp(4, 6, 3, 3), ramp(6, 1, 3,
 TIMES = torch.tensor([2, 0, 1, 3, 1])
 ROWS, COLUMNS = torch.tensor([2, 0, 3]), torch.tensor([1, 4, 0])
 
+PLACES, BAGS = torch.arange(24).view(4, 6) * 5 % 7 % 4, torch.tensor([0, 5, 5, 9, 24])
+EXPERTS, GROUPS = ramp(2, 8, 8), torch.tensor([1, 3], dtype=torch.int32)
+
 
 def put(x: Any, places: Any, values: Any) -> Any:
     """A copy of `x` with `values` at `places`."""
@@ -154,6 +157,43 @@ FAMILIES: dict[str, tuple[tuple[int, ...], list[Callable[[Any], Any]]]] = {
             lambda x: put(x, (slice(None), (x > 0)[0, :, 0]), 2), lambda x: put(x, (Ellipsis, COLUMNS), x[..., :3]),
         ],
     ),
+    "scatter": (
+        (4, 6),
+        [
+            lambda x: x.scatter(1, PLACES, x * 2), lambda x: x.scatter(1, PLACES[:2, :3], 2.0),
+            lambda x: x.scatter(1, PLACES, x * 2, reduce="add"), lambda x: x.scatter(0, PLACES, 3.0, reduce="multiply"),
+            lambda x: x.scatter_add(1, PLACES[:2, :3], x), lambda x: x.scatter_reduce(1, PLACES, x * 3, "sum"),
+            lambda x: x.scatter_reduce(1, PLACES, x * 3, "prod"), lambda x: x.scatter_reduce(1, PLACES, x * 3, "amax"),
+            lambda x: x.scatter_reduce(1, PLACES, x + 2, "amin", include_self=False),
+            lambda x: x.scatter_reduce(1, PLACES, x, "mean"),
+            lambda x: x.scatter_reduce(1, PLACES[:2, :3], x, "mean", include_self=False),
+            lambda x: (x * 9).long().scatter_reduce(1, PLACES, (x * 7).long(), "mean"),
+            lambda x: torch.select_scatter(x, x[:, 0], 1, -2), lambda x: torch.slice_scatter(x, x[:, :2], 1, 2, 6, 2),
+            lambda x: F.embedding_bag(PLACES, x, mode="mean"), lambda x: F.embedding_bag(PLACES, x, mode="max", padding_idx=1),
+            lambda x: F.embedding_bag(PLACES.flatten(), x, BAGS, mode="sum", include_last_offset=True),
+            lambda x: F.embedding_bag(PLACES.flatten(), x, BAGS, mode="max"),
+            lambda x: F.embedding_bag(PLACES, x, mode="sum", per_sample_weights=x),
+            lambda x: torch.histc(x, 5, -1, 1), lambda x: torch.histc(PLACES.to(x.dtype) + 0 * x, 4, 0, 3),
+        ],
+    ),
+    "distances": (
+        (3, 4, 6),
+        [
+            lambda x: torch.cdist(x, x[:, :2] + 1), lambda x: torch.cdist(x[0], x[1], p=1.0), lambda x: torch.dist(x, x * 2, 3),
+            lambda x: F.pairwise_distance(x, x * 2), lambda x: torch.cross(x[..., :3], x[..., 3:], dim=2),
+            lambda x: torch.linalg.cross(x[..., :3], x[:1, :, 3:]), lambda x: torch.trace(x[0]),
+            lambda x: torch.kthvalue(x, 2, 1)[0], lambda x: torch.nansum(x / (x > 0), 1), lambda x: torch.nanmean(x / (x > 0), 1),
+            lambda x: torch.linalg.vector_norm(x.relu(), 0, 1), lambda x: torch.erfc(x), lambda x: torch.rad2deg(x) + torch.deg2rad(x),
+            lambda x: torch.fmax(x / (x > 0), x), lambda x: torch.isclose(x, x + 1e-7), lambda x: torch.sgn(x),
+            lambda x: torch.isclose(x / (x > 0), x / (x > 0), equal_nan=True), lambda x: torch.tril_indices(4, 5, 1) + x.size(0),
+            lambda x: F.unfold(x[None], (2, 3), padding=(1, 0), stride=(1, 2), dilation=(2, 1)),
+            lambda x: F.fold(F.unfold(x, 2, padding=1), (4, 6), 2, padding=1),
+            lambda x: F.adaptive_max_pool2d(x.round(), (3, 4), return_indices=True)[1], lambda x: F.adaptive_max_pool2d(x, (3, 4)),
+            lambda x: F.adaptive_max_pool3d(x[None], (2, 3, 5)), lambda x: F.adaptive_avg_pool2d(x[..., :5], (4, 2)),
+            lambda x: (x * 5).long() * 1.5, lambda x: (x * 5).long() + 0.5, lambda x: (x * 5).int() / 1.5 - 2.5,
+            lambda x: torch.ops.aten._grouped_mm(x.view(9, 8).bfloat16(), EXPERTS.bfloat16(), offs=GROUPS).float()[:3],
+        ],
+    ),
     "special": (
         (4, 6),
         [
@@ -193,6 +233,7 @@ FAMILIES: dict[str, tuple[tuple[int, ...], list[Callable[[Any], Any]]]] = {
         (5, 7),
         [
             lambda x: (x * 10).long().clamp(0.5, 2.5), lambda x: torch.repeat_interleave(x, TIMES, 0), lambda x: x.roll(3),
+            lambda x: torch.repeat_interleave(x, 2, 0, output_size=10),
             lambda x: torch.repeat_interleave(x, 2), lambda x: torch.roll(x, (1, -9), (0, 1)), lambda x: F.max_pool1d(x, 2),
             lambda x: F.max_pool2d(x[None], 2), lambda x: F.avg_pool2d(x[None], 2, 1, ceil_mode=True),
             lambda x: F.adaptive_avg_pool2d(x[None, None], (3, None)), lambda x: F.adaptive_avg_pool1d(x[None], 3),
@@ -441,6 +482,15 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
         mlc.compile(tmp_path / "m.pt")
     with pytest.raises(ModelError, match='no input "y"'):
         mlc.compile(tmp_path / "m.pt", inputs={"x": [2], "y": [1]})
+
+
+def test_an_argument_that_no_importer_reads(tmp_path: Path) -> None:
+    """It is refused by its name: without it the numbers would be others."""
+    from mlc.frontends.report import ModelError
+
+    wide = Functions([lambda x: torch.linalg.vector_norm(x, dtype=torch.float64)])
+    with pytest.raises(ModelError, match="'dtype' is 7"):
+        compile_traced(wide, torch.ones(2), [2], tmp_path)
 
 
 def test_a_file_that_is_no_torchscript(tmp_path: Path) -> None:
