@@ -14,7 +14,7 @@ from mlc.passes.lower.to_linalg import lowers, scalar
 from mlc.passes.lower.to_linalg.builder import Source, const, dim, indices, pointwise, size_value
 from mlc.passes.lower.to_linalg.context import Extents, Lowering, emit_check
 from mlc.passes.lower.to_linalg.sizes import extent, plus, product, simplified, sizes_of
-from mlc.passes.lower.to_linalg.views import Groups, collapse, expand, unit_groups
+from mlc.passes.lower.to_linalg.views import Groups, cast_to, collapse, expand, unit_groups
 from mlc.passes.lower.to_linalg.windows import shifted
 
 
@@ -60,8 +60,11 @@ def reshape(op: Lowering) -> ir.Value:
     elements = _elements(value)
     if elements is not None and DYNAMIC not in result:
         return tensor.FromElementsOp(op.types[0], elements).result
-    if len(sizes) == 0 or value.type.rank == 0:
-        return collapse(value, []) if len(sizes) == 0 else expand(value, sizes, [])
+    if value.type.rank == 0:
+        return expand(value, sizes, [])
+    if len(sizes) == 0:
+        _check_counts(op, [list(range(value.type.rank))], [[]], sizes)
+        return collapse(cast_to(value, ir.RankedTensorType.get([1] * value.type.rank, element(value))), [])
     facts = op.facts
     inputs, outputs = matching_groups(facts.symbols, facts.operand(op.op, 0), facts.result(op.op, 0))
     _check_counts(op, inputs, outputs, sizes)

@@ -219,6 +219,13 @@ def test_dynamic_reshape(source: str, result: str, sizes: str) -> None:
     assert "mlc.check" not in lowered  # the counts are known to be equal
 
 
+def test_reshape_of_an_unknown_extent_to_a_scalar() -> None:
+    """A view may only leave out dimensions of 1, and that there is one element is checked."""
+    text = function("%x: tensor<?xf32>", "tensor<f32>", "%r = mlc.reshape %x [] : tensor<?xf32> -> tensor<f32>")
+    lowered = check_lowering(text, floats(1))
+    assert "mlc.check" in lowered and "tensor.collapse_shape %cast [] : tensor<1xf32>" in lowered
+
+
 def test_reshape_to_unknown_sizes_checks_the_count() -> None:
     kind = "tensor<?x6xf32>"
     lines = [
