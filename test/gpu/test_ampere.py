@@ -67,6 +67,12 @@ def test_ptxas_takes_convolutions(arch: str, form: tuple[int, int, int, int, int
     _check(folder, arch, str(form))
 
 
+@pytest.mark.parametrize("form", [(112, 128, 128, 3, 1)], ids=str)
+def test_ptxas_takes_exact_convolutions(form: tuple[int, int, int, int, int], tmp_path: Path) -> None:
+    """Addresses of windows take registers: blocks beside each other leave them to a thread."""
+    _check(_compile(_convolution(*form), tmp_path / "convolution", emit="cubin"), "sm_90a", str(form))
+
+
 WIDE: dict[str, tuple[int, tuple[int | str, int | str], int, dict[str, object]]] = {
     "many": (128, (512, 512), 64, {"causal": True}),
     "widest": (4, (300, 300), 256, {"causal": True}),

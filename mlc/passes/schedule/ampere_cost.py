@@ -25,6 +25,7 @@ SHARED = 128  # bytes in a clock out of shared memory
 EXACT_PRODUCTS = 128  # of f32 in a clock
 EXACT_LOAD = 8.4  # clocks that a warp's load of 16 bytes a thread takes the units that multiply: fitted to 13 tiles
 NARROW_EXACT = 64 * 32  # of a warp's tile, where addresses of windows, or another chip's code, leave fewer registers
+WINDOW_ADDRESSES = 20  # registers of a thread for the addresses of windows, of a product that is exact
 CLOCK = 1.5e9
 STAGE = 350  # clocks that the barrier of a stage, and the first loads behind it, take a block that is alone
 LATENCY = 1200  # clocks from the request of a stage until it is there
@@ -59,8 +60,9 @@ def choose_exact(source: KernelSource, root: ir.Operation, target: NvidiaTarget)
 
 def _best(found: Matrices, target: NvidiaTarget) -> Schedule:
     shape = found.shape
-    tiles = _candidates(found.element, shape.left_across, shape.right_across, min(found.lanes, WIDEST), target)
-    if found.element == "f32" and (shape.taps > 1 or not target.has_wgmma):
+    more = WINDOW_ADDRESSES if found.element == "f32" and found.roles.windows else 0
+    tiles = _candidates(found.element, shape.left_across, shape.right_across, min(found.lanes, WIDEST), target, more)
+    if found.element == "f32" and (found.roles.windows or not target.has_wgmma):
         tiles = (s for s in tiles if s.warp_rows * s.warp_columns <= NARROW_EXACT)
     best = min(tiles, key=lambda s: _clocks(s, found.shape, target))
     fields = {name: getattr(best, name) for name in AmpereSchedule.__dataclass_fields__}
@@ -68,16 +70,18 @@ def _best(found: Matrices, target: NvidiaTarget) -> Schedule:
 
 
 def _candidates(
-    element: str, left_across: bool, right_across: bool, lanes: int, target: NvidiaTarget
+    element: str, left_across: bool, right_across: bool, lanes: int, target: NvidiaTarget, more: int
 ) -> Iterator[AmpereSchedule]:
-    """All tiles that fit, with as many stages as fit with them and with the other blocks of a multiprocessor."""
+    """All tiles that fit, with as many stages as fit with them and with the other blocks of a multiprocessor; a thread
+    takes `more` registers than its tile says."""
     for rows, columns, warp_rows, warp_columns in TILES:
         threads = WARP * (rows // warp_rows) * (columns // warp_columns)
         whole = all(extent * 8 % threads == 0 for extent in (rows, columns))  # pieces of either tile for every thread
         if not whole or left_across and rows % 64 or right_across and columns % 64:
             continue
         made = AmpereSchedule(element, rows, columns, warp_rows, warp_columns, 0, RASTER, lanes, threads, 1)
-        most = max(1, min(MOST_BLOCKS, target.registers_per_sm // (threads * _registers(made)), THREADS // threads))
+        held = target.registers_per_sm // (threads * (_registers(made) + more))
+        most = max(1, min(MOST_BLOCKS, held, THREADS // threads))
         for blocks in range(1, most + 1):
             room = (target.shared_memory_per_block + RESERVED) // blocks - RESERVED
             stages = min(MOST_STAGES, room // made.stage_bytes)

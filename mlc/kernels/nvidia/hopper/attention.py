@@ -58,7 +58,7 @@ from mlc.kernels.nvidia.tensor_cores.words import Words, assembly, declare_share
 from mlc.kernels.nvidia.tensor_maps import attach
 
 # Registers of a thread of the copying group and of the others, by consumers and blocks of a multiprocessor.
-REGISTERS = {(1, 1): (40, 232), (1, 2): (40, 216), (1, 3): (32, 128), (2, 1): (40, 232), (3, 1): (32, 160)}
+REGISTERS = {(1, 1): (40, 232), (1, 2): (24, 232), (1, 3): (32, 128), (2, 1): (40, 232), (3, 1): (32, 160)}
 _TURN = 8  # number of the first barrier by which groups take turns
 
 
