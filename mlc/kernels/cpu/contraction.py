@@ -10,7 +10,8 @@ Takes any `linalg.generic` marked `mlc.contraction` whose output map is a permut
 Schedule parameters: `lanes`; `vector_dim`, `row_first`, `row_last`: output dimensions of the vectors and of the rows
 (a group that flattens; −1 and −2 for none); `rows`, `vectors`: the register tile; `unroll` of the innermost reduction;
 `block`: row tiles per work item; `tail`: lanes of the last vector where no more columns remain (0: all lanes);
-`ahead`: how many rows fetch the next panel of a packed weight (0: none do).
+`ahead`: how many rows fetch the next panel of a packed weight (0: none do); `early`: does a tile fetch what is added to
+its sums before it begins with them (1)?
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from mlc.kernels.common.padding import Padding, padding_of
 from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.cpu.next_panel import NextPanel, number_of
 from mlc.kernels.cpu.padding import Window, windows_of
-from mlc.kernels.cpu.register_tile import Column, Ends, Tile, split_rows
+from mlc.kernels.cpu.register_tile import Column, Ends, Tile, matrices_behind, split_rows
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class ContractionSchedule:
     tail: int = field(default=0, kw_only=True)
     packed_operand: int = field(default=-1, kw_only=True)
     ahead: int = field(default=0, kw_only=True)
+    early: int = field(default=0, kw_only=True)
 
     @property
     def panel(self) -> int:
@@ -131,6 +133,7 @@ class Contraction:
             self.reductions = list(reduction_extents(self.frame, self.root).items())
         self.fma = is_plain_fma(self.root)
         self.reads = [self._read(i) for i in range(2)]
+        self.addends = matrices_behind(source, self.root) if schedule.early else []
         self.padded: dict[int, Padding] = {}
         self.outer_windows: dict[int, tuple[Window, int]] = {}  # by tap: the window and its output dimension
         self.row_window: Window | None = None
@@ -358,6 +361,9 @@ class Contraction:
         return emit
 
     def _tile(self, ev: Evaluator, tile: Tile) -> None:
+        for value in self.addends:
+            for point in tile.points.values():
+                memory.fetch(self.frame, ev.idx, self.frame.buffers[value], point)
         sums = self._reduce(ev, tile, self.reductions, {}, self._initial(ev, tile))
         self._epilogue(tile, dict(zip(tile.points, sums, strict=True)))
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 
 from mlir import ir
 
+from mlc.kernels.common.analysis import reachable
+from mlc.kernels.common.frame import KernelSource
+from mlc.kernels.common.generics import is_identity
 from mlc.kernels.common.index import Idx, Scalar
 
 
@@ -18,6 +21,19 @@ def split_rows(extent: int, tile: int) -> list[tuple[int, int]]:
     count = -(-extent // tile)
     small, more = divmod(extent, count)
     return [(size, n) for size, n in ((small + 1, more), (small, count - more)) if n]
+
+
+def matrices_behind(source: KernelSource, root: ir.Operation) -> list[ir.Value]:
+    """The inputs that the epilogue of the contraction `root` reads at the points of its result, each once."""
+    inputs = {t for t in source.tensors if t not in source.destinations}
+    shape, found = root.results[0].type.shape, dict[ir.Value, None]()
+    for op in reachable(source.results):
+        if op == root or op.name != "linalg.generic" or list(op.results[0].type.shape) != list(shape):
+            continue
+        for number, value in enumerate(op.operands):
+            if value in inputs and is_identity(op, number):
+                found[value] = None
+    return list(found)
 
 
 class Ends(enum.Enum):

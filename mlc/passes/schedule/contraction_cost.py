@@ -12,10 +12,15 @@ from mlc.kernels.common.generics import operand_map
 from mlc.kernels.cpu.depthwise_quads import QUAD, find_across
 from mlc.kernels.cpu.inner_product import has_few_rows, lies_along_sum
 from mlc.kernels.cpu.panel_copy import MOST_STEPS
+from mlc.kernels.cpu.register_tile import matrices_behind, split_rows
 from mlc.passes.schedule.extents import ITEMS_WANTED, Extent, VectorUnit, known, shape_of
 from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads, sums_mixed_bytes
 
 TILE, TALLER = (6, 4), 7  # rows and vectors of accumulators; the most rows that leave registers for an operand
+WIDE, TALL = (4, 3), (6, 2)  # of sixteen registers
+LATENCY = 8  # accumulators that two multiply-adds a cycle take as long for as one of them takes
+SAVED = 0.98  # of the time that wide tiles take: what makes up for rows that tall ones read more often
+MANY_ROWS = 12 * LATENCY  # where only a run knows them
 FAR = 1 << 20  # bytes of a panel that does not stay in the second level of cache: fewer tiles fetch it less often
 NEAR = 1 << 15  # bytes of a panel that may stay in the first level of cache
 LEAST_DEPTH = 512  # steps of the reduction in a block that pay for storing the sums
@@ -89,7 +94,7 @@ def choose_contraction(
         schedule |= {"template": "panel_copy", "vector_operand": operand}
     in_pairs = as_dot_product(root, operand, schedule, unit.bf16_dot)
     grouped = in_pairs or as_dot_quads(root, operand, schedule, unit.int8_dot, unit.int16_dot)
-    return grouped or _in_blocks(root, operand, schedule)
+    return grouped or _fetching_addends(source, root, unit, _in_blocks(root, operand, schedule))
 
 
 def _in_quads_of_pixels(
@@ -129,6 +134,8 @@ def _tile(
     height, vectors = _register_tile(columns, unit, element)
     if all(_touches(root, i, dim) for i in range(2)):
         height = min(height, max(1, DEPTHWISE_SUMS // vectors))
+    elif packed and (height, vectors) == WIDE and _is_f32(root) and _is_tall_better(columns, rows, unit.lanes(element)):
+        height, vectors = TALL
     if rows is None:
         return height, vectors
     if not packed and rows <= FEW_ROWS:
@@ -136,6 +143,28 @@ def _tile(
     if packed and _is_f32(root) and (height, vectors) == TILE and _panel_bytes(root, operand, unit, columns) > FAR:
         height = min((height, TALLER), key=lambda most: -(-rows // most))
     return height, vectors
+
+
+def _is_tall_better(columns: Extent, rows: Extent, lanes: int) -> bool:
+    """Do tiles of six rows by two vectors leave less over at the ends than those of four by three?"""
+    if columns is None:
+        return False
+    vectors, rows = -(-columns // lanes), MANY_ROWS if rows is None else rows
+    is_flat = min(size for size, _ in split_rows(rows, TALL[0])) * TALL[1] < LATENCY
+    return not is_flat and _time_of_tiles(TALL, vectors, rows) <= SAVED * _time_of_tiles(WIDE, vectors, rows)
+
+
+def _time_of_tiles(tile: tuple[int, int], vectors: int, rows: int) -> int:
+    """What a step of the sum takes in all tiles of `rows` by `vectors` together, in multiply-adds."""
+    height, width = tile
+    panels, rest = divmod(vectors, width)
+    split = split_rows(rows, height)
+    return sum(
+        number * count * max(LATENCY, size * used)
+        for used, number in ((width, panels), (rest, 1))
+        if used
+        for size, count in split
+    )
 
 
 def _tail(columns: Extent, schedule: dict[str, int | str], unit: VectorUnit) -> dict[str, int | str]:
@@ -280,6 +309,15 @@ def _in_blocks(root: ir.Operation, operand: int, schedule: dict[str, int | str])
     unroll = int(schedule["unroll"])
     depth = next((d for d in range(FAR // 4 // step, LEAST_DEPTH - 1, -1) if steps % d == 0 and d % unroll == 0), 0)
     return schedule | {"template": "deep_contraction", "depth": depth} if depth else schedule
+
+
+def _fetching_addends(
+    source: KernelSource, root: ir.Operation, unit: VectorUnit, schedule: dict[str, int | str]
+) -> dict[str, int | str]:
+    """`schedule` with matrices that are added to the sums fetched before these. Measured with sixteen registers: with
+    more, tiles have twice the work to wait behind."""
+    wanted = unit.registers < 32 and schedule["template"] == "contraction" and matrices_behind(source, root)
+    return schedule | {"early": 1} if wanted else schedule
 
 
 def _rows_ahead(

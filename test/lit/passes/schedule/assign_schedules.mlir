@@ -28,6 +28,13 @@ func.func @wide(%x: tensor<40x300xf32>) -> (tensor<40x100xf32>, tensor<40x64xf32
   return %a, %b : tensor<40x100xf32>, tensor<40x64xf32>
 }
 
+func.func @sums(%x: tensor<96x64xf32>, %y: tensor<96x48xf32>) -> tensor<96x48xf32> {
+  %w = mlc.weight "s" : tensor<64x48xf32>
+  %e = tensor.empty() : tensor<96x48xf32>
+  %a = mlc.launch @added(%x, %w, %y) outs(%e) : (tensor<96x64xf32>, tensor<64x48xf32>, tensor<96x48xf32>) outs(tensor<96x48xf32>) -> tensor<96x48xf32>
+  return %a : tensor<96x48xf32>
+}
+
 func.func @many_steps(%x: tensor<40x3072xf32>) -> tensor<40x128xf32> {
   %w = mlc.weight "t" : tensor<3072x128xf32>
   %e = tensor.empty() : tensor<40x128xf32>
@@ -290,6 +297,9 @@ module @lines attributes {mlc.kernel} {
 // HALVES-SAME: rows = 6 : i64, tail = 8 : i64, template = "contraction", unroll = 4 : i64
 // HALVES: module @only_panel
 // HALVES-NOT: tail
+// With sixteen registers thirteen vectors are six pairs and one, not four times three and one.
+// AVX2: module @next_panel
+// AVX2-SAME: panel = 16 : i64{{.*}}rows = 6 : i64{{.*}}vectors = 2 : i64
 // CHECK: module @only_panel
 // CHECK-SAME: mlc.schedule = [{block
 module @next_panel attributes {mlc.kernel} {
@@ -336,5 +346,33 @@ module @blocks attributes {mlc.kernel} {
       linalg.yield %s : f32
     } -> tensor<40x128xf32>
     return %m : tensor<40x128xf32>
+  }
+}
+
+// With sixteen registers a tile fetches the matrix that is added to its sums before it begins with them.
+// CHECK: module @added
+// CHECK-NOT: early
+// CHECK-SAME: template = "contraction"
+// AVX2: module @added
+// AVX2-SAME: early = 1 : i64{{.*}}template = "contraction"
+module @added attributes {mlc.kernel} {
+  func.func @added(%a: tensor<96x64xf32>, %b: tensor<64x48xf32>, %c: tensor<96x48xf32>, %o: tensor<96x48xf32>) -> tensor<96x48xf32> {
+    %zero = arith.constant 0.0 : f32
+    %e = tensor.empty() : tensor<96x48xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<96x48xf32>) -> tensor<96x48xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<96x64xf32>, tensor<64x48xf32>) outs(%f : tensor<96x48xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<96x48xf32>
+    %r = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%m, %c : tensor<96x48xf32>, tensor<96x48xf32>) outs(%o : tensor<96x48xf32>) {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %s = arith.addf %x, %y : f32
+      linalg.yield %s : f32
+    } -> tensor<96x48xf32>
+    return %r : tensor<96x48xf32>
   }
 }
