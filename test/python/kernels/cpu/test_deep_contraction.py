@@ -10,6 +10,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mlc
+from mlc._native import host_info
+from mlc.passes.schedule import contraction_cost
+from mlc.targets.cpu import resolve
 
 SHAPES = [(40, 100, 4096), (25, 70, 3072), (130, 200, 2560)]
 
@@ -32,7 +35,9 @@ def _model(m: int, n: int, k: int) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("m, n, k", SHAPES)
-def test_blocks_change_no_bit(tmp_path: Path, m: int, n: int, k: int) -> None:
+def test_blocks_change_no_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, m: int, n: int, k: int) -> None:
+    if resolve("native", host_info()).vector_bits < 512:  # panels are narrower there: none of these is large enough
+        monkeypatch.setattr(contraction_cost, "FAR", contraction_cost.FAR // 4)
     rng = np.random.default_rng(0)
     x, r = (rng.standard_normal(shape).astype(np.float32) for shape in ((m, k), (m, n)))
     proto, scheduled = _model(m, n, k), tmp_path / "scheduled.mlir"
