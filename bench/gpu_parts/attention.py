@@ -1,5 +1,5 @@
-"""The part `attention`: attention in one kernel against PyTorch's flash and cuDNN back ends, and that of f32 rounded to
-tf32 against its memory-efficient one and plain products, which may round as well."""
+"""The part `attention`: attention in one kernel against PyTorch's flash and cuDNN back ends, and that of f32, exact or
+rounded to tf32, against its memory-efficient one and plain products, which may round where mlc may."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from typing import Any
 
 from gpu_parts.measure import compile_to, error_of, measure, sets_of
 
-TYPES = {"bfloat16": 16, "float16": 10, "tf32": 1}
-BOUND = {"bfloat16": 5e-3, "float16": 5e-3, "tf32": 1e-3}
+TYPES = {"bfloat16": 16, "float16": 10, "tf32": 1, "float32": 1}
+BOUND = {"bfloat16": 5e-3, "float16": 5e-3, "tf32": 1e-3, "float32": 2e-6}
+F32 = ("tf32", "float32")
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Attention:
     @property
     def peers(self) -> tuple[str, ...]:
         """PyTorch's back ends for the type."""
-        return ("EFFICIENT_ATTENTION", "MATH") if self.dtype == "tf32" else ("FLASH_ATTENTION", "CUDNN_ATTENTION")
+        return ("EFFICIENT_ATTENTION", "MATH") if self.dtype in F32 else ("FLASH_ATTENTION", "CUDNN_ATTENTION")
 
     @property
     def owners(self) -> int:
@@ -75,10 +76,14 @@ def checks() -> list[Attention]:
     found += [Attention(2, 8, 1, 1000, 64, shared=2), Attention(1, 8, 1, 4096, 128, shared=2, mask="bool")]
     found += [Attention(1, 16, 1, 777, 128, shared=1, dtype="float16"), Attention(3, 4, 20, 1300, 64, mask="float")]
     found += [Attention(1, 2, 5, 2000, 128), Attention(1, 2, 60, 640, 64, causal=True), Attention(1, 5, 1, 530, 80)]
-    found += [Attention(2, 3, 100, 77, 64, dtype="tf32"), Attention(24, 24, 300, 300, 64, causal=True, dtype="tf32")]
-    found += [Attention(2, 4, 200, 264, d, dtype="tf32") for d in (8, 40, 80, 96, 128, 256)]
-    found += [Attention(2, 4, 130, 201, 128, mask=m, dtype="tf32") for m in ("bool", "float")]
-    return [*found, Attention(1, 8, 333, 100, 128, causal=True, shared=2, dtype="tf32")]
+    for dtype in F32:
+        found += [Attention(2, 3, 100, 77, 64, dtype=dtype), Attention(24, 24, 300, 300, 64, causal=True, dtype=dtype)]
+        found += [Attention(2, 4, 200, 264, d, dtype=dtype) for d in (8, 40, 80, 96, 128, 256)]
+        found += [Attention(2, 4, 130, 201, 128, mask=m, dtype=dtype) for m in ("bool", "float")]
+        found += [Attention(1, 8, 333, 100, 128, causal=True, shared=2, dtype=dtype)]
+    found += [Attention(1, 2, 70, 130, d, causal=c, dtype="float32") for d in (24, 72, 200) for c in (False, True)]
+    found += [Attention(2, 64, 300, 301, d, mask="bool", dtype="float32") for d in (64, 96)]
+    return [*found, Attention(16, 24, 200, 230, 64, dtype="float32"), Attention(1, 5, 1, 77, 64, dtype="float32")]
 
 
 def decoding() -> list[Attention]:
@@ -97,8 +102,10 @@ def timings() -> list[Attention]:
                 found.append(Attention(batch, 16, length, length, depth, causal))
     found += [Attention(1, 12, 128, 128, 64), Attention(1, 12, 512, 512, 64, True), Attention(32, 12, 197, 197, 64)]
     found += [Attention(2, 32, 2048, 2048, 128, True, 8)]
-    found += [Attention(32, 12, length, length, 64, dtype="tf32") for length in (128, 197)]
-    return [*found, *(Attention(4, 16, 2048, 2048, d, c, dtype="tf32") for d in (64, 128) for c in (False, True))]
+    for dtype in F32:
+        found += [Attention(batch, 12, length, length, 64, dtype=dtype) for batch in (1, 32) for length in (128, 197)]
+        found += [Attention(4, 16, 2048, 2048, d, c, dtype=dtype) for d in (64, 128) for c in (False, True)]
+    return found
 
 
 def model_of(attention: Attention) -> Any:
@@ -130,8 +137,8 @@ class AttentionRun:
 
         self.a = a = attention
         torch.manual_seed(a.queries + a.keys)
-        kind = torch.float32 if a.dtype == "tf32" else getattr(torch, a.dtype)
-        torch.backends.cuda.matmul.allow_tf32 = True
+        kind = torch.float32 if a.dtype in F32 else getattr(torch, a.dtype)
+        torch.backends.cuda.matmul.allow_tf32 = a.dtype == "tf32"
 
         def drawn(heads: int, rows: int) -> Any:
             return torch.randn(a.batch, heads, rows, a.depth, device="cuda").to(kind)
@@ -221,7 +228,7 @@ def run_part(folder: Path) -> list[dict[str, Any]]:
     for attention in timings() if "MLC_DECODING_ONLY" not in os.environ else []:
         row, ratio = _timed(folder, attention)
         rows.append(row)
-        ratios += [ratio] if attention.dtype != "tf32" else []
+        ratios += [ratio] if attention.dtype not in F32 else []
     if ratios:
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
         print(f"best peer / mlc: geometric mean {mean:.3f}, least {min(ratios):.3f}")

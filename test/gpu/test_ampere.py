@@ -100,6 +100,20 @@ def test_ptxas_takes_attention_of_tf32(arch: str, form: str, tmp_path: Path) -> 
     _check(folder, arch, form)
 
 
+EXACT = {"narrow": (48, (128, 128), 64, {}), "many_wide": (64, (512, 512), 96, {}), "least": (2, (40, 50), 8, {})}
+
+
+@pytest.mark.parametrize("form", [*ATTENTIONS, *WIDE, *EXACT])
+@pytest.mark.parametrize("arch", ["sm_80", "sm_86", "sm_89", "sm_90a"])
+def test_ptxas_takes_exact_attention(arch: str, form: str, tmp_path: Path) -> None:
+    """That of f32 which is not rounded, by the ordinary units."""
+    heads, lengths, depth, options = (ATTENTIONS | WIDE | EXACT)[form]
+    model = _attention(heads, lengths, depth, **{**options, "kind": 1})
+    folder = _compile(model, tmp_path / "attention", gpu=arch, emit="cubin")
+    assert len(json.loads((folder / "launch.json").read_text())) == 1
+    _check(folder, arch, form)
+
+
 @pytest.mark.parametrize("form", list(SHARED_KEYS))
 def test_few_queries_with_many_keys_stay_three_kernels(form: str, tmp_path: Path) -> None:
     heads, lengths, depth, options = SHARED_KEYS[form]

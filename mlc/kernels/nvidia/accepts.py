@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 
 from mlir import ir
 
@@ -11,7 +12,7 @@ from mlc.kernels.common.attention import attention_of
 from mlc.kernels.common.fusion import Accepts, Dims, Role, accepts_pointwise, accepts_rows, refuses_all
 from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.padding import padding_of
-from mlc.kernels.common.roles import convolution_roles
+from mlc.kernels.common.roles import convolution_roles, roles_of
 from mlc.kernels.nvidia import attention_fusion
 from mlc.kernels.nvidia.depthwise import find_depthwise
 from mlc.kernels.nvidia.tensor_cores.attention_logits import chain_of
@@ -20,16 +21,17 @@ from mlc.kernels.nvidia.tensor_cores.tiles import FLOATS8
 
 FEW_QUERIES, MANY_KEYS = 32, 512  # few tiles with long rows leave most of the chip idle
 LONGEST_LOADED = 8192  # elements of a row that is kept whole beside addresses and other inputs
+FEWEST_EXACT = 16  # rows and columns from which exact tiles are faster than reading along the sum without them
 WIDEST_MASKED = 192  # columns of a head where more is computed on the scores than a scale and a causal mask
 
 
 def _contraction(role: Role, op: ir.Operation, dims: Dims, *, widths: tuple[int, ...]) -> str | None:
     """Consumers run on the accumulators. Operands are read from memory: by tensor cores, which take elements of
-    `widths` bits, with any strides, and windows of tensors without their padding."""
+    `widths` bits, and in exact tiles with any strides, and windows of tensors without their padding."""
     types = [dims.root.operands[i].type.element_type for i in range(2)]
     by_tensor_cores = all(t.width in widths or str(t) in FLOATS8 for t in types)
-    if dims.through is not None and not by_tensor_cores:
-        return "only tensor cores read or write what is not in order"
+    if dims.through is not None and not by_tensor_cores and not _is_in_tiles(dims.root):
+        return "only tiles are read or written that are not in order"
     if dims.through is not None:
         return _moved_result(dims) if role == "consumer" else _moved_operand(dims)
     if role == "producer":
@@ -102,6 +104,17 @@ def _elementwise(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     return None if is_part and costs_a_load and len(op.operands) - len(op.results) <= 1 else reason
 
 
+def _is_in_tiles(root: ir.Operation) -> bool:
+    """Is `root` a product of f32 that is large enough for exact tiles, as far as its sizes are known?"""
+    types = [v.type.element_type for v in root.operands]
+    roles = roles_of(root, root.results) if all(isinstance(t, ir.F32Type) for t in types) else None
+    if roles is None or roles.taps:
+        return False
+    shape = root.results[0].type.shape
+    extents = [[shape[p] for p in roles.positions(dims)] for dims in (roles.rows, roles.columns)]
+    return all(min(found, default=1) < 0 or prod(found) >= FEWEST_EXACT for found in extents)
+
+
 def _moved_operand(dims: Dims) -> str | None:
     """The copy engine wants rows of a matrix that are multiples of 16 bytes apart."""
     width = dims.root.operands[dims.operand].type.element_type.width
@@ -147,17 +160,9 @@ def _moved_result(dims: Dims) -> str | None:
     return None if same else "its rows would be scattered"
 
 
-ACCEPTS: dict[str, Accepts] = {
-    "attention": attention_fusion.accepts,
-    "contraction": partial(_contraction, widths=(16,)),
-    "rows": _rows,
-    "reduction": _reduction,
-    "elementwise": _elementwise,
-    "opaque": refuses_all,
-}
-def _unsplit_attention(role: Role, op: ir.Operation, dims: Dims, *, rounds: bool = False) -> str | None:
+def _unsplit_attention(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     """That of `mma.sync` has a block for every tile of queries, whatever its keys."""
-    reason = attention_fusion.accepts(role, op, dims, rounds=rounds)
+    reason = attention_fusion.accepts(role, op, dims)
     attention = attention_of(dims.root) if role == "producer" and is_contraction(op) else None
     if reason is not None or attention is None:
         return reason
@@ -170,22 +175,29 @@ def _unsplit_attention(role: Role, op: ir.Operation, dims: Dims, *, rounds: bool
     return None
 
 
-def _attention_tf32(role: Role, op: ir.Operation, dims: Dims) -> str | None:
-    """f32 is multiplied by `mma.sync` everywhere: Hopper's tensor cores want values along the sum."""
+def _attention(role: Role, op: ir.Operation, dims: Dims) -> str | None:
+    """f32 is multiplied by `mma.sync`, or exactly, in the same way everywhere: Hopper's tensor cores want values along
+    the sum."""
     attention = attention_of(dims.root)
     if attention is not None and isinstance(attention.scores.element, ir.F32Type):
-        return _unsplit_attention(role, op, dims, rounds=True)
+        return _unsplit_attention(role, op, dims)
     return attention_fusion.accepts(role, op, dims)
 
 
-ACCEPTS_TF32: dict[str, Accepts] = {
-    **ACCEPTS, "attention": _attention_tf32, "contraction": partial(_contraction, widths=(16, 32)),
-}  # fmt: skip
+ACCEPTS: dict[str, Accepts] = {
+    "attention": _attention,
+    "contraction": partial(_contraction, widths=(16,)),
+    "rows": _rows,
+    "reduction": _reduction,
+    "elementwise": _elementwise,
+    "opaque": refuses_all,
+}
+ACCEPTS_TF32: dict[str, Accepts] = {**ACCEPTS, "contraction": partial(_contraction, widths=(16, 32))}
 """The answers where contractions of f32 may round their operands to tf32."""
 TARGETS: dict[str, dict[str, Accepts]] = {
     "cuda": ACCEPTS,
     "cuda-tf32": ACCEPTS_TF32,
     "cuda-mma": {**ACCEPTS, "attention": _unsplit_attention},
-    "cuda-mma-tf32": {**ACCEPTS_TF32, "attention": partial(_unsplit_attention, rounds=True)},
+    "cuda-mma-tf32": {**ACCEPTS_TF32, "attention": _unsplit_attention},
 }
 """The answers by the name that passes have for a kind of chips: with Hopper's tensor cores, or those of `mma.sync`."""

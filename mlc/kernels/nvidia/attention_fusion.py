@@ -19,9 +19,9 @@ WIDEST = 256  # columns of a head: more accumulators than registers
 UNIT = 8  # columns that rows must be multiples of to lie 16 bytes apart
 
 
-def accepts(role: Role, op: ir.Operation, dims: Dims, *, rounds: bool = False) -> str | None:
+def accepts(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     """None when the template takes `op` into the kernel of the attention whose last product is `dims.root`, else the
-    reason. The first question is for the product that gives the scores. `rounds` when f32 may be rounded to tf32."""
+    reason. The first question is for the product that gives the scores."""
     if role == "consumer":
         return accepts_pointwise(role, op, dims)
     if not is_contraction(op):
@@ -30,8 +30,6 @@ def accepts(role: Role, op: ir.Operation, dims: Dims, *, rounds: bool = False) -
     if attention is None:
         return "it is no attention"
     scores, output = attention.scores, attention.output
-    if not rounds and any(isinstance(p.element, ir.F32Type) for p in (scores, output)):
-        return "products of f32 are exact, and tensor cores round"
     if scores.element != output.element:
         return "its products are of two types"
     depth, width = head_dims(attention)

@@ -1,11 +1,14 @@
-"""Choosing blocks for attention on the tensor cores of Ampere and later chips."""
+"""Choosing blocks for attention on the tensor cores of Ampere and later chips, or multiplied exactly.
+
+On tensor cores, warps have as many queries as accumulators fit and leave no multiprocessor idle. Of exact products the
+model counts clocks: they bound.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from math import prod
-
-from mlir import ir
 
 from mlc.kernels.common.attention import Attention
 from mlc.kernels.nvidia.ampere.attention import AmpereAttentionSchedule, shared_bytes
@@ -13,7 +16,7 @@ from mlc.kernels.nvidia.tensor_cores.attention_logits import chain_of
 from mlc.kernels.nvidia.tensor_cores.attention_operands import head_dims
 from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES
 from mlc.kernels.nvidia.threads import WARP
-from mlc.passes.schedule.ampere_cost import RESERVED, Schedule
+from mlc.passes.schedule.ampere_cost import EXACT_LOAD, RESERVED, Schedule, fits_at_once
 from mlc.passes.schedule.matrices import ASSUMED
 from mlc.targets.nvidia import NvidiaTarget
 
@@ -21,17 +24,30 @@ WARPS = 4
 NARROW = 64  # columns up to which a warp may have 32 queries: more accumulators do not fit
 NARROW_F32 = 128  # the same where blocks of keys are half as large, and no mask takes registers
 MOST_BLOCKS = 4
+EXACT_REGISTERS = 70  # the same, of exact products
+# Queries of a warp, and columns up to which their accumulators fit: without and with something computed on the scores.
+MOST_EXACT = {48: 64, 32: 96, 16: 256}
+MASKED_EXACT = {48: 0, 32: 64, 16: 256}
+QUARTERS = 4  # of a multiprocessor, each of which multiplies for a warp at a time
+POWER = 12  # clocks of a warp for a power of each of its threads
+STEP = 400  # clocks of the barriers of a block of keys, and the first loads behind them
 REGISTERS = 80  # of a thread, beside its accumulators and queries
 
 
-def choose_attention(attention: Attention, target: NvidiaTarget) -> Schedule:
-    """The schedule of a kernel that is `attention`, f32 as tf32: warps with 32 queries where that leaves no
-    multiprocessor idle."""
+def choose_attention(attention: Attention, target: NvidiaTarget, precision: str) -> Schedule:
+    """The schedule of a kernel that is `attention`, f32 as tf32 with that `precision`: warps with 32 queries where that
+    leaves no multiprocessor idle."""
     depth, width = head_dims(attention)
     shape, order = attention.output.op.results[0].type.shape, attention.output.order
     known = max(shape[order.index(attention.output.row)], 0)
     heads = prod(max(1, shape[order.index(d)]) for d in attention.output.batch)
-    element = "tf32" if isinstance(attention.scores.element, ir.F32Type) else str(attention.scores.element)
+    element = str(attention.scores.element)
+    if element == "f32" and precision == "tf32":
+        element = precision
+    if element == "f32":
+        best = min(_exact(attention, target), key=lambda s: _clocks(attention, s, target))
+        is_alone = fits_at_once(heads * -(-(known or ASSUMED) // best.tile_rows), best, target)
+        return {**_fields(best), "early": 0} if is_alone else _fields(best)
     warp_rows, warps = 16, WARPS
     if _is_small(attention, element) and heads * -(-(known or ASSUMED) // (32 * WARPS)) >= target.sms:
         warp_rows = 32
@@ -49,8 +65,46 @@ def choose_attention(attention: Attention, target: NvidiaTarget) -> Schedule:
     needed = REGISTERS + warp_rows * (width + depth * ELEMENT_BYTES[element] // 4 + made.line) // WARP
     blocks = (target.shared_memory_per_block + RESERVED) // (shared_bytes(made, depth, width) + RESERVED)
     blocks = max(1, min(MOST_BLOCKS, blocks, target.registers_per_sm // (made.threads * needed)))
-    parameters = {name: value for name, value in asdict(made).items() if name != "blocks"}
-    return {"template": "ampere_attention", "group": made.threads, **parameters, "blocks": blocks}
+    return _fields(replace(made, blocks=blocks))
+
+
+def _fields(made: AmpereAttentionSchedule) -> Schedule:
+    return {"template": "ampere_attention", "group": made.threads, **asdict(made)}
+
+
+def _exact(attention: Attention, target: NvidiaTarget) -> Iterator[AmpereAttentionSchedule]:
+    """All blocks that multiply f32 exactly, with as many beside each other as fit."""
+    depth, width = head_dims(attention)
+    chain = chain_of(attention)
+    for warp_rows, widest in MOST_EXACT.items():
+        if width > (widest if chain.offset is None and chain.is_plain else MASKED_EXACT[warp_rows]):
+            continue
+        for warps in (WARPS, WARPS // 2, 1):
+            lanes = 4 if width % 4 == 0 else 1
+            made = AmpereAttentionSchedule("f32", warp_rows * warps, warp_rows, lanes, WARP * warps, 1)
+            needed = EXACT_REGISTERS + warp_rows * (made.columns(width) + made.line + 4) // WARP
+            room = target.shared_memory_per_block + RESERVED
+            blocks = min(MOST_BLOCKS, room // (shared_bytes(made, depth, width) + RESERVED))
+            if blocks > 0:
+                yield replace(made, blocks=max(1, min(blocks, target.registers_per_sm // (made.threads * needed))))
+
+
+def _clocks(attention: Attention, s: AmpereAttentionSchedule, target: NvidiaTarget) -> float:
+    """Clocks that the quarters of a multiprocessor take for their warps: products, the loads of their operands, and the
+    powers; causal masks halve all of it."""
+    depth, width = head_dims(attention)
+    shape, order = attention.output.op.results[0].type.shape, attention.output.order
+    known = max(shape[order.index(attention.output.row)], 0)
+    heads = prod(max(1, shape[order.index(d)]) for d in attention.output.batch)
+    each_sm = -(-heads * -(-(known or ASSUMED) // s.tile_rows) // target.sms)
+    rows, columns, pieces = s.warp_rows // 8, s.columns(width) // 4, s.line // 4
+    keys = s.line // 4  # of a thread
+    products = rows * keys * depth + rows * columns * s.line
+    loads = (rows + keys) * depth // 4 + (rows + columns) * pieces
+    warps = each_sm * s.threads // WARP
+    shared = EXACT_LOAD * loads * min(warps, QUARTERS) / QUARTERS  # quarters that idle leave the others their loads
+    step = products + shared + POWER * rows * keys + STEP / min(s.blocks, each_sm)
+    return -(-warps // QUARTERS) * step
 
 
 def _is_small(attention: Attention, element: str) -> bool:

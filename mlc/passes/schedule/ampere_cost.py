@@ -12,6 +12,7 @@ from dataclasses import replace
 from mlir import ir
 
 from mlc.kernels.common.frame import KernelSource
+from mlc.kernels.nvidia.ampere.attention import AmpereAttentionSchedule
 from mlc.kernels.nvidia.ampere.contraction import AmpereSchedule
 from mlc.kernels.nvidia.tensor_cores.tiles import ROW
 from mlc.kernels.nvidia.threads import WARP
@@ -66,7 +67,16 @@ def _best(found: Matrices, target: NvidiaTarget) -> Schedule:
         tiles = (s for s in tiles if s.warp_rows * s.warp_columns <= NARROW_EXACT)
     best = min(tiles, key=lambda s: _clocks(s, found.shape, target))
     fields = {name: getattr(best, name) for name in AmpereSchedule.__dataclass_fields__}
-    return {"template": "ampere_contraction", "group": best.threads, **fields}
+    schedule = {"template": "ampere_contraction", "group": best.threads, **fields}
+    count = found.shape.tiles(best.tile_rows, best.tile_columns)
+    is_alone = found.element == "f32" and fits_at_once(count, best, target)
+    return {**schedule, "early": 0} if is_alone else schedule
+
+
+def fits_at_once(tiles: int, s: AmpereSchedule | AmpereAttentionSchedule, target: NvidiaTarget) -> bool:
+    """Do all tiles run at a time? Blocks of an early launch would be put beside each other where the launch in front
+    leaves room, and the rest of the chip would idle when that is done: long ones, as exact products are, lose."""
+    return tiles <= s.blocks * target.sms
 
 
 def _candidates(

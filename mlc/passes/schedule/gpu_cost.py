@@ -64,7 +64,7 @@ def choose(source: KernelSource, target: NvidiaTarget, precision: str) -> Schedu
     attention = find_attention(source)
     if attention is not None:
         if not target.has_wgmma or isinstance(attention.scores.element, ir.F32Type):
-            return choose_ampere_attention(attention, target)
+            return choose_ampere_attention(attention, target, precision)
         return choose_attention(source, attention, target)
     root = root_operation(source)
     if root.name.startswith("mlc.") and root.name != "mlc.constant":

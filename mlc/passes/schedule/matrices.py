@@ -11,13 +11,13 @@ from mlc.kernels.common.analysis import is_contraction, reachable
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_number, operand_map
 from mlc.kernels.common.roles import Roles, roles_of
+from mlc.kernels.nvidia.accepts import FEWEST_EXACT
 from mlc.kernels.nvidia.tensor_cores import packed_epilogue
 from mlc.kernels.nvidia.tensor_cores.operands import operands_of
 from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES, FLOATS8, ROW
 
 ASSUMED = 512  # for an extent that is known at run time only
 SMALLEST_SUM = 16
-FEWEST_EXACT = 16  # rows and columns from which exact tiles are faster than reading along the sum without them
 TURNED_EXACT, SHORTEST_EXACT = 64, 64  # rows and columns, and terms of a sum, that make turning a weight worth while
 EXACT_TILE, TILES_WANTED = (64, 64), 128
 # Instructions of operations that are several.

@@ -2,18 +2,21 @@
 the registers.
 
 A block has a tile of queries, of which each warp has `warp_rows`, and goes through the keys 128 bytes of a column at a
-time: 64 keys, or 32 of f32, which are rounded to tf32. It multiplies
-queries and keys, makes powers of the scores relative to the largest one so far, and multiplies these, rounded to the
-type of the values, with the values; when the largest score of a row grows, its sums are scaled down. The values of a
-block of keys come while its scores are computed, the next keys while its powers are multiplied ("FlashAttention-2",
-Dao, 2023).
+time: 64 keys, or 32 of f32, which are rounded to tf32. It multiplies queries and keys, makes powers of the scores
+relative to the largest one so far, and multiplies these, rounded to the type of the values, with the values; when the
+largest score of a row grows, its sums are scaled down. The values of a block of keys come while its scores are
+computed, the next keys while its powers are multiplied ("FlashAttention-2", Dao, 2023).
 
 Blocks of keys run from the last to the first, so that what must be hidden comes first. With a causal mask, blocks of
 keys that no row sees are not read, and the tiles with most keys come first.
 
-Takes what `hopper_attention` does, unless there are few queries. Schedule parameters: `element` of the tensor cores;
-`tile_rows`, `warp_rows`: queries of a block and of a warp; `lanes`: elements of the result that a thread stores at a
-time; `threads`; `blocks` of a multiprocessor. Measured: bench/results/2026-11-21-h200.md.
+f32 that must stay exact takes the same way, and is multiplied by ordinary arithmetic (`exact.py`): a warp's powers go
+through shared memory to all of its threads.
+
+Takes what `hopper_attention` does, and f32, unless there are few queries. Schedule parameters: `element` of the tensor
+cores, `f32` without them; `tile_rows`, `warp_rows`: queries of a block and of a warp; `lanes`: elements of the result
+that a thread stores at a time; `threads`; `blocks` of a multiprocessor. Measured: bench/results/2026-11-21-h200.md,
+exact f32 2026-11-22-h200.md.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.ampere.copies import PlainCopier, end_group, wait_for_copies
+from mlc.kernels.nvidia.ampere.exact import ExactPowers, ExactProduct, QuadEpilogue
 from mlc.kernels.nvidia.ampere.fragments import BLOCK, STEPS, Columns, Fragments, multiply_add
 from mlc.kernels.nvidia.tensor_cores.attention_logits import Logits, chain_of
 from mlc.kernels.nvidia.tensor_cores.attention_operands import Matrix, head_dims, matrices
@@ -69,12 +73,22 @@ class AmpereAttentionSchedule:
         """Elements of a sum that one instruction takes."""
         return INSTRUCTION // ELEMENT_BYTES[self.element]
 
+    @property
+    def is_exact(self) -> bool:
+        """Is f32 multiplied as it is?"""
+        return self.element == "f32"
+
+    def columns(self, width: int) -> int:
+        """Columns of the accumulators for values of `width` columns."""
+        return -(-width // BLOCK) * BLOCK if self.is_exact else width
+
 
 def shared_bytes(schedule: AmpereAttentionSchedule, depth: int, width: int) -> int:
     """Shared memory for queries and keys of `depth` columns and values of `width`: results are staged there, too."""
     chunks, wide = -(-depth // schedule.line), -(-width // schedule.line)
     tiles = (schedule.tile_rows + schedule.line) * chunks * ROW + schedule.line * wide * ROW
-    return max(tiles, staging_bytes(width, schedule.threads // WARP))
+    powers = schedule.tile_rows * ROW if schedule.is_exact else 0
+    return max(tiles + powers, staging_bytes(schedule.columns(width), schedule.threads // WARP))
 
 
 def expand(source: KernelSource, schedule: AmpereAttentionSchedule) -> list[Frame]:
@@ -136,6 +150,7 @@ class _Block:
         self.words = words = Words(frame)
         self.shape = frame.buffers[source.destinations[0]].shape
         self.depth, self.width = head_dims(attention)
+        self.columns = schedule.columns(self.width)
         self.each = schedule.line  # keys of a block
         self.chunks = -(-self.depth // schedule.line)
         self.count = schedule.warp_rows // BLOCK  # times 16 rows of a warp
@@ -189,6 +204,14 @@ class _Block:
         self.warp_row = math.mul(self.warp, s.warp_rows)
         self.first_column = math.mul(math.rem(lane, 4), 2)
         self.first_row = math.add(math.add(self.row, self.warp_row), math.div(lane, 4))
+        if s.is_exact:
+            powers_at = math.add(self.values_at + self.value_tile.size, math.mul(self.warp_row, ROW))
+            first = self.warp_row, 0
+            self.scores_product = ExactProduct(words, (0, self.keys_at), first, s.warp_rows, self.each)
+            rows, columns = s.warp_rows, self.columns
+            self.powers = ExactPowers(words, self.value_tile, powers_at, self.values_at, rows, columns)
+            self.value_copier = self._copier(self.values, self.value_tile, 0, self.output)
+            return
         self.left = Fragments(words, self.query_tile, 0, self.warp_row, s.element, True)
         self.right = Fragments(words, self.key_tile, self.keys_at, 0, s.element, False)
         self.below: Fragments | Columns = (
@@ -221,7 +244,7 @@ class _Block:
         constants = words.frame.constants
         low, zero = (constants.get(words.f32, x) for x in (float("-inf"), 0.0))
         rows = range(self.count)
-        sums, output = ([[zero] * size for _ in rows] for size in (HALVES, self.width // 2))
+        sums, output = ([[zero] * size for _ in rows] for size in (HALVES, self.columns // 2))
         start = _State([[low] * HALVES for _ in rows], sums, output)
         state, masked = self._step(True, True, words.value(0), start.flat()), 1
         if self.chain.offset is not None:
@@ -230,12 +253,12 @@ class _Block:
         state = words.loop(masked, self.blocks, 1, state, partial(self._step, False, False))
         wait_for_copies(0)
         nvvm.Barrier0Op()  # nobody reads values any more: results are staged where the tiles were
-        self._store(_State.of(state, self.count, self.width))
+        self._store(_State.of(state, self.count, self.columns))
 
     def _keep_queries(self) -> list[list[list[ir.Value]]]:
         """The queries of this warp by step of the sum, where they fit into the registers; nothing otherwise."""
         steps = -(-self.depth // self.s.taken)
-        if steps * self.count > _KEPT:
+        if self.s.is_exact or steps * self.count > _KEPT:
             return []
         wait_for_copies(0)
         nvvm.Barrier0Op()
@@ -248,7 +271,7 @@ class _Block:
     def _step(self, is_last: bool, is_masked: bool, number: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
         """A block of keys; `is_last` for the last one of all, which is the first to come."""
         words, math = self.words, self.words.math
-        state = _State.of(carried, self.count, self.width)
+        state = _State.of(carried, self.count, self.columns)
         block = math.sub(math.sub(self.blocks, 1), number)
         wait_for_copies(0)
         nvvm.Barrier0Op()  # the keys are there, and nobody needs the values before
@@ -268,16 +291,27 @@ class _Block:
             state.sums[i] = [fused(old, factor, new) for old, factor, new in both]
             state.largest[i] = found.largest
             state.output[i] = scaled(state.output[i], found.factors)
-            powers.append(rounded(words, found.powers, self.s.element))
+            if self.s.is_exact:
+                self.powers.share(i, found.powers)
+            else:
+                powers.append(rounded(words, found.powers, self.s.element))
         wait_for_copies(1)
-        nvvm.Barrier0Op()  # the values are there
-        self._multiply_powers(powers, state.output)
+        nvvm.Barrier0Op()  # the values are there, and the powers of all threads
+        if self.s.is_exact:
+            sums = self.powers.add([value for part in state.output for value in part])
+            state.output[:] = _parts(sums, self.count)
+        else:
+            self._multiply_powers(powers, state.output)
         return state.flat()
 
     def _multiply_queries(self) -> list[list[ir.Value]]:
         """The scores of a block of keys, for every 16 rows of the warp."""
         zero = self.frame.constants.get(self.words.f32, 0.0)
         sums = [[zero] * (self.each // 2) for _ in range(self.count)]
+        if self.s.is_exact:
+            sizes = self.query_tile.size, self.key_tile.size
+            found = self.scores_product.add_chunks(self.depth, sizes, [value for part in sums for value in part])
+            return _parts(found, self.count)
         for step in range(-(-self.depth // self.s.taken)):
             chunk, inside = divmod(step, STEPS)
             rows = self.kept[step] if self.kept else self._load_queries(step)
@@ -329,7 +363,8 @@ class _Block:
         words, math, out = self.words, self.words.math, self.a.output
         row, column = out.order.index(out.row), out.order.index(out.column)
         domain = Domain(tuple(self.shape), (row, row), (column, column), self.s.lanes)
-        epilogue = Epilogue(words, self.source, out.op, domain, 0, (self.s.tile_rows, self.width))
+        made = QuadEpilogue if self.s.is_exact else Epilogue
+        epilogue = made(words, self.source, out.op, domain, 0, (self.s.tile_rows, self.columns))
         for part in range(self.count):
             factors = [self._factor(part, half, self.softmax.total(state.sums[part][half])) for half in range(HALVES)]
             first = math.add(math.add(self.row, self.warp_row), BLOCK * part)
@@ -344,3 +379,9 @@ class _Block:
         point = [*self.point, Idx(self.words.widen(row), level=2), Idx(0)]
         divisor = scope.tensor(a.divisor, [scope.idx.affine(e, point) for e in operand_map(a.quotient, 1).results])
         return reciprocal(self.words, divisor)
+
+
+def _parts(values: Sequence[ir.Value], count: int) -> list[list[ir.Value]]:
+    """`values` in as many parts."""
+    each = len(values) // count
+    return [list(values[i * each : (i + 1) * each]) for i in range(count)]

@@ -67,7 +67,9 @@ class Copier(ABC):
                 starts[piece.pointer] = self._shifted(piece.pointer, moved)
             where = self._shifted(starts[piece.pointer], piece.offset)
             size = self._size([*piece.conditions, *conditions, *self._own_conditions(number, piece, step, tap)], most)
-            to = words.place(math.add(target, number * self.step * ROW))
+            line = number * self.step
+            permuted = words.xor(target, line % PIECES * PIECE) if line % PIECES else target  # of a single warp's
+            to = words.place(math.add(permuted, line * ROW))
             nvvm.CpAsyncOp(to, where, PIECE, ir.Attribute.parse("#nvvm<load_cache_modifier cg>"), cpSize=size)
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Products of tiles of f32 by ordinary arithmetic, each thread the elements that it would have of `mma.sync`.
+"""Products of tiles of f32 by ordinary arithmetic, each thread the rows that it would have of `mma.sync`.
 
 Thread 4r + t of a warp has the rows r and r + 8 of every 16, and the columns 2t and 2t + 1 of every eight. It takes 16
 bytes, four terms of the sum, of a row at a time: eight rows, or four columns, of a warp's load are lines whose pieces
@@ -17,18 +17,20 @@ from mlir.dialects import math as math_dialect
 
 from mlc.kernels.common.index import Scalar
 from mlc.kernels.nvidia.ampere.fragments import BLOCK
-from mlc.kernels.nvidia.tensor_cores.tiles import ROW
+from mlc.kernels.nvidia.tensor_cores.epilogue import Epilogue
+from mlc.kernels.nvidia.tensor_cores.tiles import ROW, Tile
 from mlc.kernels.nvidia.tensor_cores.words import Words
 
 TERMS = 4  # of the sum in a load
 _EIGHT = 8
 _PIECE = 16  # bytes
+PIECES = ROW // _PIECE  # of a line
 _AT_A_TIME = 2  # pieces of a line in the body of the loop
 
 
 class ExactProduct:
-    """The products of a warp: `rows` of the left tile, at byte `left` of a stage, from row `first[0]` on, and `columns`
-    of the right one. Both tiles lie along the sum."""
+    """The products of a warp: `rows` of the left tile, at byte `offsets[0]` of a stage, from row `first[0]` on, and
+    `columns` of the right one. Both tiles lie along the sum."""
 
     def __init__(
         self, words: Words, offsets: tuple[int, int], first: tuple[Scalar, Scalar], rows: int, columns: int
@@ -44,19 +46,33 @@ class ExactProduct:
 
     def add(self, stage: Scalar, sums: Sequence[ir.Value]) -> list[ir.Value]:
         """The accumulators, in the order of `mma.sync`'s, plus the products of a stage."""
-        return self.words.loop(0, ROW // _PIECE, _AT_A_TIME, sums, lambda at, now: self._pieces(stage, at, list(now)))
+        both = stage, stage
+        return self.words.loop(0, PIECES, _AT_A_TIME, sums, lambda at, now: self._pieces(both, at, list(now)))
 
-    def _pieces(self, stage: Scalar, first: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
+    def add_chunks(self, depth: int, sizes: tuple[int, int], sums: Sequence[ir.Value]) -> list[ir.Value]:
+        """The same for `depth` terms, a multiple of eight, in tiles behind each other of `sizes` bytes."""
+        math = self.words.math
+
+        def step(at: ir.Value, now: Sequence[ir.Value]) -> list[ir.Value]:
+            if depth <= PIECES * TERMS:
+                return self._pieces((0, 0), at, list(now))
+            chunk = math.div(at, PIECES)
+            stages = math.mul(chunk, sizes[0]), math.mul(chunk, sizes[1])
+            return self._pieces(stages, math.rem(at, PIECES), list(now))
+
+        return self.words.loop(0, depth // TERMS, _AT_A_TIME, sums, step)
+
+    def _pieces(self, stages: tuple[Scalar, Scalar], first: Scalar, sums: list[ir.Value]) -> list[ir.Value]:
         for number in range(_AT_A_TIME):
-            self._piece(stage, self.words.math.mul(first, _PIECE), number, sums)
+            self._piece(stages, self.words.math.mul(first, _PIECE), number, sums)
         return sums
 
-    def _piece(self, stage: Scalar, piece: Scalar, number: int, sums: list[ir.Value]) -> None:
+    def _piece(self, stages: tuple[Scalar, Scalar], piece: Scalar, number: int, sums: list[ir.Value]) -> None:
         """Adds the products of four terms."""
-        rows = [self._load(0, stage, piece, number, _EIGHT * i) for i in range(self.rows // _EIGHT)]
+        rows = [self._load(0, stages[0], piece, number, _EIGHT * i) for i in range(self.rows // _EIGHT)]
         for group in range(self.columns // _EIGHT):
             for odd in range(2):
-                column = self._load(1, stage, piece, number ^ odd, _EIGHT * group + odd)
+                column = self._load(1, stages[1], piece, number ^ odd, _EIGHT * group + odd)
                 for i, row in enumerate(rows):
                     block, half = divmod(i, BLOCK // _EIGHT)
                     at = 4 * (block * (self.columns // _EIGHT) + group) + 2 * half + odd
@@ -69,3 +85,89 @@ class ExactProduct:
         place = words.xor(words.xor(math.add(self.along[which], stage), piece), number * _PIECE)
         found = llvm.LoadOp(self.type, words.place(math.add(place, line * ROW)), alignment=_PIECE).res
         return [vector.extract(found, [], [i]) for i in range(TERMS)]
+
+
+class ExactPowers:
+    """The products of a warp's powers of `rows` queries and 32 keys, which its threads share through shared memory at
+    byte `offset`, with a tile of values across the sum at byte `values`.
+
+    Thread 4r + t has four columns from 4t on of every 16, of the rows r and r + 8 of every 16: accumulators are in the
+    order in which `mma.sync` has the first two and the last two of them as neighbours of eight columns each.
+    """
+
+    def __init__(self, words: Words, tile: Tile, offset: Scalar, values: int, rows: int, columns: int) -> None:
+        self.words, self.tile, self.rows, self.columns = words, tile, rows, columns
+        math, lane = words.math, words.math.rem(words.thread(), 32)
+        row, self.quad = math.div(lane, 4), math.rem(lane, 4)
+        line = math.add(math.mul(row, ROW), offset)
+        self.along = math.add(line, math.mul(row, _PIECE))  # the row's first piece
+        own = words.xor(math.div(self.quad, 2), row)
+        self.place = math.add(line, math.add(math.mul(own, _PIECE), math.mul(math.rem(self.quad, 2), _PIECE // 2)))
+        self.values = [math.add(math.mul(words.xor(self.quad, j), _PIECE), values) for j in range(TERMS)]
+        self.type = ir.VectorType.get([TERMS], words.f32)
+
+    def share(self, block: int, powers: Sequence[ir.Value]) -> None:
+        """Stores 16 rows of powers as accumulators have them, number `block` of the warp's."""
+        words, pair = self.words, ir.VectorType.get([2], self.words.f32)
+        for number in range(0, len(powers), 2):
+            group, half = divmod(number // 2, 2)
+            place = words.math.add(words.xor(self.place, 2 * group * _PIECE), (BLOCK * block + _EIGHT * half) * ROW)
+            llvm.StoreOp(vector.from_elements(pair, list(powers[number : number + 2])), words.place(place), alignment=8)
+
+    def add(self, sums: Sequence[ir.Value]) -> list[ir.Value]:
+        """The accumulators plus the products of all keys."""
+        return self.words.loop(0, PIECES, _AT_A_TIME, sums, self._pieces)
+
+    def _pieces(self, first: ir.Value, sums: Sequence[ir.Value]) -> list[ir.Value]:
+        sums = list(sums)
+        for number in range(_AT_A_TIME):
+            self._piece(first, number, sums)
+        return sums
+
+    def _piece(self, first: ir.Value, number: int, sums: list[ir.Value]) -> None:
+        """Adds the products of four keys."""
+        words, math = self.words, self.words.math
+        place = words.xor(words.xor(self.along, math.mul(first, _PIECE)), number * _PIECE)
+        rows = [self._load(math.add(place, _EIGHT * i * ROW)) for i in range(self.rows // _EIGHT)]
+        lines = math.mul(first, TERMS * ROW)
+        for key in range(TERMS):
+            for group in range(self.columns // BLOCK):
+                block, inside = divmod(group, ROW // _PIECE // TERMS)
+                moved = words.xor(self.values[key], (inside ^ number) * TERMS * _PIECE)
+                at = math.add(math.add(moved, lines), block * self.tile.block + (TERMS * number + key) * ROW)
+                self._multiply([row[key] for row in rows], self._load(at), group, sums)
+
+    def _multiply(self, rows: list[ir.Value], values: list[ir.Value], group: int, sums: list[ir.Value]) -> None:
+        """Adds the products of a key's powers and four of its values."""
+        each = self.columns // 2  # accumulators of 16 rows
+        for i, power in enumerate(rows):
+            block, half = divmod(i, BLOCK // _EIGHT)
+            for number, value in enumerate(values):
+                at = block * each + _EIGHT * group + 4 * (number // 2) + 2 * half + number % 2
+                sums[at] = math_dialect.FmaOp(power, value, sums[at]).result
+
+    def _load(self, place: Scalar) -> list[ir.Value]:
+        found = llvm.LoadOp(self.type, self.words.place(place), alignment=_PIECE).res
+        return [vector.extract(found, [], [i]) for i in range(TERMS)]
+
+
+class QuadEpilogue(Epilogue):
+    """That of accumulators as `ExactPowers` has them, of tiles whose columns are a multiple of 16."""
+
+    def _stage(
+        self,
+        accumulators: Sequence[ir.Value],
+        base: Scalar,
+        lane: ir.Value,
+        origin: tuple[Scalar, Scalar],
+        outer: Sequence[Scalar],
+    ) -> None:
+        words, math = self.words, self.words.math
+        type_ = ir.VectorType.get([TERMS], words.f32)
+        row, column = math.div(lane, 4), math.mul(math.rem(lane, 4), TERMS)
+        for group in range(self.chunk // BLOCK):
+            for half in range(BLOCK // _EIGHT):
+                first = _EIGHT * group + 2 * half
+                own = [accumulators[first + i] for i in (0, 1, 4, 5)]
+                place = self._place(math.add(row, _EIGHT * half), math.add(column, BLOCK * group))
+                llvm.StoreOp(vector.from_elements(type_, own), words.place(math.add(base, place)), alignment=_PIECE)
