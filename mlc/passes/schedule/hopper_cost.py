@@ -175,7 +175,7 @@ def _widths(found: Matrices) -> list[int]:
     shape = found.shape
     if shape.group:
         return [w for w in WIDTHS if shape.group % w == 0]
-    is_plain = found.element in HALVES and not found.roles.taps and not shape.read
+    is_plain = found.element in HALVES and not found.roles.windows and not shape.read
     is_fine = is_plain and shape.is_known and _is_long(shape) and min(shape.rows, shape.columns) >= FEWEST
     widths = (*(w for w in WIDTHS if w < FINE[0]), *FINE) if is_fine else WIDTHS
     whole = -(-shape.columns // 32) * 32
