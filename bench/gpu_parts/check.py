@@ -33,6 +33,12 @@ def checks() -> list[Product]:
     for turned_left in (False, True):
         for turned_right in (False, True):
             found.append(Product(584, 1480, 1352, turned_left=turned_left, turned_right=turned_right))
+    # Two products whose results meet are one; few tiles and long sums are shared by the blocks of a cluster.
+    sizes = ((512, 8192, 2048), (1, 8192, 2048), (200, 328, 120), (130, 1000, 264), (33, 2312, 4104))
+    found += [Product(*size, turned_right=turned, epilogue="gate") for size in sizes for turned in (False, True)]
+    found += [Product(257, 136, 72, "float16", epilogue="gate"), Product(300, 168, 8192, epilogue="gate")]
+    found += [Product(*size, turned_right=True, epilogue="gelu") for size in ((512, 2048, 8192), (500, 1976, 4104))]
+    found += [Product(*size, turned_right=True) for size in ((512, 2048, 8192), (200, 1000, 8192), (1, 2056, 8192))]
     return [*found, Product(871, 1760, 4616, turned_right=True, epilogue="gelu"), Product(431, 6136, 1952)]
 
 

@@ -24,7 +24,7 @@ FEWEST_ROWS = 16  # of a product of floats of eight bits, in PyTorch
 @dataclass(frozen=True)
 class Product:
     """y = a b for matrices of `rows` x `depth` and `depth` x `columns`, `batch` times; `a` and `b` may be stored
-    transposed."""
+    transposed. With the epilogue `gate` y = silu(a b) * (a c), for a `c` like `b`."""
 
     rows: int
     columns: int
@@ -62,14 +62,20 @@ class Product:
 
     @property
     def flops(self) -> int:
-        return 2 * self.batch * self.rows * self.columns * self.depth
+        return 2 * self.batch * self.rows * self.columns * self.depth * (len(self.shapes) - 1)
+
+    @property
+    def is_gated(self) -> bool:
+        """Are there two products?"""
+        return self.epilogue == "gate"
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
-        """Of a and b as they are stored."""
+        """Of a, b and, where there is one, c as they are stored."""
         outer = (self.batch,) if self.batch > 1 else ()
         a, b = [self.rows, self.depth], [self.depth, self.columns]
-        return [(*outer, *(a[::-1] if self.turned_left else a)), (*outer, *(b[::-1] if self.turned_right else b))]
+        right = (*outer, *(b[::-1] if self.turned_right else b))
+        return [(*outer, *(a[::-1] if self.turned_left else a)), right, *([right] if self.is_gated else [])]
 
 
 def product_model(product: Product) -> Any:
@@ -79,7 +85,8 @@ def product_model(product: Product) -> Any:
 
     kind, outer = TYPES[product.dtype], (product.batch,) if product.batch > 1 else ()
     nodes, names, constants = [], [], []
-    for name, is_turned in (("a", product.turned_left), ("b", product.turned_right)):
+    turned = {"a": product.turned_left, "b": product.turned_right, "c": product.turned_right}
+    for name, is_turned in list(turned.items())[: len(product.shapes)]:
         names.append(f"{name}_turned" if is_turned else name)
         if is_turned:
             order = [*range(len(outer)), len(outer) + 1, len(outer)]
@@ -88,8 +95,15 @@ def product_model(product: Product) -> Any:
             constants.append(numpy_helper.from_array(np.float32(SCALES[name]), f"{name}_scale"))
             nodes.append(helper.make_node("DequantizeLinear", [names[-1], f"{name}_scale"], [f"{name}_real"]))
             names[-1] = f"{name}_real"
-    nodes.append(helper.make_node("MatMul", names, ["p" if product.epilogue or product.is_float8 else "y"]))
-    if product.epilogue:
+    nodes.append(helper.make_node("MatMul", names[:2], ["p" if product.epilogue or product.is_float8 else "y"]))
+    if product.is_gated:
+        nodes += [
+            helper.make_node("MatMul", [names[0], names[2]], ["q"]),
+            helper.make_node("Sigmoid", ["p"], ["s"]),
+            helper.make_node("Mul", ["p", "s"], ["g"]),
+            helper.make_node("Mul", ["g", "q"], ["y"]),
+        ]
+    elif product.epilogue:
         bias = np.linspace(-1, 1, product.columns, dtype=np.float32)
         constants.append(numpy_helper.from_array(bias, "bias"))
         nodes += [
@@ -100,7 +114,7 @@ def product_model(product: Product) -> Any:
         ]
     elif product.is_float8:
         nodes.append(helper.make_node("Cast", ["p"], ["y"], to=TYPES[product.result]))
-    inputs = [helper.make_tensor_value_info(n, kind, s) for n, s in zip("ab", product.shapes, strict=True)]
+    inputs = [helper.make_tensor_value_info(n, kind, s) for n, s in zip("abc", product.shapes, strict=False)]
     result = helper.make_tensor_value_info("y", TYPES[product.result], [*outer, product.rows, product.columns])
     graph = helper.make_graph(nodes, "product", inputs, [result], constants)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
@@ -129,9 +143,9 @@ class ProductRun:
         self.context = load(folder / f"{product.name}.so").context()
 
     def operands(self, number: int) -> list[Any]:
-        """a and b of a set in mathematical order."""
-        a, b = self.inputs[number]
-        return [a.mT if self.product.turned_left else a, b.mT if self.product.turned_right else b]
+        """a, b and, where there is one, c of a set in mathematical order."""
+        a, *others = self.inputs[number]
+        return [a.mT if self.product.turned_left else a, *(b.mT if self.product.turned_right else b for b in others)]
 
     def mlc(self, number: int) -> None:
         """Runs the library."""
@@ -152,7 +166,7 @@ class ProductRun:
         # One compiled function for every product would be specialised for the first, and then made general.
         torch.compiler.reset()
         modes = {"compiled": None, "autotuned": "max-autotune-no-cudagraphs"}
-        made = {name: torch.compile(with_epilogue, mode=mode, dynamic=False) for name, mode in modes.items()}
+        made = {name: torch.compile(self._function(), mode=mode, dynamic=False) for name, mode in modes.items()}
         return {"eager": self._eager, **{n: partial(self._compiled, f) for n, f in made.items()}}
 
     def _plain(self, number: int) -> None:
@@ -163,12 +177,18 @@ class ProductRun:
 
     def _eager(self, number: int) -> None:
         number %= len(self.inputs)
-        a, b = self.operands(number)
-        self.results[number].copy_(with_epilogue(a, b, self.bias))
+        self.results[number].copy_(self._function()(*self._arguments(number)))
 
     def _compiled(self, function: Callable[..., Any], number: int) -> None:
-        a, b = self.operands(number % len(self.inputs))
-        self.last = function(a, b, self.bias)
+        self.last = function(*self._arguments(number % len(self.inputs)))
+
+    def _function(self) -> Callable[..., Any]:
+        """The product and what comes after it in PyTorch."""
+        return gated if self.product.is_gated else with_epilogue
+
+    def _arguments(self, number: int) -> list[Any]:
+        """What that takes."""
+        return [*self.operands(number), *([] if self.product.is_gated else [self.bias])]
 
     def _scaled(self, fast: bool, number: int) -> None:
         """`torch._scaled_mm`, which wants the right operand by columns and at least 16 rows."""
@@ -183,10 +203,13 @@ class ProductRun:
         """||y - y64|| / ||y64|| of the library; NaN counts as infinite."""
         import torch
 
-        expected = torch.matmul(*(x.double() for x in self.operands(0)))
+        expected = torch.matmul(*(x.double() for x in self.operands(0)[:2]))
         if self.product.is_float8:
             expected *= math.prod(SCALES.values())
-        if self.product.epilogue:
+        if self.product.is_gated:
+            a, _, c = (x.double() for x in self.operands(0))
+            expected = torch.nn.functional.silu(expected) * (a @ c)
+        elif self.product.epilogue:
             expected = torch.nn.functional.gelu(expected + self.bias.double())
         return error_of(self.results[0], expected, self.mlc)
 
@@ -196,6 +219,13 @@ def with_epilogue(a: Any, b: Any, bias: Any) -> Any:
     import torch
 
     return torch.nn.functional.gelu((a @ b).float() + bias).to(a.dtype)
+
+
+def gated(a: Any, b: Any, c: Any) -> Any:
+    """A product through a SiLU, times another one, in PyTorch."""
+    import torch
+
+    return torch.nn.functional.silu(a @ b) * (a @ c)
 
 
 def compile_products(products: list[Product], folder: Path) -> None:

@@ -53,7 +53,10 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     for_gpu.append(f"mlc-add-variants{{precision={precision}}}")
     for_gpu += ["mlc-add-architectures"] if len(targets) > 1 else []
     for_gpu.append(f"mlc-assign-gpu-schedules{{precision={precision}}}")
-    placed = ["mlc-assign-placement", "mlc-plan-joins", "mlc-join-launches"]
+    placed = ["mlc-assign-placement"]
+    if all(t.has_wgmma for t in targets):
+        placed += [f"mlc-plan-twins{{precision={precision}}}", "mlc-join-twins"]
+    placed += ["mlc-plan-joins", "mlc-join-launches"]
     return [
         *shared,
         ("schedule", [*placed, *for_gpu, *for_host, "mlc-note-constants"]),

@@ -50,7 +50,7 @@ TILES = (
 def choose_ampere(source: KernelSource, root: ir.Operation, target: NvidiaTarget, precision: str) -> Schedule | None:
     """The schedule of a contraction for the tensor cores of `mma.sync`; None when they cannot do it."""
     found = matrices_of(source, root, precision)
-    return None if found is None or found.element == "f8" else _best(found, target)
+    return None if found is None or found.element == "f8" or found.shape.twins > 1 else _best(found, target)
 
 
 def choose_exact(source: KernelSource, root: ir.Operation, target: NvidiaTarget) -> Schedule | None:

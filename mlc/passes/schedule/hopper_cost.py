@@ -38,10 +38,10 @@ STORED = 24  # elements of a tile that the epilogue stores in a clock
 STORED_PACKED = 36  # the same of 16-bit results that are computed in the registers
 MOST_STAGES = 12
 FEWEST_STAGES = 3
-MEETING = 2500  # clocks until the blocks of a cluster have met twice
+MEETING = 4500  # clocks until the blocks of a cluster have met twice
 # Blocks of clusters that run at a time, by their size: the parts of a chip do not hold a multiple of four of them.
-TOGETHER = {2: 0.9, 4: 0.75}
-IDLE = 0.4  # of the multiprocessors, from which on tiles are shared
+TOGETHER = {2: 1.0, 4: 0.75}
+SHARE = 16  # columns of a tile, of which each block that shares it stores a multiple
 DRAWING = 80  # multiprocessors that it takes to draw all that the memory gives
 HALF_ROWS = 1.05  # what rows of less than 128 bytes cost the memory
 SEVERAL = 1.02  # what more than one tile for each multiprocessor costs the memory
@@ -87,6 +87,7 @@ MOST_EXACT = {1: 192, 2: 192, 3: 104}
 # Left out where they say nothing.
 _OPTIONAL = (
     "split", "pairs", "exact", "turns", "held", "resident", "cluster_rows", "cluster_columns", "fetched", "turned",
+    "twins",
 )  # fmt: skip
 # Rows of a tile, and groups of warps that multiply: of equal tiles those that two groups share are faster.
 HEIGHTS = ((64, 1), (128, 2), (128, 1), (192, 3), (256, 2))
@@ -114,7 +115,7 @@ def ranked(source: KernelSource, root: ir.Operation, target: NvidiaTarget, preci
 def _ranked(
     source: KernelSource, root: ir.Operation, target: NvidiaTarget, precision: str
 ) -> list[tuple[float, HopperSchedule]]:
-    """The same with the clocks of each. Tiles that blocks share compete only where others leave the chip idle."""
+    """The same with the clocks of each."""
     found = matrices_of(source, root, precision)
     if found is None:
         return []
@@ -122,7 +123,7 @@ def _ranked(
 
     def timed(tiles: Iterable[HopperSchedule]) -> list[tuple[float, HopperSchedule]]:
         clocks = ((_clocks(s, turned.shape if s.turned else shape, target), s) for s in tiles)
-        return sorted(clocks, key=itemgetter(0))
+        return sorted(clocks, key=lambda one: (one[0], one[1].sharing == 1))
 
     exact = int(found.element == "f8" and precision == "fp32")
     in_turns = _in_turns(found.element, shape, found.lanes, target) if shape.is_known and not exact else []
@@ -131,9 +132,7 @@ def _ranked(
     others = _turned(turned, target) if _may_turn(found) else []
     tiles = timed([*alone, *_fetching(alone, found, target), *in_clusters, *others])
     shared = timed(_split([s for _, s in tiles if not s.turned], shape, target) if shape.is_known else [])
-    best = tiles[0][1]
-    is_idle = _tiles(best, turned.shape if best.turned else shape) <= (1 - IDLE) * target.sms
-    return sorted([*tiles, *shared], key=itemgetter(0)) if is_idle else [*tiles, *shared]
+    return sorted([*tiles, *shared], key=itemgetter(0))
 
 
 def _schedule(s: HopperSchedule) -> Schedule:
@@ -148,7 +147,7 @@ def _candidates(found: Matrices, target: NvidiaTarget, exact: int) -> Iterator[H
     """All tiles that fit, with as many stages as fit with them."""
     shape = found.shape
     may_pair = shape.is_known and not found.roles.taps and shape.depth >= SHORTEST_OF_PAIRS
-    for (rows, consumers), columns in product(HEIGHTS, _widths(found)):
+    for (rows, consumers), columns in product(HEIGHTS, [w for w in _widths(found) if _is_shared(w, shape)]):
         accumulators = rows // 64 // consumers * columns // 2
         sums = accumulators + exact * columns // 2
         if accumulators > MOST_SUMS[consumers] or sums > MOST_EXACT[consumers]:
@@ -156,10 +155,11 @@ def _candidates(found: Matrices, target: NvidiaTarget, exact: int) -> Iterator[H
         threads, held = GROUP * (consumers + 1), _held(columns) if shape.right_across else columns
         made = HopperSchedule(
             found.element, rows, columns, 0, consumers, RASTER, found.lanes, 1, target.sms, threads,
-            exact=exact, held=held if held > columns else 0,
+            exact=exact, held=held if held > columns else 0, twins=shape.twins,
         )  # fmt: skip
         steps = shape.steps(128 // made.bytes_each)
-        may_stay = shape.is_known and shape.outer == 1 and shape.columns <= columns and steps <= MOST_RESIDENT
+        is_one = shape.is_known and shape.outer == shape.twins == 1
+        may_stay = is_one and shape.columns <= columns and steps <= MOST_RESIDENT
         for blocks in range(1, _most_blocks(threads, sums, target) + 1):
             pairs = (1, 2) if accumulators <= NARROW and may_pair else (1,)
             forms = [*((count, 0) for count in pairs), *([(1, steps)] if may_stay else [])]
@@ -185,6 +185,11 @@ def _widths(found: Matrices) -> list[int]:
     return sorted({*fitting, *([whole] if shape.is_known and whole <= WIDTHS[-1] else [])})
 
 
+def _is_shared(columns: int, shape: MatrixShape) -> bool:
+    """May tiles of `columns` have as many of each of twins?"""
+    return shape.twins == 1 or columns % (shape.twins * (ROWS if shape.right_across else SHARE)) == 0
+
+
 def _held(columns: int) -> int:
     """Columns that a tile across the sum has in shared memory: its rows are as long as a swizzle is wide."""
     return next((c for c in (16, 32) if columns <= c), -(-columns // 64) * 64)
@@ -199,7 +204,9 @@ def _in_turns(element: str, shape: MatrixShape, lanes: int, target: NvidiaTarget
     """Tiles that two groups have in turns, where there are several for a multiprocessor. Smaller ones are done before
     the next group has begun."""
     for rows in (128, 192) if shape.group % 128 == 0 else ():
-        made = HopperSchedule(element, rows, 128, 0, 2, RASTER, lanes, 1, target.sms, 3 * GROUP, turns=2)
+        made = HopperSchedule(
+            element, rows, 128, 0, 2, RASTER, lanes, 1, target.sms, 3 * GROUP, turns=2, twins=shape.twins
+        )
         stages = _stages(made, target)
         if stages >= FEWEST_STAGES and _tiles(made, shape) > target.sms:
             yield replace(made, stages=stages)
@@ -220,7 +227,8 @@ def _in_clusters(found: Matrices, target: NvidiaTarget, exact: int) -> Iterator[
     """Tiles of clusters whose blocks copy for each other, where the cache is asked twice for a row. Where rows are all
     of a line it answers those who ask for the same at a time together, and clusters bring nothing."""
     shape = found.shape
-    if min(shape.aligned) == ROW or not _is_long(shape) or shape.group or found.roles.taps:
+    is_whole = min(shape.aligned) == ROW or not _is_long(shape)
+    if is_whole or shape.group or found.roles.taps or shape.twins > 1:
         return
     for (rows, consumers), columns, (below, beside) in product(HEIGHTS, IN_CLUSTERS, CLUSTERS):
         held = _held(columns) if shape.right_across else columns
@@ -241,7 +249,8 @@ def _in_clusters(found: Matrices, target: NvidiaTarget, exact: int) -> Iterator[
 def _may_turn(found: Matrices) -> bool:
     """May operands change places? Where all rows are whole lines it was slower (505x2560x5440: 35 us instead of 23)."""
     shape = found.shape
-    is_plain = not (shape.group or found.roles.taps or shape.read) and min(shape.rows, shape.columns) >= FEWEST
+    is_product = not (shape.group or found.roles.taps or shape.read or shape.twins > 1)
+    is_plain = is_product and min(shape.rows, shape.columns) >= FEWEST
     is_broken = shape.is_known and _is_long(shape) and min(shape.aligned) < ROW
     return is_plain and is_broken and found.lanes == LANES and found.element in HALVES
 
@@ -271,7 +280,7 @@ def _split(tiles: list[HopperSchedule], shape: MatrixShape, target: NvidiaTarget
         for split, share in TOGETHER.items():
             each = -(-steps // split)
             is_worth_it = (split - 1) * each < steps and each >= FEWEST_STEPS
-            is_plain = s.blocks == s.cluster == 1 and not s.resident and not s.fetched
+            is_plain = s.blocks == s.cluster == 1 and not s.resident and s.result_columns % (SHARE * split) == 0
             if is_plain and _tiles(s, shape) * split <= target.sms * share and is_worth_it:
                 yield replace(s, split=split)
 
@@ -286,7 +295,7 @@ def _clocks(s: HopperSchedule, shape: MatrixShape, target: NvidiaTarget) -> floa
     computed = (_computed if s.turns == 1 else _computed_in_turns)(s, shape, target)
     computed += s.resident * s.blocks * 64 * -(-s.held_columns // 64) * FILLED
     each_result = (2 if s.lanes == LANES else 4) + shape.read
-    ends = shape.rows * shape.columns * shape.outer * each_result
+    ends = shape.rows * shape.columns // shape.twins * shape.outer * each_result
     memory = (shape.bytes(s.bytes_each) + ends) / (DRAWN * target.memory_bandwidth) * CLOCK
     if _has_half_rows(s, shape):
         memory *= HALF_ROWS
@@ -296,7 +305,7 @@ def _clocks(s: HopperSchedule, shape: MatrixShape, target: NvidiaTarget) -> floa
     if shape.steps(_depth(s)) <= FEW_STEPS:
         total += s.tile_columns  # of equal tiles the one whose first results are there first
     if s.split > 1:
-        accumulators = s.tile_rows * s.tile_columns / (GROUP * s.consumers)
+        accumulators = s.tile_rows * s.stored_columns * s.twins / (GROUP * s.consumers)
         total += MEETING + (s.split - 1) * accumulators * ADDED
     return total * TURNED if s.turned else total
 
@@ -379,11 +388,11 @@ def _awaited(s: HopperSchedule, shape: MatrixShape) -> float:
 def _stored(s: HopperSchedule, shape: MatrixShape) -> float:
     """Clocks for a tile's results, from the accumulators to memory, with all groups at it."""
     each = 1 / (STORED_PACKED if s.lanes == LANES else STORED) + shape.work / LANES_AT_WORK
-    is_narrow = shape.read and s.tile_columns % WHOLE_CHUNK != 0 and s.tile_columns > 2 * WHOLE_CHUNK
+    is_narrow = shape.read and s.stored_columns % WHOLE_CHUNK != 0 and s.stored_columns > 2 * WHOLE_CHUNK
     staged = s.tile_rows / ROWS / s.sharing * _chunks(s) * NARROW_CHUNK if is_narrow else 0
-    return s.tile_rows * s.tile_columns * each + staged
+    return s.tile_rows * s.stored_columns * each + staged
 
 
 def _chunks(s: HopperSchedule) -> float:
     """In how many parts a warp stages the columns of a tile."""
-    return s.tile_columns / (packed_chunk if s.lanes == LANES else chunk_of)(s.tile_columns)
+    return s.stored_columns / (packed_chunk if s.lanes == LANES else chunk_of)(s.stored_columns)

@@ -11,7 +11,7 @@ Kernels that nobody launches any more go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from mlir import ir
 from mlir.dialects import func
@@ -73,7 +73,7 @@ class JoinLaunches(Pass):
 
     def _join(self, launches: Sequence[ir.Operation]) -> None:
         """The launch of all, in front of the insertion point."""
-        inputs, outs = zip(*map(_operands, launches), strict=True)
+        inputs, outs = zip(*map(operands_of_launch, launches), strict=True)
         seen = list(dict.fromkeys(v for part in inputs for v in part))
         tensors = [v for v in seen if not isinstance(v.type, ir.IndexType)]
         passed = tensors + [v for v in seen if isinstance(v.type, ir.IndexType)]
@@ -85,10 +85,7 @@ class JoinLaunches(Pass):
             results = m.launch(self.made[names, numbers], passed, [v for part in outs for v in part])
         joined = results[0].owner
         joined.attributes["mlc.placement"] = ir.StringAttr.get(DEVICE)
-        reports = [launch.attributes["mlc.refused"] for launch in launches if "mlc.refused" in launch.attributes]
-        refused = list(dict.fromkeys(entry for report in reports for entry in report))
-        if refused:
-            joined.attributes["mlc.refused"] = ir.ArrayAttr.get(refused)
+        merge_reports(launches, joined)
         found = iter(results)
         for launch in launches:
             for result in launch.results:
@@ -98,7 +95,7 @@ class JoinLaunches(Pass):
         """The module of a kernel with the kernels `names` beside each other; gives its name. `types` are those of its
         inputs, `numbers` say which of them each input of each part is, one after the other."""
         sources = [kernel_source(self.kernels[name]) for name in names]
-        name = self._name(names)
+        name = fresh_name(names, self.kernels)
         counts = [len(source.results) for source in sources]
         attributes = {
             "sym_name": ir.StringAttr.get(name),
@@ -120,26 +117,35 @@ class JoinLaunches(Pass):
                     inputs = arguments[: len(arguments) - len(source.destinations)]
                     mapping = {old: entry.arguments[next(given)] for old in inputs}
                     mapping |= {old: next(destinations) for old in source.destinations}
-                    results += _copied(source.block, mapping)
+                    results += copied(source.block, mapping)
                 func.ReturnOp(results)
         self.kernels[name] = module
         return name
 
-    def _name(self, names: Sequence[str]) -> str:
-        """A name that no kernel has yet."""
-        first = "_".join(dict.fromkeys(names))
-        tries = (first if n == 0 else f"{first}_{n}" for n in range(1 << 30))
-        return next(name for name in tries if name not in self.kernels)
+
+def fresh_name(names: Sequence[str], taken: Container[str]) -> str:
+    """A name that no kernel has yet, of a kernel made of those of `names`."""
+    first = "_".join(dict.fromkeys(names))
+    tries = (first if n == 0 else f"{first}_{n}" for n in range(1 << 30))
+    return next(name for name in tries if name not in taken)
 
 
-def _operands(launch: ir.Operation) -> tuple[list[ir.Value], list[ir.Value]]:
+def merge_reports(launches: Sequence[ir.Operation], joined: ir.Operation) -> None:
+    """Notes on `joined` what the fusion plan refused to `launches`."""
+    reports = [launch.attributes["mlc.refused"] for launch in launches if "mlc.refused" in launch.attributes]
+    refused = list(dict.fromkeys(entry for report in reports for entry in report))
+    if refused:
+        joined.attributes["mlc.refused"] = ir.ArrayAttr.get(refused)
+
+
+def operands_of_launch(launch: ir.Operation) -> tuple[list[ir.Value], list[ir.Value]]:
     """What a launch reads, and where it writes."""
     values = list(launch.operands)
     count = len(values) - len(launch.results)
     return values[:count], values[count:]
 
 
-def _copied(block: ir.Block, mapping: dict[ir.Value, ir.Value]) -> list[ir.Value]:
+def copied(block: ir.Block, mapping: dict[ir.Value, ir.Value]) -> list[ir.Value]:
     """Copies a kernel's operations to the insertion point; gives what it returns there."""
     *ops, end = [view.operation for view in block.operations]
     for op in ops:

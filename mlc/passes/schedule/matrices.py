@@ -15,6 +15,7 @@ from mlc.kernels.nvidia.accepts import FEWEST_EXACT
 from mlc.kernels.nvidia.tensor_cores import packed_epilogue
 from mlc.kernels.nvidia.tensor_cores.operands import operands_of
 from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES, FLOATS8, ROW
+from mlc.kernels.nvidia.tensor_cores.twins import are_twins, products_of
 
 ASSUMED = 512  # for an extent that is known at run time only
 SMALLEST_SUM = 16
@@ -39,6 +40,8 @@ class MatrixShape:
     channels of its own (0: all are summed over the same). For each element of the result `read` bytes of other matrices
     are read.
 
+    Of `twins`, products of one left operand whose results meet, `columns` are those of all.
+
     `left_across` and `right_across`: are the operands contiguous along their rows, and not along the sum? `aligned`
     says of both which bytes their rows in memory begin at multiples of, at most a cache line's.
     """
@@ -55,6 +58,7 @@ class MatrixShape:
     work: int = 0
     group: int = 0
     read: int = 0
+    twins: int = 1
 
     def bytes(self, size: int) -> int:
         """What must be read: the windows of a convolution overlap."""
@@ -117,22 +121,30 @@ def _is_f32(root: ir.Operation) -> bool:
 
 def _matrices(source: KernelSource, root: ir.Operation, element: str | None) -> Matrices | None:
     roles = roles_of(root, source.results)
-    contractions = sum(is_contraction(view.operation) for view in source.block.operations)
-    if element is None or roles is None or contractions != 1 or not _starts_at_zero(root):
+    products = products_of(source)
+    if element is None or roles is None or not all(map(_starts_at_zero, products)):
         return None
-    operands, size = operands_of(source, root, roles), ELEMENT_BYTES[element]
-    if operands is None or any(o.problem(size) is not None for o in operands):
+    if len(products) > 1 and not (are_twins(products, roles) and packed_epilogue.takes(source, root)):
+        return None
+    operands, size = operands_of(source, products[0], roles), ELEMENT_BYTES[element]
+    others = [operands_of(source, product, roles) for product in products[1:]]
+    if operands is None or None in others or any(o.problem(size) is not None for o in operands):
         return None
     if size != 2 and any(o.across for o in operands):
         return None  # the tensor cores take what has not 16 bits along the sum only
     aligned = operands[0].alignment(size), operands[1].alignment(size)
     shape = replace(
         _shape(source, root, roles), left_across=operands[0].across, right_across=operands[1].across, aligned=aligned,
-        work=_work(source, root), read=_read(source, root),
+        work=_work(source, root), read=_read(source, root), twins=len(products),
     )  # fmt: skip
     if shape.depth < SMALLEST_SUM and not roles.taps:
         return None
-    return Matrices(element, roles, shape, _lanes(source, root, roles))
+    lanes = _lanes(source, root, roles)
+    if shape.twins > 1:
+        if lanes != packed_epilogue.LANES or shape.read:
+            return None
+        shape = replace(shape, columns=shape.twins * shape.columns)
+    return Matrices(element, roles, shape, lanes)
 
 
 def _element(root: ir.Operation, precision: str) -> str | None:
@@ -152,7 +164,7 @@ def _work(source: KernelSource, root: ir.Operation) -> int:
     names = [
         op.operation.name
         for generic in reachable(source.results)
-        if generic.name == "linalg.generic" and generic != root
+        if generic.name == "linalg.generic" and not is_contraction(generic)
         for op in generic.regions[0].blocks[0].operations
     ]
     return sum(WORK.get(name, 1) for name in names if name != "linalg.yield")

@@ -1,4 +1,4 @@
-"""Blocks that share a tile: each sums a part of the terms, and the first adds the parts.
+"""Blocks that share a tile: each sums a part of the terms, and adds what all of them have for a part of the columns.
 
 The blocks of a cluster reach each other's shared memory (PTX ISA, "Cluster of Cooperative Thread Arrays"). A part is
 written as it lies in the registers, so that no thread needs more than its own places in every block.
@@ -7,6 +7,7 @@ written as it lies in the registers, so that no thread needs more than its own p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from mlir import ir
 from mlir.dialects import arith, llvm, nvvm, vector
@@ -28,42 +29,59 @@ class Parts:
     def __init__(self, words: Words, rank: Scalar, split: int, member: Scalar, threads: int) -> None:
         self.words, self.rank, self.split, self.member, self.threads = words, rank, split, member, threads
 
-    def add(self, accumulators: Sequence[ir.Value], use: Callable[[list[ir.Value]], None]) -> None:
-        """`use` the sums of all blocks' accumulators, in the first block."""
+    def add(self, accumulators: Sequence[ir.Value], rows: int, use: Callable[[list[ir.Value]], None]) -> None:
+        """`use` the sums of all blocks' accumulators, which are those of `rows` blocks of rows: in each block those of
+        its share of every one's columns, the first share in the first."""
         words = self.words
+        pairs = range(len(accumulators) // 2)
+        each = len(pairs) // (rows * self.split)
+        shares = [[n for n in pairs if n // each % self.split == share] for share in range(self.split)]
         synchronize(words, _ALL, self.threads)  # the tensor cores have read the last tiles
-        is_first = words.is_equal(self.rank, 0)
-        if_then(words.is_below(0, self.rank), lambda: self._write(accumulators))
+        for number, share in enumerate(shares):
+            is_others = arith.cmpi(arith.CmpIPredicate.ne, words.value(self.rank), words.value(number))
+            if_then(is_others, partial(self._write, accumulators, share))
         meet()
-        if_then(is_first, lambda: use(self._sums(accumulators)))
-        meet()  # nobody leaves while its memory is read
+        sums = self._sums(accumulators, shares)
+        nvvm.ClusterArriveOp(aligned=True)
+        use(sums)
+        nvvm.ClusterWaitOp(aligned=True)  # nobody leaves while its memory is read
 
-    def _write(self, accumulators: Sequence[ir.Value]) -> None:
+    def _write(self, accumulators: Sequence[ir.Value], share: Sequence[int]) -> None:
         pair = ir.VectorType.get([2], self.words.f32)
-        for number in range(len(accumulators) // 2):
+        for number in share:
             value = vector.from_elements(pair, list(accumulators[2 * number : 2 * number + 2]))
             llvm.StoreOp(value, self.words.place(self._place(number)), alignment=PAIR)
 
-    def _sums(self, accumulators: Sequence[ir.Value]) -> list[ir.Value]:
-        sums = list(accumulators)
-        pairs = range(len(sums) // 2)
-        for other in range(1, self.split):
-            for first in pairs[::_AT_ONCE]:
-                found = [v for n in pairs[first : first + _AT_ONCE] for v in self._read(n, other)]
-                for number, value in enumerate(found, 2 * first):
+    def _sums(self, accumulators: Sequence[ir.Value], shares: Sequence[Sequence[int]]) -> list[ir.Value]:
+        """The sums of this block's share: its own, and those of the blocks behind it in turn."""
+        words, math = self.words, self.words.math
+        sums = list(self._own(accumulators, shares))
+        first = shares[0]
+        distance = math.mul(self.rank, (shares[1][0] - first[0]) * self.threads * PAIR)
+        for step in range(1, self.split):
+            other = math.rem(math.add(self.rank, step), self.split)
+            for begin in range(0, len(first), _AT_ONCE):
+                at_once = first[begin : begin + _AT_ONCE]
+                places = [math.add(self._place(number), distance) for number in at_once]
+                found = [v for place in places for v in read_pair(words, place, other)]
+                for number, value in enumerate(found, 2 * begin):
                     sums[number] = arith.addf(sums[number], value)
         return sums
 
-    def _read(self, number: int, block: int) -> list[ir.Value]:
-        """Pair `number` of this thread of another block."""
-        return read_pair(self.words, self._place(number), block)
+    def _own(self, accumulators: Sequence[ir.Value], shares: Sequence[Sequence[int]]) -> list[ir.Value]:
+        found = [[accumulators[2 * n + i] for n in share for i in range(2)] for share in shares]
+        own = found[-1]
+        for number, values in enumerate(found[:-1]):
+            is_mine = self.words.is_equal(self.rank, number)
+            own = [arith.select(is_mine, mine, others) for mine, others in zip(values, own, strict=True)]
+        return own
 
     def _place(self, number: int) -> Scalar:
         """Byte of pair `number` of this thread: neighbours' pairs are neighbours."""
         return self.words.math.mul(self.words.math.add(self.member, number * self.threads), PAIR)
 
 
-def read_pair(words: Words, place: Scalar, block: int) -> list[ir.Value]:
+def read_pair(words: Words, place: Scalar, block: Scalar) -> list[ir.Value]:
     """The two f32 at byte `place` of another block's shared memory."""
     address = words.value(words.math.add(words.shared_address, place))
     text = "{ .reg .b32 a; mapa.shared::cluster.u32 a, $2, $3; ld.shared::cluster.v2.f32 {$0, $1}, [a]; }"

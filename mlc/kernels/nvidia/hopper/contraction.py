@@ -18,14 +18,17 @@ Schedule parameters: `element` of the tensor cores; `tile_rows`, `tile_columns`,
 `lanes`: elements of the result that a thread handles at a time, 8 where the epilogue is that of 16-bit results
 (`tensor_cores/packed_epilogue.py`); `blocks` of a multiprocessor, `multiprocessors`;
 `pairs` of tiles of a stage, one behind the other along the sum; `split`: the blocks of a cluster, which share a tile's
-sum. Clusters are not persistent: each has one tile. `turns`: with 2, each half of the consumers has tiles of its own,
-and multiplies while the other half stores (the "ping-pong" kernels of CUTLASS). `exact`: whether the sums of every
-stage are added in f32: tensor cores keep about 14 bits of sums of floats of eight bits (DeepSeek-AI, "DeepSeek-V3
-Technical Report", section 3.3.2). `held`: columns of the right operand's tile where they are more than `tile_columns`,
-as one that lies across the sum has 16, 32 or a multiple of 64 (0: no more). `resident`: tiles of the right operand
-where all of it, of as many columns as a tile has, stays in shared memory from the first tile on (0: stages have them).
+sum, and its columns when they store it. Clusters are not persistent: each has one tile. `turns`: with 2, each half of
+the consumers has tiles of its own, and multiplies while the other half stores (the "ping-pong" kernels of CUTLASS).
+`exact`: whether the sums of every stage are added in f32: tensor cores keep about 14 bits of sums of floats of eight
+bits (DeepSeek-AI, "DeepSeek-V3 Technical Report", section 3.3.2). `held`: columns of the right operand's tile where
+they are more than `tile_columns`, as one that lies across the sum has 16, 32 or a multiple of 64 (0: no more).
+`resident`: tiles of the right operand where all of it, of as many columns as a tile has, stays in shared memory from
+the first tile on (0: stages have them).
 `fetched`: whether the matrix that a `packed_epilogue` adds is staged for a whole tile, and on its way while the tile's
 products are computed (`tensor_cores/fetched_epilogue.py`).
+`twins`: products of one left operand whose results meet in the epilogue (`tensor_cores/twins.py`); `tile_columns` are
+those of all of them.
 `cluster_rows` and `cluster_columns`: tiles that the blocks of a cluster have below and beside each other. Each copies a
 part of what blocks have in common to all of them (multicast), so that the L2 cache is asked for it once. `turned`:
 whether the operands change places, so that rows of tiles are columns of the result (`turned_epilogue.py`): what has to
@@ -41,7 +44,6 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, func, nvvm
 
-from mlc.kernels.common.analysis import is_contraction, reachable
 from mlc.kernels.common.frame import Frame, KernelSource, if_then
 from mlc.kernels.common.index import Scalar
 from mlc.kernels.common.items import emit_grid
@@ -60,6 +62,7 @@ from mlc.kernels.nvidia.tensor_cores.fetched_epilogue import FetchedEpilogue, fe
 from mlc.kernels.nvidia.tensor_cores.operands import Copy, Operand, Pixels, Point, operands_of
 from mlc.kernels.nvidia.tensor_cores.packed_epilogue import LANES, PackedEpilogue, packed_bytes
 from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES, FLOATS8, ROW, ROWS, Tile
+from mlc.kernels.nvidia.tensor_cores.twins import TwinEpilogue, are_twins, products_of
 from mlc.kernels.nvidia.tensor_cores.words import Words, declare_shared_memory
 from mlc.kernels.nvidia.tensor_maps import attach
 
@@ -91,6 +94,7 @@ class HopperSchedule:
     cluster_columns: int = 1
     fetched: int = 0
     turned: int = 0
+    twins: int = 1
 
     @property
     def cluster(self) -> int:
@@ -123,6 +127,16 @@ class HopperSchedule:
         return max(self.held, self.tile_columns)
 
     @property
+    def stored_columns(self) -> int:
+        """Columns of the result that a block stores of a tile."""
+        return self.result_columns // self.split
+
+    @property
+    def result_columns(self) -> int:
+        """Columns of the result that a tile has."""
+        return self.tile_columns // self.twins
+
+    @property
     def stage_bytes(self) -> int:
         """Bytes of a stage."""
         return self.pairs * self.pair_bytes
@@ -131,9 +145,9 @@ class HopperSchedule:
     def shared_bytes(self) -> int:
         """Dynamic shared memory of a block."""
         size_of = packed_bytes if self.lanes == LANES else staging_bytes
-        staging = size_of(self.tile_columns, 4 * self.consumers)
+        staging = size_of(self.stored_columns, 4 * self.consumers)
         if self.fetched:
-            staging = self.turns * fetched_bytes(self.tile_rows, self.tile_columns)
+            staging = self.turns * fetched_bytes(self.tile_rows, self.stored_columns)
         return self.stages * self.stage_bytes + self.resident_bytes + staging + self.barrier_bytes
 
     @property
@@ -147,12 +161,12 @@ def expand(source: KernelSource, schedule: HopperSchedule) -> list[Frame]:
 
     Raises ValueError for a kernel whose contraction the template does not take.
     """
-    root = _root(source)
+    root = _root(source, schedule)
     roles = roles_of(root, source.results)
     if roles is None or (schedule.turned and roles.windows):
         raise ValueError(f"kernel {source.func.name.value}: neither a product of matrices nor a convolution")
     roles = roles.turned if schedule.turned else roles
-    frame = Frame(source, alignment=ALIGNMENT, pointers=2)
+    frame = Frame(source, alignment=ALIGNMENT, pointers=1 + schedule.twins)
     declare_shared_memory(frame)
     with frame.body():
         _Block(source, root, roles, schedule, frame).emit()
@@ -168,10 +182,10 @@ def expand(source: KernelSource, schedule: HopperSchedule) -> list[Frame]:
     return [frame, emit_grid(source, items)]
 
 
-def _root(source: KernelSource) -> ir.Operation:
-    found = [op for op in reachable(source.results) if is_contraction(op)]
-    if len(found) != 1:
-        raise ValueError(f"kernel {source.func.name.value}: {len(found)} contractions instead of one")
+def _root(source: KernelSource, schedule: HopperSchedule) -> ir.Operation:
+    found = products_of(source)
+    if len(found) != schedule.twins:
+        raise ValueError(f"kernel {source.func.name.value}: {len(found)} contractions instead of {schedule.twins}")
     return found[0]
 
 
@@ -180,7 +194,7 @@ def _clusters(frame: Frame, shape: list[Scalar], roles: Roles, s: HopperSchedule
     math = frame.math
     rows, columns, outer = _extents(frame, shape, roles)
     return [
-        math.ceildiv(rows, s.cluster_rows * s.tile_rows), math.ceildiv(columns, s.cluster_columns * s.tile_columns),
+        math.ceildiv(rows, s.cluster_rows * s.tile_rows), math.ceildiv(columns, s.cluster_columns * s.result_columns),
         outer,
     ]  # fmt: skip
 
@@ -209,12 +223,12 @@ class _Block:
         self.source, self.root, self.roles, self.s, self.frame = source, root, roles, schedule, frame
         self.words = Words(frame)
         self.shape = frame.buffers[source.destinations[0]].shape
-        self.operands = _operands(source, root, roles)
+        self.operands = _operands(source, schedule, roles)
         self.tiles = [
             Tile(_element(operand.value), schedule.bytes_each, rows, operand.across)
-            for operand, rows in zip(self.operands, (schedule.tile_rows, schedule.held_columns), strict=True)
+            for operand, rows in zip(self.operands[:2], (schedule.tile_rows, schedule.held_columns), strict=True)
         ]
-        self.shares = Shares(self.words, schedule.cluster_rows, schedule.cluster_columns)
+        self.shares = Shares(self.words, schedule.cluster_rows, schedule.cluster_columns, schedule.twins)
         self.parts = [self.shares.part(which, tile) for which, tile in enumerate(self.tiles)]
         self._note_maps()
         self.order = Order(self.words, schedule.shared_bytes - Order.size(schedule.turns), schedule.turns)
@@ -239,7 +253,8 @@ class _Block:
 
     def _note_maps(self) -> None:
         maps = []
-        for operand, tile in zip(self.operands, self.parts, strict=True):
+        for which, operand in enumerate(self.operands):
+            tile = self.parts[min(which, 1)]
             number = self.source.tensors.index(operand.value)
             maps.append(operand.map(number, tile, "u8" if self.s.element == "f8" else self.s.element))
         attach(self.source.module, maps, self.s.shared_bytes)
@@ -307,7 +322,7 @@ class _Block:
         coordinates = math.delinearize(product, [words.narrow(self.shape[p]) for p in outer])
         row = math.add(math.mul(row, s.cluster_rows), self.shares.row)
         column = math.add(math.mul(column, s.cluster_columns), self.shares.column)
-        return _Place(math.mul(row, s.tile_rows), math.mul(column, s.tile_columns), tuple(coordinates))
+        return _Place(math.mul(row, s.tile_rows), math.mul(column, s.result_columns), tuple(coordinates))
 
     # -- copies --------------------------------------------------------------------------------------------------------
 
@@ -329,11 +344,11 @@ class _Block:
         """Waits for the launches in front; what no launch writes is on its way before that. The step of the first tile
         from which on stages are as any others, and where the first of these is."""
         math, s = self.words.math, self.s
-        constant = [self.source.is_constant(o.value) for o in self.operands]
-        copied = range(1 if s.resident else 2)
+        left, *right = (self.source.is_constant(o.value) for o in self.operands)
+        constant, copied = (left, all(right)), range(1 if s.resident else 2)
         # What blocks copy for each other was not measured.
         soon = [which for which in copied if constant[which] and s.cluster == 1]
-        for pointer in self.frame.pointers[:2]:
+        for pointer in self.frame.pointers:
             early.fetch_map(pointer)
         if s.resident and constant[1]:
             self._copy_resident()
@@ -392,12 +407,12 @@ class _Block:
 
     def _expect(self, stage: ir.Value) -> None:
         """Announces what comes to a stage."""
-        words = self.words
+        words, s = self.words, self.s
         total: Scalar = 0
-        for which in range(1 if self.s.resident else 2):
+        for which in range(1 if s.resident else 2):
             each = self.operands[which].bytes(words, self.parts[which], self.extents[which])
-            total = words.math.add(total, words.math.mul(each, self.shares.counts[which]))
-        expect_bytes(words, self.ring.full(stage), words.math.mul(total, self.s.pairs))
+            total = words.math.add(total, words.math.mul(each, self.shares.counts[which] * (s.twins if which else 1)))
+        expect_bytes(words, self.ring.full(stage), words.math.mul(total, s.pairs))
 
     def _copy_operand(self, which: int, place: _Place, number: Scalar, stage: ir.Value) -> None:
         """This block's part of the tiles of an operand for step `number` of the sum."""
@@ -409,10 +424,12 @@ class _Block:
             offset = math.add(math.mul(stage, self.s.stage_bytes), pair * self.s.pair_bytes)
             rows, steps, begin = self.shares.offsets(which, part)
             place_of = math.add(math.add(offset, self.tiles[0].size if which else 0), begin)
-            copy = Copy(part, self.frame.pointers[which], place_of, barrier, self.shares.blocks(which))
             row = math.add(place.column if which else place.row, rows)
             at_part = Point(row, math.add(step, steps), tap, outer, place.column)
-            self.operands[which].load(self.words, copy, at_part)
+            for twin in range(self.s.twins if which else 1):
+                here = math.add(place_of, twin * part.size)
+                copy = Copy(part, self.frame.pointers[which + twin], here, barrier, self.shares.blocks(which))
+                self.operands[which + twin].load(self.words, copy, at_part)
 
     def _tap(self, number: Scalar) -> tuple[Scalar, Scalar]:
         """The tap of step `number` of the sum, and the step within it."""
@@ -453,7 +470,8 @@ class _Block:
             if s.split == 1:
                 store(sums)
             else:
-                Parts(words, self.rank, s.split, math.sub(thread, GROUP), GROUP * s.consumers).add(sums, store)
+                parts = Parts(words, self.rank, s.split, math.sub(thread, GROUP), GROUP * s.consumers)
+                parts.add(sums, blocks * s.twins, store)
             others = math.mul(self.steps, s.turns - 1)
             return [*self.ring.skip(Position(*found[:2]), others), *self.order.advance(carried[2:])]
 
@@ -509,26 +527,27 @@ class _Block:
     ) -> None:
         """Stores what a group has of the tile at `place`; `group` is its part of the tile, and its number."""
         words, s = self.words, self.s
-        kind = TurnedEpilogue if s.turned else PackedEpilogue if s.lanes == LANES else Epilogue
+        plain = PackedEpilogue if s.lanes == LANES else Epilogue
+        kind = TurnedEpilogue if s.turned else TwinEpilogue if s.twins > 1 else plain
         epilogue = FetchedEpilogue(*self._end(), blocks) if s.fetched else kind(*self._end())
         number, warp, lane = self._warp(group[1], member)
-        each = s.tile_columns // 2
+        each = s.stored_columns * s.twins // 2
         for block in range(blocks):
             origin = self._origin(place, group[0], warp, blocks, block)
             values = sums[block * each : (block + 1) * each]
             epilogue.store(values, words.value(number), words.value(lane), origin, place.outer, block)
 
-    def _end(self) -> tuple[Words, KernelSource, ir.Operation, Domain, int, tuple[int, int]]:
+    def _end(self) -> tuple[Words, KernelSource, ir.Operation, Domain, int, tuple[int, int], int]:
         """What an epilogue is made of."""
         s = self.s
-        roles, tile = self.roles, (s.tile_rows, s.tile_columns)
+        roles, tile = self.roles, (s.tile_rows, s.stored_columns)
         if s.turned:
             roles, tile = roles.turned, tile[::-1]
         rows, columns = (roles.positions(d) for d in (roles.rows, roles.columns))
         groups = [(p[0], p[-1]) if p else (-1, -2) for p in (rows, columns)]
         domain = Domain(tuple(self.shape), groups[0], groups[1], s.lanes)
         offset = s.stages * s.stage_bytes + s.resident_bytes
-        return self.words, self.source, self.root, domain, offset, tile
+        return self.words, self.source, self.root, domain, offset, tile, s.split
 
     def _warp(self, group: Scalar, member: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """The number of a thread's warp among all that multiply and among its group's, and of the thread in it."""
@@ -537,10 +556,12 @@ class _Block:
         return math.add(math.mul(group, 4), warp), warp, lane
 
     def _origin(self, place: _Place, part: Scalar, warp: Scalar, blocks: int, block: int) -> tuple[Scalar, Scalar]:
-        """The row and column where a warp's 16 rows of a block of a tile begin, of which the group has a part."""
+        """The row and column where a warp's 16 rows of a block of a tile begin, of which the group has a part, and this
+        block of its cluster a share of the columns."""
         math = self.words.math
         first = math.mul(math.add(math.mul(part, blocks), block), ROWS)
-        return math.add(math.add(place.row, first), math.mul(warp, WARP_ROWS)), place.column
+        column = math.add(place.column, math.mul(self.rank, self.s.stored_columns))
+        return math.add(math.add(place.row, first), math.mul(warp, WARP_ROWS)), column
 
 
 def _element(value: ir.Value) -> str:
@@ -549,9 +570,11 @@ def _element(value: ir.Value) -> str:
     return FLOATS8.get(name, name)
 
 
-def _operands(source: KernelSource, root: ir.Operation, roles: Roles) -> tuple[Operand | Pixels, Operand]:
-    """The left and the right operand."""
-    found = operands_of(source, root, roles)
-    if found is None:
+def _operands(source: KernelSource, s: HopperSchedule, roles: Roles) -> list[Operand | Pixels]:
+    """The left operand, and the right one of every product. Raises ValueError where one is computed in the kernel."""
+    products = products_of(source)
+    found = [operands_of(source, product, roles) for product in products]
+    operands = [operand for one in found if one is not None for operand in (one if one is found[0] else one[1:])]
+    if len(operands) != 1 + s.twins or s.twins > 1 and not are_twins(products, roles):
         raise ValueError(f"kernel {source.func.name.value}: an operand of the contraction is no argument")
-    return found
+    return operands

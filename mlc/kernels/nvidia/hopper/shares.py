@@ -15,10 +15,10 @@ from mlc.kernels.nvidia.tensor_cores.words import Words
 class Shares:
     """What the blocks of a cluster of `rows` x `columns` copy for each other: `row` and `column` are this one's place.
     A tile of the left operand is for a row of blocks, one of the right for a column; a block copies part `numbers` of
-    `counts`."""
+    `counts`. A right tile has columns of each of `twins`."""
 
-    def __init__(self, words: Words, rows: int, columns: int) -> None:
-        self.words, self.rows, self.columns = words, rows, columns
+    def __init__(self, words: Words, rows: int, columns: int, twins: int = 1) -> None:
+        self.words, self.rows, self.columns, self.twins = words, rows, columns, twins
         self.row: Scalar = 0
         self.column: Scalar = 0
         if rows * columns > 1:
@@ -32,8 +32,10 @@ class Shares:
         return self.rows + self.columns - 1
 
     def part(self, which: int, tile: Tile) -> Tile:
-        """What a block copies of a tile of the left (0) or the right operand: some of its rows as they lie."""
+        """What a block copies of a tile of the left (0) or the right operand: some of its rows as they lie, and those
+        of one product of twins."""
         count = self.counts[which]
+        tile = replace(tile, rows=tile.rows // self.twins) if which else tile
         return replace(tile, cut=count) if tile.across else replace(tile, rows=tile.rows // count)
 
     def offsets(self, which: int, part: Tile) -> tuple[Scalar, Scalar, Scalar]:

@@ -62,7 +62,8 @@ class Domain:
 class Epilogue:
     """Stores what `source` returns, with accumulators in place of the contraction `root`.
 
-    `offset` is where the staging area of the first warp lies in shared memory; tiles have `rows` and `columns`.
+    `offset` is where the staging area of the first warp lies in shared memory; `tile` are its rows and those of its
+    columns that are stored here, one of `shares`.
     """
 
     _SIZE = 4  # bytes of what is staged of an element
@@ -77,10 +78,11 @@ class Epilogue:
         domain: Domain,
         offset: int,
         tile: tuple[int, int],
+        shares: int = 1,
     ) -> None:
         self.words, self.source, self.root, self.domain = words, source, root, domain
         self.frame: Frame = words.frame
-        self.offset, self.rows, self.columns = offset, *tile
+        self.offset, self.rows, self.columns, self.shares = offset, *tile, shares
         self.chunk = self._chunk_of(self.columns)
 
     def store(
@@ -216,7 +218,7 @@ class Epilogue:
 
     def _units(self) -> tuple[int, int]:
         """What extents must be multiples of so that tiles have no part outside."""
-        return self.rows, self.columns
+        return self.rows, self.columns * self.shares
 
     def _clamped(self, at: Scalar, which: int, lanes: int) -> Scalar:
         """A row (0) or column (1) that exists: what is read for others is not stored."""

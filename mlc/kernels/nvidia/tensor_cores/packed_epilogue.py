@@ -15,6 +15,7 @@ from mlir import ir
 from mlir.dialects import llvm, vector
 
 from mlc.kernels.common import memory
+from mlc.kernels.common.analysis import is_contraction
 from mlc.kernels.common.evaluate import Evaluator, Override
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_identity, is_reduction
@@ -44,7 +45,7 @@ def takes(source: KernelSource, root: ir.Operation) -> bool:
     if len(source.results) != 1 or not _has_16_bits(source.results[0]):
         return False
     matrices = matrices_behind(source, root)
-    return not matrices or (len(matrices) == 1 and _is_addend(source, root, matrices[0]))
+    return not matrices or (len(matrices) == 1 and is_addend(source, root, matrices[0]))
 
 
 def addend_of(source: KernelSource, root: ir.Operation) -> ir.Value | None:
@@ -68,7 +69,7 @@ def matrices_behind(source: KernelSource, root: ir.Operation) -> list[ir.Value]:
         if value in inputs and sum(extent != 1 for extent in value.type.shape) > 1:
             found[value] = None
         op = defining_op(value)
-        if op is None or op == root or op in seen:
+        if op is None or op == root or is_contraction(op) or op in seen:
             continue
         seen.add(op)
         stack += _captured(op)
@@ -81,7 +82,7 @@ def _captured(op: ir.Operation) -> list[ir.Value]:
     return [*op.operands, *(value for o in inner for value in _captured(o))]
 
 
-def _is_addend(source: KernelSource, root: ir.Operation, value: ir.Value) -> bool:
+def is_addend(source: KernelSource, root: ir.Operation, value: ir.Value) -> bool:
     """Is `value` of 16 bits, and does every element of the result depend on that at its own place alone?"""
     if not _has_16_bits(value) or list(value.type.shape) != list(source.results[0].type.shape):
         return False
@@ -172,17 +173,31 @@ class PackedEpilogue(Epilogue):
         self, pair: Sequence[ir.Value], added: ir.Value | None, at: tuple[Scalar, Scalar], outer: Sequence[Scalar]
     ) -> ir.Value:
         """Two neighbours of the result as a word; `added` are those of the addend."""
-        words = self.words
-        sums = vector.from_elements(ir.VectorType.get([2], words.f32), list(pair))
-        overrides: dict[ir.Value, Override] = {self.root.results[0]: lambda _: sums}
+        overrides = self._overrides(pair)
         if self._addend is not None and added is not None:
             overrides[self._addend] = lambda _: added
         scope = Evaluator(self.frame, 2, overrides=overrides)
         point = self._point(at, outer)
         found = memory.splat(scope.tensor(self.source.results[0], point), 2)
-        self._round_together(sums, pair)
-        word = vector.bitcast(ir.VectorType.get([1], words.i32), found)
+        while self._computing:
+            self._round_together(*self._computing.pop())
+        word = vector.bitcast(ir.VectorType.get([1], self.words.i32), found)
         return vector.extract(word, [], [0])
+
+    def _overrides(self, pair: Sequence[ir.Value]) -> dict[ir.Value, Override]:
+        """Accumulators in place of what the contraction gives."""
+        return self._sums(self.root, pair)
+
+    def _sums(self, product: ir.Operation, pair: Sequence[ir.Value]) -> dict[ir.Value, Override]:
+        """Two accumulators in place of what `product` gives."""
+        sums = vector.from_elements(ir.VectorType.get([2], self.words.f32), list(pair))
+        self._computing.append((sums, pair))
+        return {product.results[0]: lambda _: sums}
+
+    @cached_property
+    def _computing(self) -> list[tuple[ir.Value, Sequence[ir.Value]]]:
+        """The accumulators of which a result is being computed, as vectors and one by one."""
+        return []
 
     def _round_together(self, sums: ir.Value, pair: Sequence[ir.Value]) -> None:
         """Rounds two accumulators to f16 by one instruction where more is computed of them. LLVM would round each by

@@ -379,7 +379,7 @@ module @many_rows attributes {mlc.kernel} {
 
 // Few tiles with a long sum: the blocks of a cluster share one.
 // CHECK: module @few
-// CHECK-SAME: split = 2 : i64, stages = 12 : i64, template = "hopper_contraction", threads = 256 : i64, tile_columns = 64 : i64, tile_rows = 64 : i64
+// CHECK-SAME: split = 2 : i64, stages = 9 : i64, template = "hopper_contraction", threads = 256 : i64, tile_columns = 32 : i64, tile_rows = 64 : i64
 module @few attributes {mlc.kernel} {
   func.func @few(%arg0: tensor<16x8192xbf16>, %arg1: tensor<8192x2048xbf16>, %arg2: tensor<2048xf32>, %arg3: tensor<16x2048xbf16>) -> tensor<16x2048xbf16> {
     %cst = arith.constant 0.000000e+00 : f32
@@ -457,10 +457,11 @@ module @large attributes {mlc.kernel} {
   }
 }
 
-// A launch of one group that multiplies for long is early, too.
+// A launch that multiplies for long is early, too; two blocks share a tile where smaller ones would copy more.
 // CHECK: module @long
-// CHECK-SAME: consumers = 1 : i64
+// CHECK-SAME: consumers = 2 : i64
 // CHECK-SAME: early = 1 : i64
+// CHECK-SAME: split = 2 : i64
 module @long attributes {mlc.kernel} {
   func.func @long(%arg0: tensor<512x8192xbf16>, %arg1: tensor<8192x2048xbf16>, %arg2: tensor<2048xf32>, %arg3: tensor<512x2048xbf16>) -> tensor<512x2048xbf16> {
     %cst = arith.constant 0.000000e+00 : f32
