@@ -140,6 +140,31 @@ def test_ptxas_takes_a_matrix_in_the_epilogue(shape: tuple[int, int, int], tmp_p
     assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("turned", ["", "b"])
+@pytest.mark.parametrize("shape", [(512, 8192, 2048), (1, 8192, 2048), (300, 168, 8192)], ids=str)
+def test_ptxas_takes_twin_products(shape: tuple[int, int, int], turned: str, tmp_path: Path) -> None:
+    """A gate and what it lets through are one launch with a tensor map for each operand."""
+    model = _product(*shape, turned=turned)
+    graph = model.graph
+    _, columns, depth = shape
+    graph.node[-1].output[0] = "p"
+    dims = [columns, depth] if turned else [depth, columns]
+    graph.input.append(helper.make_tensor_value_info("c", graph.input[0].type.tensor_type.elem_type, dims))
+    if turned:
+        graph.node.append(helper.make_node("Transpose", ["c"], ["right"], perm=[1, 0]))
+    graph.node.extend([
+        helper.make_node("MatMul", ["a", "right" if turned else "c"], ["u"]),
+        helper.make_node("Sigmoid", ["p"], ["s"]),
+        helper.make_node("Mul", ["p", "s"], ["q"]),
+        helper.make_node("Mul", ["q", "u"], ["y"]),
+    ])  # fmt: skip
+    folder = _compile(model, tmp_path / "twins", emit="cubin")
+    (kernel,) = json.loads((folder / "launch.json").read_text())
+    resources = kernel["resources"]
+    assert len(kernel["maps"]) == 3 and kernel["warnings"] == []
+    assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
+
+
 @pytest.mark.parametrize("gpu", ["h200", "sm_80"])
 @pytest.mark.parametrize("turned", ["", "a", "b", "ab"])
 def test_rows_that_begin_anywhere(turned: str, gpu: str, tmp_path: Path) -> None:
