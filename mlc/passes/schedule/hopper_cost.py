@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from itertools import product
-from operator import itemgetter
 
 from mlir import ir
 
@@ -41,6 +40,8 @@ FEWEST_STAGES = 3
 MEETING = 4500  # clocks until the blocks of a cluster have met twice
 # Blocks of clusters that run at a time, by their size: the parts of a chip do not hold a multiple of four of them.
 TOGETHER = {2: 1.0, 4: 0.75}
+IDLE = 0.4  # of the multiprocessors, from which on tiles are shared
+MARGIN = 1.15  # by which tiles that are shared must be faster where others leave less idle: few of them were measured
 SHARE = 16  # columns of a tile, of which each block that shares it stores a multiple
 DRAWING = 80  # multiprocessors that it takes to draw all that the memory gives
 HALF_ROWS = 1.05  # what rows of less than 128 bytes cost the memory
@@ -132,7 +133,10 @@ def _ranked(
     others = _turned(turned, target) if _may_turn(found) else []
     tiles = timed([*alone, *_fetching(alone, found, target), *in_clusters, *others])
     shared = timed(_split([s for _, s in tiles if not s.turned], shape, target) if shape.is_known else [])
-    return sorted([*tiles, *shared], key=itemgetter(0))
+    best = tiles[0][1]
+    is_idle = _tiles(best, turned.shape if best.turned else shape) <= (1 - IDLE) * target.sms
+    margin = 1.0 if is_idle else MARGIN
+    return sorted([*tiles, *shared], key=lambda one: one[0] * (margin if one[1].split > 1 else 1.0))
 
 
 def _schedule(s: HopperSchedule) -> Schedule:
