@@ -23,6 +23,12 @@ With `joined` (static extents, squares of `lanes` lines as long as a line of the
 begin anywhere are stored in whole lines of the cache all the same: what is left of each column is kept and put in front
 of what the next square brings, by one exchange with a fixed distance, as columns `lanes` apart begin alike. `ahead`
 counts squares down. An item is `lanes` high at least.
+
+With `back` (not `joined`) the last squares of known extents, which would be cut, begin earlier instead and write some
+of the results again: for targets on which masks cost more. Nothing but the transposed input may be read then, as what
+is written twice must be the same both times.
+
+A vector may be two registers long: then it is a line of the cache where one register is half of it.
 """
 
 from __future__ import annotations
@@ -59,6 +65,7 @@ class TransposeSchedule:
     ahead: int
     stream: int
     joined: int = 0
+    back: int = 0
 
     @property
     def walked(self) -> list[int]:
@@ -200,7 +207,8 @@ class Transpose:
     def _spans(
         self, low: Scalar, high: Scalar, extent: Scalar, body: Callable[[Scalar, Scalar], None], step: int
     ) -> None:
-        """Steps from `low` to `high`, with the number of elements of each: `step` but in the last.
+        """Steps from `low` to `high`, with the number of elements of each: `step` but in the last, which with `back` is
+        as long as the others and begins earlier.
 
         `low` is a multiple of `step`, and `high` is one or differs from `extent` by one.
         """
@@ -219,12 +227,15 @@ class Transpose:
             return
         rest = extent % step if isinstance(extent, int) else math.sub(length, whole)
         at = math.add(low, whole)
+        begin, size = at, rest
+        if self.s.back and isinstance(extent, int) and extent >= step:
+            begin, size = extent - step, step
         if isinstance(whole, int) and isinstance(rest, int):
-            body(at, rest)
+            body(begin, size)
             return
         c = self.frame.constants
         left = arith.cmpi(arith.CmpIPredicate.slt, c.index(at), c.index(high))
-        if_then(left, lambda: body(at, rest))
+        if_then(left, lambda: body(begin, size))
 
     # -- strips that are stored in whole lines of the cache -----------------------------------------------------------
 

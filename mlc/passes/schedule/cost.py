@@ -36,6 +36,7 @@ COLUMN_REGISTERS = 16  # accumulators of such a sum
 POSITION_REGISTERS = 4  # of a search along columns for the position of an extreme value: as many hold positions
 BLOCK = 4096  # elements of a vector loop per work item
 PIECE = 16  # bytes within which processors interleave vectors cheaply
+MASKED_BITS = 512  # vectors so wide come with masks that cost next to nothing, for every size of element
 PLANE_ROWS = 4  # lines of a tile of a depthwise convolution that share what they load
 SCANNED_VECTORS = 4  # vectors of neighbouring lines of a running sum: whole pages of memory are walked less often
 SCANNED_BLOCK = 1024  # elements of neighbouring lines that are summed together
@@ -279,6 +280,7 @@ def _transposed(source: KernelSource, unit: VectorUnit) -> dict[str, int | str] 
         outer = known([e for d, e in enumerate(shape) if d not in walked])
         dense = all(e == 1 for e in shape[read + 1 : firsts[1]])
         sizes = [size, *map(_bytes, source.results)]
+        again = unit.bits < MASKED_BITS and _only_moves(source) and len(accesses) == 1
         return {
             "template": "transpose",
             "argument": number,
@@ -288,7 +290,8 @@ def _transposed(source: KernelSource, unit: VectorUnit) -> dict[str, int | str] 
             "write_dim": write,
             "lanes": lanes,
             "piece": piece,
-            **transposing_walk(extents[0], extents[1], outer, lanes, piece, sizes, dense),
+            **transposing_walk(extents[0], extents[1], outer, lanes, piece, sizes, dense, unit.bits // 8),
+            **({"back": 1} if again else {}),
         }
     return None
 

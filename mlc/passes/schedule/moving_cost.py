@@ -12,6 +12,7 @@ STREAMED_COLLIDING = 6 << 20  # the same, when its lines collide in the cache, w
 STREAMED_JOINED = 8 << 20  # the same, when the results' lines begin anywhere: then it gains most
 STREAMED_STRIP = 64  # squares of an item along such results' lines
 JOINED_SIZE = 4  # bytes of elements that vectors exchange at any distance with one instruction
+PAIRED_SIZE = 4  # bytes of elements whose pieces of lines fit into sixteen registers as vectors of two registers
 STAGED_STRIPS = 4  # lines of the cache that lie side by side and go through a compact buffer one after the other
 STAGED_HEIGHT = 128  # lines of the input that do so together
 STAGED_RUN = 256  # bytes of a result's line that come of them at least
@@ -35,30 +36,56 @@ FEW_SETS = 1 << 11  # sixteen lines so many bytes apart, or a multiple of it, dr
 
 
 def transposing_walk(
-    read: Extent, write: Extent, outer: Extent, lanes: int, piece: int, sizes: Sequence[int], dense: bool
+    read: Extent, write: Extent, outer: Extent, lanes: int, piece: int, sizes: Sequence[int], dense: bool, register: int
 ) -> dict[str, int | str]:
     """The parameters `line`, `block`, `height`, `down`, `ahead` and `stream` of a transposition of `outer` matrices,
     whose input has lines of `read` elements and whose results have lines of `write`. `sizes` are the bytes of an
     element of the input and of the results, which are `dense` where a matrix's lines follow each other.
+
+    Where a register, of `register` bytes, is half a line of the cache, two of them make a vector (`lanes` is among the
+    parameters then): results are written in whole lines, soon after each other or past the caches. Small elements do so
+    in a compact buffer alone: elsewhere their squares would take more registers than there are.
+    """
+    fits = 2 * register == LINE and lanes * sizes[0] == register
+    if fits and read is not None and write is not None and outer is not None:
+        pairs = _walk(read, write, outer, 2 * lanes, piece, sizes, dense, paired=True)
+        staged, near = "template" in pairs, read * write * outer * sizes[0] <= NEAR
+        if sizes[0] < PAIRED_SIZE:
+            wanted = staged and read * write * outer * sizes[0] >= STAGED
+        elif near:  # registers exchange whole lines in fewer steps, if those are not so far apart that they need pairs
+            wanted = read * sizes[0] % COLLIDING != 0 or read * sizes[0] % FEW_SETS == 0
+        else:  # lines that begin anywhere are not written as wholes
+            wanted = all(write * size % LINE == 0 for size in sizes[1:])
+        if wanted and min(read, write) >= 2 * lanes:
+            return {"lanes": 2 * lanes, **pairs}
+    return _walk(read, write, outer, lanes, piece, sizes, dense, paired=False)
+
+
+def _walk(
+    read: Extent, write: Extent, outer: Extent, lanes: int, piece: int, sizes: Sequence[int], dense: bool, paired: bool
+) -> dict[str, int | str]:
+    """The parameters with vectors of `lanes` elements, `paired` where they are two registers each.
 
     Pieces of lines are what costs least, unless the lines collide in the cache before their other pieces are loaded, or
     results are written past the caches, which takes whole lines of theirs. Where the results' lines collide alone, each
     is written in runs, so that little lies between two stores that touch neighbouring lines of the cache.
     """
     total = None if read is None or write is None or outer is None else read * write * outer
-    whole = read is not None and read >= lanes and (read * sizes[0]) % COLLIDING == 0
+    # Pieces spare pairs the exchange of whole vectors, for which there are too few registers.
+    crowded = FEW_SETS if paired else COLLIDING
+    whole = read is not None and read >= lanes and (read * sizes[0]) % crowded == 0
     collide = write is not None and any(write * size % COLLIDING == 0 for size in sizes[1:])
     least = STREAMED_COLLIDING if whole and collide else STREAMED
     streams = total is not None and read is not None and read >= lanes
     streams = streams and _may_stream(total or 0, write, lanes, sizes, least)
     if read is not None and write is not None and outer is not None:
         staged = _staged(read, write, outer, lanes, piece, sizes, int(streams))
-        if staged:
+        if staged and (whole or not paired or sizes[0] < PAIRED_SIZE):
             return staged
     if streams:
         run = STREAMED_RUN // max(sizes[1:])
         return {"line": lanes, "block": run, "height": run, "down": 1, "ahead": 4, "stream": 1}
-    if read is not None and write is not None and outer is not None and dense:
+    if read is not None and write is not None and outer is not None and dense and not paired:
         joined = _joined(read, write, outer, lanes, lanes if whole else piece, sizes)
         if joined:
             return joined

@@ -39,8 +39,9 @@ def check(
     results: Sequence[str],
     runs: Sequence[Sequence[np.ndarray]],
     tolerance: float = 2e-6,
+    cpu: str = "native",
 ) -> mlc.Model:
-    """Compile `body`, run it and compare with the interpreter for every set of inputs."""
+    """Compile `body` for `cpu`, run it and compare with the interpreter for every set of inputs."""
     from mlir import ir
 
     import mlc.compiler_setup
@@ -49,7 +50,7 @@ def check(
     text = _entry(body, arguments, results)
     path = tmp_path / "kernel.mlir"
     path.write_text(text)
-    model = mlc.compile(path, output=tmp_path / "kernel.so", from_phase="import", cache=False)
+    model = mlc.compile(path, output=tmp_path / "kernel.so", from_phase="import", cache=False, cpu=cpu)
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         function = module.body.operations[0]

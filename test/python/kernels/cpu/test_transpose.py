@@ -12,8 +12,7 @@ from test_templates import check, draw
 from mlc import _native
 from mlc.targets.cpu import resolve
 
-# Vectors are lines of the cache, as the compact buffer needs them.
-_STAGED = "staged_transpose" if resolve("native", _native.host_info()).vector_bits == 512 else "transpose"
+_HOST = resolve("native", _native.host_info())
 
 
 def _type(extents: Sequence[int | str], dtype: str) -> str:
@@ -170,33 +169,35 @@ def test_lines_that_begin_anywhere_past_the_caches(
 
 
 @pytest.mark.parametrize(
-    "extents, permutation, dtype",
+    "extents, permutation, dtype, widest_only",
     [
-        ((256, 512), (1, 0), "i8"),
-        ((448, 256), (1, 0), "i8"),
-        ((1024, 1088), (1, 0), "i8"),
-        ((160, 384), (1, 0), "i16"),
-        ((2, 1024, 768), (0, 2, 1), "i8"),
-        ((768, 768), (1, 0), "i16"),
-        ((3, 512, 4, 128), (2, 0, 3, 1), "i16"),
-        ((1024, 1280), (1, 0), "i8"),
-        ((1280, 1024), (1, 0), "i1"),
-        ((1024, 768), (1, 0), "f32"),
-        ((2064, 1552), (1, 0), "f32"),
-        ((3, 512, 1024), (0, 2, 1), "f64"),
+        ((256, 512), (1, 0), "i8", True),
+        ((448, 256), (1, 0), "i8", True),
+        ((1024, 1088), (1, 0), "i8", False),
+        ((160, 384), (1, 0), "i16", True),
+        ((2, 1024, 768), (0, 2, 1), "i8", False),
+        ((768, 768), (1, 0), "i16", False),
+        ((3, 512, 4, 128), (2, 0, 3, 1), "i16", False),
+        ((1024, 1280), (1, 0), "i8", False),
+        ((1280, 1024), (1, 0), "i1", False),
+        ((1024, 768), (1, 0), "f32", True),
+        ((1024, 1024), (1, 0), "f32", False),
+        ((2064, 1552), (1, 0), "f32", True),
+        ((3, 512, 1024), (0, 2, 1), "f64", False),
     ],
     ids=str,
 )
 def test_lines_that_share_sets_go_through_a_buffer(
-    tmp_path: Path, extents: Sequence[int], permutation: Sequence[int], dtype: str
+    tmp_path: Path, extents: Sequence[int], permutation: Sequence[int], dtype: str, widest_only: bool
 ) -> None:
-    """Tiles that are cut, several matrices, every size of element."""
+    """Tiles that are cut, several matrices, every size of element; `widest_only`: with vectors of 64 bytes alone."""
     t, o = _type(extents, dtype), _type([extents[p] for p in permutation], dtype)
     order = ", ".join(map(str, permutation))
     turned = f"%r = mlc.transpose %a0 {{permutation = array<i64: {order}>}} : {t} -> {o}"
     data = draw(extents, dtype)
     model = check(tmp_path, f"{turned}\nreturn %r : {o}", [t], [o], [(data,)])
-    assert [k["template"] for k in model.metadata["kernels"]] == [_STAGED]
+    staged = _HOST.vector_bits == 512 or (_HOST.vector_bits == 256 and not widest_only)
+    assert [k["template"] for k in model.metadata["kernels"]] == ["staged_transpose" if staged else "transpose"]
     [expected] = model.run([data]).values()
     assert expected.tobytes() == np.ascontiguousarray(data.transpose(permutation)).tobytes()
 
@@ -211,7 +212,44 @@ def test_what_follows_a_transposition_through_a_buffer(tmp_path: Path) -> None:
       return %s, %m : {o}, {o}"""
     data = draw((1536, 2048)), draw((1536,), seed=1), draw((2048, 1), seed=2)
     model = check(tmp_path, body, [t, "tensor<1536xf32>", "tensor<2048x1xf32>"], [o, o], [data])
-    assert [k["template"] for k in model.metadata["kernels"]] == [_STAGED]
+    staged = _HOST.vector_bits >= 256
+    assert [k["template"] for k in model.metadata["kernels"]] == ["staged_transpose" if staged else "transpose"]
+
+
+@pytest.mark.parametrize("cpu", ["x86-64", "x86-64-v3"])
+@pytest.mark.parametrize(
+    "extents, permutation, dtype",
+    [
+        ((197, 401), (1, 0), "f32"),
+        ((47, 33), (1, 0), "i8"),
+        ((33, 47), (1, 0), "i16"),
+        ((3, 19, 515), (0, 2, 1), "i64"),
+        ((2, 40, 16), (0, 2, 1), "f32"),
+        ((5, 300), (1, 0), "i8"),
+        ((300, 17), (1, 0), "i8"),
+        ((500, 700), (1, 0), "i1"),
+        ((1024, 1088), (1, 0), "i8"),
+        ((513, 512), (1, 0), "f32"),
+        ((2048, 1600), (1, 0), "f32"),
+    ],
+    ids=str,
+)
+def test_narrower_vectors(
+    tmp_path: Path, extents: Sequence[int], permutation: Sequence[int], dtype: str, cpu: str
+) -> None:
+    """Vectors of two registers, and squares that begin earlier where they would be cut: nothing else is written."""
+    t, o = _type(extents, dtype), _type([extents[p] for p in permutation], dtype)
+    order = ", ".join(map(str, permutation))
+    body = f"%r = mlc.transpose %a0 {{permutation = array<i64: {order}>}} : {t} -> {o}\nreturn %r : {o}"
+    data = draw(extents, dtype)
+    model = check(tmp_path, body, [t], [o], [(data,)], cpu=cpu)
+    expected = np.ascontiguousarray(data.transpose(permutation))
+    buffer = np.full(expected.nbytes + 128, 77, np.uint8)
+    start = 64 - buffer.ctypes.data % 64
+    result = buffer[start : start + expected.nbytes].view(expected.dtype).reshape(expected.shape)
+    model.run([data], out=[result])
+    assert result.tobytes() == expected.tobytes()
+    assert np.all(buffer[:start] == 77) and np.all(buffer[start + expected.nbytes :] == 77)
 
 
 def test_copies_past_the_caches(tmp_path: Path) -> None:
