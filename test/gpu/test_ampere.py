@@ -158,6 +158,6 @@ def test_chips_with_little_shared_memory_have_fewer_stages(tmp_path: Path) -> No
     """What a multiprocessor holds decides: the same tile has its stages cut."""
     small = replace(NAMED["sm_80"], shared_memory_per_block=NAMED["sm_86"].shared_memory_per_block)
     for target in (NAMED["sm_80"], small):
-        for s in ampere_cost._candidates("bf16", False, False, 4, target):
+        for s in ampere_cost._candidates("bf16", False, False, 4, target, 0):
             assert s.blocks * (s.shared_bytes + 1024) <= target.shared_memory_per_block + 1024
             assert s.stages >= 2 and s.threads * s.blocks <= 2048
