@@ -3,6 +3,7 @@
 
     python bench/gpu.py compile FOLDER [PART…] [--model NAME=FILE.onnx]   # where the compiler is
     python bench/gpu.py run FOLDER [PART…]                                # where GPU and PyTorch are; mlc needs NumPy
+    python bench/gpu.py chart FOLDER                                      # FOLDER/report.json as a page once more
 
 Parts (`bench/gpu_parts`): `check` (many small products and convolutions: right or wrong), `gemm` (products of matrices
 against torch.matmul), `gemv` (the same with few rows), `conv` (the layers of ResNet-50, MobileNetV2 and ResNeXt-50
@@ -18,7 +19,8 @@ A model's library has its weights outside. Models that PyTorch has are exported 
 others (`--model`) `run` makes random ones of the same seed for each precision and compares results with those of the
 same model in fp32, which another template computes. Times are medians of replays of
 CUDA graphs, the engines in turn; inputs are normal random numbers, several sets of them where one would stay in the
-cache; outputs are poisoned, and compared with float64.
+cache; outputs are poisoned, and compared with float64. A run writes FOLDER/report.json with every number, and
+FOLDER/report.html, which draws them.
 """
 
 from __future__ import annotations
@@ -27,10 +29,11 @@ import argparse
 import importlib
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpu_parts import measure
+from gpu_parts import chart, measure
 
 PARTS = ("check", "gemm", "gemv", "conv", "rows", "attention", "models", "language", "dynamic", "runtime")
 ON_REQUEST = ("tune", "search")  # the one takes a quarter of an hour to compile, the other minutes to run
@@ -39,7 +42,7 @@ ON_REQUEST = ("tune", "search")  # the one takes a quarter of an hour to compile
 def main() -> None:
     """Compiles or runs; ends with status 1 when a result is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=("compile", "run"))
+    parser.add_argument("action", choices=("compile", "run", "chart"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)} [all]")
     parser.add_argument("--gpu", help="the GPU to compile for, as mlc-compile has it [h200]")
@@ -51,18 +54,30 @@ def main() -> None:
     measure.chosen_gpu = options.gpu
     models = {name: Path(path) for name, path in (text.split("=", 1) for text in options.model)}
     options.folder.mkdir(parents=True, exist_ok=True)
+    if options.action == "compile":
+        _compile(options.folder, options.parts or PARTS, models)
+        return
     report: dict[str, Any] = {}
-    for name in options.parts or PARTS:
-        part = importlib.import_module(f"gpu_parts.{name}")
-        if options.action == "run":
-            report[name] = part.run_part(options.folder)
-        elif name == "models":
-            part.compile_models(options.folder, models)
-        else:
-            part.compile_part(options.folder)
-    if options.action == "run":
+    if options.action == "chart":
+        report = json.loads((options.folder / "report.json").read_text())
+    else:
+        for name in options.parts or PARTS:
+            report[name] = _part(name).run_part(options.folder)
         (options.folder / "report.json").write_text(json.dumps(report, indent=1))
+    (options.folder / "report.html").write_text(chart.page_of(report, "mlc on a GPU"))
     sys.exit(0 if all(row.get("right", True) for rows in report.values() for row in rows) else 1)
+
+
+def _part(name: str) -> Any:
+    return importlib.import_module(f"gpu_parts.{name}")
+
+
+def _compile(folder: Path, parts: Sequence[str], models: dict[str, Path]) -> None:
+    for name in parts:
+        if name == "models":
+            _part(name).compile_models(folder, models)
+        else:
+            _part(name).compile_part(folder)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,13 @@ installed.
 
 from __future__ import annotations
 
+import math
 import shutil
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ WIDTH, HEADS, GUARD = 512, 8, 256
 NAME = "runtime_block.so"
 REPEATS, SHAPES, RUNS = 300, 10_000, 10_000
 LENGTH = 384
-CALLS = 400  # that a time is the median of
+CALLS, TURNS = 400, 5  # a time is the median of so many calls, and that of so many turns
+MODEL = "bert_base_b1"  # of the part `models`
+_Set = tuple[list[Any], list[Any]]  # inputs and outputs of a call
 
 
 def block_model() -> Any:
@@ -92,7 +95,8 @@ class Guarded:
 def run_part(folder: Path) -> list[dict[str, Any]]:
     """Runs every check; each gives a row."""
     rows = []
-    for check in (_same_bits, _moved, _shapes, _long, _streams, _captured, _processes, _sanitized, _messages):
+    checks = (_same_bits, _moved, _moved_model, _shapes, _long, _streams, _captured, _processes, _sanitized, _messages)
+    for check in checks:
         began = time.monotonic()
         try:
             is_right, said = check(folder)
@@ -152,13 +156,34 @@ def _median(work: Callable[[int], None], times: int = CALLS) -> float:
     return statistics.median(found) * 1e6
 
 
-def _views(count: int) -> list[Any]:
-    """Tensors of one block that begin elsewhere, every one."""
+def _views(count: int, shape: tuple[int, ...], kind: Any) -> list[Any]:
+    """Zeroed tensors of one block that begin elsewhere, every one."""
     import torch
 
-    apart = 64  # elements: as far as torch's own tensors begin from each other, at least
-    whole = torch.randn(LENGTH * WIDTH + apart * count, device="cuda")
-    return [whole[apart * i :][: LENGTH * WIDTH].view(LENGTH, WIDTH) for i in range(count)]
+    size = math.prod(shape)
+    apart = 256 // kind.itemsize  # as far as torch's own tensors begin from each other, at least
+    whole = torch.zeros(size + apart * count, device="cuda", dtype=kind)
+    return [whole[apart * i :][:size].view(shape) for i in range(count)]
+
+
+def _cost_of_moving(context: Any, sets: list[_Set], unseen: Iterator[_Set]) -> str:
+    """What calls cost with one of `sets`, with a few and all of them in turn, and with sets never seen."""
+
+    def run(tensors: _Set) -> None:
+        context.run(tensors[0], out=tensors[1])
+
+    ways: dict[str, Callable[[int], None]] = {
+        "the same": lambda _: run(sets[0]),
+        "4 sets in turn": lambda i: run(sets[i % 4]),
+        f"{len(sets)} sets in turn": lambda i: run(sets[i % len(sets)]),
+        "tensors never seen": lambda _: run(next(unseen)),
+    }
+    times: dict[str, list[float]] = {}
+    for way in list(ways) * TURNS:
+        times.setdefault(way, []).append(_median(ways[way]))
+    stays, *moves = (statistics.median(found) for found in times.values())
+    said = (f"{way} {t:.1f} ({100 * (t / stays - 1):+.1f}%)" for way, t in zip(list(ways)[1:], moves, strict=True))
+    return f"a call takes {stays:.1f} us, with {', '.join(said)}"
 
 
 def _moved(folder: Path) -> tuple[bool, str]:
@@ -167,30 +192,49 @@ def _moved(folder: Path) -> tuple[bool, str]:
 
     xs = [torch.randn(LENGTH, WIDTH, device="cuda") for _ in range(40)]
     ys = [torch.empty_like(x) for x in xs]
-    unseen = zip(*(_views(5 * CALLS) for _ in range(2)), strict=True)  # each of them once
+    sets: list[_Set] = [([xs[i]], [ys[i * 7 % 40]]) for i in range(40)]
+    new = (_views(TURNS * CALLS, (LENGTH, WIDTH), torch.float32) for _ in range(2))
+    unseen = iter([([x], [y]) for x, y in zip(*new, strict=True)])  # each of them once
     torch.cuda.synchronize()
-    times: dict[str, list[float]] = {}
     with _load(folder).context() as context:
-
-        def run(x: Any, y: Any) -> None:
-            context.run([x], out=[y])
-
-        ways: dict[str, Callable[[int], None]] = {
-            "the same": lambda _: run(xs[0], ys[0]),
-            "4 sets in turn": lambda i: run(xs[i % 4], ys[i % 4]),
-            "40 sets in turn": lambda i: run(xs[i % 40], ys[i * 7 % 40]),
-            "tensors never seen": lambda _: run(*next(unseen)),
-        }
-        for way in list(ways) * 5:
-            times.setdefault(way, []).append(_median(ways[way]))
+        said = _cost_of_moving(context, sets, unseen)
         for x, y in zip(xs, ys, strict=True):
             y.fill_(float("nan"))
             torch.cuda.synchronize()
-            run(x, y)
+            context.run([x], out=[y])
     wrong = sum(not torch.equal(y, _expected(folder, x)) for x, y in list(zip(xs, ys, strict=True))[:8])
-    stays, *moves = (statistics.median(found) for found in times.values())
-    said = (f"{way} {t:.1f} ({100 * (t / stays - 1):+.1f}%)" for way, t in zip(list(ways)[1:], moves, strict=True))
-    return not wrong, f"{wrong} wrong; a call takes {stays:.1f} us, with {', '.join(said)}"
+    return not wrong, f"{wrong} wrong; {said}"
+
+
+def _moved_model(folder: Path) -> tuple[bool, str]:
+    """The same of a whole model, BERT with one input, whose library is one of the part `models`."""
+    import torch
+
+    from gpu_parts.models import ModelRun
+
+    library = folder / f"{MODEL}.bf16.so"
+    if not library.exists():
+        return True, f"not measured: {library.name} is not there"
+    first = ModelRun(library)
+    first.run(0)
+    wait()
+    kinds = [(tuple(tensor.shape), tensor.dtype) for tensor in (*first.inputs, *first.results)]
+    count = len(first.inputs)
+
+    def sets(many: int) -> list[_Set]:
+        every = zip(*(_views(many, *kind) for kind in kinds), strict=True)
+        return [(list(tensors[:count]), list(tensors[count:])) for tensors in every]
+
+    with first.model.context() as context:
+        given, found = sets(1)[0]
+        said = _cost_of_moving(context, sets(40), iter(sets(TURNS * CALLS)))
+        for tensor, x in zip(given, first.inputs, strict=True):
+            tensor.copy_(x)
+        torch.cuda.synchronize()
+        context.run(given, out=found)
+    wait()
+    wrong = sum(not torch.equal(a, b) for a, b in zip(found, first.results, strict=True))
+    return not wrong, f"{wrong} wrong; {said}"
 
 
 def _free() -> int:

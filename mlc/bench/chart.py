@@ -38,18 +38,18 @@ def table(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return "\n".join([f"<table><tr>{head}", *body, "</table>"])
 
 
-def bars(items: Sequence[tuple[str, float, str, str]]) -> str:
-    """Horizontal bars: name, length, text beside it, class."""
+def bars(items: Sequence[tuple[str, float, str, str]], label: int = LABEL) -> str:
+    """Horizontal bars: name, length, text beside it, class; names have `label` units of width."""
     longest = max((length for _, length, _, _ in items), default=1.0) or 1.0
     height = (BAR + GAP) * len(items) + GAP
-    lines = [f'<svg viewBox="0 0 {LABEL + WIDTH + 160} {height}" width="100%" role="img">']
+    lines = [f'<svg viewBox="0 0 {label + WIDTH + 160} {height}" width="100%" role="img">']
     for number, (name, length, text, kind) in enumerate(items):
         y = GAP + number * (BAR + GAP)
         wide = max(length / longest * WIDTH, 1)
         middle = y + BAR * 0.7
-        lines.append(f'<text x="{LABEL - 8}" y="{middle:.0f}" text-anchor="end">{escape(name)}</text>')
-        lines.append(f'<rect x="{LABEL}" y="{y}" width="{wide:.1f}" height="{BAR}" class="{kind}"/>')
-        lines.append(f'<text x="{LABEL + wide + 6:.1f}" y="{middle:.0f}">{escape(text)}</text>')
+        lines.append(f'<text x="{label - 8}" y="{middle:.0f}" text-anchor="end">{escape(name)}</text>')
+        lines.append(f'<rect x="{label}" y="{y}" width="{wide:.1f}" height="{BAR}" class="{kind}"/>')
+        lines.append(f'<text x="{label + wide + 6:.1f}" y="{middle:.0f}">{escape(text)}</text>')
     return "\n".join([*lines, "</svg>"])
 
 

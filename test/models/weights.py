@@ -6,6 +6,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from models import drawn
+
 _CONTRACTIONS = ("Conv", "Gemm", "MatMul")
 LOGIT_SPREAD = 2.5
 
@@ -15,9 +17,11 @@ class _Walk:
 
     def __init__(self, model: onnx.ModelProto, seed: int) -> None:
         self.model = model
+        self.seed = seed
         self.rng = np.random.default_rng(seed)
         self.values = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
         self.weights: dict[str, np.ndarray] = {}
+        self.deviations: dict[str, float] = {}  # of the filters
         self.computed: set[str] = set()
         self.consumers: dict[str, list[onnx.NodeProto]] = {}
         for node in model.graph.node:
@@ -46,6 +50,11 @@ class _Walk:
     def assign(self, name: str, value: np.ndarray) -> None:
         """Gives a weight its values."""
         self.weights[name] = self.values[name] = value.astype(self.values[name].dtype)
+
+    def draw(self, name: str, deviation: float) -> None:
+        """Gives a weight normal numbers that its name stands for."""
+        self.deviations[name] = deviation
+        self.assign(name, drawn.filters(self.seed, name, self.values[name].shape, deviation))
 
     def normal(self, shape: tuple[int, ...], deviation: float, mean: float = 0.0) -> np.ndarray:
         """Normal numbers."""
@@ -118,13 +127,14 @@ def _fit_contraction(walk: _Walk, node: onnx.NodeProto) -> None:
     shape = walk.values[node.input[1]].shape
     transposed = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
     fan_in = int(np.prod(shape[1:])) if node.op_type == "Conv" or transposed else shape[0]
-    walk.assign(node.input[1], walk.normal(shape, np.sqrt(2 / fan_in)))
+    deviation = float(np.sqrt(2 / fan_in))
+    walk.draw(node.input[1], deviation)
     if len(node.input) > 2 and node.input[2]:
         walk.assign(node.input[2], np.zeros(walk.values[node.input[2]].shape))
     walk.run(node)
     wanted = LOGIT_SPREAD if _feeds_softmax(walk, node.output[0]) else 1.0
     scale = wanted / max(float(walk.values[node.output[0]].std()), 1e-6)
-    walk.assign(node.input[1], walk.values[node.input[1]] * scale)
+    walk.draw(node.input[1], deviation * scale)
     if len(node.input) > 2 and node.input[2]:
         walk.assign(node.input[2], walk.normal(walk.values[node.input[2]].shape, 0.1))
 
@@ -160,4 +170,5 @@ def _rebuilt(model: onnx.ModelProto, walk: _Walk, nodes: list[onnx.NodeProto]) -
     for tensor in result.graph.initializer:
         if tensor.name not in known:
             result.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    drawn.note(result, walk.seed, walk.deviations)
     return result
