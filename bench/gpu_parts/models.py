@@ -89,6 +89,8 @@ def run_twin(
             wait()
             ready()
         times = measure({"mlc": own.run, **{mode: run for mode, (run, _) in peers.items()}}, 4)
+        # Before PyTorch is set to exact products, for which what was compiled would be searched for anew.
+        profiles = [own.profile(), *([profile_of(peers[modes[-1]][0])] if ready is not None else [])]
         if not expected:  # only now: while others search, the GPU is theirs
             exact, expected = twins.engine(copy.deepcopy(module), x, "fp32", "eager")
             exact(0)
@@ -100,9 +102,7 @@ def run_twin(
         far = "  ".join(f"{engine} {error:.1e}" for engine, error in errors.items())
         ratio = best / times["mlc"].median
         print(f"{name:16s} {precision} ms: {shown}  compiled / mlc {ratio:.3f}  differences: {far}", flush=True)
-        print(own.profile(), flush=True)
-        if ready is not None:
-            print(profile_of(peers[modes[-1]][0]), flush=True)
+        print("\n".join(profiles), flush=True)
         row[precision] = {"difference": errors, "ratio": ratio, **{e: asdict(t) for e, t in times.items()}}
         del own, peers
         torch._dynamo.reset()
