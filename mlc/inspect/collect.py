@@ -172,6 +172,8 @@ def _count_launch(report: KernelReport, source: KernelSource, launch: ir.Operati
         for number, (value, argument) in enumerate(zip(launch.operands, arguments, strict=True))
         if isinstance(value.type, ir.RankedTensorType)
     ]
+    if "mlc.in_place" in launch.attributes:  # what the destination held is read, too
+        sizes.append(sizes[-1])
     report.bytes = None if None in sizes else sum(size for size in sizes if size is not None)
 
 

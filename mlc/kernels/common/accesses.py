@@ -13,10 +13,10 @@ Exprs = tuple[ir.AffineExpr, ...]
 _PLAIN = ("tensor.empty", "linalg.fill", "arith.constant", "mlc.constant")
 
 
-def input_accesses(results: Sequence[ir.Value]) -> dict[ir.Value, set[Exprs]] | None:
-    """The coordinates at which each argument is read for an element of the results.
+def input_accesses(results: Sequence[ir.Value], root: ir.Operation | None = None) -> dict[ir.Value, set[Exprs]] | None:
+    """The coordinates at which each argument is read for an element of the results, not counting what `root` reads.
 
-    None for kernels that reduce, read computed addresses, or reach an argument through a view.
+    None for kernels that reduce (except in `root`), read computed addresses, or reach an argument through a view.
     """
     found: dict[ir.Value, set[Exprs]] = {}
     stack = [(r, tuple(ir.AffineExpr.get_dim(i) for i in range(r.type.rank))) for r in results]
@@ -25,6 +25,8 @@ def input_accesses(results: Sequence[ir.Value]) -> dict[ir.Value, set[Exprs]] | 
         op = defining_op(value)
         if op is None:
             found.setdefault(value, set()).add(exprs)
+        elif root is not None and op == root:
+            continue
         elif op.name == "tensor.cast":
             stack.append((op.operands[0], exprs))
         elif op.name == "linalg.generic" and not is_reduction(op) and _only_computes(op):

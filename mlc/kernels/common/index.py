@@ -58,6 +58,7 @@ class IndexMath:
         self._no_wrap = {"overflowFlags": ir.Attribute.parse("#arith.overflow<nsw>")}
         self._block: ir.Block | None = None
         self._known: dict[tuple[str, int, int], ir.Value] = {}
+        self._steps: dict[ir.Value, tuple[ir.Value, int]] = {}
 
     def _emit(self, name: str, a: Scalar, b: Scalar) -> ir.Value:
         """`a` and `b` combined without wrapping around."""
@@ -97,7 +98,19 @@ class IndexMath:
         for x, y in ((a, b), (b, a)):
             if isinstance(x, int) and x in (0, 1):
                 return y if x else 0
+            if isinstance(x, int) and not isinstance(y, int) and y in self._steps:
+                start, number = self._steps[y]
+                return self.add(self.mul(start, x), number * x)
         return self._emit("arith.muli", a, b)
+
+    def step(self, variable: ir.Value, number: int) -> Scalar:
+        """Step `number` of a loop's unrolled body: `variable + number`, of which known multiples are said as multiples
+        of `variable` and constants, that loads take as offsets.
+        """
+        value = self.add(variable, number)
+        if not isinstance(value, int) and number:
+            self._steps[value] = variable, number
+        return value
 
     def div(self, a: Scalar, b: Scalar) -> Scalar:
         """Quotient of two non-negative extents."""

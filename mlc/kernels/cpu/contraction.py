@@ -409,7 +409,7 @@ class Contraction:
                 at, all_steps = math.sub(variable, low), extent if steps is None else steps
                 self._fetch(self.next, tile, position, math.div(at, unroll), math.div(all_steps, unroll))
             for u in range(unroll):
-                at = Idx(math.add(variable, u), level=level)
+                at = Idx(math.step(variable, u), level=level)
                 inner = self._reduce(ev.child(), tile, loops[1:], {**position, dim: at}, inner)
             return inner
 

@@ -24,14 +24,16 @@ def split_rows(extent: int, tile: int) -> list[tuple[int, int]]:
 
 
 def matrices_behind(source: KernelSource, root: ir.Operation) -> list[ir.Value]:
-    """The inputs that the epilogue of the contraction `root` reads at the points of its result, each once."""
-    inputs = {t for t in source.tensors if t not in source.destinations}
+    """The tensors that the epilogue of the contraction `root` reads at the points of its result, each once: inputs, and
+    a destination that is updated in place.
+    """
+    tensors = set(source.tensors)
     shape, found = root.results[0].type.shape, dict[ir.Value, None]()
     for op in reachable(source.results):
         if op == root or op.name != "linalg.generic" or list(op.results[0].type.shape) != list(shape):
             continue
-        for number, value in enumerate(op.operands):
-            if value in inputs and is_identity(op, number):
+        for number, value in enumerate(list(op.operands)[: -len(op.results)]):
+            if value in tensors and is_identity(op, number):
                 found[value] = None
     return list(found)
 

@@ -41,8 +41,8 @@ class BufferizeHost(Pass):
 
     Every result of an `mlc.launch` gets an allocation of its own, views become views, weights and constants
     become views of constant memory. No analysis and no hidden copies: a buffer is copied only where the
-    program says so (the initial contents of a destination that is updated in place, values that a loop
-    carries).
+    program says so (the initial contents of a destination that is updated in place, unless `mlc.in_place` or
+    `mlc.overwrite` says that nothing else needs them; values that a loop carries).
 
     ```mlir
     %e = tensor.empty(%n) : tensor<?x4xf32>
@@ -169,6 +169,12 @@ class HostFunction:
         target = memref_type(like.type)
         return memref.AllocOp(target, self.extents(like), [], alignment=ALIGNMENT).result
 
+    def is_in_place(self, launch: ir.Operation, destination: ir.Value) -> bool:
+        """Does `launch` update the buffer of `destination` itself: a launch's result, or what a loop owns?"""
+        if "mlc.in_place" in launch.attributes:
+            return True
+        return "mlc.overwrite" in launch.attributes and self.buffer(destination) in self.loops.carried
+
     def extents(self, value: ir.Value) -> list[ir.Value]:
         """The dynamic extents of the tensor (or memref) `value`, in order."""
         owner = value.owner
@@ -186,7 +192,7 @@ def _launch(host: HostFunction, op: ir.Operation) -> None:
     inout = inout_results(op, host.kernels)
     outs = []
     for number, destination in enumerate(operands[len(operands) - count :]):
-        if number in inout and "mlc.overwrite" in op.attributes and host.buffer(destination) in host.loops.carried:
+        if number in inout and host.is_in_place(op, destination):
             outs.append(host.buffer(destination))
             continue
         target = host.allocate(destination)

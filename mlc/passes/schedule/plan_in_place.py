@@ -1,0 +1,91 @@
+"""Decide which products are written over what is added to them: `mlc.over` on launches.
+
+```mlir
+%s = mlc.launch @k(%x, %w, %r) outs(%e) …  →  {mlc.over = 2}    x w + r, and nobody reads r any more
+```
+A sum that is written where its addend lies touches one line of memory where it touched two, which counts where layers
+are larger than caches: residuals of convolutions and of transformers. An input may be written over when the template
+reads it at the element that it is about to store alone (`kernels/cpu/in_place.py`), when another launch of the same
+block has made it, and when everything else that reads it, or a view of it, comes before this launch.
+`mlc-write-in-place` obeys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mlir import ir
+
+from mlc.kernels.common.frame import defining_op, kernel_source
+from mlc.kernels.cpu.in_place import replaceable
+from mlc.passes.base import Pass
+from mlc.passes.fuse.graph import host_blocks
+from mlc.passes.schedule.assign_schedules import read_schedule
+
+OVER = "mlc.over"
+
+_WHOLE = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast", "tensor.reshape")  # views of all elements
+_VIEWS = (*_WHOLE, "tensor.extract_slice")
+
+
+class PlanInPlace(Pass):
+    """Decide which products are written over what is added to them."""
+
+    statistics = {"in place": "launches that write over an input"}
+
+    def run(self, root: ir.OpView) -> None:
+        module = root.operation
+        inputs = {
+            ir.StringAttr(op.attributes["sym_name"]).value: replaceable(
+                kernel_source(op), str(read_schedule(op)["template"])
+            )
+            for op in (view.operation for view in module.regions[0].blocks[0].operations)
+            if "mlc.kernel" in op.attributes
+        }
+        for block in host_blocks(module):
+            for view in block.operations:
+                self._plan(view.operation, inputs)
+
+    def _plan(self, op: ir.Operation, inputs: dict[str, list[int]]) -> None:
+        if op.name != "mlc.launch" or "mlc.inout" in op.attributes:
+            return
+        for number in inputs[ir.FlatSymbolRefAttr(op.attributes["kernel"]).value]:
+            if is_last_use(op, number):
+                op.attributes[OVER] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+                self.count("in place")
+                return
+
+
+def is_last_use(launch: ir.Operation, number: int) -> bool:
+    """Does nothing but `launch`, and that only as its operand `number`, need what lies there from here on?"""
+    source = launch.operands[number]
+    while (op := defining_op(source)) is not None and op.name in _WHOLE:
+        source = op.operands[0]
+    if op is None or op.name != "mlc.launch" or op.block != launch.block:
+        return False
+    own = 0
+    for user in _readers(source):
+        if user == launch:
+            own += 1
+        elif user.name == "tensor.dim":
+            continue
+        elif user.name not in ("mlc.launch", "tensor.extract") or not _is_before(user, launch):
+            return False
+    return own == 1
+
+
+def _readers(value: ir.Value) -> Iterator[ir.Operation]:
+    """Who uses `value` or a view of it, once for every use."""
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name in _VIEWS and user.operands[0] == value:
+            yield from _readers(user.results[0])
+        else:
+            yield user
+
+
+def _is_before(user: ir.Operation, launch: ir.Operation) -> bool:
+    """Is all of `user`, or of what it is inside of in the block of `launch`, over when that begins?"""
+    while user.block != launch.block:
+        user = user.parent.operation
+    return user.is_before_in_block(launch)
