@@ -292,7 +292,8 @@ def pad(op: Lowering) -> ir.Value:
     def body(args: list[ir.Value]) -> ir.Value:
         coordinates = indices(len(low))
         for i in changed:
-            coordinates[i] = _repeated(mode, arith.subi(coordinates[i], offsets[i]), limits[i])
+            repeated = _repeated_once if _is_near(mode, value.type.shape[i], low[i], high[i]) else _repeated
+            coordinates[i] = repeated(mode, arith.subi(coordinates[i], offsets[i]), limits[i])
         return tensor.extract(value, coordinates)
 
     return pointwise(op.sizes(), element(value), [], body)
@@ -300,6 +301,27 @@ def pad(op: Lowering) -> ir.Value:
 
 def _crops(size: Size) -> bool:
     return isinstance(size, int) and size <= 0
+
+
+def _is_near(mode: str, extent_: int, low: Size, high: Size) -> bool:
+    """Is the padding known to be no wider than what is repeated, so that no coordinate needs a division?"""
+    if extent_ == DYNAMIC or not isinstance(low, int) or not isinstance(high, int):
+        return False
+    return max(low, high) <= (extent_ - 1 if mode == "reflect" else extent_)
+
+
+def _repeated_once(mode: str, position: ir.Value, extent_: ir.Value) -> ir.Value:
+    """`_repeated` of positions that lie less than one width outside."""
+    zero = scalar.index(0)
+    if mode == "reflect":
+        inside = arith.maxsi(position, arith.subi(zero, position))
+        turn = arith.muli(arith.subi(extent_, scalar.index(1)), scalar.index(2))
+        return arith.minsi(inside, arith.subi(turn, inside))
+    if mode == "wrap":
+        negative, below = (arith.cmpi(scalar.I.slt, position, bound) for bound in (zero, extent_))
+        wrapped = arith.select(below, position, arith.subi(position, extent_))
+        return arith.select(negative, arith.addi(position, extent_), wrapped)
+    return _repeated(mode, position, extent_)
 
 
 def _repeated(mode: str, position: ir.Value, extent_: ir.Value) -> ir.Value:
