@@ -39,20 +39,22 @@ def compile(
     `mlc.targets.cpu`); `gpu` ("h200", "sm_90a,sm_80", …: `mlc.targets.nvidia`); `emit` (the phase to stop after,
     "object" or "library"; for CUDA "ptx" or "cubin"); `from_phase` (the phase that an `.mlir` source has
     completed; it says so itself); `dump_ir` (a folder for the IR after every phase); `inputs` (`{name: shape}`,
-    strings name dynamic dimensions); `dims` (`{name: extent}` or `{name: (lowest, highest or None,
-    multiple)}`); `outputs` (names of the values to return); `precision` of the operands of contractions
-    ("fp32", "bf16": rounded to bfloat16, or "tf32": to 10 bits of mantissa, by tensor cores of GPUs only; still
-    accumulated in float32); `weights` ("embed",
-    "external": a `.safetensors` file beside the output, or "auto": external above 256 MB); `jobs` (threads of
-    code generation); `opt_level` (0 to 3); `verify_each` (check the IR contract after every phase); `verify` (how
-    often to compare the library with the interpreter); `cache` (use the cache of compiled kernels);
-    `reproducer` (where to write the IR that shows a bug); `report` (an `.html` or `.json` file for what was
-    decided, see `mlc.inspect.report`); `tune` (seconds to measure schedules of CPU kernels for); `tuning_cache` (the
-    file of measured schedules, docs/commands.md).
+    strings name dynamic dimensions) and `dtypes` (`{name: dtype}`), which TorchScript files do not have; `dims`
+    (`{name: extent}` or `{name: (lowest, highest or None, multiple)}`); `outputs` (names of the values to return);
+    `precision` of the operands of contractions ("fp32", "bf16": rounded to bfloat16, or "tf32": to 10 bits of
+    mantissa, by tensor cores of GPUs only; still accumulated in float32); `winograd` (2 or 4: 3x3 convolutions by
+    minimal filtering); `weights` ("embed", "external": a `.safetensors` file beside the output, or "auto": external
+    above 256 MB); `jobs` (threads of code generation); `opt_level` (0 to 3); `verify_each` (check the IR contract
+    after every phase); `verify` (how often to compare the library with the interpreter); `cache` (use the cache of
+    compiled kernels); `reproducer` (where to write the IR that shows a bug); `report` (an `.html` or `.json` file for
+    what was decided, see `mlc.inspect.report`); `tune` (seconds to measure schedules of CPU kernels for);
+    `tuning_cache` (the file of measured schedules, docs/commands.md); `tune_bundle` (a folder for another machine to
+    measure schedules of GPU kernels from).
 
     Returns the loaded model, or the path that was written when `emit` is not "library" or `load` is false. Raises
-    `UsageError` for options that make no sense, `mlc.frontends.report.ModelError` for a model that cannot be compiled,
-    `LinkError` when this machine cannot link, `InternalError` otherwise.
+    `mlc.options.UsageError` for options that make no sense, `mlc.frontends.report.ModelError` for a model that cannot
+    be compiled, `mlc.codegen.link.LinkError` when this machine cannot link, `OSError` for a place that cannot be
+    written to, and `mlc.options.InternalError` for what is a bug of mlc.
     """
     parsed = make_options(**options)
     if output is None and parsed.emit != "library":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -83,5 +84,26 @@ def refuse_computed_strings(module: ir.Module, title: str) -> None:
         raise ModelError(title, problems)
 
 
+def refuse_huge_tensors(module: ir.Module, title: str) -> None:
+    """Raises ModelError with every node of the model `title` whose result no machine could hold."""
+    problems: list[Problem] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        for value in op.results:
+            if not isinstance(value.type, ir.RankedTensorType):
+                continue
+            shape = [extent for extent in value.type.shape if extent >= 0]
+            if 0 not in shape and math.prod(shape) > _MOST_ELEMENTS:
+                reason = f"its result has more than 2^{_MOST_ELEMENTS.bit_length() - 1} elements: {value.type}"
+                hint = "check the shapes and counts that the model has as constants"
+                problems.append(Problem(reason, hint, node_name(op.location), op.name))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    if problems:
+        raise ModelError(title, problems)
+
+
+_MOST_ELEMENTS = 1 << 56  # of 16 bytes at most: offsets within a tensor are 64 bits, with a sign
 _NUMERIC = {f"mlc.{name}" for name in ("unary", "binary", "compare", "cast", "bitcast", "reduce", "arg_reduce", "scan")}
 _NUMERIC |= {f"mlc.{name}" for name in ("sort", "topk", "matmul", "conv", "pool", "pad", "nonzero")}

@@ -80,7 +80,7 @@ def compile_command(
             "precision": precision, "winograd": winograd, "weights": weights, "jobs": jobs, "opt_level": opt_level,
             "verify_each": verify_each, "verify": verify, "cache": not no_cache, "report": report_file,
             "tune": None if tune is None else parse_seconds(tune), "tuning_cache": tuning_cache,
-            "tune_bundle": tune_bundle, "reproducer": path.with_name(f"{path.stem}.reproducer.mlir"),
+            "tune_bundle": tune_bundle, "reproducer": path.parent / f"{path.stem}.reproducer.mlir",
             **_signature_options(inputs or [], dims or [], outputs),
         }  # fmt: skip
 

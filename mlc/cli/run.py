@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from mlc.runtime.loader import Context, Entry, Model, Signature
 
 BENCH_SECONDS = 1.0
+_UNBROKEN = 10_000  # columns where no terminal has fewer: what reads the output breaks no lines
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -72,12 +74,10 @@ def run_command(
     _version: Version = False,
 ) -> None:
     """Run MODEL once and summarise its outputs; or check, time, profile or describe it."""
-    from rich.console import Console
-
     from mlc.runtime.example_inputs import make_inputs, parse_assignments
     from mlc.runtime.loader import load
 
-    console = Console(highlight=False)
+    console = _console()
     specs = parse_assignments(inputs or [], "--input")
     extents = _parse_dims(parse_assignments(dims or [], "--dim"))
     if init_weights is not None:
@@ -148,6 +148,16 @@ def _parse_dims(texts: Mapping[str, str]) -> dict[str, int]:
 # --- What is printed -------------------------------------------------------------------------------------------
 
 
+def _console() -> Console:
+    """Where results go."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _UNBROKEN
+    return console
+
+
 def _table(*columns: str, right: Sequence[str] = ()) -> Any:
     from rich.table import Table
 
@@ -170,10 +180,18 @@ def _print_info(console: Console, path: Path, loading: Callable[[], Model]) -> N
         console.print(f"here: does not run: {error}", markup=False)
 
 
+def _described_cpu(host: Mapping[str, str]) -> str:
+    """A CPU, with what it must have beyond the level of the psABI that it is named by."""
+    from mlc.targets.cpu import beyond_level
+
+    more = beyond_level(host["cpu"], host["features"])
+    return f"{host['cpu']}{' with ' if more else ''}{', '.join(more)} ({host['triple']})"
+
+
 def _made_for(metadata: Mapping[str, Any]) -> str | None:
     """The chips that a model was compiled for."""
     host, gpu = metadata.get("target"), metadata.get("gpu")
-    text = f"{host['cpu']} ({host['triple']})" if isinstance(host, dict) else host
+    text = _described_cpu(host) if isinstance(host, dict) else host
     architectures = []
     while isinstance(gpu, dict):
         architectures.append(gpu["arch"])

@@ -154,7 +154,8 @@ def _run_linker(
             raise LinkError(f"cannot run the linker '{command[0]}': {error.strerror}") from error
         if done.returncode:
             text = (done.stderr or done.stdout).replace(f"{folder}/", "").strip()
-            raise LinkError(f"the linker '{shlex.join(linker.command)}' failed:\n{text}")
+            reason = f":\n{text}" if text else f" with code {done.returncode} and said nothing"
+            raise LinkError(f"the linker '{shlex.join(linker.command)}' failed{reason}")
 
 
 def _as_file(item: Path | bytes, path: Path) -> Path:

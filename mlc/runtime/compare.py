@@ -61,7 +61,8 @@ def compare(name: str, ours: Any, reference: Any, rtol: float, atol: float) -> D
     scale = float(finite.max()) if finite.size else 0.0
     largest = float(error.max())
     relative = largest / scale if scale else (0.0 if not largest else np.inf)
-    return Difference(name, not bad.any(), largest, relative, int(bad.sum()), a.size)
+    hollow = "ok, but no element is finite" if not bad.any() and not finite.size else ""
+    return Difference(name, not bad.any(), largest, relative, int(bad.sum()), a.size, hollow)
 
 
 def _compare_lists(name: str, ours: Any, reference: Any, rtol: float, atol: float) -> Difference:

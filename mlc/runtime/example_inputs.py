@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from .values import ValueInfo
 
 # Integers stand for indices, masks or tokens more often than for quantities: two values are valid for all of these.
 DEFAULT_INTEGERS = (0, 2)
+_MOST_BYTES = 1 << 47  # the addresses of a process
 
 
 def make_inputs(
@@ -54,8 +56,17 @@ def make_inputs(
         if shape is None:
             shape = _shape(info, extents, model.dims)
         spec = specs.get(info.name, "random")
+        _check_size(info, shape)
         result[info.name] = _make(info, "random" if info.name in shapes else spec, shape, random)
     return result
+
+
+def _check_size(info: ValueInfo, shape: tuple[int, ...]) -> None:
+    """Raises ArgumentError for a shape that NumPy would call a wrong value, or the lack of memory of another array."""
+    size = math.prod(shape) * numpy_dtype(info.dtype).itemsize
+    if size > _MOST_BYTES:
+        extents = ",".join(map(str, shape))
+        raise ArgumentError(f"input '{info.name}': {info.dtype}[{extents}] takes more memory than any machine has")
 
 
 def parse_assignments(items: Sequence[str], option: str) -> dict[str, str]:

@@ -172,6 +172,9 @@ class Entry:
     def bind(self, inputs: Mapping[str, Any] | Sequence[Any]) -> list[Any]:
         """The inputs in order, out of a mapping or a sequence. ArgumentError when they do not add up."""
         if type(inputs) is not dict and not isinstance(inputs, Mapping):
+            if not isinstance(inputs, Sequence):
+                kind = type(inputs).__name__
+                raise ArgumentError(f"inputs are a dictionary by name, or a list in order, and not of type {kind}")
             return self.arguments(inputs, {})
         if self._maps:
             return self.arguments([], inputs)
@@ -190,7 +193,8 @@ class Entry:
             return list(arrays)
         names = self._input_names
         if len(arrays) > len(names):
-            raise ArgumentError(f"entry '{self.name}' takes {len(names)} inputs, got {len(arrays)}")
+            plural = "" if len(names) == 1 else "s"
+            raise ArgumentError(f"entry '{self.name}' takes {len(names)} input{plural}, got {len(arrays)}")
         given = dict(zip(names, arrays, strict=False))
         for name, value in named.items():
             if name not in names:

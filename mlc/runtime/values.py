@@ -121,6 +121,8 @@ def fill_buffer(target: abi.Value, buffer: Any, info: ValueInfo, keep: list[Any]
 
 def _from_python(source: Any, info: ValueInfo) -> np.ndarray:
     """Numbers and nested lists take the type that the model wants; NumPy scalars keep theirs."""
+    if source is None:  # NumPy takes it for a NaN
+        raise InputError(f"input '{info.name}': expected {info}, got None")
     try:
         if isinstance(source, np.generic):
             return np.asarray(source)
@@ -134,6 +136,8 @@ def fill_array(target: abi.Value, array: np.ndarray, info: ValueInfo, keep: list
     """Describes a NumPy array; `target.kind` becomes a tensor."""
     if array.dtype == numpy_dtype(info.dtype):
         name = info.dtype
+    elif array.dtype.hasobject and info.dtype != "string":
+        raise InputError(f"input '{info.name}': expected {info}, got an array of Python objects")
     else:
         try:
             name = accepted_name(array.dtype)

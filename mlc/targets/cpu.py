@@ -93,6 +93,14 @@ class CpuTarget:
         return wanted in self.required.split(",")
 
 
+def beyond_level(cpu: str, required: str) -> list[str]:
+    """What code with the features `required` needs that not every CPU of the level `cpu` has: `x86-64-v4` may stand for
+    a Zen 4. Nothing for a CPU that is no level.
+    """
+    level, names = NAMED.get(cpu, ("", ()))
+    return [name for name in required.replace("+", "").split(",") if name not in names] if level == cpu else []
+
+
 def known_names() -> list[str]:
     """What `resolve` accepts."""
     return ["native", *NAMED]

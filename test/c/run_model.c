@@ -2,8 +2,9 @@
  * libc.
  *
  *   cc -std=c11 -I mlc/runtime/include run_model.c -o run_model -ldl
- *   ./run_model model.so [extent of the dynamic dimensions]
+ *   ./run_model ./model.so [extent of the dynamic dimensions]
  *
+ * (dlopen looks for a name without a slash where the system's libraries are.)
  * Prints the model's signature, runs its first entry on made-up inputs
  * (float32, int32 and int64 are filled, element i with a value that only
  * depends on i), and prints every element of every output, one a line.

@@ -189,10 +189,14 @@ static void testDefaults(void) {
     CHECK(checkForward(api, context, 1 + i) == 0);
   api->context_destroy(context);
   api->instance_destroy(other);
-  setenv("MLC_NUM_THREADS", "many", 1);
+  setenv("MLC_NUM_THREADS", "0", 1);
   other = newInstance(api, 0);
   CHECK(api->num_threads(other) >= 1);
   api->instance_destroy(other);
+  setenv("MLC_NUM_THREADS", "many", 1);
+  mlc_status status = {sizeof status};
+  CHECK(api->instance_create(NULL, &other, &status) == MLC_ERROR_ARGUMENT);
+  CHECK(strstr(status.message, "MLC_NUM_THREADS is 'many'"));
   unsetenv("MLC_NUM_THREADS");
 }
 

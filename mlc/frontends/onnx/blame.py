@@ -42,6 +42,8 @@ def _data(proto: onnx.ModelProto) -> Iterator[str]:
     for tensor in load.tensors_of(proto.graph):
         if external_data_helper.uses_external_data(tensor):
             continue
+        if tensor.data_type not in onnx.TensorProto.DataType.values():
+            yield f'tensor "{tensor.name}": its data type is {tensor.data_type}, which no version of ONNX knows'
         try:
             numpy_helper.to_array(tensor)
         except Exception:  # whatever the data make of the reader

@@ -97,7 +97,8 @@ def loop(g: GraphImporter, node: Node) -> list[Tensor]:
         results = loop_body(g, body, [iteration, going, *values])
         return results[0], results[1 : 1 + count], results[1 + count :]
 
-    limit: Size | None = None if trip is None else b.scalar(trip)
+    # A negative number of iterations is none: what the loop stacks has that many elements.
+    limit: Size | None = None if trip is None else b.arith("maxsi", b.scalar(trip), 0)
     if limit is not None and endless and _keeps_going(body):
         return common.for_(b, limit, carried, lambda iteration, values: step(iteration, _true(g), values)[1:])
     going = _true(g) if condition is None else shape.reshape(b, condition, [])

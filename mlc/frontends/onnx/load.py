@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
+import re
 import stat
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,6 +23,7 @@ from mlc.frontends.report import ModelError, NodeError, Problem
 
 Source: TypeAlias = Path | str | bytes | onnx.ModelProto
 _SIZE_LIMIT = 2**31 - 1
+_BAD_NODE = re.compile(r"Bad node spec for node\. Name: (.*?) OpType: (\w+)")
 _LARGE = 1 << 20  # bytes of a file that is mapped, and hashed in a thread
 
 
@@ -142,32 +144,66 @@ def check(model: Model) -> list[Problem]:
     data, model.serialized = model.serialized, b""
     if len(data) > _SIZE_LIMIT or has_external_data(model):
         return []
+    found = _checker_says(data)
+    if any(field in found for field in _DISPENSABLE):
+        found = _checker_says(_completed(data))
+    return [Problem(found)] if found else []
+
+
+# What the checker asks for and an import does not need. Inputs of unknown rank get their shapes from the caller, or, as
+# those without a type, a report of their own; types of outputs are inferred.
+_DISPENSABLE = ("Field 'shape' of 'type'", "Field 'type' of 'value_info'", "Field 'name' of 'graph'")
+
+
+def _checker_says(data: bytes) -> str:
     try:
         onnx.checker.check_model(data)
     except onnx.checker.ValidationError as error:
-        # Inputs of unknown rank get their shapes from the caller, or a report of their own.
-        if "Field 'shape' of 'type' is required" in str(error):
-            return []
-        return [Problem(f"onnx.checker: {one_line(error)}")]
-    return []
+        return f"onnx.checker: {one_line(error)}"
+    return ""
+
+
+def _completed(data: bytes) -> bytes:
+    """A serialized model with something in every field that an import does without: for the checker, which stops at the
+    first that is missing.
+    """
+    proto = onnx.ModelProto.FromString(data)
+    for graph in graphs_of(proto.graph):
+        graph.name = graph.name or "graph"
+        for value in (*graph.input, *graph.output):
+            if value.type.WhichOneof("value") is None:
+                value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+            if value.type.HasField("tensor_type"):
+                value.type.tensor_type.shape.SetInParent()
+    return bytes(proto.SerializeToString())
 
 
 def one_line(error: BaseException) -> str:
-    """The message of an error of the checker on one line, without the node that it prints."""
-    text = str(error).split("==> Context:")[0]
-    return " ".join(text.split())
+    """The message of an error of the checker on one line; of the node that it prints the name and the operator."""
+    text, _, context = str(error).partition("==> Context:")
+    node = _BAD_NODE.search(context)
+    place = f' (node "{node[1]}", {node[2]})' if node and node[1] else ""
+    return " ".join(text.split()) + place
+
+
+def graphs_of(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """A graph and the graphs nested in it."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for nested in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+                yield from graphs_of(nested)
 
 
 def tensors_of(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
     """All initializers and tensor attributes of a graph and of the graphs nested in it."""
-    yield from graph.initializer
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("t"):
-                yield attribute.t
-            yield from attribute.tensors
-            for nested in [attribute.g] if attribute.HasField("g") else attribute.graphs:
-                yield from tensors_of(nested)
+    for part in graphs_of(graph):
+        yield from part.initializer
+        for node in part.node:
+            for attribute in node.attribute:
+                if attribute.HasField("t"):
+                    yield attribute.t
+                yield from attribute.tensors
 
 
 def has_external_data(model: Model) -> bool:

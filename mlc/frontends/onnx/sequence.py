@@ -164,6 +164,9 @@ def _concat_at_run_time(g: GraphImporter, sequence: Tensor, axis: int, stack: bo
     """A loop that appends one element after the other to the first."""
     b = g.b
     kind = ir.RankedTensorType(element_type(sequence.value.type))
+    if not kind.rank and not stack:
+        hint = "give the shape of the sequence's elements, of inputs with --input NAME=SHAPE"
+        raise NodeError("tensors of unknown rank cannot be concatenated", hint)
     place = shape.normalize_axis(axis, kind.rank + stack)
     line = ir.RankedTensorType.get([], types.element_type("int64"))
     count = b.arith("subi", b.element(b.op("sequence_length", [sequence], [line])), 1)

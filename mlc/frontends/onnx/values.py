@@ -38,20 +38,41 @@ def _argument(
 ) -> Argument:
     kind = value.type.WhichOneof("value")
     if kind in ("sequence_type", "optional_type"):
-        return Argument(value.name, kind.removesuffix("_type"), [], value_type(value.type, undeclared=True))
+        type_ = value.type if override is None else _with_shape(value.type, override)
+        return Argument(value.name, kind.removesuffix("_type"), [], value_type(type_, undeclared=True))
     if kind != "tensor_type":
         raise NodeError(f"its type is {kind or 'missing'}", "only tensors, maps, sequences and optionals are supported")
     dtype = elem_dtype(value.type.tensor_type.elem_type)
     shape = declared_shape(value.type.tensor_type)
     if override is not None:
-        if shape is not None and len(shape) != len(override):
-            raise NodeError(f"it has rank {len(shape)}, but the given shape {list(override)} has {len(override)}")
-        _check_override(shape, override)
+        _check_override(_declared(value.type.tensor_type, override), override)
         shape = list(override)
     if shape is None:
         hint = f"give its shape with --input {value.name}=SHAPE, for example --input {value.name}=batchx3x224x224"
         raise NodeError("its rank is unknown", hint)
     return Argument(value.name, dtype, resolve(shape, dims))
+
+
+def _with_shape(proto: onnx.TypeProto, override: Sequence[int | str]) -> onnx.TypeProto:
+    """A type of sequences or optionals whose tensors have the shape `override`; names stand for any extent."""
+    result = onnx.TypeProto()
+    result.CopyFrom(proto)
+    inner = result
+    while (kind := inner.WhichOneof("value")) in ("sequence_type", "optional_type"):
+        inner = getattr(inner, kind).elem_type
+    if kind == "tensor_type":
+        _check_override(_declared(inner.tensor_type, override), override)
+        extents = [extent if isinstance(extent, int) else None for extent in override]
+        inner.CopyFrom(onnx.helper.make_tensor_type_proto(inner.tensor_type.elem_type, extents))
+    return result
+
+
+def _declared(tensor: onnx.TypeProto.Tensor, override: Sequence[int | str]) -> list[int | str] | None:
+    """What a model says of a shape for which `override` is given; `NodeError` when that has another rank."""
+    shape = declared_shape(tensor)
+    if shape is not None and len(shape) != len(override):
+        raise NodeError(f"it has rank {len(shape)}, but the given shape {list(override)} has {len(override)}")
+    return shape
 
 
 def _check_override(shape: list[int | str] | None, override: Sequence[int | str]) -> None:

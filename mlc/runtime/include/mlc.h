@@ -5,17 +5,20 @@
  * dependency but libc. A minimal caller:
  *
  *   void *lib = dlopen("/path/model.so", RTLD_NOW | RTLD_LOCAL);
- *   mlc_model_query_fn query = (mlc_model_query_fn)dlsym(lib,
- * "mlc_model_query"); const mlc_model_api *api = query(MLC_ABI_VERSION);
+ *   mlc_model_query_fn query = dlsym(lib, "mlc_model_query");
+ *   const mlc_model_api *api = query(MLC_ABI_VERSION);
  *   mlc_status status = {sizeof status};
- *   mlc_instance *instance; mlc_context *context;
+ *   mlc_instance *instance;
+ *   mlc_context *context;
  *   api->instance_create(NULL, &instance, &status);
  *   api->context_create(instance, NULL, &context, &status);
+ *
  *   mlc_value in = {sizeof in, MLC_TENSOR}, out = {sizeof out};
- *   in.tensor = ...;                                   // a DLPack tensor
+ *   in.tensor = ...;                  // DLPack's DLTensor
  *   if (api->run(context, 0, &in, 1, &out, 1, NULL, &status))
- * puts(status.message);
- *   ... use out.tensor, then: out.deleter(&out);
+ *     puts(status.message);
+ *   ...                               // use out.tensor, then:
+ *   out.deleter(&out);
  *
  * Every struct begins with its size, set by whoever fills it in; a field beyond
  * the given size is treated as zero. Threads: an instance may be shared,
@@ -35,24 +38,23 @@ extern "C" {
 
 #define MLC_ABI_VERSION 1u
 
-/* --- Status
- * ----------------------------------------------------------------------------------------------------
- */
+/* --- Status --- */
 
 typedef enum mlc_code {
   MLC_OK = 0,
-  MLC_ERROR_ARGUMENT = 1, /* the call itself is wrong: null pointers, counts,
-                             unknown entry, bad options */
-  MLC_ERROR_INPUT =
-      2, /* an input or a caller's output buffer does not fit the signature */
-  MLC_ERROR_RUNTIME = 3, /* the model met data it cannot process: index out of
-                            range, division by zero, ... */
+  /* The call itself is wrong: null pointers, counts, options. */
+  MLC_ERROR_ARGUMENT = 1,
+  /* An input or a caller's output buffer does not fit the signature. */
+  MLC_ERROR_INPUT = 2,
+  /* Data that the model cannot process: an index out of range, ... */
+  MLC_ERROR_RUNTIME = 3,
   MLC_ERROR_OUT_OF_MEMORY = 4,
-  MLC_ERROR_DEVICE =
-      5, /* this machine lacks a feature that the model was compiled for */
-  MLC_ERROR_WEIGHTS =
-      6, /* the weight file is missing, of another size, or has another hash */
-  MLC_ERROR_BUSY = 7 /* the context is already running in another thread */
+  /* This machine lacks a feature that the model was compiled for. */
+  MLC_ERROR_DEVICE = 5,
+  /* The weight file is missing, of another size, or has another hash. */
+  MLC_ERROR_WEIGHTS = 6,
+  /* The context is already running in another thread. */
+  MLC_ERROR_BUSY = 7
 } mlc_code;
 
 /* Set struct_size to the size of the whole object; the message buffer is
@@ -64,9 +66,7 @@ typedef struct mlc_status {
   char message[1016];
 } mlc_status;
 
-/* --- Values
- * ----------------------------------------------------------------------------------------------------
- */
+/* --- Values --- */
 
 /* DLPack's tensor. When dlpack.h was included first its types are used, else
  * equal ones are declared here. */
@@ -155,9 +155,7 @@ typedef struct mlc_value {
   void *manager;
 } mlc_value;
 
-/* --- Signature
- * -------------------------------------------------------------------------------------------------
- */
+/* --- Signature --- */
 
 typedef struct mlc_dim_info {
   uint32_t struct_size;
@@ -169,14 +167,16 @@ typedef struct mlc_dim_info {
 
 typedef struct mlc_value_info {
   uint32_t struct_size;
-  int32_t kind; /* mlc_kind; nested kinds in the next four bits: MLC_OPTIONAL |
-                   MLC_SEQUENCE << 4 | MLC_TENSOR << 8 */
+  /* mlc_kind; nested kinds in the next four bits each: MLC_OPTIONAL |
+   * MLC_SEQUENCE << 4 | MLC_TENSOR << 8. */
+  int32_t kind;
   const char *name;
-  int32_t dtype;          /* mlc_dtype, of the innermost tensors */
-  int32_t rank;           /* -1: any */
-  const int64_t *dims;    /* -1: dynamic */
-  const int32_t *dim_ids; /* per dimension: a number for dim_info, or -1. Equal
-                             numbers have equal extents. */
+  int32_t dtype;       /* mlc_dtype, of the innermost tensors */
+  int32_t rank;        /* -1: any */
+  const int64_t *dims; /* -1: dynamic */
+  /* Per dimension: a number for dim_info, or -1. Equal numbers have equal
+   * extents. */
+  const int32_t *dim_ids;
 } mlc_value_info;
 
 typedef struct mlc_entry_info {
@@ -186,24 +186,23 @@ typedef struct mlc_entry_info {
   int32_t num_outputs;
 } mlc_entry_info;
 
-/* --- Options
- * ---------------------------------------------------------------------------------------------------
- */
+/* --- Options --- */
 
 typedef struct mlc_instance mlc_instance;
 typedef struct mlc_context mlc_context;
 
 typedef struct mlc_instance_options {
   uint32_t struct_size;
-  int32_t num_threads; /* 0: MLC_NUM_THREADS, else the physical cores this
-                          process may use. Includes the caller. */
+  /* 0: MLC_NUM_THREADS, else the physical cores this process may use. Includes
+   * the caller. */
+  int32_t num_threads;
   /* External weights: the file to map; NULL: the recorded name beside the
    * library. */
   const char *weights_path;
-  int32_t skip_weights_hash; /* 1: trust an external weight file of the right
-                                size */
-  int32_t device; /* of models for GPUs: 1 + the number of the GPU; 0:
-                     MLC_DEVICE, else GPU 0 */
+  /* 1: trust an external weight file of the right size. */
+  int32_t skip_weights_hash;
+  /* Of models for GPUs: 1 + the number of the GPU; 0: MLC_DEVICE, else 0. */
+  int32_t device;
   /* Caller's memory for arenas, temporaries and outputs. Both or none.
    * Thread-safe. `allocate` returns NULL when it fails; the alignment is 64. */
   void *(*allocate)(void *user, size_t bytes, size_t alignment);
@@ -221,9 +220,7 @@ typedef struct mlc_context_options {
   int32_t profile; /* 1: time every kernel; see profile() */
 } mlc_context_options;
 
-/* --- The interface
- * ---------------------------------------------------------------------------------------------
- */
+/* --- The interface --- */
 
 /* Functions that return int32_t return an mlc_code, also stored in the status
  * (which may be NULL). */
@@ -272,8 +269,8 @@ typedef struct mlc_model_api {
                  int64_t num_inputs, mlc_value *outputs, int64_t num_outputs,
                  void *stream, mlc_status *status);
 
-  /* {"runs": n, "ns": n, "kernels": [{"id": i, "calls": n, "ns": n, "min_ns":
-   * n, "items": n}, ...]}: totals since the last call. Kernel ids index
+  /* Totals since the last call: {"runs": n, "ns": n, "kernels": [{"id": i,
+   * "calls": n, "ns": n, "min_ns": n, "items": n}, ...]}. Kernel ids index
    * "kernels" of the metadata. Lives until the next call on this context; NULL
    * when the context was not created with `profile`. */
   const char *(*profile)(mlc_context *context);

@@ -132,6 +132,11 @@ static int32_t setUp(mlc_instance &instance,
   instance.user = options.user;
   instance.threads =
       options.num_threads ? options.num_threads : defaultThreads();
+  if (instance.threads < 0)
+    return setStatus(status, MLC_ERROR_ARGUMENT,
+                     "MLC_NUM_THREADS is '%s'; it must be a number, 0 for as "
+                     "many as there are cores",
+                     getenv("MLC_NUM_THREADS"));
   if (instance.threads > 1 && !instance.parallelFor) {
     instance.pool = Pool::create(instance.threads);
     if (!instance.pool)

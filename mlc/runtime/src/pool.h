@@ -108,7 +108,8 @@ private:
 int32_t allowedProcessors();
 
 /// MLC_NUM_THREADS, else the number of physical cores among the processors this
-/// process may run on, at most what the control group's quota allows.
+/// process may run on, at most what the control group's quota allows. -1 when
+/// the variable is no number.
 int32_t defaultThreads();
 
 } // namespace mlc

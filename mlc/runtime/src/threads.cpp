@@ -100,9 +100,12 @@ int32_t allowedProcessors() {
 }
 
 int32_t defaultThreads() {
-  if (const char *text = getenv("MLC_NUM_THREADS")) {
+  const char *text = getenv("MLC_NUM_THREADS");
+  if (text && *text) {
     int64_t asked = parseNumber(&text);
-    if (asked > 0 && !*text)
+    if (asked < 0 || *text)
+      return -1;
+    if (asked > 0)
       return asked < kMaxThreads ? static_cast<int32_t>(asked) : kMaxThreads;
   }
   int32_t threads = withAffinity(countCores);

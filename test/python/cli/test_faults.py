@@ -103,6 +103,16 @@ def test_a_constant_index_out_of_range(compile_: Compile, rows: int) -> None:
 # --- Going on from files -------------------------------------------------------------------------------------
 
 
+def test_a_tensor_that_no_machine_could_hold(compile_: Compile) -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["": 20]> main (float[1] x) => (float[N, M] y)
+        <int64[2] shape = {1099511627776, 1099511627776}> { y = Expand(x, shape) }"""
+    )
+    onnx.save(model, "huge.onnx")
+    code, text = compile_("huge.onnx", "-o", "out.so")
+    assert code == 1 and 'node "Expand:y" (mlc.broadcast): its result has more than 2^56 elements' in text
+
+
 @pytest.fixture
 def stage(compile_: Compile) -> Path:
     assert compile_("perceptron.onnx", "--emit", "schedule", "-o", "stage.mlir")[0] == 0
@@ -162,6 +172,12 @@ def test_ir_that_was_edited(compile_: Compile, stage: Path, old: str, new: str, 
 def test_the_output_is_not_the_input(compile_: Compile) -> None:
     code, text = compile_("perceptron.onnx", "-o", "./perceptron.onnx")
     assert code == 2 and "is the input: name another one" in text
+
+
+def test_the_output_is_a_folder(compile_: Compile) -> None:
+    Path("there").mkdir()
+    for output in (".", "there"):
+        assert compile_("perceptron.onnx", "-o", output) == (1, f"mlc-compile: the output '{output}' is a folder")
 
 
 def test_a_device_is_not_replaced(compile_: Compile) -> None:

@@ -9,6 +9,7 @@ import onnx
 import pytest
 
 import mlc
+from mlc.frontends.report import ModelError
 from mlc.runtime import MlcError
 
 SEQ = "!mlc.seq<tensor<?xf32>>"
@@ -120,3 +121,21 @@ def test_split_into_slices_of_run_time_number() -> None:
     x = np.arange(10, dtype=np.float32).reshape(2, 5)
     [parts] = mlc.compile(onnx.parser.parse_model(text))(x=x)
     assert [part.tolist() for part in parts] == x.T.tolist()
+
+
+def test_the_shape_of_a_sequences_elements() -> None:
+    """Models need not say of what rank the tensors in a sequence are; the caller may."""
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (seq(float) s) => (float[n,3] y) { y = ConcatFromSequence<axis = 0>(s) }"""
+    model = onnx.parser.parse_model(text)
+    model.graph.input[0].type.sequence_type.elem_type.tensor_type.ClearField("shape")
+    with pytest.raises(ModelError, match="tensors of unknown rank cannot be concatenated; give the shape of"):
+        mlc.compile(model)
+    compiled = mlc.compile(model, inputs={"s": ["n", 3]})
+    parts = [np.arange(3 * n, dtype=np.float32).reshape(n, 3) for n in (2, 0, 1)]
+    np.testing.assert_array_equal(compiled(parts)[0], np.concatenate(parts))  # type: ignore[operator]
+    with pytest.raises(MlcError, match=r"must have the shape \[\?,3\]"):
+        compiled([np.zeros(3, np.float32)])  # type: ignore[operator]
+    model = onnx.parser.parse_model(text.replace("seq(float)", "seq(float[m,3])"))
+    with pytest.raises(ModelError, match='input "s": it has rank 2, but the given shape'):
+        mlc.compile(model, inputs={"s": [3]})

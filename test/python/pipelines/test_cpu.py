@@ -13,7 +13,7 @@ import mlc.compiler_setup  # noqa: F401
 from mlc import _native
 from mlc.options import PHASES
 from mlc.pipelines.cpu import phases
-from mlc.targets.cpu import known_names, resolve
+from mlc.targets.cpu import beyond_level, known_names, resolve
 
 ROOT = Path(__file__).parents[3]
 
@@ -39,3 +39,10 @@ def test_vector_widths() -> None:
     assert widths == {"x86-64": 128, "x86-64-v3": 256, "x86-64-v4": 512}
     with pytest.raises(ValueError, match="unknown CPU 'pdp11'"):
         resolve("pdp11", host)
+
+
+def test_what_a_level_does_not_say() -> None:
+    host = _native.host_info()
+    beyond = {cpu: beyond_level(resolve(cpu, host).cpu, resolve(cpu, host).required) for cpu in known_names()}
+    assert beyond["x86-64-v3"] == beyond["haswell"] == beyond["x86-64-v4"] == []
+    assert beyond["cascadelake"] == ["avx512vnni"] and "avx512bf16" in beyond["znver4"]

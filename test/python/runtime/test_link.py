@@ -233,6 +233,9 @@ def test_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: Path
     monkeypatch.setenv("CC", "/no/such/compiler -m64")
     with pytest.raises(LinkError, match=r"\$CC names '/no/such/compiler', which cannot be run"):
         find_linker()
+    monkeypatch.setenv("CC", "false")
+    with pytest.raises(LinkError, match="the linker 'false' failed with code 1 and said nothing"):
+        link_library([], tmp_path / "m.so", runtime=runtime)
     monkeypatch.delenv("CC")
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)

@@ -224,6 +224,8 @@ def test_any_buffer_is_filled(model: Model, rows_: int, step: int, flip: bool) -
         (np.zeros((0, 4), np.float32), "input 'x': dimension 'batch' is 0 in float32[0,4]"),
         (np.zeros((2, 4), "M8[s]"), "arrays of NumPy dtype 'datetime64[s]' are not supported"),
         ("text", "input 'x': expected float32[batch,4]; str cannot become an array"),
+        (None, "input 'x': expected float32[batch,4], got None"),
+        (np.array([[None] * 4]), "input 'x': expected float32[batch,4], got an array of Python objects"),
         ([[1, 2], [3]], "list cannot become an array"),
     ],
 )
@@ -236,7 +238,8 @@ def test_bad_inputs(model: Model, value: Any, message: str) -> None:
 
 def test_bad_calls(model: Model) -> None:
     for call, message in [
-        (lambda: model(rows(1), rows(1)), "entry 'forward' takes 1 inputs, got 2"),
+        (lambda: model(rows(1), rows(1)), "entry 'forward' takes 1 input, got 2"),
+        (lambda: model.run(rows(1)), "a dictionary by name, or a list in order, and not of type ndarray"),
         (lambda: model(), "entry 'forward' needs the inputs x as well"),
         (lambda: model(rows(1), x=rows(1)), "input 'x' is given twice"),
         (lambda: model(z=rows(1)), "entry 'forward' has no input 'z'; its inputs are: x"),
@@ -326,11 +329,19 @@ print(mlc.load({str(model_path)!r}).num_threads)
     assert done.stdout.split() == ["1", "3"], done.stderr
 
 
-def test_bad_thread_counts(model_path: Path) -> None:
+def test_bad_thread_counts(model_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ArgumentError, match="threads is 0"):
         mlc.load(model_path, threads=0)
     with pytest.raises(ArgumentError, match="0 .default. to 1024"):
         mlc.load(model_path, threads=5000)
+    for text in ("four", "-1", "2 "):
+        monkeypatch.setenv("MLC_NUM_THREADS", text)
+        with pytest.raises(ArgumentError, match=f"MLC_NUM_THREADS is '{text}'; it must be a number"):
+            mlc.load(model_path)
+        assert mlc.load(model_path, threads=2).num_threads == 2
+    for text in ("", "0"):
+        monkeypatch.setenv("MLC_NUM_THREADS", text)
+        assert mlc.load(model_path).num_threads >= 1
 
 
 # --- External weights ----------------------------------------------------------------------------------------

@@ -40,6 +40,16 @@ def test_info(command: Path, capsys: Captured) -> None:
         assert text in out
 
 
+def test_lines_are_not_broken_where_no_terminal_reads_them(
+    command: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    broken = call(capsys, command, "--info")[1]
+    monkeypatch.delenv("COLUMNS")
+    whole = call(capsys, command, "--info")[1]
+    assert len(whole.splitlines()) < len(broken.splitlines())
+
+
 def test_run_and_save(command: Path, capsys: Captured, tmp_path: Path) -> None:
     x = np.arange(8, dtype=np.float32).reshape(2, 4)
     np.save(tmp_path / "x.npy", x)
@@ -123,6 +133,7 @@ def test_bench_and_profile(command: Path, capsys: Captured) -> None:
         (["--bench=few"], 2, "--bench"),
         (["--rtol", "x"], 2, "--rtol"),
         (["--dim", "batch=99999999999"], 1, "Unable to allocate"),
+        (["--dim", "batch=9223372036854775807"], 2, "float32[9223372036854775807,4] takes more memory than any machine"),
     ],
 )
 def test_faults(command: Path, capsys: Captured, arguments: list[str], code: int, message: str) -> None:
@@ -237,6 +248,7 @@ def test_compare() -> None:
     for other in (nan, inf, -inf, one + 0.1):
         assert not check(np.array([one]), np.array([other])) and not check(np.array([other]), np.array([one]))
     assert not check(np.array([inf]), np.array([-inf]), rtol=10)
+    assert compare("y", np.array([nan]), np.array([nan]), 0, 0).reason == "ok, but no element is finite"
     assert check(np.array([1.0005]), np.array([1.0])) and not check(np.array([1.002]), np.array([1.0]))
     assert check(np.array([3]), np.array([3])) and not check(np.array([1000]), np.array([1001]), rtol=1)
     assert not check(np.zeros(3), np.zeros(4)) and not check(np.zeros((3, 1)), np.zeros(3))

@@ -134,6 +134,17 @@ def test_loops() -> None:
     agree(text, *batches)
 
 
+def test_a_counted_loop_of_no_iterations() -> None:
+    """A negative number of iterations is none."""
+    text = f"""{HEADER} main (int64 n, float[2] g) => (float[K, 2] all) <bool yes = {{1}}> {{
+      all = Loop(n, yes) <body = a (int64 i, bool c) => (bool go, float[2] s) {{
+        go = Identity(c)
+        s = Neg(g)
+      }}>
+    }}"""
+    agree(text, *({"n": np.array(count), "g": floats(2)} for count in (3, 0, -3)))
+
+
 def test_scan_reversed() -> None:
     """Scan over two inputs, one of them backwards, with an output along the second axis, reversed."""
     text = f"""{HEADER} main (float[2] s, float[T, 2] a, float[2, T] b) => (float[2] last, float[2, T] all) {{

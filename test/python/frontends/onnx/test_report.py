@@ -53,6 +53,22 @@ def test_truncated(tmp_path: Path) -> None:
     assert "truncated" in str(report(data[: len(data) // 2]))
 
 
+def test_what_an_import_does_without() -> None:
+    """A graph without a name, outputs without types or shapes; the checker is still asked about everything else."""
+    model = parsed(f"{HEADER} main (float[2] x) => (float[2] y, float[2] z) {{ y = Neg(x) z = Abs(x) }}")
+    model.graph.name = ""
+    model.graph.output[0].ClearField("type")
+    model.graph.output[1].type.tensor_type.ClearField("shape")
+    x = np.array([1, -2], np.float32)
+    y, z = evaluated(model, {"x": x})
+    np.testing.assert_array_equal(y, -x)
+    np.testing.assert_array_equal(z, np.abs(x))
+    model.graph.node[0].name = "first"
+    model.graph.node[0].attribute.append(helper.make_attribute("unknown", 1))
+    message = 'onnx.checker: Unrecognized attribute: unknown for operator Neg (node "first", Neg)'
+    assert message in str(report(model))
+
+
 def test_cycle() -> None:
     """The nodes of the cycle are named."""
     text = f"{HEADER} main (float[4] x) => (float[4] y) {{ [one] a = Add(x, y) [two] y = Neg(a) }}"
