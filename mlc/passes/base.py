@@ -98,8 +98,15 @@ class PipelineError(Exception):
         super().__init__("\n".join(self.errors) or "a pass failed without a diagnostic")
 
 
-def run_pipeline(op: Any, pipeline: str | Sequence[str], *, verify: bool = True) -> None:
+# Whether MLIR's verifier looks at what every pass of the running pipeline of this thread leaves.
+_verifies = threading.local()
+
+
+def run_pipeline(op: Any, pipeline: str | Sequence[str], *, verify: bool | None = None) -> None:
     """Runs passes on `op`, a module or other operation, without holding the GIL.
+
+    MLIR's verifier looks at it after every pass with `verify`. Where that is not said, it does so unless a pass of a
+    pipeline that is not verified calls this.
 
     `pipeline` is a text or list of passes (`"canonicalize"`, `"func.func(cse)"`, `"mlc-fold-constants{limit=64}"`) for
     the operation. Raises PipelineError with the diagnostics when a pass fails, ValueError when the text does not parse.
@@ -114,9 +121,14 @@ def run_pipeline(op: Any, pipeline: str | Sequence[str], *, verify: bool = True)
     text = passes if passes.startswith(f"{op.name}(") else f"{op.name}({passes})"
     with op.context:
         manager = PassManager.parse(text)
-    manager.enable_verifier(verify)
+    outer = getattr(_verifies, "now", True)
+    _verifies.now = outer if verify is None else verify
+    manager.enable_verifier(_verifies.now)
     _raised.error = None
-    succeeded, errors = _native.run_pipeline(manager, op)
+    try:
+        succeeded, errors = _native.run_pipeline(manager, op)
+    finally:
+        _verifies.now = outer
     if not succeeded:
         raise PipelineError(errors) from _raised.error
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import numpy_helper
+from onnx_loader import load_tests
 
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 DataSet = tuple[list[Any], list[Any]]  # inputs, outputs
@@ -31,16 +31,12 @@ class Case:
 
 def load_cases(light: bool = False) -> list[Case]:
     """All cases of the installed package, by kind. `light` adds the topologies of well-known models."""
-    from onnx.backend.test.loader import load_model_tests
-
     cases = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for kind in (*KINDS, "real") if light else KINDS:
-            for found in load_model_tests(kind=kind):
-                if kind == "real" and not (found.url or "").startswith("onnx/backend/test/data/light/"):
-                    continue
-                cases.append(Case(found.name, kind, found.rtol, found.atol, _operators(found), found))
+    for kind in (*KINDS, "real") if light else KINDS:
+        for found in load_tests(kind):
+            if kind == "real" and not (found.url or "").startswith("onnx/backend/test/data/light/"):
+                continue
+            cases.append(Case(found.name, kind, found.rtol, found.atol, _operators(found), found))
     return cases
 
 

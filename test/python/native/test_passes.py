@@ -110,6 +110,10 @@ class Recorder(Pass):
             raise ValueError("the reason")
         if self.mode == "nested":
             run_pipeline(op, "no-such-pass")
+        if self.mode == "twins":  # two functions of one name, which the verifier does not take
+            for function in op.body.operations:
+                function.attributes["sym_name"] = ir.StringAttr.get("f")
+            run_pipeline(op, "cse")
         for function in op.body.operations:
             self.count("seen")
             if self.mode == "fail":
@@ -169,6 +173,21 @@ def test_a_pass_runs_by_name() -> None:
         module = ir.Module.parse(MODULE)
         run_pipeline(module, "canonicalize,mlc-test-recorder,cse")
         assert functions(module) == ["f_x_False_0.5_", "g_x_False_0.5_"]
+
+
+@pytest.mark.parametrize("verify", [True, False])
+def test_a_pipeline_in_a_pass_is_verified_like_the_one_around_it(verify: bool) -> None:
+    with ir.Context():
+        module = ir.Module.parse(MODULE)
+        pipeline = "mlc-test-recorder{mode=twins}"
+        if verify:
+            with pytest.raises(PipelineError, match="redefinition of symbol"):
+                run_pipeline(module, pipeline, verify=True)
+        else:
+            run_pipeline(module, pipeline, verify=False)
+            assert functions(module) == ["f_x_False_0.5_"] * 2
+        with pytest.raises(PipelineError, match="redefinition of symbol"):  # what was said above holds no longer
+            run_pipeline(ir.Module.parse(MODULE), pipeline)
 
 
 def test_options() -> None:

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conformance.onnx_loader import load_tests
 from evaluate import run
 from harness import assert_like, imported, signless
 
@@ -22,11 +22,7 @@ EXPECTED = Path(__file__).with_name("expected.txt")
 @functools.cache
 def cases() -> dict[str, Any]:
     """The suite's cases by name."""
-    from onnx.backend.test.loader import load_model_tests
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = [case for kind in ("node", "simple") for case in load_model_tests(kind=kind)]
+    found = [case for kind in ("node", "simple") for case in load_tests(kind)]
     return {case.name: case for case in found if case.model is not None and case.data_sets}
 
 

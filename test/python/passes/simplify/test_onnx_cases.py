@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from conformance.onnx_loader import load_tests
 from mlir import ir
 from onnx import numpy_helper
 
@@ -31,12 +31,7 @@ RANDOM = ("test_bernoulli", "test_training_dropout")
 @cache
 def cases() -> list[Any]:
     """The operator cases whose outputs are a function of their inputs."""
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = collect_testcases(None)
-    return [case for case in found if not case.name.startswith(RANDOM)][::STRIDE]
+    return [case for case in load_tests("node") if not case.name.startswith(RANDOM)][::STRIDE]
 
 
 def simplify_passes() -> list[str]:
