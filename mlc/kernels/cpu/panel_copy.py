@@ -28,8 +28,13 @@ from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, tile_g
 from mlc.kernels.cpu.register_tile import Column, Tile
 from mlc.kernels.cpu.transpose import transposed
 
-MOST_STEPS = 1536  # lines of a panel: few enough for the stack
+MOST_STEPS = 1536  # lines of a panel, of vectors of 16 elements: few enough for the stack
 _ALIGNMENT = 64  # bytes: lines of the cache
+
+
+def most_steps(lanes: int) -> int:
+    """Lines of a panel that the stack has room for, with vectors of `lanes` elements."""
+    return MOST_STEPS * max(1, 16 // lanes)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.cpu.depthwise_quads import QUAD, find_across
 from mlc.kernels.cpu.inner_product import has_few_rows, lies_along_sum
-from mlc.kernels.cpu.panel_copy import MOST_STEPS
+from mlc.kernels.cpu.panel_copy import MOST_STEPS, most_steps
 from mlc.kernels.cpu.register_tile import matrices_behind, split_rows
 from mlc.passes.schedule.extents import ITEMS_WANTED, Extent, VectorUnit, known, shape_of
 from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads, sums_mixed_bytes
@@ -25,8 +25,10 @@ FAR = 1 << 20  # bytes of a panel that does not stay in the second level of cach
 NEAR = 1 << 15  # bytes of a panel that may stay in the first level of cache
 LEAST_DEPTH = 512  # steps of the reduction in a block that pay for storing the sums
 FETCHING_TILES = 4  # tiles of rows from which on there is time to fetch the next panel meanwhile
-COPIED_STEPS = (128, MOST_STEPS)  # lines of a panel that is copied: enough to hurt, few enough for the stack
+COPIED_STEPS = 128  # lines of a panel that is copied: enough to hurt
 COPIED_ROWS, ROW_STEPS = 160, 6  # rows of a work item that pay for the copy: so many, and one for so many lines
+# With vectors of half a cache line a tile waits for what it loads: few rows and lines pay, also of narrow matrices.
+NARROW_LANES, NARROW_STEPS, NARROW_ROWS, NARROW_TIMES = 8, 16, (16, 32), 4096
 TRANSPOSED_ROWS = 48  # rows of a work item for which a panel may be transposed anew
 FAR_APART = 256  # elements between two lines from which on they are copied
 FEW_ROWS = 4  # rows of a product up to which a matrix that is not packed is read in long stretches
@@ -238,10 +240,15 @@ def _is_worth_copying(
     first, last = int(schedule["row_first"]), int(schedule["row_last"])
     rows = known(shape[first : last + 1]) if first >= 0 else 1
     reach = shape_of(root.operands[operand].type)[plain.index(columns)]
-    if rows is None or reach is None or not COPIED_STEPS[0] <= steps[0] <= COPIED_STEPS[1]:
+    if rows is None or reach is None or steps[0] is None:
         return False
+    together, lanes = min(rows, int(schedule["rows"]) * int(schedule["block"])), int(schedule["lanes"])
+    if lanes <= NARROW_LANES:
+        reads = max(together, rows // 2)  # of a thread, one item after the other
+        fits = NARROW_STEPS <= steps[0] <= most_steps(lanes) and reach > lanes * int(schedule["vectors"])
+        return fits and (reads >= NARROW_ROWS[1] or reads >= NARROW_ROWS[0] and reads * steps[0] >= NARROW_TIMES)
     least = max(COPIED_ROWS, steps[0] // ROW_STEPS)
-    return reach >= FAR_APART and min(rows, int(schedule["rows"]) * int(schedule["block"])) >= least
+    return COPIED_STEPS <= steps[0] <= most_steps(lanes) and reach >= FAR_APART and together >= least
 
 
 def _is_f32(root: ir.Operation) -> bool:

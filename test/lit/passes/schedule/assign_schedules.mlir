@@ -396,3 +396,61 @@ module @added attributes {mlc.kernel} {
     return %r : tensor<96x48xf32>
   }
 }
+
+// With vectors of half a line of the cache even a panel of few short lines is copied, and one of more lines than fit with wider ones.
+// CHECK: module @narrow
+// CHECK-SAME: template = "contraction"
+// AVX2: module @narrow
+// HALVES: module @narrow
+// AVX2-SAME: template = "panel_copy", unroll = 4 : i64, vector_dim = 1 : i64, vector_operand = 1 : i64
+module @narrow attributes {mlc.kernel} {
+  func.func @narrow(%a: tensor<70x60xf32>, %b: tensor<60x101xf32>, %o: tensor<70x101xf32>) -> tensor<70x101xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<70x101xf32>) -> tensor<70x101xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<70x60xf32>, tensor<60x101xf32>) outs(%f : tensor<70x101xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<70x101xf32>
+    return %m : tensor<70x101xf32>
+  }
+}
+
+// CHECK: module @long
+// CHECK-SAME: template = "contraction"
+// AVX2: module @long
+// AVX2-SAME: template = "panel_copy"
+module @long attributes {mlc.kernel} {
+  func.func @long(%a: tensor<300x1800xf32>, %b: tensor<1800x540xf32>, %o: tensor<300x540xf32>) -> tensor<300x540xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<300x540xf32>) -> tensor<300x540xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<300x1800xf32>, tensor<1800x540xf32>) outs(%f : tensor<300x540xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<300x540xf32>
+    return %m : tensor<300x540xf32>
+  }
+}
+
+// A single panel lies as the copy would.
+// AVX2: module @one_panel
+// AVX2-SAME: template = "contraction"
+module @one_panel attributes {mlc.kernel} {
+  func.func @one_panel(%a: tensor<40x60xf32>, %b: tensor<60x24xf32>, %o: tensor<40x24xf32>) -> tensor<40x24xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<40x24xf32>) -> tensor<40x24xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<40x60xf32>, tensor<60x24xf32>) outs(%f : tensor<40x24xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<40x24xf32>
+    return %m : tensor<40x24xf32>
+  }
+}

@@ -9,7 +9,7 @@ import pytest
 from test_templates import check, draw
 
 
-@pytest.mark.parametrize("m, n, k", [(512, 512, 256), (403, 333, 131), (192, 1000, 128), (300, 256, 1024)])
+@pytest.mark.parametrize("m, n, k", [(512, 512, 256), (403, 333, 131), (192, 1000, 128), (300, 256, 1024), (35, 101, 19), (64, 77, 1801)])
 def test_products(tmp_path: Path, m: int, n: int, k: int) -> None:
     a, b, o = f"tensor<{m}x{k}xf32>", f"tensor<{k}x{n}xf32>", f"tensor<{m}x{n}xf32>"
     body = f"""
