@@ -69,6 +69,18 @@ def test_what_an_import_does_without() -> None:
     assert message in str(report(model))
 
 
+def test_operators_of_onnxruntime_in_the_domain_of_onnx() -> None:
+    """The checker does not know them; it is still asked about everything else."""
+    x, scale = np.array([[3, 4]], np.float32), np.array([1, 2], np.float32)
+    node = "y = SimplifiedLayerNormalization <axis: int = -1> (x, s)"
+    model = parsed(f"{HEADER} main (float[1,2] x, float[2] s) => (float[1,2] y, float[1,2] z) {{ {node} z = Neg(x) }}")
+    y, z = evaluated(model, {"x": x, "s": scale})
+    np.testing.assert_allclose(y, x / np.sqrt(12.5 + 1e-5) * scale, rtol=1e-6)
+    np.testing.assert_array_equal(z, -x)
+    model.graph.node[1].attribute.append(helper.make_attribute("unknown", 1))
+    assert "Unrecognized attribute: unknown for operator Neg" in str(report(model))
+
+
 def test_cycle() -> None:
     """The nodes of the cycle are named."""
     text = f"{HEADER} main (float[4] x) => (float[4] y) {{ [one] a = Add(x, y) [two] y = Neg(a) }}"
