@@ -151,8 +151,8 @@ def check(model: Model) -> list[Problem]:
 
 
 # What the checker asks for and an import does not need. Inputs of unknown rank get their shapes from the caller, or, as
-# those without a type, a report of their own; types of outputs are inferred. All operators are known by then: those that
-# the checker does not know are onnxruntime's, which has some of them in ONNX's own domain.
+# those without a type, a report of their own; types of outputs are inferred. All operators are known by then: what the
+# checker does not know are onnxruntime's, which has some of them in ONNX's own domain.
 _DISPENSABLE = (
     "Field 'shape' of 'type'", "Field 'type' of 'value_info'", "Field 'name' of 'graph'", "No Op registered for",
 )  # fmt: skip
