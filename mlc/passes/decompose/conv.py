@@ -52,17 +52,8 @@ def _by_phases(op: OpAdaptor) -> ir.Value:
         crop[1].append(-(-end % stride))
     if any(low) or any(high):
         x = b.pad(x, [0, 0, *low], [0, 0, *high])
-    attributes = {
-        "strides": b.integers([1] * spatial),
-        "padding": b.integers([0] * 2 * spatial),
-        "dilations": b.integers(dilations),
-        "groups": b.integer(groups),
-        "layout": b.text("nchw"),
-    }
-    operands = [x, _phases_of(filter_, groups, strides, steps)]
-    if bias is not None:
-        operands.append(_for_each_phase(bias, groups, outputs, strides))
-    y = b.operation("conv", operands, attributes)[0]
+    biases = [] if bias is None else [_for_each_phase(bias, groups, outputs, strides)]
+    y = _dense([x, _phases_of(filter_, groups, strides, steps), *biases], dilations, groups)
     batch, _, *positions = b.sizes(y)
     y = b.reshape(y, [batch, groups, *strides, outputs, *positions])
     order = [0, 1, 2 + spatial]
@@ -72,6 +63,19 @@ def _by_phases(op: OpAdaptor) -> ir.Value:
     wide = [_times(size, stride) for size, stride in zip(positions, strides, strict=True)]
     y = b.reshape(y, [batch, groups * outputs, *wide])
     return b.pad(y, crop[0], crop[1]) if any(map(any, crop)) else y
+
+
+def _dense(operands: list[ir.Value], dilations: list[int], groups: int) -> ir.Value:
+    """The convolution of an input, a filter and, perhaps, a bias: every position, without padding."""
+    spatial = len(dilations)
+    attributes = {
+        "strides": b.integers([1] * spatial),
+        "padding": b.integers([0] * 2 * spatial),
+        "dilations": b.integers(dilations),
+        "groups": b.integer(groups),
+        "layout": b.text("nchw"),
+    }
+    return b.operation("conv", operands, attributes)[0]
 
 
 def _phases_of(filter_: ir.Value, groups: int, strides: list[int], steps: list[int]) -> ir.Value:
@@ -117,15 +121,8 @@ def _by_spreading(op: OpAdaptor) -> ir.Value:
     if any(low) or any(high):
         x = b.pad(x, low, high)
     bias = op.trailing(2)
-    attributes = {
-        "strides": b.integers([1] * spatial),
-        "padding": b.integers([0] * 2 * spatial),
-        "dilations": b.integers(dilations),
-        "groups": b.integer(groups),
-        "layout": b.text("nchw"),
-    }
-    operands = [x, _turned(filter_, groups), *([] if bias is None else [bias])]
-    return b.operation("conv", operands, attributes)[0]
+    biases = [] if bias is None else [bias]
+    return _dense([x, _turned(filter_, groups), *biases], dilations, groups)
 
 
 def _spread(x: ir.Value, strides: list[int]) -> ir.Value:
