@@ -32,7 +32,7 @@ from mlc.codegen.ptx import (
 )
 from mlc.codegen.ptxas import AssemblyError
 from mlc.codegen.version import toolchain_version
-from mlc.importing import import_source, refuse_computed_strings, refuse_huge_tensors
+from mlc.importing import import_source, refuse_impossible
 from mlc.options import FOLDERS, InternalError, Options, Progress, UsageError
 from mlc.packaging import ImageInProgress, begin_image, build_program, gpu_table, module_attribute, weight_image
 from mlc.passes.base import PipelineError, run_pipeline, verify_operation
@@ -292,8 +292,7 @@ class Compilation:
             if name == "schedule":
                 passes = self._tuned(passes)
             if name == "linalg":
-                refuse_computed_strings(self.module, self.title)
-                refuse_huge_tensors(self.module, self.title)
+                refuse_impossible(self.module, self.title)
             if name == "tile":
                 self._take_known(passes)
             if passes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,15 +67,13 @@ def _check_dtypes(module: ir.Module, dtypes: Mapping[str, str]) -> None:
             raise UsageError(f"input '{name}' is {found[name]} in the model, not {dtype}")
 
 
-def refuse_computed_strings(module: ir.Module, title: str) -> None:
-    """Raises ModelError with every node of the model `title` that would compute with strings."""
+def refuse_impossible(module: ir.Module, title: str) -> None:
+    """Raises ModelError with every node of the model `title` that would compute with strings or whose result no
+    machine could hold."""
     problems: list[Problem] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        texts = any("mlc.str" in str(v.type) for v in [*op.operands, *op.results])
-        if texts and op.name in _NUMERIC:
-            hint = "compute it before or after the model (--outputs can cut a model short)"
-            reason = "strings are no numbers that it could compute with"
+        for reason, hint in (*_computed_strings(op), *_huge_tensors(op)):
             problems.append(Problem(reason, hint, node_name(op.location), op.name))
         return ir.WalkResult.ADVANCE
 
@@ -84,24 +82,22 @@ def refuse_computed_strings(module: ir.Module, title: str) -> None:
         raise ModelError(title, problems)
 
 
-def refuse_huge_tensors(module: ir.Module, title: str) -> None:
-    """Raises ModelError with every node of the model `title` whose result no machine could hold."""
-    problems: list[Problem] = []
+def _computed_strings(op: ir.Operation) -> Iterator[tuple[str, str]]:
+    """Why `op` cannot be where it computes with strings, and what to do."""
+    if op.name in _NUMERIC and any("mlc.str" in str(v.type) for v in [*op.operands, *op.results]):
+        hint = "compute it before or after the model (--outputs can cut a model short)"
+        yield "strings are no numbers that it could compute with", hint
 
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        for value in op.results:
-            if not isinstance(value.type, ir.RankedTensorType):
-                continue
-            shape = [extent for extent in value.type.shape if extent >= 0]
-            if 0 not in shape and math.prod(shape) > _MOST_ELEMENTS:
-                reason = f"its result has more than 2^{_MOST_ELEMENTS.bit_length() - 1} elements: {value.type}"
-                hint = "check the shapes and counts that the model has as constants"
-                problems.append(Problem(reason, hint, node_name(op.location), op.name))
-        return ir.WalkResult.ADVANCE
 
-    module.operation.walk(visit)
-    if problems:
-        raise ModelError(title, problems)
+def _huge_tensors(op: ir.Operation) -> Iterator[tuple[str, str]]:
+    """Why `op` cannot be where a result is too large for any machine, and what to do."""
+    for value in op.results:
+        if not isinstance(value.type, ir.RankedTensorType):
+            continue
+        shape = [extent for extent in value.type.shape if extent >= 0]
+        if 0 not in shape and math.prod(shape) > _MOST_ELEMENTS:
+            reason = f"its result has more than 2^{_MOST_ELEMENTS.bit_length() - 1} elements: {value.type}"
+            yield reason, "check the shapes and counts that the model has as constants"
 
 
 _MOST_ELEMENTS = 1 << 56  # of 16 bytes at most: offsets within a tensor are 64 bits, with a sign
