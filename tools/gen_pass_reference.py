@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import argparse
 import ast
+import itertools
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 
 from pages import ROOT, write_or_check
@@ -46,9 +48,19 @@ def option_lines(option: Option) -> Iterator[str]:
 def details(info: PassInfo) -> str:
     """What follows the summary in the class's docstring or, when nothing does, in the docstring of its module."""
     for docstring in (info.description, module_docstring(info)):
-        if rest := "\n".join(docstring.split("\n")[1:]).strip():
-            return re.sub(r"^#", "####", rest, flags=re.M)
+        if rest := "\n".join(docstring.split("\n")[1:]).strip("\n"):
+            return "\n".join(fenced(re.sub(r"^#", "####", rest, flags=re.M).split("\n")))
     return ""
+
+
+def fenced(lines: list[str]) -> Iterator[str]:
+    """`lines` with the blocks that four spaces or more indent between fences, which text may touch."""
+    open_fence = False
+    for indented, block in itertools.groupby(lines, key=lambda line: line.startswith("    ")):
+        text = list(block)
+        example = indented and not open_fence
+        open_fence ^= sum(line.startswith("```") for line in text) % 2 == 1
+        yield from ["", "```mlir", *textwrap.dedent("\n".join(text)).split("\n"), "```", ""] if example else text
 
 
 def module_docstring(info: PassInfo) -> str:
