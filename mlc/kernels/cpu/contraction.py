@@ -35,7 +35,7 @@ from mlc.kernels.common.padding import Padding, padding_of
 from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.cpu.next_panel import NextPanel, number_of
 from mlc.kernels.cpu.padding import Window, windows_of
-from mlc.kernels.cpu.register_tile import Column, Ends, Tile, matrices_behind, split_rows
+from mlc.kernels.cpu.register_tile import Column, Ends, Tile, matrices_behind, rest_sizes, split_rows
 
 
 @dataclass(frozen=True)
@@ -261,14 +261,11 @@ class Contraction:
         length = math.sub(end, start)
         whole = math.mul(math.div(length, s.rows), s.rows)
         self._tile_loop(tile, start, math.add(start, whole), s.rows)
-        position, left, size = math.add(start, whole), math.sub(length, whole), 1 << (s.rows.bit_length() - 1)
-        while size:
-            if size < s.rows:
-                count = math.rem(math.div(left, size), 2)
-                upto = math.add(position, math.mul(count, size))
-                self._tile_loop(tile, position, upto, size)
-                position = upto
-            size //= 2
+        position = math.add(start, whole)
+        for size in rest_sizes(s.rows):
+            upto = math.add(position, math.mul(math.div(math.sub(end, position), size), size))
+            self._tile_loop(tile, position, upto, size)
+            position = upto
 
     def _full_or_last(self, tile: _EmitTile, block: Scalar, full: int, tiles: Sequence[tuple[int, int]]) -> None:
         """One of the `full` blocks of whole tiles, or the last one with its `tiles`. One loop walks those tiles of both

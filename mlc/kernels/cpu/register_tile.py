@@ -23,6 +23,15 @@ def split_rows(extent: int, tile: int) -> list[tuple[int, int]]:
     return [(size, n) for size, n in ((small + 1, more), (small, count - more)) if n]
 
 
+def rest_sizes(tile: int) -> list[int]:
+    """Heights of the tiles for fewer than `tile` rows whose number only a run knows, the highest first; what one leaves
+    the next ones take. Each height is code of its own, and each tile reads its columns' panel once more: up to four
+    rows are one tile, and of more at most one tile has each height.
+    """
+    powers = [1 << bit for bit in reversed(range(3, tile.bit_length())) if 1 << bit < tile]
+    return powers + list(range(min(tile - 1, 4), 0, -1))
+
+
 def matrices_behind(source: KernelSource, root: ir.Operation) -> list[ir.Value]:
     """The tensors that the epilogue of the contraction `root` reads at the points of its result, each once: inputs, and
     a destination that is updated in place.
