@@ -79,7 +79,8 @@ def expand(source: KernelSource, schedule: ContractionSchedule) -> list[Frame]:
     return [Contraction(source, schedule).emit(), tile_grid(source, schedule)]
 
 
-def _outer_dims(rank: int, s: ContractionSchedule) -> list[int]:
+def outer_dims(rank: int, s: ContractionSchedule) -> list[int]:
+    """The output's dimensions that are neither rows nor columns."""
     return [d for d in range(rank) if d != s.vector_dim and not s.row_first <= d <= s.row_last]
 
 
@@ -98,7 +99,7 @@ def _items(frame: Frame, shape: list[Scalar], s: ContractionSchedule, products: 
     """Extents of the grid: products, which share nothing, then panels, other outer dimensions, row blocks."""
     math = frame.math
     rows = math.product(shape[s.row_first : s.row_last + 1])
-    outer = [shape[d] for d in _outer_dims(len(shape), s)]
+    outer = [shape[d] for d in outer_dims(len(shape), s)]
     panels = math.ceildiv(shape[s.vector_dim], s.panel)
     return [*outer[:products], panels, *outer[products:], math.ceildiv(rows, s.row_block)]
 
@@ -151,7 +152,7 @@ class Contraction:
     def emit(self) -> Frame:
         frame, s = self.frame, self.s
         with frame.body():
-            dims = _outer_dims(len(self.shape), s)
+            dims = outer_dims(len(self.shape), s)
             products = _num_products(self.root, dims)
             items = _items(frame, self.shape, s, products)
             math = frame.math

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from mlc.kernels.common.analysis import can_flatten, mentions
+from mlc.kernels.common.analysis import can_flatten, is_plain_fma, mentions
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.cpu.depthwise_quads import QUAD, find_across
@@ -34,8 +34,13 @@ FAR_APART = 256  # elements between two lines from which on they are copied
 FEW_ROWS = 4  # rows of a product up to which a matrix that is not packed is read in long stretches
 INNER_LANES = 8  # sums along vectors from which on there are enough at a time to hide how long one takes
 INNER_ROWS = 4  # of a tile of such sums: as many columns, so that every operand that is loaded is used as often
-SHORT_LINE = 512  # elements of lines of which a single row is multiplied by as many at a time as a vector has lanes
+# Elements of lines of which a single row is multiplied by as many at a time as a vector of sixteen lanes has.
+SHORT_LINE = 512
 LINE_VECTORS = 16  # accumulators of such a tile
+LINES, LINE_TILE = 8, (6, 2)  # of a matrix that are read side by side; rows and vectors of the tile that does it
+LINE_SUMS = 4096  # that wait in the first level of cache meanwhile
+LINE_ITEMS, LEAST_ITEMS = (512, 256, 128, 64), 16  # columns of a work item: as many as leave so many items
+SHORT_PIECE = 128  # columns that an ordinary tile reads at once
 PIXELS = 4  # of a tile whose sums have four vectors each
 DEPTHWISE_SUMS = 16  # accumulators where a sum has two operands of its own: neither stays in a register
 
@@ -94,6 +99,8 @@ def choose_contraction(
             schedule["ahead"] = rows_ahead
     elif _is_worth_copying(root, operand, order[axis], shape, schedule):
         schedule |= {"template": "panel_copy", "vector_operand": operand}
+    elif _is_read_in_lines(root, shape[axis], few, int(schedule["lanes"])):
+        return schedule | _in_lines(shape[axis], few)
     in_pairs = as_dot_product(root, operand, schedule, unit.bf16_dot)
     grouped = in_pairs or as_dot_quads(root, operand, schedule, unit.int8_dot, unit.int16_dot)
     return grouped or _fetching_addends(source, root, unit, _in_blocks(root, operand, schedule))
@@ -191,7 +198,7 @@ def _along_sum(source: KernelSource, root: ir.Operation, unit: VectorUnit, axis:
     while row >= 0 and first > 0 and first - 1 != axis and _rows_flatten(source, root, operand, order, first - 1, row):
         first -= 1
     if row < 0:
-        if depth is None or depth > SHORT_LINE:
+        if lanes > NARROW_LANES and (depth is None or depth > SHORT_LINE):
             return None
         first, row = -1, -2
     count = known(shape[first : row + 1]) if row >= 0 else 1
@@ -249,6 +256,33 @@ def _is_worth_copying(
         return fits and (reads >= NARROW_ROWS[1] or reads >= NARROW_ROWS[0] and reads * steps[0] >= NARROW_TIMES)
     least = max(COPIED_ROWS, steps[0] // ROW_STEPS)
     return COPIED_STEPS <= steps[0] <= most_steps(lanes) and reach >= FAR_APART and together >= least
+
+
+def _is_read_in_lines(root: ir.Operation, columns: Extent, rows: Extent, lanes: int) -> bool:
+    """Does a product of so few `rows` that nothing is read twice go through a matrix with long lines?"""
+    exprs = [e for i in range(2) for e in operand_map(root, i).results]
+    reductions = sum("reduction" in str(t) for t in root.attributes["iterator_types"])
+    plain = reductions == 1 and all(isinstance(e, ir.AffineDimExpr | ir.AffineConstantExpr) for e in exprs)
+    few = rows is not None and rows < NARROW_ROWS[1] and lanes <= NARROW_LANES
+    return plain and few and is_plain_fma(root) and _is_f32(root) and (columns is None or columns > SHORT_PIECE)
+
+
+def _in_lines(columns: Extent, rows: Extent) -> dict[str, int | str]:
+    """What changes in a schedule for a matrix that is read in lines of so many `columns`."""
+    assert rows is not None
+    line = 1 << ((LINE_SUMS // rows).bit_length() - 1)
+    item = next((n for n in LINE_ITEMS if columns is None or columns >= n * LEAST_ITEMS), LINE_ITEMS[-1])
+    return {
+        "template": "line_product",
+        "rows": min(rows, LINE_TILE[0]),
+        "vectors": LINE_TILE[1],
+        "unroll": 1,
+        "block": 1,
+        "tail": 0,
+        "steps": LINES,
+        "line": line,
+        "item": min(line, item),
+    }
 
 
 def _is_f32(root: ir.Operation) -> bool:

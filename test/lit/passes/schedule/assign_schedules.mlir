@@ -454,3 +454,22 @@ module @one_panel attributes {mlc.kernel} {
     return %m : tensor<40x24xf32>
   }
 }
+
+// Where both operands are only known to a run, vectors of eight read the matrix line by line for one row.
+// CHECK: module @one_row
+// CHECK-SAME: template = "contraction"
+// AVX2: module @one_row
+// AVX2-SAME: item = 128 : i64, lanes = 8 : i64, line = 4096 : i64, row_first = -1 : i64, row_last = -2 : i64, rows = 1 : i64, steps = 8 : i64, tail = 0 : i64, template = "line_product", unroll = 1 : i64, vector_dim = 1 : i64, vectors = 2 : i64
+module @one_row attributes {mlc.kernel} {
+  func.func @one_row(%a: tensor<1x512xf32>, %b: tensor<512x2048xf32>, %o: tensor<1x2048xf32>) -> tensor<1x2048xf32> {
+    %z = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%z : f32) outs(%o : tensor<1x2048xf32>) -> tensor<1x2048xf32>
+    %r = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : tensor<1x512xf32>, tensor<512x2048xf32>) outs(%f : tensor<1x2048xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %s: f32):
+      %m = arith.mulf %x, %y : f32
+      %t = arith.addf %s, %m : f32
+      linalg.yield %t : f32
+    } -> tensor<1x2048xf32>
+    return %r : tensor<1x2048xf32>
+  }
+}
