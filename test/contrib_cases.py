@@ -48,6 +48,7 @@ class Case:
     rtol: float = 1e-4
     atol: float = 1e-5
     domain: str = DOMAIN
+    opset: int = 17
 
 
 def model_of(case: Case) -> onnx.ModelProto:
@@ -67,7 +68,7 @@ def model_of(case: Case) -> onnx.ModelProto:
         inputs.append(helper.make_tensor_value_info(names[place], kind, shape))
     results = [onnx.ValueInfoProto(name=name) for name in case.outputs if name]
     graph = helper.make_graph([node], case.name, inputs, results, constants)
-    domains = [helper.make_opsetid("", 17), helper.make_opsetid(DOMAIN, 1)]
+    domains = [helper.make_opsetid("", case.opset), helper.make_opsetid(DOMAIN, 1)]
     return helper.make_model(graph, opset_imports=domains, ir_version=8)
 
 

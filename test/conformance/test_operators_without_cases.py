@@ -45,11 +45,36 @@ def elected(name: str, labels: int, kernel: str, **attributes: Any) -> Case:
     return Case(name, "SVMClassifier", [X], given, outputs=("label", "scores"), domain=ML)
 
 
+def blocks(name: str, image: list[int], block: list[int], starts: int, **attributes: Any) -> Case:
+    """Blocks of two images of three channels, summed."""
+    columns = floats(2, 3 * int(np.prod(block)), starts)
+    return Case(name, "Col2Im", [columns, np.array(image), np.array(block)], attributes, [1, 2], domain="", opset=18)
+
+
+def filtered(name: str, size: list[int], mode: str, **attributes: Any) -> Case:
+    """A resize by a filter as wide as the output's pixels."""
+    given = {"mode": mode, "antialias": 1, **attributes}
+    image, sizes = floats(2, 3, 13, 17), np.array([2, 3, *size])
+    return Case(name, "Resize", [image, None, None, sizes], given, [3], domain="", opset=18)
+
+
 SUPPORT = {"n_supports": 6, "support_vectors": VECTORS.ravel().tolist(), "coefficients": COEFFICIENTS[:6]}
 CASES = [
     Case("norm", "GlobalLpPool", [floats(2, 3, 4, 5)], {"p": 2}, domain=""),
     Case("regions", "MaxRoiPool", [floats(2, 3, 8, 8), REGIONS], {"pooled_shape": [2, 2]}, [1], domain=""),
     *(machine(kernel.lower(), kernel, **SUPPORT) for kernel in ("LINEAR", "POLY", "RBF", "SIGMOID")),
+    blocks("rows", [6, 7], [3, 2], 4 * 6),
+    blocks("padded", [6, 7], [3, 3], 6 * 7, pads=[1, 1, 1, 1]),
+    blocks("dilated", [8, 9], [2, 3], 6 * 5, dilations=[2, 2]),
+    blocks("strided", [9, 12], [4, 3], 3 * 6, strides=[2, 2], pads=[0, 0, 0, 1]),
+    blocks("apart", [9, 11], [2, 2], 3 * 3, strides=[3, 4]),
+    blocks("scattered", [9, 9], [2, 2], 4 * 4, strides=[2, 2], dilations=[2, 2]),
+    blocks("line", [12], [5], 4, strides=[3], pads=[1, 1]),
+    filtered("smaller", [5, 6], "linear"),
+    filtered("larger", [20, 17], "linear"),
+    filtered("cubic", [5, 30], "cubic"),
+    filtered("cubic_inside", [4, 6], "cubic", exclude_outside=1),
+    filtered("one", [1, 2], "linear"),
     machine("linear", "LINEAR", coefficients=COEFFICIENTS[:4]),
     machine("one_class", "RBF", one_class=1, **SUPPORT),
     *(elected(kernel.lower(), 3, kernel) for kernel in ("LINEAR", "POLY", "RBF", "SIGMOID")),

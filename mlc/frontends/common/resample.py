@@ -1,7 +1,7 @@
-"""Resampling as a product with one interpolation matrix a dimension.
+"""Resampling by a weighted sum of neighbours along one dimension after the other.
 
-`mlc.resize` covers the usual cases; antialiasing filters and crop-and-resize are built here, because their weights
-depend on the scale: row i of the matrix has the weights of all input positions for output position i.
+`mlc.resize` covers the usual cases; antialiasing filters and crop-and-resize are built here, because how many
+neighbours there are depends on the scale.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common import linalg, reduction, shape
+from mlc.frontends.common import indexing, reduction, shape
 from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.report import NodeError
 
@@ -47,7 +47,7 @@ def resample(
     outside: Tensor | None = None
     for axis in axes:
         places = _places(b, x, axis, scales, sizes[axis], filter_, roi)
-        y = _along(b, y, _matrix(b, x, axis, places, _scalar(b, scales, axis), filter_), axis)
+        y = _along(b, y, *_neighbours(b, x, axis, places, scales, filter_), axis)
         if roi is not None:
             beyond = _beyond(b, x, axis, places)
             extents: list[Size] = [1] * x.rank
@@ -105,33 +105,42 @@ def _beyond(b: Builder, x: Tensor, axis: int, places: Tensor) -> Tensor:
     return ew.binary(b, "or", low, ew.compare(b, "gt", places, last))
 
 
-def _matrix(b: Builder, x: Tensor, axis: int, places: Tensor, scale: Tensor, filter_: Filter) -> Tensor:
-    """`[size, extent]`. Taps outside the input count for the edge, or not at all with `exclude_outside`."""
-    extent = b.dim(x, axis)
-    margin = b.arith("addi", extent, 2)
-    width = b.arith("addi", extent, b.arith("muli", margin, 2))
-    line = ew.cast(b, shape.iota(b, [width], 0, "int64"), "float32")
-    first = ew.binary(b, "add", _extent(b, x, axis), b.like(2, line))
-    positions = shape.unsqueeze(b, ew.binary(b, "sub", line, first), [0])
-    distance = ew.unary(b, "abs", ew.binary(b, "sub", positions, shape.unsqueeze(b, places, [1])))
+def _neighbours(
+    b: Builder, x: Tensor, axis: int, places: Tensor, scales: Tensor, filter_: Filter
+) -> tuple[Tensor, Tensor]:
+    """Which positions of the input count for each output position, `i64 [taps, size]`, and how much, `f32`. Those
+    outside count for the edge, or not at all with `exclude_outside`.
+    """
+    radius, taps = _reach(b, scales, axis, filter_)
+    first = ew.binary(b, "add", ew.unary(b, "floor", ew.binary(b, "sub", places, radius)), b.like(1, places))
+    line = ew.cast(b, shape.iota(b, [taps, 1], 0, "int64"), "float32")
+    positions = ew.binary(b, "add", shape.unsqueeze(b, first, [0]), line)
+    distance = ew.unary(b, "abs", ew.binary(b, "sub", positions, shape.unsqueeze(b, places, [0])))
     if filter_.antialias:
+        scale = _scalar(b, scales, axis)
         distance = ew.binary(b, "mul", distance, ew.binary(b, "min", scale, b.like(1, scale)))
     weights = _linear(b, distance) if filter_.mode == "linear" else _cubic(b, distance, filter_.cubic_coeff)
-    inner = shape.window(b, weights, 1, margin, extent)
-    kept = inner
-    if not filter_.exclude_outside:
-        low = reduction.reduce(b, "sum", shape.window(b, weights, 1, 0, margin), [1], True)
-        start = b.arith("addi", margin, extent)
-        high = reduction.reduce(b, "sum", shape.window(b, weights, 1, start, margin), [1], True)
-        column = shape.iota(b, [1, extent], 1, "int64")
-        last = ew.binary(b, "sub", shape.size_tensor(b, x, axis), b.constant(np.array(1, np.int64)))
-        at_low = ew.compare(b, "eq", column, b.constant(np.array(0, np.int64)))
-        at_high = ew.compare(b, "eq", column, last)
-        zero = b.like(0, weights)
-        kept = ew.binary(b, "add", kept, ew.select(b, at_low, low, zero))
-        kept = ew.binary(b, "add", kept, ew.select(b, at_high, high, zero))
-    total = reduction.reduce(b, "sum", kept, [1], True)
-    return ew.binary(b, "div", kept, total)
+    last = ew.binary(b, "sub", _extent(b, x, axis), b.like(1, positions))
+    inside = ew.binary(b, "min", ew.binary(b, "max", positions, b.like(0, positions)), last)
+    if filter_.exclude_outside:
+        weights = ew.select(b, ew.compare(b, "eq", inside, positions), weights, b.like(0, weights))
+    total = reduction.reduce(b, "sum", weights, [0], True)
+    return ew.cast(b, inside, "int64"), ew.binary(b, "div", weights, total)
+
+
+def _reach(b: Builder, scales: Tensor, axis: int, filter_: Filter) -> tuple[Tensor, Size]:
+    """How far neighbours are at most, and how many there are."""
+    radius = 1.0 if filter_.mode == "linear" else 2.0
+    if not filter_.antialias:
+        return b.constant(np.array(radius, np.float32)), int(2 * radius)
+    known = scales.constant
+    if known is not None:
+        radius /= min(float(known[axis]), 1.0)
+        return b.constant(np.array(radius, np.float32)), int(np.ceil(2 * radius))
+    scale = _scalar(b, scales, axis)
+    reach = ew.binary(b, "div", b.like(radius, scale), ew.binary(b, "min", scale, b.like(1, scale)))
+    count = ew.unary(b, "ceil", ew.scaled(b, reach, 2))
+    return reach, b.element(ew.cast(b, count, "int64"))
 
 
 def _linear(b: Builder, distance: Tensor) -> Tensor:
@@ -156,9 +165,9 @@ def polynomial(b: Builder, x: Tensor, terms: Sequence[float]) -> Tensor:
     return result
 
 
-def _along(b: Builder, x: Tensor, matrix: Tensor, axis: int) -> Tensor:
-    """The product of `matrix [out, in]` with one dimension of `x`."""
-    order = [dim for dim in range(x.rank) if dim != axis] + [axis]
-    moved = shape.transpose(b, x, order)
-    product = linalg.matmul(b, moved, matrix, transpose_rhs=True)
-    return shape.transpose(b, product, [int(place) for place in np.argsort(order)])
+def _along(b: Builder, x: Tensor, positions: Tensor, weights: Tensor, axis: int) -> Tensor:
+    """The sums, along one dimension of `x`, of the elements at `positions` times `weights`."""
+    taken = indexing.gather(b, x, positions, axis)
+    extents: list[Size] = [1] * (x.rank + 1)
+    extents[axis : axis + 2] = b.dims(weights)
+    return reduction.reduce(b, "sum", ew.binary(b, "mul", taken, shape.reshape(b, weights, extents)), [axis], False)

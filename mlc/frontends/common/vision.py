@@ -360,6 +360,9 @@ def block_places(
     return shape.reshape(b, flat, [b.product(block), b.product(starts)])
 
 
+_MOST_SHIFTS = 64  # images that are added up, each of them shifted; more of them are scattered
+
+
 def col2im(
     b: Builder,
     x: Tensor,
@@ -370,6 +373,24 @@ def col2im(
     pads: Sequence[int],
 ) -> Tensor:
     """Sums sliding blocks `[batch, channels * block, positions]` back into images; `pads` are begins, then ends."""
+    known = [size for size in block if isinstance(size, int)]
+    shifts = int(np.prod([-(-size // stride) for size, stride in zip(known, strides, strict=False)]))
+    plain = all(stride == 1 or dilation == 1 for stride, dilation in zip(strides, dilations, strict=True))
+    if len(known) == len(block) and plain and 0 < shifts <= _MOST_SHIFTS:
+        return _shifted_blocks(b, x, image, known, strides, dilations, pads)
+    return _scattered_blocks(b, x, image, block, strides, dilations, pads)
+
+
+def _scattered_blocks(
+    b: Builder,
+    x: Tensor,
+    image: Sequence[Size],
+    block: Sequence[Size],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    pads: Sequence[int],
+) -> Tensor:
+    """`col2im` element by element."""
     rank = len(image)
     padded = [b.arith("addi", size, pads[axis] + pads[axis + rank]) for axis, size in enumerate(image)]
     places = block_places(b, padded, block, strides, dilations)
@@ -383,6 +404,50 @@ def col2im(
     grown = shape.reshape(b, total, [b.dim(x, 0), channels, *padded])
     offsets: list[Size] = [0, 0, *pads[:rank]]
     return shape.slice_(b, grown, offsets, [b.dim(x, 0), channels, *image], [1] * (rank + 2))
+
+
+def _shifted_blocks(
+    b: Builder,
+    x: Tensor,
+    image: Sequence[Size],
+    block: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    pads: Sequence[int],
+) -> Tensor:
+    """`col2im` as a sum of images. What lies at the same place of all blocks, of a square of places as large as the
+    strides, is an image of its own, without holes, and shifted.
+    """
+    rank = len(image)
+    squares = [-(-size // stride) for size, stride in zip(block, strides, strict=True)]
+    padded = [b.arith("addi", size, pads[axis] + pads[axis + rank]) for axis, size in enumerate(image)]
+    starts = [
+        b.arith("addi", b.arith("floordivsi", b.arith("subi", size, (n - 1) * d + 1), s), 1)
+        for size, n, s, d in zip(padded, block, strides, dilations, strict=True)
+    ]
+    batch, channels = b.dim(x, 0), b.arith("divsi", b.dim(x, 1), int(np.prod(block)))
+    blocks = shape.reshape(b, x, [batch, channels, *block, *starts])
+    behind = [n * s - size for n, s, size in zip(squares, strides, block, strict=True)]
+    blocks = shape.pad(b, blocks, [0] * (2 * rank + 2), [0, 0, *behind, *([0] * rank)])
+    grown = [b.arith("addi", size, (n - 1) * d) for size, n, d in zip(starts, squares, dilations, strict=True)]
+    none: list[Size] = [0] * (2 + rank)
+    total: Tensor | None = None
+    for square in np.ndindex(*squares):
+        first = [n * s for n, s in zip(square, strides, strict=True)]
+        part = shape.slice_(
+            b, blocks, [0, 0, *first, *([0] * rank)], [batch, channels, *strides, *starts], [1] * (2 * rank + 2)
+        )
+        low = [n * d for n, d in zip(square, dilations, strict=True)]
+        high = [b.arith("subi", b.arith("subi", g, c), n) for g, c, n in zip(grown, starts, low, strict=True)]
+        part = shape.pad(b, part, [*none, *low], [*none, *high])
+        total = part if total is None else ew.binary(b, "add", total, part)
+    assert total is not None
+    order = [0, 1, *(place for axis in range(rank) for place in (2 + rank + axis, 2 + axis))]
+    extents = [b.arith("muli", size, stride) for size, stride in zip(grown, strides, strict=True)]
+    images = shape.reshape(b, shape.transpose(b, total, order), [batch, channels, *extents])
+    unreached = [stride - 1 for stride in strides]  # at most: where no block fits any more
+    images = shape.pad(b, images, [0] * (rank + 2), [0, 0, *unreached])
+    return shape.slice_(b, images, [0, 0, *pads[:rank]], [batch, channels, *image], [1] * (rank + 2))
 
 
 def deform_samples(b: Builder, x: Tensor, offset: Tensor, mask: Tensor | None, window: Window, groups: int) -> Tensor:

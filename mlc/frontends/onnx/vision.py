@@ -77,7 +77,7 @@ def _options(node: Node) -> dict[str, Any]:
     }
 
 
-def _needs_matrices(node: Node) -> bool:
+def _needs_weights(node: Node) -> bool:
     crops = node.attr("coordinate_transformation_mode") == "tf_crop_and_resize"
     if crops and _mode(node) == "nearest":
         raise NodeError("tf_crop_and_resize with mode nearest is not supported", "use mode linear")
@@ -85,7 +85,7 @@ def _needs_matrices(node: Node) -> bool:
 
 
 def _resize_by(g: GraphImporter, node: Node, scales: Tensor, axes: list[int]) -> Tensor:
-    if not _needs_matrices(node):
+    if not _needs_weights(node):
         return vision.resize_by(g.b, node[0], scales, _mode(node), **_options(node))
     return _resampled(g, node, scales, vision.scaled_sizes(g.b, node[0], scales), axes)
 
@@ -97,7 +97,7 @@ def _resize_to(g: GraphImporter, node: Node, sizes: Tensor, wanted: list[Size], 
         extents = indexing.gather(b, shape.shape_of(b, x), b.constant(np.array(axes, np.int64)), 0)
         ratios = ew.binary(b, "div", ew.cast(b, sizes, "float32"), ew.cast(b, extents, "float32"))
         scales = _complete_scales(g, x, ratios, axes)
-    if not _needs_matrices(node):
+    if not _needs_weights(node):
         return vision.resize(b, x, scales, wanted, _mode(node), **_options(node))
     return _resampled(g, node, scales, wanted, axes)
 

@@ -60,18 +60,23 @@ def parse_equation(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]
 
 
 def _diagonal(term: Term) -> Term:
-    """A label that occurs twice in one term keeps the elements whose two coordinates agree."""
+    """A label that occurs twice in one term keeps the elements whose two coordinates agree: in rows of both dimensions,
+    one after the other, those that are a row and an element apart.
+    """
     for position, label in enumerate(term.labels):
         first = term.labels.index(label)
         if first == position:
             continue
-        value, rank = term.value, term.value.type.rank
-        own = b.sizes(value)
-        coordinates = [b.iota([own[i] if i == p else 1 for i in range(rank)], p, b.i64()) for p in (first, position)]
-        on_diagonal = b.compare("eq", *coordinates)
-        value = b.select(on_diagonal, value, b.like(value, 0))
-        summed = b.reduce("sum", value, [position], keepdims=False)
-        return _diagonal(Term(summed, term.labels[:position] + term.labels[position + 1 :]))
+        rank, sizes = term.value.type.rank, b.sizes(term.value)
+        kept = [axis for axis in range(rank) if axis not in (first, position)]
+        labels = "".join(term.labels[axis] for axis in kept)
+        square = b.transpose(term.value, [*kept, first, position])
+        rows, columns = sizes[first], sizes[position]
+        line = b.reshape(square, [*(sizes[axis] for axis in kept), _joined([rows, columns])])
+        step = columns + 1 if isinstance(columns, int) else arith.addi(columns, b.index(1))
+        to = [*(sizes[axis] for axis in kept), _least(rows, columns)]
+        value = b.slice_(line, [0] * len(to), to, [*([1] * len(kept)), step])
+        return _diagonal(Term(value, labels + label))
     return term
 
 
@@ -135,3 +140,9 @@ def _joined(sizes: Sequence[Size]) -> Size:
         else:
             total = arith.muli(b.index(total), b.index(size))
     return total
+
+
+def _least(a: Size, other: Size) -> Size:
+    if isinstance(a, int) and isinstance(other, int):
+        return min(a, other)
+    return arith.minsi(b.index(a), b.index(other))

@@ -9,6 +9,7 @@ A reader's operand is followed through movements and reshapes as far as the elem
 dimension plus a constant, of what remains; reshapes that split dimensions are views and stay. Elementwise readers take
 a movement that nobody else reads; contractions are asked (`accepts` of the template with the new map). A transpose of
 a contraction's result becomes its output map where the template accepts it, and one in front of a padding moves behind.
+What reads computed coordinates, as a padding does, reads those of the tensor that its input is cut out of.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from mlc.kernels.common.analysis import is_contraction
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.fusion import Accepts, Dims
 from mlc.kernels.common.generics import is_identity, is_reduction, operand_map
-from mlc.kernels.common.moves import move_of, turned_dim
+from mlc.kernels.common.moves import Move, move_of, turned_dim
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.cpu.accepts import ACCEPTS as CPU_ACCEPTS
 from mlc.kernels.nvidia.accepts import TARGETS as CUDA_TARGETS
@@ -51,6 +52,8 @@ class FoldViews(Pass):
             generics = [o.operation for o in block.operations if o.operation.name == "linalg.generic"]
             for op in generics:
                 self.count("folded", int(_fold_padding(op, self.accepts)))
+            for op in generics:
+                self.count("folded", _fold_extracts(op))
             for op in generics:
                 self.count("folded", _fold_operands(op, self.accepts, is_shared=self.target != "cpu"))
             for op in generics:
@@ -462,6 +465,38 @@ def _pad_before(op: ir.Operation, source: ir.Value, order: list[int]) -> ir.Valu
             for i, dim in enumerate(order):
                 inner.operands[1 + i] = coordinates[dim]
     return clone.results[0]
+
+
+def _fold_extracts(op: ir.Operation) -> int:
+    """Let the body of `op` read elements where they were before parts were cut out of a tensor, as a padding of a slice
+    does; gives how many of its reads do. Contractions skip what they know to be a padding of a whole tensor."""
+    if not op.results or any(is_contraction(user) for user, _ in _users(op)):
+        return 0
+    folded = 0
+    for inner in _all_operations(op):
+        producer = defining_op(inner.operands[0]) if inner.name == "tensor.extract" else None
+        move = None if producer is None or producer.block != op.block else move_of(producer)
+        if move is None or not _cuts_out(move, inner.operands[0].type.rank):
+            continue
+        at = list(inner.operands)[1:]
+        with ir.InsertionPoint(inner), inner.location:
+            index = ir.IndexType.get()
+            coordinates = []
+            for dim, constant in move.coordinates:
+                place = arith.constant(index, constant) if dim is None else at[dim]
+                if dim is not None and constant:
+                    place = arith.addi(place, arith.constant(index, constant))
+                coordinates.append(place)
+            inner.results[0].replace_all_uses_with(tensor.extract(move.source, coordinates))
+        inner.erase()
+        folded += 1
+    return folded
+
+
+def _cuts_out(move: Move, rank: int) -> bool:
+    """Does a movement keep dimensions in their order, the last one included?"""
+    dims = [dim for dim, _ in move.coordinates if dim is not None]
+    return dims == sorted(dims) and bool(dims) and dims[-1] == rank - 1
 
 
 def _all_operations(op: ir.Operation) -> list[ir.Operation]:

@@ -95,3 +95,16 @@ func.func @along_sum(%x: tensor<8x2048xf32>, %m: tensor<64x2048xf32>, %y: tensor
   %c = mlc.matmul %z, %u : tensor<300x100xf32>, tensor<100x64xf32> -> tensor<300x64xf32>
   return %a, %b, %c : tensor<8x64xf32>, tensor<300x64xf32>, tensor<300x64xf32>
 }
+
+// A padding reads the tensor that its input is cut out of.
+// CHECK-LABEL: func.func @padded_slice
+// CHECK-SAME: %[[X:.*]]: tensor<4x3x8x8xf32>
+// CHECK: linalg.generic
+// CHECK: tensor.extract %[[X]][%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}]
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @padded_slice(%x: tensor<4x3x8x8xf32>) -> tensor<4x1x10x8xf32> {
+  %s = mlc.slice %x [0, 1, 0, 2] [4, 1, 8, 6] [1, 1, 1, 1] : tensor<4x3x8x8xf32> -> tensor<4x1x8x6xf32>
+  %p = mlc.pad constant %s low [0, 0, 1, 1] high [0, 0, 1, 1] : tensor<4x1x8x6xf32> -> tensor<4x1x10x8xf32>
+  return %p : tensor<4x1x10x8xf32>
+}
