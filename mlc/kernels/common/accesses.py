@@ -18,6 +18,18 @@ def input_accesses(results: Sequence[ir.Value], root: ir.Operation | None = None
 
     None for kernels that reduce (except in `root`), read computed addresses, or reach an argument through a view.
     """
+    found, is_all = _accesses(results, root)
+    return found if is_all else None
+
+
+def plain_accesses(results: Sequence[ir.Value]) -> dict[ir.Value, set[Exprs]]:
+    """Those of `input_accesses` that no reduction, view or computed address is in between of."""
+    return _accesses(results, None)[0]
+
+
+def _accesses(results: Sequence[ir.Value], root: ir.Operation | None) -> tuple[dict[ir.Value, set[Exprs]], bool]:
+    """The accesses that are found, and whether they are all."""
+    is_all = True
     found: dict[ir.Value, set[Exprs]] = {}
     stack = [(r, tuple(ir.AffineExpr.get_dim(i) for i in range(r.type.rank))) for r in results]
     while stack:
@@ -32,8 +44,8 @@ def input_accesses(results: Sequence[ir.Value], root: ir.Operation | None = None
         elif op.name == "linalg.generic" and not is_reduction(op) and _only_computes(op):
             stack.extend(_operands(op, value, exprs, results[0].type.rank))
         elif op.name not in _PLAIN:
-            return None
-    return found
+            is_all = False
+    return found, is_all
 
 
 def _only_computes(op: ir.Operation) -> bool:

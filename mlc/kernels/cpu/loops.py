@@ -11,8 +11,10 @@ Schedule parameters (`docs/ir.md` §5): `lanes`; `first`, `last`: the domain dim
 `block`: elements of the vector loop per work item, 0 for all; `repeat`: the extent of dimension `last`, along which
 nothing changes (every element of an enlarged image is there several times), 1 when this is not so; `together`: 2 when
 two work items are computed in turns (`jam`), else 1; `scalef`: 1 when exponentials of a softmax may use the AVX-512
-instruction of this name; `stream`: 1 when what is written goes past the caches where its address allows it; `ahead`
-(with `stream`): how many steps of the dimension in front of the vector loop before its turn an input's line is fetched.
+instruction of this name; `stream`: 1 when what is written goes past the caches where its address allows it; `ahead`:
+how many steps of the dimension in front of the vector loop before its turn an input's line is fetched. A copy that
+streams does that in its loop; a kernel with reductions of rows in the loop that takes longest, so that memory arrives
+meanwhile (at a row's beginning nothing but loads would wait for it, and what fetches ahead by itself stops at pages).
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from mlir import ir
 from mlir.dialects import arith, func
 
 from mlc.kernels.common import memory
-from mlc.kernels.common.accesses import input_accesses
-from mlc.kernels.common.analysis import cuts, reduction_demands
+from mlc.kernels.common.accesses import plain_accesses
+from mlc.kernels.common.analysis import cuts, mentions, reduction_demands
 from mlc.kernels.common.evaluate import Evaluator, Hook, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop
 from mlc.kernels.common.index import Idx, Scalar
@@ -82,7 +84,9 @@ class _Loops:
         self.frame = Frame(source, vector_lanes=schedule.lanes, scalef=schedule.scalef == 1)
         self.shape = self.frame.buffers[source.destinations[0]].shape
         self.demands = reduction_demands(source.results)
-        self.accesses = (input_accesses(source.results) or {}) if schedule.ahead else {}
+        self.accesses = plain_accesses(source.results) if schedule.ahead else {}
+        self.fetching_rows = schedule.ahead > 0 and not schedule.stream
+        self.at_results = False  # are they fetched while the results are computed?
         self.cuts = cuts(source.results, schedule.last) if schedule.first == schedule.last else []
 
     def emit(self) -> Frame:
@@ -134,6 +138,7 @@ class _Loops:
         ev = Evaluator(self.frame, self.s.lanes)
         moving = range(self.s.first, self.s.last + 1)
         kept = None if self.s.block else kept_value(self.source, [d.value for d in self.demands])
+        self.at_results = self.fetching_rows and kept is None
         for demand in self.demands:
             if demand.depends_on(moving):
                 continue
@@ -153,6 +158,8 @@ class _Loops:
 
         def hook(scope: Evaluator, coords: Sequence[Idx]) -> ir.Value:
             result = scope.compute(value, coords)
+            if self.fetching_rows and scope.mask is None:
+                self._fetch(scope, coords)
             memory.store(self.frame, scope.idx, buffer, coords, result, scope.mask)
             return result
 
@@ -242,7 +249,7 @@ class _Loops:
         before = Idx(self.frame.math.div(linear.base, s.repeat), linear.step, level=linear.level, repeat=s.repeat)
         return [*point[: s.last - 1], before, Idx(0), *point[s.last + 1 :]]
 
-    def _fetch(self, ev: Evaluator, point: list[Idx]) -> None:
+    def _fetch(self, ev: Evaluator, point: Sequence[Idx]) -> None:
         """Begin to bring what a later line reads at the same place into the cache."""
         math, c, last = self.frame.math, self.frame.constants, self.s.first - 1
         later, extent = list(point), self.shape[last]
@@ -256,11 +263,13 @@ class _Loops:
         later[last] = replace(point[last], base=then, bounds=None)
         for value, reads in self.accesses.items():
             for exprs in sorted(reads, key=str):
+                if self.fetching_rows and not any(mentions(e, last) for e in exprs):
+                    continue  # all rows read that
                 coords = [ev.idx.affine(e, later) for e in exprs]
                 memory.fetch(self.frame, ev.idx, self.frame.buffers[value], coords)
 
     def _store(self, ev: Evaluator, point: list[Idx]) -> None:
-        if self.stream and ev.mask is None:
+        if (self.stream or self.at_results) and ev.mask is None:
             self._fetch(ev, point)
         for value, destination in zip(self.source.results, self.source.destinations, strict=True):
             result = ev.tensor(value, self._values(point))

@@ -31,6 +31,8 @@ ITEMS_ENOUGH, SMALL_ITEM = 16, 1024  # work items that may do, where more of the
 FEW_ELEMENTS = 8  # of a line of the results that is put together in registers
 INTERLEAVED = 128  # vectors of points of a work item that does so
 SHORT_ROW = 1000  # elements of rows that are computed two at a time: both stay in the first level of cache
+NARROW_SHORT_ROW = 512  # the same where sixteen registers hold the constants of both
+FETCHED_ROW = (1 << 9, 1 << 14)  # bytes of rows of which the next one is fetched: longer ones come by themselves
 LONG_COLUMN = 16  # elements of a column from which on several registers of columns are summed together
 COLUMN_REGISTERS = 16  # accumulators of such a sum
 POSITION_REGISTERS = 4  # of a search along columns for the position of an extreme value: as many hold positions
@@ -125,6 +127,10 @@ def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
     if lanes > 1 and inner is not None and first <= last and registers > 1:
         lanes, block = _wide(lanes, registers, inner, shape[:first])
     sizes = [_bytes(v) for v in (results[0], *results)]
+    narrow = unit.bits < MASKED_BITS
+    short = NARROW_SHORT_ROW if narrow else SHORT_ROW
+    together = 2 if whole and lanes > 1 and or_many(inner) <= short and len(results) == 1 else 1
+    fetched = narrow and whole and lanes > 1 and 0 < first <= last and _is_fetched(inner, _bytes(results[0]))
     moves = lanes > 1 and first <= last and input_accesses(results) is not None and _only_moves(source)
     copied = moves and repeat == 1
     return {
@@ -136,9 +142,15 @@ def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
         "block": block,
         **({"repeat": repeat} if repeat > 1 else {}),
         **(copy_past_caches(known(shape), inner, shape[first - 1] if first else 1, lanes, sizes) if copied else {}),
-        **({"together": 2} if whole and lanes > 1 and or_many(inner) <= SHORT_ROW and len(results) == 1 else {}),
+        **({"together": together} if together > 1 else {}),
+        **({"ahead": together} if fetched else {}),
         **({"scalef": 1} if unit.scalef and any(shifted_by_maximum(op) for op in reachable(results)) else {}),
     }
+
+
+def _is_fetched(row: Extent, size: int) -> bool:
+    """Is a row of elements of `size` bytes fetched before its turn? Measured with vectors of 256 bits."""
+    return row is None or FETCHED_ROW[0] <= row * size < FETCHED_ROW[1]
 
 
 def _repeats(results: Sequence[ir.Value], shape: Sequence[Extent], lanes: int) -> int:
