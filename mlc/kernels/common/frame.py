@@ -93,7 +93,8 @@ class Frame:
     With `grid=True` the function is the grid function: sizes only, no memory. `alignment` is what the addresses of all
     tensors are multiples of, in bytes, for targets whose wide accesses need to know it; 0 says nothing. `pointers` is
     the number of pointers that the function has behind everything else, for targets that describe tensors in memory.
-    `scalef` says that vectors of 16 floats are registers of AVX-512 (`vector_math.exp_nonpositive`).
+    `scalef` says that vectors of 16 floats are registers of AVX-512 (`vector_math.exp_nonpositive`); `sums` is the most
+    accumulators that a reduction along vectors has whose terms take long to compute.
     """
 
     def __init__(
@@ -105,6 +106,7 @@ class Frame:
         alignment: int = 0,
         pointers: int = 0,
         scalef: bool = False,
+        sums: int = 4,
     ) -> None:
         self.source = source
         self.grid = grid
@@ -113,6 +115,7 @@ class Frame:
         self._num_pointers = pointers
         self.vector_lanes = vector_lanes  # lanes that reductions along a contiguous dimension use
         self.scalef = scalef
+        self.sums = sums
         self.name = source.func.name.value + ("_grid" if grid else "")
         self.buffers: dict[ir.Value, Buffer] = {}
         self.reductions: dict[ir.Value, bool] = {}

@@ -16,6 +16,8 @@ from mlir.dialects import vector
 
 from mlc.kernels.common import memory, peepholes
 from mlc.kernels.common.frame import Frame, defining_op, for_loop
+from mlc.kernels.common.fusion import is_expensive
+from mlc.kernels.common.generics import is_reduction
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.positions import Position, finds_position, masked
 
@@ -40,7 +42,7 @@ _COMBINERS: dict[str, tuple[str, float | int | str]] = {
 }
 WIDE = 64  # lanes of several registers: a stretch of every line of the input is read
 AHEAD = 8  # lines before their use such stretches are fetched: the hardware does not foresee where lines go on
-UNROLL = 4  # independent accumulators hide the latency of the combining instruction
+UNROLL = 4  # vectors of a row at a time; as many independent accumulators hide the latency of what combines them
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,21 @@ def lane_dim(generic: ir.Operation) -> int | None:
         if isinstance(last, ir.AffineDimExpr) and last.position == reductions[-1]:
             return reductions[-1]
     return None
+
+
+def has_long_terms(generic: ir.Operation) -> bool:
+    """Does each term of a reduction take long to compute, a function of `math` for example, in its body or in those of
+    the generics that it is computed by? What reductions in front of it take does not count."""
+    waiting, seen = [generic], {generic}
+    while waiting:
+        op = waiting.pop()
+        if is_expensive(op):
+            return True
+        producers = [p for p in map(defining_op, op.operands) if p is not None and p.name == "linalg.generic"]
+        more = [p for p in producers if p not in seen and not is_reduction(p)]
+        seen.update(more)
+        waiting += more
+    return False
 
 
 def reduce_at(ev: Evaluator, generic: ir.Operation, coords: Sequence[Idx]) -> list[ir.Value]:
@@ -208,7 +225,7 @@ def _horizontal(
 
     def nest(point: list[Idx], remaining: list[tuple[int, Scalar]], carried: list[ir.Value]) -> list[ir.Value]:
         if not remaining:
-            return _lane_loop(ev, generic, point, along, extents[along], carried, lanes)
+            return _lane_loop(ev, generic, point, along, extents[along], carried, lanes, unroll)
         dim, extent = remaining[0]
         depth = 1 + max(d.level for d in point)
         return for_loop(
@@ -222,7 +239,8 @@ def _horizontal(
 
     length = extents[along]
     unroll = UNROLL if not isinstance(length, int) or length >= UNROLL * lanes else 1
-    partial = nest(dims, outer, [identity] * unroll)
+    count = min(frame.sums, unroll) if has_long_terms(generic) else unroll
+    partial = nest(dims, outer, [identity] * count)
     # Accumulators that ignore NaN never are one: their combination need not ask.
     numbers = peepholes.ignores_nan(generic)
     both = peepholes.maximum_of_numbers if numbers else lambda a, b: _apply(combine, a, b)
@@ -247,7 +265,7 @@ def _position(
     """The extreme value of a line and its position."""
     unroll = 2 if not isinstance(extent, int) or extent >= 2 * lanes else 1
     start = [memory.splat(v, lanes) for v in inits]
-    found = _lane_loop(ev, generic, dims, along, extent, start * unroll, lanes)
+    found = _lane_loop(ev, generic, dims, along, extent, start * unroll, lanes, unroll)
     position, best = Position(generic), (found[0], found[1])
     if unroll == 2:
         best = position.merged(best, (found[2], found[3]))
@@ -269,30 +287,30 @@ def _lane_loop(
     extent: Scalar,
     carried: list[ir.Value],
     lanes: int,
+    unroll: int,
 ) -> list[ir.Value]:
-    """The loop over the vectorised dimension: unrolled main part, single vectors, one masked tail.
+    """The loop over the vectorised dimension: `unroll` vectors at a time, single vectors, one masked tail.
 
-    `carried` are the accumulators, as many at a time as the generic has results.
+    `carried` are the accumulators, as many at a time as the generic has results, which the vectors take in turns.
     """
     from mlc.kernels.common.evaluate import lane_mask
 
     frame, math = ev.frame, ev.frame.math
     depth = 1 + max(d.level for d in dims)
     width = len(generic.results)
-    unroll = len(carried) // width
 
-    def step(base: Scalar, accumulators: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
-        results = []
-        for u in range(0, len(accumulators), width):
-            old = accumulators[u : u + width]
-            point = _with(dims, along, Idx(math.add(base, u // width * lanes), 1, level=depth))
-            new = _nest(ev.child(lanes=lanes, mask=mask), generic, point, [], old)
-            results += masked(mask, new, old)
+    def step(base: Scalar, accumulators: list[ir.Value], mask: ir.Value | None, count: int = 1) -> list[ir.Value]:
+        results = list(accumulators)
+        for number in range(count):
+            turn = slice(first := number * width % len(results), first + width)
+            point = _with(dims, along, Idx(math.add(base, number * lanes), 1, level=depth))
+            new = _nest(ev.child(lanes=lanes, mask=mask), generic, point, [], results[turn])
+            results[turn] = masked(mask, new, results[turn])
         return results
 
     main = math.mul(math.div(extent, lanes * unroll), lanes * unroll)
     if not (isinstance(main, int) and main == 0):
-        carried = for_loop(frame, 0, main, lanes * unroll, carried, lambda v, c: step(v, c, None))
+        carried = for_loop(frame, 0, main, lanes * unroll, carried, lambda v, c: step(v, c, None, unroll))
     whole = math.mul(math.div(extent, lanes), lanes)
     if not (isinstance(whole, int) and whole == main):
         rest = for_loop(frame, main, whole, lanes, carried[:width], lambda v, c: step(v, c, None))

@@ -11,10 +11,11 @@ Schedule parameters (`docs/ir.md` §5): `lanes`; `first`, `last`: the domain dim
 `block`: elements of the vector loop per work item, 0 for all; `repeat`: the extent of dimension `last`, along which
 nothing changes (every element of an enlarged image is there several times), 1 when this is not so; `together`: 2 when
 two work items are computed in turns (`jam`), else 1; `scalef`: 1 when exponentials of a softmax may use the AVX-512
-instruction of this name; `stream`: 1 when what is written goes past the caches where its address allows it; `ahead`:
-how many steps of the dimension in front of the vector loop before its turn an input's line is fetched. A copy that
-streams does that in its loop; a kernel with reductions of rows in the loop that takes longest, so that memory arrives
-meanwhile (at a row's beginning nothing but loads would wait for it, and what fetches ahead by itself stops at pages).
+instruction of this name; `sums`: the most accumulators of a reduction along vectors whose terms take long to compute;
+`stream`: 1 when what is written goes past the caches where its address allows it; `ahead`: how many steps of the
+dimension in front of the vector loop before its turn an input's line is fetched. A copy that streams does that in its
+loop; a kernel with reductions of rows in the loop that takes longest, so that memory arrives meanwhile (at a row's
+beginning nothing but loads would wait for it, and what fetches ahead by itself stops at pages).
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class LoopSchedule:
     repeat: int = 1
     together: int = 1
     scalef: int = 0
+    sums: int = 4
     stream: int = 0
     ahead: int = 0
 
@@ -81,7 +83,7 @@ class _Loops:
     def __init__(self, source: KernelSource, schedule: LoopSchedule) -> None:
         self.source = source
         self.s = schedule
-        self.frame = Frame(source, vector_lanes=schedule.lanes, scalef=schedule.scalef == 1)
+        self.frame = Frame(source, vector_lanes=schedule.lanes, scalef=schedule.scalef == 1, sums=schedule.sums)
         self.shape = self.frame.buffers[source.destinations[0]].shape
         self.demands = reduction_demands(source.results)
         self.accesses = plain_accesses(source.results) if schedule.ahead else {}

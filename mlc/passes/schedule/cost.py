@@ -20,7 +20,7 @@ from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.peepholes import shifted_by_maximum
 from mlc.kernels.common.positions import finds_position
-from mlc.kernels.common.reduce import combiner, lane_dim
+from mlc.kernels.common.reduce import combiner, has_long_terms, lane_dim
 from mlc.kernels.cpu.planes import find_plane
 from mlc.passes.schedule.attention_cost import choose_attention
 from mlc.passes.schedule.contraction_cost import choose_contraction
@@ -28,10 +28,12 @@ from mlc.passes.schedule.extents import ITEMS_WANTED, Extent, VectorUnit, known,
 from mlc.passes.schedule.moving_cost import copy_past_caches, transposing_walk
 
 ITEMS_ENOUGH, SMALL_ITEM = 16, 1024  # work items that may do, where more of them would have less than so many elements
+FEW_SUMS = 2  # accumulators in sixteen registers, of which the constants of e^x take eleven; it hides their latency
 FEW_ELEMENTS = 8  # of a line of the results that is put together in registers
 INTERLEAVED = 128  # vectors of points of a work item that does so
 SHORT_ROW = 1000  # elements of rows that are computed two at a time: both stay in the first level of cache
 NARROW_SHORT_ROW = 512  # the same where sixteen registers hold the constants of both
+NARROW_FUNCTIONS = 128  # the same where the rows' sums have terms that take long to compute
 FETCHED_ROW = (1 << 9, 1 << 14)  # bytes of rows of which the next one is fetched: longer ones come by themselves
 LONG_COLUMN = 16  # elements of a column from which on several registers of columns are summed together
 COLUMN_REGISTERS = 16  # accumulators of such a sum
@@ -128,7 +130,8 @@ def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
         lanes, block = _wide(lanes, registers, inner, shape[:first])
     sizes = [_bytes(v) for v in (results[0], *results)]
     narrow = unit.bits < MASKED_BITS
-    short = NARROW_SHORT_ROW if narrow else SHORT_ROW
+    functions = lanes > 1 and _sums_functions(results)
+    short = (NARROW_FUNCTIONS if functions else NARROW_SHORT_ROW) if narrow else SHORT_ROW
     together = 2 if whole and lanes > 1 and or_many(inner) <= short and len(results) == 1 else 1
     fetched = narrow and whole and lanes > 1 and 0 < first <= last and _is_fetched(inner, _bytes(results[0]))
     moves = lanes > 1 and first <= last and input_accesses(results) is not None and _only_moves(source)
@@ -145,7 +148,14 @@ def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
         **({"together": together} if together > 1 else {}),
         **({"ahead": together} if fetched else {}),
         **({"scalef": 1} if unit.scalef and any(shifted_by_maximum(op) for op in reachable(results)) else {}),
+        **({"sums": FEW_SUMS} if functions and unit.registers <= 16 else {}),
     }
+
+
+def _sums_functions(results: Sequence[ir.Value]) -> bool:
+    """Does a reduction along rows have terms that take long to compute?"""
+    reductions = [op for op in reachable(results) if op.name == "linalg.generic" and is_reduction(op)]
+    return any(lane_dim(op) is not None and combiner(op) is not None and has_long_terms(op) for op in reductions)
 
 
 def _is_fetched(row: Extent, size: int) -> bool:

@@ -1,6 +1,6 @@
 // Softmax of rows of 200 on vectors of eight: while exponentials are computed, the next row is fetched.
 module {
-module @k0 attributes {mlc.kernel, mlc.schedule = [{ahead = 1 : i64, block = 0 : i64, first = 1 : i64, grid = 1 : i64, lanes = 8 : i64, last = 1 : i64, template = "loops"}]} {
+module @k0 attributes {mlc.kernel, mlc.schedule = [{ahead = 1 : i64, block = 0 : i64, first = 1 : i64, grid = 1 : i64, lanes = 8 : i64, last = 1 : i64, sums = 2 : i64, template = "loops"}]} {
   func.func @k0(%arg0: tensor<?x200xf32>, %arg1: index, %arg2: index, %arg3: tensor<?x200xf32>) -> tensor<?x200xf32> {
     %cst = arith.constant 0xFF800000 : f32
     %0 = tensor.empty(%arg1) : tensor<?xf32>

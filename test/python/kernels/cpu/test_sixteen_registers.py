@@ -6,10 +6,14 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from test_dot_product import _runs_here
 
 import mlc
+from mlc.compilation import Compilation
+from mlc.options import make_options
 from mlc.passes.schedule.contraction_cost import _is_tall_better
 
 CPU = "x86-64-v3"
@@ -29,6 +33,41 @@ CPU = "x86-64-v3"
 )
 def test_choice(columns: int, rows: int | None, tall: bool) -> None:
     assert _is_tall_better(columns, rows, 8) == tall
+
+
+def _softmax(kind: str, shape: tuple[int, ...]) -> onnx.ModelProto:
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in "xy"]
+    graph = helper.make_graph([helper.make_node(kind, ["x"], ["y"], axis=-1)], "g", ends[:1], ends[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+@pytest.mark.parametrize(
+    "shape, cpu, chosen",
+    [
+        ((1536, 128), CPU, {"sums": 2, "together": 2}),
+        ((2364, 197), CPU, {"sums": 2}),
+        ((16, 32000), CPU, {"sums": 2}),
+        ((1536, 128), "znver4", {"together": 2, "scalef": 1}),
+        ((2048, 1024), "znver4", {"scalef": 1}),
+    ],
+)
+def test_rows_of_functions(tmp_path: Path, shape: tuple[int, int], cpu: str, chosen: dict[str, int]) -> None:
+    report = tmp_path / "report.json"
+    Compilation(make_options(cpu=cpu, report=report)).run(_softmax("Softmax", shape), tmp_path / "m.so")
+    schedule = json.loads(report.read_text())["kernels"][0]["schedule"]
+    assert {name: schedule[name] for name in ("sums", "together", "scalef") if name in schedule} == chosen
+
+
+@pytest.mark.skipif(not _runs_here(CPU), reason=f"this machine does not run code for {CPU}")
+@pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax"])
+@pytest.mark.parametrize("shape", [(300, 1024), (7, 60, 700), (5, 33), (9, 4), (3, 101)])
+def test_softmax(tmp_path: Path, kind: str, shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).standard_normal(shape, np.float32) * 4
+    wide = x.astype(np.float64) - x.max(axis=-1, keepdims=True)
+    want = wide - np.log(np.exp(wide).sum(axis=-1, keepdims=True))
+    model = mlc.compile(_softmax(kind, shape), output=tmp_path / "m.so", cpu=CPU)
+    want = want if kind == "LogSoftmax" else np.exp(want)
+    assert np.max(np.abs(model(x)[0] - want)) <= 1e-6 * np.max(np.abs(want))
 
 
 @pytest.mark.parametrize("columns", [32, 40, 45, 128])
