@@ -184,12 +184,29 @@ def roi_align(
     scale: float,
     half_pixel: bool,
 ) -> Tensor:
-    """Means of `ratio`² bilinear samples in each cell; two interpolation matrices a region: rows, then columns."""
-    image = b.op("gather", [x, batch], axis=0)
-    rows = _interpolation(b, x, rois, 2, 1, grid[0], ratio, scale, half_pixel)
+    """Means of `ratio`² bilinear samples in each cell: sums of the lines next to samples, a line of all channels at a
+    time, then an interpolation matrix a region for the columns."""
+    regions, channels, width = b.dim(rois, 0), b.dim(x, 1), b.dim(x, 3)
+    line = _samples(b, x, rois, 2, 1, grid[0], ratio, scale, half_pixel)
+    most = b.dim(line.counted, 2)
+    near, weights = zip(*_neighbours(b, x, 2, line), strict=True)
+    parts: list[Size] = [regions, grid[0], most]
+    share = ew.select(b, line.counted, ew.binary(b, "div", b.like(1, rois), line.counts), b.like(0, rois))
+    weight = shape.concat(b, [ew.binary(b, "mul", shape.reshape(b, w, parts), share) for w in weights], 2)
+    first = ew.binary(b, "mul", ew.cast(b, batch, "int64"), shape.size_tensor(b, x, 2))
+    places = shape.concat(b, [shape.reshape(b, place, parts) for place in near], 2)
+    places = ew.binary(b, "add", places, shape.unsqueeze(b, first, [1, 2]))
+    lines = shape.reshape(
+        b, shape.transpose(b, x, [0, 2, 1, 3]), [b.arith("muli", b.dim(x, 0), b.dim(x, 2)), channels, width]
+    )
+    taken = b.op("gather", [lines, places], axis=0)
+    by_row = ew.binary(b, "mul", taken, ew.cast(b, shape.unsqueeze(b, weight, [3, 4]), x.dtype))
+    by_row = reduction.reduce(b, "sum", by_row, [2], False)
+    by_row = shape.reshape(b, by_row, [regions, b.arith("muli", grid[0], channels), width])
     columns = _interpolation(b, x, rois, 3, 0, grid[1], ratio, scale, half_pixel)
-    by_row = linalg.matmul(b, shape.unsqueeze(b, rows, [1]), image)
-    return linalg.matmul(b, by_row, shape.unsqueeze(b, columns, [1]), transpose_rhs=True)
+    cells = linalg.matmul(b, by_row, columns, transpose_rhs=True)
+    cells = shape.reshape(b, cells, [regions, grid[0], channels, grid[1]])
+    return shape.transpose(b, cells, [0, 2, 1, 3])
 
 
 def roi_align_max(

@@ -94,7 +94,8 @@ class Frame:
     tensors are multiples of, in bytes, for targets whose wide accesses need to know it; 0 says nothing. `pointers` is
     the number of pointers that the function has behind everything else, for targets that describe tensors in memory.
     `scalef` says that vectors of 16 floats are registers of AVX-512 (`vector_math.exp_nonpositive`); `sums` is the most
-    accumulators that a reduction along vectors has whose terms take long to compute.
+    accumulators that a reduction along vectors has whose terms take long to compute; `in_pieces` says
+    that masked stores and gathers take long, as they do where masks are no registers of their own.
     """
 
     def __init__(
@@ -107,6 +108,7 @@ class Frame:
         pointers: int = 0,
         scalef: bool = False,
         sums: int = 4,
+        in_pieces: bool = False,
     ) -> None:
         self.source = source
         self.grid = grid
@@ -116,6 +118,7 @@ class Frame:
         self.vector_lanes = vector_lanes  # lanes that reductions along a contiguous dimension use
         self.scalef = scalef
         self.sums = sums
+        self.in_pieces = in_pieces
         self.name = source.func.name.value + ("_grid" if grid else "")
         self.buffers: dict[ir.Value, Buffer] = {}
         self.reductions: dict[ir.Value, bool] = {}

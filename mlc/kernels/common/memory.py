@@ -9,7 +9,7 @@ from mlir.dialects import arith, memref, vector
 
 from mlc.kernels.common.alignment import access_alignment
 from mlc.kernels.common.frame import Buffer, Frame, defining_op, if_then, storage_type
-from mlc.kernels.common.index import Idx, IdxMath
+from mlc.kernels.common.index import Idx, IdxMath, Scalar
 
 
 def address(buffer: Buffer, coords: Sequence[Idx], idx: IdxMath) -> Idx:
@@ -40,6 +40,8 @@ def load(frame: Frame, idx: IdxMath, buffer: Buffer, coords: Sequence[Idx], mask
             loaded = vector.LoadOp(type_, buffer.memory, base, alignment=aligned).result
         else:
             loaded = vector.MaskedLoadOp(type_, buffer.memory, base, mask, _zeros(frame, type_)).result
+    elif where.step == -1 and where.repeat == 1 and frame.in_pieces:
+        loaded = _backwards(frame, buffer, where, type_, mask)
     elif where.lanes is None and 1 < where.step <= _MAX_STRIDE and where.repeat == 1 and not frame.alignment:
         loaded = _strided(frame, buffer, where, type_, mask)
     else:
@@ -65,6 +67,19 @@ def _repeated(frame: Frame, buffer: Buffer, where: Idx, type_: ir.VectorType, ma
         loaded = vector.MaskedLoadOp(small, buffer.memory, base, wanted, _zeros(frame, small)).result
     order = [lane // where.repeat for lane in range(type_.shape[0])]
     return vector.ShuffleOp(loaded, loaded, ir.DenseI64ArrayAttr.get(order)).result
+
+
+def _backwards(frame: Frame, buffer: Buffer, where: Idx, type_: ir.VectorType, mask: ir.Value | None) -> ir.Value:
+    """Adjacent elements, the last one first: a vector that is turned around."""
+    lanes = type_.shape[0]
+    order = ir.DenseI64ArrayAttr.get(list(reversed(range(lanes))))
+    base = [frame.constants.index(frame.math.sub(where.base, lanes - 1))]
+    if mask is None:
+        loaded = vector.LoadOp(type_, buffer.memory, base).result
+    else:
+        wanted = vector.ShuffleOp(mask, mask, order).result
+        loaded = vector.MaskedLoadOp(type_, buffer.memory, base, wanted, _zeros(frame, type_)).result
+    return vector.ShuffleOp(loaded, loaded, order).result
 
 
 def _strided(frame: Frame, buffer: Buffer, where: Idx, type_: ir.VectorType, mask: ir.Value | None) -> ir.Value:
@@ -144,8 +159,8 @@ def store(
             known = access_alignment(frame, where.base, element)
             aligned = stored.type.shape[0] * element.width // 8 if stream else known
             vector.StoreOp(stored, buffer.memory, base, nontemporal=stream or None, alignment=aligned)
-        elif _is_one_lane(mask):
-            memref.store(vector.extract(stored, [], [0]), buffer.memory, base)
+        elif (count := _known_lanes(mask)) is not None and (count == 1 or frame.in_pieces):
+            _store_first(frame, buffer, where.base, stored, count)
         else:
             vector.MaskedStoreOp(buffer.memory, base, mask, stored)
         return
@@ -153,15 +168,35 @@ def store(
     vector.ScatterOp(None, buffer.memory, [constants.index(0)], idx.vector(where), everywhere, stored)
 
 
-def _is_one_lane(mask: ir.Value) -> bool:
-    """Is it known that the mask has the first lane alone? LLVM 22 makes one store of such a vector itself, but as wide
-    as the elements were before they were narrowed: four bytes where an f32 became an i8.
-    """
+def _known_lanes(mask: ir.Value) -> int | None:
+    """How many lanes a mask has where that is known."""
     op = defining_op(mask)
     if op is None or op.name != "vector.create_mask":
-        return False
+        return None
     count = defining_op(op.operands[0])
-    return count is not None and count.name == "arith.constant" and ir.IntegerAttr(count.attributes["value"]).value == 1
+    if count is None or count.name != "arith.constant":
+        return None
+    return min(ir.IntegerAttr(count.attributes["value"]).value, mask.type.shape[0])
+
+
+def _store_first(frame: Frame, buffer: Buffer, start: Scalar, stored: ir.Value, count: int) -> None:
+    """Write the first `count` elements of a vector as parts of two, four … elements. The first one alone is written so
+    for every target: LLVM 22 makes one store of such a masked one itself, but as wide as the elements were before they
+    were narrowed, four bytes where an f32 became an i8.
+    """
+    done, size = 0, stored.type.shape[0]
+    while done < count:
+        if size <= count - done:
+            at = [frame.constants.index(frame.math.add(start, done))]
+            if size == 1:
+                memref.store(vector.extract(stored, [], [done]), buffer.memory, at)
+            else:
+                type_ = ir.VectorType.get([size], stored.type.element_type)
+                part = vector.extract_strided_slice(type_, stored, [done], [size], [1])
+                vector.StoreOp(part, buffer.memory, at)
+            done += size
+        else:
+            size //= 2
 
 
 def begins_lines(frame: Frame, buffers: Sequence[Buffer]) -> ir.Value:

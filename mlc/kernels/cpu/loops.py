@@ -15,7 +15,8 @@ instruction of this name; `sums`: the most accumulators of a reduction along vec
 `stream`: 1 when what is written goes past the caches where its address allows it; `ahead`: how many steps of the
 dimension in front of the vector loop before its turn an input's line is fetched. A copy that streams does that in its
 loop; a kernel with reductions of rows in the loop that takes longest, so that memory arrives meanwhile (at a row's
-beginning nothing but loads would wait for it, and what fetches ahead by itself stops at pages).
+beginning nothing but loads would wait for it, and what fetches ahead by itself stops at pages);
+`pieces`: 1 when the last elements of a line, where their number is known, are stored as parts of a vector, not masked.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class LoopSchedule:
     sums: int = 4
     stream: int = 0
     ahead: int = 0
+    pieces: int = 0
 
 
 def expand(source: KernelSource, schedule: LoopSchedule) -> list[Frame]:
@@ -83,7 +85,10 @@ class _Loops:
     def __init__(self, source: KernelSource, schedule: LoopSchedule) -> None:
         self.source = source
         self.s = schedule
-        self.frame = Frame(source, vector_lanes=schedule.lanes, scalef=schedule.scalef == 1, sums=schedule.sums)
+        scalef, in_pieces = schedule.scalef == 1, schedule.pieces == 1
+        self.frame = Frame(
+            source, vector_lanes=schedule.lanes, scalef=scalef, sums=schedule.sums, in_pieces=in_pieces
+        )
         self.shape = self.frame.buffers[source.destinations[0]].shape
         self.demands = reduction_demands(source.results)
         self.accesses = plain_accesses(source.results) if schedule.ahead else {}

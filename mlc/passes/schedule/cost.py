@@ -147,6 +147,7 @@ def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
         **(copy_past_caches(known(shape), inner, shape[first - 1] if first else 1, lanes, sizes) if copied else {}),
         **({"together": together} if together > 1 else {}),
         **({"ahead": together} if fetched else {}),
+        **({"pieces": 1} if narrow and lanes > 1 and first <= last and (inner is None or inner % lanes) else {}),
         **({"scalef": 1} if unit.scalef and any(shifted_by_maximum(op) for op in reachable(results)) else {}),
         **({"sums": FEW_SUMS} if functions and unit.registers <= 16 else {}),
     }

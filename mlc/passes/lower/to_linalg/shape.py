@@ -311,17 +311,18 @@ def _is_near(mode: str, extent_: int, low: Size, high: Size) -> bool:
 
 
 def _repeated_once(mode: str, position: ir.Value, extent_: ir.Value) -> ir.Value:
-    """`_repeated` of positions that lie less than one width outside."""
+    """`_repeated` of positions that lie less than one width outside. Comparisons with constants are where a loop along
+    vectors is cut (`analysis.cuts`), so that in each part the position is known up to a constant."""
     zero = scalar.index(0)
+    negative, below = (arith.cmpi(scalar.I.slt, position, bound) for bound in (zero, extent_))
     if mode == "reflect":
-        inside = arith.maxsi(position, arith.subi(zero, position))
         turn = arith.muli(arith.subi(extent_, scalar.index(1)), scalar.index(2))
-        return arith.minsi(inside, arith.subi(turn, inside))
-    if mode == "wrap":
-        negative, below = (arith.cmpi(scalar.I.slt, position, bound) for bound in (zero, extent_))
-        wrapped = arith.select(below, position, arith.subi(position, extent_))
-        return arith.select(negative, arith.addi(position, extent_), wrapped)
-    return _repeated(mode, position, extent_)
+        before, behind = arith.subi(zero, position), arith.subi(turn, position)
+    elif mode == "wrap":
+        before, behind = arith.addi(position, extent_), arith.subi(position, extent_)
+    else:
+        before, behind = zero, arith.subi(extent_, scalar.index(1))
+    return arith.select(negative, before, arith.select(below, position, behind))
 
 
 def _repeated(mode: str, position: ir.Value, extent_: ir.Value) -> ir.Value:
