@@ -24,7 +24,7 @@ NAME = "runtime_block.so"
 REPEATS, SHAPES, RUNS = 300, 10_000, 10_000
 LENGTH = 384
 CALLS, TURNS = 400, 5  # a time is the median of so many calls, and that of so many turns
-MODEL = "bert_base_b1"  # of the part `models`
+MODELS = "*_b1.bf16.so"  # libraries of the part `models`
 _Set = tuple[list[Any], list[Any]]  # inputs and outputs of a call
 
 
@@ -95,7 +95,7 @@ class Guarded:
 def run_part(folder: Path) -> list[dict[str, Any]]:
     """Runs every check; each gives a row."""
     rows = []
-    checks = (_same_bits, _moved, _moved_model, _shapes, _long, _streams, _captured, _processes, _sanitized, _messages)
+    checks = (_same_bits, _moved, _moved_models, _shapes, _long, _streams, _captured, _processes, _sanitized, _messages)
     for check in checks:
         began = time.monotonic()
         try:
@@ -206,15 +206,18 @@ def _moved(folder: Path) -> tuple[bool, str]:
     return not wrong, f"{wrong} wrong; {said}"
 
 
-def _moved_model(folder: Path) -> tuple[bool, str]:
-    """The same of a whole model, BERT with one input, whose library is one of the part `models`."""
+def _moved_models(folder: Path) -> tuple[bool, str]:
+    """The same of whole models with one input, whose libraries are those of the part `models`."""
+    found = [_moved_model(library) for library in sorted(folder.glob(MODELS))]
+    said = "; ".join(text for _, text in found) or f"not measured: there is no {MODELS}"
+    return all(right for right, _ in found), said
+
+
+def _moved_model(library: Path) -> tuple[bool, str]:
     import torch
 
     from gpu_parts.models import ModelRun
 
-    library = folder / f"{MODEL}.bf16.so"
-    if not library.exists():
-        return True, f"not measured: {library.name} is not there"
     first = ModelRun(library)
     first.run(0)
     wait()
@@ -234,7 +237,7 @@ def _moved_model(folder: Path) -> tuple[bool, str]:
         context.run(given, out=found)
     wait()
     wrong = sum(not torch.equal(a, b) for a, b in zip(found, first.results, strict=True))
-    return not wrong, f"{wrong} wrong; {said}"
+    return not wrong, f"{library.name.split('.')[0]}: {wrong} wrong, {said}"
 
 
 def _free() -> int:

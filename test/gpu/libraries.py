@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from models.gpu_cases import Case, cases
+from models.gpu_cases import Case, cases, differences
 
 
 def compile_cases(folder: Path, chosen: Sequence[Case]) -> None:
@@ -54,8 +54,7 @@ def run_case(library: Path, case: Case) -> tuple[float, str]:
         if got.shape != want.shape:
             return float("inf"), f"shape {got.shape} instead of {want.shape}"
         if got.size:
-            scale = float(np.abs(want.astype(np.float64)).max()) or 1.0
-            worst = max(worst, float(np.abs(got.astype(np.float64) - want.astype(np.float64)).max()) / scale)
+            worst = max(worst, float(differences(got, want).max()))
     return worst, "" if worst <= case.tolerance else f"error {worst:.3g}, at most {case.tolerance:.3g} is allowed"
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from models.gpu_cases import Case, bench_cases, cases
+from models.gpu_cases import Case, bench_cases, cases, differences
 
 ELEMENTS = {"f32": "f4", "f64": "f8", "f16": "f2", "i64": "i8", "i32": "i4", "i16": "i2", "i8": "i1"}
 _SHIFT, _GUARD, _POISON = 256 + 16, 0xA5, 0xFF
@@ -197,9 +197,10 @@ def _compare(got: np.ndarray, want: np.ndarray, tolerance: float) -> tuple[float
         return float("inf"), f"{got.size} elements instead of {flat.size}"
     if not got.size:
         return 0.0, ""
-    scale = float(np.abs(flat.astype(np.float64)).max()) or 1.0
-    difference = np.abs(got.astype(np.float64) - flat.astype(np.float64)) / scale
-    worst = float(difference.max()) if not np.isnan(difference).any() else float("inf")
+    if flat.dtype.kind == "u":  # a bundle's integers have signs
+        got = got.view(flat.dtype)
+    difference = differences(got, flat)
+    worst = float(difference.max())
     if worst > tolerance:
         wrong = np.flatnonzero(~(difference <= tolerance))
         at = int(wrong[0])

@@ -72,6 +72,17 @@ def integers(low: int, high: int, *shape: int, dtype: str = "int64") -> np.ndarr
     return np.random.default_rng([low + 1000, high, *shape]).integers(low, high, shape).astype(dtype)
 
 
+def differences(got: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """How far elements are apart, relative to the largest finite one; 0 where both are the same infinity or NaN."""
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    finite = np.abs(b[np.isfinite(b)])
+    scale = float(finite.max(initial=0)) or 1.0
+    with np.errstate(invalid="ignore"):
+        found = np.abs(a - b) / scale
+    found[(a == b) | (np.isnan(a) & np.isnan(b))] = 0
+    return np.where(np.isnan(found), np.inf, found)
+
+
 def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     """In float64."""
     e = np.exp(x.astype(np.float64) - x.max(axis=axis, keepdims=True))
@@ -313,9 +324,44 @@ def _scatter(a: Arrays) -> list[np.ndarray]:
     return [y]
 
 
-def _top_k(a: Arrays) -> list[np.ndarray]:
-    order = np.argsort(-a["x"].astype(np.float64), axis=-1, kind="stable")[:, :5]
-    return [np.take_along_axis(a["x"], order, axis=-1), order]
+def _top_k(
+    name: str, x: np.ndarray, k: int, axis: int = -1, largest: bool = True, dims: Sequence[int | str] | None = None
+) -> Case:
+    """A NaN is the largest; of equals the first one comes first."""
+
+    def expected(a: Arrays) -> list[np.ndarray]:
+        wide = np.where(np.isnan(a["x"]), np.inf, a["x"].astype(np.float64))
+        first = np.lexsort((-wide, ~np.isnan(a["x"])) if largest else (wide, np.isnan(a["x"])), axis=axis)
+        order = np.take(first, range(k), axis=axis)
+        return [np.take_along_axis(a["x"], order, axis=axis), order]
+
+    return Case(
+        name, [("TopK", ["x", "k"], ["v", "i"], {"axis": axis, "largest": int(largest)})], lambda: {"x": x}, expected,
+        {"v": x.dtype.name, "i": "int64"}, {"x": dims} if dims else None,
+        {"k": np.array([k], np.int64)}, tolerance=0,
+    )  # fmt: skip
+
+
+def _selection_cases() -> list[Case]:
+    odd, ties = normal(5, 999), integers(0, 9, 5, 999).astype(np.float32)
+    odd[0, ::7], odd[1, 3::9], odd[2, ::2], odd[3] = np.nan, np.inf, -0.0, -np.inf
+    odd[2, 1::2], ties[4] = 0, 3
+    whole = (integers(0, 1 << 32, 3, 4000) - (1 << 31)).astype(np.int32)
+    return [
+        _top_k("top_k", normal(12, 50), 5),
+        _top_k("top_k_vocabulary", normal(1, 50257), 50),
+        _top_k("top_k_ties", ties, 200),
+        _top_k("top_k_odd", odd, 200),
+        _top_k("top_k_odd_least", odd, 200, largest=False),
+        _top_k("top_k_all", normal(3, 700), 700),
+        _top_k("top_k_most", normal(2, 5000), 1024),
+        _top_k("top_k_one", normal(500, 1000), 1),
+        _top_k("top_k_least_half", normal(4, 2000, dtype="float16"), 33, largest=False),
+        _top_k("top_k_integers", whole, 100),
+        _top_k("top_k_bytes", integers(0, 256, 7, 800, dtype="uint8"), 40),
+        _top_k("top_k_columns", normal(3, 600, 7), 10, axis=1),
+        _top_k("top_k_dynamic", normal(9, 400), 20, dims=["n", "m"]),
+    ]
 
 
 def _gelu(x: np.ndarray) -> np.ndarray:
@@ -397,8 +443,6 @@ def _movement_cases() -> list[Case]:
         Case("cumsum", [("CumSum", ["x", "axis"], ["y"])], lambda: {"x": normal(40, 17)},
              lambda a: [np.cumsum(a["x"].astype(np.float64), axis=1)], {"y": "float32"},
              constants={"axis": np.array(1, np.int64)}),
-        Case("top_k", [("TopK", ["x", "k"], ["v", "i"], {"axis": -1})], lambda: {"x": normal(12, 50)}, _top_k,
-             {"v": "float32", "i": "int64"}, constants={"k": np.array([5], np.int64)}, tolerance=0),
     ]  # fmt: skip
 
 
@@ -492,4 +536,5 @@ def bench_cases() -> list[Case]:
 def cases() -> list[Case]:
     """All cases that check results."""
     ten = [ten_operators(5, True), ten_operators(16, False)]
-    return [*ten, *_elementwise_cases(), *_movement_cases(), *_reduction_cases(), *_contraction_cases()]
+    moving = [*_movement_cases(), *_selection_cases()]
+    return [*ten, *_elementwise_cases(), *moving, *_reduction_cases(), *_contraction_cases()]

@@ -20,6 +20,7 @@ from mlc.kernels.common.attention import find_attention
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.reduce import combiner, lane_dim
+from mlc.kernels.nvidia.block_select import is_shared
 from mlc.kernels.nvidia.joined import is_joined, parts_of
 from mlc.passes.schedule.ampere_attention_cost import choose_attention as choose_ampere_attention
 from mlc.passes.schedule.ampere_cost import choose_ampere, choose_exact
@@ -44,6 +45,8 @@ from mlc.targets.nvidia import NvidiaTarget
 Schedule = dict[str, int | str]
 
 WARP = 32
+SELECTING = 1024, 256  # threads that select the best elements of a long line, and of a short one
+LONG_LINE = 4096  # elements of a line of which each of so many threads has several
 THREADS = 256  # of a block whose items are independent
 MOST_TOGETHER = 8  # rows of a thread whose accesses are narrow
 MULTIPROCESSORS = 132
@@ -67,6 +70,8 @@ def choose(source: KernelSource, target: NvidiaTarget, precision: str) -> Schedu
             return choose_ampere_attention(attention, target, precision)
         return choose_attention(source, attention, target)
     root = root_operation(source)
+    if root.name == "mlc.topk" and is_shared(root):
+        return _selecting(root)
     if root.name.startswith("mlc.") and root.name != "mlc.constant":
         return {"template": root.name.removeprefix("mlc."), "threads": WARP}
     tiled = None
@@ -75,6 +80,14 @@ def choose(source: KernelSource, target: NvidiaTarget, precision: str) -> Schedu
         tiled = choose_cores(source, root, target, precision) or choose_depthwise(root, target)
         tiled = tiled or choose_exact(source, root, target) or _contraction(source, root)
     return tiled or choose_rows(source, target) or _columns(source) or _transposed(source) or _elementwise(source)
+
+
+def _selecting(root: ir.Operation) -> Schedule:
+    """A block for every line; loads of a long one are as many at a time as the block can have."""
+    axis = ir.IntegerAttr(root.attributes["axis"]).value
+    extent = shape_of(root.operands[0].type)[axis]
+    threads = SELECTING[0] if extent is None or extent >= LONG_LINE else SELECTING[1]
+    return {"template": "block_select", "threads": threads, "group": threads}
 
 
 # -- elementwise -------------------------------------------------------------------------------------------------------

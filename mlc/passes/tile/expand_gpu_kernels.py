@@ -15,7 +15,7 @@ from mlir import ir
 from mlir.dialects import func
 
 from mlc.kernels.common.frame import kernel_source
-from mlc.kernels.nvidia import columns, contraction, depthwise, elementwise, joined, rows, transpose
+from mlc.kernels.nvidia import block_select, columns, contraction, depthwise, elementwise, joined, rows, transpose
 from mlc.kernels.nvidia.ampere import attention as ampere_attention
 from mlc.kernels.nvidia.ampere import contraction as ampere_contraction
 from mlc.kernels.nvidia.hopper import attention as hopper_attention
@@ -32,6 +32,7 @@ TEMPLATES: dict[str, Template] = {
     "ampere_attention": (ampere_attention.AmpereAttentionSchedule, ampere_attention.expand),
     "ampere_contraction": (ampere_contraction.AmpereSchedule, ampere_contraction.expand),
     "elementwise": (elementwise.ElementwiseSchedule, elementwise.expand),
+    "block_select": (block_select.BlockSelectSchedule, block_select.expand),
     "columns": (columns.ColumnSchedule, columns.expand),
     "contraction": (contraction.ContractionSchedule, contraction.expand),
     "depthwise": (depthwise.DepthwiseSchedule, depthwise.expand),

@@ -560,3 +560,25 @@ module @depthwise attributes {mlc.kernel} {
     return %3 : tensor<2x9x10x24xbf16>
   }
 }
+
+// A block selects the best of a line, 1,024 threads that of a long one.
+// CHECK: module @select
+// CHECK-SAME: group = 1024 : i64, template = "block_select", threads = 1024 : i64
+module @select attributes {mlc.kernel} {
+  func.func @select(%a: tensor<2x5000xf32>, %v: tensor<2x9xf32>, %i: tensor<2x9xi64>) -> (tensor<2x9xf32>, tensor<2x9xi64>) {
+    %k = arith.constant 9 : index
+    %w, %j = mlc.topk %a, %k {axis = 1 : i64} : tensor<2x5000xf32> -> tensor<2x9xf32>, tensor<2x9xi64>
+    return %w, %j : tensor<2x9xf32>, tensor<2x9xi64>
+  }
+}
+
+// A thread alone selects from a short line.
+// CHECK: module @short
+// CHECK-SAME: template = "topk", threads = 32 : i64
+module @short attributes {mlc.kernel} {
+  func.func @short(%a: tensor<900x64xf32>, %v: tensor<900x2xf32>, %i: tensor<900x2xi64>) -> (tensor<900x2xf32>, tensor<900x2xi64>) {
+    %k = arith.constant 2 : index
+    %w, %j = mlc.topk %a, %k {axis = 1 : i64} : tensor<900x64xf32> -> tensor<900x2xf32>, tensor<900x2xi64>
+    return %w, %j : tensor<900x2xf32>, tensor<900x2xi64>
+  }
+}

@@ -123,3 +123,34 @@ module @move attributes {mlc.kernel} {
     return %o : tensor<4xi128>
   }
 }
+
+// -----
+
+// The best of a long line are selected by a block of the GPU; as many as only a run knows, by the host.
+// CHECK-LABEL: func.func @selects(
+func.func @selects(%x: tensor<1x50000xf32>, %k: index) -> (tensor<1x9xf32>, tensor<1x?xf32>) {
+  %a = tensor.empty() : tensor<1x9xf32>
+  %b = tensor.empty() : tensor<1x9xi64>
+  // CHECK: mlc.launch @nine({{.*}} {mlc.placement = "device"}
+  %v:2 = mlc.launch @nine(%x) outs(%a, %b) : (tensor<1x50000xf32>) outs(tensor<1x9xf32>, tensor<1x9xi64>) -> (tensor<1x9xf32>, tensor<1x9xi64>)
+  %c = tensor.empty(%k) : tensor<1x?xf32>
+  %d = tensor.empty(%k) : tensor<1x?xi64>
+  // CHECK: mlc.launch @some({{.*}} {mlc.placement = "host"}
+  %w:2 = mlc.launch @some(%x) outs(%c, %d) : (tensor<1x50000xf32>) outs(tensor<1x?xf32>, tensor<1x?xi64>) -> (tensor<1x?xf32>, tensor<1x?xi64>)
+  return %v#0, %w#0 : tensor<1x9xf32>, tensor<1x?xf32>
+}
+module @nine attributes {mlc.kernel} {
+  func.func @nine(%x: tensor<1x50000xf32>, %a: tensor<1x9xf32>, %b: tensor<1x9xi64>) -> (tensor<1x9xf32>, tensor<1x9xi64>) {
+    %k = arith.constant 9 : index
+    %v, %i = mlc.topk %x, %k {axis = 1 : i64} : tensor<1x50000xf32> -> tensor<1x9xf32>, tensor<1x9xi64>
+    return %v, %i : tensor<1x9xf32>, tensor<1x9xi64>
+  }
+}
+module @some attributes {mlc.kernel} {
+  func.func @some(%x: tensor<1x50000xf32>, %a: tensor<1x?xf32>, %b: tensor<1x?xi64>) -> (tensor<1x?xf32>, tensor<1x?xi64>) {
+    %c1 = arith.constant 1 : index
+    %k = tensor.dim %a, %c1 : tensor<1x?xf32>
+    %v, %i = mlc.topk %x, %k {axis = 1 : i64} : tensor<1x50000xf32> -> tensor<1x?xf32>, tensor<1x?xi64>
+    return %v, %i : tensor<1x?xf32>, tensor<1x?xi64>
+  }
+}

@@ -1,0 +1,36 @@
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-expand-gpu-kernels,canonicalize,cse)' | FileCheck %s
+
+// A block for each line. Keys of 64 bits: what is counted are the digits of eight bits, the highest one of all keys and
+// the others of keys that begin with what is known.
+// CHECK: module @best
+// CHECK-DAG: memref.global "private" @best_shared_64xi64_keys : memref<64xi64, 3>
+// CHECK-DAG: memref.global "private" @best_shared_256xi32_bins : memref<256xi32, 3>
+// CHECK: func.func @best(
+// CHECK: nvvm.barrier
+// CHECK: scf.if
+// CHECK: arith.shrui %{{.*}}, %c56_i64 : i64
+// CHECK: memref.atomic_rmw addi
+// CHECK: scf.if
+// CHECK: arith.shrui %{{.*}}, %c48_i64 : i64
+// CHECK: arith.cmpi eq
+// CHECK: memref.atomic_rmw addi
+// The keys that reach the bound are collected where there is room,
+// CHECK: arith.cmpi uge, %{{.*}}, %{{.*}} : i64
+// CHECK: memref.atomic_rmw addi
+// and sorted; values are read again at their positions.
+// CHECK: arith.maxsi %{{.*}}, %{{.*}} : i64
+// CHECK: arith.minsi %{{.*}}, %{{.*}} : i64
+// CHECK: memref.load %{{.*}} : memref<2100xf32>
+// CHECK: memref.store %{{.*}} : memref<150xf32>
+// CHECK: memref.store %{{.*}} : memref<150xi64>
+// CHECK: func.func @best_grid() -> index
+// CHECK: arith.constant 3 : index
+module {
+module @best attributes {mlc.kernel, mlc.schedule = [{group = 256 : i64, template = "block_select", threads = 256 : i64}]} {
+  func.func @best(%arg0: tensor<3x700xf32>, %arg1: tensor<3x50xf32>, %arg2: tensor<3x50xi64>) -> (tensor<3x50xf32>, tensor<3x50xi64>) {
+    %c50 = arith.constant 50 : index
+    %values, %indices = mlc.topk %arg0, %c50 {axis = 1 : i64} : tensor<3x700xf32> -> tensor<3x50xf32>, tensor<3x50xi64>
+    return %values, %indices : tensor<3x50xf32>, tensor<3x50xi64>
+  }
+}
+}
