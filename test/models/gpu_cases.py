@@ -247,6 +247,27 @@ def _convolution(name: str, channels: int, size: int, **options: Any) -> Case:
     )
 
 
+def _transposed_convolution(name: str, kernel: int, stride: int, padding: int) -> Case:
+    """Of two axes, in phases of the stride."""
+
+    def expected(a: Arrays) -> list[np.ndarray]:
+        x, w = a["x"].astype(np.float64), a["w"].astype(np.float64)
+        rows, columns = ((n - 1) * stride + kernel for n in x.shape[2:])
+        whole = np.zeros((x.shape[0], w.shape[1], rows, columns))
+        for i, j in np.ndindex(kernel, kernel):
+            part = np.einsum("nchw,co->nohw", x, w[:, :, i, j])
+            whole[:, :, i : i + part.shape[2] * stride : stride, j : j + part.shape[3] * stride : stride] += part
+        inside = whole[:, :, padding : rows - padding, padding : columns - padding]
+        return [inside + a["b"].reshape(1, -1, 1, 1)]
+
+    options = {"strides": [stride] * 2, "pads": [padding] * 4}
+    return Case(
+        name, [("ConvTranspose", ["x", "w", "b"], ["y"], options)],
+        lambda: {"x": normal(2, 6, 7, 9), "w": normal(6, 5, kernel, kernel, seed=1), "b": normal(5, seed=2)},
+        expected, {"y": "float32"}, tolerance=2e-6,
+    )  # fmt: skip
+
+
 def _exact_tiles(name: str, rows: int, depth: int, columns: int) -> Case:
     """A product with a weight, a bias and a ReLU, of tiles enough for all multiprocessors."""
     constants = {"w": normal(depth, columns, seed=1), "c": normal(columns, seed=2)}
@@ -508,6 +529,9 @@ def _contraction_cases() -> list[Case]:
                 normal(40, 24, seed=1, dtype="float64"), tolerance=1e-15),
         _convolution("conv", 5, 11),
         _convolution("conv_deep", 48, 9),
+        _transposed_convolution("conv_transposed", 4, 2, 1),
+        _transposed_convolution("conv_transposed_odd", 3, 2, 0),
+        _transposed_convolution("conv_transposed_apart", 2, 3, 0),  # pixels that no tap reaches
         Case("conv_depthwise", [("Conv", ["x", "w"], ["y"], {"group": 24, "pads": [1, 1, 1, 1]})],
              lambda: {"x": normal(2, 24, 9, 13), "w": normal(24, 1, 3, 3, seed=1)}, _depthwise, {"y": "float32"},
              tolerance=2e-6),
