@@ -26,6 +26,8 @@ FORMAT = 1
 PACKAGED = Path(__file__).parent / "data"
 """Where files of what was measured on an architecture come with the compiler."""
 EXPLORED = ("rows", "unroll", "block", "grid")
+EXPLORED_IN_LINES = ("vectors", "steps", "line", "item")
+"""Of `line_product`."""
 EXPLORED_ON_GPUS = {
     "hopper_contraction": (
         "tile_rows", "tile_columns", "stages", "consumers", "raster", "blocks", "threads", "group", "split", "pairs",
@@ -62,7 +64,8 @@ class Entry:
 
 def fixed_part(schedule: Schedule) -> Schedule:
     """The parameters that tuning leaves alone."""
-    explored = EXPLORED_ON_GPUS.get(str(schedule.get("template")), EXPLORED)
+    table = {"line_product": EXPLORED_IN_LINES, **EXPLORED_ON_GPUS}
+    explored = table.get(str(schedule.get("template")), EXPLORED)
     fixed = {name: value for name, value in schedule.items() if name not in explored}
     if fixed.get("template") in COPYING:
         fixed["template"] = COPYING[0]

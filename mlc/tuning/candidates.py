@@ -17,7 +17,7 @@ from mlc.kernels.common.generics import operand_map
 from mlc.kernels.cpu.register_tile import split_rows
 from mlc.tuning.cache import COPYING, Schedule
 
-TUNED = ("contraction", "deep_contraction", "panel_copy", "dot_product", "loops")
+TUNED = ("contraction", "deep_contraction", "panel_copy", "dot_product", "line_product", "loops")
 MOST = 12
 ENOUGH_ITEMS = 16  # work items below which none are given up
 COPIED_ELEMENTS = 1 << 16  # of a panel on the stack
@@ -34,6 +34,8 @@ def candidates(source: KernelSource, schedule: Schedule, shape: Extents, registe
     """
     if schedule["template"] == "loops":
         found = _loops(schedule, shape)
+    elif schedule["template"] == "line_product":
+        found = _lines(schedule, registers)
     elif schedule["template"] in TUNED:
         found = _contractions(source, schedule, shape, registers)
     else:
@@ -54,6 +56,8 @@ def _items(s: Schedule, shape: Extents) -> int:
         return -(-items // int(s.get("together", 1)))
     axis, first, last = (int(s[name]) for name in ("vector_dim", "row_first", "row_last"))
     outer = prod(e for i, e in enumerate(shape) if i != axis and not first <= i <= last)
+    if s["template"] == "line_product":
+        return outer * -(-shape[axis] // int(s["item"]))
     panels = -(-shape[axis] // (int(s["lanes"]) * int(s["vectors"])))
     return panels * outer * -(-_row_extent(s, shape) // (int(s["rows"]) * int(s["block"])))
 
@@ -72,6 +76,21 @@ def _loops(s: Schedule, shape: Extents) -> Iterator[Schedule]:
     for rank in (grid - 1, grid + 1):
         if 0 <= rank <= min(int(s["first"]), len(shape)):
             yield {**s, "grid": rank}
+
+
+def _lines(s: Schedule, registers: int) -> Iterator[Schedule]:
+    item, line, steps = int(s["item"]), int(s["line"]), int(s["steps"])
+    for size in (item * 2, item // 2, item * 4):
+        if int(s["lanes"]) * int(s["vectors"]) <= size <= line:
+            yield {**s, "item": size}
+    for count in (steps // 2, steps * 2):
+        yield {**s, "steps": count}
+    for length in (line // 2, line * 2):
+        if length % item == 0:
+            yield {**s, "line": length}
+    for vectors in (1, 2, 4):
+        if vectors * (int(s["rows"]) + 1) < registers and item % (int(s["lanes"]) * vectors) == 0:
+            yield {**s, "vectors": vectors}
 
 
 def _contractions(source: KernelSource, s: Schedule, shape: Extents, registers: int) -> Iterator[Schedule]:

@@ -13,6 +13,7 @@ from mlc.tuning.cache import Schedule, fixed_part
 from mlc.tuning.candidates import MOST, candidates
 from mlc.tuning.measure import Timing
 
+AVX512, AVX2 = VectorUnit(512, 32), VectorUnit(256, 16)
 PRODUCT = """
 module @k attributes {{mlc.kernel}} {{
   func.func @k(%a: tensor<{m}x{k}xf32>, %b: tensor<{k}x{n}xf32>, %o: tensor<{m}x{n}xf32>) -> tensor<{m}x{n}xf32> {{
@@ -32,13 +33,13 @@ module @k attributes {{mlc.kernel}} {{
 """
 
 
-def _product(m: int, n: int, k: int, packed: bool) -> tuple[Schedule, list[Schedule]]:
+def _product(m: int, n: int, k: int, packed: bool, unit: VectorUnit = AVX512) -> tuple[Schedule, list[Schedule]]:
     with ir.Context() as context, ir.Location.unknown():
         context.load_all_available_dialects()
         module = ir.Module.parse(f"module {{ {PRODUCT.format(m=m, n=n, k=k)} }}")
         source = kernel_source(module.body.operations[0].operation)
-        schedule = choose(source, VectorUnit(512, 32), {1} if packed else set())
-        return schedule, candidates(source, schedule, [m, n], 32)
+        schedule = choose(source, unit, {1} if packed else set())
+        return schedule, candidates(source, schedule, [m, n], unit.registers)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -58,6 +59,20 @@ def test_work_for_several_threads_is_kept() -> None:
     schedule, found = _product(256, 256, 256, True)
     items = [4 * -(-256 // (int(s["rows"]) * int(s["block"]))) for s in (schedule, *found)]
     assert min(items) >= min(items[0], 16)
+
+
+@pytest.mark.parametrize("shape", [(1, 2048, 2048), (4, 4096, 512), (31, 300, 64)])
+def test_candidates_of_a_product_in_lines(shape: tuple[int, int, int]) -> None:
+    schedule, found = _product(*shape, False, AVX2)
+    assert schedule["template"] == "line_product"
+    changed = {name for one in found for name in one if one[name] != schedule[name]}
+    assert changed == {"item", "steps", "line", "vectors"}
+    for one in found:
+        item, tile = int(one["item"]), int(one["lanes"]) * int(one["vectors"])
+        assert fixed_part(one) == fixed_part(schedule)
+        assert item % tile == 0 and int(one["line"]) % item == 0
+        assert (int(one["rows"]) + 1) * int(one["vectors"]) <= 16
+        assert -(-shape[1] // item) >= min(16, -(-shape[1] // int(schedule["item"])))
 
 
 def test_only_what_is_clearly_faster_wins() -> None:
