@@ -2,23 +2,23 @@
 #include "capi.h"
 
 #include "dialect.h"
+#include "mlir-c/Dialect/Affine.h"
+#include "mlir-c/Dialect/Arith.h"
+#include "mlir-c/Dialect/Bufferization.h"
+#include "mlir-c/Dialect/ControlFlow.h"
+#include "mlir-c/Dialect/Func.h"
+#include "mlir-c/Dialect/GPU.h"
+#include "mlir-c/Dialect/Index.h"
+#include "mlir-c/Dialect/LLVM.h"
+#include "mlir-c/Dialect/Linalg.h"
+#include "mlir-c/Dialect/Math.h"
+#include "mlir-c/Dialect/MemRef.h"
+#include "mlir-c/Dialect/NVVM.h"
+#include "mlir-c/Dialect/SCF.h"
+#include "mlir-c/Dialect/Tensor.h"
+#include "mlir-c/Dialect/UB.h"
+#include "mlir-c/Dialect/Vector.h"
 #include "mlir/CAPI/IR.h"
-#include "mlir/Dialect/Affine/IR/AffineOps.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/Index/IR/IndexDialect.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Dialect/UB/IR/UBOps.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -53,34 +53,31 @@ struct Spec {
 
 /// Adds the dialect called `name`, if it is one that a pass written in Python
 /// may depend on. A dialect can only be loaded before the pass manager starts
-/// its threads, and only through its type.
+/// its threads, and only through its type, which MLIR's C API has handles of:
+/// the headers of so many dialects take a minute to compile.
 void insertDialect(DialectRegistry &registry, StringRef name) {
-  using Insert = void (*)(DialectRegistry &);
-  static const llvm::StringMap<Insert> known = {
-      {"affine", [](DialectRegistry &r) { r.insert<affine::AffineDialect>(); }},
-      {"arith", [](DialectRegistry &r) { r.insert<arith::ArithDialect>(); }},
-      {"bufferization",
-       [](DialectRegistry &r) {
-         r.insert<bufferization::BufferizationDialect>();
-       }},
-      {"cf", [](DialectRegistry &r) { r.insert<cf::ControlFlowDialect>(); }},
-      {"func", [](DialectRegistry &r) { r.insert<func::FuncDialect>(); }},
-      {"gpu", [](DialectRegistry &r) { r.insert<gpu::GPUDialect>(); }},
-      {"index", [](DialectRegistry &r) { r.insert<index::IndexDialect>(); }},
-      {"linalg", [](DialectRegistry &r) { r.insert<linalg::LinalgDialect>(); }},
-      {"llvm", [](DialectRegistry &r) { r.insert<LLVM::LLVMDialect>(); }},
-      {"math", [](DialectRegistry &r) { r.insert<math::MathDialect>(); }},
-      {"memref", [](DialectRegistry &r) { r.insert<memref::MemRefDialect>(); }},
-      {"mlc", [](DialectRegistry &r) { r.insert<mlc::MlcDialect>(); }},
-      {"nvvm", [](DialectRegistry &r) { r.insert<NVVM::NVVMDialect>(); }},
-      {"scf", [](DialectRegistry &r) { r.insert<scf::SCFDialect>(); }},
-      {"tensor", [](DialectRegistry &r) { r.insert<tensor::TensorDialect>(); }},
-      {"ub", [](DialectRegistry &r) { r.insert<ub::UBDialect>(); }},
-      {"vector", [](DialectRegistry &r) { r.insert<vector::VectorDialect>(); }},
+  static const llvm::StringMap<MlirDialectHandle> known = {
+      {"affine", mlirGetDialectHandle__affine__()},
+      {"arith", mlirGetDialectHandle__arith__()},
+      {"bufferization", mlirGetDialectHandle__bufferization__()},
+      {"cf", mlirGetDialectHandle__cf__()},
+      {"func", mlirGetDialectHandle__func__()},
+      {"gpu", mlirGetDialectHandle__gpu__()},
+      {"index", mlirGetDialectHandle__index__()},
+      {"linalg", mlirGetDialectHandle__linalg__()},
+      {"llvm", mlirGetDialectHandle__llvm__()},
+      {"math", mlirGetDialectHandle__math__()},
+      {"memref", mlirGetDialectHandle__memref__()},
+      {"nvvm", mlirGetDialectHandle__nvvm__()},
+      {"scf", mlirGetDialectHandle__scf__()},
+      {"tensor", mlirGetDialectHandle__tensor__()},
+      {"ub", mlirGetDialectHandle__ub__()},
+      {"vector", mlirGetDialectHandle__vector__()},
   };
-  auto found = known.find(name);
-  if (found != known.end())
-    found->second(registry);
+  if (name == "mlc")
+    registry.insert<mlc::MlcDialect>();
+  else if (auto found = known.find(name); found != known.end())
+    mlirDialectHandleInsertDialect(found->second, wrap(&registry));
 }
 
 class PythonPass : public Pass {
