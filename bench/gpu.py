@@ -9,6 +9,7 @@ Parts (`bench/gpu_parts`): `check` (many small products and convolutions: right 
 against torch.matmul), `gemv` (the same with few rows), `conv` (the layers of ResNet-50, MobileNetV2 and ResNeXt-50
 against cuDNN),
 `rows` (softmax, norms, elementwise chains, transpositions and reductions against eager and compiled PyTorch),
+`selection` (the best elements of lines and where extreme ones are, against eager PyTorch),
 `attention` (against PyTorch's flash and cuDNN back ends), `models` (against eager and compiled PyTorch), `language`
 (language models against `torch.compile`), `dynamic` (BERT and GPT-2 of any length against libraries for one length
 each), `runtime` (what the runtime promises: bits, memory, streams, captures,
@@ -35,7 +36,7 @@ from typing import Any
 
 from gpu_parts import chart, measure
 
-PARTS = ("check", "gemm", "gemv", "conv", "rows", "attention", "models", "language", "dynamic", "runtime")
+PARTS = ("check", "gemm", "gemv", "conv", "rows", "selection", "attention", "models", "language", "dynamic", "runtime")
 ON_REQUEST = ("tune", "search")  # the one takes a quarter of an hour to compile, the other minutes to run
 
 

@@ -56,7 +56,7 @@ def grid_items(kernel: ir.Operation, name: str, indices: Sequence[int]) -> int:
     raise ValueError(f"kernel {name} has no grid function")
 
 
-class _Host:
+class Host:
     """Walks the host function of a case and writes down buffers and launches."""
 
     def __init__(self, case: Case, module: ir.Module, weights: Any) -> None:
@@ -192,7 +192,7 @@ def bundle_case(case: Case, folder: Path) -> tuple[dict[str, Any], dict[str, np.
         module = ir.Module.parse(tiled.read_text())
         store = Store.load(tiled.with_suffix(".weights"))
         store.add_recipes(read_recipes(module))
-        host = _Host(case, module, store)
+        host = Host(case, module, store)
         program = host.run()
     program["kernels"] = {k["name"]: k for k in json.loads((folder / "launch.json").read_text())}
     for name, kernel in program["kernels"].items():

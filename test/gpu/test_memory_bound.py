@@ -83,6 +83,18 @@ def test_blocks_of_a_cluster_share_long_rows(tmp_path: Path) -> None:
     assert ".reqnctapercluster 8" in ptx and ptx.count("ld.global.v4") == 32768 // 8 // 4 // kernels[0]["threads"]
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", [(1, 50272), (700, 1000), (16384, 4096), (3, 1 << 20)], ids=str)
+def test_positions_are_found_by_all_threads(shape: tuple[int, int], dtype: str, tmp_path: Path) -> None:
+    """Accesses are as wide as what is read allows, not as what is written."""
+    model = _model([helper.make_node("ArgMax", ["x"], ["y"], axis=-1)], list(shape), [shape[0], 1], dtype)
+    model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    kernels, ptx = _kernels(model, tmp_path)
+    _assert_light(kernels)
+    assert "ld.global.v4.b32" in ptx and len(kernels) == (2 if shape[1] > 100_000 else 1)
+    assert (".reqnctapercluster 8" in ptx) == (shape[0] == 1)
+
+
 @pytest.mark.parametrize("columns", [32768, 50257, 400_000])
 @pytest.mark.parametrize("operator", ["Softmax", "LayerNormalization"])
 def test_many_long_rows_are_in_shared_memory(operator: str, columns: int, tmp_path: Path) -> None:

@@ -345,46 +345,6 @@ def _scatter(a: Arrays) -> list[np.ndarray]:
     return [y]
 
 
-def _top_k(
-    name: str, x: np.ndarray, k: int, axis: int = -1, largest: bool = True, dims: Sequence[int | str] | None = None
-) -> Case:
-    """A NaN is the largest; of equals the first one comes first."""
-
-    def expected(a: Arrays) -> list[np.ndarray]:
-        wide = np.where(np.isnan(a["x"]), np.inf, a["x"].astype(np.float64))
-        first = np.lexsort((-wide, ~np.isnan(a["x"])) if largest else (wide, np.isnan(a["x"])), axis=axis)
-        order = np.take(first, range(k), axis=axis)
-        return [np.take_along_axis(a["x"], order, axis=axis), order]
-
-    return Case(
-        name, [("TopK", ["x", "k"], ["v", "i"], {"axis": axis, "largest": int(largest)})], lambda: {"x": x}, expected,
-        {"v": x.dtype.name, "i": "int64"}, {"x": dims} if dims else None,
-        {"k": np.array([k], np.int64)}, tolerance=0,
-    )  # fmt: skip
-
-
-def _selection_cases() -> list[Case]:
-    odd, ties = normal(5, 999), integers(0, 9, 5, 999).astype(np.float32)
-    odd[0, ::7], odd[1, 3::9], odd[2, ::2], odd[3] = np.nan, np.inf, -0.0, -np.inf
-    odd[2, 1::2], ties[4] = 0, 3
-    whole = (integers(0, 1 << 32, 3, 4000) - (1 << 31)).astype(np.int32)
-    return [
-        _top_k("top_k", normal(12, 50), 5),
-        _top_k("top_k_vocabulary", normal(1, 50257), 50),
-        _top_k("top_k_ties", ties, 200),
-        _top_k("top_k_odd", odd, 200),
-        _top_k("top_k_odd_least", odd, 200, largest=False),
-        _top_k("top_k_all", normal(3, 700), 700),
-        _top_k("top_k_most", normal(2, 5000), 1024),
-        _top_k("top_k_one", normal(500, 1000), 1),
-        _top_k("top_k_least_half", normal(4, 2000, dtype="float16"), 33, largest=False),
-        _top_k("top_k_integers", whole, 100),
-        _top_k("top_k_bytes", integers(0, 256, 7, 800, dtype="uint8"), 40),
-        _top_k("top_k_columns", normal(3, 600, 7), 10, axis=1),
-        _top_k("top_k_dynamic", normal(9, 400), 20, dims=["n", "m"]),
-    ]
-
-
 def _gelu(x: np.ndarray) -> np.ndarray:
     import math
 
@@ -499,10 +459,6 @@ def _reduction_cases() -> list[Case]:
                           ("ReduceMax", ["c"], ["y"], {"axes": [1], "keepdims": 0})],
              lambda: {"x": normal(20, 6)}, lambda a: [(a["x"] > 0).any(axis=1).astype(np.int32)], {"y": "int32"},
              constants={"zero": np.array(0, np.float32)}, tolerance=0),
-        Case("argmax_rows", [("ArgMax", ["x"], ["y"], {"axis": 1, "keepdims": 0})], lambda: {"x": normal(14, 33)},
-             lambda a: [a["x"].argmax(axis=1)], {"y": "int64"}, tolerance=0),
-        Case("argmax_columns", [("ArgMax", ["x"], ["y"], {"axis": 0, "keepdims": 0})], lambda: {"x": normal(14, 32)},
-             lambda a: [a["x"].argmax(axis=0)], {"y": "int64"}, tolerance=0),
     ]  # fmt: skip
 
 
@@ -559,6 +515,8 @@ def bench_cases() -> list[Case]:
 
 def cases() -> list[Case]:
     """All cases that check results."""
+    from models.gpu_selections import position_cases, top_k_cases
+
     ten = [ten_operators(5, True), ten_operators(16, False)]
-    moving = [*_movement_cases(), *_selection_cases()]
+    moving = [*_movement_cases(), *top_k_cases(), *position_cases()]
     return [*ten, *_elementwise_cases(), *moving, *_reduction_cases(), *_contraction_cases()]

@@ -1,7 +1,8 @@
-"""Reductions to the position of an extreme value (ArgMax, ArgMin) along a contiguous dimension.
+"""Reductions to the position of an extreme value (ArgMax, ArgMin) that lanes, or threads, share.
 
 Every lane keeps the best value that it has seen and where that was; at the end the best of the lanes is found, and
-among the lanes that have it the first position, or the last. A NaN is better than any number.
+among the lanes that have it the first position, or the last. A NaN is better than any number. What a lane begins with,
+position 0 of a value that nothing is worse than, counts for nothing: if that is the best, all elements are the same.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Position:
         self.none = -1 if self.last else (1 << (self.place.width - 1)) - 1
 
     def merged(self, a: Lanes, b: Lanes) -> Lanes:
-        """Lane by lane the better of two."""
+        """The better of two, scalars or, lane by lane, vectors."""
         best = _COMBINERS[self.kind](a[0], b[0])
         places = [self._candidates(lanes, best) for lanes in (a, b)]
         return best, (arith.maxsi if self.last else arith.minsi)(*places)
@@ -67,7 +68,9 @@ class Position:
             is_best = arith.andi(is_best, arith.cmpi(arith.CmpIPredicate.eq, number, best_number))
         else:
             is_best = arith.cmpi(arith.CmpIPredicate.eq, value, best)
-        none = ir.DenseElementsAttr.get_splat(places.type, ir.IntegerAttr.get(places.type.element_type, self.none))
+        none = ir.IntegerAttr.get(self.place, self.none)
+        if isinstance(places.type, ir.VectorType):
+            none = ir.DenseElementsAttr.get_splat(places.type, none)
         return arith.select(is_best, places, arith.ConstantOp(places.type, none).result)
 
 

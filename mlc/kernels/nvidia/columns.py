@@ -3,8 +3,8 @@
 Neighbouring threads have neighbouring columns, so that every step of the reduction reads whole cache lines; `split`
 threads of a block share a column, each takes every `split`-th step, `UNROLL` of them at a time, and their parts meet in
 the warps and then in shared memory, always in the same order. Takes kernels whose results are one reduction with a
-plain combiner, or elementwise functions of such reductions over the same domain. Where the results alone keep the chip
-busy, `elementwise` does the same without sharing.
+plain combiner, or to the position of an extreme value, or elementwise functions of such reductions over the same
+domain. Where the results alone keep the chip busy, `elementwise` does the same without sharing.
 
 Schedule parameters: `first`, `last`: the domain dimensions of the columns, walked as one; `lanes`: columns of a thread;
 `split`; `threads` of a block.
@@ -12,7 +12,7 @@ Schedule parameters: `first`, `last`: the domain dimensions of the columns, walk
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -21,15 +21,17 @@ from mlir.dialects import arith, nvvm
 from mlc.kernels.common import memory
 from mlc.kernels.common.analysis import reachable
 from mlc.kernels.common.body import inline_body
-from mlc.kernels.common.evaluate import Evaluator, input_values, iteration_coords
+from mlc.kernels.common.evaluate import Evaluator, Override, input_values, iteration_coords
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
 from mlc.kernels.common.generics import is_reduction
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_items
-from mlc.kernels.common.reduce import combiner, reduction_extents
+from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.nvidia import ALIGNMENT
+from mlc.kernels.nvidia.combinations import Combination, combination
 from mlc.kernels.nvidia.threads import (
     WARP,
+    Values,
     combine_lanes,
     from_shared,
     shared_array,
@@ -79,7 +81,7 @@ class _Columns:
         self.shape = frame.buffers[source.destinations[0]].shape
         *outer, block, self.part, column = coords
         self.point = self._point([Idx(c, level=1) for c in outer], block, column)
-        self.known: dict[tuple[object, ...], ir.Value] = {}
+        self.known: dict[tuple[object, ...], Values] = {}
         self.ev = Evaluator(frame, schedule.lanes, overrides=self._overrides())
 
     def _point(self, outer: list[Idx], block: Scalar, column: Scalar) -> list[Idx]:
@@ -91,14 +93,17 @@ class _Columns:
         group = [Idx(0)] * (s.last - s.first) + [inner]
         return outer + group + [Idx(0)] * (len(self.shape) - s.last - 1)
 
-    def _overrides(self) -> dict[ir.Value, Callable[[Sequence[Idx]], ir.Value]]:
-        found: dict[ir.Value, Callable[[Sequence[Idx]], ir.Value]] = {}
+    def _overrides(self) -> dict[ir.Value, Override]:
+        found: dict[ir.Value, Override] = {}
         for op in reachable(self.source.results):
             if op.name == "linalg.generic" and is_reduction(op):
-                found[op.results[0]] = lambda coords, op=op: self._reduction(op, coords)  # type: ignore[misc]
+                found.update({result: self._reading(op, number) for number, result in enumerate(op.results)})
         return found
 
-    def _reduction(self, op: ir.Operation, coords: Sequence[Idx]) -> ir.Value:
+    def _reading(self, op: ir.Operation, number: int) -> Override:
+        return lambda coords: self._reduction(op, coords)[number]
+
+    def _reduction(self, op: ir.Operation, coords: Sequence[Idx]) -> Values:
         key = (hash(op.results[0]), *(c.key() for c in coords))
         if key not in self.known:
             self.known[key] = self._share(op, coords)
@@ -114,16 +119,17 @@ class _Columns:
 
         if_then(arith.cmpi(arith.CmpIPredicate.eq, c.index(self.part), c.index(0)), write)
 
-    def _share(self, op: ir.Operation, coords: Sequence[Idx]) -> ir.Value:
-        """The reduction `op` at `coords`, in every thread that shares it."""
+    def _share(self, op: ir.Operation, coords: Sequence[Idx]) -> Values:
+        """The results of the reduction `op` at `coords`, in every thread that shares it."""
         frame, s, math = self.frame, self.s, self.frame.math
-        combine = combiner(op)
-        assert combine is not None
+        parts = combination(op)
+        assert parts is not None
         rank = len(op.attributes["iterator_types"])
         dims = [d if d is not None else Idx(0) for d in iteration_coords(op, 0, coords, rank)]
         extents = reduction_extents(frame, op)
-        init = self.ev.splat(self.ev.tensor(op.operands[len(op.operands) - 1], coords))
-        identity = self.ev.splat(frame.constants.get(op.results[0].type.element_type, combine.identity))
+        outs = list(op.operands)[len(op.operands) - len(op.results) :]
+        inits = [self.ev.tensor(out, coords) for out in outs]
+        inits, starts = ([self.ev.splat(v) for v in values] for values in (inits, parts.starts(frame, inits)))
 
         total = math.product(list(extents.values()))
         unroll = UNROLL if not isinstance(total, int) else max(1, min(UNROLL, total // s.split))
@@ -148,27 +154,31 @@ class _Columns:
                 return found
             return [arith.select(inside, new, old) for new, old in zip(found, carried, strict=True)]
 
-        part = for_loop(frame, 0, total, unroll * s.split, [identity], several)[0]
+        part = for_loop(frame, 0, total, unroll * s.split, starts, several)
+        return self._combine(part, inits, parts)
 
-        def apply(a: ir.Value, b: ir.Value) -> ir.Value:
-            return ir.Operation.create(combine.op, [a.type], [a, b]).results[0]
-
-        return self._combine(part, init, apply)
-
-    def _combine(self, part: ir.Value, init: ir.Value, apply: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
+    def _combine(self, part: Values, inits: Values, parts: Combination) -> Values:
         frame, s, math = self.frame, self.s, self.frame.math
-        element = part.type.element_type if isinstance(part.type, ir.VectorType) else part.type
         # Threads of a warp that share columns combine their parts first.
-        part = combine_lanes(frame, part, s.width, apply) if s.width < WARP else part
+        part = combine_lanes(frame, part, s.width, parts.both) if s.width < WARP else part
         owners = max(s.width, WARP)  # threads of which the first `width` have a part
-        shared = shared_array(frame, s.threads * s.lanes, element)
+        size, shared = s.threads * s.lanes, []
+        for number, value in enumerate(part):
+            shared.append(shared_array(frame, size, _element(value), number))
         thread = thread_in_group(frame, s.threads, is_block=True)
         # Before the first write: a slower thread may still read the parts of another reduction.
         nvvm.Barrier0Op()
-        to_shared(frame, shared, math.mul(thread, s.lanes), part)
+        for array, value in zip(shared, part, strict=True):
+            to_shared(frame, array, math.mul(thread, s.lanes), value)
         nvvm.Barrier0Op()
-        column, total = math.rem(thread, s.width), init
+        column, total = math.rem(thread, s.width), None
         for other in range(s.threads // owners):
             place = math.mul(math.add(column, other * owners), s.lanes)
-            total = apply(total, from_shared(frame, shared, place, part.type))
+            found = [from_shared(frame, array, place, v.type) for array, v in zip(shared, part, strict=True)]
+            total = parts.finished(inits, found) if total is None else parts.both(total, found)
+        assert total is not None
         return total
+
+
+def _element(value: ir.Value) -> ir.Type:
+    return value.type.element_type if isinstance(value.type, ir.VectorType) else value.type

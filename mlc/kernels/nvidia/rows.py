@@ -1,7 +1,8 @@
 """Rows: a group of threads reduces along contiguous memory, then writes what depends on the reductions.
 
-Takes kernels whose reductions all run along the contiguous dimensions of their inputs: sums and means (the result is
-one element a row), and row patterns such as softmax and layer norm, where the outputs have the row's dimensions too.
+Takes kernels whose reductions all run along the contiguous dimensions of their inputs: sums, means and positions of
+extreme values (the result is one element a row), and row patterns such as softmax and layer norm, where the outputs
+have the row's dimensions too.
 The threads of a group stride over the row, `lanes` elements at a time, each with its own partial result, and combine
 them in a fixed order (`threads.combine_group`), so that results never vary.
 
@@ -24,24 +25,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mlir import ir
-from mlir.dialects import arith, vector
+from mlir.dialects import arith
 
 from mlc.kernels.common import memory
 from mlc.kernels.common.analysis import is_contraction, mentions, reachable, reduction_demands
 from mlc.kernels.common.body import inline_body
-from mlc.kernels.common.evaluate import Evaluator, input_values, iteration_coords
+from mlc.kernels.common.evaluate import Evaluator, Override, input_values, iteration_coords
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
 from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_items
-from mlc.kernels.common.reduce import Combiner, combiner, lane_dim, reduction_extents
+from mlc.kernels.common.reduce import lane_dim, reduction_extents
 from mlc.kernels.nvidia import ALIGNMENT
+from mlc.kernels.nvidia.combinations import combination
 from mlc.kernels.nvidia.odd_rows import OddRows, Span
 from mlc.kernels.nvidia.shared_rows import Blocks
 from mlc.kernels.nvidia.staged_rows import PIECE, StagedRows
 from mlc.kernels.nvidia.tensor_cores.words import declare_shared_memory
 from mlc.kernels.nvidia.tensor_maps import attach
-from mlc.kernels.nvidia.threads import combine_group, thread_in_group
+from mlc.kernels.nvidia.threads import Values, combine_group, thread_in_group
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,9 @@ Step = Callable[[_Turn, list[ir.Value]], Sequence[ir.Value]]
 
 
 def is_cooperative(op: ir.Operation) -> bool:
-    """Can a group of threads share this reduction: one plain combiner, along contiguous memory in every big operand?"""
-    if combiner(op) is None or lane_dim(op) is None:
+    """Can a group of threads share this reduction: parts that can be combined, along contiguous memory in every big
+    operand?"""
+    if combination(op) is None or lane_dim(op) is None:
         return False
     return not is_contraction(op) or all(_contiguous(op, operand) for operand in range(2))
 
@@ -180,7 +183,7 @@ class _Row:
         # Of results that are computed, while several are: nothing says that what is read next lies elsewhere.
         self.stores: list[Callable[[], None]] | None = None
         self.combined = 0  # reductions that met in shared memory
-        self.known: dict[tuple[object, ...], ir.Value] = {}
+        self.known: dict[tuple[object, ...], Values] = {}
         self.together = True  # do all threads of the group run what is being emitted?
         self.odd: OddRows | None = None
         if schedule.odd:
@@ -204,15 +207,18 @@ class _Row:
         stage.begin()
         return stage
 
-    def _overrides(self) -> dict[ir.Value, Callable[[Sequence[Idx]], ir.Value]]:
+    def _overrides(self) -> dict[ir.Value, Override]:
         """Reductions are done by the group instead of by each thread."""
-        found: dict[ir.Value, Callable[[Sequence[Idx]], ir.Value]] = {}
+        found: dict[ir.Value, Override] = {}
         for op in reachable(self.source.results):
             if op.name == "linalg.generic" and is_reduction(op) and is_cooperative(op):
-                found[op.results[0]] = lambda coords, op=op: self._reduction(op, coords)  # type: ignore[misc]
+                found.update({result: self._reading(op, number) for number, result in enumerate(op.results)})
         return found
 
-    def _reduction(self, op: ir.Operation, coords: Sequence[Idx]) -> ir.Value:
+    def _reading(self, op: ir.Operation, number: int) -> Override:
+        return lambda coords: self._reduction(op, coords)[number]
+
+    def _reduction(self, op: ir.Operation, coords: Sequence[Idx]) -> Values:
         key = (hash(op.results[0]), *(c.key() for c in coords))
         if key not in self.known:
             if not self.together or not all(c.uniform for c in coords):
@@ -371,15 +377,16 @@ class _Row:
         coords = [Idx(c, level=2) for c in outer] + [Idx(inner, 1 if s.lanes > 1 else 0, level=2)]
         return _Turn(ev, coords, inside)
 
-    def _share(self, op: ir.Operation, coords: Sequence[Idx]) -> ir.Value:
-        """The result of the reduction `op` at `coords`, in every thread of the group."""
+    def _share(self, op: ir.Operation, coords: Sequence[Idx]) -> Values:
+        """The results of the reduction `op` at `coords`, in every thread of the group."""
         frame, s = self.frame, self.s
-        combine = combiner(op)
-        assert combine is not None
+        parts = combination(op)
+        assert parts is not None
         dims = [d if d is not None else Idx(0) for d in iteration_coords(op, 0, coords, _rank(op))]
         extents = reduction_extents(frame, op)
-        init = self.ev.tensor(op.operands[len(op.operands) - 1], coords)
-        identity = memory.splat(frame.constants.get(op.results[0].type.element_type, combine.identity), s.lanes)
+        outs = list(op.operands)[len(op.operands) - len(op.results) :]
+        inits = [self.ev.tensor(out, coords) for out in outs]
+        starts = [memory.splat(value, s.lanes) for value in parts.starts(frame, inits)]
         self.together, before = False, self.together
 
         def accumulate(turn: _Turn, carried: list[ir.Value]) -> list[ir.Value]:
@@ -390,18 +397,13 @@ class _Row:
                 return found
             return [arith.select(turn.inside, new, old) for new, old in zip(found, carried, strict=True)]
 
-        partial = self._stride(list(extents.values()), [identity], accumulate)[0]
+        partial = self._stride(list(extents.values()), starts, accumulate)
         self.together = before
         self.combined += 1
-        across = _across_lanes(partial, combine)
-
-        def apply(a: ir.Value, b: ir.Value) -> ir.Value:
-            return _apply(combine, a, b)
-
-        total = combine_group(frame, across, s.group, apply, number=self.combined)
+        total = combine_group(frame, parts.across(partial), s.group, parts.both, number=self.combined)
         if self.blocks is not None:
-            total = self.blocks.combine(total, apply, self.combined)
-        return apply(init, total)
+            total = self.blocks.combine(total, parts.both, self.combined)
+        return parts.finished(inits, total)
 
 
 def is_one(extent: Scalar) -> bool:
@@ -411,15 +413,3 @@ def is_one(extent: Scalar) -> bool:
 
 def _rank(generic: ir.Operation) -> int:
     return len(generic.attributes["iterator_types"])
-
-
-def _apply(combine: Combiner, a: ir.Value, b: ir.Value) -> ir.Value:
-    return ir.Operation.create(combine.op, [a.type], [a, b]).results[0]
-
-
-def _across_lanes(value: ir.Value, combine: Combiner) -> ir.Value:
-    if not isinstance(value.type, ir.VectorType):
-        return value
-    kind = ir.Attribute.parse(f"#vector.kind<{combine.kind}>")
-    reassociate = ir.Attribute.parse("#arith.fastmath<reassoc>")
-    return vector.ReductionOp(value.type.element_type, kind, value, fastmath=reassociate).result

@@ -15,9 +15,17 @@ from mlir.dialects import arith, memref, nvvm, vector
 from mlc.kernels.common.frame import Frame, if_then
 from mlc.kernels.common.index import Scalar
 from mlc.kernels.nvidia.tensor_cores.words import assembly
-from mlc.kernels.nvidia.threads import WARP, from_bits, from_shared, shared_array, to_bits
+from mlc.kernels.nvidia.threads import (
+    WARP,
+    Combine,
+    Values,
+    combine_pairs,
+    from_bits,
+    from_shared,
+    shared_array,
+    to_bits,
+)
 
-Combine = Callable[[ir.Value, ir.Value], ir.Value]
 _TOGETHER = 16  # bytes of a read of shared memory
 
 
@@ -29,26 +37,35 @@ class Blocks:
         self._all_are_here = False
         nvvm.ClusterArriveRelaxedOp(aligned=True)
 
-    def combine(self, value: ir.Value, combine: Combine, number: int) -> ir.Value:
-        """`combine` over the `value`s of all blocks, which all threads of a block have, in every thread of all.
+    def combine(self, values: Values, combine: Combine, number: int) -> Values:
+        """`combine` over the `values` of all blocks, which all threads of a block have, in every thread of all.
 
         The order is fixed by `count`. Each `number` may be combined once: it has a place of its own.
         """
-        frame, bits = self.frame, to_bits(value)
-        shared = shared_array(frame, self.count, bits.type, f"blocks_{number}")
+        frame, bits = self.frame, [to_bits(value) for value in values]
+        names = [f"blocks_{number}_{part}" if part else f"blocks_{number}" for part in range(len(values))]
+        shared = [shared_array(frame, self.count, raw.type, name) for raw, name in zip(bits, names, strict=True)]
         if not self._all_are_here:  # the memory of a block that has not begun is not there to be written
             nvvm.ClusterWaitOp(aligned=True)
             self._all_are_here = True
-        self._meet(lambda: self._send(shared, bits))
-        together = min(self.count, _TOGETHER * 8 // bits.type.width)
-        type_ = ir.VectorType.get([together], bits.type)
+
+        def send() -> None:
+            for array, raw in zip(shared, bits, strict=True):
+                self._send(array, raw)
+
+        self._meet(send)
+        found = [self._received(array, value.type) for array, value in zip(shared, values, strict=True)]
+        return combine_pairs(list(zip(*found, strict=True)), combine)
+
+    def _received(self, shared: ir.Value, type_: ir.Type) -> list[ir.Value]:
+        """What every block has sent, values of `type_`."""
+        raw = shared.type.element_type
+        together = min(self.count, _TOGETHER * 8 // raw.width)
         found: list[ir.Value] = []
         for first in range(0, self.count, together):
-            loaded = from_shared(frame, shared, first, type_)
-            found += [from_bits(vector.extract(loaded, [], [lane]), value.type) for lane in range(together)]
-        while len(found) > 1:
-            found = [combine(*found[i : i + 2]) for i in range(0, len(found), 2)]
-        return found[0]
+            loaded = from_shared(self.frame, shared, first, ir.VectorType.get([together], raw))
+            found += [from_bits(vector.extract(loaded, [], [lane]), type_) for lane in range(together)]
+        return found
 
     def _meet(self, send: Callable[[], None]) -> None:
         """All threads of the cluster meet, once the first warp has sent. Only that one has written something that

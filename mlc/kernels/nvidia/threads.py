@@ -6,7 +6,7 @@ A group is 2, 4, 8, 16 or 32 neighbouring threads of a warp, or a whole block. I
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from mlir import ir
 from mlir.dialects import arith, memref, nvvm, vector
@@ -16,7 +16,9 @@ from mlc.kernels.common.index import Scalar
 from mlc.kernels.nvidia import ALIGNMENT
 
 WARP = 32
-Combine = Callable[[ir.Value, ir.Value], ir.Value]
+Values = Sequence[ir.Value]
+"""What threads combine: one value, or several that belong together, as an extreme value and its position."""
+Combine = Callable[[Values, Values], Values]
 
 
 def thread_in_group(frame: Frame, group: int, *, is_block: bool = False) -> ir.Value:
@@ -25,8 +27,8 @@ def thread_in_group(frame: Frame, group: int, *, is_block: bool = False) -> ir.V
     return thread if is_block else arith.remui(thread, frame.constants.index(group))
 
 
-def combine_group(frame: Frame, value: ir.Value, group: int, combine: Combine, number: int = 0) -> ir.Value:
-    """`combine` over the `value`s of all threads of the group, in every one of them.
+def combine_group(frame: Frame, values: Values, group: int, combine: Combine, number: int = 0) -> Values:
+    """`combine` over the `values` of all threads of the group, in every one of them.
 
     `combine` must be associative and commutative. The order is fixed by `group`, so that results do not vary. All
     threads of the block must get here. Combinations of different `number`s meet in different places, and each may be
@@ -34,19 +36,27 @@ def combine_group(frame: Frame, value: ir.Value, group: int, combine: Combine, n
     """
     distance = 1
     while distance < min(group, WARP):
-        value = combine(value, _from_neighbour(frame, value, distance))
+        values = combine(values, [_from_neighbour(frame, value, distance) for value in values])
         distance *= 2
-    return _combine_warps(frame, value, group // WARP, combine, number) if group > WARP else value
+    return _combine_warps(frame, values, group // WARP, combine, number) if group > WARP else values
 
 
-def combine_lanes(frame: Frame, value: ir.Value, first: int, combine: Combine) -> ir.Value:
-    """`combine` over the `value`s, scalars or vectors, of the threads of a warp whose numbers are equal modulo `first`,
+def combine_lanes(frame: Frame, values: Values, first: int, combine: Combine) -> Values:
+    """`combine` over the `values`, scalars or vectors, of the threads of a warp whose numbers are equal modulo `first`,
     a power of two, in every one of them."""
     distance = first
     while distance < WARP:
-        value = combine(value, _neighbours_vector(frame, value, distance))
+        values = combine(values, [_neighbours_vector(frame, value, distance) for value in values])
         distance *= 2
-    return value
+    return values
+
+
+def combine_pairs(found: Sequence[Values], combine: Combine) -> Values:
+    """`combine` over all of `found`: neighbours first, then neighbours of these."""
+    while len(found) > 1:
+        pairs = [found[i : i + 2] for i in range(0, len(found), 2)]
+        found = [combine(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return found[0]
 
 
 def _neighbours_vector(frame: Frame, value: ir.Value, distance: int) -> ir.Value:
@@ -91,28 +101,33 @@ def _shuffle(frame: Frame, value: ir.Value, distance: int) -> ir.Value:
     return nvvm.ShflOp(i32, everyone, value, constants.get(i32, distance), last_lane, kind).result
 
 
-def _combine_warps(frame: Frame, value: ir.Value, warps: int, combine: Combine, number: int) -> ir.Value:
-    """Every thread of warp w has the value of w; afterwards every thread has the combination, pairs of warps first."""
-    constants, type_ = frame.constants, value.type
-    shared = shared_array(frame, warps, type_, number)
+def _combine_warps(frame: Frame, values: Values, warps: int, combine: Combine, number: int) -> Values:
+    """Every thread of warp w has the values of w; afterwards every thread has the combination, pairs of warps first."""
+    constants = frame.constants
+    names = [f"{number}_{part}" if part else number for part in range(len(values))]
+    shared = [shared_array(frame, warps, value.type, name) for value, name in zip(values, names, strict=True)]
     thread = thread_in_group(frame, warps * WARP, is_block=True)
     warp = arith.divui(thread, constants.index(WARP))
     if not number:  # a slower warp may still read the previous combination
         nvvm.Barrier0Op()
-    to_shared(frame, shared, warp, value)
+    for array, value in zip(shared, values, strict=True):
+        to_shared(frame, array, warp, value)
     nvvm.Barrier0Op()
+    found = [_all_of(frame, array, warps, value.type) for array, value in zip(shared, values, strict=True)]
+    return combine_pairs(list(zip(*found, strict=True)), combine)
+
+
+def _all_of(frame: Frame, shared: ir.Value, count: int, type_: ir.Type) -> list[ir.Value]:
+    """The `count` elements of an array in shared memory."""
     found: list[ir.Value] = []
-    while len(found) < warps:
-        together = 4 if type_.width == 32 and warps - len(found) >= 4 else 1
+    while len(found) < count:
+        together = 4 if type_.width == 32 and count - len(found) >= 4 else 1
         if together == 1:
             found.append(from_shared(frame, shared, len(found), type_))
             continue
         loaded = from_shared(frame, shared, len(found), ir.VectorType.get([together], type_))
         found += [vector.extract(loaded, [], [lane]) for lane in range(together)]
-    while len(found) > 1:
-        pairs = [found[i : i + 2] for i in range(0, len(found), 2)]
-        found = [combine(*p) if len(p) == 2 else p[0] for p in pairs]
-    return found[0]
+    return found
 
 
 def shared_array(frame: Frame, size: int, element: ir.Type, number: int | str = 0) -> ir.Value:

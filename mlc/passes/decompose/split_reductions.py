@@ -12,7 +12,8 @@
 A GPU has a block for every result, or a cluster of them where chips have clusters: with few results most of it would be
 idle. Takes reductions over the last dimensions, of known extents, which are longer than what the blocks of a cluster
 hold between them: a softmax of such rows would be six kernels instead of one. Sums and products of floats narrower than
-32 bits are rounded once, at the end.
+32 bits are rounded once, at the end. Of the position of an extreme value, the second step compares the extreme values
+of the parts, read at the positions that the first one found.
 """
 
 from __future__ import annotations
@@ -46,15 +47,16 @@ class SplitReductions(Pass):
             for op in operations(function):
                 parts = _parts(op, self.shortest)
                 if parts is not None:
-                    _split(op, parts)
+                    (_split if op.name == "mlc.reduce" else _split_position)(op, parts)
                     self.count("split", 1)
 
 
 def _parts(op: ir.Operation, shortest: int) -> int | None:
     """Into how many parts the elements of each result fall; None when the operation stays."""
-    if op.name != "mlc.reduce":
+    if op.name not in ("mlc.reduce", "mlc.arg_reduce"):
         return None
-    shape, axes = shape_of(op.operands[0]), sorted(OpAdaptor(op).ints("axes"))
+    adaptor, shape = OpAdaptor(op), shape_of(op.operands[0])
+    axes = sorted(adaptor.ints("axes")) if op.name == "mlc.reduce" else [adaptor.int("axis")]
     if DYNAMIC in shape or axes != list(range(len(shape) - len(axes), len(shape))) or not axes:
         return None
     results, length = math.prod(shape[: axes[0]]), math.prod(shape[axes[0] :])
@@ -79,8 +81,23 @@ def _split(op: ir.Operation, parts: int) -> None:
     op.erase()
 
 
+def _split_position(op: ir.Operation, parts: int) -> None:
+    x, i64 = op.operands[0], b.i64()
+    *outer, length = shape_of(x)
+    results, short = math.prod(outer), length // parts
+    with ir.InsertionPoint(op), op.location:
+        inner = _reduced(op, b.reshape(x, [results, parts, short]), 2)
+        found = b.add(inner, b.mul(b.iota([results, parts], 1, i64), short))
+        lines = b.mul(b.iota([results, parts], 0, i64), length)
+        best = b.gather(b.reshape(x, [results * length]), b.add(found, lines), 0, in_range=True)
+        part = b.add(_reduced(op, best, 1), b.mul(b.arange(results, i64), parts))
+        total = b.gather(b.reshape(found, [results * parts]), part, 0, in_range=True)
+        op.results[0].replace_all_uses_with(b.reshape(total, shape_of(op.results[0])))
+    op.erase()
+
+
 def _reduced(op: ir.Operation, x: ir.Value, axis: int) -> ir.Value:
     """`x` reduced as `op` does it, over `axis`."""
     attributes = {name: op.attributes[name] for name in op.attributes}
-    attributes |= {"axes": b.integers([axis]), "keepdims": ir.BoolAttr.get(False)}
-    return b.operation("reduce", [x], attributes)[0]
+    over = {"axes": b.integers([axis])} if op.name == "mlc.reduce" else {"axis": b.integer(axis)}
+    return b.operation(op.name.removeprefix("mlc."), [x], {**attributes, **over, "keepdims": ir.BoolAttr.get(False)})[0]

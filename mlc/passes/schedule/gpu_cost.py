@@ -19,8 +19,9 @@ from mlc.kernels.common.analysis import (
 from mlc.kernels.common.attention import find_attention
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_reduction, operand_map
-from mlc.kernels.common.reduce import combiner, lane_dim
+from mlc.kernels.common.reduce import lane_dim
 from mlc.kernels.nvidia.block_select import is_shared
+from mlc.kernels.nvidia.combinations import accumulator_bytes, combination
 from mlc.kernels.nvidia.joined import is_joined, parts_of
 from mlc.passes.schedule.ampere_attention_cost import choose_attention as choose_ampere_attention
 from mlc.passes.schedule.ampere_cost import choose_ampere, choose_exact
@@ -48,6 +49,7 @@ WARP = 32
 SELECTING = 1024, 256  # threads that select the best elements of a long line, and of a short one
 LONG_LINE = 4096  # elements of a line of which each of so many threads has several
 THREADS = 256  # of a block whose items are independent
+MOST_THREADS = 4 * THREADS
 MOST_TOGETHER = 8  # rows of a thread whose accesses are narrow
 MULTIPROCESSORS = 132
 RESIDENT = MULTIPROCESSORS * 1024  # threads that keep the chip busy
@@ -169,13 +171,15 @@ def _columns(source: KernelSource) -> Schedule | None:
     """The schedule of a kernel with too few results for its reductions across memory; None for other kernels."""
     results = source.results
     reductions = [op for op in reachable(results) if op.name == "linalg.generic" and is_reduction(op)]
-    if not reductions or any(is_contraction(op) or combiner(op) is None for op in reductions):
+    if not reductions or any(is_contraction(op) or combination(op) is None for op in reductions):
         return None
     shape = shape_of(results[0].type)
     if not shape or not _over_the_domain(results, reductions):
         return None
     axis = max((i for i, e in enumerate(shape) if e != 1), default=len(shape) - 1)
     lanes = dividing(widest_lanes(source), [shape[axis]])
+    while lanes * accumulator_bytes(reductions) * MOST_THREADS > SHARED_MEMORY:
+        lanes //= 2
     depth = max(at_least(reduced_extents(op), 8 * ASSUMED) for op in reductions)
     accesses = prod(e or 1 for e in shape) // lanes
     split = 1

@@ -38,15 +38,18 @@ def bytes_of(value: ir.Value) -> int:
     return (value.type.element_type.width + 7) // 8
 
 
-def widest_lanes(source: KernelSource, *, of_all: bool = False) -> int:
-    """Elements whose widest tensor fills one access. What is smaller than the results by much, as the weights of a
-    norm, comes from the cache by as many accesses as it takes, unless the widest `of_all` is asked for."""
-    read = [t for t in source.tensors if any(True for _ in t.uses)]
+def widest_lanes(source: KernelSource, *, of_all: bool = False, of_inputs: bool = False) -> int:
+    """Elements whose widest tensor fills one access; `of_inputs`: results are written one by one. What is smaller than
+    the results by much, as the weights of a norm, comes from the cache by as many accesses as it takes, unless the
+    widest `of_all` is asked for."""
+    others = source.destinations if of_inputs else []
+    read = [t for t in source.tensors if any(True for _ in t.uses) and t not in others]
     shapes = [shape_of(t.type) for t in source.tensors]
     most = [shape for shape in shapes if None in shape] or shapes
     counted = zip(source.tensors, shapes, strict=True)
     large = [t for t, shape in counted if t in read and (of_all or not any(_is_few(shape, other) for other in most))]
-    return max(1, ACCESS // max(bytes_of(t) for t in [*large, *source.results]))
+    large = large if of_inputs and large else [*large, *source.results]
+    return max(1, ACCESS // max(bytes_of(t) for t in large))
 
 
 def _is_few(shape: Sequence[Extent], other: Sequence[Extent]) -> bool:

@@ -80,7 +80,7 @@ def choose_rows(source: KernelSource, target: NvidiaTarget) -> Schedule | None:
         return staged
     # Where all rows are under way at a time, how long one takes decides: neighbours' reads of weights make whole lines.
     at_once = rows is not None and rows > FEW_ROWS and rows * max(k or 0 for k in lengths_known) <= AT_ONCE
-    widest = widest_lanes(source, of_all=at_once)
+    widest = widest_lanes(source, of_all=at_once, of_inputs=first == len(shape))
     lanes = dividing(widest, [box[-1] for box in boxes])
     is_odd = lanes < widest and row is not None and widest > WIDE_LANES and 4 * widest <= row <= KEPT * LARGEST_GROUP
     lanes = widest if is_odd else lanes

@@ -44,3 +44,29 @@ func.func @others(%a: tensor<4096x65536xf32>, %b: tensor<2x1000xf32>, %c: tensor
   %3 = mlc.reduce sum %d {axes = array<i64: 0, 1>, keepdims = false} : tensor<?x65536xf32> -> tensor<f32>
   return %0, %1, %2, %3 : tensor<4096xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32>
 }
+
+// Where extreme values are: first in each part, then among the parts' values, read at those positions.
+// CHECK-LABEL: func.func @position
+// CHECK: %[[A:.*]] = mlc.reshape %[[X:.*]] [2, 500, 800]
+// CHECK: %[[B:.*]] = mlc.arg_reduce min %[[A]] {axis = 2 : i64, select_last = true} {{.*}} -> tensor<2x500xi64>
+// CHECK: mlc.iota [2, 500] {axis = 1 : i64}
+// CHECK: %[[P:.*]] = mlc.binary add %[[B]]
+// CHECK: %[[F:.*]] = mlc.reshape %[[X]] [800000]
+// CHECK: %[[V:.*]] = mlc.gather %[[F]]
+// CHECK: %[[C:.*]] = mlc.arg_reduce min %[[V]] {axis = 1 : i64, select_last = true} {{.*}} -> tensor<2xi64>
+// CHECK: %[[Q:.*]] = mlc.reshape %[[P]] [1000]
+// CHECK: mlc.gather %[[Q]]
+// CHECK: mlc.reshape %{{.*}} [2, 1] : tensor<2xi64> -> tensor<2x1xi64>
+func.func @position(%x: tensor<2x400000xf32>) -> tensor<2x1xi64> {
+  %0 = mlc.arg_reduce min %x {axis = 1 : i64, keepdims = true, select_last = true} : tensor<2x400000xf32> -> tensor<2x1xi64>
+  return %0 : tensor<2x1xi64>
+}
+
+// Not across memory.
+// CHECK-LABEL: func.func @across
+// CHECK-NEXT: mlc.arg_reduce
+// CHECK-NEXT: return
+func.func @across(%x: tensor<400000x2xf32>) -> tensor<2xi64> {
+  %0 = mlc.arg_reduce max %x {axis = 0 : i64} : tensor<400000x2xf32> -> tensor<2xi64>
+  return %0 : tensor<2xi64>
+}

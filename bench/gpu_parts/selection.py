@@ -1,0 +1,188 @@
+"""The part `selection`: the best elements of lines, and where extreme ones are, against eager PyTorch.
+
+Results are integers, or elements as they are: they must be equal. Peers write into tensors that they are given.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from gpu_parts.measure import compile_to, measure, sets_of, wait
+
+TYPES = {"float32": 1, "uint8": 2, "int32": 6, "int64": 7, "float16": 10, "float64": 11, "bfloat16": 16}
+
+
+@dataclass(frozen=True)
+class Case:
+    """`kind` of a tensor of `shape` along `axis`; `count` elements of a line are selected."""
+
+    kind: str
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+    axis: int = -1
+    count: int = 1
+
+    @property
+    def name(self) -> str:
+        selected = f"_{self.count}" if self.count > 1 else ""
+        return f"{self.kind}_{'x'.join(map(str, self.shape))}_axis{self.axis % len(self.shape)}{selected}_{self.dtype}"
+
+    @property
+    def result(self) -> list[int]:
+        """Shape of the results."""
+        axis = self.axis % len(self.shape)
+        return [self.count if i == axis else extent for i, extent in enumerate(self.shape)]
+
+    @property
+    def bytes(self) -> int:
+        """What must be read and written, nearly."""
+        return math.prod(self.shape) * _bytes(self.dtype) + 8 * math.prod(self.result)
+
+
+def _bytes(dtype: str) -> int:
+    return int("".join(c for c in dtype if c.isdigit())) // 8
+
+
+def cases() -> list[Case]:
+    """A language model's next word, classes of many images, the best of a whole tensor, classes of pixels, boxes."""
+    rows: list[tuple[int, ...]] = [(1, 50257), (1, 128256), (32, 50257), (8, 128256), (512, 50257)]
+    found = [Case("argmax", shape, dtype) for dtype in ("float32", "bfloat16") for shape in rows]
+    rows = [(1, 1000), (256, 1000), (65536, 1000), (100_000, 10), (8192, 128), (16384, 4096), (4, 1 << 20), (1 << 24,)]
+    found += [Case("argmax", shape) for shape in rows]
+    found += [Case("argmin", (32, 50257)), Case("argmax", (32, 50257), "int64"), Case("argmax", (64, 20000), "float64")]
+    found += [Case("argmax", (256, 8192), "uint8"), Case("argmax", (4096, 1001), "float16")]
+    found += [Case("argmax", shape, axis=1) for shape in ((1, 21, 512, 512), (8, 150, 128, 128), (1, 8400, 80))]
+    found += [Case("argmax", (4096, 64), axis=0), Case("argmax", (100_000, 4), axis=0)]
+    found += [Case("topk", shape, count=k) for *shape, k in ((1, 50257, 50), (32, 50257, 50), (1, 8400, 300))]  # type: ignore[arg-type]
+    return found
+
+
+def model(case: Case) -> Any:
+    """The ONNX model of a case."""
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+
+    code, constants, outputs = TYPES[case.dtype], [], ["y"]
+    if case.kind == "topk":
+        constants, outputs = [numpy_helper.from_array(np.array([case.count]), "k")], ["v", "y"]
+        nodes = [helper.make_node("TopK", ["x", "k"], outputs, axis=case.axis)]
+    else:
+        nodes = [helper.make_node(_OPERATORS[case.kind], ["x"], outputs, axis=case.axis)]
+    kinds = {"v": code, "y": TensorProto.INT64}
+    results = [helper.make_tensor_value_info(name, kinds[name], case.result) for name in outputs]
+    inputs = [helper.make_tensor_value_info("x", code, case.shape)]
+    graph = helper.make_graph(nodes, case.kind, inputs, results, constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
+
+
+_OPERATORS = {"argmax": "ArgMax", "argmin": "ArgMin"}
+
+
+def compile_part(folder: Path) -> None:
+    """Writes the libraries of the part."""
+    for case in cases():
+        compile_to(model(case), folder / f"{case.name}.so")
+        print(case.name, flush=True)
+
+
+class CaseRun:
+    """A case on the GPU: sets of inputs, the library, and what PyTorch has for it."""
+
+    def __init__(self, folder: Path, case: Case) -> None:
+        import torch
+
+        from mlc.runtime.loader import load
+
+        self.case, self.kind = case, getattr(torch, case.dtype)
+        torch.manual_seed(len(case.name))
+        self.inputs = [self._drawn() for _ in range(sets_of(case.bytes))]
+        self.results = [self._empty() for _ in self.inputs]
+        self.theirs = [self._empty() for _ in self.inputs]
+        self.context = load(folder / f"{case.name}.so").context()
+
+    def _drawn(self) -> Any:
+        import torch
+
+        if self.kind.is_floating_point:
+            return torch.randn(self.case.shape, device="cuda").to(self.kind)
+        high = 256 if self.kind == torch.uint8 else 1 << 30
+        return torch.randint(0, high, self.case.shape, device="cuda").to(self.kind)
+
+    def _empty(self) -> list[Any]:
+        """Results before a run: poison."""
+        import torch
+
+        places = torch.full(self.case.result, -77, device="cuda", dtype=torch.int64)
+        if self.case.kind != "topk":
+            return [places]
+        return [torch.full(self.case.result, -77, device="cuda", dtype=self.kind), places]
+
+    def mlc(self, number: int) -> None:
+        """Runs the library."""
+        import torch
+
+        number %= len(self.inputs)
+        stream = torch.cuda.current_stream().cuda_stream
+        self.context.run([self.inputs[number]], out=self.results[number], stream=stream)
+
+    def eager(self, number: int) -> None:
+        """PyTorch's operator."""
+        import torch
+
+        number %= len(self.inputs)
+        x, axis, out = self.inputs[number], self.case.axis, self.theirs[number]
+        if self.case.kind == "topk":
+            torch.topk(x, self.case.count, axis, out=tuple(out))
+        else:
+            getattr(torch, self.case.kind)(x, axis, True, out=out[0])
+
+    def is_right(self) -> bool:
+        """Are the results those of NumPy, which takes the first of equal elements?"""
+        import numpy as np
+        import torch
+
+        for number in range(len(self.inputs)):
+            self.mlc(number)
+        wait()
+        found = self.results[0]
+        x = self.inputs[0].float().cpu().numpy() if self.kind == torch.bfloat16 else self.inputs[0].cpu().numpy()
+        axis = self.case.axis
+        if self.case.kind == "topk":
+            want = np.take(np.argsort(-x, axis, kind="stable"), range(self.case.count), axis)
+            values = torch.gather(self.inputs[0], axis, found[1])
+            return bool((values == found[0]).all()) and np.array_equal(found[1].cpu().numpy(), want)
+        want = getattr(np, self.case.kind)(x, axis, keepdims=True)
+        return np.array_equal(found[0].cpu().numpy(), want)
+
+
+def run_part(folder: Path, only: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Checks and times the cases, those named `only` if any are, and prints the geometric mean of the ratios."""
+    import torch
+
+    rows = []
+    for case in cases():
+        if only and case.name not in only:
+            continue
+        gc.collect()
+        torch.cuda.empty_cache()
+        rows.append(_timed(case, CaseRun(folder, case)))
+    ratios = [row["eager"]["median"] / row["mlc"]["median"] for row in rows]
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    print(f"{len(rows)} cases: x{mean:.3f} of PyTorch, none under x{min(ratios):.3f}", flush=True)
+    return rows
+
+
+def _timed(case: Case, run: CaseRun) -> dict[str, Any]:
+    is_right, repeats = run.is_right(), max(2, min(40, int(2e-3 * 4e12 / case.bytes)))
+    times = measure({"mlc": run.mlc, "eager": run.eager}, repeats)
+    own, ratio = times["mlc"].median, times["eager"].median / times["mlc"].median
+    said = "" if is_right else "  WRONG"
+    rate = case.bytes / own / 1e6
+    print(f"{case.name:40s} {own:8.2f} us {rate:5.2f} TB/s  eager {times['eager'].median:8.2f} x{ratio:5.3f}{said}",
+          flush=True)  # fmt: skip
+    return {"name": case.name, "right": is_right, **{n: asdict(t) for n, t in times.items()}}
