@@ -165,6 +165,49 @@ def test_ptxas_takes_twin_products(shape: tuple[int, int, int], turned: str, tmp
     assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
 
 
+# What comes after a product, and whether a matrix of the result's type is added; f32 in between.
+ENDS = [("Bias",), ("Bias", "Gelu"), ("Bias", "Relu"), ("Bias", "Sigmoid"), ("Tanh",), ("Bias", "Add"), ("Add", "Relu")]
+
+
+def _ended(dtype: str, ends: tuple[str, ...], constant: bool) -> onnx.ModelProto:
+    """A product in turns, whose groups have 192 of a thread's registers for sums, and something after it; weights and
+    bias are constants or inputs."""
+    rows, columns, depth = 4096, 2304, 768
+    model = _product(rows, columns, depth, dtype=dtype, turned="b")
+    graph, rng, now = model.graph, np.random.default_rng(0), "wide"
+    graph.node[-1].output[0] = "p"
+    graph.node.append(helper.make_node("Cast", ["p"], ["wide"], to=1))
+    for number, end in enumerate(ends):
+        others = [f"other{number}"] if end in ("Bias", "Add") else []
+        shape = [columns] if end == "Bias" else [rows, columns]
+        graph.input.extend(helper.make_tensor_value_info(name, 1, shape) for name in others)
+        graph.node.append(helper.make_node("Add" if others else end, [now, *others], [f"end{number}"]))
+        now = f"end{number}"
+    graph.node.append(helper.make_node("Cast", [now], ["y"], to=TYPES[dtype]))
+    if constant:
+        kinds = {"b": {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}[dtype], "other0": np.float32}
+        for value in [i for i in graph.input if i.name == "b" or (i.name == "other0" and ends[0] == "Bias")]:
+            dims = [d.dim_value for d in value.type.tensor_type.shape.dim]
+            array = rng.standard_normal(dims).astype(kinds[value.name])
+            graph.initializer.append(numpy_helper.from_array(array, value.name))
+            graph.input.remove(value)
+    return model
+
+
+@pytest.mark.parametrize("constant", [True, False], ids=["weights", "inputs"])
+@pytest.mark.parametrize("ends", ENDS, ids="".join)
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_ptxas_takes_what_comes_after_large_products(
+    dtype: str, ends: tuple[str, ...], constant: bool, tmp_path: Path
+) -> None:
+    """No spills where sums leave an epilogue few registers: 192 x 128 in turns, and 192 x 192 where a matrix is added."""
+    folder = _compile(_ended(dtype, ends, constant), tmp_path / "ended", emit="cubin", precision="bf16")
+    (kernel,) = json.loads((folder / "launch.json").read_text())
+    resources = kernel["resources"]
+    assert kernel["warnings"] == []
+    assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
+
+
 @pytest.mark.parametrize("gpu", ["h200", "sm_80"])
 @pytest.mark.parametrize("turned", ["", "a", "b", "ab"])
 def test_rows_that_begin_anywhere(turned: str, gpu: str, tmp_path: Path) -> None:

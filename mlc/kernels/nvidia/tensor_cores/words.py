@@ -79,6 +79,13 @@ class Words:
             scf.YieldOp(list(body(op.induction_variable, list(op.inner_iter_args))))  # type: ignore[operator]
         return list(op.results)
 
+    def hidden(self, value: ir.Value) -> ir.Value:
+        """`value` as one that nothing is known of: what is computed of it in a loop stays there, and takes no registers
+        while the loop does something else."""
+        result = assembly(value.type, [value], "mov.b32 $0, $1;", "=r,r")
+        assert result is not None
+        return result
+
     def thread(self) -> ir.Value:
         """The number of this thread in its block."""
         return nvvm.read_ptx_sreg_tid_x(self.i32)
