@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     import onnx
 
 Arrays = dict[str, np.ndarray]
-_DTYPES = {"float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "bool": 9, "float16": 10, "float64": 11}
+_DTYPES = {
+    "float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "bool": 9, "float16": 10, "float64": 11, "uint32": 12,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ def top_k_cases() -> list[Case]:
         _top_k("top_k_one", normal(500, 1000), 1),
         _top_k("top_k_least_half", normal(4, 2000, dtype="float16"), 33, largest=False),
         _top_k("top_k_integers", whole, 100),
+        _top_k("top_k_unsigned_least", whole.view(np.uint32), 100, largest=False),
         _top_k("top_k_bytes", integers(0, 256, 7, 800, dtype="uint8"), 40),
         _top_k("top_k_columns", normal(3, 600, 7), 10, axis=1),
         _top_k("top_k_dynamic", normal(9, 400), 20, dims=["n", "m"]),

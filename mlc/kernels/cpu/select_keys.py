@@ -80,6 +80,8 @@ class KeyedLine(Line[ir.Value]):
         """An integer of 64 bits, of which the low 32 count, that is the larger the larger the value is."""
         c = self.frame.constants
         if not isinstance(self.element, ir.FloatType):
+            if self.unsigned and self.element.width == _i32().width:
+                return arith.extsi(_i64(), arith.xori(value, c.get(_i32(), -(1 << 31))))
             return (arith.extui if self.unsigned else arith.extsi)(_i64(), value)
         f32 = ir.F32Type.get()
         wide = value if self.element == f32 else arith.extf(f32, value)

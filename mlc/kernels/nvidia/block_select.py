@@ -14,25 +14,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from mlir import ir
-from mlir.dialects import arith, memref, nvvm, vector
+from mlir.dialects import arith, memref, nvvm
 
 from mlc.kernels.common.frame import Buffer, Frame, KernelSource, defining_op, for_loop, if_then
 from mlc.kernels.common.index import Scalar
 from mlc.kernels.common.items import emit_items
 from mlc.kernels.cpu.select_keys import MOST, KeyedLine, has_keys
 from mlc.kernels.nvidia import ALIGNMENT
-from mlc.kernels.nvidia.threads import from_shared, shared_array, thread_in_group, to_shared
+from mlc.kernels.nvidia.threads import (
+    WARP,
+    all_of,
+    from_neighbour,
+    from_shared,
+    shared_array,
+    thread_in_group,
+    to_shared,
+)
 
 DIGIT = 8
 BINS = 1 << DIGIT
-KEY = 64
+HALF = 32  # bits of a key that are its value, and its position
 SHORT = 256  # elements of a line below which a thread alone selects
 MOST_SELECTED = 1024  # keys that are sorted in shared memory
 UNROLL = 8  # elements of a thread whose loads are under way together
 _LOWEST = -(1 << 63)
+# What the threads of a block know: the digits of the half of the bound at hand, how many keys are wanted among those
+# with these, the bound's two halves, and whether that is it.
+_STATE = _KNOWN, _WANTED, _VALUE, _PLACE, _IS_BOUND = range(5)
 _I = arith.CmpIPredicate
 
 
@@ -97,33 +107,40 @@ class _BlockLine(KeyedLine):
     ) -> None:
         super().__init__(frame, tensor, destinations, axis, coords, largest, unsigned, 1)
         assert isinstance(self.size, int)
+        if threads < BINS:
+            raise ValueError(f"kernel {frame.name}: a digit has {BINS} values, and a thread for each")
         self.threads, self.count = threads, self.size
-        self.i32, self.i64 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(KEY)
+        self.i32, self.i64 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(2 * HALF)
         self.thread = thread_in_group(frame, threads, is_block=True)
         self.padded = max(2, 1 << (self.count - 1).bit_length())
         self.bins = shared_array(frame, BINS, self.i32, "bins")
-        # The digits that are known, how many keys are wanted among those with these, the bound, and whether that is it.
-        self.state = shared_array(frame, 4, self.i64, "state")
+        self.totals = shared_array(frame, BINS // WARP, self.i32, "totals")
+        self.state = shared_array(frame, len(_STATE), self.i32, "state")
         self.taken = shared_array(frame, 1, self.i32, "taken")
         self.keys = shared_array(frame, self.padded, self.i64, "keys")
 
     def run(self) -> None:
         """The best elements of the line; all threads of the block do this together."""
         self._begin()
-        for shift in range(KEY - DIGIT, -1, -DIGIT):
-            unknown = arith.cmpi(_I.eq, self._read(3), self._wide(0))
-            if_then(unknown, lambda shift=shift: self._narrow(shift))  # type: ignore[misc]
+        self._narrow(_VALUE)
+        nvvm.Barrier0Op()
+        if_then(self._is_first(), lambda: to_shared(self.frame, self.state, _KNOWN, self._word(0)))
+        nvvm.Barrier0Op()
+        self._narrow(_PLACE)
         self._collect()
         self._sort()
         self._each(self.count, self._write)
 
     # -- small things -----------------------------------------------------------------------------------------------
 
+    def _word(self, number: int) -> ir.Value:
+        return self.frame.constants.get(self.i32, number)
+
     def _wide(self, number: int) -> ir.Value:
         return self.frame.constants.get(self.i64, number)
 
     def _read(self, place: int) -> ir.Value:
-        return from_shared(self.frame, self.state, place, self.i64)
+        return from_shared(self.frame, self.state, place, self.i32)
 
     def _is_first(self) -> ir.Value:
         return arith.cmpi(_I.eq, self.thread, self.frame.constants.index(0))
@@ -137,24 +154,34 @@ class _BlockLine(KeyedLine):
 
         for_loop(self.frame, self.thread, count, self.threads, [], one)
 
-    def _all_entries(self, body: Callable[[ir.Value], None]) -> None:
-        """`body` for the keys of this thread's elements, whose loads are under way together."""
+    def _all_elements(self, body: Callable[[ir.Value, Scalar], None]) -> None:
+        """`body` for this thread's elements and their positions; their loads are under way together."""
         index, math = self.frame.constants.index, self.frame.math
         last = math.sub(self.extent, 1)
 
         def several(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             places = [math.add(variable, number * self.threads) for number in range(UNROLL)]
-            entries = [self._entry(math.minimum(at, last)) for at in places]
-            for at, entry in zip(places, entries, strict=True):
+            values = [self._input(math.minimum(at, last)) for at in places]
+            for at, value in zip(places, values, strict=True):
                 inside = arith.cmpi(_I.ult, index(at), index(self.extent))
-                if_then(inside, lambda entry=entry: body(entry))  # type: ignore[misc]
+                if_then(inside, lambda value=value, at=at: body(value, at))  # type: ignore[misc]
             return []
 
         for_loop(self.frame, self.thread, self.extent, self.threads * UNROLL, [], several)
 
-    def _unsigned(self, key: ir.Value) -> ir.Value:
-        """A key as an integer without a sign of the same order."""
-        return arith.xori(key, self._wide(_LOWEST))
+    def _value_half(self, value: ir.Value) -> ir.Value:
+        """The half of a key that is its value, as an integer without a sign of the same order."""
+        rank = arith.trunci(self.i32, self._rank(value))
+        return arith.xori(rank, self._word(-(1 << 31) if self.largest else (1 << 31) - 1))
+
+    def _place_half(self, at: Scalar) -> ir.Value:
+        """The half of a key that is its position: of equal values the first one is the largest key."""
+        return arith.xori(arith.index_cast(self.i32, self.frame.constants.index(at)), self._word(-1))
+
+    def _joined(self, value: ir.Value, place: ir.Value) -> ir.Value:
+        """Two halves as an integer of 64 bits without a sign."""
+        high = arith.shli(arith.extui(self.i64, value), self._wide(HALF))
+        return arith.ori(high, arith.extui(self.i64, place))
 
     def _add_one(self, array: ir.Value, at: ir.Value) -> ir.Value:
         one = self.frame.constants.get(self.i32, 1)
@@ -167,104 +194,133 @@ class _BlockLine(KeyedLine):
         nvvm.Barrier0Op()  # the line before may still be read
 
         def clear() -> None:
-            for place, number in enumerate((0, self.count, 0, 0)):
-                to_shared(frame, self.state, place, self._wide(number))
-            to_shared(frame, self.taken, 0, frame.constants.get(self.i32, 0))
+            for place in _STATE:
+                to_shared(frame, self.state, place, self._word(self.count if place == _WANTED else 0))
+            to_shared(frame, self.taken, 0, self._word(0))
 
         if_then(self._is_first(), clear)
         self._each(self.padded, lambda at: to_shared(frame, self.keys, at, self._wide(_LOWEST)))
         nvvm.Barrier0Op()
 
-    def _narrow(self, shift: int) -> None:
-        """One more digit of the bound, that of the bits from `shift` on."""
-        frame, constants = self.frame, self.frame.constants
-        self._each(BINS, lambda at: to_shared(frame, self.bins, at, constants.get(self.i32, 0)))
+    def _narrow(self, half: int) -> None:
+        """The digits of a half of the bound, the highest first, as long as the bound is not known without them."""
+
+        def digit(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            unknown = arith.cmpi(_I.eq, self._read(_IS_BOUND), self._word(0))
+            before = arith.muli(arith.index_cast(self.i32, number), self._word(DIGIT))
+            if_then(unknown, lambda: self._one_digit(half, arith.subi(self._word(HALF - DIGIT), before)))
+            return []
+
+        for_loop(self.frame, 0, HALF // DIGIT, 1, [], digit)
+
+    def _one_digit(self, half: int, shift: ir.Value) -> None:
+        """The digit of the bits from `shift` on."""
+        frame = self.frame
+        self._each(BINS, lambda at: to_shared(frame, self.bins, at, self._word(0)))
         nvvm.Barrier0Op()
-        known, wanted = self._read(0), self._read(1)
+        known, wanted, bound = (self._read(place) for place in (_KNOWN, _WANTED, _VALUE))
 
-        def count(key: ir.Value) -> None:
-            whole = arith.shrui(self._unsigned(key), self._wide(shift))
-            digit = arith.andi(whole, self._wide(BINS - 1))
-            place = arith.index_cast(ir.IndexType.get(), digit)
-            if shift + DIGIT == KEY:
-                self._add_one(self.bins, place)
-                return
-            same = arith.cmpi(_I.eq, arith.shrui(whole, self._wide(DIGIT)), known)
-            if_then(same, lambda: self._add_one(self.bins, place))
+        def count(value: ir.Value, at: Scalar) -> None:
+            word = self._value_half(value) if half == _VALUE else self._place_half(at)
+            whole = arith.shrui(word, shift)
+            digit = arith.andi(whole, self._word(BINS - 1))
+            counts = arith.cmpi(_I.eq, arith.shrui(whole, self._word(DIGIT)), known)
+            if half == _PLACE:
+                counts = arith.andi(counts, arith.cmpi(_I.eq, self._value_half(value), bound))
+            if_then(counts, lambda: self._add_one(self.bins, arith.index_cast(ir.IndexType.get(), digit)))
 
-        self._all_entries(count)
+        self._all_elements(count)
         nvvm.Barrier0Op()
-        self._each(BINS, lambda at: self._decide(at, known, wanted, shift))
+        self._decide(half, known, wanted, shift)
         nvvm.Barrier0Op()
 
-    def _decide(self, digit: ir.Value, known: ir.Value, wanted: ir.Value, shift: int) -> None:
-        """Write down what is known then, if the k-th largest key has this digit."""
-        frame, constants = self.frame, self.frame.constants
-        together = ir.VectorType.get([4], self.i32)
-        above = constants.get(self.i32, 0)
-
-        def add(first: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            loaded, total = from_shared(frame, self.bins, first, together), carried[0]
-            for lane in range(4):
-                at = constants.index(frame.math.add(first, lane))
-                counts = arith.cmpi(_I.ugt, at, digit)
-                number = vector.extract(loaded, [], [lane])
-                total = arith.addi(total, arith.select(counts, number, constants.get(self.i32, 0)))
-            return [total]
-
-        above = arith.extui(self.i64, for_loop(frame, 0, BINS, 4, [above], add)[0])
-        here = arith.extui(self.i64, from_shared(frame, self.bins, digit, self.i32))
-        is_it = arith.andi(arith.cmpi(_I.slt, above, wanted), arith.cmpi(_I.sge, arith.addi(above, here), wanted))
+    def _decide(self, half: int, known: ir.Value, wanted: ir.Value, shift: ir.Value) -> None:
+        """The thread of each digit writes down what is known then, if the k-th largest key has it."""
+        here, above = self._counts()
+        is_it = arith.andi(arith.cmpi(_I.ult, above, wanted), arith.cmpi(_I.uge, arith.addi(above, here), wanted))
+        has_digit = arith.cmpi(_I.ult, self.thread, self.frame.constants.index(BINS))
 
         def write() -> None:
             left = arith.subi(wanted, above)
-            found = arith.ori(arith.shli(known, self._wide(DIGIT)), arith.index_cast(self.i64, digit))
-            is_known = arith.extui(self.i64, arith.cmpi(_I.eq, left, here))
-            for place, value in enumerate((found, left, arith.shli(found, self._wide(shift)), is_known)):
-                to_shared(frame, self.state, place, value)
+            found = arith.ori(arith.shli(known, self._word(DIGIT)), arith.index_cast(self.i32, self.thread))
+            is_bound = arith.extui(self.i32, arith.cmpi(_I.eq, left, here))
+            written = {_KNOWN: found, _WANTED: left, half: arith.shli(found, shift), _IS_BOUND: is_bound}
+            for place, value in written.items():
+                to_shared(self.frame, self.state, place, value)
 
-        if_then(is_it, write)
+        if_then(arith.andi(has_digit, is_it), write)
+
+    def _counts(self) -> tuple[ir.Value, ir.Value]:
+        """How many keys have this thread's digit, and how many have a larger one. The threads of a warp add up in
+        pairs, fours and so on, in each of which the lower half has the sum of the upper one above it.
+        """
+        frame, index, warps = self.frame, self.frame.constants.index, BINS // WARP
+        zero = frame.constants.get(self.i32, 0)
+        here = from_shared(frame, self.bins, frame.math.minimum(self.thread, BINS - 1), self.i32)
+        lane, warp = (f(self.thread, index(WARP)) for f in (arith.remui, arith.divui))
+        above, total, distance = zero, here, 1
+        while distance < WARP:
+            other = from_neighbour(frame, total, distance)
+            is_lower = arith.cmpi(_I.eq, arith.andi(lane, index(distance)), index(0))
+            above = arith.addi(above, arith.select(is_lower, other, zero))
+            total, distance = arith.addi(total, other), 2 * distance
+        is_one = arith.andi(arith.cmpi(_I.eq, lane, index(0)), arith.cmpi(_I.ult, warp, index(warps)))
+        if_then(is_one, lambda: to_shared(frame, self.totals, warp, total))
+        nvvm.Barrier0Op()
+        for number, one in enumerate(all_of(frame, self.totals, warps, self.i32)):
+            is_above = arith.cmpi(_I.ugt, index(number), warp)
+            above = arith.addi(above, arith.select(is_above, one, zero))
+        return here, above
 
     # -- the keys that reach it -------------------------------------------------------------------------------------
 
     def _collect(self) -> None:
-        bound = self._read(2)
+        least, place = self._read(_VALUE), self._read(_PLACE)
+        bound = self._joined(least, place)
 
-        def offer(key: ir.Value) -> None:
-            def keep() -> None:
-                place = arith.index_castui(ir.IndexType.get(), self._add_one(self.taken, self.frame.constants.index(0)))
-                to_shared(self.frame, self.keys, place, key)
+        def offer(value: ir.Value, at: Scalar) -> None:
+            half = self._value_half(value)
 
-            if_then(arith.cmpi(_I.uge, self._unsigned(key), bound), keep)
+            def compare() -> None:
+                key = self._joined(half, self._place_half(at))
+                if_then(arith.cmpi(_I.uge, key, bound), lambda: keep(key))
 
-        self._all_entries(offer)
+            if_then(arith.cmpi(_I.uge, half, least), compare)
+
+        def keep(key: ir.Value) -> None:
+            taken = arith.index_castui(ir.IndexType.get(), self._add_one(self.taken, self.frame.constants.index(0)))
+            to_shared(self.frame, self.keys, taken, arith.xori(key, self._wide(_LOWEST)))
+
+        self._all_elements(offer)
         nvvm.Barrier0Op()
 
     def _sort(self) -> None:
         """The largest key first; what was never written is the lowest."""
-        size = 2
-        while size <= self.padded:
-            distance = size // 2
-            while distance:
-                exchange = partial(self._exchange, size=size, distance=distance)
-                self._each(self.padded // 2, exchange)
-                nvvm.Barrier0Op()
-                distance //= 2
-            size *= 2
+        math, levels = self.frame.math, self.padded.bit_length() - 1
 
-    def _exchange(self, pair: ir.Value, size: int, distance: int) -> None:
-        """Put two keys in order: of `size` at a time the first ones fall and the next ones rise."""
-        frame, math = self.frame, self.frame.math
-        low = math.add(math.mul(math.div(pair, distance), 2 * distance), math.rem(pair, distance))
-        high = math.add(low, distance)
+        def level(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            def step(steps_before: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+                apart = self.frame.constants.index(math.sub(math.sub(number, 1), steps_before))
+                self._each(self.padded // 2, lambda pair: self._exchange(pair, number, apart))
+                nvvm.Barrier0Op()
+                return []
+
+            for_loop(self.frame, 0, number, 1, [], step)
+            return []
+
+        for_loop(self.frame, 1, levels + 1, 1, [], level)
+
+    def _exchange(self, pair: ir.Value, level: ir.Value, apart: ir.Value) -> None:
+        """Put two keys in order, 2^apart places apart: of 2^level the first ones fall, the next ones rise."""
+        frame, index = self.frame, self.frame.constants.index
+        distance = arith.shli(index(1), apart)
+        low = arith.addi(pair, arith.andi(pair, arith.subi(index(0), distance)))  # twice what is above the distance
+        high = arith.addi(low, distance)
         one, other = (from_shared(frame, self.keys, at, self.i64) for at in (low, high))
-        rises = math.rem(math.div(low, size), 2) if size < self.padded else 0
+        rises = arith.cmpi(_I.ne, arith.andi(arith.shrui(low, level), index(1)), index(0))
         more, less = arith.maxsi(one, other), arith.minsi(one, other)
-        if not isinstance(rises, int):
-            turned = arith.cmpi(_I.ne, rises, frame.constants.index(0))
-            more, less = arith.select(turned, less, more), arith.select(turned, more, less)
-        to_shared(frame, self.keys, low, more)
-        to_shared(frame, self.keys, high, less)
+        to_shared(frame, self.keys, low, arith.select(rises, less, more))
+        to_shared(frame, self.keys, high, arith.select(rises, more, less))
 
     def _write(self, at: ir.Value) -> None:
         key = from_shared(self.frame, self.keys, at, self.i64)

@@ -36,7 +36,7 @@ def combine_group(frame: Frame, values: Values, group: int, combine: Combine, nu
     """
     distance = 1
     while distance < min(group, WARP):
-        values = combine(values, [_from_neighbour(frame, value, distance) for value in values])
+        values = combine(values, [from_neighbour(frame, value, distance) for value in values])
         distance *= 2
     return _combine_warps(frame, values, group // WARP, combine, number) if group > WARP else values
 
@@ -61,9 +61,9 @@ def combine_pairs(found: Sequence[Values], combine: Combine) -> Values:
 
 def _neighbours_vector(frame: Frame, value: ir.Value, distance: int) -> ir.Value:
     if not isinstance(value.type, ir.VectorType):
-        return _from_neighbour(frame, value, distance)
+        return from_neighbour(frame, value, distance)
     lanes = range(value.type.shape[0])
-    found = [_from_neighbour(frame, vector.extract(value, [], [lane]), distance) for lane in lanes]
+    found = [from_neighbour(frame, vector.extract(value, [], [lane]), distance) for lane in lanes]
     return vector.from_elements(value.type, found)
 
 
@@ -81,7 +81,7 @@ def from_bits(raw: ir.Value, type_: ir.Type) -> ir.Value:
     return raw if type_ == bits else arith.bitcast(type_, raw)
 
 
-def _from_neighbour(frame: Frame, value: ir.Value, distance: int) -> ir.Value:
+def from_neighbour(frame: Frame, value: ir.Value, distance: int) -> ir.Value:
     """The `value` of the thread whose number in the warp differs in the bit `distance`; any integer or float type."""
     raw, i32 = to_bits(value), ir.IntegerType.get_signless(32)
     if raw.type.width == 64:
@@ -113,11 +113,11 @@ def _combine_warps(frame: Frame, values: Values, warps: int, combine: Combine, n
     for array, value in zip(shared, values, strict=True):
         to_shared(frame, array, warp, value)
     nvvm.Barrier0Op()
-    found = [_all_of(frame, array, warps, value.type) for array, value in zip(shared, values, strict=True)]
+    found = [all_of(frame, array, warps, value.type) for array, value in zip(shared, values, strict=True)]
     return combine_pairs(list(zip(*found, strict=True)), combine)
 
 
-def _all_of(frame: Frame, shared: ir.Value, count: int, type_: ir.Type) -> list[ir.Value]:
+def all_of(frame: Frame, shared: ir.Value, count: int, type_: ir.Type) -> list[ir.Value]:
     """The `count` elements of an array in shared memory."""
     found: list[ir.Value] = []
     while len(found) < count:

@@ -1,25 +1,35 @@
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-expand-gpu-kernels,canonicalize,cse)' | FileCheck %s
 
-// A block for each line. Keys of 64 bits: what is counted are the digits of eight bits, the highest one of all keys and
-// the others of keys that begin with what is known.
+// A block for each line. Keys of two halves, value and position; what is counted are digits of eight bits of one half, of
+// keys that begin with what is known, and threads add up how many have a larger digit.
 // CHECK: module @best
 // CHECK-DAG: memref.global "private" @best_shared_64xi64_keys : memref<64xi64, 3>
 // CHECK-DAG: memref.global "private" @best_shared_256xi32_bins : memref<256xi32, 3>
 // CHECK: func.func @best(
 // CHECK: nvvm.barrier
+// CHECK: scf.for %{{.*}} = %c0 to %c4
 // CHECK: scf.if
-// CHECK: arith.shrui %{{.*}}, %c56_i64 : i64
-// CHECK: memref.atomic_rmw addi
-// CHECK: scf.if
-// CHECK: arith.shrui %{{.*}}, %c48_i64 : i64
+// CHECK: [[SHIFTED:%.*]] = arith.shrui %{{.*}}, %{{.*}} : i32
+// CHECK: arith.shrui [[SHIFTED]], %c8_i32 : i32
 // CHECK: arith.cmpi eq
 // CHECK: memref.atomic_rmw addi
+// CHECK-COUNT-5: nvvm.shfl.sync  bfly
+// CHECK: nvvm.barrier0
+// Where values alone do not tell, those of the bound's value, by their positions.
+// CHECK: scf.for %{{.*}} = %c0 to %c4
+// CHECK: arith.index_cast %{{.*}} : index to i32
+// CHECK: arith.andi %{{.*}}, %{{.*}} : i1
+// CHECK: memref.atomic_rmw addi
 // The keys that reach the bound are collected where there is room,
+// CHECK: arith.cmpi uge, %{{.*}}, %{{.*}} : i32
 // CHECK: arith.cmpi uge, %{{.*}}, %{{.*}} : i64
 // CHECK: memref.atomic_rmw addi
-// and sorted; values are read again at their positions.
+// and sorted by 2, 4, … 64; values are read again at their positions.
+// CHECK: scf.for [[LEVEL:%.*]] = %c1 to %c7
+// CHECK: scf.for %{{.*}} = %c0 to [[LEVEL]]
 // CHECK: arith.maxsi %{{.*}}, %{{.*}} : i64
 // CHECK: arith.minsi %{{.*}}, %{{.*}} : i64
+// CHECK: nvvm.barrier0
 // CHECK: memref.load %{{.*}} : memref<2100xf32>
 // CHECK: memref.store %{{.*}} : memref<150xf32>
 // CHECK: memref.store %{{.*}} : memref<150xi64>

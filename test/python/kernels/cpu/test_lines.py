@@ -42,6 +42,8 @@ def _lines(dtype: str, length: int) -> np.ndarray:
     if x.dtype.kind == "f":
         x[1], x[3], x[4] = -np.inf, np.nan, np.inf
         x[2, length // 2 : length // 2 + 2] = np.nan
+    elif x.dtype.kind == "u":
+        x[1] -= 3  # the largest numbers of all
     return x
 
 
@@ -71,7 +73,7 @@ def test_position_of_an_extreme_in_columns(tmp_path: Path, dtype: str, length: i
 @pytest.mark.parametrize(
     "dtype, length, k",
     [("f4", 5, 3), ("f4", 100, 1), ("f4", 100, 30), ("i4", 70, 5)]
-    + [("f2", 40, 5), ("f8", 50, 7), ("i8", 40, 5), ("u1", 70, 9)],
+    + [("f2", 40, 5), ("f8", 50, 7), ("i8", 40, 5), ("u1", 70, 9), ("u4", 70, 9)],
 )
 def test_best_k(tmp_path: Path, dtype: str, length: int, k: int, largest: int) -> None:
     """In order, of equal values the first; a NaN is the largest."""
