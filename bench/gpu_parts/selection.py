@@ -1,6 +1,8 @@
-"""The part `selection`: the best elements of lines, and where extreme ones are, against eager PyTorch.
+"""The part `selection`: the best elements of lines, where extreme ones are, and updates that go where indices say,
+against eager PyTorch.
 
-Results are integers, or elements as they are: they must be equal. Peers write into tensors that they are given.
+Results are integers, or elements as they are: they must be equal; sums of floats are in order. Peers write into tensors
+that they are given; of updates of one element PyTorch takes any, and adds floats in any order.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ TYPES = {"float32": 1, "uint8": 2, "int32": 6, "int64": 7, "float16": 10, "float
 
 @dataclass(frozen=True)
 class Case:
-    """`kind` of a tensor of `shape` along `axis`; `count` elements of a line are selected."""
+    """`kind` of a tensor of `shape` along `axis`; `count` elements of a line are selected, or updated."""
 
     kind: str
     shape: tuple[int, ...]
@@ -35,13 +37,26 @@ class Case:
     @property
     def result(self) -> list[int]:
         """Shape of the results."""
+        return list(self.shape) if self.kind in _REDUCTIONS else self.counted
+
+    @property
+    def counted(self) -> list[int]:
+        """The shape with `count` elements in each line."""
         axis = self.axis % len(self.shape)
         return [self.count if i == axis else extent for i, extent in enumerate(self.shape)]
 
     @property
+    def indices(self) -> list[int]:
+        """Shape of the indices of updates."""
+        return [self.count, 1] if self.kind == "put" else self.counted
+
+    @property
     def bytes(self) -> int:
         """What must be read and written, nearly."""
-        return math.prod(self.shape) * _bytes(self.dtype) + 8 * math.prod(self.result)
+        each = _bytes(self.dtype)
+        if self.kind in _REDUCTIONS:
+            return 2 * math.prod(self.shape) * each + math.prod(self.counted) * each + 8 * math.prod(self.indices)
+        return math.prod(self.shape) * each + 8 * math.prod(self.result)
 
 
 def _bytes(dtype: str) -> int:
@@ -49,7 +64,8 @@ def _bytes(dtype: str) -> int:
 
 
 def cases() -> list[Case]:
-    """A language model's next word, classes of many images, the best of a whole tensor, classes of pixels, boxes."""
+    """A language model's next word, classes of many images, the best of a whole tensor, classes of pixels, boxes;
+    sorted logits put back, a router's choices, histograms, rows of a cache."""
     rows: list[tuple[int, ...]] = [(1, 50257), (1, 128256), (32, 50257), (8, 128256), (512, 50257)]
     found = [Case("argmax", shape, dtype) for dtype in ("float32", "bfloat16") for shape in rows]
     rows = [(1, 1000), (256, 1000), (65536, 1000), (100_000, 10), (8192, 128), (16384, 4096), (4, 1 << 20), (1 << 24,)]
@@ -58,6 +74,14 @@ def cases() -> list[Case]:
     found += [Case("argmax", (256, 8192), "uint8"), Case("argmax", (4096, 1001), "float16")]
     found += [Case("argmax", shape, axis=1) for shape in ((1, 21, 512, 512), (8, 150, 128, 128), (1, 8400, 80))]
     found += [Case("argmax", (4096, 64), axis=0), Case("argmax", (100_000, 4), axis=0)]
+    found += [Case("scatter", (32, 50257), count=50257), Case("scatter", (4096, 64), count=8)]
+    found += [Case("scatter", (1, 1 << 20), count=1 << 20), Case("scatter", (100_000, 64), axis=0, count=100_000)]
+    found += [
+        Case("scatter_add", (1000,), "int64", count=1 << 20),
+        Case("scatter_add", (1 << 20,), "int32", count=1 << 20),
+    ]
+    found += [Case("scatter_add", (2000, 4096), axis=0, count=1000), Case("scatter_add", (1024, 512), count=300)]
+    found += [Case("put", (8192, 1024), axis=0, count=n) for n in (1, 60, 5000)]
     found += [Case("topk", shape, count=k) for *shape, k in ((1, 50257, 50), (32, 50257, 50), (1, 8400, 300))]  # type: ignore[arg-type]
     return found
 
@@ -68,6 +92,8 @@ def model(case: Case) -> Any:
     from onnx import TensorProto, helper, numpy_helper
 
     code, constants, outputs = TYPES[case.dtype], [], ["y"]
+    if case.kind in _REDUCTIONS:
+        return _scatter_model(case)
     if case.kind == "topk":
         constants, outputs = [numpy_helper.from_array(np.array([case.count]), "k")], ["v", "y"]
         nodes = [helper.make_node("TopK", ["x", "k"], outputs, axis=case.axis)]
@@ -81,6 +107,22 @@ def model(case: Case) -> Any:
 
 
 _OPERATORS = {"argmax": "ArgMax", "argmin": "ArgMin"}
+_REDUCTIONS = {"scatter": "none", "put": "none", "scatter_add": "add"}
+
+
+def _scatter_model(case: Case) -> Any:
+    from onnx import TensorProto, helper
+
+    code, reduction = TYPES[case.dtype], _REDUCTIONS[case.kind]
+    inputs = [
+        helper.make_tensor_value_info("x", code, case.shape),
+        helper.make_tensor_value_info("i", TensorProto.INT64, case.indices),
+        helper.make_tensor_value_info("u", code, case.counted),
+    ]
+    operator, axis = ("ScatterND", {}) if case.kind == "put" else ("ScatterElements", {"axis": case.axis})
+    node = helper.make_node(operator, ["x", "i", "u"], ["y"], reduction=reduction, **axis)
+    graph = helper.make_graph([node], case.kind, inputs, [helper.make_tensor_value_info("y", code, case.shape)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
 
 
 def compile_part(folder: Path) -> None:
@@ -100,23 +142,35 @@ class CaseRun:
 
         self.case, self.kind = case, getattr(torch, case.dtype)
         torch.manual_seed(len(case.name))
-        self.inputs = [self._drawn() for _ in range(sets_of(case.bytes))]
+        self.inputs = [self._drawn(case.shape) for _ in range(sets_of(case.bytes))]
+        self.updates = [self._updates() for _ in self.inputs]
         self.results = [self._empty() for _ in self.inputs]
         self.theirs = [self._empty() for _ in self.inputs]
         self.context = load(folder / f"{case.name}.so").context()
 
-    def _drawn(self) -> Any:
+    def _drawn(self, shape: Sequence[int]) -> Any:
         import torch
 
         if self.kind.is_floating_point:
-            return torch.randn(self.case.shape, device="cuda").to(self.kind)
+            return torch.randn(shape, device="cuda").to(self.kind)
         high = 256 if self.kind == torch.uint8 else 1 << 30
-        return torch.randint(0, high, self.case.shape, device="cuda").to(self.kind)
+        return torch.randint(0, high, shape, device="cuda").to(self.kind)
+
+    def _updates(self) -> list[Any]:
+        """Indices and updates of what has any."""
+        import torch
+
+        if self.case.kind not in _REDUCTIONS:
+            return []
+        extent = self.case.shape[self.case.axis]
+        return [torch.randint(0, extent, self.case.indices, device="cuda"), self._drawn(self.case.counted)]
 
     def _empty(self) -> list[Any]:
         """Results before a run: poison."""
         import torch
 
+        if self.case.kind in _REDUCTIONS:
+            return [torch.full(self.case.result, -77, device="cuda", dtype=self.kind)]
         places = torch.full(self.case.result, -77, device="cuda", dtype=torch.int64)
         if self.case.kind != "topk":
             return [places]
@@ -128,7 +182,7 @@ class CaseRun:
 
         number %= len(self.inputs)
         stream = torch.cuda.current_stream().cuda_stream
-        self.context.run([self.inputs[number]], out=self.results[number], stream=stream)
+        self.context.run([self.inputs[number], *self.updates[number]], out=self.results[number], stream=stream)
 
     def eager(self, number: int) -> None:
         """PyTorch's operator."""
@@ -136,7 +190,13 @@ class CaseRun:
 
         number %= len(self.inputs)
         x, axis, out = self.inputs[number], self.case.axis, self.theirs[number]
-        if self.case.kind == "topk":
+        if self.case.kind == "put":
+            index, values = self.updates[number]
+            out[0].copy_(x)
+            out[0].index_put_((index[:, 0],), values)
+        elif self.case.kind in _REDUCTIONS:
+            getattr(torch, self.case.kind)(x, axis, *self.updates[number], out=out[0])
+        elif self.case.kind == "topk":
             torch.topk(x, self.case.count, axis, out=tuple(out))
         else:
             getattr(torch, self.case.kind)(x, axis, True, out=out[0])
@@ -152,12 +212,29 @@ class CaseRun:
         found = self.results[0]
         x = self.inputs[0].float().cpu().numpy() if self.kind == torch.bfloat16 else self.inputs[0].cpu().numpy()
         axis = self.case.axis
+        if self.case.kind in _REDUCTIONS:
+            return np.array_equal(found[0].cpu().numpy(), self._scattered(x))
         if self.case.kind == "topk":
             want = np.take(np.argsort(-x, axis, kind="stable"), range(self.case.count), axis)
             values = torch.gather(self.inputs[0], axis, found[1])
             return bool((values == found[0]).all()) and np.array_equal(found[1].cpu().numpy(), want)
         want = getattr(np, self.case.kind)(x, axis, keepdims=True)
         return np.array_equal(found[0].cpu().numpy(), want)
+
+    def _scattered(self, x: Any) -> Any:
+        """What NumPy makes of the updates, one after the other."""
+        import numpy as np
+
+        index, values = (t.cpu().numpy() for t in self.updates[0])
+        y, at = x.copy(), [index[:, 0]]
+        if self.case.kind != "put":
+            at = list(np.indices(index.shape))
+            at[self.case.axis] = index
+        if self.case.kind == "scatter_add":
+            np.add.at(y, tuple(at), values)
+        else:
+            y[tuple(at)] = values
+        return y
 
 
 def run_part(folder: Path, only: Sequence[str] = ()) -> list[dict[str, Any]]:

@@ -38,7 +38,7 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     if all(t.has_clusters for t in targets):
         splitting += f"{{shortest={LONGEST_SHARED + 1}}}"
     moves = ["mlc-slice-gathers", "mlc-fold-factors"]
-    of_cpu["decompose"] = [*decomposed[:place], *moves, *decomposed[place:], splitting]
+    of_cpu["decompose"] = [*decomposed[:place], *moves, *decomposed[place:], splitting, "mlc-order-scatters"]
     even = {"mlc-merge-contractions": "mlc-merge-contractions{even=true}"}
     layout = [even.get(p, p) for p in of_cpu["layout"]]
     if all(t.has_wgmma for t in targets):
@@ -53,7 +53,7 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     for_gpu.append(f"mlc-add-variants{{precision={precision}}}")
     for_gpu += ["mlc-add-architectures"] if len(targets) > 1 else []
     for_gpu.append(f"mlc-assign-gpu-schedules{{precision={precision}}}")
-    placed = ["mlc-assign-placement"]
+    placed = ["mlc-assign-placement", "mlc-scatter-in-place"]
     if all(t.has_wgmma for t in targets):
         placed += [f"mlc-plan-twins{{precision={precision}}}", "mlc-join-twins"]
     placed += ["mlc-plan-joins", "mlc-join-launches"]

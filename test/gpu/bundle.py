@@ -160,12 +160,19 @@ class Host:
             self.shapes[t][i] for t in tensors for i in range(t.type.rank) if self._kernel_dim_is_dynamic(t, i)
         ] + [self.sizes.value(v) for v in op.operands if isinstance(v.type, ir.IndexType)]
         results = len(op.results)
+        places, copies = [self.places[t] for t in tensors], []
+        if "mlc.inout" in op.attributes and "mlc.in_place" not in op.attributes:  # what it updates stays as it was
+            [result] = op.results
+            self._buffer(result, self.shapes[tensors[-1]])
+            copies, places[-1] = [[places[-1], self.places[result]]], self.places[result]
         for result, destination in zip(op.results, tensors[len(tensors) - results :], strict=True):
-            self.places[result], self.shapes[result] = self.places[destination], self.shapes[destination]
+            self.shapes[result] = self.shapes[destination]
+        self.places.update(zip(op.results, places[len(places) - results :], strict=True))
         self.launches.append(
             {
                 "kernel": name,
-                "buffers": [self.places[t] for t in tensors],
+                "copies": copies,
+                "buffers": places,
                 "results": results,
                 "indices": indices,
                 "items": grid_items(self.kernels[name], name, indices),

@@ -139,10 +139,14 @@ class Program:
         return Buffer(self.driver, count * dtype.itemsize, content)
 
     def launch(self, described: dict[str, Any]) -> None:
-        """Launches one kernel; nothing for an empty grid."""
+        """Launches one kernel, behind the copies of what it updates; nothing for an empty grid."""
         kernel = self.program["kernels"][described["kernel"]]
         per_block = kernel["threads"] // kernel["group"]
         blocks = -(-described["items"] // per_block)
+        for source, target in described["copies"]:
+            size = ctypes.c_size_t(self.buffers[source].nbytes)
+            places = (ctypes.c_uint64(self.buffers[number].address) for number in (target, source))
+            self.driver("cuMemcpyDtoD_v2", *places, size)
         if not blocks:
             return
         pointers = [self.buffers[i].address for i in described["buffers"]]

@@ -57,54 +57,77 @@ def _copy(frame: Frame, data: ir.Value, output: Buffer) -> None:
 
 
 def _scatter_elements(frame: Frame, op: ir.Operation, output: Buffer) -> None:
-    _, indices, updates = op.operands
-    axis = ir.IntegerAttr(op.attributes["axis"]).value
+    updates = op.operands[2]
     extents = [frame.extent(updates, i) for i in range(updates.type.rank)]
 
     def element(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
         coords = frame.math.delinearize(variable, extents)
-        ev = Evaluator(frame, 1)
-        point = [Idx(c) for c in coords]
-        target: list[Scalar] = list(coords)
-        raw = ev.tensor(indices, point)
-        target[axis], valid = _normalise(frame, raw, output.shape[axis])
-        _update(frame, op, output, target, valid, raw, lambda: Evaluator(frame, 1).tensor(updates, point))
+        update(frame, op, output, element_target(frame, op, output, coords), coords)
         return []
 
     for_loop(frame, 0, frame.math.product(extents), 1, [], element)
 
 
 def _scatter_nd(frame: Frame, op: ir.Operation, output: Buffer) -> None:
-    _, indices, updates = op.operands
-    depth = indices.type.get_dim_size(indices.type.rank - 1)
-    batch = [frame.extent(indices, i) for i in range(indices.type.rank - 1)]
-    rest = [frame.extent(updates, i) for i in range(len(batch), updates.type.rank)]
+    batch, rest = slices_of(frame, op)
 
     def one(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
         where = frame.math.delinearize(variable, batch)
-        ev = Evaluator(frame, 1)
-        target: list[Scalar] = []
-        valid = frame.constants.get(ir.IntegerType.get_signless(1), 1)
-        worst = frame.constants.get(indices.type.element_type, 0)
-        for level in range(depth):
-            raw = ev.tensor(indices, [Idx(c) for c in [*where, level]])
-            position, inside = _normalise(frame, raw, output.shape[level])
-            worst = arith.select(inside, worst, raw)
-            valid = arith.andi(valid, inside)
-            target.append(position)
+        target = slice_target(frame, op, output, where)
 
         def element(inner: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             tail = frame.math.delinearize(inner, rest)
-            point = [Idx(c) for c in [*where, *tail]]
-            _update(
-                frame, op, output, [*target, *tail], valid, worst, lambda: Evaluator(frame, 1).tensor(updates, point)
-            )
+            update(frame, op, output, target.inside(tail), [*where, *tail])
             return []
 
         for_loop(frame, 0, frame.math.product(rest), 1, [], element)
         return []
 
     for_loop(frame, 0, frame.math.product(batch), 1, [], one)
+
+
+def slices_of(frame: Frame, op: ir.Operation) -> tuple[list[Scalar], list[Scalar]]:
+    """The extents of an `mlc.scatter_nd`'s slices, how many there are and how large they are."""
+    _, indices, updates = op.operands
+    batch = [frame.extent(indices, i) for i in range(indices.type.rank - 1)]
+    return batch, [frame.extent(updates, i) for i in range(len(batch), updates.type.rank)]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where an update goes: coordinates of the result, are they `valid`, and the index `raw` where they are not."""
+
+    coords: list[Scalar]
+    valid: ir.Value
+    raw: ir.Value
+
+    def inside(self, tail: Sequence[Scalar]) -> Target:
+        """An element of a slice that goes there."""
+        return Target([*self.coords, *tail], self.valid, self.raw)
+
+
+def element_target(frame: Frame, op: ir.Operation, output: Buffer, coords: Sequence[Scalar]) -> Target:
+    """Where the update at `coords` of an `mlc.scatter_elements` goes."""
+    axis = ir.IntegerAttr(op.attributes["axis"]).value
+    raw = Evaluator(frame, 1).tensor(op.operands[1], [Idx(c) for c in coords])
+    target: list[Scalar] = list(coords)
+    target[axis], valid = _normalise(frame, raw, output.shape[axis])
+    return Target(target, valid, raw)
+
+
+def slice_target(frame: Frame, op: ir.Operation, output: Buffer, where: Sequence[Scalar]) -> Target:
+    """Where slice `where` of an `mlc.scatter_nd` goes."""
+    indices, ev = op.operands[1], Evaluator(frame, 1)
+    target: list[Scalar] = []
+    valid = frame.constants.get(ir.IntegerType.get_signless(1), 1)
+    worst = frame.constants.get(indices.type.element_type, 0)
+    for level in range(indices.type.get_dim_size(indices.type.rank - 1)):
+        raw = ev.tensor(indices, [Idx(c) for c in [*where, level]])
+        position, inside = _normalise(frame, raw, output.shape[level])
+        worst = arith.select(inside, worst, raw)
+        valid = arith.andi(valid, inside)
+        target.append(position)
+    return Target(target, valid, worst)
 
 
 def _normalise(frame: Frame, raw: ir.Value, extent: Scalar) -> tuple[ir.Value, ir.Value]:
@@ -116,33 +139,30 @@ def _normalise(frame: Frame, raw: ir.Value, extent: Scalar) -> tuple[ir.Value, i
     return position, arith.cmpi(arith.CmpIPredicate.ult, position, c.index(extent))
 
 
-def _update(
-    frame: Frame,
-    op: ir.Operation,
-    output: Buffer,
-    target: Sequence[Scalar],
-    valid: ir.Value,
-    raw: ir.Value,
-    value: Callable[[], ir.Value],
-) -> None:
-    """Write or reduce one element; an index out of range sets the error word instead."""
-    kind = ir.StringAttr(op.attributes["reduction"]).value
-    idx = Evaluator(frame, 1).idx
-    point = [Idx(c) for c in target]
+def update(frame: Frame, op: ir.Operation, output: Buffer, target: Target, coords: Sequence[Scalar]) -> None:
+    """Write or reduce the update at `coords`; an index out of range sets the error word instead."""
+    kind, ev = ir.StringAttr(op.attributes["reduction"]).value, Evaluator(frame, 1)
+    point = [Idx(c) for c in target.coords]
 
     def write() -> None:
-        new = value()
+        new = Evaluator(frame, 1).tensor(op.operands[2], [Idx(c) for c in coords])
         if kind != "none":
-            new = _combine(kind, memory.load(frame, idx, output, point, None), new)
-        memory.store(frame, idx, output, point, new, None)
+            new = _combine(kind, memory.load(frame, ev.idx, output, point, None), new)
+        memory.store(frame, ev.idx, output, point, new, None)
+
+    guarded(frame, target, write)
+
+
+def guarded(frame: Frame, target: Target, write: Callable[[], None]) -> None:
+    """`write` where the target is valid, else the error word."""
 
     def fail() -> None:
         i64, c = ir.IntegerType.get_signless(64), frame.constants
-        wide = raw if raw.type == i64 else arith.extsi(i64, raw)
+        wide = target.raw if target.raw.type == i64 else arith.extsi(i64, target.raw)
         memref.store(c.get(i64, INDEX_OUT_OF_RANGE), frame.error, [c.index(0)])
         memref.store(wide, frame.error, [c.index(1)])
 
-    if_then(valid, write, fail)
+    if_then(target.valid, write, fail)
 
 
 def _combine(kind: str, old: ir.Value, new: ir.Value) -> ir.Value:

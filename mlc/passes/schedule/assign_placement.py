@@ -7,9 +7,10 @@
 ```
 The GPU runs everything but arithmetic on a few integers that the host needs to go on (sizes, conditions, counters) and
 whose operands it already has: a round trip through the GPU would cost two transfers and a wait. And but for long
-sequential work (sorting, scanning, scattering, collecting, suppressing, selecting more than 1,024 or a number that only
-a run knows), for which the GPU's templates have a thread or a few, the functions of float64 (exp, log, sin, …) that no
-instruction of a GPU computes, and strings. A kernel that is launched on both gets a copy for the host, `@k0_host`.
+sequential work (sorting, scanning, collecting, suppressing, selecting more than 1,024 or a number that only a run
+knows, adding many floats to few lines in order), for which the GPU's templates have a thread or a few, the functions of
+float64 (exp, log, sin, …) that no instruction of a GPU computes, and strings. A kernel that is launched on both gets a
+copy for the host, `@k0_host`.
 
 What branches and loops of the host hand on is placed by the same rule: `mlc.placement` of `scf` operations is the list
 of the places of their results.
@@ -22,6 +23,7 @@ from mlir import ir
 from mlc.kernels.common.frame import kernel_source
 from mlc.kernels.nvidia.block_select import is_shared
 from mlc.kernels.nvidia.limits import missing_functions
+from mlc.kernels.nvidia.scatter import SCATTERS, is_parallel
 from mlc.passes.base import Pass
 from mlc.passes.walk import functions, operations
 
@@ -201,9 +203,8 @@ def _is_long(op: ir.Operation) -> bool:
         return count is None or count >= LONG
     if op.name == "mlc.suppress":  # every box waits for the better ones
         return True
-    if op.name in ("mlc.scatter_elements", "mlc.scatter_nd"):
-        count = _elements(op.operands[2].type)
-        return count is not None and count >= LONG
+    if op.name in SCATTERS:
+        return not is_parallel(op)
     if op.name == "mlc.topk" and is_shared(op):
         return False
     if op.name in ("mlc.sort", "mlc.topk", "mlc.scan"):

@@ -23,6 +23,7 @@ from mlc.kernels.common.reduce import lane_dim
 from mlc.kernels.nvidia.block_select import is_shared
 from mlc.kernels.nvidia.combinations import accumulator_bytes, combination
 from mlc.kernels.nvidia.joined import is_joined, parts_of
+from mlc.kernels.nvidia.scatter import SCATTERS, is_atomic, is_in_place
 from mlc.passes.schedule.ampere_attention_cost import choose_attention as choose_ampere_attention
 from mlc.passes.schedule.ampere_cost import choose_ampere, choose_exact
 from mlc.passes.schedule.depthwise_cost import choose_depthwise
@@ -74,6 +75,8 @@ def choose(source: KernelSource, target: NvidiaTarget, precision: str) -> Schedu
     root = root_operation(source)
     if root.name == "mlc.topk" and is_shared(root):
         return _selecting(root)
+    if root.name in SCATTERS and is_in_place(source):
+        return {"template": "scatter", "atomic": int(is_atomic(root)), "threads": THREADS, "early": 0}
     if root.name.startswith("mlc.") and root.name != "mlc.constant":
         return {"template": root.name.removeprefix("mlc."), "threads": WARP}
     tiled = None

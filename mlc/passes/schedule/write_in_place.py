@@ -46,16 +46,16 @@ class WriteInPlace(Pass):
                 if kept:
                     called = next(n for i in range(1 << 30) if (n := f"{name}_in_place{i or ''}") not in kernels)
                     kernel = kernels[called] = copy_kernel(kernel, called, ir.InsertionPoint.after(kernel))
-                _read_destination(kernel, number)
+                read_destination(kernel, number)
                 for launch in groups[number]:
-                    _launch_in_place(launch, called, number)
+                    launch_on(launch, called, number, is_in_place=True)
 
 
 def _over(launch: ir.Operation) -> int | None:
     return ir.IntegerAttr(launch.attributes[OVER]).value if OVER in launch.attributes else None
 
 
-def _read_destination(kernel: ir.Operation, number: int) -> None:
+def read_destination(kernel: ir.Operation, number: int) -> None:
     """Input `number` of the kernel is what its destination holds."""
     source = kernel_source(kernel)
     function, block = source.func.operation, source.block
@@ -67,8 +67,8 @@ def _read_destination(kernel: ir.Operation, number: int) -> None:
     kernel.attributes["mlc.inout"] = ir.DenseI64ArrayAttr.get(FIRST)
 
 
-def _launch_in_place(launch: ir.Operation, kernel: str, number: int) -> None:
-    """A launch of `kernel` in place of `launch`, into its input `number`."""
+def launch_on(launch: ir.Operation, kernel: str, number: int, *, is_in_place: bool) -> None:
+    """A launch of `kernel` in place of `launch`, into its input `number`, or into a copy of that."""
     *inputs, empty = launch.operands
     over = inputs.pop(number)
     with ir.InsertionPoint(launch), launch.location:
@@ -78,7 +78,8 @@ def _launch_in_place(launch: ir.Operation, kernel: str, number: int) -> None:
         if name not in (OVER, "kernel", "operandSegmentSizes"):
             new.attributes[name] = launch.attributes[name]
     new.attributes["mlc.inout"] = ir.DenseI64ArrayAttr.get(FIRST)
-    new.attributes["mlc.in_place"] = ir.UnitAttr.get()
+    if is_in_place:
+        new.attributes["mlc.in_place"] = ir.UnitAttr.get()
     launch.results[0].replace_all_uses_with(result)
     launch.erase()
     made = defining_op(empty)

@@ -15,7 +15,17 @@ from mlir import ir
 from mlir.dialects import func
 
 from mlc.kernels.common.frame import kernel_source
-from mlc.kernels.nvidia import block_select, columns, contraction, depthwise, elementwise, joined, rows, transpose
+from mlc.kernels.nvidia import (
+    block_select,
+    columns,
+    contraction,
+    depthwise,
+    elementwise,
+    joined,
+    rows,
+    scatter,
+    transpose,
+)
 from mlc.kernels.nvidia.ampere import attention as ampere_attention
 from mlc.kernels.nvidia.ampere import contraction as ampere_contraction
 from mlc.kernels.nvidia.early import IN_PLACE
@@ -41,6 +51,7 @@ TEMPLATES: dict[str, Template] = {
     "hopper_contraction": (hopper_contraction.HopperSchedule, hopper_contraction.expand),
     "joined": (joined.JoinedSchedule, joined.expand),
     "rows": (rows.RowSchedule, rows.expand),
+    "scatter": (scatter.ScatterSchedule, scatter.expand),
     "transpose": (transpose.TransposeSchedule, transpose.expand),
     **{name: CPU_TEMPLATES[name] for name in _SEQUENTIAL},
 }

@@ -19,6 +19,7 @@ GPU_ONLY = (
     "mlc-slice-gathers",
     "mlc-fold-factors",
     "mlc-split-reductions",
+    "mlc-order-scatters",
     "mlc-sink-moves",
     "mlc-join-groups",
     "mlc-unfold-windows",

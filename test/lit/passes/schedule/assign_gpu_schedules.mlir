@@ -582,3 +582,22 @@ module @short attributes {mlc.kernel} {
     return %w, %j : tensor<900x2xf32>, tensor<900x2xi64>
   }
 }
+
+// A scatter in place: memory adds integers, threads add floats in order.
+// CHECK: module @counted
+// CHECK-SAME: atomic = 1 : i64, early = 0 : i64, template = "scatter", threads = 256 : i64
+module @counted attributes {mlc.inout = array<i64: 0>, mlc.kernel} {
+  func.func @counted(%i: tensor<70x1xi64>, %u: tensor<70x4xi32>, %o: tensor<90x4xi32>) -> tensor<90x4xi32> {
+    %r = mlc.scatter_nd %o, %i, %u {reduction = "add"} : tensor<90x4xi32>, tensor<70x1xi64>, tensor<70x4xi32> -> tensor<90x4xi32>
+    return %r : tensor<90x4xi32>
+  }
+}
+
+// CHECK: module @summed
+// CHECK-SAME: atomic = 0 : i64, early = 0 : i64, template = "scatter", threads = 256 : i64
+module @summed attributes {mlc.inout = array<i64: 0>, mlc.kernel} {
+  func.func @summed(%i: tensor<70x1xi64>, %u: tensor<70x4xf32>, %o: tensor<90x4xf32>) -> tensor<90x4xf32> {
+    %r = mlc.scatter_nd %o, %i, %u {reduction = "add"} : tensor<90x4xf32>, tensor<70x1xi64>, tensor<70x4xf32> -> tensor<90x4xf32>
+    return %r : tensor<90x4xf32>
+  }
+}

@@ -154,3 +154,40 @@ module @some attributes {mlc.kernel} {
     return %v, %i : tensor<1x?xf32>, tensor<1x?xi64>
   }
 }
+
+// -----
+
+// Many updates whose order does not matter, or in many lines, are the GPU's; sums of floats in few lines are the host's.
+// CHECK-LABEL: func.func @scatters(
+func.func @scatters(%n: tensor<50xi64>, %x: tensor<50xf32>, %w: tensor<50x300xf32>, %i: tensor<5000xi64>, %u: tensor<5000xi64>,
+                    %v: tensor<5000xf32>, %j: tensor<5000x300xi64>, %y: tensor<5000x300xf32>)
+    -> (tensor<50xi64>, tensor<50xf32>, tensor<50x300xf32>) {
+  %a = tensor.empty() : tensor<50xi64>
+  // CHECK: mlc.launch @whole({{.*}} {mlc.placement = "device"}
+  %p = mlc.launch @whole(%n, %i, %u) outs(%a) : (tensor<50xi64>, tensor<5000xi64>, tensor<5000xi64>) outs(tensor<50xi64>) -> tensor<50xi64>
+  %b = tensor.empty() : tensor<50xf32>
+  // CHECK: mlc.launch @one({{.*}} {mlc.placement = "host"}
+  %q = mlc.launch @one(%x, %i, %v) outs(%b) : (tensor<50xf32>, tensor<5000xi64>, tensor<5000xf32>) outs(tensor<50xf32>) -> tensor<50xf32>
+  %c = tensor.empty() : tensor<50x300xf32>
+  // CHECK: mlc.launch @lines({{.*}} {mlc.placement = "device"}
+  %r = mlc.launch @lines(%w, %j, %y) outs(%c) : (tensor<50x300xf32>, tensor<5000x300xi64>, tensor<5000x300xf32>) outs(tensor<50x300xf32>) -> tensor<50x300xf32>
+  return %p, %q, %r : tensor<50xi64>, tensor<50xf32>, tensor<50x300xf32>
+}
+module @whole attributes {mlc.kernel} {
+  func.func @whole(%x: tensor<50xi64>, %i: tensor<5000xi64>, %u: tensor<5000xi64>, %o: tensor<50xi64>) -> tensor<50xi64> {
+    %r = mlc.scatter_elements %x, %i, %u {axis = 0 : i64, reduction = "add"} : tensor<50xi64>, tensor<5000xi64>, tensor<5000xi64> -> tensor<50xi64>
+    return %r : tensor<50xi64>
+  }
+}
+module @one attributes {mlc.kernel} {
+  func.func @one(%x: tensor<50xf32>, %i: tensor<5000xi64>, %u: tensor<5000xf32>, %o: tensor<50xf32>) -> tensor<50xf32> {
+    %r = mlc.scatter_elements %x, %i, %u {axis = 0 : i64, reduction = "add"} : tensor<50xf32>, tensor<5000xi64>, tensor<5000xf32> -> tensor<50xf32>
+    return %r : tensor<50xf32>
+  }
+}
+module @lines attributes {mlc.kernel} {
+  func.func @lines(%x: tensor<50x300xf32>, %i: tensor<5000x300xi64>, %u: tensor<5000x300xf32>, %o: tensor<50x300xf32>) -> tensor<50x300xf32> {
+    %r = mlc.scatter_elements %x, %i, %u {axis = 0 : i64, reduction = "add"} : tensor<50x300xf32>, tensor<5000x300xi64>, tensor<5000x300xf32> -> tensor<50x300xf32>
+    return %r : tensor<50x300xf32>
+  }
+}
