@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlc.interp.dtypes import widen
+from mlc.interp.dtypes import unsigned_view, widen
 from mlc.interp.indexing import nd_index, normal_indices
 from mlc.interp.registry import Call, InterpError, evaluates
 
@@ -34,12 +34,18 @@ def _update(x: np.ndarray, at: tuple[np.ndarray, ...], updates: np.ndarray, redu
     return result
 
 
+def _compared(call: Call, value: np.ndarray) -> np.ndarray:
+    """`value` as the reductions compare it."""
+    return unsigned_view(value) if call.unsigned else value
+
+
 @evaluates("mlc.scatter_elements", "input indices updates")
 def scatter_elements(call: Call, x: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> np.ndarray:
     """A copy of `x` with single elements updated: at the coordinates of each update, but at its index along
     `axis`.
     """
     axis = int(call.attr("axis", 0))
+    x, updates = _compared(call, x), _compared(call, updates)
     at = normal_indices(indices, x.shape[axis], call.op)
     index = [np.arange(n).reshape([-1 if i == j else 1 for j in range(at.ndim)]) for i, n in enumerate(at.shape)]
     index[axis] = at
@@ -51,6 +57,7 @@ def scatter_elements(call: Call, x: np.ndarray, indices: np.ndarray, updates: np
 def scatter_nd(call: Call, x: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> np.ndarray:
     """A copy of `x` with the slices addressed by coordinate vectors updated."""
     at = nd_index(x, indices, 0, call.op)
+    x, updates = _compared(call, x), _compared(call, updates)
     if not at:
         at = (np.zeros(indices.shape[:-1], np.int64),)
         return _update(x[None], at, updates, call.attr("reduction", "none"))[0]

@@ -15,7 +15,7 @@ SOME = (
     "scatter_last", "scatter_last_rows", "scatter_last_columns", "scatter_few", "scatter_bools",
     "scatter_last_dynamic", "scatter_add_columns", "scatter_mul", "scatter_max_odd", "scatter_add_bytes",
     "scatter_add_longs", "scatter_max_words", "scatter_nd", "scatter_nd_last", "scatter_nd_points", "scatter_nd_cache",
-    "scatter_nd_add", "scatter_nd_dynamic", "scatter_nd_wrong", "scatter_chained", "scatter_counts", "scatter_weight",
+    "scatter_nd_add", "scatter_nd_dynamic", "scatter_nd_wrong", "scatter_chained", "scatter_counts", "scatter_weight", "scatter_max_bytes",
     "argmax_odd", "argmax_odd_columns", "argmax_last_ties", "argmin_last_odd", "argmin_last_odd_columns", "argmin_ties",
 )  # fmt: skip
 

@@ -121,6 +121,8 @@ def scatter_cases() -> list[Case]:
         _elements("scatter_max_odd", normal(60, 40), integers(0, 60, 300, 40), odd, kind="max"),
         _elements("scatter_add_bytes", integers(-5, 5, 50, 9, dtype="int8"), integers(0, 50, 70, 9),
                   integers(-3, 3, 70, 9, dtype="int8"), kind="add"),
+        _elements("scatter_max_bytes", integers(0, 256, 50, 9, dtype="uint8"), integers(0, 50, 70, 9),
+                  integers(0, 256, 70, 9, dtype="uint8"), kind="max"),
         _elements("scatter_add_longs", integers(0, 9, 300) << 40, places, integers(-9, 9, 5000) << 33, kind="add"),
         *(_elements(f"scatter_{kind}_words", words[:300], places, words, kind=kind) for kind in ("max", "min", "add")),
         _slices("scatter_nd_last", normal(30, 17, 8), _places(500, (30, 17)), normal(500, 8, seed=1)),

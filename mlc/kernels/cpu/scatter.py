@@ -147,7 +147,7 @@ def update(frame: Frame, op: ir.Operation, output: Buffer, target: Target, coord
     def write() -> None:
         new = Evaluator(frame, 1).tensor(op.operands[2], [Idx(c) for c in coords])
         if kind != "none":
-            new = _combine(kind, memory.load(frame, ev.idx, output, point, None), new)
+            new = _combine(op, memory.load(frame, ev.idx, output, point, None), new)
         memory.store(frame, ev.idx, output, point, new, None)
 
     guarded(frame, target, write)
@@ -165,7 +165,21 @@ def guarded(frame: Frame, target: Target, write: Callable[[], None]) -> None:
     if_then(target.valid, write, fail)
 
 
-def _combine(kind: str, old: ir.Value, new: ir.Value) -> ir.Value:
-    floats = {"add": arith.addf, "mul": arith.mulf, "max": arith.maximumf, "min": arith.minimumf}
-    integers = {"add": arith.addi, "mul": arith.muli, "max": arith.maxsi, "min": arith.minsi}
-    return (floats if isinstance(old.type, ir.FloatType) else integers)[kind](old, new)
+def compared(op: ir.Operation) -> str:
+    """What a scatter does with an integer and its update: `add`, `mul`, `maxs`, `maxu`, `mins` or `minu`."""
+    kind = ir.StringAttr(op.attributes["reduction"]).value
+    if kind not in ("max", "min"):
+        return kind
+    is_unsigned = "unsigned" in op.attributes or op.results[0].type.element_type == ir.IntegerType.get_signless(1)
+    return f"{kind}{'u' if is_unsigned else 's'}"
+
+
+def _combine(op: ir.Operation, old: ir.Value, new: ir.Value) -> ir.Value:
+    if isinstance(old.type, ir.FloatType):
+        floats = {"add": arith.addf, "mul": arith.mulf, "max": arith.maximumf, "min": arith.minimumf}
+        return floats[ir.StringAttr(op.attributes["reduction"]).value](old, new)
+    integers = {
+        "add": arith.addi, "mul": arith.muli, "maxs": arith.maxsi, "maxu": arith.maxui, "mins": arith.minsi,
+        "minu": arith.minui,
+    }  # fmt: skip
+    return integers[compared(op)](old, new)

@@ -22,17 +22,14 @@ from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Buffer, Frame, KernelSource, defining_op, for_loop
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_items
-from mlc.kernels.cpu.scatter import Target, element_target, guarded, slice_target, slices_of, update
+from mlc.kernels.cpu.scatter import Target, compared, element_target, guarded, slice_target, slices_of, update
 from mlc.kernels.nvidia import ALIGNMENT
 
 SCATTERS = ("mlc.scatter_elements", "mlc.scatter_nd")
 LONG = 4096  # updates in order that take a thread longer than the host takes for all, unless
 MANY = 256  # so many threads are at it
-_ATOMICS = {
-    "add": arith.AtomicRMWKind.addi,
-    "max": arith.AtomicRMWKind.maxs,
-    "min": arith.AtomicRMWKind.mins,
-}
+_KIND = arith.AtomicRMWKind
+_ATOMICS = {"add": _KIND.addi, "maxs": _KIND.maxs, "maxu": _KIND.maxu, "mins": _KIND.mins, "minu": _KIND.minu}
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ def is_atomic(op: ir.Operation) -> bool:
     """Does the order of the updates of a scatter not matter, and has memory instructions for them?"""
     element = op.results[0].type.element_type
     is_word = isinstance(element, ir.IntegerType) and element.width in (32, 64)
-    return is_word and ir.StringAttr(op.attributes["reduction"]).value in _ATOMICS
+    return is_word and compared(op) in _ATOMICS
 
 
 def in_order(type_: ir.RankedTensorType, op: ir.Operation) -> tuple[int | None, int | None]:
@@ -143,5 +140,4 @@ class _Scatter:
         ev = Evaluator(self.frame, 1)
         value = ev.tensor(self.op.operands[2], [Idx(c) for c in coords])
         where = memory.address(output, [Idx(c) for c in target.coords], ev.idx).base
-        kind = _ATOMICS[ir.StringAttr(self.op.attributes["reduction"]).value]
-        memref.AtomicRMWOp(kind, value, output.memory, [self.frame.constants.index(where)])
+        memref.AtomicRMWOp(_ATOMICS[compared(self.op)], value, output.memory, [self.frame.constants.index(where)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlc.frontends.common import elementwise, indexing, shape
-from mlc.frontends.common.builder import Builder, Tensor
+from mlc.frontends.common.builder import Builder, Tensor, unit
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.registry import Call, as_size, aten
 
@@ -16,7 +16,11 @@ def _scattered(b: Builder, x: Tensor, places: Tensor, updates: Tensor, axis: int
     """`updates` at `places` along `axis`; there may be more updates than places, at the ends of dimensions."""
     if updates.shape != places.shape or None in places.shape:
         updates = shape.slice_(b, updates, [0] * updates.rank, b.dims(places), [1] * updates.rank)
-    return b.op("scatter_elements", [x, places, updates], axis=axis, reduction=kind, unsigned=x.unsigned)
+    is_unsigned = unit(x.unsigned and kind in ("max", "min"))
+    return b.op(
+        "scatter_elements", [x, places, updates], axis=axis, reduction=kind, unsigned=x.unsigned,
+        is_unsigned=is_unsigned,
+    )  # fmt: skip
 
 
 def _kind(name: str) -> str:

@@ -270,6 +270,27 @@ def test_scatter(tmp_path: Path, reduction: str) -> None:
         model(draw((6, 4)), indices, draw((3, 4)))
 
 
+@pytest.mark.parametrize("kind", ["max", "min"])
+def test_scatter_compares_unsigned_numbers(kind: str, tmp_path: Path) -> None:
+    from onnx import TensorProto, helper
+
+    numbers, indices = np.array([200, 1, 3, 255], np.uint8), np.array([0, 1, 2], np.int64)
+    updates = np.array([100, 250, 2], np.uint8)
+    described = (("x", TensorProto.UINT8, [4]), ("i", TensorProto.INT64, [3]), ("u", TensorProto.UINT8, [3]))
+    inputs = [helper.make_tensor_value_info(*value) for value in described]
+    result = helper.make_tensor_value_info("y", TensorProto.UINT8, [4])
+    for operator, places, where in (("ScatterElements", indices, {"axis": 0}), ("ScatterND", indices[:, None], {})):
+        inputs[1] = helper.make_tensor_value_info("i", TensorProto.INT64, places.shape)
+        node = helper.make_node(operator, ["x", "i", "u"], ["y"], reduction=kind, **where)
+        model = helper.make_model(
+            helper.make_graph([node], "g", inputs, [result]), opset_imports=[helper.make_opsetid("", 18)], ir_version=9
+        )
+        wanted = numbers.copy()
+        (np.maximum if kind == "max" else np.minimum).at(wanted, indices, updates)
+        found = mlc.compile(model, output=tmp_path / "model.so", cache=False)(numbers, places, updates)[0]
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_narrow_floats_compute_in_f32(tmp_path: Path) -> None:
     assert ml_dtypes.bfloat16(1.0) == 1.0  # inputs of bfloat16 models come as ml_dtypes arrays
     t, h = "tensor<4x33xf32>", "tensor<4x33xbf16>"
