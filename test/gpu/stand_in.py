@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,20 @@ model = load(sys.argv[1])
 feeds = {}
 for number, info in enumerate(model.inputs):
     shape = [d if isinstance(d, int) else 7 for d in info.dims]
-    feeds[info.name] = np.arange(np.prod(shape), dtype=info.dtype).reshape(shape)
+    feeds[info.name] = np.arange(np.prod(shape)).reshape(shape).astype(info.dtype)
 for _ in range(2):
     with model.context() as context:
         for _ in range(2):
             context.run(feeds)
+"""
+# The same of several libraries, one after the other; sizes that were not computed are errors.
+RUN_ALL = f"""
+import sys
+from mlc.runtime.errors import ModelError
+for sys.argv[1] in sys.argv[1:]:
+    try:{textwrap.indent(RUN, 8 * " ")}
+    except ModelError as error:
+        print(error)
 """
 
 
