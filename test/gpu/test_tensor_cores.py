@@ -169,11 +169,16 @@ def test_ptxas_takes_twin_products(shape: tuple[int, int, int], turned: str, tmp
 ENDS = [("Bias",), ("Bias", "Gelu"), ("Bias", "Relu"), ("Bias", "Sigmoid"), ("Tanh",), ("Bias", "Add"), ("Add", "Relu")]
 
 
-def _ended(dtype: str, ends: tuple[str, ...], constant: bool) -> onnx.ModelProto:
-    """A product in turns, whose groups have 192 of a thread's registers for sums, and something after it; weights and
-    bias are constants or inputs."""
-    rows, columns, depth = 4096, 2304, 768
-    model = _product(rows, columns, depth, dtype=dtype, turned="b")
+def _ended(
+    dtype: str,
+    ends: tuple[str, ...],
+    constant: bool,
+    shape: tuple[int, int, int] = (4096, 2304, 768),
+    turned: str = "b",
+) -> onnx.ModelProto:
+    """A product and something after it; weights and bias are constants or inputs."""
+    rows, columns, _ = shape
+    model = _product(*shape, dtype=dtype, turned=turned)
     graph, rng, now = model.graph, np.random.default_rng(0), "wide"
     graph.node[-1].output[0] = "p"
     graph.node.append(helper.make_node("Cast", ["p"], ["wide"], to=1))
@@ -202,6 +207,17 @@ def test_ptxas_takes_what_comes_after_large_products(
 ) -> None:
     """No spills where sums leave an epilogue few registers: 192 x 128 in turns, and 192 x 192 where a matrix is added."""
     folder = _compile(_ended(dtype, ends, constant), tmp_path / "ended", emit="cubin", precision="bf16")
+    (kernel,) = json.loads((folder / "launch.json").read_text())
+    resources = kernel["resources"]
+    assert kernel["warnings"] == []
+    assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("depth", "turned"), [(512, ""), (256, "a"), (512, "a")])
+def test_short_sums_of_many_copies(depth: int, turned: str, tmp_path: Path) -> None:
+    """A step of operands across the sum is up to six copies, and the group that copies has 40 registers."""
+    model = _ended("bfloat16", ("Bias", "Gelu"), False, (4096, 1024, depth), turned)
+    folder = _compile(model, tmp_path / "short", emit="cubin")
     (kernel,) = json.loads((folder / "launch.json").read_text())
     resources = kernel["resources"]
     assert kernel["warnings"] == []

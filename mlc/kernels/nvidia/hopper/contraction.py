@@ -68,6 +68,7 @@ from mlc.kernels.nvidia.tensor_maps import attach
 
 # Registers of a thread of the copying group and of the others, by their number: a multiprocessor has 65536.
 REGISTERS = {1: (40, 232), 2: (40, 232), 3: (56, 152)}
+IN_LINE, MANY = 8, 5  # steps that LLVM puts in the line, and copies of each from which on that takes too many registers
 
 
 @dataclass(frozen=True)
@@ -281,11 +282,9 @@ class _Block:
 
     def _registers(self, which: int) -> None:
         """Gives the copying group's registers to the others."""
-        if not self.s.gives_registers:
-            return
-        count = REGISTERS[self.s.consumers][which]
-        action = nvvm.SetMaxRegisterAction.increase if which else nvvm.SetMaxRegisterAction.decrease
-        nvvm.SetMaxRegisterOp(count, action)
+        if self.s.gives_registers:
+            action = nvvm.SetMaxRegisterAction.increase if which else nvvm.SetMaxRegisterAction.decrease
+            nvvm.SetMaxRegisterOp(REGISTERS[self.s.consumers][which], action)
 
     def _each_tile(
         self,
@@ -339,10 +338,11 @@ class _Block:
 
     def _copy(self, warp: ir.Value) -> None:
         self._registers(0)
+        end = self._end_of_copies()
 
         def tile(place: _Place, carried: list[ir.Value]) -> list[ir.Value]:
             low, words = carried[0], self.words
-            copied = words.loop(low, self.range[1], 1, carried[1:], lambda v, c: self._copy_stage(place, v, c))
+            copied = words.loop(low, end, 1, carried[1:], lambda v, c: self._copy_stage(place, v, c))
             return [words.value(self.range[0]), *copied]
 
         def copy() -> None:
@@ -350,6 +350,13 @@ class _Block:
             self._each_tile([self.words.value(low), *at], tile)
 
         if_then(self.words.is_equal(warp, 0), lambda: by_one_thread(copy))
+
+    def _end_of_copies(self) -> Scalar:
+        """Where the loop over a tile's steps ends: hidden from LLVM where it would put many copies in the line."""
+        end, parts = self.range[1], zip(self.parts, (1, self.s.twins), strict=True)
+        copies = self.s.pairs * sum(n * (p.size // p.block if p.across else 1) for p, n in parts)
+        is_hidden = isinstance(end, int) and end <= IN_LINE and copies >= MANY
+        return self.words.hidden(self.words.value(end)) if is_hidden else end
 
     def _begin(self) -> tuple[Scalar, list[ir.Value]]:
         """Waits for the launches in front; what no launch writes is on its way before that. The step of the first tile
