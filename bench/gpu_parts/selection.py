@@ -226,8 +226,10 @@ class CaseRun:
         import numpy as np
 
         index, values = (t.cpu().numpy() for t in self.updates[0])
-        y, at = x.copy(), [index[:, 0]]
-        if self.case.kind != "put":
+        y = x.copy()
+        if self.case.kind == "put":
+            at = [index[:, 0]]
+        else:
             at = list(np.indices(index.shape))
             at[self.case.axis] = index
         if self.case.kind == "scatter_add":

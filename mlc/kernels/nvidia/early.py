@@ -18,9 +18,6 @@ from mlc.kernels.nvidia.tensor_cores.words import assembly
 WAITS = "mlc.waits"
 """The attribute of a kernel module whose code waits where its template has put it."""
 
-IN_PLACE = "mlc.reads_in_place"
-"""The attribute of a kernel module whose reads of weights stay where its template has put them."""
-
 LINE = 128  # bytes of a cache line
 
 
@@ -28,12 +25,6 @@ def wait_for_launches(source: KernelSource) -> None:
     """Waits until the launches in front are done and what they wrote is seen; nothing where this one is not early."""
     source.module.attributes[WAITS] = ir.UnitAttr.get()
     nvvm.GriddepcontrolOp(nvvm.GridDepActionKind.wait)
-
-
-def read_in_place(source: KernelSource) -> None:
-    """Weights are read as what others might write. ptxas moves reads of what nobody writes (`ld.global.nc`) far ahead,
-    across barriers too, and spills where there are no registers for what is read so early."""
-    source.module.attributes[IN_PLACE] = ir.UnitAttr.get()
 
 
 def fetch_map(pointer: ir.Value) -> None:

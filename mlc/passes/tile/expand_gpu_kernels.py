@@ -28,7 +28,6 @@ from mlc.kernels.nvidia import (
 )
 from mlc.kernels.nvidia.ampere import attention as ampere_attention
 from mlc.kernels.nvidia.ampere import contraction as ampere_contraction
-from mlc.kernels.nvidia.early import IN_PLACE
 from mlc.kernels.nvidia.hopper import attention as hopper_attention
 from mlc.kernels.nvidia.hopper import contraction as hopper_contraction
 from mlc.kernels.nvidia.limits import missing_functions
@@ -76,17 +75,14 @@ class ExpandGpuKernels(Pass):
             is_early = bool(read_schedule(op).get("early", 0))
             inputs = {n: source.is_constant(t) for n, t in enumerate(source.tensors) if t not in source.destinations}
             expand_kernel(op, TEMPLATES)
-            if IN_PLACE in op.attributes:
-                _set_inputs(op, dict.fromkeys(inputs, False))
-            elif is_early:
+            if is_early:
                 _set_inputs(op, inputs)
 
 
 def _set_inputs(kernel: ir.Operation, inputs: dict[int, bool]) -> None:
     """Says what is known of an early launch's inputs by their numbers, constant or not. Other launches write those that
     are not: they may still do so while this one begins, and ptxas moves loads (`ld.global.nc`) of what nobody writes in
-    front of the waiting, so these are no more the kernel's alone; nor is any where reads stay in place. That
-    destinations are tells all accesses apart."""
+    front of the waiting, so these are no more the kernel's alone. That destinations are tells all accesses apart."""
     name, unit = ir.StringAttr(kernel.attributes["sym_name"]).value, ir.UnitAttr.get()
     for view in kernel.regions[0].blocks[0].operations:
         if isinstance(view, func.FuncOp) and view.name.value == name:

@@ -57,7 +57,7 @@ from mlc.kernels.nvidia.hopper.groups import GROUP, by_one_thread, specialise
 from mlc.kernels.nvidia.hopper.shares import Shares
 from mlc.kernels.nvidia.hopper.turned_epilogue import TurnedEpilogue
 from mlc.kernels.nvidia.tensor_cores.bands import place_in_bands
-from mlc.kernels.nvidia.tensor_cores.epilogue import PLENTY, TIGHT, WARP_ROWS, Domain, Epilogue, staging_bytes
+from mlc.kernels.nvidia.tensor_cores.epilogue import WARP_ROWS, Domain, Epilogue, staging_bytes
 from mlc.kernels.nvidia.tensor_cores.fetched_epilogue import FetchedEpilogue, fetched_bytes
 from mlc.kernels.nvidia.tensor_cores.operands import Copy, Operand, Pixels, Point, operands_of
 from mlc.kernels.nvidia.tensor_cores.packed_epilogue import LANES, PackedEpilogue, packed_bytes
@@ -141,17 +141,6 @@ class HopperSchedule:
     def stage_bytes(self) -> int:
         """Bytes of a stage."""
         return self.pairs * self.pair_bytes
-
-    @property
-    def gives_registers(self) -> bool:
-        """Does the copying group give registers to the others?"""
-        return self.consumers > 1 and self.blocks == 1
-
-    @property
-    def spare(self) -> int:
-        """Registers that a thread which multiplies has besides its accumulators, where it is given some."""
-        accumulators = self.tile_rows // ROWS // self.sharing * self.tile_columns // 2
-        return REGISTERS[self.consumers][1] - accumulators if self.gives_registers else PLENTY
 
     @property
     def shared_bytes(self) -> int:
@@ -282,9 +271,11 @@ class _Block:
 
     def _registers(self, which: int) -> None:
         """Gives the copying group's registers to the others."""
-        if self.s.gives_registers:
-            action = nvvm.SetMaxRegisterAction.increase if which else nvvm.SetMaxRegisterAction.decrease
-            nvvm.SetMaxRegisterOp(REGISTERS[self.s.consumers][which], action)
+        if self.s.consumers == 1 or self.s.blocks > 1:
+            return
+        count = REGISTERS[self.s.consumers][which]
+        action = nvvm.SetMaxRegisterAction.increase if which else nvvm.SetMaxRegisterAction.decrease
+        nvvm.SetMaxRegisterOp(count, action)
 
     def _each_tile(
         self,
@@ -459,8 +450,6 @@ class _Block:
     def _consume(self, consumer: Scalar, thread: ir.Value) -> None:
         self._registers(1)
         early.wait_for_launches(self.source)
-        if self.s.spare < TIGHT:
-            early.read_in_place(self.source)
         words, math, s = self.words, self.words.math, self.s
         blocks = s.tile_rows // ROWS // s.sharing
         member = math.rem(thread, GROUP)
@@ -550,14 +539,14 @@ class _Block:
         plain = PackedEpilogue if s.lanes == LANES else Epilogue
         kind = TurnedEpilogue if s.turned else TwinEpilogue if s.twins > 1 else plain
         epilogue = FetchedEpilogue(*self._end(), blocks) if s.fetched else kind(*self._end())
-        number, warp, lane = self._warp(group[1], words.hidden(member) if s.spare < TIGHT else member)
+        number, warp, lane = self._warp(group[1], member)
         each = s.stored_columns * s.twins // 2
         for block in range(blocks):
             origin = self._origin(place, group[0], warp, blocks, block)
             values = sums[block * each : (block + 1) * each]
             epilogue.store(values, words.value(number), words.value(lane), origin, place.outer, block)
 
-    def _end(self) -> tuple[Words, KernelSource, ir.Operation, Domain, int, tuple[int, int], int, int]:
+    def _end(self) -> tuple[Words, KernelSource, ir.Operation, Domain, int, tuple[int, int], int]:
         """What an epilogue is made of."""
         s = self.s
         roles, tile = self.roles, (s.tile_rows, s.stored_columns)
@@ -567,7 +556,7 @@ class _Block:
         groups = [(p[0], p[-1]) if p else (-1, -2) for p in (rows, columns)]
         domain = Domain(tuple(self.shape), groups[0], groups[1], s.lanes)
         offset = s.stages * s.stage_bytes + s.resident_bytes
-        return self.words, self.source, self.root, domain, offset, tile, s.split, s.spare
+        return self.words, self.source, self.root, domain, offset, tile, s.split
 
     def _warp(self, group: Scalar, member: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """The number of a thread's warp among all that multiply and among its group's, and of the thread in it."""

@@ -22,9 +22,6 @@ from mlc.kernels.nvidia.tensor_cores.words import Words
 
 WARP_ROWS = 16  # of the accumulators of one instruction
 WIDEST_CHUNK = 64
-PLENTY = 255
-FEW = 64  # registers besides accumulators, from which on a thread has fewer vectors at a time
-TIGHT = 48  # the same, from which on every register counts that is taken before its value is needed
 _WARP = 32
 
 
@@ -66,11 +63,11 @@ class Epilogue:
     """Stores what `source` returns, with accumulators in place of the contraction `root`.
 
     `offset` is where the staging area of the first warp lies in shared memory; `tile` are its rows and those of its
-    columns that are stored here, one of `shares`. `spare` are registers that a thread has besides its accumulators.
+    columns that are stored here, one of `shares`.
     """
 
     _SIZE = 4  # bytes of what is staged of an element
-    _TOGETHER = 8  # vectors that a thread has at a time, half of them where it has few registers
+    _TOGETHER = 8  # vectors that a thread has at a time
     _chunk_of = staticmethod(chunk_of)
 
     def __init__(
@@ -82,13 +79,11 @@ class Epilogue:
         offset: int,
         tile: tuple[int, int],
         shares: int = 1,
-        spare: int = PLENTY,
     ) -> None:
         self.words, self.source, self.root, self.domain = words, source, root, domain
         self.frame: Frame = words.frame
         self.offset, self.rows, self.columns, self.shares = offset, *tile, shares
         self.chunk = self._chunk_of(self.columns)
-        self.spare = spare
 
     def store(
         self,
@@ -162,11 +157,7 @@ class Epilogue:
         def write(values: list[ir.Value], _: Scalar, at: tuple[Scalar, Scalar]) -> None:
             self._store(values, at, outer)
 
-        self._each_vector(lane, origin, self._together(self._TOGETHER), read, write)
-
-    def _together(self, most: int) -> int:
-        """How many vectors a thread has at a time, of `most`."""
-        return -(-most // 2) if self.spare < FEW else most
+        self._each_vector(lane, origin, self._TOGETHER, read, write)
 
     def _each_vector(
         self,

@@ -44,10 +44,9 @@ class FetchedEpilogue(PackedEpilogue):
         offset: int,
         tile: tuple[int, int],
         shares: int,
-        spare: int,
         blocks: int,
     ) -> None:
-        super().__init__(words, source, root, domain, offset, tile, shares, spare)
+        super().__init__(words, source, root, domain, offset, tile, shares)
         if self._addend is None or domain.lanes != LANES:
             raise ValueError(f"kernel {source.func.name.value}: it adds no matrix of 16 bits to a result of 16 bits")
         self.blocks, self.addend = blocks, self._addend

@@ -20,13 +20,12 @@ from mlc.kernels.common.evaluate import Evaluator, Override
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_identity, is_reduction
 from mlc.kernels.common.index import Scalar
-from mlc.kernels.nvidia.tensor_cores.epilogue import TIGHT, WARP_ROWS, Epilogue
+from mlc.kernels.nvidia.tensor_cores.epilogue import WARP_ROWS, Epilogue
 from mlc.kernels.nvidia.tensor_cores.words import assembly, fields
 
 LANES = 8
 """16-bit elements of a vector of 16 bytes."""
 _SIZE = 2  # bytes of an element
-_BETWEEN = 2  # groups of 16 columns between the points that reads are not moved over, where registers are few
 _WIDEST = 64  # columns of a block whose rows are 128 bytes
 
 
@@ -130,8 +129,6 @@ class PackedEpilogue(Epilogue):
         rows = [self._clamped(math.add(math.add(origin[0], math.div(lane, 4)), 8 * half), 0, 1) for half in range(2)]
         pair, row, side = math.mul(math.rem(lane, 4), 2), math.rem(lane, 16), math.div(lane, 16)
         for group in range(len(accumulators) // 8):
-            if group and group % _BETWEEN == 0 and self.spare < TIGHT:
-                self._synchronize()  # which ptxas reads nothing ahead of
             block, inside = divmod(16 * group, width)
             where = self._byte(width, block, row, words.xor(inside // 8, side))
             address = words.value(math.add(words.shared_address, math.add(base, where)))
@@ -160,7 +157,7 @@ class PackedEpilogue(Epilogue):
             place = self.words.place(self.words.math.add(base, where))
             llvm.StoreOp(values[0], place, alignment=LANES * _SIZE)
 
-        self._each_vector(lane, origin, self._together(Epilogue._TOGETHER), read, write)
+        self._each_vector(lane, origin, Epilogue._TOGETHER, read, write)
 
     def _read(self, addend: ir.Value, address: ir.Value) -> list[ir.Value]:
         """The words of the addend that a thread needs of four matrices."""

@@ -80,8 +80,7 @@ class Words:
         return list(op.results)
 
     def hidden(self, value: ir.Value) -> ir.Value:
-        """`value` as one that nothing is known of: what is computed of it in a loop stays there, and takes no registers
-        while the loop does something else."""
+        """`value` as one that nothing is known of: a loop up to it stays one."""
         result = assembly(value.type, [value], "mov.b32 $0, $1;", "=r,r")
         assert result is not None
         return result
