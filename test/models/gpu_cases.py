@@ -81,7 +81,7 @@ def differences(got: np.ndarray, want: np.ndarray) -> np.ndarray:
     scale = float(finite.max(initial=0)) or 1.0
     with np.errstate(invalid="ignore"):
         found = np.abs(a - b) / scale
-    found[(a == b) | (np.isnan(a) & np.isnan(b))] = 0
+    found = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, found)
     return np.where(np.isnan(found), np.inf, found)
 
 
