@@ -246,7 +246,7 @@ def test_rows_that_begin_anywhere(turned: str, gpu: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
 @pytest.mark.parametrize(
     "shape",
-    [(128, 768, 768), (4096, 4096, 4096), (4096, 3072, 768), (6304, 768, 3072), ("m", 521, 144), (16, 2048, 8192)],
+    [(128, 768, 768), (4096, 4096, 4096), (4096, 3072, 768), (6304, 768, 3072), ("m", 521, 144), (16, 2048, 8192), (1024, 768, 8192)],
     ids=str,
 )
 def test_ptxas_takes_floats_of_eight_bits(
@@ -257,6 +257,25 @@ def test_ptxas_takes_floats_of_eight_bits(
         assert [m["element"] for m in kernel["maps"]] == ["u8", "u8"] and kernel["warnings"] == []
         resources = kernel["resources"]
         assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("depth", "precision", "together"),
+    [(4096, "fp32", 2), (4224, "fp32", 1), (3072, "fp32", 1), (4096, "bf16", 0)],
+    ids=["long", "odd", "short", "fast"],
+)
+def test_exact_sums_of_two_stages(depth: int, precision: str, together: int, tmp_path: Path) -> None:
+    """Where a sum is long, of an even number of stages, and its result rounded to 16 bits."""
+    model = _product(4096, 1024, depth, dtype="float8_e4m3fn", turned="b")
+    _compile(model, tmp_path / "product.mlir", emit="schedule", precision=precision)
+    found = re.findall(r"exact = (\d)", (tmp_path / "product.mlir").read_text())
+    assert found == ([str(together)] if together else [])
+    graph = model.graph
+    graph.output[0].type.tensor_type.elem_type = 1
+    graph.node[-1].output[0] = "p"
+    graph.node.append(helper.make_node("Cast", ["p"], ["y"], to=1))
+    _compile(model, tmp_path / "wide.mlir", emit="schedule", precision=precision)
+    assert "exact = 2" not in (tmp_path / "wide.mlir").read_text()
 
 
 @pytest.mark.parametrize("gpu", ["h200", "sm_80"])

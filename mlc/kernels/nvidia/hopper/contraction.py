@@ -20,8 +20,8 @@ Schedule parameters: `element` of the tensor cores; `tile_rows`, `tile_columns`,
 `pairs` of tiles of a stage, one behind the other along the sum; `split`: the blocks of a cluster, which share a tile's
 sum, and its columns when they store it. Clusters are not persistent: each has one tile. `turns`: with 2, each half of
 the consumers has tiles of its own, and multiplies while the other half stores (the "ping-pong" kernels of CUTLASS).
-`exact`: whether the sums of every stage are added in f32: tensor cores keep about 14 bits of sums of floats of eight
-bits (DeepSeek-AI, "DeepSeek-V3 Technical Report", section 3.3.2). `held`: columns of the right operand's tile where
+`exact`: stages whose sums are added in f32 together, 0 for none: tensor cores keep about 14 bits of sums of floats of
+eight bits (DeepSeek-AI, "DeepSeek-V3 Technical Report", section 3.3.2). `held`: columns of the right operand's tile if
 they are more than `tile_columns`, as one that lies across the sum has 16, 32 or a multiple of 64 (0: no more).
 `resident`: tiles of the right operand where all of it, of as many columns as a tile has, stays in shared memory from
 the first tile on (0: stages have them).
@@ -466,7 +466,7 @@ class _Block:
                 return self._multiply(number, inner, (left, right), words.value(member))
 
             self.order.wait(turn, carried[2:])
-            found = words.loop(*self.range, 1, [*carried[:2], carried[0], *zeros], step)
+            found = words.loop(*self.range, max(1, s.exact), [*carried[:2], carried[0], *zeros], step)
             self.order.give(turn, words.value(member))
             sums = found[3:]
             if not s.exact:
@@ -521,15 +521,25 @@ class _Block:
         member: ir.Value,
         distances: list[int],
     ) -> list[ir.Value]:
-        """A stage whose sums, which the tensor cores round to fewer bits than f32 has, are added in f32."""
+        """Stages whose sums, which the tensor cores round to fewer bits than f32 has, are added in f32 together; the
+        first is there."""
+        words, positions, (lefts, right), further = self.words, [at], descriptors, []
+        while len(positions) < self.s.exact:
+            positions.append(Position(*self.ring.advance(positions[-1])))
+            self.ring.wait_full(positions[-1])
+            stages = words.math.sub(positions[-1].stage, at.stage)
+            distance = words.value(words.math.mul(stages, self.s.stage_bytes >> 4))
+            further.append(arith.extsi(words.i64, distance))
         each, totals = self.s.tile_columns // 2, []
-        for block, left in enumerate(descriptors[0]):
-            found = wgmma.sums_of(self.words, self.tiles[0], self.tiles[1], (left, descriptors[1]), distances)
-            if block + 1 == len(descriptors[0]):
-                self.ring.release(at.stage, member)
+        for block, left in enumerate(lefts):
+            stages_of = [(left, right), *((arith.addi(left, d), arith.addi(right, d)) for d in further)]
+            found = wgmma.sums_of(words, self.tiles[0], self.tiles[1], stages_of, distances)
+            if block + 1 == len(lefts):
+                for position in positions:
+                    self.ring.release(position.stage, member)
             before = sums[block * each : (block + 1) * each]
             totals += [arith.addf(a, b) for a, b in zip(before, found, strict=True)]
-        return [*self.ring.advance(at), at.stage, *totals]
+        return [*self.ring.advance(positions[-1]), positions[-1].stage, *totals]
 
     def _store(
         self, place: _Place, group: tuple[Scalar, Scalar], member: ir.Value, sums: list[ir.Value], blocks: int

@@ -75,20 +75,28 @@ def multiply_add(
 
 
 def sums_of(
-    words: Words, left: Tile, right: Tile, descriptors: tuple[ir.Value, ir.Value], distances: Sequence[int]
+    words: Words,
+    left: Tile,
+    right: Tile,
+    stages: Sequence[tuple[ir.Value, ir.Value]],
+    distances: Sequence[int],
 ) -> list[ir.Value]:
-    """The product of 64 rows of the left tile and the right one, both along the sum, once it is there; pairs of tiles
-    as in `multiply_add`."""
+    """The product of 64 rows of the left tile and the right one, both along the sum, once it is there, over the stages
+    that the descriptors are of; pairs of tiles as in `multiply_add`."""
     count = right.rows // 2
     names = f"{_NAMES[left.element]}.{_NAMES[right.element]}"
     kind = f"wgmma.mma_async.sync.aligned.m64n{right.rows}k{INSTRUCTION // left.bytes_each}.f32.{names}"
     registers = ",".join(f"${i}" for i in range(count))
     lines = ["wgmma.fence.sync.aligned;", "{ .reg .b64 l, r;"]
-    for number, (distance, step) in enumerate(product(distances, range(0, ROW, INSTRUCTION))):
-        lines += [f"add.s64 {d}, ${count + i}, {distance + step >> 4};" for i, d in enumerate("lr")]
+    steps = product(range(len(stages)), distances, range(0, ROW, INSTRUCTION))
+    for number, (stage, distance, step) in enumerate(steps):
+        first = count + 2 * stage
+        lines += [f"add.s64 {d}, ${first + i}, {distance + step >> 4};" for i, d in enumerate("lr")]
         lines.append(f"{kind} {{{registers}}}, l, r, {int(number > 0)}, 1, 1;")
     lines += ["}", "wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;"]
-    return _emit(words, list(descriptors), count, "\n".join(lines), ",".join(["=f"] * count + ["l", "l"]))
+    descriptors = [descriptor for pair in stages for descriptor in pair]
+    constraints = ",".join(["=f"] * count + ["l"] * len(descriptors))
+    return _emit(words, descriptors, count, "\n".join(lines), constraints)
 
 
 def finish(words: Words, accumulators: Sequence[ir.Value]) -> list[ir.Value]:
