@@ -6,8 +6,8 @@ struct Map {
 };
 static const uint64_t kMap = 0x70616d20726f736e; /* of what has been encoded */
 
-/* Writes a tensor map, and checks that its tensor of `bytes` bytes is alive;
- * what the driver refuses of any map. */
+/* Writes a tensor map, and checks that its tensor of `bytes` bytes is alive, if
+ * it has any; what the driver refuses of any map. */
 static Result encode(const char *name, void *map, const void *address,
                      size_t bytes, uint32_t rank, const uint64_t *strides,
                      int wrong) {
@@ -16,7 +16,8 @@ static Result encode(const char *name, void *map, const void *address,
     wrong |= !strides[i - 1] || strides[i - 1] % 16;
   if (wrong)
     return INVALID_VALUE;
-  holder(name, address, bytes);
+  if (bytes)
+    holder(name, address, bytes);
   struct Map written = {kMap, (uint64_t)(uintptr_t)address, ""};
   memcpy(map, &written, sizeof written);
   return OK;
@@ -36,6 +37,8 @@ Result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address,
     wrong |= !extents[i] || !box[i] || box[i] > 256 || steps[i] != 1;
     last += (extents[i] - 1) * (i ? strides[i - 1] : (uint64_t)sizes[type]);
   }
+  if (last == (size_t)sizes[type])
+    last = 0; /* a single element stands for an empty tensor */
   say("map of%s %lld dimensions, %lld x %lld", "", rank, extents[0],
       rank > 1 ? (long long)extents[1] : 1);
   say("box of%s %lld x %lld", "", box[0], rank > 1 ? box[1] : 1, 0);

@@ -12,13 +12,14 @@ from pathlib import Path
 FAKE = Path(__file__).with_name("fake_libcuda.c")
 
 RUN = """
+import os
 import sys
 import numpy as np
 from mlc.runtime.loader import load
 model = load(sys.argv[1])
 feeds = {}
 for number, info in enumerate(model.inputs):
-    shape = [d if isinstance(d, int) else 7 for d in info.dims]
+    shape = [d if isinstance(d, int) else int(os.environ.get("RUN_SIZE", 7)) for d in info.dims]
     feeds[info.name] = np.arange(np.prod(shape)).reshape(shape).astype(info.dtype)
 for _ in range(2):
     with model.context() as context:

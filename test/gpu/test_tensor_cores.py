@@ -21,7 +21,9 @@ pytestmark = [needs_ptxas, pytest.mark.skipif(shutil.which("cc") is None, reason
 TYPES = {"bfloat16": 16, "float16": 10, "float32": 1, "float8_e4m3fn": 17, "float8_e5m2": 19}
 
 
-def _product(rows: int | str, columns: int, depth: int, dtype: str = "bfloat16", turned: str = "") -> onnx.ModelProto:
+def _product(
+    rows: int | str, columns: int, depth: int | str, dtype: str = "bfloat16", turned: str = ""
+) -> onnx.ModelProto:
     """y = a b; the letters of `turned` name what is stored transposed. Floats of eight bits have a scale of one."""
     shapes = {"a": [rows, depth], "b": [depth, columns]}
     nodes, names = [], {}
@@ -92,13 +94,16 @@ FORMS = [
 FORMS += [((4096, 2304, 768), "b"), ((25088, 256, 512), "b")]  # tiles of 192 and of 128 rows in turns
 FORMS += [((584, 1480, 1352), turned) for turned in ("", "a", "b", "ab")]  # clusters whose blocks copy for each other
 FORMS += [((871, 1760, 4616), "b"), ((505, 2560, 5440), "b")]
+FORMS += [((33, 520, 4104), ""), ((2048, 2304, "k"), "a")]  # parts of a sum, and one that may be empty (C7515)
 FORMS += [((431, 6136, 1952), ""), ((7026, 744, 1344), "")]  # operands in each other's place
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize(("shape", "turned"), FORMS, ids=str)
-def test_ptxas_takes_every_form(shape: tuple[int | str, int, int], turned: str, dtype: str, tmp_path: Path) -> None:
-    """No spills, and no instruction of a group of warps waits for the one before (C7512, C7513, C7518)."""
+def test_ptxas_takes_every_form(
+    shape: tuple[int | str, int, int | str], turned: str, dtype: str, tmp_path: Path
+) -> None:
+    """No spills, and no instruction of a group of warps waits for the one before (C7512, C7513, C7515, C7518)."""
     folder = _compile(_product(*shape, dtype=dtype, turned=turned), tmp_path / "product", emit="cubin")
     kernels = json.loads((folder / "launch.json").read_text())
     assert len(kernels) == 1 or shape[0] == "m", "numbers of rows that the run knows have kernels of their own"
@@ -430,6 +435,16 @@ def test_launches_with_tensor_maps(driver: Path, tmp_path: Path) -> None:
     assert [boxes[0], boxes[2]] == ["box of 64 x 7", "box of 64 x 7"]
     assert len([line for line in log if line.startswith("shared ")]) >= 2
     assert [line for line in log if line.startswith("graph of")], "the second run is a graph"
+
+
+def test_a_sum_of_nothing(driver: Path, tmp_path: Path) -> None:
+    """The driver takes no map of a tensor without elements, and the kernel has nothing to copy of it."""
+    model = _compile(_product(256, 512, "k", "float16", turned="a"), tmp_path / "model.so")
+    outcome = run_with(driver, [sys.executable, "-c", RUN, model], RUN_SIZE="0")
+    assert outcome.code == 0, outcome.said
+    assert not [line for line in outcome.log if line.startswith("BREACH")]
+    assert "map of 2 dimensions, 1 x 1" in outcome.log
+    assert [line for line in outcome.log if line.startswith("shared ")], "it is launched all the same"
 
 
 def test_a_map_that_the_driver_refuses(driver: Path, tmp_path: Path) -> None:

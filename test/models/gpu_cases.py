@@ -226,6 +226,19 @@ def _matmul(name: str, a: np.ndarray, b: np.ndarray, **options: Any) -> Case:
     return _binary(name, "MatMul", np.matmul, a, b, tolerance=2e-6, **options)
 
 
+def _sum_of_run(terms: int) -> Case:
+    """A product whose sum has as many terms as the run says: of f16, with the left operand stored transposed."""
+    return Case(
+        f"matmul_sum_of_run_{terms}",
+        [("Transpose", ["a"], ["t"], {"perm": [1, 0]}), ("MatMul", ["t", "b"], ["y"])],
+        lambda: {"a": normal(terms, 256, dtype="float16"), "b": normal(terms, 136, seed=1, dtype="float16")},
+        lambda v: [v["a"].astype(np.float64).T @ v["b"].astype(np.float64)],
+        {"y": "float16"},
+        dims={"a": ["terms", 256], "b": ["terms", 136]},
+        tolerance=1e-3,
+    )
+
+
 def _convolution(name: str, channels: int, size: int, **options: Any) -> Case:
     """3x3, stride 2, padding 1."""
 
@@ -471,6 +484,7 @@ def _contraction_cases() -> list[Case]:
         Case("matmul_dynamic", [("MatMul", ["a", "b"], ["y"])], lambda: {"a": normal(19, 31), "b": normal(31, 21)},
              lambda v: [v["a"].astype(np.float64) @ v["b"]], {"y": "float32"}, tolerance=2e-6,
              dims={"a": ["m", "k"], "b": ["k", "n"]}),
+        *(_sum_of_run(terms) for terms in (0, 200)),
         Case("gemm_transposed", [("Gemm", ["a", "b", "c"], ["y"], {"transB": 1})],
              lambda: {"a": normal(18, 256), "b": normal(30, 256, seed=1), "c": normal(30, seed=2)},
              lambda v: [v["a"].astype(np.float64) @ v["b"].T + v["c"]], {"y": "float32"}, tolerance=2e-6),

@@ -59,11 +59,11 @@ from mlc.kernels.nvidia.hopper.turned_epilogue import TurnedEpilogue
 from mlc.kernels.nvidia.tensor_cores.bands import place_in_bands
 from mlc.kernels.nvidia.tensor_cores.epilogue import WARP_ROWS, Domain, Epilogue, staging_bytes
 from mlc.kernels.nvidia.tensor_cores.fetched_epilogue import FetchedEpilogue, fetched_bytes
-from mlc.kernels.nvidia.tensor_cores.operands import Copy, Operand, Pixels, Point, operands_of
+from mlc.kernels.nvidia.tensor_cores.operands import Copy, Point
 from mlc.kernels.nvidia.tensor_cores.packed_epilogue import LANES, PackedEpilogue, packed_bytes
-from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES, FLOATS8, ROW, ROWS, Tile
-from mlc.kernels.nvidia.tensor_cores.twins import TwinEpilogue, are_twins, products_of
-from mlc.kernels.nvidia.tensor_cores.words import Words, declare_shared_memory
+from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES, ROW, ROWS, Tile, element_name
+from mlc.kernels.nvidia.tensor_cores.twins import TwinEpilogue, operands_of_twins, products_of
+from mlc.kernels.nvidia.tensor_cores.words import LoopBody, Words, declare_shared_memory
 from mlc.kernels.nvidia.tensor_maps import attach
 
 # Registers of a thread of the copying group and of the others, by their number: a multiprocessor has 65536.
@@ -224,9 +224,9 @@ class _Block:
         self.source, self.root, self.roles, self.s, self.frame = source, root, roles, schedule, frame
         self.words = Words(frame)
         self.shape = frame.buffers[source.destinations[0]].shape
-        self.operands = _operands(source, schedule, roles)
+        self.operands = operands_of_twins(source, roles, schedule.twins)
         self.tiles = [
-            Tile(_element(operand.value), schedule.bytes_each, rows, operand.across)
+            Tile(element_name(operand.value), schedule.bytes_each, rows, operand.across)
             for operand, rows in zip(self.operands[:2], (schedule.tile_rows, schedule.held_columns), strict=True)
         ]
         self.shares = Shares(self.words, schedule.cluster_rows, schedule.cluster_columns, schedule.twins)
@@ -466,21 +466,16 @@ class _Block:
                 return self._multiply(number, inner, (left, right), words.value(member))
 
             self.order.wait(turn, carried[2:])
-            found = words.loop(*self.range, max(1, s.exact), [*carried[:2], carried[0], *zeros], step)
-            self.order.give(turn, words.value(member))
-            sums = found[3:]
-            if not s.exact:
-                sums = wgmma.finish(words, sums)
-                self.ring.release(found[2], words.value(member))
+            found = self._all_steps([*carried[:2], carried[0], *zeros], step, turn, words.value(member))
 
             def store(totals: list[ir.Value]) -> None:
                 self._store(place, (part, consumer), words.value(member), totals, blocks)
 
             if s.split == 1:
-                store(sums)
+                store(found[3:])
             else:
                 parts = Parts(words, self.rank, s.split, math.sub(thread, GROUP), GROUP * s.consumers)
-                parts.add(sums, blocks * s.twins, store)
+                parts.add(found[3:], blocks * s.twins, store)
             others = math.mul(self.steps, s.turns - 1)
             return [*self.ring.skip(Position(*found[:2]), others), *self.order.advance(carried[2:])]
 
@@ -491,6 +486,28 @@ class _Block:
 
         at = self.ring.skip(Position(*self.ring.start()), math.mul(self.steps, turn))
         self._each_tile([*at, *self.order.start()], tile, turn, s.turns, fetch if s.fetched else None)
+
+    def _all_steps(self, inits: list[ir.Value], step: LoopBody, turn: Scalar, member: ir.Value) -> list[ir.Value]:
+        """What `step` carries through this block's part of the sum, when all its products are done."""
+        words = self.words
+
+        def some() -> list[ir.Value]:
+            found = words.loop(*self.range, max(1, self.s.exact), inits, step)
+            self.order.give(turn, member)
+            if not self.s.exact:
+                found = [*found[:3], *wgmma.finish(words, found[3:])]
+                self.ring.release(found[2], member)
+            return found
+
+        def none() -> list[ir.Value]:
+            self.order.give(turn, member)
+            return inits
+
+        if all(isinstance(end, int) for end in self.range):
+            return some()
+        # Zeros that meet sums under way have ptxas serialise all products (C7515); the comparison is the loop's own.
+        has_steps = arith.cmpi(arith.CmpIPredicate.slt, *map(words.value, self.range))
+        return words.either(has_steps, some, none, [v.type for v in inits])
 
     def _multiply(
         self, number: ir.Value, carried: list[ir.Value], descriptors: tuple[list[ir.Value], ir.Value], member: ir.Value
@@ -581,19 +598,3 @@ class _Block:
         first = math.mul(math.add(math.mul(part, blocks), block), ROWS)
         column = math.add(place.column, math.mul(self.rank, self.s.stored_columns))
         return math.add(math.add(place.row, first), math.mul(warp, WARP_ROWS)), column
-
-
-def _element(value: ir.Value) -> str:
-    """How the elements of an operand are called."""
-    name = str(value.type.element_type)
-    return FLOATS8.get(name, name)
-
-
-def _operands(source: KernelSource, s: HopperSchedule, roles: Roles) -> list[Operand | Pixels]:
-    """The left operand, and the right one of every product. Raises ValueError where one is computed in the kernel."""
-    products = products_of(source)
-    found = [operands_of(source, product, roles) for product in products]
-    operands = [operand for one in found if one is not None for operand in (one if one is found[0] else one[1:])]
-    if len(operands) != 1 + s.twins or s.twins > 1 and not are_twins(products, roles):
-        raise ValueError(f"kernel {source.func.name.value}: an operand of the contraction is no argument")
-    return operands

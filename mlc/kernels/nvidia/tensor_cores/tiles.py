@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mlir import ir
+
 ROW = 128  # bytes of a row of a tile
 ROWS = 64  # of the accumulators of one instruction
 INSTRUCTION = 32  # bytes of the sum that one instruction takes from each row
@@ -16,6 +18,12 @@ ELEMENT_BYTES = {"bf16": 2, "f16": 2, "tf32": 4, "f32": 4, "f8": 1}  # by what a
 
 FLOATS8 = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
 """Floats of eight bits that tensor cores multiply: the type, and its name in PTX."""
+
+
+def element_name(tensor: ir.Value) -> str:
+    """How PTX calls the elements of `tensor`."""
+    name = str(tensor.type.element_type)
+    return FLOATS8.get(name, name)
 
 
 @dataclass(frozen=True)

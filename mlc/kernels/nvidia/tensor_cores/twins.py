@@ -15,6 +15,7 @@ from mlc.kernels.common.evaluate import Override
 from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.common.index import Scalar
 from mlc.kernels.common.roles import Roles
+from mlc.kernels.nvidia.tensor_cores.operands import Operand, Pixels, operands_of
 from mlc.kernels.nvidia.tensor_cores.packed_epilogue import PackedEpilogue
 
 COUNT = 2
@@ -37,6 +38,17 @@ def are_twins(products: Sequence[ir.Operation], roles: Roles) -> bool:
     """Do two products, of which the first has `roles`, differ in nothing but their right operands?"""
     shared = {op.operands[roles.left] for op in products}
     return len(products) == COUNT and len(shared) == 1 and are_alike(products, roles)
+
+
+def operands_of_twins(source: KernelSource, roles: Roles, twins: int) -> list[Operand | Pixels]:
+    """The left operand, and the right one of each of `twins` products, of which the first has `roles`; one product is
+    its own twin. Raises ValueError where one is computed in the kernel, or the products differ in more."""
+    products = products_of(source)
+    found = [operands_of(source, product, roles) for product in products]
+    operands = [operand for one in found if one is not None for operand in (one if one is found[0] else one[1:])]
+    if len(operands) != 1 + twins or twins > 1 and not are_twins(products, roles):
+        raise ValueError(f"kernel {source.func.name.value}: an operand of the contraction is no argument")
+    return operands
 
 
 class TwinEpilogue(PackedEpilogue):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mlir import ir
 from mlir.dialects import arith, llvm, nvvm, scf
@@ -12,6 +12,10 @@ from mlc.kernels.common.index import IndexMath, Scalar
 
 SHARED_MEMORY = "mlc_shared"
 """The symbol of a kernel's dynamic shared memory."""
+
+
+LoopBody = Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]]
+"""A loop's body: the next values of what it carries, from its variable and these values."""
 
 
 class _WordConstants:
@@ -72,11 +76,27 @@ class Words:
             return a ^ b
         return arith.xori(self.value(a), self.value(b))
 
-    def loop(self, low: Scalar, high: Scalar, step: Scalar, inits: Sequence[ir.Value], body: object) -> list[ir.Value]:
+    def loop(
+        self, low: Scalar, high: Scalar, step: Scalar, inits: Sequence[ir.Value], body: LoopBody
+    ) -> list[ir.Value]:
         """An `scf.for` over words, whose body is `body(variable, carried) -> next carried`."""
         op = scf.ForOp(self.value(low), self.value(high), self.value(step), list(inits))
         with ir.InsertionPoint(op.body):
-            scf.YieldOp(list(body(op.induction_variable, list(op.inner_iter_args))))  # type: ignore[operator]
+            scf.YieldOp(list(body(op.induction_variable, list(op.inner_iter_args))))
+        return list(op.results)
+
+    def either(
+        self,
+        condition: ir.Value,
+        then: Callable[[], Sequence[ir.Value]],
+        otherwise: Callable[[], Sequence[ir.Value]],
+        types: Sequence[ir.Type],
+    ) -> list[ir.Value]:
+        """An `scf.if` whose branches compute values of `types`."""
+        op = scf.IfOp(condition, list(types), has_else=True)
+        for block, body in ((op.then_block, then), (op.else_block, otherwise)):
+            with ir.InsertionPoint(block):
+                scf.YieldOp(list(body()))
         return list(op.results)
 
     def hidden(self, value: ir.Value) -> ir.Value:
