@@ -1,4 +1,4 @@
-"""`mlc.topk` and `mlc.sort`: the best k elements of every line, in order.
+"""`mlc.topk`, and `mlc.sort` of short lines: the best k elements of every line, in order.
 
 One work item per line. The destination itself is a binary heap of the best k seen so far with the worst on top
 (Williams, "Algorithm 232: Heapsort", 1964), which is then sorted in place: n log k comparisons, no scratch memory.
@@ -20,7 +20,7 @@ from mlir.dialects import arith, vector
 
 from mlc.kernels.common import memory
 from mlc.kernels.common.evaluate import Evaluator
-from mlc.kernels.common.frame import Frame, KernelSource, defining_op, if_then
+from mlc.kernels.common.frame import Buffer, Frame, KernelSource, defining_op, if_then
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_items
 from mlc.kernels.cpu.select_keys import MOST, KeyedLine, has_keys
@@ -40,34 +40,38 @@ def expand(source: KernelSource, schedule: SelectSchedule) -> list[Frame]:
     """The memref function and the grid function of `source`."""
     op = defining_op(source.results[0])
     assert op is not None
-    tensor = op.operands[0]
-    axis = ir.IntegerAttr(op.attributes["axis"]).value
-    flag = "largest" if op.name == "mlc.topk" else "descending"
-    largest = ir.BoolAttr(op.attributes[flag]).value
-    by_result = dict(zip(source.results, source.destinations, strict=True))
-    values, positions = (by_result.get(r) for r in op.results)
-    if values is None or positions is None:
-        raise ValueError(f"kernel {source.func.name.value}: both results of {op.name} need a destination")
+    tensor, axis = op.operands[0], ir.IntegerAttr(op.attributes["axis"]).value
 
     def items(frame: Frame) -> list[Scalar]:
         return [frame.extent(tensor, i) for i in range(tensor.type.rank) if i != axis]
 
+    return emit_items(source, items, lambda frame, coords: emit_line(frame, source, op, coords, schedule.lanes))
+
+
+def destinations(frame: Frame, source: KernelSource, op: ir.Operation) -> tuple[Buffer, Buffer]:
+    """Where the values and the positions that `op`, an `mlc.topk` or `mlc.sort`, finds belong."""
+    by_result = dict(zip(source.results, source.destinations, strict=True))
+    values, positions = (by_result.get(r) for r in op.results)
+    if values is None or positions is None:
+        raise ValueError(f"kernel {source.func.name.value}: both results of {op.name} need a destination")
+    return frame.buffers[values], frame.buffers[positions]
+
+
+def emit_line(frame: Frame, source: KernelSource, op: ir.Operation, coords: list[Scalar], lanes: int) -> None:
+    """The best elements of the line of `op`'s operand at `coords`."""
+    tensor, axis = op.operands[0], ir.IntegerAttr(op.attributes["axis"]).value
+    largest = ir.BoolAttr(op.attributes["largest" if op.name == "mlc.topk" else "descending"]).value
     element = tensor.type.element_type
     unsigned = "unsigned" in op.attributes or element == ir.IntegerType.get_signless(1)
-
-    def body(frame: Frame, coords: list[Scalar]) -> None:
-        destinations = frame.buffers[values], frame.buffers[positions]
-        arguments = (frame, tensor, destinations, axis, coords, largest, unsigned, schedule.lanes)
-        extent = frame.extent(tensor, axis)
-        if tensor not in frame.buffers or not has_keys(element) or isinstance(extent, int) and extent > MOST:
-            _Line(*arguments).run()
-        elif isinstance(extent, int):
-            KeyedLine(*arguments).run()
-        else:
-            few = arith.cmpi(arith.CmpIPredicate.sle, extent, frame.constants.index(MOST))
-            if_then(few, KeyedLine(*arguments).run, _Line(*arguments).run)
-
-    return emit_items(source, items, body)
+    arguments = (frame, tensor, destinations(frame, source, op), axis, coords, largest, unsigned, lanes)
+    extent = frame.extent(tensor, axis)
+    if tensor not in frame.buffers or not has_keys(element) or isinstance(extent, int) and extent > MOST:
+        _Line(*arguments).run()
+    elif isinstance(extent, int):
+        KeyedLine(*arguments).run()
+    else:
+        few = arith.cmpi(arith.CmpIPredicate.sle, extent, frame.constants.index(MOST))
+        if_then(few, KeyedLine(*arguments).run, _Line(*arguments).run)
 
 
 class _Line(Line[Entry]):

@@ -12,7 +12,7 @@ from mlir.dialects import arith, vector
 
 from mlc.kernels.common import memory
 from mlc.kernels.common.evaluate import Evaluator
-from mlc.kernels.common.frame import for_loop, if_then
+from mlc.kernels.common.frame import Frame, for_loop, if_then
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.cpu.select_line import Line, each_bit
 
@@ -32,6 +32,23 @@ def _i64() -> ir.Type:
 def has_keys(element: ir.Type) -> bool:
     """Do values of this type fit into half a key?"""
     return element.width <= 32
+
+
+def rank_of(frame: Frame, value: ir.Value, unsigned: bool) -> ir.Value:
+    """An integer of 64 bits, of which the low 32 count, that is the larger the larger `value`, of up to 32 bits, is."""
+    c, element = frame.constants, value.type
+    if not isinstance(element, ir.FloatType):
+        if unsigned and element.width == _i32().width:
+            return arith.extsi(_i64(), arith.xori(value, c.get(_i32(), -(1 << 31))))
+        return (arith.extui if unsigned else arith.extsi)(_i64(), value)
+    f32 = ir.F32Type.get()
+    wide = value if element == f32 else arith.extf(f32, value)
+    wide = arith.addf(wide, c.get(f32, 0.0))  # -0 becomes 0
+    bits = arith.bitcast(_i32(), wide)
+    sign = arith.shrsi(bits, c.get(_i32(), 31))
+    ordered = arith.xori(bits, arith.andi(sign, c.get(_i32(), 0x7FFFFFFF)))
+    nan = arith.cmpf(arith.CmpFPredicate.UNO, wide, wide)
+    return arith.extsi(_i64(), arith.select(nan, c.get(_i32(), 0x7FFFFFFF), ordered))
 
 
 class KeyedLine(Line[ir.Value]):
@@ -77,20 +94,7 @@ class KeyedLine(Line[ir.Value]):
         return arith.ori(arith.shli(rank, c.get(_i64(), 32)), low)
 
     def _rank(self, value: ir.Value) -> ir.Value:
-        """An integer of 64 bits, of which the low 32 count, that is the larger the larger the value is."""
-        c = self.frame.constants
-        if not isinstance(self.element, ir.FloatType):
-            if self.unsigned and self.element.width == _i32().width:
-                return arith.extsi(_i64(), arith.xori(value, c.get(_i32(), -(1 << 31))))
-            return (arith.extui if self.unsigned else arith.extsi)(_i64(), value)
-        f32 = ir.F32Type.get()
-        wide = value if self.element == f32 else arith.extf(f32, value)
-        wide = arith.addf(wide, c.get(f32, 0.0))  # -0 becomes 0
-        bits = arith.bitcast(_i32(), wide)
-        sign = arith.shrsi(bits, c.get(_i32(), 31))
-        ordered = arith.xori(bits, arith.andi(sign, c.get(_i32(), 0x7FFFFFFF)))
-        nan = arith.cmpf(arith.CmpFPredicate.UNO, wide, wide)
-        return arith.extsi(_i64(), arith.select(nan, c.get(_i32(), 0x7FFFFFFF), ordered))
+        return rank_of(self.frame, value, self.unsigned)
 
     def _position(self, key: ir.Value) -> ir.Value:
         c = self.frame.constants

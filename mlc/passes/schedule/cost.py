@@ -22,6 +22,7 @@ from mlc.kernels.common.peepholes import shifted_by_maximum
 from mlc.kernels.common.positions import finds_position
 from mlc.kernels.common.reduce import combiner, has_long_terms, lane_dim
 from mlc.kernels.cpu.planes import find_plane
+from mlc.kernels.cpu.radix_sort import MOST
 from mlc.passes.schedule.attention_cost import choose_attention
 from mlc.passes.schedule.contraction_cost import choose_contraction
 from mlc.passes.schedule.extents import ITEMS_WANTED, Extent, VectorUnit, known, or_many, shape_of
@@ -45,6 +46,8 @@ PLANE_ROWS = 4  # lines of a tile of a depthwise convolution that share what the
 SCANNED_VECTORS = 4  # vectors of neighbouring lines of a running sum: whole pages of memory are walked less often
 SCANNED_BLOCK = 1024  # elements of neighbouring lines that are summed together
 SCANNED_ITEMS = 4  # work items below which such blocks are half as long
+COUNTED, DIGIT = 128, 8  # elements of a line that are sorted by digits, and their bits, unless they are
+COUNTED_LONG, LONG_DIGIT = 8192, 11  # so many, which pay for counts that the first level of cache holds in parts only
 
 
 def choose(source: KernelSource, unit: VectorUnit, constant_inputs: set[int]) -> dict[str, int | str]:
@@ -75,7 +78,12 @@ def _opaque(root: ir.Operation, unit: VectorUnit) -> dict[str, int | str]:
     if root.name not in ("mlc.scan", "mlc.topk", "mlc.sort"):
         return schedule
     type_ = root.operands[0].type
-    innermost = ir.IntegerAttr(root.attributes["axis"]).value == type_.rank - 1
+    axis = ir.IntegerAttr(root.attributes["axis"]).value
+    if root.name == "mlc.sort" and (type_.is_dynamic_dim(axis) or COUNTED <= type_.get_dim_size(axis) < MOST):
+        is_long = not type_.is_dynamic_dim(axis) and type_.get_dim_size(axis) >= COUNTED_LONG
+        digit = LONG_DIGIT if is_long else DIGIT
+        return {"template": "radix_sort", "digit": digit, "least": COUNTED}
+    innermost = axis == type_.rank - 1
     lanes = unit.lanes(type_.element_type)
     if root.name != "mlc.scan":
         return {**schedule, "lanes": lanes if innermost and root.name == "mlc.topk" else 1}
