@@ -3,18 +3,24 @@
 using namespace mlir;
 using namespace mlc;
 
-LogicalResult NmsOp::inferDims(Adaptor adaptor, DimEnv &env) {
-  if (failed(env.expectRank(adaptor.getBoxes(), 3, "boxes")) ||
-      failed(env.expectRank(adaptor.getScores(), 3, "scores")))
+/// Boxes `[batches, n, 4]` and their scores `[batches, classes, n]`.
+static LogicalResult expectBoxes(DimEnv &env, Value boxesValue,
+                                 Value scoresValue) {
+  if (failed(env.expectRank(boxesValue, 3, "boxes")) ||
+      failed(env.expectRank(scoresValue, 3, "scores")))
     return failure();
-  const Dims &boxes = env.shape(adaptor.getBoxes()),
-             &scores = env.shape(adaptor.getScores());
+  const Dims &boxes = env.shape(boxesValue), &scores = env.shape(scoresValue);
   std::string shapes =
       " of boxes " + shapeText(boxes) + " and scores " + shapeText(scores);
   if (failed(
           env.expectEqual(boxes[2], env.constant(4), "coordinates" + shapes)) ||
-      failed(env.expectEqual(boxes[0], scores[0], "batches" + shapes)) ||
-      failed(env.expectEqual(boxes[1], scores[2], "box counts" + shapes)))
+      failed(env.expectEqual(boxes[0], scores[0], "batches" + shapes)))
+    return failure();
+  return env.expectEqual(boxes[1], scores[2], "box counts" + shapes);
+}
+
+LogicalResult NmsOp::inferDims(Adaptor adaptor, DimEnv &env) {
+  if (failed(expectBoxes(env, adaptor.getBoxes(), adaptor.getScores())))
     return failure();
   env.addResult({Dim(), env.constant(3)},
                 IntegerType::get(env.getContext(), 64));
@@ -22,19 +28,14 @@ LogicalResult NmsOp::inferDims(Adaptor adaptor, DimEnv &env) {
 }
 
 LogicalResult SuppressOp::inferDims(Adaptor adaptor, DimEnv &env) {
-  if (failed(env.expectRank(adaptor.getBoxes(), 3, "boxes")) ||
-      failed(env.expectRank(adaptor.getCandidates(), 2, "candidates")))
+  if (failed(expectBoxes(env, adaptor.getBoxes(), adaptor.getScores())))
     return failure();
-  const Dims &boxes = env.shape(adaptor.getBoxes()),
-             &candidates = env.shape(adaptor.getCandidates());
-  std::string shapes = " of boxes " + shapeText(boxes) + " and candidates " +
-                       shapeText(candidates);
-  if (failed(
-          env.expectEqual(boxes[2], env.constant(4), "coordinates" + shapes)) ||
-      failed(env.expectEqual(boxes[0], candidates[0], "groups" + shapes)) ||
-      failed(env.expectEqual(boxes[1], candidates[1], "box counts" + shapes)))
-    return failure();
-  return env.same(adaptor.getCandidates());
+  Dims scores = env.shape(adaptor.getScores());
+  Type i64 = IntegerType::get(env.getContext(), 64);
+  env.addResult(scores, i64);
+  scores.pop_back();
+  env.addResult(scores, i64);
+  return success();
 }
 
 LogicalResult ResizeOp::inferDims(Adaptor adaptor, DimEnv &env) {

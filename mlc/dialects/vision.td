@@ -17,17 +17,20 @@ def Mlc_NmsOp : Mlc_InferOp<"nms"> {
 }
 
 def Mlc_SuppressOp : Mlc_InferOp<"suppress"> {
-  let summary = "which boxes of each group remain when those that overlap an earlier one are dropped";
+  let summary = "the boxes of each class that remain when those that overlap a better one are dropped";
   let description = [{
-    `boxes [groups, n, 4]` are corners (y1, x1, y2, x2), best box first; `candidates [groups, n]` says which count at
-    all. In this order a candidate is kept unless its intersection over union with a box kept before exceeds
-    `threshold`, until `limit` boxes of the group are kept.
+    `boxes [batches, n, 4]` are corners (y1, x1, y2, x2), `scores [batches, classes, n]` how good they are, for every
+    class anew. By descending score, of equal ones in their order, a box whose score is above `least` is kept unless its
+    intersection over union with a box kept before exceeds `threshold`, until `limit` boxes of the class are kept.
+    `kept [batches, classes, n]` begins with the numbers of these boxes in this order, and `counts [batches, classes]`
+    says how many there are; what comes behind them in `kept` is not specified.
   }];
-  let arguments = (ins Mlc_FloatTensor:$boxes, Mlc_BoolTensor:$candidates, Mlc_FloatTensor:$threshold, Index:$limit);
-  let results = (outs Mlc_BoolTensor:$result);
+  let arguments = (ins Mlc_FloatTensor:$boxes, Mlc_FloatTensor:$scores, Mlc_FloatTensor:$threshold,
+                       Mlc_FloatTensor:$least, Index:$limit);
+  let results = (outs Mlc_I64Tensor:$kept, Mlc_I64Tensor:$counts);
   let assemblyFormat = [{
-    $boxes `,` $candidates `,` $threshold `,` $limit attr-dict
-    `:` type($boxes) `,` type($candidates) `,` type($threshold) `->` type($result)
+    $boxes `,` $scores `,` $threshold `,` $least `,` $limit attr-dict
+    `:` type($boxes) `,` type($scores) `,` type($threshold) `,` type($least) `->` type($kept) `,` type($counts)
   }];
 }
 

@@ -1,4 +1,4 @@
-"""`nms` and the composite `resize`."""
+"""`nms`, `suppress` and the composite `resize`."""
 
 from __future__ import annotations
 
@@ -72,20 +72,18 @@ def nms(
     return np.asarray(rows, np.int64).reshape(-1, 3)
 
 
-@evaluates("mlc.suppress", "boxes candidates threshold limit")
-def suppress(call: Call, boxes: np.ndarray, candidates: np.ndarray, threshold: np.ndarray, limit: int) -> np.ndarray:
-    """Which boxes `[groups, n, 4]` (corners, best first) remain: candidates that overlap none kept before them by more
-    than `threshold`, up to `limit` a group."""
+@evaluates("mlc.suppress", "boxes scores threshold least limit")
+def suppress(
+    call: Call, boxes: np.ndarray, scores: np.ndarray, threshold: np.ndarray, least: np.ndarray, limit: int
+) -> list[np.ndarray]:
+    """The boxes `[batches, n, 4]` (corners) that remain of each class, best first, and how many there are."""
     del call
-    iou = float(np.asarray(threshold, np.float32).reshape(()))
-    kept = np.zeros(candidates.shape, bool)
-    for group, corners in enumerate(widen(boxes)):
-        chosen: list[int] = []
-        for box in np.flatnonzero(candidates[group]):
-            if len(chosen) < int(limit) and not _overlaps(corners, int(box), chosen, iou):
-                chosen.append(int(box))
-        kept[group, chosen] = True
-    return kept
+    iou, minimum = (float(np.asarray(x, np.float32).reshape(())) for x in (threshold, least))
+    kept, counts = np.zeros(scores.shape, np.int64), np.zeros(scores.shape[:2], np.int64)
+    for batch, cls in np.ndindex(*counts.shape):
+        found = _select(widen(boxes[batch]), widen(scores[batch, cls]), int(limit), iou, minimum)
+        kept[batch, cls, : len(found)], counts[batch, cls] = found, len(found)
+    return [kept, counts]
 
 
 def source_positions(size: int, extent: int, scale: float, coordinate: str) -> np.ndarray:

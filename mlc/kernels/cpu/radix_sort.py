@@ -53,7 +53,7 @@ def expand(source: KernelSource, schedule: RadixSortSchedule) -> list[Frame]:
 
     def body(frame: Frame, coords: list[Scalar]) -> None:
         extent = frame.extent(tensor, axis)
-        line = _RadixLine(frame, source, op, coords, schedule.digit)
+        line = _Line(frame, source, op, coords, schedule.digit)
         if isinstance(extent, int):
             line.run()
             return
@@ -64,17 +64,25 @@ def expand(source: KernelSource, schedule: RadixSortSchedule) -> list[Frame]:
     return emit_items(source, items, body)
 
 
-class _RadixLine:
-    """One line: `counts` of every digit's values, and words that hold two positions each."""
+class DigitSort:
+    """Sorts elements of the line of `tensor` along `axis` at `coords` by their positions, fewer than 2^31: these are
+    halves of the words of the same line of `positions`."""
 
-    def __init__(self, frame: Frame, source: KernelSource, op: ir.Operation, coords: list[Scalar], digit: int) -> None:
-        self.frame, self.coords = frame, coords
-        self.tensor, self.axis = op.operands[0], ir.IntegerAttr(op.attributes["axis"]).value
-        self.element = self.tensor.type.element_type
-        self.unsigned = "unsigned" in op.attributes or self.element == ir.IntegerType.get_signless(1)
-        self.descending = ir.BoolAttr(op.attributes["descending"]).value
-        self.values, self.positions = select.destinations(frame, source, op)
-        self.extent, self.idx = frame.extent(self.tensor, self.axis), IdxMath(frame.math, 1)
+    def __init__(
+        self,
+        frame: Frame,
+        tensor: ir.Value,
+        positions: Buffer,
+        axis: int,
+        coords: list[Scalar],
+        digit: int,
+        *,
+        descending: bool,
+        unsigned: bool = False,
+    ) -> None:
+        self.frame, self.tensor, self.positions, self.axis, self.coords = frame, tensor, positions, axis, coords
+        self.descending, self.unsigned = descending, unsigned
+        self.element, self.idx = tensor.type.element_type, IdxMath(frame.math, 1)
         self.i32, self.i64 = (ir.IntegerType.get_signless(bits) for bits in (_HALF, 2 * _HALF))
         self.is_narrow = has_keys(self.element)
         self.key_type = self.i32 if self.is_narrow else self.i64
@@ -87,8 +95,9 @@ class _RadixLine:
             type_ = ir.MemRefType.get([len(self.digits) * self.bins], self.i32)
             self.counts = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
 
-    def run(self) -> None:
-        """Sorts the line."""
+    def sort(self, extent: Scalar, *, is_filled: bool) -> ir.Value:
+        """Sorts all `extent` elements of the line or, where the low halves of so many words are filled, those at the
+        positions there. Gives the bit from which on words hold the sorted positions."""
         frame, c = self.frame, self.frame.constants
         zero = c.get(self.i32, 0)
 
@@ -97,36 +106,33 @@ class _RadixLine:
             return []
 
         for_loop(frame, 0, len(self.digits) * self.bins, 1, [], clear)
-        for_loop(frame, 0, self.extent, 1, [], lambda at, _: self._count(at))
         half = c.get(self.i64, 0)
+        for_loop(frame, 0, extent, 1, [], lambda at, _: self._count(at, half if is_filled else None))
         for number in range(len(self.digits)):
-            half = self._by_digit(number, half)
-        for_loop(frame, 0, self.extent, 1, [], lambda at, _: self._finish(at, half))
+            half = self._by_digit(number, extent, half)
+        return half
 
-    # -- memory ------------------------------------------------------------------------------------------------------
+    def position(self, at: Scalar, half: ir.Value) -> ir.Value:
+        """The position that the half of word `at` from bit `half` on holds, an index."""
+        word = memory.load(self.frame, self.idx, self.positions, self._point(at), None)
+        return arith.index_castui(ir.IndexType.get(), arith.trunci(self.i32, arith.shrui(word, half)))
+
+    def put(self, buffer: Buffer, at: Scalar, value: ir.Value) -> None:
+        """Writes element `at` of the line of `buffer`."""
+        memory.store(self.frame, self.idx, buffer, self._point(at), value, None)
+
+    def input(self, at: Scalar) -> ir.Value:
+        """Element `at` of the line of the tensor."""
+        return Evaluator(self.frame, 1).tensor(self.tensor, self._point(at))
 
     def _point(self, at: Scalar) -> list[Idx]:
         return [Idx(x) for x in [*self.coords[: self.axis], at, *self.coords[self.axis :]]]
-
-    def _input(self, at: Scalar) -> ir.Value:
-        return Evaluator(self.frame, 1).tensor(self.tensor, self._point(at))
-
-    def _get(self, at: Scalar) -> ir.Value:
-        return memory.load(self.frame, self.idx, self.positions, self._point(at), None)
-
-    def _put(self, buffer: Buffer, at: Scalar, value: ir.Value) -> None:
-        memory.store(self.frame, self.idx, buffer, self._point(at), value, None)
-
-    def _position(self, at: Scalar, half: ir.Value) -> ir.Value:
-        """The position that a half of word `at` holds, an index."""
-        low = arith.trunci(self.i32, arith.shrui(self._get(at), half))
-        return arith.index_castui(ir.IndexType.get(), low)
 
     # -- keys ----------------------------------------------------------------------------------------------------------
 
     def _key(self, at: Scalar) -> ir.Value:
         """An integer, of which the digits count, that is the larger the later element `at` comes."""
-        c, value = self.frame.constants, self._input(at)
+        c, value = self.frame.constants, self.input(at)
         narrow = self.is_narrow
         rank = arith.trunci(self.i32, rank_of(self.frame, value, self.unsigned)) if narrow else self._wide(value)
         # Of 32 bits all are ranked as numbers with a sign.
@@ -157,19 +163,20 @@ class _RadixLine:
 
     # -- the work ------------------------------------------------------------------------------------------------------
 
-    def _count(self, at: ir.Value) -> list[ir.Value]:
-        key, one = self._key(at), self.frame.constants.get(self.i32, 1)
+    def _count(self, at: ir.Value, half: ir.Value | None) -> list[ir.Value]:
+        position = at if half is None else self.position(at, half)
+        key, one = self._key(position), self.frame.constants.get(self.i32, 1)
         for number in range(len(self.digits)):
             place = self._bin(number, key)
             memref.store(arith.addi(memref.load(self.counts, [place]), one), self.counts, [place])
-        self._put(self.positions, at, arith.index_cast(self.i64, at))
+        self.put(self.positions, at, arith.index_cast(self.i64, position))
         return []
 
-    def _by_digit(self, number: int, half: ir.Value) -> ir.Value:
+    def _by_digit(self, number: int, extent: Scalar, half: ir.Value) -> ir.Value:
         """Moves all positions by a digit, from the half that begins at bit `half` to the other, unless all have it;
         gives the half where they are then."""
         frame, c, i1 = self.frame, self.frame.constants, ir.IntegerType.get_signless(1)
-        total = arith.index_cast(self.i32, c.index(self.extent))
+        total = arith.index_cast(self.i32, c.index(extent))
 
         def begin(at: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             place = c.index(frame.math.add(at, number * self.bins))
@@ -185,23 +192,42 @@ class _RadixLine:
         with ir.InsertionPoint(branch.else_block):
             other = arith.xori(half, c.get(self.i64, _HALF))
             kept = arith.shli(c.get(self.i64, (1 << _HALF) - 1), half)
-            for_loop(frame, 0, self.extent, 1, [], lambda at, _: self._move(number, at, (half, other, kept)))
+            for_loop(frame, 0, extent, 1, [], lambda at, _: self._move(number, at, (half, other, kept)))
             scf.YieldOp([other])
         return branch.results[0]
 
     def _move(self, number: int, at: ir.Value, halves: tuple[ir.Value, ir.Value, ir.Value]) -> list[ir.Value]:
         half, other, kept = halves
-        position = self._position(at, half)
+        position = self.position(at, half)
         place = self._bin(number, self._key(position))
         to = memref.load(self.counts, [place])
         memref.store(arith.addi(to, self.frame.constants.get(self.i32, 1)), self.counts, [place])
         target = arith.index_castui(ir.IndexType.get(), to)
         moved = arith.shli(arith.index_cast(self.i64, position), other)
-        self._put(self.positions, target, arith.ori(arith.andi(self._get(target), kept), moved))
+        word = memory.load(self.frame, self.idx, self.positions, self._point(target), None)
+        self.put(self.positions, target, arith.ori(arith.andi(word, kept), moved))
         return []
 
-    def _finish(self, at: ir.Value, half: ir.Value) -> list[ir.Value]:
-        position = self._position(at, half)
-        self._put(self.values, at, self._input(position))
-        self._put(self.positions, at, arith.index_cast(self.i64, position))
-        return []
+
+class _Line(DigitSort):
+    """A line, whose sorted values are wanted, too."""
+
+    def __init__(self, frame: Frame, source: KernelSource, op: ir.Operation, coords: list[Scalar], digit: int) -> None:
+        tensor, axis = op.operands[0], ir.IntegerAttr(op.attributes["axis"]).value
+        self.values, positions = select.destinations(frame, source, op)
+        descending = ir.BoolAttr(op.attributes["descending"]).value
+        unsigned = "unsigned" in op.attributes or tensor.type.element_type == ir.IntegerType.get_signless(1)
+        super().__init__(frame, tensor, positions, axis, coords, digit, descending=descending, unsigned=unsigned)
+
+    def run(self) -> None:
+        """Sorts the line."""
+        extent = self.frame.extent(self.tensor, self.axis)
+        half = self.sort(extent, is_filled=False)
+
+        def finish(at: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            position = self.position(at, half)
+            self.put(self.values, at, self.input(position))
+            self.put(self.positions, at, arith.index_cast(self.i64, position))
+            return []
+
+        for_loop(self.frame, 0, extent, 1, [], finish)

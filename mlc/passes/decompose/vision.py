@@ -1,12 +1,11 @@
 """`resize`: one dimension after the other, as gathers at computed coordinates, and dimensions along which elements are
-repeated together, as one broadcast; `nms`: sorting, and `suppress`."""
+repeated together, as one broadcast; `nms`: `suppress`, and where what remains is."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from mlir import ir
-from mlir.dialects import arith
 
 from mlc.passes.adaptor import DYNAMIC, OpAdaptor, Size, defining_op, element
 from mlc.passes.decompose import build as b
@@ -195,25 +194,16 @@ def _cubic(ratio: ir.Value, a: float) -> list[ir.Value]:
 
 @decomposition("mlc.nms")
 def nms(op: OpAdaptor) -> ir.Value:
-    """Boxes sorted by score for each batch and class, `suppress` on each such group, and the coordinates of what it
-    keeps. Computes in `f32`."""
+    """`suppress`, and the coordinates of what it keeps: batch, class, and its number. Computes in `f32`."""
     boxes, scores, limit, overlap, least = op.operands
     boxes, scores, overlap, least = (b.cast(x, b.f32()) for x in (boxes, scores, overlap, least))
-    batches, classes, count = b.sizes(scores)
-    ordered, order = b.operation("sort", [scores], {"axis": b.integer(2), "descending": ir.BoolAttr.get(True)})
     corners = _corners(boxes, op.flag("center_point_box", False))
-    wide = b.broadcast(b.expand_dims(corners, [1]), [batches, classes, count, 4])
-    at = b.broadcast(b.expand_dims(order, [3]), [batches, classes, count, 4])
-    [best] = b.operation("gather_elements", [wide, at], {"axis": b.integer(2)})
-    grouped = _product(batches, classes)
-    candidates = b.reshape(b.compare("gt", ordered, least), [grouped, count])
-    best = b.reshape(best, [grouped, count, 4])
-    [kept] = b.operation("suppress", [best, candidates, overlap, limit])
-    [where] = b.operation("nonzero", [b.reshape(kept, [batches, classes, count])])
+    kept, counts = b.operation("suppress", [corners, scores, overlap, least, limit])
+    is_kept = b.compare("lt", b.iota([1, 1, b.size(scores, 2)], 2, b.i64()), b.expand_dims(counts, [2]))
+    [where] = b.operation("nonzero", [is_kept])
     where = b.transpose(where, [1, 0])
-    [box] = b.operation("gather_nd", [order, where], {"batch_dims": b.integer(0)})
-    found = b.size(where, 0)
-    return b.concat([b.slice_(where, [0, 0], [found, 2]), b.expand_dims(box, [1])], 1)
+    [box] = b.operation("gather_nd", [kept, where], {"batch_dims": b.integer(0)})
+    return b.concat([b.slice_(where, [0, 0], [b.size(where, 0), 2]), b.expand_dims(box, [1])], 1)
 
 
 def _corners(boxes: ir.Value, center_point: bool) -> ir.Value:
@@ -226,10 +216,3 @@ def _corners(boxes: ir.Value, center_point: bool) -> ir.Value:
         y1, x1, y2, x2 = parts
         parts = [b.minimum(y1, y2), b.minimum(x1, x2), b.maximum(y1, y2), b.maximum(x1, x2)]
     return b.concat(parts, 2)
-
-
-def _product(left: Size, right: Size) -> Size:
-    """The product of two extents."""
-    if isinstance(left, int) and isinstance(right, int):
-        return left * right
-    return arith.muli(b.index(left), b.index(right))

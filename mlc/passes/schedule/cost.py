@@ -75,6 +75,8 @@ def choose(source: KernelSource, unit: VectorUnit, constant_inputs: set[int]) ->
 def _opaque(root: ir.Operation, unit: VectorUnit) -> dict[str, int | str]:
     """The schedule of an operation that has a template of its own."""
     schedule: dict[str, int | str] = {"template": root.name.removeprefix("mlc.")}
+    if root.name == "mlc.suppress":
+        return {**schedule, "digit": DIGIT, "lanes": unit.lanes(root.operands[0].type.element_type)}
     if root.name not in ("mlc.scan", "mlc.topk", "mlc.sort"):
         return schedule
     type_ = root.operands[0].type

@@ -32,8 +32,8 @@ func.func @invalid(%x: tensor<3x4xf32>, %s: tensor<2xf32>) {
 
 // -----
 
-func.func @invalid(%b: tensor<2x6x4xf32>, %c: tensor<2x5xi1>, %t: tensor<f32>, %n: index) {
-  // expected-error @+1 {{'mlc.suppress' op box counts of boxes 2x6x4 and candidates 2x5 differ: 6 and 5}}
-  %0 = mlc.suppress %b, %c, %t, %n : tensor<2x6x4xf32>, tensor<2x5xi1>, tensor<f32> -> tensor<2x5xi1>
+func.func @invalid(%b: tensor<2x6x4xf32>, %c: tensor<2x3x5xf32>, %t: tensor<f32>, %n: index) {
+  // expected-error @+1 {{'mlc.suppress' op box counts of boxes 2x6x4 and scores 2x3x5 differ: 6 and 5}}
+  %0, %1 = mlc.suppress %b, %c, %t, %t, %n : tensor<2x6x4xf32>, tensor<2x3x5xf32>, tensor<f32>, tensor<f32> -> tensor<2x3x5xi64>, tensor<2x3xi64>
   return
 }

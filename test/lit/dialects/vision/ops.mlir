@@ -14,9 +14,8 @@ func.func @vision(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>, %i: tensor<?x4xi32>,
   %sc = mlc.weight "sc" : tensor<4xf32>
   // CHECK: mlc.nms %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {center_point_box = true} : tensor<1x6x4xf32>, tensor<1x2x6xf32>, tensor<f32>, tensor<f32> -> tensor<?x3xi64>
   %0 = mlc.nms %boxes, %scores, %n, %s, %s {center_point_box = true} : tensor<1x6x4xf32>, tensor<1x2x6xf32>, tensor<f32>, tensor<f32> -> tensor<?x3xi64>
-  // CHECK: mlc.suppress %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : tensor<1x6x4xf32>, tensor<1x6xi1>, tensor<f32> -> tensor<1x6xi1>
-  %candidates = mlc.constant dense<true> : tensor<1x6xi1>
-  %kept = mlc.suppress %boxes, %candidates, %s, %n : tensor<1x6x4xf32>, tensor<1x6xi1>, tensor<f32> -> tensor<1x6xi1>
+  // CHECK: mlc.suppress %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : tensor<1x6x4xf32>, tensor<1x2x6xf32>, tensor<f32>, tensor<f32> -> tensor<1x2x6xi64>, tensor<1x2xi64>
+  %kept, %counts = mlc.suppress %boxes, %scores, %s, %s, %n : tensor<1x6x4xf32>, tensor<1x2x6xf32>, tensor<f32>, tensor<f32> -> tensor<1x2x6xi64>, tensor<1x2xi64>
   // CHECK: mlc.resize linear %{{.*}}, %{{.*}} [1, 3, %{{.*}}, 16] {coordinate = "align_corners"} : tensor<1x3x8x8xf32>, tensor<4xf32> -> tensor<1x3x?x16xf32>
   %1 = mlc.resize linear %img, %sc [1, 3, %n, 16] {coordinate = "align_corners"} : tensor<1x3x8x8xf32>, tensor<4xf32> -> tensor<1x3x?x16xf32>
   // CHECK: mlc.resize nearest %{{.*}}, %{{.*}} [1, 3, 4, 4] {nearest_mode = "floor"} : tensor<1x3x8x8xf32>, tensor<4xf32> -> tensor<1x3x4x4xf32>
