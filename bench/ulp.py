@@ -31,13 +31,17 @@ WIDTH = 16
 
 def erf(x: Array) -> Array:
     """float64 erf to about 1e-15: 2/sqrt(pi) e^(-x^2) sum 2^n x^(2n+1) / (2n+1)!!, all terms positive."""
-    z = np.minimum(np.abs(x), 6.5)
+    inside = np.abs(x) < 6.5
+    z = np.abs(x[inside])
     square = z * z
     term, total = z.copy(), z.copy()
-    for n in range(1, 150 if z.size and np.nanmax(z) > 2 else 45):
+    reach = np.max(z, initial=0.0)
+    for n in range(1, 150 if reach > 2 else 45 if reach > 0.25 else 12):
         term *= 2 * square / (2 * n + 1)
         total += term
-    return np.where(np.abs(x) > 6.5, np.sign(x), np.copysign(2 / math.sqrt(math.pi) * np.exp(-square) * total, x))
+    result = np.where(np.isnan(x), x, np.sign(x))
+    result[inside] = np.copysign(2 / math.sqrt(math.pi) * np.exp(-square) * total, x[inside])
+    return result
 
 
 def exp_nonpositive(x: Array) -> Array:
@@ -202,13 +206,18 @@ def special_values() -> Array:
         2.0,
         2.5,
         3.0,
+        3.8,
         3.92,
         4.0,
+        4.25,
         5.0,
         9.01,
         9.02,
+        9.3,
         10.0,
         16.6,
+        40.0,
+        44.5,
         87.33655,
         88.72283,
         88.72284,

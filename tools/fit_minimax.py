@@ -7,7 +7,9 @@
 A fit is a linear minimax problem: find the coefficients of given powers of x which minimise
 max |(sum c_j x^p_j - target(x)) * weight(x)| on an interval. It is solved in float64 by the multi-point Remez
 exchange on a dense Chebyshev grid. The coefficients are then rounded to float32 one at a time, most important
-(lowest power) first, and the remaining ones are fitted again to absorb the rounding error.
+(lowest power) first, and the remaining ones are fitted again to absorb the rounding error. Quotients of polynomials
+are fitted as linear problems over and over, the errors divided by the last denominator (Loeb, "Algorithms for Chebyshev
+approximations using the ratio of linear forms", Journal of the SIAM 8, 1960).
 
 Source of the method: Brisebarre, Muller and Tisserand, "Computing machine-efficient polynomial
 approximations", ACM TOMS 32(2), 2006; the exchange is Cheney, "Introduction to Approximation Theory", section
@@ -22,6 +24,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, getcontext
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +109,98 @@ def fit(spec: Fit) -> tuple[list[float], float]:
     return rounded, float(np.abs(rest).max())
 
 
+@dataclass(frozen=True)
+class Half:
+    """An odd function f, |f| <= 1, as 2NQ / (N^2 + Q^2) with N = x sum p_j x^2j and Q = sum q_j x^2j.
+
+    N / Q approximates the half of f, the t with f = 2t / (1 + t^2): that of tanh(x) is tanh(x/2). Errors of t count
+    less the closer f comes to 1, and squared where it rounds to 1. `first` are p_0 and q_0, floats: how large they are
+    decides how roundings fall, so their mantissas are chosen by trial. With `meets`, which takes a p_0 of 1, N = Q at
+    the upper end.
+    """
+
+    name: str
+    doc: str
+    high: float
+    half: Callable[[Array], Array]
+    first: tuple[float, float]
+    terms: tuple[int, int]
+    meets: bool
+
+
+#: The weight of errors of a half where its function rounds to 1: 2^-26 of it is 2^-12.2 of the half.
+HALF_FLOOR = 7e-5
+Columns = dict[int, Array]
+
+
+def solve_half(columns: Columns, known: dict[int, float], weight: Array, at_end: dict[int, float]) -> dict[int, float]:
+    """The coefficients, by powers, that are not `known` yet. Odd powers are those of N; `at_end`, if not empty, has the
+    columns' values where they have to add up to 0, which determines the highest odd power.
+    """
+    last = max(power for power in columns if power % 2)
+    free = [p for p in sorted(columns) if p not in known and not (at_end and p == last)]
+    rest = -sum(value * columns[p] for p, value in known.items())
+    slopes, level = dict.fromkeys(free, 0.0), 0.0
+    if at_end:
+        slopes = {p: at_end[p] / at_end[last] for p in free}
+        level = -sum(value * at_end[p] for p, value in known.items()) / at_end[last]
+        rest = rest - level * columns[last]
+    evens = {p: columns[p] / columns[0] for p in columns if p % 2 == 0}
+    found, below = dict[int, float](), np.ones_like(weight)
+    for _ in range(12 if free else 0):
+        scale = weight / below
+        matrix = np.column_stack([(columns[p] - slopes[p] * columns[last]) * scale for p in free])
+        found = dict(zip(free, map(float, remez(matrix, rest * scale)), strict=True))
+        below = sum(({**known, **found}[p] * column for p, column in evens.items()), np.zeros_like(weight))
+    return {**found, last: level - sum(slopes[p] * v for p, v in found.items())} if at_end else found
+
+
+def fit_half(spec: Half) -> tuple[list[float], list[float], float]:
+    """Returns the float32 coefficients of N and Q of `spec` and the error of f, relative to f, that they leave."""
+    x = chebyshev_grid(0.0, spec.high)
+    t = spec.half(x)
+    odd, even = ([2 * j + first for j in range(count)] for first, count in zip((1, 0), spec.terms, strict=True))
+    columns = {p: x**p for p in odd} | {p: -t * x**p for p in even}
+    at_end = {p: spec.high**p * (1 if p % 2 else -1) for p in columns} if spec.meets else {}
+    weight = np.hypot((1 - t * t) / (t * (1 + t * t)), HALF_FLOOR)
+    known = dict(zip((1, 0), spec.first, strict=True))
+    while len(known) < len(columns):
+        found = solve_half(columns, known, weight, at_end)
+        power = min(found, key=lambda p: (bool(at_end) and p == odd[-1], p))
+        known[power] = float(np.float32(found[power]))
+    if spec.meets:
+        known = meeting(known, spec.high)
+    n, q = (sum(known[p] * x**p for p in powers) for powers in (odd, even))
+    error = 2 * n * q / (n * n + q * q) / (2 * t / (1 + t * t)) - 1
+    return [known[p] for p in odd], [known[p] for p in even], float(np.abs(error).max())
+
+
+def rounded(value: Fraction) -> Fraction:
+    """The float32 nearest to a normal number, the even one of two."""
+    unit = Fraction(2) ** (math.frexp(float(value))[1] - 24)
+    return round(value / unit) * unit
+
+
+def meeting(coefficients: dict[int, float], at: float) -> dict[int, float]:
+    """The coefficients with the highest odd one moved until N(at) = Q(at), evaluated by fused multiply-adds, N as
+    x + x^3 R(x^2).
+    """
+
+    def horner(powers: Sequence[int]) -> Fraction:
+        total = Fraction(0)
+        for power in reversed(powers):
+            total = rounded(total * Fraction(at) ** 2 + Fraction(coefficients[power]))
+        return total
+
+    odd, even = ([p for p in sorted(coefficients) if p % 2 == rest] for rest in (1, 0))
+    below, start = horner(even), coefficients[odd[-1]]
+    for step in sorted(range(-64, 65), key=abs):
+        coefficients[odd[-1]] = start + step * float(np.spacing(np.float32(start)))
+        if rounded(horner(odd[1:]) * Fraction(at) ** 3 + Fraction(at)) == below:
+            return coefficients
+    raise ValueError(f"no coefficient makes the polynomials meet at {at}")
+
+
 def vectorised(function: Callable[[float], float]) -> Callable[[Array], Array]:
     """Lifts a scalar function of the standard library to arrays."""
     return lambda x: np.array([function(float(v)) for v in np.ravel(x)]).reshape(np.shape(x))
@@ -114,8 +209,6 @@ def vectorised(function: Callable[[float], float]) -> Callable[[Array], Array]:
 LN2 = math.log(2)
 HALF_LN2 = 0.34664
 LOG_DOMAIN = (math.sqrt(0.5) - 1, math.sqrt(2) - 1)
-ERF_SPLIT = 1.0
-TANH_SPLIT = 0.625
 ASIN_SPLIT = 0.5625
 ASINH_SPLIT = 1.25
 ODD = "x + sum c_j x^(2j+3)"
@@ -134,9 +227,7 @@ def log_fit(name: str, base: float, doc: str) -> Fit:
     )
 
 
-def odd_fit(
-    name: str, function: Callable[[Array], Array], formula: str, high: float, powers: Sequence[int]
-) -> Fit:
+def odd_fit(name: str, function: Callable[[Array], Array], formula: str, high: float, powers: Sequence[int]) -> Fit:
     """The fit of an odd function as x + sum c_j x^powers[j] on [0, high], relative to the function."""
     doc = f"{name.split('_')[0].lower()}(x) = {formula}, |x| <= {high}"
     return Fit(name, doc, (0.0, high), powers, lambda x: function(x) - x, lambda x: 1 / function(x))
@@ -152,6 +243,14 @@ def exponential_fits() -> list[Fit]:
             domain,
             range(2, 7),
             lambda r: np.expm1(r) - r,
+            lambda r: np.exp(-r),
+        ),
+        Fit(
+            "EXP_SHORT",
+            "e^r = 1 + sum c_j r^(j+1), |r| <= ln(2)/2",
+            domain,
+            range(1, 6),
+            np.expm1,
             lambda r: np.exp(-r),
         ),
         Fit(
@@ -210,22 +309,12 @@ def trigonometric_fits() -> list[Fit]:
 
 
 def hyperbolic_fits() -> list[Fit]:
-    """The branches near zero of the hyperbolic functions and their inverses, and erf."""
-    erf, erfc = vectorised(math.erf), vectorised(math.erfc)
+    """The branches near zero of sinh and the inverses, and 1 - erf for targets that have 2^x."""
+    erfc = vectorised(math.erfc)
     return [
-        odd_fit("TANH", np.tanh, ODD, TANH_SPLIT, (3, 5, 7, 9, 11)),
         odd_fit("SINH", np.sinh, ODD, 1.0, (3, 5, 7, 9)),
         odd_fit("ASINH", np.arcsinh, ODD, ASINH_SPLIT, range(3, 20, 2)),
         odd_fit("ATANH", np.arctanh, ODD, 0.5, range(3, 14, 2)),
-        odd_fit("ERF_SMALL", erf, "x + sum c_j x^(2j+1)", ERF_SPLIT, range(1, 14, 2)),
-        Fit(
-            "ERF_LARGE",
-            f"log2(1 - erf(t)) = sum c_j t^j, {ERF_SPLIT} <= t <= 4",
-            (ERF_SPLIT, 4.0),
-            range(0, 7),
-            lambda t: np.log2(erfc(t)),
-            lambda t: erfc(t) / erf(t),
-        ),
         Fit(
             "ERFC",
             "log2(1 - erf(t)) = sum c_j t^(j+1), 0 <= t <= 6, small where 1 - erf(t) is; it falls beyond",
@@ -234,6 +323,21 @@ def hyperbolic_fits() -> list[Fit]:
             lambda t: np.log2(erfc(t)),
             erfc,
         ),
+    ]
+
+
+def half_erf(x: Array) -> Array:
+    """erf / (1 + sqrt(1 - erf^2))."""
+    below = vectorised(math.erfc)(x)
+    return vectorised(math.erf)(x) / (1 + np.sqrt(below * (2 - below)))
+
+
+def halves() -> list[Half]:
+    """The functions that are computed by their halves."""
+    p_0, root = (float(np.float32(v)) for v in (0.93, math.sqrt(math.pi)))
+    return [
+        Half("TANH", "tanh(x)", 9.25, lambda x: np.tanh(x / 2), (p_0, 2 * p_0), (3, 4), False),
+        Half("ERF", "erf(x)", 4.25, half_erf, (1.0, root), (4, 5), True),
     ]
 
 
@@ -312,6 +416,14 @@ def render() -> str:
     for spec in fits():
         values, error = fit(spec)
         emit(spec.name, f"{spec.doc}; error 2^{math.log2(error):.1f}", values)
+    for half in halves():
+        above, below, error = fit_half(half)
+        emit(
+            f"{half.name}_N",
+            f"{half.doc} = 2NQ / (N^2 + Q^2), N = x sum c_j x^2j, |x| <= {half.high}; error 2^{math.log2(error):.1f}",
+            above,
+        )
+        emit(f"{half.name}_Q", "Q = sum c_j x^2j" + (f"; N at {half.high}" if half.meets else ""), below)
     for name, (doc, values) in constants().items():
         emit(name, doc, values)
     lines.extend(["#: The first 192 bits of the binary fraction of 2/pi.", "TWO_OVER_PI_WORDS = ("])
@@ -321,8 +433,6 @@ def render() -> str:
             ")",
             "",
             "#: Where functions change from one formula to the other.",
-            f"TANH_SPLIT = {TANH_SPLIT}",
-            f"ERF_SPLIT = {ERF_SPLIT}",
             f"ASIN_SPLIT = {ASIN_SPLIT}",
             f"ASINH_SPLIT = {ASINH_SPLIT}",
             "",
@@ -333,24 +443,20 @@ def render() -> str:
 
 def main() -> int:
     """Command line entry point."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--check", action="store_true", help="compare with the checked-in file, write nothing"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="compare with the checked-in file, write nothing")
     parser.add_argument("--report", action="store_true", help="print the error of each fit, write nothing")
     options = parser.parse_args()
     if options.report:
         for spec in fits():
             print(f"{spec.name:12} 2^{math.log2(fit(spec)[1]):7.2f}  {spec.doc}")
+        for half in halves():
+            print(f"{half.name:12} 2^{math.log2(fit_half(half)[2]):7.2f}  {half.doc}")
         return 0
     text = render()
     if options.check:
         same = OUTPUT.read_text() == text
-        print(
-            "coefficients.py is up to date" if same else "coefficients.py differs: run tools/fit_minimax.py"
-        )
+        print("coefficients.py is up to date" if same else "coefficients.py differs: run tools/fit_minimax.py")
         return 0 if same else 1
     OUTPUT.write_text(text)
     return 0

@@ -141,6 +141,16 @@ def test_the_exponential_is_an_instruction(tmp_path: Path) -> None:
         assert ptx.count("ex2.approx") == count, operator
 
 
+def test_tanh_and_erf_divide_by_a_reciprocal(tmp_path: Path) -> None:
+    for operator in ("Tanh", "Erf"):
+        folder = tmp_path / operator
+        folder.mkdir()
+        node = helper.make_node(operator, ["x"], ["y"])
+        kernels, ptx = _kernels(_model([node], [4096, 1024], [4096, 1024], "float32"), folder)
+        _assert_light(kernels)
+        assert ptx.count("rcp.approx") == 4 and "div." not in ptx, operator
+
+
 def test_narrow_elements_are_transposed_several_at_a_time(tmp_path: Path) -> None:
     turn = helper.make_node("Transpose", ["x"], ["y"], perm=[1, 0])
     kernels, ptx = _kernels(_model([turn], [1000, 768], [768, 1000], "bfloat16"), tmp_path)

@@ -12,9 +12,9 @@ from mlir.dialects import arith, memref, scf, vector
 from mlc.kernels.common import memory
 from mlc.kernels.common.frame import Frame, if_then
 from mlc.kernels.common.index import Idx
-from mlc.kernels.common.peepholes import divides_by_one_plus_exp
+from mlc.kernels.common.peepholes import divides_by_one_plus_exp, is_inside_sigmoid, sigmoid_argument
 from mlc.kernels.common.vector_math import expand as expand_math
-from mlc.kernels.common.vector_math import reciprocal
+from mlc.kernels.common.vector_math import reciprocal, sigmoid
 
 if TYPE_CHECKING:
     from mlc.kernels.common.evaluate import Evaluator
@@ -76,6 +76,8 @@ class Emitted:
     types: list[ir.Type]
     attributes: dict[str, ir.Attribute]
     is_reciprocal: bool
+    sigmoid_of: ir.Value | None
+    is_left_out: bool
 
 
 def _emitted(frame: Frame, op: ir.Operation) -> Emitted:
@@ -85,8 +87,11 @@ def _emitted(frame: Frame, op: ir.Operation) -> Emitted:
         attributes = {name: op.attributes[name] for name in op.attributes}
         if op.name in EXTREMA:
             attributes["fastmath"] = any_zero()
+        types = [r.type for r in results]
         is_reciprocal = frame.has_exp2 and divides_by_one_plus_exp(op)
-        known = Emitted(op.name, list(op.operands), results, [r.type for r in results], attributes, is_reciprocal)
+        sigmoid_of = None if frame.has_exp2 else sigmoid_argument(op)
+        is_left_out = not frame.has_exp2 and is_inside_sigmoid(op)
+        known = Emitted(op.name, list(op.operands), results, types, attributes, is_reciprocal, sigmoid_of, is_left_out)
         frame.emitted[results[0]] = known
     return known
 
@@ -94,6 +99,11 @@ def _emitted(frame: Frame, op: ir.Operation) -> Emitted:
 def _elementwise(ev: Evaluator, op: ir.Operation, env: dict[ir.Value, Lane]) -> None:
     """Emit `op` again, on vectors when an operand is one."""
     known = _emitted(ev.frame, op)
+    if known.is_left_out:
+        return
+    if known.sigmoid_of is not None:
+        env[known.results[0]] = sigmoid(_value(ev, _operand(ev, env, known.sigmoid_of)))
+        return
     operands = [_value(ev, _operand(ev, env, v)) for v in known.operands]
     types = known.types
     if any(isinstance(v.type, ir.VectorType) for v in operands):

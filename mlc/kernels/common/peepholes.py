@@ -3,7 +3,8 @@
 * `1 + erf(x)`, `1 + tanh(x)` (GELU): no accuracy is needed near 0, where the 1 swamps it.
 * `exp(x - max(x))` over a row (softmax): the argument is never positive.
 * the sum of those over the row is at least 1: dividing by it is multiplying by its reciprocal, one division per row.
-* `1 / (1 + exp(x))` (sigmoid): nothing is subnormal, so that an instruction for 1 / x will do.
+* `1 / (1 + exp(-x))` (sigmoid): one scale in place of the two that keep `exp` from overflowing; and where there is an
+  instruction for 1 / x, it will do for `1 / (1 + exp(x))`, in which nothing is subnormal.
 * the maximum of such a row need not care for NaN: a NaN of the row makes the sum NaN, and with it every result.
 
 Every pattern is matched where its last operation is evaluated; what it skips must have no other reader.
@@ -69,6 +70,30 @@ def divides_by_one_plus_exp(op: ir.Operation) -> bool:
         return False
     terms = [defining_op(v) for v in total.operands]
     return any(t is not None and t.name == "math.exp" for t in terms) and any(is_number(v, 1.0) for v in total.operands)
+
+
+def sigmoid_argument(op: ir.Operation) -> ir.Value | None:
+    """The x of an operation of a body that is 1 / (1 + exp(-x)) on f32, where nothing else reads what is in between."""
+    if not divides_by_one_plus_exp(op):
+        return None
+    total = defining_op(op.operands[1])
+    assert total is not None
+    [exp] = [t for t in map(defining_op, total.operands) if t is not None and t.name == "math.exp"][:1]
+    minus = defining_op(exp.operands[0])
+    if minus is None or minus.name != "arith.negf":
+        return None
+    return minus.operands[0] if all(len(_users(o.results[0])) == 1 for o in (total, exp, minus)) else None
+
+
+def is_inside_sigmoid(op: ir.Operation) -> bool:
+    """Is an operation of a body one of those between the x and the division of `sigmoid_argument`?"""
+    step = op
+    for name in ("arith.negf", "math.exp", "arith.addf"):
+        users = _users(step.results[0]) if step.name == name else [step]
+        if len(users) != 1:
+            return False
+        [step] = users
+    return step != op and sigmoid_argument(step) is not None
 
 
 def _is_f32(op: ir.Operation) -> bool:

@@ -73,18 +73,13 @@ def exp_nonpositive(e: Emitter, x: ir.Value, scalef: bool = False) -> ir.Value:
     return e.mul(e.horner(f, (1.0, *k.EXP2_SHORT)), scale(e, biased))
 
 
-def exp2_parts(e: Emitter, x: ir.Value, round_constant: float) -> tuple[ir.Value, ir.Value]:
-    """Returns (p, x rounded + round_constant): 2^x = p * 2^n, p in [0.7, 1.42]."""
-    biased = e.add(x, round_constant)
-    r = e.sub(x, e.sub(biased, round_constant))
-    return e.horner(r, (1.0, *k.EXP2)), biased
-
-
 def exp2(e: Emitter, x: ir.Value) -> ir.Value:
     """2^x."""
-    p, biased = exp2_parts(e, e.at_most(e.at_least(x, -152.0), 129.0), ROUND_BIASED)
+    x = e.at_most(e.at_least(x, -152.0), 129.0)
+    biased = e.add(x, ROUND_BIASED)
+    r = e.sub(x, e.sub(biased, ROUND_BIASED))
     first, second = scale_factors(e, biased)
-    return e.mul(e.mul(p, first), second)
+    return e.mul(e.mul(e.horner(r, (1.0, *k.EXP2)), first), second)
 
 
 def expm1(e: Emitter, x: ir.Value) -> ir.Value:
@@ -104,11 +99,10 @@ def expm1(e: Emitter, x: ir.Value) -> ir.Value:
 
 
 def sigmoid(e: Emitter, x: ir.Value) -> ir.Value:
-    """1 / (1 + e^-x), as m - m q with t = e^-|x|, q = t / (1 + t), m = 1 for x >= 0 and t below.
+    """1 / (1 + e^-x) as s / (s + e^-r) with e^x = s e^r, s a power of two.
 
-    The rounding error of q is scaled by m, and the result underflows gradually.
+    s is made 2^64 times as large first: where the result is subnormal, so is s, and the division rounds once.
     """
-    power = exp_below(e, e.neg(e.abs(x)))
-    quotient = e.div(power, e.add(power, 1.0))
-    scale = e.select(e.compare("olt", x, 0.0), power, 1.0)
-    return e.fma(e.neg(scale), quotient, scale)
+    biased, _, r = reduce_exp(e, e.at_most(e.at_least(x, -104.0), 40.0), ROUND_EXPONENT + 64.0)
+    power = e.mul(scale(e, biased), 2.0**-64)
+    return e.div(power, e.add(power, e.horner(e.neg(r), (1.0, *k.EXP_SHORT))))

@@ -1,47 +1,28 @@
-"""tanh, sinh, cosh and their inverses."""
+"""sinh, cosh, the inverses, and 1 + tanh (tanh itself: `halves`)."""
 
 from __future__ import annotations
-
-import math
-from collections.abc import Sequence
 
 from mlir import ir
 
 from . import coefficients as k
 from .emitter import INF, Emitter
-from .exp import ROUND_BIASED, ROUND_EXPONENT, exp2_parts, reduce_exp, scale, scale_factors
+from .exp import ROUND_BIASED, ROUND_EXPONENT, reduce_exp, scale, scale_factors
+from .halves import odd
 from .log import log1p_parts, log_domain, natural, normalise
 
 #: From here on sqrt(x^2 + 1) and sqrt(x^2 - 1) round to x.
 SQUARE_DOMINATES = 8192.0
 
 
-def odd(e: Emitter, x: ir.Value, coefficients: Sequence[float]) -> ir.Value:
-    """x + sum coefficients[j] x^(2j+3)."""
-    square = e.mul(x, x)
-    return e.fma(e.mul(x, square), e.horner(square, coefficients), x)
-
-
-def tanh(e: Emitter, x: ir.Value) -> ir.Value:
-    """Hyperbolic tangent: an odd polynomial near 0, 1 - 2 / (e^2|x| + 1) elsewhere."""
-    magnitude = e.abs(x)
-    small = odd(e, magnitude, k.TANH)
-    # From 9.1 on tanh rounds to 1; the clamp keeps 2^n in range. e^2t = 2^n e^2r with t = n ln(2)/2 + r; one
-    # part of ln(2)/2 is enough, n being small wherever e^2t counts.
-    t = e.at_most(magnitude, 10.0)
-    biased = e.fma(t, 2 * k.LOG2_E[0], ROUND_EXPONENT)
-    r = e.fma(e.sub(biased, ROUND_EXPONENT), -0.5 * math.log(2), t)
-    p = e.horner(r, tuple(c * 2.0**j for j, c in enumerate((1.0, 1.0, *k.EXP))))
-    large = e.sub(1.0, e.div(2.0, e.fma(p, scale(e, biased), 1.0)))
-    return e.copysign(e.select(e.compare("olt", magnitude, k.TANH_SPLIT), small, large), x)
-
-
 def one_plus_tanh(e: Emitter, x: ir.Value) -> ir.Value:
-    """1 + tanh(x) to within 2^-22, as 2 / (1 + e^-2x)."""
-    # At 128 the factor 2^n is infinite and the result 0: a product with a huge x has to vanish.
-    exponent = e.at_most(e.at_least(e.mul(x, -2 * k.LOG2_E[0]), -127.0), 128.0)
-    p, biased = exp2_parts(e, exponent, ROUND_EXPONENT)
-    return e.div(2.0, e.fma(p, scale(e, biased), 1.0))
+    """1 + tanh(x) to within 2^-22.3, as 2s / (s + 2^-r) with e^2x = s 2^r, s a power of two."""
+    # At -44.5 the factor 2s is 0, and so is the result: a product with a huge x has to vanish. At 20 it is 2.
+    x, factor = e.at_most(e.at_least(x, -44.5), 20.0), 2 * k.LOG2_E[0]
+    biased = e.fma(x, factor, ROUND_EXPONENT + 1.0)
+    r = e.fma(x, factor, e.sub(ROUND_EXPONENT + 1.0, biased))
+    twice = scale(e, biased)
+    inverse = e.horner(e.neg(r), (1.0, *k.EXP2_SHORT))
+    return e.div(twice, e.fma(twice, 0.5, inverse))
 
 
 def half_exp(e: Emitter, x: ir.Value) -> ir.Value:

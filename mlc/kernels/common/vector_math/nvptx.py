@@ -11,6 +11,7 @@ from mlir import ir
 from mlir.dialects import arith, llvm, vector
 
 from . import coefficients as k
+from . import halves
 from .emitter import Emitter
 from .exp import EXP_HIGH, EXP_LOW
 
@@ -51,8 +52,29 @@ def exp(e: Emitter, x: ir.Value) -> ir.Value:
     return e.mul(_each(t, "ex2.approx.f32 $0, $1;"), rest)
 
 
+def _quotient(e: Emitter, above: ir.Value, below: ir.Value) -> ir.Value:
+    """above / below for normal divisors: an approximation less what it has too much, without the cases of a `div.rn`.
+
+    Of a zero there is nothing too much, with the sign that leaves the zero's as it is.
+    """
+    inverse = reciprocal(below)
+    near = e.mul(above, inverse)
+    excess = e.fma(near, below, e.neg(above))
+    return e.fma(e.neg(excess), inverse, near)
+
+
+def tanh(e: Emitter, x: ir.Value) -> ir.Value:
+    """Hyperbolic tangent, as `halves.tanh` has it."""
+    return _quotient(e, *halves.whole(e, x, halves.TANH))
+
+
+def erf(e: Emitter, x: ir.Value) -> ir.Value:
+    """The error function, as `halves.erf` has it."""
+    return _quotient(e, *halves.whole(e, x, halves.ERF))
+
+
 def one_plus_erf(e: Emitter, x: ir.Value) -> ir.Value:
-    """1 + erf(x) to within 2^-21, as `erf.one_plus_erf` has it."""
+    """1 + erf(x) to within 2^-21, as `halves.one_plus_erf` has it."""
     magnitude = e.abs(x)
     power = power_of_two(_at_least(e, e.mul(magnitude, e.horner(magnitude, k.ERFC)), -127.0))
     return e.select(e.compare("olt", x, 0.0), power, e.sub(2.0, power))

@@ -53,6 +53,31 @@ def test_a_function_that_is_read_elsewhere_keeps_its_accuracy(tmp_path: Path, fu
     np.testing.assert_allclose(model(tiny)[0], slope * tiny.astype(np.float64), rtol=3e-7)
 
 
+def test_sigmoid(tmp_path: Path) -> None:
+    """Results that are subnormal are right to a few units, and special values what they should be."""
+    x = np.concatenate([SPECIAL, np.linspace(-110, 30, 1000), [-88.8, -103.9]]).astype(np.float32)
+    t = f"tensor<{x.size}xf32>"
+    model = check(tmp_path, f"%s = mlc.unary sigmoid %a0 : {t}\nreturn %s : {t}", [t], [t], [(x,)])
+    with np.errstate(over="ignore"):
+        expected = 1 / (1 + np.exp(-x.astype(np.float64)))
+    [result] = model(x)
+    np.testing.assert_allclose(result, expected, rtol=3e-7, atol=2e-45)
+
+
+def test_a_sigmoid_of_parts_that_are_read_elsewhere(tmp_path: Path) -> None:
+    t = "tensor<100xf32>"
+    body = f"""
+      %one = mlc.constant dense<1.0> : tensor<f32>
+      %n = mlc.unary neg %a0 : {t}
+      %e = mlc.unary exp %n : {t}
+      %d = mlc.binary add %one, %e : tensor<f32>, {t} -> {t}
+      %r = mlc.binary div %one, %d : tensor<f32>, {t} -> {t}
+      %s = mlc.unary sigmoid %a0 : {t}
+      %p = mlc.binary mul %s, %e : {t}, {t} -> {t}
+      return %p, %r : {t}, {t}"""
+    check(tmp_path, body, [t], [t, t], [(draw((100,)),)])
+
+
 def _softmax_rows() -> np.ndarray:
     rows = draw((11, 40)) * 20
     rows[1, 7] = np.nan
