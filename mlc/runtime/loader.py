@@ -301,10 +301,13 @@ class Context:
         del keep
         if code:
             self._library.check(code, self._status)
-        results = [
-            to_python(values[i], entry.outputs[i], Owner(values[i], self._library)) if buffer is None else buffer
-            for i, buffer in enumerate(buffers)
-        ]
+        results = buffers
+        for i, buffer in enumerate(buffers):
+            if buffer is None:
+                taken = frame.taken(i)
+                if taken is None:
+                    taken = to_python(values[i], entry.outputs[i], Owner(values[i], self._library))
+                results[i] = taken
         for number in entry.keyed:
             if not frame.is_given(number, out):
                 results[number] = dictionaries(entry.outputs[number].keys, results[number])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -220,7 +221,7 @@ def to_python(value: abi.Value, info: ValueInfo, owner: Owner) -> Any:
         return to_python(value.items[0], info, owner) if value.num_items else None
     tensor = value.tensor
     shape = tuple((ctypes.c_int64 * tensor.ndim).from_address(tensor.shape)) if tensor.ndim else ()
-    count = int(np.prod(shape, dtype=np.int64))
+    count = math.prod(shape)
     if info.dtype == "string":
         return _text_array(tensor, shape, count)
     dtype = numpy_dtype(info.dtype)
