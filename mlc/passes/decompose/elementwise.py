@@ -78,6 +78,13 @@ def _silu(x: ir.Value, alpha: float) -> ir.Value:
     return b.mul(x, b.unary("sigmoid", x if alpha == 1 else b.mul(x, alpha)))
 
 
+def _mish(x: ir.Value) -> ir.Value:
+    """`x tanh(log(1 + u))` with `u = exp(x)`, which is `x n / (n + 2)` with `n = u (u + 2)`; from 20 on it is `x`."""
+    u = b.unary("exp", b.minimum(x, 20))
+    n = b.mul(u, b.add(u, 2))
+    return b.mul(x, b.div(n, b.add(n, 2)))
+
+
 def _shrink(x: ir.Value, bias: float, limit: float) -> ir.Value:
     high = b.select(b.compare("gt", x, limit), b.sub(x, bias), b.mul(x, 0))
     return b.select(b.compare("lt", x, -limit), b.add(x, bias), high)
@@ -96,7 +103,7 @@ _KINDS: dict[str, Callable[[ir.Value, float, float], ir.Value]] = {
     "softplus": lambda x, alpha, beta: softplus(x),
     "softsign": lambda x, alpha, beta: b.div(x, b.add(b.unary("abs", x), 1)),
     "silu": lambda x, alpha, beta: _silu(x, alpha),
-    "mish": lambda x, alpha, beta: b.mul(x, b.unary("tanh", softplus(x))),
+    "mish": lambda x, alpha, beta: _mish(x),
     "thresholded_relu": lambda x, alpha, beta: b.select(b.compare("gt", x, alpha), x, b.like(x, 0)),
     "shrink": _shrink,
     "sigmoid": lambda x, alpha, beta: b.unary("sigmoid", x),

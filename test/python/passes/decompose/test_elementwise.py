@@ -47,6 +47,12 @@ def test_activation_parameters(kind: str) -> None:
     check(f"mlc.activation {kind} %0 {{alpha = 0.3 : f64, beta = 0.7 : f64}} : <0>", VALUES)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_mish_of_huge_numbers(dtype: type) -> None:
+    """The square of the exponential does not overflow, and 20 is far enough for the fraction to be 1."""
+    check("mlc.activation mish %0 : <0>", np.array([-1e30, -90, -5, 0, 5, 19, 21, 50, 90, 1e30, np.inf, np.nan], dtype))
+
+
 def test_relu_propagates_nan() -> None:
     check("mlc.activation relu %0 : <0>", np.array([np.nan, -1.0, 1.0], np.float32))
 
