@@ -9,7 +9,8 @@ Parts (`bench/gpu_parts`): `check` (many small products and convolutions: right 
 against torch.matmul), `gemv` (the same with few rows), `conv` (the layers of ResNet-50, MobileNetV2 and ResNeXt-50
 against cuDNN),
 `rows` (softmax, norms, elementwise chains, transpositions and reductions against eager and compiled PyTorch),
-`selection` (the best elements of lines, where extreme ones are, and scattered updates, against eager PyTorch),
+`selection` (the best elements of lines, where extreme ones are, scattered updates and running sums, against eager
+PyTorch),
 `attention` (against PyTorch's flash and cuDNN back ends), `models` (against eager and compiled PyTorch), `language`
 (language models against `torch.compile`), `dynamic` (BERT and GPT-2 of any length against libraries for one length
 each), `runtime` (what the runtime promises: bits, memory, streams, captures,

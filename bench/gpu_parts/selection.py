@@ -1,7 +1,8 @@
-"""The part `selection`: the best elements of lines, where extreme ones are, and updates that go where indices say,
-against eager PyTorch.
+"""The part `selection`: the best elements of lines, where extreme ones are, updates that go where indices say, and
+running sums, against eager PyTorch.
 
-Results are integers, or elements as they are: they must be equal; sums of floats are in order. Peers write into tensors
+Results are integers, or elements as they are: they must be equal; sums of floats that are scattered are in order, those
+of running sums are compared with sums in float64. Peers write into tensors
 that they are given; of updates of one element PyTorch takes any, and adds floats in any order.
 """
 
@@ -37,7 +38,7 @@ class Case:
     @property
     def result(self) -> list[int]:
         """Shape of the results."""
-        return list(self.shape) if self.kind in _REDUCTIONS else self.counted
+        return list(self.shape) if self.kind in (*_REDUCTIONS, "cumsum") else self.counted
 
     @property
     def counted(self) -> list[int]:
@@ -54,6 +55,8 @@ class Case:
     def bytes(self) -> int:
         """What must be read and written, nearly."""
         each = _bytes(self.dtype)
+        if self.kind == "cumsum":
+            return 2 * math.prod(self.shape) * each
         if self.kind in _REDUCTIONS:
             return 2 * math.prod(self.shape) * each + math.prod(self.counted) * each + 8 * math.prod(self.indices)
         return math.prod(self.shape) * each + 8 * math.prod(self.result)
@@ -65,7 +68,7 @@ def _bytes(dtype: str) -> int:
 
 def cases() -> list[Case]:
     """A language model's next word, classes of many images, the best of a whole tensor, classes of pixels, boxes;
-    sorted logits put back, a router's choices, histograms, rows of a cache."""
+    sorted logits put back, a router's choices, histograms, rows of a cache; running sums of long and of many lines."""
     rows: list[tuple[int, ...]] = [(1, 50257), (1, 128256), (32, 50257), (8, 128256), (512, 50257)]
     found = [Case("argmax", shape, dtype) for dtype in ("float32", "bfloat16") for shape in rows]
     rows = [(1, 1000), (256, 1000), (65536, 1000), (100_000, 10), (8192, 128), (16384, 4096), (4, 1 << 20), (1 << 24,)]
@@ -83,6 +86,10 @@ def cases() -> list[Case]:
     found += [Case("scatter_add", (2000, 4096), axis=0, count=1000), Case("scatter_add", (1024, 512), count=300)]
     found += [Case("put", (8192, 1024), axis=0, count=n) for n in (1, 60, 5000)]
     found += [Case("topk", shape, count=k) for *shape, k in ((1, 50257, 50), (32, 50257, 50), (1, 8400, 300))]  # type: ignore[arg-type]
+    rows = [(4096, 4096), (64, 32000), (1, 1_000_000), (65536, 100), (1000, 1003)]
+    found += [Case("cumsum", shape) for shape in rows]
+    found += [Case("cumsum", (8, 100_000), "int64"), Case("cumsum", (2048, 2048), "bfloat16")]
+    found += [Case("cumsum", shape, axis=0) for shape in ((100_000, 4), (4096, 4096))]
     return found
 
 
@@ -94,12 +101,15 @@ def model(case: Case) -> Any:
     code, constants, outputs = TYPES[case.dtype], [], ["y"]
     if case.kind in _REDUCTIONS:
         return _scatter_model(case)
-    if case.kind == "topk":
+    if case.kind == "cumsum":
+        constants = [numpy_helper.from_array(np.array(case.axis), "axis")]
+        nodes = [helper.make_node("CumSum", ["x", "axis"], outputs)]
+    elif case.kind == "topk":
         constants, outputs = [numpy_helper.from_array(np.array([case.count]), "k")], ["v", "y"]
         nodes = [helper.make_node("TopK", ["x", "k"], outputs, axis=case.axis)]
     else:
         nodes = [helper.make_node(_OPERATORS[case.kind], ["x"], outputs, axis=case.axis)]
-    kinds = {"v": code, "y": TensorProto.INT64}
+    kinds = {"v": code, "y": code if case.kind == "cumsum" else TensorProto.INT64}
     results = [helper.make_tensor_value_info(name, kinds[name], case.result) for name in outputs]
     inputs = [helper.make_tensor_value_info("x", code, case.shape)]
     graph = helper.make_graph(nodes, case.kind, inputs, results, constants)
@@ -169,7 +179,7 @@ class CaseRun:
         """Results before a run: poison."""
         import torch
 
-        if self.case.kind in _REDUCTIONS:
+        if self.case.kind in (*_REDUCTIONS, "cumsum"):
             return [torch.full(self.case.result, -77, device="cuda", dtype=self.kind)]
         places = torch.full(self.case.result, -77, device="cuda", dtype=torch.int64)
         if self.case.kind != "topk":
@@ -196,13 +206,15 @@ class CaseRun:
             out[0].index_put_((index[:, 0],), values)
         elif self.case.kind in _REDUCTIONS:
             getattr(torch, self.case.kind)(x, axis, *self.updates[number], out=out[0])
+        elif self.case.kind == "cumsum":
+            torch.cumsum(x, axis, out=out[0])
         elif self.case.kind == "topk":
             torch.topk(x, self.case.count, axis, out=tuple(out))
         else:
             getattr(torch, self.case.kind)(x, axis, True, out=out[0])
 
     def is_right(self) -> bool:
-        """Are the results those of NumPy, which takes the first of equal elements?"""
+        """Are the results those of NumPy, which takes the first of equal elements, or sums of float64?"""
         import numpy as np
         import torch
 
@@ -210,6 +222,8 @@ class CaseRun:
             self.mlc(number)
         wait()
         found = self.results[0]
+        if self.case.kind == "cumsum":
+            return self._sums_are_right()
         x = self.inputs[0].float().cpu().numpy() if self.kind == torch.bfloat16 else self.inputs[0].cpu().numpy()
         axis = self.case.axis
         if self.case.kind in _REDUCTIONS:
@@ -220,6 +234,15 @@ class CaseRun:
             return bool((values == found[0]).all()) and np.array_equal(found[1].cpu().numpy(), want)
         want = getattr(np, self.case.kind)(x, axis, keepdims=True)
         return np.array_equal(found[0].cpu().numpy(), want)
+
+    def _sums_are_right(self) -> bool:
+        import torch
+
+        exact = torch.float64 if self.kind.is_floating_point else self.kind
+        want = torch.cumsum(self.inputs[0].to(exact), self.case.axis)
+        apart = (self.results[0][0].to(exact) - want).abs().max()
+        tolerance = {torch.float32: 1e-5, torch.bfloat16: 2.0**-8}.get(self.kind, 0)
+        return bool(apart <= tolerance * want.abs().max())
 
     def _scattered(self, x: Any) -> Any:
         """What NumPy makes of the updates, one after the other."""

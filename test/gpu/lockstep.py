@@ -274,8 +274,10 @@ class Lockstep:
         warps = mask.reshape(-1, WARP)
         if (warps.any(1) != warps.all(1)).any():
             raise RuntimeError("a shuffle without some of a warp's threads")
-        _, value, distance, _ = (self.values[v] for v in op.operands)
-        return np.broadcast_to(value, self.threads)[self.ids ^ distance[0]]
+        _, value, which, _ = (np.broadcast_to(self.values[v], self.threads) for v in op.operands)
+        kind, lane = str(op.attributes["kind"]), self.ids % WARP
+        other = lane ^ which if "bfly" in kind else which if "idx" in kind else lane - which
+        return value[self.ids - lane + np.where(other < 0, lane, other)]
 
     def _nvvm_barrier(self, op: ir.Operation, mask: Array) -> None:
         if not mask.all():

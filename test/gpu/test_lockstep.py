@@ -16,6 +16,9 @@ SOME = (
     "scatter_last_dynamic", "scatter_add_columns", "scatter_mul", "scatter_max_odd", "scatter_add_bytes",
     "scatter_add_longs", "scatter_max_words", "scatter_nd", "scatter_nd_last", "scatter_nd_points", "scatter_nd_cache",
     "scatter_nd_add", "scatter_nd_dynamic", "scatter_nd_wrong", "scatter_chained", "scatter_counts", "scatter_weight", "scatter_max_bytes",
+    "scan_few", "scan_short_reverse", "scan_warp_odd", "scan_rows_odd", "scan_long", "scan_long_odd", "scan_half_odd",
+    "scan_wide_odd", "scan_products_columns", "scan_dynamic", "scan_dynamic_reverse", "scan_columns", "scan_columns_odd",
+    "scan_columns_few", "scan_columns_three", "scan_columns_many", "scan_columns_dynamic", "scan_columns_half",
     "argmax_odd", "argmax_odd_columns", "argmax_last_ties", "argmin_last_odd", "argmin_last_odd_columns", "argmin_ties",
 )  # fmt: skip
 

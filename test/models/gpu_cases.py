@@ -531,9 +531,10 @@ def bench_cases() -> list[Case]:
 
 def cases() -> list[Case]:
     """All cases that check results."""
+    from models.gpu_scans import scan_cases
     from models.gpu_scatters import scatter_cases
     from models.gpu_selections import position_cases, top_k_cases
 
     ten = [ten_operators(5, True), ten_operators(16, False)]
-    moving = [*_movement_cases(), *top_k_cases(), *position_cases(), *scatter_cases()]
+    moving = [*_movement_cases(), *top_k_cases(), *position_cases(), *scan_cases(), *scatter_cases()]
     return [*ten, *_elementwise_cases(), *moving, *_reduction_cases(), *_contraction_cases()]

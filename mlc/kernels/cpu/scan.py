@@ -3,13 +3,14 @@
 A work item is a line along the axis, or, where the axis is not the innermost dimension, `vectors` vectors of
 neighbouring lines, or a `block` of so many neighbouring elements: then memory is walked in its own order, and what has
 been summed so far is read from the result, where it has just been written. The elements of a line are combined in their
-order.
+order, narrow floats in f32, whose lines are no `block`s: what was summed so far would be rounded each time.
 
 Schedule parameters: `lanes`, 1 for single lines; `vectors`; `block`, in place of `vectors` when it is not 0.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlir import ir
@@ -52,6 +53,8 @@ class _Scan:
             raise ValueError(f"kernel {name}: lines along the innermost dimension are no vectors")
         if schedule.block and self.exclusive:
             raise ValueError(f"kernel {name}: exclusive sums are not what was summed so far")
+        if schedule.block and accumulator(self.tensor.type.element_type) != self.tensor.type.element_type:
+            raise ValueError(f"kernel {name}: rounded sums are not what was summed so far")
 
     def items(self, frame: Frame) -> list[Scalar]:
         """Extents of the grid: the other dimensions, the innermost one in blocks."""
@@ -82,7 +85,7 @@ class _Scan:
 
     def _run(self, frame: Frame, places: list[list[Idx]], masks: list[ir.Value | None]) -> None:
         """Along the axis, all lines at once; `places` are their coordinates in the other dimensions."""
-        axis, extent = self.axis, frame.extent(self.tensor, self.axis)
+        axis, extent, element = self.axis, frame.extent(self.tensor, self.axis), self.tensor.type.element_type
         ev = Evaluator(frame, self.s.lanes)
 
         def step(variable: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
@@ -93,13 +96,14 @@ class _Scan:
             for place, mask, before in zip(places, masks, carried, strict=True):
                 point = [*place[:axis], Idx(at), *place[axis:]]
                 scope = ev.child(mask=mask)
-                total = _combine(self.kind, before, scope.splat(scope.tensor(self.tensor, point)))
+                total = combined(self.kind, before, widened(scope.splat(scope.tensor(self.tensor, point))))
                 result = before if self.exclusive else total
-                memory.store(frame, scope.idx, frame.buffers[self.destination], point, result, mask)
+                stored = narrowed(result, element)
+                memory.store(frame, scope.idx, frame.buffers[self.destination], point, stored, mask)
                 totals.append(total)
             return totals
 
-        start = memory.splat(_identity(frame, self.kind, self.tensor.type.element_type), self.s.lanes)
+        start = memory.splat(identity(frame, self.kind, accumulator(element)), self.s.lanes)
         for_loop(frame, 0, extent, 1, [start] * len(places), step)
 
     def _block(self, frame: Frame, outer: list[Scalar], low: Scalar, high: Scalar) -> None:
@@ -144,14 +148,37 @@ class _Scan:
 
         scope = Evaluator(frame, self.s.lanes, mask)
         if before is None:
-            total = memory.splat(_identity(frame, self.kind, self.tensor.type.element_type), self.s.lanes)
+            total = memory.splat(identity(frame, self.kind, self.tensor.type.element_type), self.s.lanes)
         else:
             total = memory.load(frame, scope.idx, destination, point(before), mask)
-        result = _combine(self.kind, total, scope.splat(scope.tensor(self.tensor, point(at))))
+        result = combined(self.kind, total, scope.splat(scope.tensor(self.tensor, point(at))))
         memory.store(frame, scope.idx, destination, point(at), result, mask)
 
 
-def _identity(frame: Frame, kind: str, element: ir.Type) -> ir.Value:
+def accumulator(element: ir.Type) -> ir.Type:
+    """The type in which elements are combined: narrow floats are in f32, and rounded once for each result."""
+    return ir.F32Type.get() if isinstance(element, ir.FloatType) and element.width < 32 else element
+
+
+def widened(value: ir.Value) -> ir.Value:
+    """Elements as they are combined."""
+    return _converted(arith.extf, value, accumulator(_element(value)))
+
+
+def narrowed(value: ir.Value, element: ir.Type) -> ir.Value:
+    """What was combined as results of type `element`."""
+    return _converted(arith.truncf, value, element)
+
+
+def _converted(convert: Callable[[ir.Type, ir.Value], ir.Value], value: ir.Value, element: ir.Type) -> ir.Value:
+    if _element(value) == element:
+        return value
+    is_vector = isinstance(value.type, ir.VectorType)
+    return convert(ir.VectorType.get(value.type.shape, element) if is_vector else element, value)
+
+
+def identity(frame: Frame, kind: str, element: ir.Type) -> ir.Value:
+    """What changes nothing that it is combined with."""
     is_float = isinstance(element, ir.FloatType)
     if kind in ("sum", "prod"):
         value: int | float = 0 if kind == "sum" else 1
@@ -163,8 +190,12 @@ def _identity(frame: Frame, kind: str, element: ir.Type) -> ir.Value:
     return frame.constants.get(element, -limit if kind == "max" else limit - 1)
 
 
-def _combine(kind: str, a: ir.Value, b: ir.Value) -> ir.Value:
+def combined(kind: str, a: ir.Value, b: ir.Value) -> ir.Value:
+    """`a`, which comes first, and `b`, of the same type."""
     floats = {"sum": arith.addf, "prod": arith.mulf, "max": arith.maximumf, "min": arith.minimumf}
     integers = {"sum": arith.addi, "prod": arith.muli, "max": arith.maxsi, "min": arith.minsi}
-    element = a.type.element_type if isinstance(a.type, ir.VectorType) else a.type
-    return (floats if isinstance(element, ir.FloatType) else integers)[kind](a, b)
+    return (floats if isinstance(_element(a), ir.FloatType) else integers)[kind](a, b)
+
+
+def _element(value: ir.Value) -> ir.Type:
+    return value.type.element_type if isinstance(value.type, ir.VectorType) else value.type

@@ -1,7 +1,7 @@
 """Threads that work on one item together: who they are, and how they combine what each of them has.
 
 A group is 2, 4, 8, 16 or 32 neighbouring threads of a warp, or a whole block. Inside a warp values travel by
-`shfl.sync.bfly` (PTX ISA, "shfl.sync"); the warps of a block meet in shared memory.
+`shfl.sync` (PTX ISA, "shfl.sync"); the warps of a block meet in shared memory.
 """
 
 from __future__ import annotations
@@ -83,22 +83,36 @@ def from_bits(raw: ir.Value, type_: ir.Type) -> ir.Value:
 
 def from_neighbour(frame: Frame, value: ir.Value, distance: int) -> ir.Value:
     """The `value` of the thread whose number in the warp differs in the bit `distance`; any integer or float type."""
+    return _from_other(frame, value, "bfly", distance)
+
+
+def from_lane_below(frame: Frame, value: ir.Value, distance: int) -> ir.Value:
+    """The `value` of the thread whose number in the warp is lower by `distance`, this one's own where there is none."""
+    return _from_other(frame, value, "up", distance)
+
+
+def from_lane(frame: Frame, value: ir.Value, lane: ir.Value) -> ir.Value:
+    """The `value` of the thread whose number in the warp is `lane`, of type index."""
+    return _from_other(frame, value, "idx", arith.index_cast(ir.IntegerType.get_signless(32), lane))
+
+
+def _from_other(frame: Frame, value: ir.Value, kind: str, which: int | ir.Value) -> ir.Value:
     raw, i32 = to_bits(value), ir.IntegerType.get_signless(32)
     if raw.type.width == 64:
         shift = frame.constants.get(raw.type, 32)
-        low = _shuffle(frame, arith.trunci(i32, raw), distance)
-        high = _shuffle(frame, arith.trunci(i32, arith.shrui(raw, shift)), distance)
+        low = _shuffle(frame, arith.trunci(i32, raw), kind, which)
+        high = _shuffle(frame, arith.trunci(i32, arith.shrui(raw, shift)), kind, which)
         raw = arith.ori(arith.extui(raw.type, low), arith.shli(arith.extui(raw.type, high), shift))
     else:
-        raw = _shuffle(frame, raw, distance)
+        raw = _shuffle(frame, raw, kind, which)
     return from_bits(raw, value.type)
 
 
-def _shuffle(frame: Frame, value: ir.Value, distance: int) -> ir.Value:
+def _shuffle(frame: Frame, value: ir.Value, kind: str, which: int | ir.Value) -> ir.Value:
     i32, constants = value.type, frame.constants
-    kind = ir.Attribute.parse("#nvvm<shfl_kind bfly>")
-    everyone, last_lane = constants.get(i32, -1), constants.get(i32, WARP - 1)
-    return nvvm.ShflOp(i32, everyone, value, constants.get(i32, distance), last_lane, kind).result
+    everyone, clamp = constants.get(i32, -1), constants.get(i32, 0 if kind == "up" else WARP - 1)
+    which = constants.get(i32, which) if isinstance(which, int) else which
+    return nvvm.ShflOp(i32, everyone, value, which, clamp, ir.Attribute.parse(f"#nvvm<shfl_kind {kind}>")).result
 
 
 def _combine_warps(frame: Frame, values: Values, warps: int, combine: Combine, number: int) -> Values:

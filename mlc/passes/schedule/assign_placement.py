@@ -7,10 +7,10 @@
 ```
 The GPU runs everything but arithmetic on a few integers that the host needs to go on (sizes, conditions, counters) and
 whose operands it already has: a round trip through the GPU would cost two transfers and a wait. And but for long
-sequential work (sorting, scanning, collecting, suppressing, selecting more than 1,024 or a number that only a run
-knows, adding many floats to few lines in order), for which the GPU's templates have a thread or a few, the functions of
-float64 (exp, log, sin, …) that no instruction of a GPU computes, and strings. A kernel that is launched on both gets a
-copy for the host, `@k0_host`.
+sequential work (sorting, collecting, suppressing, selecting more than 1,024 or a number that only a run knows, adding
+many floats to few lines in order), for which the GPU's templates have a thread or a few, the functions of float64 (exp,
+log, sin, …) that no instruction of a GPU computes, and strings. A kernel that is launched on both gets a copy for the
+host, `@k0_host`.
 
 What branches and loops of the host hand on is placed by the same rule: `mlc.placement` of `scf` operations is the list
 of the places of their results.
@@ -207,7 +207,7 @@ def _is_long(op: ir.Operation) -> bool:
         return not is_parallel(op)
     if op.name == "mlc.topk" and is_shared(op):
         return False
-    if op.name in ("mlc.sort", "mlc.topk", "mlc.scan"):
+    if op.name in ("mlc.sort", "mlc.topk"):
         type_, axis = op.operands[0].type, ir.IntegerAttr(op.attributes["axis"]).value
         count = _elements(type_)
         if count is None or type_.get_dim_size(axis) < LONG:

@@ -23,6 +23,7 @@ from mlc.kernels.common.positions import finds_position
 from mlc.kernels.common.reduce import combiner, has_long_terms, lane_dim
 from mlc.kernels.cpu.planes import find_plane
 from mlc.kernels.cpu.radix_sort import MOST
+from mlc.kernels.cpu.scan import accumulator
 from mlc.passes.schedule.attention_cost import choose_attention
 from mlc.passes.schedule.contraction_cost import choose_contraction
 from mlc.passes.schedule.extents import ITEMS_WANTED, Extent, VectorUnit, known, or_many, shape_of
@@ -92,7 +93,8 @@ def _opaque(root: ir.Operation, unit: VectorUnit) -> dict[str, int | str]:
     extent = or_many(shape_of(type_)[-1])
     if innermost or extent < lanes // 2:
         lanes = 1
-    if lanes > 1 and not ir.BoolAttr(root.attributes["exclusive"]).value:
+    is_rounded = accumulator(type_.element_type) != type_.element_type
+    if lanes > 1 and not is_rounded and not ir.BoolAttr(root.attributes["exclusive"]).value:
         return {**schedule, "lanes": lanes, "block": _scanned_block(root)}
     vectors = 1 if lanes == 1 else next(n for n in (SCANNED_VECTORS, 2, 1) if extent >= n * lanes or n == 1)
     return {**schedule, "lanes": lanes, "vectors": vectors}

@@ -23,6 +23,7 @@ from mlc.kernels.nvidia import (
     elementwise,
     joined,
     rows,
+    scan,
     scatter,
     transpose,
 )
@@ -37,7 +38,7 @@ from mlc.passes.schedule.assign_schedules import read_schedule
 from mlc.passes.tile.expand_kernels import TEMPLATES as CPU_TEMPLATES
 from mlc.passes.tile.expand_kernels import Template, expand_kernel
 
-_SEQUENTIAL = ("nonzero", "scan", "scatter_elements", "scatter_nd", "sort", "topk")
+_SEQUENTIAL = ("nonzero", "scatter_elements", "scatter_nd", "sort", "topk")
 TEMPLATES: dict[str, Template] = {
     "ampere_attention": (ampere_attention.AmpereAttentionSchedule, ampere_attention.expand),
     "ampere_contraction": (ampere_contraction.AmpereSchedule, ampere_contraction.expand),
@@ -50,6 +51,7 @@ TEMPLATES: dict[str, Template] = {
     "hopper_contraction": (hopper_contraction.HopperSchedule, hopper_contraction.expand),
     "joined": (joined.JoinedSchedule, joined.expand),
     "rows": (rows.RowSchedule, rows.expand),
+    "scan": (scan.BlockScanSchedule, scan.expand),
     "scatter": (scatter.ScatterSchedule, scatter.expand),
     "transpose": (transpose.TransposeSchedule, transpose.expand),
     **{name: CPU_TEMPLATES[name] for name in _SEQUENTIAL},

@@ -601,3 +601,32 @@ module @summed attributes {mlc.inout = array<i64: 0>, mlc.kernel} {
     return %r : tensor<90x4xf32>
   }
 }
+
+// A block for a long line, which reads a chunk ahead; a warp's threads for a short one. Columns are as wide as lines of
+// the memory.
+// CHECK: module @scanned_line
+// CHECK-SAME: accesses = 2 : i64, ahead = 1 : i64, blocks = 1 : i64, early = 1 : i64, group = 1024 : i64, lanes = 4 : i64, template = "scan", threads = 1024 : i64, width = 0 : i64
+module @scanned_line attributes {mlc.kernel} {
+  func.func @scanned_line(%a: tensor<4x50000xf32>, %o: tensor<4x50000xf32>) -> tensor<4x50000xf32> {
+    %r = mlc.scan sum %a {axis = 1 : i64} : tensor<4x50000xf32>
+    return %r : tensor<4x50000xf32>
+  }
+}
+
+// CHECK: module @scanned_lines
+// CHECK-SAME: accesses = 1 : i64, ahead = 0 : i64, early = 1 : i64, group = 8 : i64, lanes = 2 : i64, template = "scan", threads = 256 : i64, width = 0 : i64
+module @scanned_lines attributes {mlc.kernel} {
+  func.func @scanned_lines(%a: tensor<900x14xf32>, %o: tensor<900x14xf32>) -> tensor<900x14xf32> {
+    %r = mlc.scan sum %a {axis = 1 : i64} : tensor<900x14xf32>
+    return %r : tensor<900x14xf32>
+  }
+}
+
+// CHECK: module @scanned_columns
+// CHECK-SAME: accesses = 2 : i64, ahead = 1 : i64, blocks = 1 : i64, early = 1 : i64, group = 512 : i64, lanes = 4 : i64, template = "scan", threads = 512 : i64, width = 8 : i64
+module @scanned_columns attributes {mlc.kernel} {
+  func.func @scanned_columns(%a: tensor<4096x4096xf32>, %o: tensor<4096x4096xf32>) -> tensor<4096x4096xf32> {
+    %r = mlc.scan sum %a {axis = 0 : i64} : tensor<4096x4096xf32>
+    return %r : tensor<4096x4096xf32>
+  }
+}

@@ -84,27 +84,35 @@ module @step attributes {mlc.kernel} {
 
 // -----
 
-// One thread of a GPU would go through all of the elements.
+// One thread of a GPU would go through all of the elements; running sums are the work of many.
 // CHECK-LABEL: func.func @sequential(
-func.func @sequential(%x: tensor<8x5000xf32>, %y: tensor<300x5000xf32>) -> (tensor<8x5000xf32>, tensor<300x5000xf32>) {
+func.func @sequential(%x: tensor<8x5000xf32>, %y: tensor<300x5000xf32>) -> (tensor<8x5000xf32>, tensor<300x5000xf32>, tensor<8x5000xf32>) {
   %a = tensor.empty() : tensor<8x5000xf32>
   %b = tensor.empty() : tensor<300x5000xf32>
   // CHECK: mlc.launch @few({{.*}} {mlc.placement = "host"}
   %r = mlc.launch @few(%x) outs(%a) : (tensor<8x5000xf32>) outs(tensor<8x5000xf32>) -> tensor<8x5000xf32>
   // CHECK: mlc.launch @many({{.*}} {mlc.placement = "device"}
   %s = mlc.launch @many(%y) outs(%b) : (tensor<300x5000xf32>) outs(tensor<300x5000xf32>) -> tensor<300x5000xf32>
-  return %r, %s : tensor<8x5000xf32>, tensor<300x5000xf32>
+  // CHECK: mlc.launch @sums({{.*}} {mlc.placement = "device"}
+  %t = mlc.launch @sums(%x) outs(%a) : (tensor<8x5000xf32>) outs(tensor<8x5000xf32>) -> tensor<8x5000xf32>
+  return %r, %s, %t : tensor<8x5000xf32>, tensor<300x5000xf32>, tensor<8x5000xf32>
 }
 module @few attributes {mlc.kernel} {
   func.func @few(%x: tensor<8x5000xf32>, %o: tensor<8x5000xf32>) -> tensor<8x5000xf32> {
-    %r = mlc.scan sum %x {axis = 1 : i64, exclusive = false, reverse = false} : tensor<8x5000xf32>
+    %r, %i = mlc.sort %x {axis = 1 : i64} : tensor<8x5000xf32> -> tensor<8x5000xf32>, tensor<8x5000xi64>
     return %r : tensor<8x5000xf32>
   }
 }
 module @many attributes {mlc.kernel} {
   func.func @many(%x: tensor<300x5000xf32>, %o: tensor<300x5000xf32>) -> tensor<300x5000xf32> {
-    %r = mlc.scan sum %x {axis = 1 : i64, exclusive = false, reverse = false} : tensor<300x5000xf32>
+    %r, %i = mlc.sort %x {axis = 1 : i64} : tensor<300x5000xf32> -> tensor<300x5000xf32>, tensor<300x5000xi64>
     return %r : tensor<300x5000xf32>
+  }
+}
+module @sums attributes {mlc.kernel} {
+  func.func @sums(%x: tensor<8x5000xf32>, %o: tensor<8x5000xf32>) -> tensor<8x5000xf32> {
+    %r = mlc.scan sum %x {axis = 1 : i64} : tensor<8x5000xf32>
+    return %r : tensor<8x5000xf32>
   }
 }
 

@@ -235,6 +235,18 @@ def test_scan(tmp_path: Path, kind: str, exclusive: str, reverse: str) -> None:
     check(tmp_path, body, [t], [t], [(draw((3, n, 4)),) for n in (0, 1, 11)], 1e-5)
 
 
+@pytest.mark.parametrize("shape", [(2, 1000), (2, 1000, 40)])
+def test_sums_of_narrow_floats_are_rounded_once(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    """257 is no bf16: a sum that was rounded after every element would stay at 256."""
+    t, h = ("tensor<" + "x".join(map(str, shape)) + f"x{kind}>" for kind in ("f32", "bf16"))
+    body = f"""
+      %h = mlc.cast %a0 : {t} -> {h}
+      %s = mlc.scan sum %h {{axis = 1 : i64}} : {h}
+      %r = mlc.cast %s : {h} -> {t}
+      return %r : {t}"""
+    check(tmp_path, body, [t], [t], [(np.ones(shape, np.float32),)])
+
+
 @pytest.mark.parametrize("largest", ["true", "false"])
 @pytest.mark.parametrize("count", [1, 4, 29])
 def test_topk_with_ties_and_nans(tmp_path: Path, largest: str, count: int) -> None:
