@@ -87,6 +87,9 @@ def _functions() -> dict[str, Callable[..., Any]]:
         "sum_columns": lambda x: x.sum(0),
         "mean_pixels": lambda x: x.mean((1, 2)),
         "all_max": lambda x: x.amax(),
+        "softmax_columns": lambda x: torch.softmax(x, 0),
+        "mean_squares": lambda x: (x * x).mean(0),
+        "variance_columns": lambda x: x.var(0, correction=0),
     }
 
 
@@ -128,6 +131,16 @@ _KINDS = {
         [("ReduceMean", ("x0", "axes:1,2"), {"keepdims": 0})], "mean_pixels", (), lambda s: (s[0], s[3])
     ),
     "all_max": _kind([("ReduceMax", ("x0",), {"keepdims": 0})], "all_max", (), lambda s: ()),
+    "softmax_columns": _kind([("Softmax", ("x0",), {"axis": 0})], "softmax_columns"),
+    "mean_squares": _kind(
+        [("Mul", ("x0", "x0"), {}), ("ReduceMean", ("0", "axes:0"), {"keepdims": 0})],
+        "mean_squares", (), lambda s: s[1:],
+    ),
+    "variance_columns": _kind(
+        [("ReduceMean", ("x0", "axes:0"), {}), ("Sub", ("x0", "0"), {}), ("Mul", ("1", "1"), {}),
+         ("ReduceMean", ("2", "axes:0"), {"keepdims": 0})],
+        "variance_columns", (), lambda s: s[1:],
+    ),
 }  # fmt: skip
 
 
@@ -152,6 +165,10 @@ def cases() -> list[Case]:
         found += [Case("bias_gelu", (128, 3072), dtype), Case("swiglu", (512, 5504), dtype)]
         found += [Case("residual", (3136, 256), dtype), Case("mean_pixels", (32, 7, 7, 2048), dtype)]
         found += [Case("heads", (1, 128, 12, 64), dtype), Case("turn", (768, 3072), dtype)]
+        few = [(100_000, 4), (100_000, 64), (1_000_000, 3), (1_000_003, 4)]
+        found += [Case("sum_columns", s, dtype) for s in few]
+        found += [Case("mean_squares", few[1], dtype), Case("variance_columns", few[2], dtype)]
+        found += [Case("softmax_columns", few[0], dtype), Case("sum_rows", (1, 1_000_003), dtype)]
     return found
 
 

@@ -76,7 +76,9 @@ def cases() -> list[Case]:
     found += [Case("argmin", (32, 50257)), Case("argmax", (32, 50257), "int64"), Case("argmax", (64, 20000), "float64")]
     found += [Case("argmax", (256, 8192), "uint8"), Case("argmax", (4096, 1001), "float16")]
     found += [Case("argmax", shape, axis=1) for shape in ((1, 21, 512, 512), (8, 150, 128, 128), (1, 8400, 80))]
-    found += [Case("argmax", (4096, 64), axis=0), Case("argmax", (100_000, 4), axis=0)]
+    found += [Case("argmax", (4096, 64), axis=0)]
+    found += [Case("argmax", (n, m), axis=0) for n, m in ((100_000, 4), (100_000, 64), (1_000_000, 3), (1_000_003, 4))]
+    found += [Case("argmax", (8, 50_000, 4), axis=1), Case("argmax", (1, 1 << 20)), Case("argmax", (1, 1_000_003))]
     found += [Case("scatter", (32, 50257), count=50257), Case("scatter", (4096, 64), count=8)]
     found += [Case("scatter", (1, 1 << 20), count=1 << 20), Case("scatter", (100_000, 64), axis=0, count=100_000)]
     found += [

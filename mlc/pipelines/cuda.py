@@ -34,18 +34,19 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     native = str(all(t.has_wgmma for t in targets)).lower()
     floats8 = f"mlc-float8-contractions{{native={native}}}"
     of_cpu["simplify"] = _before(of_cpu["simplify"], "mlc-resolve-dims", [floats8])
-    splitting = "mlc-split-reductions"
+    splitting = ["mlc-plan-splits", "mlc-split-reductions"]
     if all(t.has_clusters for t in targets):
-        splitting += f"{{shortest={LONGEST_SHARED + 1}}}"
+        splitting[0] += f"{{shortest={LONGEST_SHARED + 1}}}"
     moves = ["mlc-slice-gathers", "mlc-fold-factors"]
-    of_cpu["decompose"] = [*decomposed[:place], *moves, *decomposed[place:], splitting, "mlc-order-scatters"]
+    of_cpu["decompose"] = [*decomposed[:place], *moves, *decomposed[place:], "mlc-order-scatters"]
     even = {"mlc-merge-contractions": "mlc-merge-contractions{even=true}"}
     layout = [even.get(p, p) for p in of_cpu["layout"]]
     if all(t.has_wgmma for t in targets):
         channels.insert(0, f"mlc-join-groups{f32}")
     of_cpu["layout"] = ["mlc-sink-moves", *_before(layout, "mlc-hoist-weights", channels)]
     storing = {p: p.split("{")[0] for p in cpu.STORING["bf16"]}
-    of_cpu["kernels"] = [storing.get(p, p) for p in of_cpu["kernels"]]
+    kernels = [storing.get(p, p) for p in of_cpu["kernels"]]
+    of_cpu["kernels"] = _before(kernels, "mlc-plan-fusion", splitting)
     shared = [(name, [f"{p}{{target={asked}}}" if p in ASKING else p for p in of_cpu[name]]) for name in SHARED]
     for_host = [p for p in of_cpu["schedule"] if p.startswith("mlc-assign-schedules")]
     turned = "mlc-turn-weights" if precision == "tf32" else "mlc-turn-weights{exact=true}"

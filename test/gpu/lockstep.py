@@ -72,6 +72,10 @@ _BINARY: dict[str, Callable[..., Array]] = {
     "maximumf": _extreme(np.maximum, True), "minimumf": _extreme(np.minimum, False),
     "maxnumf": np.fmax, "minnumf": np.fmin,
 }  # fmt: skip
+_FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+    "math.exp": np.exp, "math.exp2": np.exp2, "math.sqrt": np.sqrt, "math.absf": np.abs, "math.floor": np.floor,
+    "math.roundeven": np.rint,
+}  # fmt: skip
 _INTEGERS: list[Callable[..., Array]] = [np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal]
 _INTEGERS += [_as_unsigned(f) for f in _INTEGERS[2:6]]
 _REDUCTIONS = {"add": "addi", "mul": "muli", "and": "andi", "or": "ori", "xor": "xori"}
@@ -139,6 +143,8 @@ class Lockstep:
         kind, _, name = op.name.partition(".")
         if kind == "arith":
             return [self._arithmetic(name, op, [self.values[v] for v in op.operands])]
+        if op.name in _FUNCTIONS:
+            return [_FUNCTIONS[op.name](self.values[op.operands[0]])]
         handler = getattr(self, "_" + op.name.replace(".", "_"), None)
         if handler is None:
             raise NotImplementedError(f"{op.name} in step")
@@ -172,10 +178,14 @@ class Lockstep:
             return (-values[0] if name == "negf" else values[0]).astype(to)
         raise NotImplementedError(f"arith.{name} in step")
 
-    def _math_exp(self, op: ir.Operation, mask: Array) -> Array:
-        return np.exp(self.values[op.operands[0]])
+    def _llvm_inline_asm(self, op: ir.Operation, mask: Array) -> Array:
+        if not ir.StringAttr(op.attributes["asm_string"]).value.startswith("ex2.approx"):
+            raise NotImplementedError(f"{op.attributes['asm_string']} in step")
+        return np.exp2(self.values[op.operands[0]])
 
-    _math_exp2 = functools.partialmethod(lambda self, op, mask: np.exp2(self.values[op.operands[0]]))
+    def _math_fma(self, op: ir.Operation, mask: Array) -> Array:
+        a, b, c = (v.astype(np.float64) for v in _alike([self.values[o] for o in op.operands]))
+        return (a * b + c).astype(self.values[op.operands[0]].dtype)
 
     # -- vectors ----------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,11 @@ SOME = (
     "scan_wide_odd", "scan_products_columns", "scan_dynamic", "scan_dynamic_reverse", "scan_columns", "scan_columns_odd",
     "scan_columns_few", "scan_columns_three", "scan_columns_many", "scan_columns_dynamic", "scan_columns_half",
     "argmax_odd", "argmax_odd_columns", "argmax_last_ties", "argmin_last_odd", "argmin_last_odd_columns", "argmin_ties",
+    "max_rows_cut", "parts_sum", "parts_sum_half", "parts_sum_row", "parts_mean_three", "parts_mean_sixty_four",
+    "parts_prod", "parts_l1", "parts_l2", "parts_log_sum_exp", "parts_max_bytes", "parts_min_longs", "parts_min_odd_half",
+    "parts_weighted", "parts_weighted_lines", "parts_softmax", "parts_statistics_8", "parts_statistics_7",
+    "parts_argmax", "parts_argmax_last", "parts_argmin", "parts_argmin_last", "parts_argmax_words",
+    "parts_argmin_words_last", "parts_argmax_bytes", "parts_argmin_half", "parts_argmin_row_last",
 )  # fmt: skip
 
 

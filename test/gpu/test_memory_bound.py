@@ -32,13 +32,13 @@ def _model(
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
 
 
-def _kernels(model: onnx.ModelProto, folder: Path) -> tuple[list[dict], str]:
+def _kernels(model: onnx.ModelProto, folder: Path, gpu: str | None = None) -> tuple[list[dict], str]:
     """What ptxas says of the kernels of a model, and their PTX."""
     from mlc.compilation import Compilation
     from mlc.options import make_options
 
     for emit in ("ptx", "cubin"):
-        Compilation(make_options(target="cuda", cache=False, emit=emit)).run(model, folder / emit)
+        Compilation(make_options(target="cuda", cache=False, emit=emit, gpu=gpu)).run(model, folder / emit)
     kernels = json.loads((folder / "cubin" / "launch.json").read_text())
     return kernels, "".join(p.read_text() for p in sorted((folder / "ptx").glob("*.ptx")))
 
@@ -104,6 +104,39 @@ def test_many_long_rows_are_in_shared_memory(operator: str, columns: int, tmp_pa
     kernels, ptx = _kernels(model, tmp_path)
     _assert_light(kernels)
     assert "cp.async.cg.shared.global" in ptx and 2 * (kernels[-1]["shared"] + 2048) <= 228 * 1024
+
+
+FEW_RESULTS = [
+    ("ArgMax", (100_000, 4), 0), ("ArgMin", (100_000, 64), 0), ("ReduceMean", (1_000_000, 3), 0),
+    ("ReduceSumSquare", (8, 50_000, 4), 1), ("ReduceLogSumExp", (100_003, 4), 0), ("ArgMax", (1, 1_000_003), 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("gpu", ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a"])
+@pytest.mark.parametrize("case", FEW_RESULTS, ids=str)
+def test_few_results_have_many_blocks(case: tuple[str, tuple[int, ...], int], gpu: str, tmp_path: Path) -> None:
+    """No spills, and nothing but the parts of a result in memory between kernels."""
+    operator, shape, axis = case
+    result = [extent for i, extent in enumerate(shape) if i != axis]
+    attributes = {"axis": axis} if operator.startswith("Arg") else {"axes": [axis]}
+    node = helper.make_node(operator, ["x"], ["y"], keepdims=0, **attributes)
+    model = _model([node], list(shape), result, "float32")
+    model.opset_import[0].version = 13 if operator.startswith("Arg") else 12
+    model.graph.output[0].type.tensor_type.elem_type = 7 if operator.startswith("Arg") else 1
+    kernels, _ = _kernels(model, tmp_path, gpu)
+    _assert_light(kernels)
+    assert max(kernel["threads"] for kernel in kernels) <= 1024 and len(kernels) <= 7
+
+
+@pytest.mark.parametrize("shape", [(512, 50257), (512, 60001)], ids=str)
+def test_long_rows_that_are_read_once_have_many_loads_under_way(shape: tuple[int, int], tmp_path: Path) -> None:
+    """One test for the end at most, and as many blocks of a multiprocessor as two."""
+    node = helper.make_node("ArgMax", ["x"], ["y"], axis=1, keepdims=0)
+    model = _model([node], list(shape), [shape[0]], "float32")
+    model.graph.output[0].type.tensor_type.elem_type = 7
+    (kernel,), ptx = _kernels(model, tmp_path)
+    _assert_light([kernel])
+    assert ptx.count("ld.global") == -(-shape[1] // 512) and kernel["resources"]["registers"] <= 64
 
 
 @pytest.mark.parametrize("dtype", TYPES)

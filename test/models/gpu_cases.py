@@ -456,6 +456,11 @@ def _reduction_cases() -> list[Case]:
         Case("max_rows_odd", [("ReduceMax", ["x"], ["y"], {"axes": [1], "keepdims": 0})],
              lambda: {"x": normal(333, 1001, dtype="float16")}, lambda a: [a["x"].max(axis=1)], {"y": "float16"},
              tolerance=0),
+        Case("max_rows_cut", [("Slice", ["x", "from", "to", "axes"], ["c"]),
+                              ("ReduceMax", ["c"], ["y"], {"axes": [1], "keepdims": 0})],
+             lambda: {"x": normal(40, 1009, dtype="float16")}, lambda a: [a["x"][:, 5:1006].max(axis=1)],
+             {"y": "float16"}, constants={"from": np.array([5]), "to": np.array([1006]), "axes": np.array([1])},
+             tolerance=0),
         Case("softmax_columns", [("Softmax", ["x"], ["y"], {"axis": 1})], lambda: {"x": normal(2, 9, 8)},
              lambda a: [softmax(a["x"], 1)], {"y": "float32"}),
         *(_layer_norm(rows, width) for rows, width in ((11, 12), (10, 768), (4, 3000))),
@@ -534,7 +539,8 @@ def cases() -> list[Case]:
     from models.gpu_scans import scan_cases
     from models.gpu_scatters import scatter_cases
     from models.gpu_selections import position_cases, top_k_cases
+    from models.gpu_splits import split_cases
 
     ten = [ten_operators(5, True), ten_operators(16, False)]
-    moving = [*_movement_cases(), *top_k_cases(), *position_cases(), *scan_cases(), *scatter_cases()]
+    moving = [*_movement_cases(), *top_k_cases(), *position_cases(), *scan_cases(), *scatter_cases(), *split_cases()]
     return [*ten, *_elementwise_cases(), *moving, *_reduction_cases(), *_contraction_cases()]

@@ -40,6 +40,8 @@ from mlc.kernels.nvidia.threads import (
 )
 
 UNROLL = 8  # steps whose loads are under way together
+MOST_IN_LINE = 128  # values of other threads that a thread reads without a loop,
+TOGETHER = 4  # and parts that it reads at a time in one
 
 
 @dataclass(frozen=True)
@@ -171,13 +173,25 @@ class _Columns:
         for array, value in zip(shared, part, strict=True):
             to_shared(frame, array, math.mul(thread, s.lanes), value)
         nvvm.Barrier0Op()
-        column, total = math.rem(thread, s.width), None
-        for other in range(s.threads // owners):
-            place = math.mul(math.add(column, other * owners), s.lanes)
-            found = [from_shared(frame, array, place, v.type) for array, v in zip(shared, part, strict=True)]
-            total = parts.finished(inits, found) if total is None else parts.both(total, found)
-        assert total is not None
-        return total
+        column, count = math.rem(thread, s.width), s.threads // owners
+
+        def of_owner(other: Scalar) -> Values:
+            place = math.mul(math.add(column, math.mul(other, owners)), s.lanes)
+            return [from_shared(frame, array, place, v.type) for array, v in zip(shared, part, strict=True)]
+
+        def several(variable: ir.Value, carried: list[ir.Value]) -> Values:
+            total: Values = carried
+            for number in range(TOGETHER):
+                total = parts.both(total, of_owner(math.add(variable, number)))
+            return total
+
+        # Comparing positions takes registers, too.
+        in_line = count if count * s.lanes * len(part) ** 2 <= MOST_IN_LINE else TOGETHER
+        total = parts.finished(inits, of_owner(0))
+        for other in range(1, in_line):
+            total = parts.both(total, of_owner(other))
+        # A loop, as all that is loaded from shared memory at a time must have registers.
+        return for_loop(frame, in_line, count, TOGETHER, total, several) if in_line < count else total
 
 
 def _element(value: ir.Value) -> ir.Type:

@@ -198,7 +198,16 @@ def _columns(source: KernelSource) -> Schedule | None:
         split, threads = (split if accesses >= FEW_COLUMNS else 2 * split), 2 * THREADS
         # Half as many blocks that read whole lines are done sooner.
         threads *= 2 if accesses < FEW_COLUMNS and accesses * split >= LINES_WANTED * 2 * threads else 1
+    split, threads = _without_idle(split, threads, (shape[axis] or threads) // lanes, depth)
     return {"template": "columns", "first": axis, "last": axis, "lanes": lanes, "split": split, "threads": threads}
+
+
+def _without_idle(split: int, threads: int, across: int, depth: int) -> tuple[int, int]:
+    """`split` and `threads` where a block would have more threads along its columns than there are accesses `across`:
+    more of them share those that there are, as long as each has a step of the `depth`."""
+    width = min(threads // split, power_of_two(across))
+    split = max(split, min(threads // width, power_of_two(depth)))
+    return split, max(WARP, width * split)
 
 
 def _over_the_domain(results: Sequence[ir.Value], reductions: Sequence[ir.Operation]) -> bool:

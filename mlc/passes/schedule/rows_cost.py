@@ -12,7 +12,7 @@ from mlir import ir
 
 from mlc.kernels.common.analysis import Demand, is_contraction, mentions, reachable, reduction_demands
 from mlc.kernels.common.frame import KernelSource, defining_op
-from mlc.kernels.common.generics import is_reduction
+from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.nvidia.rows import RowSchedule, is_cooperative, staged_bytes, staged_tensors
 from mlc.passes.schedule.gpu_shapes import (
     ACCESS,
@@ -36,6 +36,7 @@ LARGEST_GROUP = 1024
 KEPT = 32  # elements of a row that a thread keeps
 KEPT_OF_MORE = 16  # the same of a row that it cannot keep whole
 REREADING = 640  # threads of a block that reads a row several times: they need more registers
+LONGEST_IN_LINE = 128  # accesses of a thread that reads each once
 KEPT_OF_SHARED = 64  # elements of a thread that has few others beside it
 WIDE_LANES = 4  # of elements of four bytes; narrower ones have more
 LINE = 128  # bytes of a cache line: neighbours' accesses make whole ones
@@ -83,6 +84,7 @@ def choose_rows(source: KernelSource, target: NvidiaTarget) -> Schedule | None:
     widest = widest_lanes(source, of_all=at_once, of_inputs=first == len(shape))
     lanes = dividing(widest, [box[-1] for box in boxes])
     is_odd = lanes < widest and row is not None and widest > WIDE_LANES and 4 * widest <= row <= KEPT * LARGEST_GROUP
+    is_odd = is_odd and _reads_whole_rows(source)
     lanes = widest if is_odd else lanes
     together = WARP if has_contraction else min(WARP, LINE // (lanes * bytes_of(results[0])))
     accessed = [k + lanes - 1 if k and is_odd else k for k in lengths_known]
@@ -91,6 +93,19 @@ def choose_rows(source: KernelSource, target: NvidiaTarget) -> Schedule | None:
         return None
     odd = {"first": inner, "odd": 1} if is_odd else {}
     return {"template": "rows", "first": first, "lanes": lanes, **shares, **odd}
+
+
+def _reads_whole_rows(source: KernelSource) -> bool:
+    """Is every element read at the coordinates of a result, none shifted or turned? Accesses of odd rows begin in front
+    of them and end behind them."""
+    generics = [op for op in reachable(source.results) if op.name == "linalg.generic"]
+    plain = (ir.AffineDimExpr, ir.AffineConstantExpr)
+    return all(
+        isinstance(expr, plain)
+        for op in generics
+        for number in range(len(op.operands))
+        for expr in operand_map(op, number).results
+    )
 
 
 def _only_dimension(boxes: Sequence[Sequence[Extent]]) -> int | None:
@@ -110,6 +125,8 @@ def _staged(source: KernelSource, first: int, row: int, rows: Extent, target: Nv
     if row <= longest or rows is not None and rows <= MULTIPROCESSORS:
         return None
     is_odd = row % lanes != 0
+    if is_odd and not _reads_whole_rows(source):
+        return None
     tensors = staged_tensors(source, RowSchedule(first, lanes, WARP, WARP))
     if any(bytes_of(t) * lanes != ACCESS for t in tensors):
         return None
@@ -159,6 +176,9 @@ class _Rows:
             return {"group": group, "threads": max(group, THREADS // 2), "kept": 0}
         cluster = self._sharing(max(known)) if has_clusters else 1
         accesses = -(-max(known) // (self.lanes * cluster))
+        if cluster == 1 and self._is_read_once(accesses):
+            group = LARGEST_GROUP // 2
+            return {"group": group, "threads": group, "kept": -(-accesses // group), "blocks": 2}
         kept = self._kept(accesses) if cluster == 1 else self._kept_of_shared(accesses)
         group = min(LARGEST_GROUP, _whole(accesses, kept, self.together))
         if self.rereads and kept * LARGEST_GROUP < accesses:
@@ -169,6 +189,12 @@ class _Rows:
         blocks = max(1, REGISTERS // (threads * registers))
         shared = {"cluster": cluster} if cluster > 1 else {}
         return {"group": group, "threads": threads, "kept": kept, "blocks": blocks, **shared}
+
+    def _is_read_once(self, accesses: int) -> bool:
+        """Does nothing need an element of a long row again, each of which is an access? Those of a thread are in line
+        then, so that the loads of many are under way, and none but the last tests for the end."""
+        short = KEPT * LARGEST_GROUP
+        return not self.rereads and self.lanes == 1 and short < accesses <= LONGEST_IN_LINE * LARGEST_GROUP // 2
 
     def _registers(self, elements: int) -> int:
         """Registers of a thread that keeps so many: rows of two-byte elements have half of the bytes under way, and

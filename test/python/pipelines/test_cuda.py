@@ -18,6 +18,7 @@ GPU_ONLY = (
     "mlc-float8-contractions",
     "mlc-slice-gathers",
     "mlc-fold-factors",
+    "mlc-plan-splits",
     "mlc-split-reductions",
     "mlc-order-scatters",
     "mlc-sink-moves",
