@@ -90,7 +90,7 @@ def _scale(op: OpAdaptor, query: ir.Value, type_: ir.Type) -> ir.Value:
 
 def _product(lhs: ir.Value, rhs: ir.Value, groups: int, *, transpose_rhs: bool = False) -> ir.Value:
     """A matrix product per head; grouped heads are a batch dimension along which `rhs` broadcasts."""
-    if groups == 1:
+    if groups == 1 or rhs.type.shape[1] == 1:  # a single head broadcasts as it is
         return b.wide_matmul(lhs, rhs, transpose_rhs=transpose_rhs)
     batch, heads, rows, depth = b.sizes(lhs)
     assert isinstance(heads, int)

@@ -30,6 +30,18 @@ func.func @attention(%q: tensor<1x2x4x8xbf16>) -> tensor<1x2x4x8xbf16> {
   return %0 : tensor<1x2x4x8xbf16>
 }
 
+// A single head of keys and values is read by all heads of queries as it is.
+// CHECK-LABEL: func.func @one_head_of_keys
+// CHECK-NOT: mlc.reshape
+// CHECK: mlc.matmul {{.*}} : tensor<1x4x4x8xf32>, tensor<1x1x6x8xf32> -> tensor<1x4x4x6xf32>
+// CHECK-NOT: mlc.reshape
+// CHECK: mlc.matmul {{.*}} : tensor<1x4x4x6xf32>, tensor<1x1x6x8xf32> -> tensor<1x4x4x8xf32>
+// CHECK: return
+func.func @one_head_of_keys(%q: tensor<1x4x4x8xf32>, %k: tensor<1x1x6x8xf32>) -> tensor<1x4x4x8xf32> {
+  %0 = mlc.attention %q, %k, %k : tensor<1x4x4x8xf32>, tensor<1x1x6x8xf32>, tensor<1x1x6x8xf32> -> tensor<1x4x4x8xf32>
+  return %0 : tensor<1x4x4x8xf32>
+}
+
 // A batch normalization behind a convolution with a constant filter disappears into it.
 // CHECK-LABEL: func.func @fold
 // CLAIM-LABEL: func.func @fold
