@@ -317,7 +317,7 @@ def _kernels(module: ir.Module, target: NvidiaTarget, images: Mapping[str, Compi
             continue
         kernel, ptx = one.kernel, portable_ptx(one.ptx, target.arch)
         words = kernel.tensors + kernel.indices
-        launch = (kernel.threads, kernel.group, words, kernel.shared, kernel.maps, kernel.early)
+        launch = (kernel.threads, kernel.group, words, kernel.shared, kernel.maps, kernel.early, kernel.workspace)
         kernels.append(GpuKernel(kernel.name, one.cubin.data, ptx, *launch))
     return kernels
 

@@ -53,7 +53,7 @@ class GpuKernel:
     """A kernel as the runtime launches it: `name` in its images, and what `launch.json` says of it (mlc.codegen.ptx).
 
     `cubin` is None for a kernel of the host. `shared` is its dynamic shared memory in bytes, `maps` its tensor maps;
-    a launch may begin `early`, before the one in front of it is done.
+    a launch may begin `early`, before the one in front of it is done, and uses `workspace` bytes of the context's.
     """
 
     name: str
@@ -65,6 +65,7 @@ class GpuKernel:
     shared: int = 0
     maps: Sequence[TensorMap] = ()
     early: bool = False
+    workspace: int = 0
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ _PROGRAM_BYTES = 144
 # Programs for GPUs have one more pointer at the end.
 _GPU_PROGRAM = _PROGRAM.replace(")>", ", ptr)>")
 _GPU_PROGRAM_BYTES = 152
-_GPU_KERNEL = "!llvm.struct<(ptr, ptr, ptr, i32, i32, i32, i32, ptr, i64)>"
+_GPU_KERNEL = "!llvm.struct<(ptr, ptr, ptr, i32, i32, i32, i32, ptr, i64, i64)>"
 _GPU = "!llvm.struct<(i32, i32, i32, i32, ptr, ptr, i64, ptr, ptr)>"
 _GPU_BYTES = 56
 
@@ -292,7 +293,7 @@ def _gpu(writer: _Writer, gpu: Gpu) -> _Address | _Null:
         numbers = (kernel.threads, kernel.group, kernel.arguments, kernel.shared)
         maps = writer.integers([word for one in kernel.maps for word in one.words()], 64)
         images = (writer.text(kernel.name), writer.data(kernel.cubin), ptx)
-        rows.append((*images, *numbers, maps, len(kernel.maps)))
+        rows.append((*images, *numbers, maps, len(kernel.maps), kernel.workspace))
     kernels = writer.table(rows, _GPU_KERNEL)
     following = _NULL if gpu.following is None else _gpu(writer, gpu.following)
     early = writer.integers([int(kernel.early) for kernel in gpu.kernels], 32)

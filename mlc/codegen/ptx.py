@@ -63,6 +63,7 @@ class GpuKernel:
     shared: int = 0
     maps: tuple[TensorMap, ...] = ()
     early: bool = False
+    workspace: int = 0
     kernel_of: str = ""
     architecture: str = ""
 
@@ -93,10 +94,11 @@ def collect_kernels(module: Any) -> list[GpuKernel]:
         pointers = [isinstance(a.type, _pointer_type()) for a in entry.regions[0].blocks[0].arguments]
         maps = read_maps(op)
         shared = op.attributes["mlc.shared_bytes"].value if "mlc.shared_bytes" in op.attributes else 0
-        tensors, indices = sum(pointers) - 1 - len(maps), len(pointers) - sum(pointers) - 1
+        workspace = op.attributes["mlc.workspace_bytes"].value if "mlc.workspace_bytes" in op.attributes else 0
+        tensors, indices = sum(pointers) - 1 - len(maps) - bool(workspace), len(pointers) - sum(pointers) - 1
         group, threads = int(schedule.get("group", 1)), int(schedule["threads"])
         copied = [_text(op, attribute) for attribute in ("mlc.kernel_of", "mlc.architecture")]
-        launch = threads, group, tensors, indices, shared, maps, bool(schedule.get("early", 0))
+        launch = threads, group, tensors, indices, shared, maps, bool(schedule.get("early", 0)), workspace
         kernels.append(GpuKernel(name, op.get_asm(), *launch, *copied))
     return kernels
 

@@ -124,7 +124,9 @@ Result cuGraphLaunch(void *executable, void *stream) {
   for (int i = first; i < end; ++i) {
     const int64_t *words = wordsOf(executable, i);
     if (recording.names[i] != kCopyName && recording.counts[i] < WORDS)
-      checkWords(recording.names[i], words, recording.counts[i]);
+      checkWords(
+          recording.names[i], words,
+          withoutWorkspace(recording.names[i], words, recording.counts[i]));
     sayWords(recording.names[i], words, recording.counts[i]);
   }
   say("graph%s of %lld launches", "", end - first, 0, 0);
@@ -154,7 +156,8 @@ Result cuGraphExecKernelNodeSetParams(void *executable, void *node,
       !kernel->block[0])
     say("BREACH %s: a node becomes a strange launch", kernel->function, 0, 0,
         0);
-  checkWords(kernel->function, words, count);
+  checkWords(kernel->function, words,
+             withoutWorkspace(kernel->function, words, count));
   memcpy(wordsOf(executable, number), words,
          (count < WORDS ? count : WORDS) * sizeof *words);
   say("change %s", kernel->function, 0, 0, 0);

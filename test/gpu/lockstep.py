@@ -23,7 +23,8 @@ from models.gpu_cases import Case, build, differences
 Array = np.ndarray
 _TYPES = {
     "i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "index": np.int64,
-    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2, "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
 }  # fmt: skip
 _POISON = 0xFF
 WARP = 32
@@ -396,10 +397,11 @@ def run_case(case: Case, folder: Path, gpu: str = "sm_80") -> str:
             error = found if found.any() else error
     if case.error[0] or error.any():
         return "" if error.tolist() == list(case.error) else f"the error words are {error}, not {case.error}"
-    return _wrong(case, inputs, [buffers[n] for n in program["outputs"]])
+    return wrong(case, inputs, [buffers[n] for n in program["outputs"]])
 
 
-def _wrong(case: Case, inputs: Mapping[str, Array], outputs: Sequence[Array]) -> str:
+def wrong(case: Case, inputs: Mapping[str, Array], outputs: Sequence[Array]) -> str:
+    """What is wrong with a case's results ("": nothing)."""
     for number, (got, want) in enumerate(zip(outputs, case.expected(dict(inputs)), strict=True)):
         got = got.view(want.dtype) if want.dtype.kind == "u" else got
         apart = differences(got, want.reshape(-1))

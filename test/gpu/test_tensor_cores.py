@@ -363,6 +363,8 @@ SHARED_KEYS: dict[str, tuple[int, tuple[int | str, int | str], int, dict[str, ob
     "few_run_time": (4, (5, "m"), 64, {}),
     "one_of_a_group": (8, (1, 2000), 64, {"shared": 2, "mask": 9}),
     "one_run_time": (32, (1, "m"), 128, {"shared": 8}),
+    "one_for_all": (16, (1, 20000), 128, {"shared": 1}),
+    "some_for_all": (8, (7, 30000), 64, {"shared": 1, "mask": 9}),
 }
 
 
@@ -378,6 +380,26 @@ def test_ptxas_takes_attention(form: str, tmp_path: Path) -> None:
         assert len(kernel["maps"]) == 4 and kernel["shared"] <= 227 * 1024 and kernel["warnings"] == []
         resources = kernel["resources"]
         assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0)
+
+
+def test_barriers_of_some_threads_are_read_again(tmp_path: Path) -> None:
+    """IR in files has locations behind every operation."""
+    tiled = _compile(_attention(4, (3, 4096), 128), tmp_path / "tiled.mlir", emit="tile")
+    assert "llvm.nvvm.barrier.cta.sync.aligned.count" in tiled.read_text()
+    from mlc.compilation import Compilation
+    from mlc.options import make_options
+
+    again = Compilation(make_options(target="cuda", cache=False, emit="ptx")).run(tiled, tmp_path / "ptx")
+    assert "bar.sync" in (again / "k0.ptx").read_text()
+
+
+@pytest.mark.parametrize("form", [{}, {"mask": 9}, {"causal": True}], ids=str)
+@pytest.mark.parametrize("lengths", [(100, 264), (1, 264), ("n", "m")], ids=str)
+def test_many_heads_with_one_of_keys_are_one_kernel(
+    lengths: tuple[int | str, int | str], form: dict[str, object], tmp_path: Path
+) -> None:
+    text = _compile(_attention(8, lengths, 64, shared=1, **form), tmp_path / "attention.mlir", emit="schedule").read_text()
+    assert text.count("mlc.schedule =") == text.count('template = "hopper_attention"') == 1
 
 
 def test_parts_of_a_tensor(tmp_path: Path) -> None:
@@ -406,6 +428,22 @@ def test_maps_of_attention(driver: Path, tmp_path: Path) -> None:
     assert maps[:3] == [
         "map of 5 dimensions, 64 x 7", "map of 4 dimensions, 64 x 7", "map of 4 dimensions, 64 x 7",
     ]  # fmt: skip
+
+
+def test_clusters_that_share_keys_have_a_workspace(driver: Path, tmp_path: Path) -> None:
+    """Its counters are 0, and of it a recorded launch knows, too; many clusters make a tile."""
+    source = _attention(16, (1, 20000), 128, shared=1, kind=10)
+    schedule = _compile(source, tmp_path / "attention.mlir", emit="schedule").read_text()
+    groups = re.search(r"groups = (\d+)", schedule)
+    assert groups is not None and int(groups[1]) > 2 and "split = 8" in schedule
+    model = _compile(source, tmp_path / "model.so")
+    outcome = run_with(driver, [sys.executable, "-c", RUN, model])
+    assert outcome.code == 0, outcome.said
+    assert not [line for line in outcome.log if line.startswith("BREACH")]
+    assert len([line for line in outcome.log if line.startswith("workspace of")]) >= 2
+    (kernel,) = json.loads((_compile(source, tmp_path / "ptx", emit="ptx") / "launch.json").read_text())
+    # Of two tiles each part has a matrix of 16 x 128 numbers, and two more for every row; counters are in front.
+    assert kernel["workspace"] == 4096 + 2 * int(groups[1]) * 16 * 130 * 4
 
 
 def test_windows_of_a_convolution(driver: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Arrays = dict[str, np.ndarray]
 _DTYPES = {
-    "float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "bool": 9, "float16": 10, "float64": 11, "uint32": 12,
+    "float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "bool": 9, "bfloat16": 16, "float16": 10, "float64": 11, "uint32": 12,
 }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 A kernel that copies by tensor maps has the attribute `mlc.tensor_maps`, from which the runtime makes them before every
 launch: extents and strides may depend on the launch's arguments. In the kernel they are pointers behind its other
-arguments.
+arguments. A kernel that uses the workspace has its address in front of them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,10 @@ from mlc.kernels.common.frame import KernelSource
 ATTRIBUTE = "mlc.tensor_maps"
 SHARED_BYTES = "mlc.shared_bytes"
 """The attribute that says how much dynamic shared memory a block of the kernel has."""
+WORKSPACE_BYTES = "mlc.workspace_bytes"
+"""The attribute that says how much of the context's workspace a launch uses: memory whose first `COUNTER_BYTES` are 0
+before every launch and after it, and of the rest of which nothing is known."""
+COUNTER_BYTES = 4096
 LARGEST_RANK = 5
 
 
@@ -110,12 +114,21 @@ def extents_of(source: KernelSource, tensor: ir.Value) -> list[Product]:
     return found
 
 
-def attach(kernel: ir.Operation, maps: Sequence[TensorMap], shared_bytes: int) -> None:
+def attach(kernel: ir.Operation, maps: Sequence[TensorMap], shared_bytes: int, workspace: int = 0) -> None:
     """Notes on the kernel module what its launch takes."""
+    i64 = ir.IntegerType.get_signless(64)
     kernel.attributes[ATTRIBUTE] = ir.ArrayAttr.get([one.attribute() for one in maps])
-    kernel.attributes[SHARED_BYTES] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), shared_bytes)
+    kernel.attributes[SHARED_BYTES] = ir.IntegerAttr.get(i64, shared_bytes)
+    if workspace:
+        kernel.attributes[WORKSPACE_BYTES] = ir.IntegerAttr.get(i64, workspace)
 
 
 def count_maps(kernel: ir.Operation) -> int:
     """How many tensor maps a launch of the kernel module takes."""
     return len(ir.ArrayAttr(kernel.attributes[ATTRIBUTE])) if ATTRIBUTE in kernel.attributes else 0
+
+
+def count_pointers(kernel: ir.Operation) -> int:
+    """How many pointers a launch of the kernel module takes behind everything else: the workspace, if it uses one, and
+    tensor maps."""
+    return count_maps(kernel) + (WORKSPACE_BYTES in kernel.attributes)

@@ -13,7 +13,7 @@ from mlc.passes.host.runtime_calls import element_pointer, i64_constant, pointer
 if TYPE_CHECKING:
     from mlc.passes.host.entry import EntryLowering
 
-LAUNCH_WORDS = 2  # behind the arguments of a launch: the runtime puts the error word and the number of items there
+LAUNCH_WORDS = 3  # behind the arguments of a launch: for the error word, the number of items and the workspace
 
 
 def on_device(op: ir.Operation, attribute: str) -> bool:

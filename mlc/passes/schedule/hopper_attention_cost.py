@@ -7,13 +7,13 @@ from math import ceil, prod
 
 from mlc.kernels.common.attention import Attention
 from mlc.kernels.common.frame import KernelSource
-from mlc.kernels.nvidia.hopper.attention import HopperAttentionSchedule, layout
+from mlc.kernels.nvidia.hopper.attention_layout import HopperAttentionSchedule, layout, may_be_grouped
 from mlc.kernels.nvidia.hopper.attention_result import rounded_result
 from mlc.kernels.nvidia.hopper.groups import GROUP
 from mlc.kernels.nvidia.tensor_cores.attention_logits import chain_of
 from mlc.kernels.nvidia.tensor_cores.attention_operands import head_dims
 from mlc.kernels.nvidia.tensor_cores.tiles import ROWS
-from mlc.passes.schedule.hopper_cost import RESERVED, TOGETHER, Schedule
+from mlc.passes.schedule.hopper_cost import DRAWING, RESERVED, TOGETHER, Schedule
 from mlc.passes.schedule.matrices import ASSUMED, rows_of
 from mlc.targets.nvidia import NvidiaTarget
 
@@ -25,6 +25,10 @@ DIAGONAL = 0.75  # of a block of keys that a causal mask cuts, on top of it
 FEW_ROWS, MANY_KEYS = 64, 512  # from which on blocks share the keys of a tile
 CACHED = 4096  # keys that only the run knows, of a cache
 LARGEST_CLUSTER = 8
+DRAWN = 56  # bytes of keys and values that a multiprocessor reads in a nanosecond
+# Nanoseconds in which the last cluster puts together what all have, and how much sooner it must be done to be worth it:
+# estimates, as this has been emulated, but not timed.
+COMBINED, GROUPED = 3000, 1.25
 ALONE = 2000  # clocks of a block of 128 keys and 128 columns that waits for itself
 
 
@@ -57,6 +61,8 @@ LONG_PART = 256  # keys of a block from which on it takes them by 128
 # crowd together that come where others end).
 SOON = 12e6
 
+_SHARING = ("split", "groups")
+
 
 def choose_attention(source: KernelSource, attention: Attention, target: NvidiaTarget) -> Schedule:
     """The schedule of a kernel that is `attention`."""
@@ -73,14 +79,33 @@ def ranked_attention(source: KernelSource, attention: Attention, target: NvidiaT
     may_be_long = chain.is_plain and max(depth, width) <= WIDEST_COPIED
     form, split = _shared(shape, keys, target, may_be_long)
     if split > 1:
-        few = [_named(_schedule(form, source, attention, target, n)) for n in (split, *_fewer(split))]
-        soon = shape[0] * shape[2] * (depth + width) * 2 <= SOON
-        return few if soon else [{**one, "early": 0} for one in few]
+        size = shape[0] * shape[2] * (depth + width) * 2
+
+        def shared(blocks: int, groups: int = 1) -> Schedule:
+            return _named(_schedule(form, source, attention, target, (blocks, groups)))
+
+        groups = _groups(form, shape[0] * split, (keys, size), target)
+        few = [shared(n) for n in (split, *_fewer(split))]
+        grouped = _schedule(form, source, attention, target, (split, groups))
+        if groups > 1 and may_be_grouped(source, attention, grouped):
+            few.insert(0, shared(split, groups))
+        return few if size <= SOON else [{**one, "early": 0} for one in few]
     forms = sorted(
         _forms(max(depth, width), chain.is_plain),
         key=lambda form: _clocks(form, shape, max(depth, width), chain.offset is not None, target),
     )
-    return [_named(_schedule(form, source, attention, target, 1)) for form in forms]
+    return [_named(_schedule(form, source, attention, target)) for form in forms]
+
+
+def _groups(form: _Form, blocks: int, work: tuple[int, int], target: NvidiaTarget) -> int:
+    """How many clusters share keys where `blocks` blocks do in one of each tile; `work` are the keys of a tile and the
+    bytes of all keys and values. One where more would not be worth it."""
+    keys, size = work
+    room = int(TOGETHER[4] * target.sms) // blocks
+    groups = min(room, keys * form.blocks // (LONG.keys * LARGEST_CLUSTER))
+    alone = size / (DRAWN * min(blocks, DRAWING))
+    together = size / (DRAWN * min(blocks * groups, DRAWING)) + COMBINED if groups > 1 else alone
+    return groups if together * GROUPED <= alone else 1
 
 
 def _fewer(split: int) -> list[int]:
@@ -89,7 +114,7 @@ def _fewer(split: int) -> list[int]:
 
 
 def _named(schedule: HopperAttentionSchedule) -> Schedule:
-    names = [n for n in HopperAttentionSchedule.__dataclass_fields__ if n != "split" or schedule.split > 1]
+    names = [n for n in HopperAttentionSchedule.__dataclass_fields__ if n not in _SHARING or getattr(schedule, n) > 1]
     return {"template": "hopper_attention", "group": schedule.threads, **{n: getattr(schedule, n) for n in names}}
 
 
@@ -131,9 +156,10 @@ def _forms(width: int, is_plain: bool) -> tuple[_Form, ...]:
 
 
 def _schedule(
-    form: _Form, source: KernelSource, attention: Attention, target: NvidiaTarget, split: int
+    form: _Form, source: KernelSource, attention: Attention, target: NvidiaTarget, shares: tuple[int, int] = (1, 1)
 ) -> HopperAttentionSchedule:
-    """With two tiles of queries where they fit, and as many stages as fit then."""
+    """With two tiles of queries where they fit, and as many stages as fit then. `shares` are the blocks of a cluster
+    and the clusters that share keys."""
     consumers, keys, blocks = form.consumers, form.keys, form.blocks
     depth, width = head_dims(attention)
     element = str(attention.scores.element)
@@ -146,11 +172,11 @@ def _schedule(
 
     def made(queries: int, stages: int) -> HopperAttentionSchedule:
         return HopperAttentionSchedule(
-            element, keys, stages, consumers, queries, result, lanes, order, blocks, target.sms, threads, split
+            element, keys, stages, consumers, queries, result, lanes, order, blocks, target.sms, threads, *shares
         )
 
-    most = MOST_STAGES if split == 1 else 2 * MOST_STAGES
-    sizes = [(queries, stages) for queries in ((2, 1) if split == 1 else (1,)) for stages in range(most, 1, -1)]
+    most, counts = (MOST_STAGES, (2, 1)) if shares == (1, 1) else (2 * MOST_STAGES, (1,))
+    sizes = [(queries, stages) for queries in counts for stages in range(most, 1, -1)]
     return next(s for s in (made(*size) for size in sizes) if layout(s, depth, width).total <= room)
 
 

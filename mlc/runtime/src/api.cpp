@@ -260,7 +260,7 @@ static int32_t contextCreate(mlc_instance *instance,
 // (mlc/codegen/program.py).
 #if MLC_RT_CUDA
 static constexpr size_t kProgramBytes = 152;
-static_assert(sizeof(mlc_rt_gpu) == 56 && sizeof(mlc_rt_gpu_kernel) == 56 &&
+static_assert(sizeof(mlc_rt_gpu) == 56 && sizeof(mlc_rt_gpu_kernel) == 64 &&
               sizeof(mlc_rt_gpu_map) == 82 * sizeof(int64_t));
 #else
 static constexpr size_t kProgramBytes = 144;

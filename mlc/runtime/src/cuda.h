@@ -189,6 +189,7 @@ struct Context {
   Address arena = 0;
   size_t arenaBytes = 0;
   bool arenaTaken = false;
+  Address workspace = 0; // of one launch at a time
   Block *blocks = nullptr;
   // An error word for each launch, in memory of the host that kernels write to.
   int64_t *errors = nullptr;
@@ -251,6 +252,11 @@ constexpr int64_t kParameters = 512; // of 4096 bytes, words at least
 struct MapBytes {
   char bytes[kMapBytes];
 };
+
+/// Words of a launch: its arguments, the error word, its items, its workspace.
+inline int64_t wordsOf(const mlc_rt_gpu_kernel &kernel) {
+  return kernel.arguments + 2 + (kernel.workspace != 0);
+}
 
 /// A launch that has been before, and its tensor maps.
 struct Recorded {

@@ -9,6 +9,8 @@ namespace mlc::gpu {
 // One word more than launches: nobody looks at what a captured run sets.
 static constexpr size_t kErrorBytes = (kLaunches + 1) * 2 * sizeof(int64_t);
 
+static constexpr size_t kCounterBytes = 4096; // of the workspace
+
 static const char *nodeOf(int64_t node) {
   return node >= 0 && node < mlc_program.num_nodes ? mlc_program.nodes[node]
                                                    : "?";
@@ -72,6 +74,22 @@ static int createStream(const Driver &driver, Context &gpu, bool profile) {
   return driver.createEvent(&gpu.end, 0);
 }
 
+/// Memory for the kernel that needs the most, with counters of 0.
+static int createWorkspace(const Instance &instance, Context &gpu) {
+  static const char zeros[kCounterBytes] = {};
+  int64_t most = 0;
+  for (int64_t i = 0; i < instance.code->num_kernels; ++i)
+    if (instance.code->kernels[i].workspace > most)
+      most = instance.code->kernels[i].workspace;
+  if (!most)
+    return 0;
+  size_t bytes = static_cast<size_t>(most);
+  if (int code = instance.driver->allocate(
+          &gpu.workspace, bytes < kCounterBytes ? kCounterBytes : bytes))
+    return code;
+  return instance.driver->upload(gpu.workspace, zeros, kCounterBytes);
+}
+
 int32_t openContext(mlc_context &context, mlc_status *status) {
   const Instance &instance = *context.instance->gpu;
   void *memory = malloc(sizeof(Context));
@@ -80,6 +98,8 @@ int32_t openContext(mlc_context &context, mlc_status *status) {
   context.gpu = new (memory) Context();
   Scope scope(instance);
   int code = createStream(*instance.driver, *context.gpu, context.profile);
+  if (!code)
+    code = createWorkspace(instance, *context.gpu);
   if (!code)
     return MLC_OK;
   char reason[256];
@@ -98,6 +118,8 @@ void closeContext(mlc_context &context) {
   freeBlocks(context);
   if (gpu->arena)
     driver.free(gpu->arena);
+  if (gpu->workspace)
+    driver.free(gpu->workspace);
   if (gpu->begin)
     driver.destroyEvent(gpu->begin);
   if (gpu->end)
@@ -189,7 +211,7 @@ void finishRun(mlc_context &context, bool failed) {
 int Parameters::set(const Instance &instance, int64_t id, int64_t *words,
                     const Recorded *recorded) {
   const mlc_rt_gpu_kernel &kernel = instance.code->kernels[id];
-  int64_t numWords = kernel.arguments + 2;
+  int64_t numWords = wordsOf(kernel);
   hasMaps = kernel.num_maps != 0;
   if (!hasMaps) {
     bytes = numWords * sizeof(int64_t);
@@ -223,6 +245,8 @@ static void completeWords(const Context &gpu, const mlc_rt_gpu_kernel &kernel,
   int64_t word = gpu.captured ? kLaunches : gpu.numLaunches - 1;
   words[kernel.arguments] = static_cast<int64_t>(gpu.errorsAddress) + word * 16;
   words[kernel.arguments + 1] = items;
+  if (kernel.workspace)
+    words[kernel.arguments + 2] = static_cast<int64_t>(gpu.workspace);
 }
 
 /// Blocks of a launch; 0: too many.
@@ -268,7 +292,7 @@ static int launch(mlc_context &context, int64_t id, int64_t items,
     return code;
   int code = launchBlocks(instance, id, blocks, gpu.stream, parameters);
   if (!code && gpu.recording)
-    recordStep(context, id, blocks, words, kernel.arguments + 2,
+    recordStep(context, id, blocks, words, wordsOf(kernel),
                parameters.mapBytes());
   return code;
 }
@@ -313,7 +337,7 @@ int32_t mlc_rt_gpu_launch(mlc_rt *rt, int64_t kernel, int64_t node,
         rt->instance->gpu->code->kernels[kernel];
     gpu::completeWords(gpu, launched, items, words);
     return gpu::patchStep(*rt, kernel, gpu::blocksOf(launched, items), words,
-                          launched.arguments + 2);
+                          gpu::wordsOf(launched));
   }
   int code = rt->profile ? gpu::launchTimed(*rt, kernel, items, words)
                          : gpu::launch(*rt, kernel, items, words);

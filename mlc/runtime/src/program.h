@@ -77,6 +77,10 @@ typedef struct mlc_rt_gpu_kernel {
   int32_t shared;             // bytes of dynamic shared memory
   const mlc_rt_gpu_map *maps; // parameters behind the words
   int64_t num_maps;
+  // Bytes of the context's workspace that the kernel uses. Where it uses any,
+  // its address is one more word. The first 4,096 are 0 before every launch and
+  // after it; of the others nothing is known.
+  int64_t workspace;
 } mlc_rt_gpu_kernel;
 
 typedef struct mlc_rt_gpu {
@@ -172,7 +176,7 @@ void *mlc_rt_gpu_constant(mlc_rt *rt, const void *data, int64_t bytes);
 // mlc_rt_program.gpu, 1 for its next, and so on.
 int64_t mlc_rt_gpu_architecture(mlc_rt *rt);
 // Launches `items` items of a kernel and does not wait. `words` are the
-// kernel's arguments with room for two more. Nonzero: failed.
+// kernel's arguments with room for three more. Nonzero: failed.
 int32_t mlc_rt_gpu_launch(mlc_rt *rt, int64_t kernel, int64_t node,
                           int64_t items, int64_t *words);
 // Copies inside of the GPU's memory, and to and from it. The first two do not

@@ -11,7 +11,8 @@ Blocks are persistent, one or more to a multiprocessor. Blocks of keys run from 
 be hidden comes first. With a causal mask, blocks of keys that no row sees are not read.
 
 With `split`, for few queries with many keys, the blocks of a cluster share a tile of queries, each with a part of the
-keys; the first puts together what they have ("Flash-Decoding", Dao et al., 2023; `attention_parts.py`).
+keys; the first puts together what they have ("Flash-Decoding", Dao et al., 2023; `attention_parts.py`). With `groups`
+so many clusters do, and the last of them puts together what all have written to memory (`attention_groups.py`).
 
 Takes queries, keys and values of bf16 or f16 whose rows are contiguous, of 8 to 256 columns (multiples of 8), any
 number of queries and keys, heads that share keys, and anything elementwise between scores and softmax. What is not as
@@ -44,15 +45,17 @@ from mlc.kernels.common.index import Idx, IndexMath, Scalar
 from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.nvidia import ALIGNMENT, early
-from mlc.kernels.nvidia.hopper import attention_result, wgmma
+from mlc.kernels.nvidia.hopper import wgmma
+from mlc.kernels.nvidia.hopper.attention_groups import GroupLayout, Groups
+from mlc.kernels.nvidia.hopper.attention_layout import HopperAttentionSchedule, group_layout, layout
 from mlc.kernels.nvidia.hopper.attention_parts import Part, Parts
 from mlc.kernels.nvidia.hopper.attention_result import CopiedResult, result_matrix
 from mlc.kernels.nvidia.hopper.barriers import Position, Ring, expect_bytes
 from mlc.kernels.nvidia.hopper.groups import GROUP, by_one_thread, specialise
 from mlc.kernels.nvidia.tensor_cores.attention_logits import Logits, chain_of
-from mlc.kernels.nvidia.tensor_cores.attention_operands import CHUNK, INSTRUCTION, Matrix, head_dims, matrices
+from mlc.kernels.nvidia.tensor_cores.attention_operands import INSTRUCTION, Matrix, head_dims, matrices
 from mlc.kernels.nvidia.tensor_cores.attention_softmax import HALVES, Softmax, fused, reciprocal, rounded, scaled
-from mlc.kernels.nvidia.tensor_cores.epilogue import WARP_ROWS, Domain, Epilogue, staging_bytes
+from mlc.kernels.nvidia.tensor_cores.epilogue import WARP_ROWS, Domain, Epilogue
 from mlc.kernels.nvidia.tensor_cores.tiles import ROW, ROWS
 from mlc.kernels.nvidia.tensor_cores.words import Words, assembly, declare_shared_memory
 from mlc.kernels.nvidia.tensor_maps import attach
@@ -60,53 +63,6 @@ from mlc.kernels.nvidia.tensor_maps import attach
 # Registers of a thread of the copying group and of the others, by consumers and blocks of a multiprocessor.
 REGISTERS = {(1, 1): (40, 232), (1, 2): (24, 232), (1, 3): (32, 128), (2, 1): (40, 232), (3, 1): (32, 160)}
 _TURN = 8  # number of the first barrier by which groups take turns
-
-
-@dataclass(frozen=True)
-class HopperAttentionSchedule:
-    """Parameters of the template; see the module's description."""
-
-    element: str
-    keys: int
-    stages: int
-    consumers: int
-    queries: int
-    result: str
-    lanes: int
-    order: str
-    blocks: int
-    multiprocessors: int
-    threads: int
-    split: int = 1
-
-    @property
-    def tile_rows(self) -> int:
-        """Queries of a block."""
-        return ROWS * self.consumers
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Bytes of the shared memory: where queries, keys, values, the epilogue's staging area and the barriers begin, and
-    all of them."""
-
-    keys: int
-    values: int
-    staging: int
-    barriers: int
-    total: int
-
-
-def layout(schedule: HopperAttentionSchedule, depth: int, width: int) -> Layout:
-    """The shared memory for queries and keys of `depth` columns and values of `width`."""
-    s = schedule
-    chunks, wide = -(-depth // CHUNK), -(-width // CHUNK)
-    keys = s.queries * s.tile_rows * chunks * ROW
-    values = keys + s.stages * s.keys * chunks * ROW
-    staging = values + s.stages * s.keys * wide * ROW
-    room = attention_result.staging_bytes if s.result else staging_bytes
-    barriers = staging + room(width, 4 * s.consumers)
-    return Layout(keys, values, staging, barriers, barriers + 2 * Ring.size(s.stages) + Ring.size(s.queries))
 
 
 def expand(source: KernelSource, schedule: HopperAttentionSchedule) -> list[Frame]:
@@ -118,7 +74,8 @@ def expand(source: KernelSource, schedule: HopperAttentionSchedule) -> list[Fram
     found = None if attention is None else matrices(source, attention, schedule.keys)
     if attention is None or found is None:
         raise ValueError(f"kernel {source.func.name.value}: no attention for tensor cores")
-    frame = Frame(source, alignment=ALIGNMENT, pointers=4 if schedule.result else 3)
+    pointers = 3 + bool(schedule.result) + (schedule.groups > 1)
+    frame = Frame(source, alignment=ALIGNMENT, pointers=pointers)
     declare_shared_memory(frame)
     with frame.body():
         _Block(source, attention, found, schedule, frame).emit()
@@ -126,8 +83,8 @@ def expand(source: KernelSource, schedule: HopperAttentionSchedule) -> list[Fram
 
     def items(grid: Frame, shape: list[Scalar]) -> list[Scalar]:
         tiles = grid.math.product(_tiles(grid, shape, attention, schedule))
-        if schedule.split > 1:
-            return [tiles, schedule.split]
+        if schedule.shares > 1:
+            return [tiles, schedule.shares]
         return [grid.math.minimum(tiles, schedule.multiprocessors * schedule.blocks)]
 
     return [frame, emit_grid(source, items)]
@@ -191,16 +148,26 @@ class _Block:
         self.softmax = Softmax(words, self.chain.scale if self.chain.is_plain else None)
         self.logits = Logits(words, attention, self.chain, (self.rows, self.count))
         known = self.count if isinstance(self.count, int) and self.chain.offset is None else 0
-        has_part = known >= schedule.keys * schedule.split or schedule.split == 1  # has every block of a cluster keys?
+        has_part = known >= schedule.keys * schedule.shares or schedule.shares == 1  # has every block keys?
         self.has_end = not (isinstance(self.count, int) and self.count % schedule.keys == 0 and has_part)
         self.rank: Scalar = nvvm.read_ptx_sreg_cluster_ctarank(words.i32) if schedule.split > 1 else 0
+        self.tile: Scalar = 0
+        self.group: Scalar = 0
+        if schedule.shares > 1:
+            cluster = words.math.div(words.narrow(frame.begin), schedule.split)
+            self.tile, self.group = words.math.div(cluster, schedule.groups), words.math.rem(cluster, schedule.groups)
 
     def _note_maps(self) -> None:
         self.result = result_matrix(self.source, self.a, self.values.columns)
         parts = [(p, self.s.element) for p in (self.queries, self.keys, self.values)]
         parts += [(self.result, self.s.result)] if self.s.result else []
         maps = [p.map(self.source.tensors.index(p.operand.value), element) for p, element in parts]
-        attach(self.source.module, maps, self.layout.total)
+        self.maps = self.frame.pointers[-len(maps) :]
+        self.in_groups: GroupLayout | None = None
+        workspace = 0
+        if self.s.groups > 1:
+            self.in_groups, workspace = group_layout(self.source, self.a, self.s)
+        attach(self.source.module, maps, self.layout.total, workspace)
 
     def emit(self) -> None:
         specialise(self.words, self._set_up, self._copy, self._consume)
@@ -222,9 +189,8 @@ class _Block:
         words, math = self.words, self.words.math
         heads, tiles = (words.narrow(n) for n in _tiles(self.frame, self.shape, self.a, self.s))
         block, blocks = words.narrow(self.frame.begin), nvvm.read_ptx_sreg_nctaid_x(words.i32)
-        if self.s.split > 1:
-            number = math.div(block, self.s.split)
-            body(self._place(math.rem(number, tiles), math.div(number, tiles)), carried)
+        if self.s.shares > 1:
+            body(self._place(math.rem(self.tile, tiles), math.div(self.tile, tiles)), carried)
             return
         if self.s.order == "longest":
             self._longest_first((heads, tiles), (block, blocks), carried, body)
@@ -298,9 +264,10 @@ class _Block:
         last key. A block without a share takes one of which it sees no key."""
         math = self.words.math
         last = math.sub(self.count, 1)
-        if self.s.split == 1:
+        if self.s.shares == 1:
             return 0, blocks, untouched, last
-        low, high = (math.div(math.mul(math.add(self.rank, i), blocks), self.s.split) for i in range(2))
+        share = math.add(math.mul(self.group, self.s.split), self.rank)
+        low, high = (math.div(math.mul(math.add(share, i), blocks), self.s.shares) for i in range(2))
         first, mine = math.minimum(low, math.sub(blocks, 1)), math.maximum(math.sub(high, low), 1)
         if self.has_end:
             is_empty = self.words.is_equal(low, high)
@@ -320,7 +287,7 @@ class _Block:
         start = [*self.key_ring.start(), *self.value_ring.start(), *self.query_ring.start()]
 
         def copy() -> None:
-            for pointer in self.frame.pointers[:3]:
+            for pointer in self.maps[:3]:
                 early.fetch_map(pointer)
             early.wait_for_launches(self.source)
             self.each_tile(start, self._copy_tile)
@@ -341,7 +308,7 @@ class _Block:
         for consumer in range(self.s.consumers):
             row = math.add(place.row, consumer * ROWS)
             offset = math.add(tile, consumer * self.queries.size)
-            self.queries.load(words, self.frame.pointers[0], barrier, offset, row, place.scores)
+            self.queries.load(words, self.maps[0], barrier, offset, row, place.scores)
 
         def step(number: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
             row = math.mul(place.block(math, number), self.s.keys)
@@ -353,11 +320,11 @@ class _Block:
         return [*keys_values[:2], *values, *self.query_ring.advance(at)]
 
     def _copy_keys(self, place: _Place, carried: Sequence[ir.Value], row: Scalar) -> list[ir.Value]:
-        load = partial(self.keys.load, self.words, self.frame.pointers[1], outer=place.scores)
+        load = partial(self.keys.load, self.words, self.maps[1], outer=place.scores)
         return self._copy_rows(self.key_ring, self.keys, self.layout.keys, carried, row, load)
 
     def _copy_values(self, place: _Place, carried: Sequence[ir.Value], row: Scalar) -> list[ir.Value]:
-        load = partial(self.values.load, self.words, self.frame.pointers[2], outer=place.output)
+        load = partial(self.values.load, self.words, self.maps[2], outer=place.output)
         return self._copy_rows(self.value_ring, self.values, self.layout.values, carried, row, load)
 
     def _copy_rows(
@@ -415,7 +382,7 @@ class _Consumer:
         if self.s.result:
             each = b.result.chunks * WARP_ROWS * ROW
             offset = math.add(math.mul(number, each), b.layout.staging)
-            self.copied = CopiedResult(words, b.result, self.s.result, b.frame.pointers[3], offset)
+            self.copied = CopiedResult(words, b.result, self.s.result, b.maps[3], offset)
         b.each_tile(start, self._tile)
         if self.s.result:
             self.copied.finish()
@@ -445,7 +412,7 @@ class _Consumer:
         b.query_ring.release(queries.stage, self.lane)
         b.value_ring.wait_full(Position(*values))
         output = self._start_sums(output, powers, values)
-        if self.s.split > 1:
+        if self.s.shares > 1:
             totals = [b.softmax.total(part) for part in sums]
             output = wgmma.wait(words, output, 0, powers)
             self._put_together(place, Part(list(state[4:6]), totals, output))
@@ -535,18 +502,37 @@ class _Consumer:
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def _put_together(self, place: _Place, mine: Part) -> None:
-        """The first block of the cluster stores what all of them have."""
+        """Of the blocks that share a tile one stores what all of them have."""
         b, words, math = self.b, self.words, self.words.math
-        halves = 1 if isinstance(b.rows, int) and b.rows <= WARP_ROWS // HALVES else HALVES
-        first = math.add(place.row, math.mul(self.warp, WARP_ROWS))
+        has_rows = words.is_below(math.add(place.row, math.mul(self.warp, WARP_ROWS)), b.rows)
         member = math.add(math.mul(self.warp, 32), self.lane)
-        parts = Parts(words, b.softmax, b.rank, self.s.split, halves)
 
         def store(whole: Part) -> None:
             factors = [self._factor(place, half, whole.totals[half]) for half in range(HALVES)]
             self._store(place, scaled(whole.output, factors))
 
-        parts.put_together(mine, member, words.is_below(first, b.rows), store)
+        if b.in_groups is None:
+            self._of_cluster(mine, member, has_rows, store)
+            return
+        where = self.first_row, self.first_column
+        groups = Groups(words, b.softmax, b.in_groups, b.frame.pointers[0], (b.tile, b.group))
+        self._of_cluster(mine, member, has_rows, lambda whole: groups.write(whole, *where))
+
+        def finish() -> None:
+            groups.finish(member, *where, len(mine.output), lambda whole: if_then(has_rows, lambda: store(whole)))
+
+        if_then(words.is_equal(b.rank, 0), finish)
+
+    def _of_cluster(
+        self, mine: Part, member: Scalar, has_rows: ir.Value, use: Callable[[Part], None]
+    ) -> None:
+        """The first block of the cluster will `use` what all of its blocks have."""
+        b = self.b
+        if self.s.split == 1:
+            if_then(has_rows, lambda: use(mine))
+            return
+        halves = 1 if isinstance(b.rows, int) and b.rows <= WARP_ROWS // HALVES else HALVES
+        Parts(self.words, b.softmax, b.rank, self.s.split, halves).put_together(mine, member, has_rows, use)
 
     def _factor(self, place: _Place, half: int, total: ir.Value) -> ir.Value:
         """One over what the row is divided by."""

@@ -22,7 +22,6 @@ from mlc.kernels.nvidia.tensor_cores.attention_softmax import Softmax, fused, pl
 from mlc.kernels.nvidia.tensor_cores.words import Words
 
 _ALL = 1  # number of the barrier of all that multiply
-_AT_ONCE = 32  # reads that are under way
 
 
 @dataclass(frozen=True)
@@ -73,35 +72,50 @@ class Parts:
     def _whole(self, mine: Part, member: Scalar) -> Part:
         largest, totals, output = list(mine.largest), list(mine.totals), list(mine.output)
         each = 1 + len(output) // 4
+        shifts: list[ir.Value] = []
+        factors: list[ir.Value] = []
         for half in range(self.halves):
             heads = [self._read(half * each, member, other) for other in range(1, self.split)]
             for top, _ in heads:
                 largest[half] = arith.maxnumf(largest[half], top)
             shift = self.softmax.shift(largest[half])
-            factors = [self.softmax.power(top, shift) for top in (mine.largest[half], *(top for top, _ in heads))]
-            totals[half] = arith.mulf(mine.totals[half], factors[0])
-            for factor, (_, total) in zip(factors[1:], heads, strict=True):
+            weights = [self.softmax.power(top, shift) for top in (mine.largest[half], *(top for top, _ in heads))]
+            totals[half] = arith.mulf(mine.totals[half], weights[0])
+            for factor, (_, total) in zip(weights[1:], heads, strict=True):
                 totals[half] = fused(total, factor, totals[half])
-            numbers = places(half, len(output))
-            for i in numbers:
-                output[i] = arith.mulf(output[i], factors[0])
-            self._add(output, numbers, half * each + 1, member, factors)
+            for i in places(half, len(output)):
+                output[i] = arith.mulf(output[i], weights[0])
+            shifts.append(shift)
+            factors = weights
+        if self.halves > 1:
+            return Part(largest, totals, self._add_in_turn(output, shifts, member))
+        for other in range(1, self.split):
+            self._add_one(output, 0, member, (other, factors[other]))
         return Part(largest, totals, output)
 
-    def _add(
-        self, output: list[ir.Value], numbers: list[int], first: int, member: Scalar, factors: list[ir.Value]
-    ) -> None:
-        """Adds the other blocks' accumulators `numbers`, whose pairs lie from `first` on."""
-        count = len(numbers) // 2
-        for other in range(1, self.split):
-            for start in range(0, count, _AT_ONCE):
-                these = range(start, min(start + _AT_ONCE, count))
-                found = [self._read(first + n, member, other) for n in these]
-                for n, pair in zip(these, found, strict=True):
-                    for i, value in zip(numbers[2 * n : 2 * n + 2], pair, strict=True):
-                        output[i] = fused(value, factors[other], output[i])
+    def _add_in_turn(self, output: list[ir.Value], shifts: list[ir.Value], member: Scalar) -> list[ir.Value]:
+        """Adds the other blocks' accumulators of all rows, a block at a time: where the reads of all of them are in a
+        row, ptxas has them all under way, and no registers for them."""
+        each = 1 + len(output) // 4
 
-    def _read(self, number: int, member: Scalar, block: int) -> tuple[ir.Value, ir.Value]:
+        def add(other: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+            for half, shift in enumerate(shifts):
+                top, _ = self._read(half * each, member, other)
+                self._add_one(carried, half, member, (other, self.softmax.power(top, shift)))
+            return carried
+
+        return self.words.loop(1, self.split, 1, output, add)
+
+    def _add_one(self, output: list[ir.Value], half: int, member: Scalar, part: tuple[Scalar, ir.Value]) -> None:
+        """Adds what another block has of a row, times a factor."""
+        other, factor = part
+        each, numbers = 1 + len(output) // 4, places(half, len(output))
+        found = [self._read(half * each + 1 + n, member, other) for n in range(len(numbers) // 2)]
+        for n, pair in enumerate(found):
+            for i, value in zip(numbers[2 * n : 2 * n + 2], pair, strict=True):
+                output[i] = fused(value, factor, output[i])
+
+    def _read(self, number: int, member: Scalar, block: Scalar) -> tuple[ir.Value, ir.Value]:
         first, second = read_pair(self.words, self._place(number, member), block)
         return first, second
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import arith, nvvm
+from mlir.dialects import arith, llvm, nvvm
 
 from mlc.kernels.common.frame import if_then
 from mlc.kernels.common.index import Scalar
@@ -171,4 +171,6 @@ def expect_bytes(words: Words, barrier: ir.Value, count: Scalar) -> None:
 
 def synchronize(words: Words, number: Scalar, threads: int) -> None:
     """A barrier of `threads` threads of the block, by its number (1 to 15)."""
-    nvvm.BarrierOp(None, barrierId=words.value(number), numberOfThreads=words.value(threads))
+    # MLIR 22 does not read `nvvm.barrier` with operands and a location, as it writes it.
+    name = "llvm.nvvm.barrier.cta.sync.aligned.count"
+    llvm.CallIntrinsicOp(None, name, [words.value(number), words.value(threads)], [], [])

@@ -297,9 +297,9 @@ module @windows attributes {mlc.kernel, mlc.schedule = [{blocks = 1 : i64, consu
 // CHECK-SAME: {box = array<i64: 64, 32>, element = "bf16", extents = [array<i64: 200>, array<i64: 136>]
 // CHECK-SAME: {box = array<i64: 64, 80>, element = "bf16", extents = [array<i64: 136>, array<i64: 300>]
 // CHECK: wgmma.mma_async.sync.aligned.m64n80k16.f32.bf16.bf16 {{.*}}, l, r, 1, 1, 1, 1, 0;
-// CHECK: nvvm.barrier id = %{{.*}} number_of_threads = %c128_i32
+// CHECK: llvm.call_intrinsic "llvm.nvvm.barrier.cta.sync.aligned.count"
 // CHECK: stmatrix.sync.aligned.m8n8.x4.trans.shared.b16
-// CHECK: nvvm.barrier id = %{{.*}} number_of_threads = %c128_i32
+// CHECK: llvm.call_intrinsic "llvm.nvvm.barrier.cta.sync.aligned.count"
 // CHECK: vector.store %{{.*}} : memref<60000xbf16>, vector<8xbf16>
 module @places attributes {mlc.kernel, mlc.placement = "device", mlc.schedule = [{blocks = 1 : i64, cluster_columns = 2 : i64, consumers = 2 : i64, element = "bf16", group = 384 : i64, lanes = 8 : i64, multiprocessors = 132 : i64, raster = 8 : i64, stages = 6 : i64, template = "hopper_contraction", threads = 384 : i64, tile_columns = 80 : i64, tile_rows = 128 : i64, turned = 1 : i64}]} {
   func.func @places(%arg0: tensor<300x136xbf16>, %arg1: tensor<136x200xbf16>, %arg2: tensor<200xf32>, %arg3: tensor<300x200xbf16>) -> tensor<300x200xbf16> {

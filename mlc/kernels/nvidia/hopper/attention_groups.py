@@ -1,0 +1,212 @@
+"""Attention whose keys several clusters share: the first block of each writes what its cluster has of a tile to the
+workspace, and the one that does so last puts all of it together ("Stream-K", Osama et al., 2023, has such a fixup;
+"Flash-Decoding", Dao et al., 2023, a second kernel).
+
+The workspace begins with a counter for every tile, which is 0 before a launch and after it: who finds that all others
+have counted is the last. Behind the counters lie the parts of each tile: a matrix of the sums of powers times values,
+and for every row the largest logit and the sum of the powers relative to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, llvm, vector
+
+from mlc.kernels.common.frame import if_then
+from mlc.kernels.common.index import Scalar
+from mlc.kernels.nvidia.hopper.attention_parts import Part
+from mlc.kernels.nvidia.hopper.barriers import synchronize
+from mlc.kernels.nvidia.hopper.groups import GROUP
+from mlc.kernels.nvidia.tensor_cores.attention_softmax import HALVES, Softmax, fused, places
+from mlc.kernels.nvidia.tensor_cores.words import Words
+from mlc.kernels.nvidia.tensor_maps import COUNTER_BYTES
+
+MOST_TILES = COUNTER_BYTES // 4
+_ALL = 1  # number of the barrier of all that multiply
+_AT_ONCE = 16  # reads of 16 bytes that are under way
+_VECTOR = 4  # elements of these
+_BYTES = 4  # of an element
+
+
+@dataclass(frozen=True)
+class GroupLayout:
+    """Where things lie: `rows` and `columns` of the parts of `groups` clusters. In shared memory that is the number of
+    those who have counted, then the factors of the parts of each row and its sum, and the whole matrix."""
+
+    groups: int
+    rows: int
+    columns: int
+
+    @property
+    def part_bytes(self) -> int:
+        """Of a part in the workspace."""
+        return -(-self.rows * (self.columns + 2) * _BYTES // 16) * 16
+
+    @property
+    def totals(self) -> int:
+        """Byte of the shared memory where the sums of the rows begin, behind the factors."""
+        return 16 + self.groups * self.rows * _BYTES
+
+    @property
+    def matrix(self) -> int:
+        """Byte of the shared memory where the matrix begins."""
+        return -(-(self.totals + self.rows * _BYTES) // 16) * 16
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory that is used in the end."""
+        return self.matrix + self.rows * self.columns * _BYTES
+
+    def workspace(self, tiles: int) -> int:
+        """Bytes for `tiles` tiles."""
+        return COUNTER_BYTES + tiles * self.groups * self.part_bytes
+
+
+class Groups:
+    """What the clusters that share tile number `tile` have, this one as number `group`. `row` is the first of the two
+    rows of the thread that is number `member` among those that multiply, `column` its first column."""
+
+    def __init__(
+        self, words: Words, softmax: Softmax, layout: GroupLayout, workspace: ir.Value, where: tuple[Scalar, Scalar]
+    ) -> None:
+        self.words, self.softmax, self.layout, self.workspace = words, softmax, layout, workspace
+        self.tile, self.group = where
+
+    def write(self, part: Part, row: Scalar, column: Scalar) -> None:
+        """Puts a thread's numbers into the workspace."""
+        words, math, at = self.words, self.words.math, self.layout
+        pair = ir.VectorType.get([2], words.f32)
+        for half in range(HALVES):
+            line = math.add(row, 8 * half)
+
+            def store(half: int = half, line: Scalar = line) -> None:
+                mine = places(half, len(part.output))
+                for number, (a, b) in enumerate(zip(mine[::2], mine[1::2], strict=True)):
+                    place = math.add(math.mul(line, at.columns), math.add(column, 8 * number))
+                    value = vector.from_elements(pair, [part.output[a], part.output[b]])
+                    llvm.StoreOp(value, self._part(self.group, math.mul(place, _BYTES)), alignment=8)
+                value = vector.from_elements(pair, [part.largest[half], part.totals[half]])
+                llvm.StoreOp(value, self._part(self.group, self._head(line)), alignment=8)
+
+            if_then(words.is_below(line, at.rows), store)
+
+    def finish(
+        self, member: Scalar, row: Scalar, column: Scalar, columns: int, use: Callable[[Part], None]
+    ) -> None:
+        """All threads that multiply come here when what they have is written; in the last cluster each will `use` the
+        whole: `columns` accumulators of a row of its."""
+        words = self.words
+        self._fence()
+        synchronize(words, _ALL, GROUP)
+        flag = words.place(0)
+        if_then(words.is_equal(member, 0), lambda: self._count(flag))
+        synchronize(words, _ALL, GROUP)
+        others = llvm.LoadOp(words.i32, flag).res
+
+        def put_together() -> None:
+            self._fence()
+            if_then(words.is_equal(member, 0), lambda: self._store(words.value(0), self._counter()))
+            if_then(words.is_below(member, self.layout.rows), lambda: self._weigh(member))
+            synchronize(words, _ALL, GROUP)
+            self._add(member)
+            synchronize(words, _ALL, GROUP)
+            use(self._read(row, column, columns))
+
+        if_then(words.is_equal(others, self.layout.groups - 1), put_together)
+
+    def _count(self, flag: ir.Value) -> None:
+        """How many have been here before, for all threads of the block."""
+        before = llvm.AtomicRMWOp(
+            llvm.AtomicBinOp.add, self._counter(), self.words.value(1), llvm.AtomicOrdering.acq_rel, syncscope="device"
+        ).res
+        self._store(before, flag)
+
+    def _weigh(self, row: Scalar) -> None:
+        """What each part of a row is multiplied with, and the row's sum."""
+        words, math, at = self.words, self.words.math, self.layout
+        pair = ir.VectorType.get([2], words.f32)
+        heads = [llvm.LoadOp(pair, self._part(g, self._head(row)), alignment=8).res for g in range(at.groups)]
+        tops, sums = ([vector.extract(h, [], [i]) for h in heads] for i in range(2))
+        largest = tops[0]
+        for top in tops[1:]:
+            largest = arith.maxnumf(largest, top)
+        shift = self.softmax.shift(largest)
+        factors = [self.softmax.power(top, shift) for top in tops]
+        total = arith.mulf(sums[0], factors[0])
+        for part, factor in zip(sums[1:], factors[1:], strict=True):
+            total = fused(part, factor, total)
+        for number, factor in enumerate(factors):
+            self._store(factor, words.place(math.add(math.mul(row, _BYTES), 16 + number * at.rows * _BYTES)))
+        self._store(total, words.place(math.add(math.mul(row, _BYTES), at.totals)))
+
+    def _add(self, member: Scalar) -> None:
+        """The matrix of a whole tile, into shared memory: vectors of four by turns."""
+        words, math, at = self.words, self.words.math, self.layout
+        count = at.rows * at.columns // _VECTOR
+
+        def one(vectors: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            row, byte = math.div(vectors, at.columns // _VECTOR), math.mul(vectors, _VECTOR * _BYTES)
+            kind = ir.VectorType.get([_VECTOR], words.f32)
+            total: ir.Value | None = None
+            for first in range(0, at.groups, _AT_ONCE):
+                these = range(first, min(first + _AT_ONCE, at.groups))
+                found = [llvm.LoadOp(kind, self._part(g, byte), alignment=16).res for g in these]
+                for g, part in zip(these, found, strict=True):
+                    place = words.place(math.add(math.mul(row, _BYTES), 16 + g * at.rows * _BYTES))
+                    factor = vector.broadcast(kind, llvm.LoadOp(words.f32, place).res)
+                    total = arith.mulf(part, factor) if total is None else fused(part, factor, total)
+            assert total is not None
+            llvm.StoreOp(total, words.place(math.add(byte, at.matrix)), alignment=16)
+            return []
+
+        words.loop(member, count, GROUP, [], one)
+
+    def _read(self, row: Scalar, column: Scalar, columns: int) -> Part:
+        """A thread's numbers of the whole; rows that are not there are others'."""
+        words, math, at = self.words, self.words.math, self.layout
+        pair = ir.VectorType.get([2], words.f32)
+        output = [words.frame.constants.get(words.f32, 0.0)] * columns
+        totals = []
+        for half in range(HALVES):
+            line = math.minimum(math.add(row, 8 * half), at.rows - 1)
+            totals.append(llvm.LoadOp(words.f32, words.place(math.add(math.mul(line, _BYTES), at.totals))).res)
+            mine = places(half, columns)
+            for number, (a, b) in enumerate(zip(mine[::2], mine[1::2], strict=True)):
+                place = math.add(math.mul(line, at.columns), math.add(column, 8 * number))
+                byte = math.add(math.mul(place, _BYTES), at.matrix)
+                found = llvm.LoadOp(pair, words.place(byte), alignment=8).res
+                output[a], output[b] = (vector.extract(found, [], [i]) for i in range(2))
+        return Part([], totals, output)
+
+    # -- places --------------------------------------------------------------------------------------------------------
+
+    def _head(self, row: Scalar) -> Scalar:
+        """Byte of a part where a row's largest logit and its sum lie."""
+        math, at = self.words.math, self.layout
+        return math.add(math.mul(row, 2 * _BYTES), at.rows * at.columns * _BYTES)
+
+    def _part(self, group: Scalar, byte: Scalar) -> ir.Value:
+        """Byte `byte` of a part of this tile."""
+        math, at = self.words.math, self.layout
+        number = math.add(math.mul(self.tile, at.groups), group)
+        return self._place(math.add(math.add(math.mul(number, at.part_bytes), byte), COUNTER_BYTES))
+
+    def _counter(self) -> ir.Value:
+        return self._place(self.words.math.mul(self.tile, _BYTES))
+
+    def _place(self, offset: Scalar) -> ir.Value:
+        words = self.words
+        byte = ir.TypeAttr.get(ir.IntegerType.get_signless(8))
+        raw = ir.DenseI32ArrayAttr.get([-(1 << 31)])
+        flags = ir.IntegerAttr.get(words.i32, 0)
+        return llvm.GEPOp(self.workspace.type, self.workspace, [words.value(offset)], raw, byte, flags).result
+
+    def _store(self, value: ir.Value, place: ir.Value) -> None:
+        llvm.StoreOp(value, place)
+
+    def _fence(self) -> None:
+        """What was written before is seen by who comes later, on the whole GPU."""
+        llvm.FenceOp(llvm.AtomicOrdering.acq_rel, syncscope="device")
