@@ -75,6 +75,8 @@ def checks() -> list[Attention]:
     found += [Attention(1, 4, 256, 256, 128, causal=True, mask="float", shared=2)]
     found += [Attention(2, 8, 1, 1000, 64, shared=2), Attention(1, 8, 1, 4096, 128, shared=2, mask="bool")]
     found += [Attention(1, 16, 1, 777, 128, shared=1, dtype="float16"), Attention(3, 4, 20, 1300, 64, mask="float")]
+    found += [Attention(1, 8, 70, 333, 64, shared=1), Attention(2, 6, 40, 264, 64, causal=True, shared=1)]
+    found += [Attention(1, 16, 1, 40001, 128, shared=1), Attention(1, 8, 5, 70000, 64, shared=2, dtype="float16")]
     found += [Attention(1, 2, 5, 2000, 128), Attention(1, 2, 60, 640, 64, causal=True), Attention(1, 5, 1, 530, 80)]
     for dtype in F32:
         found += [Attention(2, 3, 100, 77, 64, dtype=dtype), Attention(24, 24, 300, 300, 64, causal=True, dtype=dtype)]
@@ -90,6 +92,7 @@ def decoding() -> list[Attention]:
     """One query for the keys of a cache: bound by the time in which these are read."""
     found = [Attention(1, 32, 1, keys, 128, shared=8) for keys in (1024, 2048, 4096, 8192, 32768)]
     found += [Attention(1, 32, 1, keys, 128) for keys in (1024, 4096)]
+    found += [Attention(1, 32, 1, 32768, 128, shared=owners) for owners in (4, 2, 1)]
     return [*found, Attention(1, 32, 1, 1024, 64, shared=8), Attention(8, 32, 1, 4096, 128, shared=8)]
 
 
