@@ -21,9 +21,9 @@ from mlir import ir
 from mlc import __version__
 from mlc.codegen.program import Dim, Entry, Gpu, GpuKernel, Program, Value
 from mlc.codegen.ptx import CompiledKernel, portable_ptx
+from mlc.codegen.symbols import entry_symbol
 from mlc.codegen.weights_segment import FileImage
 from mlc.codegen.weights_segment import WeightImage as EmbeddedImage
-from mlc.passes.host.entry import entry_symbol
 from mlc.passes.host.isolate_host import kernel_modules
 from mlc.passes.simplify.weight_recipes import read_recipes
 from mlc.runtime.image_hash import DIGEST_BYTES, LEAF_BYTES

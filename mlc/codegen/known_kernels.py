@@ -42,7 +42,8 @@ class KnownKernels:
             name = kernel.attributes["sym_name"].value
             if not can_be_anonymous(name):
                 continue
-            text = renamed(kernel.get_asm(use_local_scope=True), name, ANONYMOUS)
+            # (the phase before has verified it)
+            text = renamed(kernel.get_asm(use_local_scope=True, assume_verified=True), name, ANONYMOUS)
             key = ObjectCache.key("scheduled", toolchain_version(), sources, *self._context, text)
             compiled = self._find(name, key)
             if compiled is None:

@@ -1,4 +1,4 @@
-"""What the functions of a kernel are called in objects.
+"""What the functions of kernels and entries are called in objects.
 
 All kernels' symbols have one length, so that an object compiled under the anonymous name becomes any kernel's
 by replacing bytes: equal kernels of different models, or under different numbers, are compiled once.
@@ -9,6 +9,11 @@ from __future__ import annotations
 import re
 
 _PREFIX, _WIDTH = "mlc_kernel_", 8
+
+
+def entry_symbol(name: str) -> str:
+    """The C symbol of entry `name`."""
+    return "mlc_entry_" + re.sub(r"\W", "_", name, flags=re.ASCII)
 
 
 def kernel_symbol(name: str) -> str:

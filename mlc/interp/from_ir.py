@@ -61,9 +61,9 @@ def python_value(attr: ir.Attribute) -> Any:
     if isinstance(attr, ir.DenseElementsAttr):
         return elements(attr)
     if isinstance(attr, ir.DenseI64ArrayAttr | ir.DenseI32ArrayAttr | ir.DenseBoolArrayAttr):
-        return list(attr)
+        return [attr[i] for i in range(len(attr))]  # (an iteration ends by a C++ exception: four times as long)
     if isinstance(attr, ir.ArrayAttr):
-        return [python_value(a) for a in attr]
+        return [python_value(attr[i]) for i in range(len(attr))]
     if isinstance(attr, ir.DictAttr):
         return {entry.name: python_value(entry.attr) for entry in attr}
     if isinstance(attr, ir.FlatSymbolRefAttr | ir.StringAttr | ir.BoolAttr | ir.IntegerAttr | ir.FloatAttr):

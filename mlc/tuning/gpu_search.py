@@ -21,9 +21,10 @@ from mlc.kernels.common.constants import CONSTANTS
 from mlc.kernels.common.frame import KernelSource, kernel_source
 from mlc.passes.base import run_pipeline
 from mlc.passes.fuse.dedupe_kernels import kernel_text
-from mlc.passes.schedule.add_architectures import KERNEL_OF, target_of
+from mlc.passes.schedule.add_architectures import target_of
 from mlc.passes.schedule.assign_placement import is_host_kernel
 from mlc.passes.schedule.assign_schedules import gpu_target_text, read_schedule, schedule_attribute
+from mlc.passes.schedule.copies import KERNEL_OF
 from mlc.runtime.errors import MlcError
 from mlc.tuning.cache import Entry, entry_key
 from mlc.tuning.gpu_bundle import Task, Tensor, measure, save

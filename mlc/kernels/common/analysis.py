@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from mlc.kernels.common.blocks import blocks_of
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.padding import coordinate_shift
@@ -25,10 +26,9 @@ def reachable(values: Sequence[ir.Value]) -> Iterator[ir.Operation]:
         seen.add(op)
         yield op
         inputs = list(op.operands)
-        for region in op.regions:
-            for block in region.blocks:
-                for inner in block.operations:
-                    inputs.extend(inner.operation.operands)
+        for block in blocks_of(op):
+            for inner in block.operations:
+                inputs.extend(inner.operation.operands)
         stack.extend(d for d in (defining_op(v) for v in inputs) if d is not None and d.block == op.block)
 
 

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 
 from mlir import ir
 
+from mlc.kernels.common.blocks import blocks_of
+
 
 def remap(op: ir.Operation, mapping: Mapping[ir.Value, ir.Value]) -> None:
     """Lets `op`, and what is inside it, read the values that `mapping` has for those it reads."""
     for number, value in enumerate(op.operands):
         if value in mapping:
             op.operands[number] = mapping[value]
-    for region in op.regions:
-        for block in region.blocks:
-            for view in block.operations:
-                remap(view.operation, mapping)
+    for block in blocks_of(op):
+        for view in block.operations:
+            remap(view.operation, mapping)

@@ -21,6 +21,7 @@ from mlir.dialects import arith, tensor
 
 from mlc.dialects import linalg
 from mlc.kernels.common.analysis import is_contraction
+from mlc.kernels.common.blocks import blocks_of
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.fusion import Accepts, Dims
 from mlc.kernels.common.generics import is_identity, is_reduction, operand_map
@@ -501,9 +502,8 @@ def _cuts_out(move: Move, rank: int) -> bool:
 
 def _all_operations(op: ir.Operation) -> list[ir.Operation]:
     found = []
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                found.append(inner.operation)
-                found.extend(_all_operations(inner.operation))
+    for block in blocks_of(op):
+        for inner in block.operations:
+            found.append(inner.operation)
+            found.extend(_all_operations(inner.operation))
     return found

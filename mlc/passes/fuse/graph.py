@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from mlc.kernels.common.analysis import is_contraction
+from mlc.kernels.common.blocks import blocks_of
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import is_identity, is_reduction
 
@@ -40,12 +41,11 @@ def host_blocks(op: ir.Operation) -> list[ir.Block]:
 def captured(op: ir.Operation) -> list[ir.Value]:
     """Operands of `op` and the values that its regions take from outside."""
     values = list(op.operands)
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                for value in captured(inner.operation):
-                    if not _inside(value, op):
-                        values.append(value)
+    for block in blocks_of(op):
+        for inner in block.operations:
+            for value in captured(inner.operation):
+                if not _inside(value, op):
+                    values.append(value)
     return values
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import mlir.ir as ir
 from mlir.dialects import arith, cf, llvm, memref
 
+from mlc.codegen.symbols import entry_symbol
 from mlc.passes.host import device
 from mlc.passes.host.externs import extern_words, lower_extern
 from mlc.passes.host.nodes import Tables, node_name
@@ -19,11 +19,6 @@ from mlc.passes.host.runtime_calls import (
     i64_type,
     pointer_type,
 )
-
-
-def entry_symbol(name: str) -> str:
-    """The C symbol of entry `name`."""
-    return "mlc_entry_" + re.sub(r"\W", "_", name, flags=re.ASCII)
 
 
 class EntryLowering:

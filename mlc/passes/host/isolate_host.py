@@ -5,8 +5,7 @@ from __future__ import annotations
 import mlir.ir as ir
 
 from mlc.passes.base import Pass
-from mlc.passes.schedule.add_architectures import KERNEL_OF
-from mlc.passes.schedule.add_variants import MOST, VARIANT_OF
+from mlc.passes.schedule.copies import KERNEL_OF, MOST, VARIANT_OF
 
 HOST = "mlc_host"
 

@@ -15,9 +15,10 @@ from mlir import ir
 
 from mlc.passes.base import Pass
 from mlc.passes.schedule.assign_placement import copy_kernel, is_host_kernel
+from mlc.passes.schedule.copies import KERNEL_OF
 from mlc.targets.nvidia import H200, NvidiaTarget, resolve_all
 
-ARCHITECTURE, KERNEL_OF = "mlc.architecture", "mlc.kernel_of"
+ARCHITECTURE = "mlc.architecture"
 
 
 class AddArchitectures(Pass):

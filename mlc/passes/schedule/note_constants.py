@@ -16,10 +16,9 @@ from mlir import ir
 
 from mlc.kernels.common.constants import CONSTANTS
 from mlc.passes.base import Pass
-from mlc.passes.schedule.add_architectures import KERNEL_OF
-from mlc.passes.schedule.add_variants import VARIANT_OF
 from mlc.passes.schedule.assign_placement import is_host_kernel
 from mlc.passes.schedule.assign_schedules import collect_launches, constant_inputs
+from mlc.passes.schedule.copies import KERNEL_OF, VARIANT_OF
 
 
 class NoteConstants(Pass):

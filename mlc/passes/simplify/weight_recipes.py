@@ -13,7 +13,6 @@ for an absent operand. Names come from the content, so equal recipes are one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from mlir import ir
@@ -25,6 +24,11 @@ from mlc.weights.recipe import Input
 
 RECIPES, STORE = "mlc.recipes", "mlc.store"
 
+# What has been read or written, both ways: passes read and write the same recipes again and again.
+_MOST = 1 << 16
+_RECIPES: dict[ir.Attribute, Recipe] = {}
+_ATTRIBUTES: dict[int, tuple[Recipe, ir.Attribute]] = {}  # by the identity of the recipe, which it holds
+
 
 def read_recipes(module: Any) -> dict[str, Recipe]:
     """The recipes of a module by name."""
@@ -32,7 +36,7 @@ def read_recipes(module: Any) -> dict[str, Recipe]:
     if RECIPES not in attributes:
         return {}
     found = ir.DictAttr(attributes[RECIPES])
-    return {found[i].name: _from_attr(ir.DictAttr(found[i].attr)) for i in range(len(found))}
+    return {found[i].name: _from_attr(found[i].attr) for i in range(len(found))}
 
 
 def write_recipes(module: Any, recipes: Mapping[str, Recipe]) -> None:
@@ -46,10 +50,9 @@ def write_recipes(module: Any, recipes: Mapping[str, Recipe]) -> None:
 
 
 def forget_recipes() -> None:
-    """Lets go of the recipes that have been read, and of their contexts: passes read the same ones again and again, but
-    the next compilation has others.
-    """
-    _from_attr.cache_clear()
+    """Lets go of what has been read and written, and of its contexts: the next compilation has other recipes."""
+    _RECIPES.clear()
+    _ATTRIBUTES.clear()
 
 
 def recipe_name(recipe: Recipe, source: str = "constant") -> str:
@@ -70,6 +73,15 @@ def store_of(module: Any) -> Store:
 
 
 def _to_attr(recipe: Recipe) -> ir.Attribute:
+    known = _ATTRIBUTES.get(id(recipe))
+    if known is not None and known[0] is recipe and known[1].context == ir.Context.current:
+        return known[1]
+    attr = _make_attr(recipe)
+    _remember(attr, recipe)
+    return attr
+
+
+def _make_attr(recipe: Recipe) -> ir.Attribute:
     steps = [
         ir.DictAttr.get(
             {
@@ -123,16 +135,37 @@ def value_attr(value: Any) -> ir.Attribute:
     return builders.elements(constant_of(value))
 
 
-@lru_cache(maxsize=1 << 16)
-def _from_attr(attr: ir.DictAttr) -> Recipe:
-    number, result = ir.DenseI64ArrayAttr(attr["result"])
+def _from_attr(attr: ir.Attribute) -> Recipe:
+    recipe = _RECIPES.get(attr)
+    if recipe is None:
+        recipe = _make_recipe(ir.DictAttr(attr))
+        _remember(attr, recipe)
+    return recipe
+
+
+def _make_recipe(attr: ir.DictAttr) -> Recipe:
+    number = ir.DenseI64ArrayAttr(attr["result"])
     node = ir.StringAttr(attr["node"]).value if "node" in attr else ""
-    return Recipe(tuple(_step(ir.DictAttr(step)) for step in ir.ArrayAttr(attr["steps"])), (number, result), node)
+    steps = tuple(_step(ir.DictAttr(step)) for step in _entries(attr["steps"]))
+    return Recipe(steps, (number[0], number[1]), node)
+
+
+def _remember(attr: ir.Attribute, recipe: Recipe) -> None:
+    if len(_RECIPES) >= _MOST:
+        forget_recipes()
+    _RECIPES[attr] = recipe
+    _ATTRIBUTES[id(recipe)] = recipe, attr
+
+
+def _entries(attr: ir.Attribute) -> list[ir.Attribute]:
+    """The entries of an array. (Iterating over one ends by a C++ exception: twice as long.)"""
+    array = ir.ArrayAttr(attr)
+    return [array[i] for i in range(len(array))]
 
 
 def _step(attr: ir.DictAttr) -> Step:
-    results = tuple(result_type(ir.TypeAttr(t).value) for t in ir.ArrayAttr(attr["results"]))
-    inputs = tuple(_input(a) for a in ir.ArrayAttr(attr["inputs"]))
+    results = tuple(result_type(ir.TypeAttr(t).value) for t in _entries(attr["results"]))
+    inputs = tuple(_input(a) for a in _entries(attr["inputs"]))
     return Step(ir.StringAttr(attr["op"]).value, inputs, _plain_attrs(ir.DictAttr(attr["attrs"])), results)
 
 
@@ -147,5 +180,5 @@ def _input(attr: ir.Attribute) -> Input:
         return {"weight": attr.value}
     if isinstance(attr, ir.IntegerAttr):
         return {"index": attr.value}
-    step, result = ir.DenseI64ArrayAttr(attr)
-    return {"step": step, "result": result}
+    step = ir.DenseI64ArrayAttr(attr)
+    return {"step": step[0], "result": step[1]}
