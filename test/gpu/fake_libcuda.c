@@ -371,10 +371,12 @@ Result cuStreamSynchronize(void *stream) {
 static size_t withoutWorkspace(const char *kernel, const int64_t *words,
                                size_t count) {
   const char *workspace = (const char *)words[count - 1];
-  if (words[count - 1] <= 1ll << 32)
+  int isThere = 0; // a number of items is no address where a block begins
+  for (int i = 0; i < MAX; ++i)
+    isThere |= workspace && blocks[i].begin == workspace;
+  if (!isThere || holder(kernel, workspace, 4096) < 0)
     return count;
-  int isThere = holder(kernel, workspace, 4096) >= 0;
-  for (int i = 0; isThere && i < 4096; ++i)
+  for (int i = 0; i < 4096; ++i)
     if (workspace[i])
       say("BREACH %s: counter %lld is not 0", kernel, (long long)i / 4, 0, 0);
   say("workspace of %s", kernel, 0, 0, 0);
