@@ -119,6 +119,7 @@ def position_cases() -> list[Case]:
         _position("argmin_long_bytes_last", "ArgMin", long, last=True),
         _position("argmax_few_columns", "ArgMax", normal(2, 4000, 7), 1),
         _position("argmin_few_columns_last", "ArgMin", integers(0, 256, 3000, 12, dtype="uint8"), 0, last=True),
+        _position("argmax_many_columns", "ArgMax", integers(0, 9, 40, 6001).astype(np.float32), 0),
         _position("argmax_columns_half", "ArgMax", normal(2, 900, 64, dtype="float16"), 1),
         _position("argmax_pixels", "ArgMax", normal(2, 21, 40, 52), 1),
         _position("argmax_dynamic", "ArgMax", normal(9, 4001), dims=["n", "m"]),

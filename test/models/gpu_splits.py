@@ -118,6 +118,8 @@ def _position_cases() -> list[Case]:
         _position("argmin_words_last", "ArgMin", words, 1, last=True),
         _position("argmax_bytes", "ArgMax", integers(0, 256, 90_000, 4, dtype="uint8"), 0),
         _position("argmin_half", "ArgMin", normal(24_000, 12, dtype="float16"), 0),
+        _position("argmax_most_parts", "ArgMax", integers(0, 300, 700_001, 4).astype(np.float32), 0),
+        _position("argmin_many_last", "ArgMin", integers(0, 900, 60_000, 14).astype(np.float32), 0, last=True),
         _position("argmax_row", "ArgMax", normal(1, 200_003), 1),
         _position("argmin_row_last", "ArgMin", integers(0, 9, 1, 200_003, dtype="int8"), 1, last=True),
     ]

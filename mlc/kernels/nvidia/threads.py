@@ -41,11 +41,11 @@ def combine_group(frame: Frame, values: Values, group: int, combine: Combine, nu
     return _combine_warps(frame, values, group // WARP, combine, number) if group > WARP else values
 
 
-def combine_lanes(frame: Frame, values: Values, first: int, combine: Combine) -> Values:
-    """`combine` over the `values`, scalars or vectors, of the threads of a warp whose numbers are equal modulo `first`,
-    a power of two, in every one of them."""
+def combine_lanes(frame: Frame, values: Values, first: int, combine: Combine, last: int = WARP) -> Values:
+    """`combine` over the `values`, scalars or vectors, of the threads of each `last` neighbours of a warp whose numbers
+    are equal modulo `first`, in every one of them; both are powers of two."""
     distance = first
-    while distance < WARP:
+    while distance < last:
         values = combine(values, [_neighbours_vector(frame, value, distance) for value in values])
         distance *= 2
     return values

@@ -38,7 +38,8 @@ LINE = 64  # bytes across a reduction that a block reads at least
 BUSY = 57  # blocks that read whole lines and keep the memory busy
 LAUNCH = 256 * 1024  # bytes that a block reads while another kernel is launched
 PART = 8 * 1024  # bytes of the results of a block that are worth a part of their own
-MOST_BLOCKS = 4 * 132  # of the first step across memory: the second one reads a line for each
+MOST_BLOCKS = 4 * 132  # of the first step across memory
+MOST_LINES = 2 * 132  # parts across memory, of which the second step's threads read each as a line
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class PlanSplits(Pass):
         blocks, size = found.outer * columns, prod(op.operands[0].type.shape) * each
         if blocks >= BUSY or size // blocks - size // BUSY < LAUNCH:
             return None
-        most = min(MOST_BLOCKS // blocks, size // (blocks * PART), found.length // FEWEST_PARTS)
+        most = min(MOST_LINES, MOST_BLOCKS // blocks, size // (blocks * PART), found.length // FEWEST_PARTS)
         return _number(found.length, most, 1) if most >= FEWEST_PARTS else None
 
 

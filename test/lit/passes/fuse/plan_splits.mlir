@@ -16,17 +16,20 @@ func.func @rows(%a: tensor<16384x4096xf32>, %b: tensor<3x100x1000xf32>) -> (tens
   return %0, %1 : tensor<f32>, tensor<3x1x1xf32>
 }
 
-// Across memory: few columns, pixels of few channels; parts of a number that has no divisors are nearly all.
+// Across memory: few columns, pixels of few channels; parts of a number that has no divisors are nearly all. The second
+// step has no more than 264 lines to read, and the first one no more than 528 blocks.
 // CHECK-LABEL: func.func @columns
 // CHECK: mlc.arg_reduce = "maximumf", mlc.parts = 160
 // CHECK: mlc.parts = 40 :
-// CHECK: mlc.parts = 528
-func.func @columns(%a: tensor<100000x4xf32>, %b: tensor<8x50x50x5xf32>, %c: tensor<1000003x4xf32>)
-    -> (tensor<4xi64>, tensor<5xf32>, tensor<4xf32>) {
+// CHECK: mlc.parts = 264
+// CHECK: mlc.parts = 132 :
+func.func @columns(%a: tensor<100000x4xf32>, %b: tensor<8x50x50x5xf32>, %c: tensor<1000003x4xf32>,
+                   %d: tensor<1000003x64xf32>) -> (tensor<4xi64>, tensor<5xf32>, tensor<4xf32>, tensor<64xf32>) {
   %0 = mlc.arg_reduce max %a {axis = 0 : i64} : tensor<100000x4xf32> -> tensor<4xi64>
   %1 = mlc.reduce min %b {axes = array<i64: 0, 1, 2>, keepdims = false} : tensor<8x50x50x5xf32> -> tensor<5xf32>
   %2 = mlc.reduce prod %c {axes = array<i64: 0>, keepdims = false} : tensor<1000003x4xf32> -> tensor<4xf32>
-  return %0, %1, %2 : tensor<4xi64>, tensor<5xf32>, tensor<4xf32>
+  %3 = mlc.reduce sum %d {axes = array<i64: 0>, keepdims = false} : tensor<1000003x64xf32> -> tensor<64xf32>
+  return %0, %1, %2, %3 : tensor<4xi64>, tensor<5xf32>, tensor<4xf32>, tensor<64xf32>
 }
 
 // Many results, short rows, what a few blocks read soon, dimensions that do not lie together, and unknown extents.
