@@ -175,7 +175,7 @@ module @k5 attributes {mlc.kernel, mlc.schedule = [{argument = 0 : i64, read_dim
 // then all of them combine the parts; the first writes.
 // CHECK: module @k6
 // CHECK: memref.global "private" @[[PARTS:.*]] : memref<1024xf32, 3>
-// CHECK: scf.for %{{.*}} = %c0 to %c50 step %c32 iter_args
+// CHECK: scf.for %{{.*}} = %c0 to %c50 step %c28 iter_args
 // CHECK: arith.cmpi ult, %{{.*}}, %c50
 // CHECK: vector.load {{.*}} {alignment = 16 : i64} : memref<1800xf32>, vector<4xf32>
 // CHECK: arith.select {{.*}} vector<4xf32>

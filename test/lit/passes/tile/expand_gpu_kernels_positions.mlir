@@ -58,17 +58,27 @@ module @k0 attributes {mlc.kernel, mlc.placement = "device", mlc.schedule = [{cl
 
 // -----
 
-// Thirty-two threads share two columns, of which four of a warp meet first. Of equals the last position counts.
+// Thirty-two threads share two columns, of which four of a warp meet first; eight neighbours take the parts of the eight
+// warps, which lie side by side, and the first of them puts their best behind these. Of equals the last position counts.
 // CHECK: module @k1
-// CHECK-DAG: memref.global "private" @{{.*}}_512xi8 : memref<512xi8, 3>
-// CHECK-DAG: memref.global "private" @{{.*}}_512xi32_1 : memref<512xi32, 3>
+// CHECK-DAG: memref.global "private" @{{.*}}_144xi8 : memref<144xi8, 3>
+// CHECK-DAG: memref.global "private" @{{.*}}_144xi32_1 : memref<144xi32, 3>
 // CHECK: arith.cmpi ule, %{{.*}} : vector<2xi8>
 // CHECK: arith.minui %{{.*}} : vector<2xi8>
 // CHECK: arith.select %{{.*}} : vector<2xi1>, vector<2xi32>
 // CHECK: arith.maxsi %{{.*}} : vector<2xi32>
 // CHECK: nvvm.barrier0
-// CHECK: vector.store %{{.*}} : memref<512xi8, 3>, vector<2xi8>
-// CHECK: vector.store %{{.*}} : memref<512xi32, 3>, vector<2xi32>
+// CHECK: scf.if
+// CHECK-COUNT-2: memref.store %{{.*}} : memref<144xi8, 3>
+// CHECK-COUNT-2: memref.store %{{.*}} : memref<144xi32, 3>
+// CHECK: nvvm.barrier0
+// CHECK: memref.load %{{.*}} : memref<144xi8, 3>
+// CHECK: memref.load %{{.*}} : memref<144xi32, 3>
+// CHECK: nvvm.shfl.sync  bfly %{{.*}}, %{{.*}}, %c1_i32
+// CHECK: nvvm.shfl.sync  bfly %{{.*}}, %{{.*}}, %c2_i32
+// CHECK: nvvm.shfl.sync  bfly %{{.*}}, %{{.*}}, %c4_i32
+// CHECK: scf.if
+// CHECK: memref.store %{{.*}} : memref<144xi32, 3>
 // CHECK: nvvm.barrier0
 // CHECK: arith.extsi %{{.*}} : vector<2xi32> to vector<2xi64>
 // CHECK: vector.store %{{.*}} : memref<16xi64>, vector<2xi64>
