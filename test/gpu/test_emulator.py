@@ -82,6 +82,8 @@ SHARES: list[tuple[int, int, Case]] = [
     (2, 2, _attention((4, 1), (20, 300), 128, mask=True, dtype=np.float16)),
     (2, 2, _attention((8, 2), (8, 400), 40, causal=True)),
     (1, 3, _attention((2, 2), (64, 600), 256, dtype=np.float16)),
+    (8, 3, _attention((2, 1), (1, 900), 80)),
+    (4, 1, _attention((2, 2), (40, 500), 72, dtype=np.float16)),
 ]
 
 

@@ -26,7 +26,7 @@ from mlc.kernels.nvidia.tensor_maps import COUNTER_BYTES
 
 MOST_TILES = COUNTER_BYTES // 4
 _ALL = 1  # number of the barrier of all that multiply
-_AT_ONCE = 16  # reads of 16 bytes that are under way
+_AT_ONCE = 32  # reads of 16 bytes that are under way
 _VECTOR = 4  # elements of these
 _BYTES = 4  # of an element
 
@@ -99,7 +99,6 @@ class Groups:
         """All threads that multiply come here when what they have is written; in the last cluster each will `use` the
         whole: `columns` accumulators of a row of its."""
         words = self.words
-        self._fence()
         synchronize(words, _ALL, GROUP)
         flag = words.place(0)
         if_then(words.is_equal(member, 0), lambda: self._count(flag))
@@ -107,18 +106,22 @@ class Groups:
         others = llvm.LoadOp(words.i32, flag).res
 
         def put_together() -> None:
-            self._fence()
             if_then(words.is_equal(member, 0), lambda: self._store(words.value(0), self._counter()))
+            # Under way while the rows are weighed; threads that have none read the last ones again.
+            first = self._vectors(words.math.minimum(member, self._count_of_vectors - 1), 0)
             if_then(words.is_below(member, self.layout.rows), lambda: self._weigh(member))
             synchronize(words, _ALL, GROUP)
-            self._add(member)
+            if_then(words.is_below(member, self._count_of_vectors), lambda: self._add_one(member, first))
+            if self._count_of_vectors > GROUP:
+                self._add_others(member)
             synchronize(words, _ALL, GROUP)
             use(self._read(row, column, columns))
 
         if_then(words.is_equal(others, self.layout.groups - 1), put_together)
 
     def _count(self, flag: ir.Value) -> None:
-        """How many have been here before, for all threads of the block."""
+        """How many have been here before, for all threads of the block. What they wrote in front of the barrier is seen
+        by who counts later, and what those wrote who counted before by all behind the next one."""
         before = llvm.AtomicRMWOp(
             llvm.AtomicBinOp.add, self._counter(), self.words.value(1), llvm.AtomicOrdering.acq_rel, syncscope="device"
         ).res
@@ -142,27 +145,40 @@ class Groups:
             self._store(factor, words.place(math.add(math.mul(row, _BYTES), 16 + number * at.rows * _BYTES)))
         self._store(total, words.place(math.add(math.mul(row, _BYTES), at.totals)))
 
-    def _add(self, member: Scalar) -> None:
-        """The matrix of a whole tile, into shared memory: vectors of four by turns."""
-        words, math, at = self.words, self.words.math, self.layout
-        count = at.rows * at.columns // _VECTOR
+    @property
+    def _count_of_vectors(self) -> int:
+        return self.layout.rows * self.layout.columns // _VECTOR
 
-        def one(vectors: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            row, byte = math.div(vectors, at.columns // _VECTOR), math.mul(vectors, _VECTOR * _BYTES)
-            kind = ir.VectorType.get([_VECTOR], words.f32)
-            total: ir.Value | None = None
-            for first in range(0, at.groups, _AT_ONCE):
-                these = range(first, min(first + _AT_ONCE, at.groups))
-                found = [llvm.LoadOp(kind, self._part(g, byte), alignment=16).res for g in these]
-                for g, part in zip(these, found, strict=True):
-                    place = words.place(math.add(math.mul(row, _BYTES), 16 + g * at.rows * _BYTES))
-                    factor = vector.broadcast(kind, llvm.LoadOp(words.f32, place).res)
-                    total = arith.mulf(part, factor) if total is None else fused(part, factor, total)
-            assert total is not None
-            llvm.StoreOp(total, words.place(math.add(byte, at.matrix)), alignment=16)
+    def _add_others(self, member: Scalar) -> None:
+        """The vectors of the matrix behind the first of each thread."""
+
+        def one(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            self._add_one(number, self._vectors(number, 0))
             return []
 
-        words.loop(member, count, GROUP, [], one)
+        self.words.loop(self.words.math.add(member, GROUP), self._count_of_vectors, GROUP, [], one)
+
+    def _vectors(self, number: Scalar, first: int) -> list[ir.Value]:
+        """Vector `number` of the parts from `first` on, of as many as are read at a time."""
+        kind = ir.VectorType.get([_VECTOR], self.words.f32)
+        byte = self.words.math.mul(number, _VECTOR * _BYTES)
+        these = range(first, min(first + _AT_ONCE, self.layout.groups))
+        return [llvm.LoadOp(kind, self._part(g, byte), alignment=16).res for g in these]
+
+    def _add_one(self, number: Scalar, found: list[ir.Value]) -> None:
+        """A vector of the matrix of a whole tile, into shared memory; `found`: those of the first parts."""
+        words, math, at = self.words, self.words.math, self.layout
+        kind = ir.VectorType.get([_VECTOR], words.f32)
+        row, byte = math.div(number, at.columns // _VECTOR), math.mul(number, _VECTOR * _BYTES)
+        total: ir.Value | None = None
+        for first in range(0, at.groups, _AT_ONCE):
+            parts = self._vectors(number, first) if first else found
+            for g, part in enumerate(parts, first):
+                place = words.place(math.add(math.mul(row, _BYTES), 16 + g * at.rows * _BYTES))
+                factor = vector.broadcast(kind, llvm.LoadOp(words.f32, place).res)
+                total = arith.mulf(part, factor) if total is None else fused(part, factor, total)
+        assert total is not None
+        llvm.StoreOp(total, words.place(math.add(byte, at.matrix)), alignment=16)
 
     def _read(self, row: Scalar, column: Scalar, columns: int) -> Part:
         """A thread's numbers of the whole; rows that are not there are others'."""
@@ -206,7 +222,3 @@ class Groups:
 
     def _store(self, value: ir.Value, place: ir.Value) -> None:
         llvm.StoreOp(value, place)
-
-    def _fence(self) -> None:
-        """What was written before is seen by who comes later, on the whole GPU."""
-        llvm.FenceOp(llvm.AtomicOrdering.acq_rel, syncscope="device")

@@ -9,6 +9,7 @@ from mlc.kernels.common.attention import Attention
 from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.nvidia.hopper import attention_result
 from mlc.kernels.nvidia.hopper.attention_groups import MOST_TILES, GroupLayout
+from mlc.kernels.nvidia.hopper.attention_parts import parts_bytes
 from mlc.kernels.nvidia.hopper.barriers import Ring
 from mlc.kernels.nvidia.tensor_cores.attention_operands import CHUNK, head_dims
 from mlc.kernels.nvidia.tensor_cores.epilogue import staging_bytes
@@ -65,6 +66,8 @@ def layout(schedule: HopperAttentionSchedule, depth: int, width: int) -> Layout:
     staging = values + s.stages * s.keys * wide * ROW
     room = attention_result.staging_bytes if s.result else staging_bytes
     barriers = staging + room(width, 4 * s.consumers)
+    if s.split > 1:
+        barriers = max(barriers, parts_bytes(width))
     return Layout(keys, values, staging, barriers, barriers + 2 * Ring.size(s.stages) + Ring.size(s.queries))
 
 

@@ -1,5 +1,7 @@
-"""Attention whose keys the blocks of a cluster share: each has the largest logits, sums and products of its part, and
-the first block puts them together, over shared memory of the others ("Flash-Decoding", Dao et al., 2023).
+"""Attention whose keys the blocks of a cluster share: each has the largest logits, sums and products of its part, over
+shared memory that the others read ("Flash-Decoding", Dao et al., 2023). Each block adds a share of the columns and
+writes it to the memory of the first, which has the whole then: a block that reads all of the others' parts alone waits
+for them the longer the more there are.
 
 Parts are written as they lie in the registers, by warps that have queries, and where there are no more than eight of
 them only the first row of each thread.
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from mlir import ir
 from mlir.dialects import arith, llvm, vector
@@ -16,12 +19,18 @@ from mlir.dialects import arith, llvm, vector
 from mlc.kernels.common.frame import if_then
 from mlc.kernels.common.index import Scalar
 from mlc.kernels.nvidia.hopper.barriers import synchronize
-from mlc.kernels.nvidia.hopper.clusters import PAIR, meet, read_pair
+from mlc.kernels.nvidia.hopper.clusters import PAIR, meet, read_pair, write_pair
 from mlc.kernels.nvidia.hopper.groups import GROUP
-from mlc.kernels.nvidia.tensor_cores.attention_softmax import Softmax, fused, places
+from mlc.kernels.nvidia.tensor_cores.attention_softmax import HALVES, Softmax, fused, places
 from mlc.kernels.nvidia.tensor_cores.words import Words
 
 _ALL = 1  # number of the barrier of all that multiply
+_PAIR_COLUMNS = 8  # columns of a row in which each thread has a pair
+
+
+def parts_bytes(width: int, halves: int = HALVES) -> int:
+    """Shared memory for a block's part of `width` columns, and for the whole, which is as large."""
+    return 2 * halves * (1 + -(-width // _PAIR_COLUMNS)) * GROUP * PAIR
 
 
 @dataclass(frozen=True)
@@ -47,12 +56,12 @@ class Parts:
         """`use` the whole in the first block, where a warp `has_rows`; `member` is the number of this thread."""
         words = self.words
         synchronize(words, _ALL, GROUP)  # the tensor cores have read the last tiles
-        is_other = words.is_below(0, self.rank)
-        is_first = words.is_equal(self.rank, 0)
-        if_then(arith.andi(is_other, has_rows), lambda: self._write(mine, member))
+        if_then(has_rows, lambda: self._write(mine, member))
         meet()
-        if_then(arith.andi(is_first, has_rows), lambda: use(self._whole(mine, member)))
-        meet()  # nobody leaves while its memory is read
+        if_then(has_rows, lambda: self._add_share(len(mine.output), member))
+        meet()
+        is_first = words.is_equal(self.rank, 0)
+        if_then(arith.andi(is_first, has_rows), lambda: use(self._whole(len(mine.output), member)))
 
     def _pairs(self, part: Part, half: int) -> list[tuple[ir.Value, ir.Value]]:
         """Neighbouring accumulators of a row, behind its largest logit and its sum."""
@@ -61,6 +70,7 @@ class Parts:
         return [(part.largest[half], part.totals[half]), *found]
 
     def _write(self, mine: Part, member: Scalar) -> None:
+        """This block's part, into its own memory."""
         pair = ir.VectorType.get([2], self.words.f32)
         each = 1 + len(mine.output) // 4
         for half in range(self.halves):
@@ -69,56 +79,73 @@ class Parts:
                 value = vector.from_elements(pair, list(values))
                 llvm.StoreOp(value, self.words.place(place), alignment=PAIR)
 
-    def _whole(self, mine: Part, member: Scalar) -> Part:
-        largest, totals, output = list(mine.largest), list(mine.totals), list(mine.output)
-        each = 1 + len(output) // 4
-        shifts: list[ir.Value] = []
-        factors: list[ir.Value] = []
+    def _add_share(self, columns: int, member: Scalar) -> None:
+        """Adds what all blocks have in this block's share of `columns` accumulators, into the memory of the first.
+        Nothing that is read depends on what was read before: all reads are under way at a time."""
+        words, math, pairs = self.words, self.words.math, columns // 4
+        share = -(-pairs // self.split)
+        first = math.mul(self.rank, share)
+        # Behind the last pair it comes again: several blocks write the same.
+        numbers = [math.add(math.minimum(math.add(first, n), pairs - 1), 1) for n in range(share)]
         for half in range(self.halves):
-            heads = [self._read(half * each, member, other) for other in range(1, self.split)]
-            for top, _ in heads:
-                largest[half] = arith.maxnumf(largest[half], top)
-            shift = self.softmax.shift(largest[half])
-            weights = [self.softmax.power(top, shift) for top in (mine.largest[half], *(top for top, _ in heads))]
-            totals[half] = arith.mulf(mine.totals[half], weights[0])
-            for factor, (_, total) in zip(weights[1:], heads, strict=True):
-                totals[half] = fused(total, factor, totals[half])
-            for i in places(half, len(output)):
-                output[i] = arith.mulf(output[i], weights[0])
-            shifts.append(shift)
-            factors = weights
-        if self.halves > 1:
-            return Part(largest, totals, self._add_in_turn(output, shifts, member))
-        for other in range(1, self.split):
-            self._add_one(output, 0, member, (other, factors[other]))
-        return Part(largest, totals, output)
+            begin = half * (1 + pairs)
+            heads = [self._read(begin, member, other) for other in range(self.split)]
+            found = [
+                [self._read(math.add(number, begin), member, other) for other in range(self.split)]
+                for number in numbers
+            ]
+            largest, factors = self._weigh([top for top, _ in heads])
+            total = self._sum([sums for _, sums in heads], factors)
+            is_first = words.is_equal(self.rank, 0)
+            place = self._place(begin + self._behind(pairs), member)
+            if_then(is_first, partial(write_pair, words, place, 0, (largest, total)))
+            for number, parts in zip(numbers, found, strict=True):
+                sums = [self._sum([part[i] for part in parts], factors) for i in range(2)]
+                place = self._place(math.add(number, begin + self._behind(pairs)), member)
+                write_pair(words, place, 0, (sums[0], sums[1]))
 
-    def _add_in_turn(self, output: list[ir.Value], shifts: list[ir.Value], member: Scalar) -> list[ir.Value]:
-        """Adds the other blocks' accumulators of all rows, a block at a time: where the reads of all of them are in a
-        row, ptxas has them all under way, and no registers for them."""
-        each = 1 + len(output) // 4
+    def _weigh(self, tops: list[ir.Value]) -> tuple[ir.Value, list[ir.Value]]:
+        """The largest logit of a row, and what each block's numbers are multiplied with."""
+        largest = tops[0]
+        for top in tops[1:]:
+            largest = arith.maxnumf(largest, top)
+        shift = self.softmax.shift(largest)
+        return largest, [self.softmax.power(top, shift) for top in tops]
 
-        def add(other: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            for half, shift in enumerate(shifts):
-                top, _ = self._read(half * each, member, other)
-                self._add_one(carried, half, member, (other, self.softmax.power(top, shift)))
-            return carried
+    def _sum(self, parts: list[ir.Value], factors: list[ir.Value]) -> ir.Value:
+        found = arith.mulf(parts[0], factors[0])
+        for part, factor in zip(parts[1:], factors[1:], strict=True):
+            found = fused(part, factor, found)
+        return found
 
-        return self.words.loop(1, self.split, 1, output, add)
+    def _whole(self, columns: int, member: Scalar) -> Part:
+        """What the blocks wrote into the memory of this one; rows that are not there are as the others."""
+        pairs = columns // 4
+        pair = ir.VectorType.get([2], self.words.f32)
 
-    def _add_one(self, output: list[ir.Value], half: int, member: Scalar, part: tuple[Scalar, ir.Value]) -> None:
-        """Adds what another block has of a row, times a factor."""
-        other, factor = part
-        each, numbers = 1 + len(output) // 4, places(half, len(output))
-        found = [self._read(half * each + 1 + n, member, other) for n in range(len(numbers) // 2)]
-        for n, pair in enumerate(found):
-            for i, value in zip(numbers[2 * n : 2 * n + 2], pair, strict=True):
-                output[i] = fused(value, factor, output[i])
+        def read(half: int, number: int) -> list[ir.Value]:
+            place = self._place(half * (1 + pairs) + self._behind(pairs) + number, member)
+            value = llvm.LoadOp(pair, self.words.place(place), alignment=PAIR).res
+            return [vector.extract(value, [], [i]) for i in range(2)]
 
-    def _read(self, number: int, member: Scalar, block: Scalar) -> tuple[ir.Value, ir.Value]:
+        output = [self.words.frame.constants.get(self.words.f32, 0.0)] * columns
+        heads = [read(half, 0) for half in range(self.halves)]
+        for half in range(self.halves):
+            mine = places(half, columns)
+            for number, (a, b) in enumerate(zip(mine[::2], mine[1::2], strict=True)):
+                output[a], output[b] = read(half, 1 + number)
+        heads = [heads[min(half, self.halves - 1)] for half in range(HALVES)]
+        return Part([top for top, _ in heads], [total for _, total in heads], output)
+
+    def _behind(self, pairs: int) -> int:
+        """Number of the first pair of the whole, behind those of the part."""
+        return self.halves * (1 + pairs)
+
+    def _read(self, number: Scalar, member: Scalar, block: Scalar) -> tuple[ir.Value, ir.Value]:
         first, second = read_pair(self.words, self._place(number, member), block)
         return first, second
 
-    def _place(self, number: int, member: Scalar) -> Scalar:
+    def _place(self, number: Scalar, member: Scalar) -> Scalar:
         """Byte of pair `number` of a thread: neighbours' pairs are neighbours."""
-        return self.words.math.mul(self.words.math.add(member, number * GROUP), PAIR)
+        math = self.words.math
+        return math.mul(math.add(member, math.mul(number, GROUP)), PAIR)

@@ -91,6 +91,13 @@ def read_pair(words: Words, place: Scalar, block: Scalar) -> list[ir.Value]:
     return fields(result, [words.f32] * 2)
 
 
+def write_pair(words: Words, place: Scalar, block: Scalar, values: tuple[ir.Value, ir.Value]) -> None:
+    """Writes two f32 to byte `place` of a block's shared memory."""
+    address = words.value(words.math.add(words.shared_address, place))
+    text = "{ .reg .b32 a; mapa.shared::cluster.u32 a, $0, $1; st.shared::cluster.v2.f32 [a], {$2, $3}; }"
+    assembly(None, [address, words.value(block), *values], text, "r,r,f,f")
+
+
 def meet() -> None:
     """Waits for all threads of the cluster that have not ended; what they wrote before is seen afterwards. Operations
     of the dialect: assembly would be copied into both sides of a branch, where a warp's threads may come apart."""

@@ -5,22 +5,22 @@
 // CHECK-SAME: mlc.workspace_bytes = 16768 : i64
 // The workspace is the pointer in front of the maps.
 // CHECK: func.func @k0({{.*}}, %[[W:[^:]*]]: !llvm.ptr, %{{[^:]*}}: !llvm.ptr, %{{[^:]*}}: !llvm.ptr, %{{[^:]*}}: !llvm.ptr, %{{[^:]*}}: !llvm.ptr)
-// What a cluster has is put together over shared memory, and written by its first block.
-// CHECK: mapa.shared::cluster
+// Each block of a cluster adds a share of what all of them have, and writes it to the first one's shared memory.
+// CHECK: ld.shared::cluster.v2.f32
+// CHECK: st.shared::cluster.v2.f32
+// That one writes what the cluster has.
 // CHECK: llvm.getelementptr %[[W]]
 // CHECK: llvm.store {{.*}} : vector<2xf32>, !llvm.ptr
 // Then the block counts: whoever finds that all others have, is the last one.
-// CHECK: llvm.fence syncscope("device") acq_rel
 // CHECK: llvm.call_intrinsic "llvm.nvvm.barrier.cta.sync.aligned.count"
+// CHECK-NOT: llvm.fence
 // CHECK: llvm.atomicrmw add {{.*}} syncscope("device") acq_rel
 // CHECK: llvm.call_intrinsic "llvm.nvvm.barrier.cta.sync.aligned.count"
 // CHECK: arith.cmpi eq, {{.*}}, %c5_i32
-// It makes the counter 0 again, and reads what all of them have.
-// CHECK: llvm.fence syncscope("device") acq_rel
+// It makes the counter 0 again, and reads what all of them have: sums while rows are weighed.
 // CHECK: llvm.store %c0_i32
-// CHECK-COUNT-6: llvm.load {{.*}} : !llvm.ptr -> vector<2xf32>
-// CHECK: scf.for
 // CHECK-COUNT-6: llvm.load {{.*}} : !llvm.ptr -> vector<4xf32>
+// CHECK-COUNT-6: llvm.load {{.*}} : !llvm.ptr -> vector<2xf32>
 // A grid has blocks for all parts of all tiles.
 // CHECK: func.func @k0_grid
 // CHECK-NEXT: arith.constant 96 : index
