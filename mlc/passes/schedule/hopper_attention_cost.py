@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, prod
 
 from mlc.kernels.common.attention import Attention
@@ -13,7 +13,8 @@ from mlc.kernels.nvidia.hopper.groups import GROUP
 from mlc.kernels.nvidia.tensor_cores.attention_logits import chain_of
 from mlc.kernels.nvidia.tensor_cores.attention_operands import head_dims
 from mlc.kernels.nvidia.tensor_cores.tiles import ROWS
-from mlc.passes.schedule.hopper_cost import DRAWING, RESERVED, TOGETHER, Schedule
+from mlc.passes.schedule.attention_shares import ELEMENT, LONG_PART, Shares, Work, ranked_shares
+from mlc.passes.schedule.hopper_cost import RESERVED, Schedule
 from mlc.passes.schedule.matrices import ASSUMED, rows_of
 from mlc.targets.nvidia import NvidiaTarget
 
@@ -24,11 +25,7 @@ FULL_ENOUGH = 0.8  # of the last round of pairs
 DIAGONAL = 0.75  # of a block of keys that a causal mask cuts, on top of it
 FEW_ROWS, MANY_KEYS = 64, 512  # from which on blocks share the keys of a tile
 CACHED = 4096  # keys that only the run knows, of a cache
-LARGEST_CLUSTER = 8
-DRAWN = 56  # bytes of keys and values that a multiprocessor reads in a nanosecond
-# Nanoseconds in which the last cluster puts together what all have, and how much sooner it must be done to be worth it:
-# estimates, as this has been emulated, but not timed.
-COMBINED, GROUPED = 3000, 1.25
+MOST_SHARED = 6  # schedules of blocks that share keys
 ALONE = 2000  # clocks of a block of 128 keys and 128 columns that waits for itself
 
 
@@ -56,7 +53,6 @@ MASKED_WIDE = (_Form(2, 64, 1, 900, 2000),)
 
 FEW = _Form(1, 64, 1, 0, 0)
 LONG = _Form(1, 128, 1, 0, 0)
-LONG_PART = 256  # keys of a block from which on it takes them by 128
 # Bytes of keys and values up to which a launch is early: one of 134 MB has taken 52 us instead of 38 (perhaps clusters
 # crowd together that come where others end).
 SOON = 12e6
@@ -71,25 +67,11 @@ def choose_attention(source: KernelSource, attention: Attention, target: NvidiaT
 
 def ranked_attention(source: KernelSource, attention: Attention, target: NvidiaTarget) -> list[Schedule]:
     """The schedules of a kernel that is `attention`, the best first."""
+    shared = _shared(source, attention, target)
+    if shared:
+        return shared
     depth, width = head_dims(attention)
-    chain = chain_of(attention)
-    shape, keys = _shape(source, attention), attention.scores.op.results[0].type.shape[-1]
-    if keys < 0:
-        keys = CACHED if rows_of(source) is None else shape[2]
-    may_be_long = chain.is_plain and max(depth, width) <= WIDEST_COPIED
-    form, split = _shared(shape, keys, target, may_be_long)
-    if split > 1:
-        size = shape[0] * shape[2] * (depth + width) * 2
-
-        def shared(blocks: int, groups: int = 1) -> Schedule:
-            return _named(_schedule(form, source, attention, target, (blocks, groups)))
-
-        groups = _groups(form, shape[0] * split, (keys, size), target)
-        few = [shared(n) for n in (split, *_fewer(split))]
-        grouped = _schedule(form, source, attention, target, (split, groups))
-        if groups > 1 and may_be_grouped(source, attention, grouped):
-            few.insert(0, shared(split, groups))
-        return few if size <= SOON else [{**one, "early": 0} for one in few]
+    chain, shape = chain_of(attention), _shape(source, attention)
     forms = sorted(
         _forms(max(depth, width), chain.is_plain),
         key=lambda form: _clocks(form, shape, max(depth, width), chain.offset is not None, target),
@@ -97,41 +79,32 @@ def ranked_attention(source: KernelSource, attention: Attention, target: NvidiaT
     return [_named(_schedule(form, source, attention, target)) for form in forms]
 
 
-def _groups(form: _Form, blocks: int, work: tuple[int, int], target: NvidiaTarget) -> int:
-    """How many clusters share keys where `blocks` blocks do in one of each tile; `work` are the keys of a tile and the
-    bytes of all keys and values. One where more would not be worth it."""
-    keys, size = work
-    room = int(TOGETHER[4] * target.sms) // blocks
-    groups = min(room, keys * form.blocks // (LONG.keys * LARGEST_CLUSTER))
-    alone = size / (DRAWN * min(blocks, DRAWING))
-    together = size / (DRAWN * min(blocks * groups, DRAWING)) + COMBINED if groups > 1 else alone
-    return groups if together * GROUPED <= alone else 1
-
-
-def _fewer(split: int) -> list[int]:
-    """Other numbers of blocks that share keys."""
-    return [n for n in (4, 2) if n < split]
+def _shared(source: KernelSource, attention: Attention, target: NvidiaTarget) -> list[Schedule]:
+    """Schedules whose blocks share the keys of few queries, the best first; none where the tiles fill the chip."""
+    depth, width = head_dims(attention)
+    tiles, rows, keys = _shape(source, attention)
+    given = attention.scores.op.results[0].type.shape[-1]
+    many = CACHED if given < 0 and rows_of(source) is None else keys
+    if rows > FEW_ROWS or many <= MANY_KEYS:
+        return []
+    may_be_long = chain_of(attention).is_plain and max(depth, width) <= WIDEST_COPIED
+    found: list[Schedule] = []
+    work = Work(tiles, rows, many, depth, width)
+    for shares in ranked_shares(work, target.sms, in_groups=True):
+        if shares == Shares(1, 1) or len(found) == MOST_SHARED:
+            break
+        is_long = may_be_long and many >= LONG_PART * shares.split * shares.groups
+        form = LONG if is_long else FEW
+        schedule = _schedule(form, source, attention, target, (shares.split, shares.groups))
+        if shares.groups == 1 or may_be_grouped(source, attention, schedule):
+            found.append(_named(schedule))
+    is_small = tiles * keys * (depth + width) * ELEMENT <= SOON
+    return found if is_small else [{**one, "early": 0} for one in found]
 
 
 def _named(schedule: HopperAttentionSchedule) -> Schedule:
     names = [n for n in HopperAttentionSchedule.__dataclass_fields__ if n not in _SHARING or getattr(schedule, n) > 1]
     return {"template": "hopper_attention", "group": schedule.threads, **{n: getattr(schedule, n) for n in names}}
-
-
-def _shared(
-    shape: tuple[int, int, int], keys: int, target: NvidiaTarget, may_be_long: bool
-) -> tuple[_Form, int]:
-    """How blocks share the keys of few queries, and how many of them do; 1 where the tiles fill the chip.
-
-    Clusters of more than two blocks that would fill the chip do not find room all at a time, unless two blocks fit a
-    multiprocessor."""
-    tiles, rows, _ = shape
-    if rows > FEW_ROWS or keys <= MANY_KEYS:
-        return FEW, 1
-    split = max(1, min(LARGEST_CLUSTER, target.sms // max(1, tiles), -(-keys // FEW.keys)))
-    if split > 2 and tiles * split > TOGETHER[4] * target.sms:
-        return replace(FEW, blocks=2), split
-    return LONG if may_be_long and keys >= LONG_PART * split else FEW, split
 
 
 def _shape(source: KernelSource, attention: Attention) -> tuple[int, int, int]:

@@ -1,9 +1,9 @@
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-assign-gpu-schedules)' | FileCheck %s
 
-// Two tiles of few queries with many keys: a cluster of eight blocks for each would draw a part of what the memory gives.
+// Two tiles of few queries with many keys: blocks of 32 clusters for each draw what the memory gives.
 // CHECK: module @k0
-// CHECK-SAME: groups = 6 : i64
-// CHECK-SAME: split = 8 : i64
+// CHECK-SAME: groups = 32 : i64
+// CHECK-SAME: split = 2 : i64
 // CHECK-SAME: template = "hopper_attention"
 module {
 module @k0 attributes {mlc.kernel, mlc.placement = "device"} {
