@@ -11,8 +11,9 @@ Blocks are persistent, one or more to a multiprocessor. Blocks of keys run from 
 be hidden comes first. With a causal mask, blocks of keys that no row sees are not read.
 
 With `split`, for few queries with many keys, the blocks of a cluster share a tile of queries, each with a part of the
-keys; the first puts together what they have ("Flash-Decoding", Dao et al., 2023; `attention_parts.py`). With `groups`
-so many clusters do, and the last of them puts together what all have written to memory (`attention_groups.py`).
+keys; each adds up a share of the columns, and the first stores them ("Flash-Decoding", Dao et al., 2023;
+`attention_parts.py`). With `groups` so many clusters do, and the last of them puts together what all have written to
+memory (`attention_groups.py`).
 
 Takes queries, keys and values of bf16 or f16 whose rows are contiguous, of 8 to 256 columns (multiples of 8), any
 number of queries and keys, heads that share keys, and anything elementwise between scores and softmax. What is not as
