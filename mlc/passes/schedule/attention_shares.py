@@ -11,10 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, log2
 
+from mlc.passes.schedule.hopper_cost import TOGETHER
+
 CLUSTERS = (1, 2, 4, 8)  # blocks of a cluster; 8 are as many as every chip has room for
 # Clusters that share a tile. The last one has 32 reads under way; of other numbers keys are rarely multiples.
 GROUP_COUNTS = (1, 2, 4, 8, 16, 32)
-LAST_ROUND = 0.75  # of the multiprocessors: clusters of four and more do not find room for all blocks at a time beyond
 LONG, SHORT = 128, 64  # keys of a block's step
 LONG_PART = 256  # keys of a block from which on it takes them by `LONG`
 ELEMENT = 2  # bytes
@@ -53,14 +54,13 @@ class Work:
     width: int
 
 
-def ranked_shares(work: Work, multiprocessors: int, *, in_groups: bool) -> list[Shares]:
-    """What fits a chip, what is estimated to take the least time first; of one cluster only unless `in_groups`."""
+def ranked_shares(work: Work, multiprocessors: int) -> list[Shares]:
+    """What fits a chip, what is estimated to take the least time first."""
     found = []
     for split in CLUSTERS:
-        room = int(multiprocessors * (LAST_ROUND if split > 2 else 1)) // (work.tiles * split)
+        room = int(multiprocessors * (TOGETHER[4] if split > 2 else 1)) // (work.tiles * split)
         most = min(room, ceil(work.keys / (split * SHORT)))
-        counts = (n for n in GROUP_COUNTS if n <= (most if in_groups else min(most, 1)))
-        found += [Shares(split, groups) for groups in counts]
+        found += [Shares(split, groups) for groups in GROUP_COUNTS if groups <= most]
     return sorted(found or [Shares(1, 1)], key=lambda shares: nanoseconds(work, shares))
 
 

@@ -90,7 +90,7 @@ def _shared(source: KernelSource, attention: Attention, target: NvidiaTarget) ->
     may_be_long = chain_of(attention).is_plain and max(depth, width) <= WIDEST_COPIED
     found: list[Schedule] = []
     work = Work(tiles, rows, many, depth, width)
-    for shares in ranked_shares(work, target.sms, in_groups=True):
+    for shares in ranked_shares(work, target.sms):
         if shares == Shares(1, 1) or len(found) == MOST_SHARED:
             break
         is_long = may_be_long and many >= LONG_PART * shares.split * shares.groups

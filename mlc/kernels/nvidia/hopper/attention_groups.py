@@ -17,7 +17,7 @@ from mlir.dialects import arith, llvm, vector
 
 from mlc.kernels.common.frame import if_then
 from mlc.kernels.common.index import Scalar
-from mlc.kernels.nvidia.hopper.attention_parts import Part
+from mlc.kernels.nvidia.hopper.attention_parts import Part, weighted_sum, weights
 from mlc.kernels.nvidia.hopper.barriers import synchronize
 from mlc.kernels.nvidia.hopper.groups import GROUP
 from mlc.kernels.nvidia.tensor_cores.attention_softmax import HALVES, Softmax, fused, places
@@ -133,14 +133,8 @@ class Groups:
         pair = ir.VectorType.get([2], words.f32)
         heads = [llvm.LoadOp(pair, self._part(g, self._head(row)), alignment=8).res for g in range(at.groups)]
         tops, sums = ([vector.extract(h, [], [i]) for h in heads] for i in range(2))
-        largest = tops[0]
-        for top in tops[1:]:
-            largest = arith.maxnumf(largest, top)
-        shift = self.softmax.shift(largest)
-        factors = [self.softmax.power(top, shift) for top in tops]
-        total = arith.mulf(sums[0], factors[0])
-        for part, factor in zip(sums[1:], factors[1:], strict=True):
-            total = fused(part, factor, total)
+        _, factors = weights(self.softmax, tops)
+        total = weighted_sum(sums, factors)
         for number, factor in enumerate(factors):
             self._store(factor, words.place(math.add(math.mul(row, _BYTES), 16 + number * at.rows * _BYTES)))
         self._store(total, words.place(math.add(math.mul(row, _BYTES), at.totals)))

@@ -9,7 +9,7 @@ them only the first row of each thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,9 +28,26 @@ _ALL = 1  # number of the barrier of all that multiply
 _PAIR_COLUMNS = 8  # columns of a row in which each thread has a pair
 
 
-def parts_bytes(width: int, halves: int = HALVES) -> int:
+def parts_bytes(width: int) -> int:
     """Shared memory for a block's part of `width` columns, and for the whole, which is as large."""
-    return 2 * halves * (1 + -(-width // _PAIR_COLUMNS)) * GROUP * PAIR
+    return 2 * HALVES * (1 + -(-width // _PAIR_COLUMNS)) * GROUP * PAIR
+
+
+def weights(softmax: Softmax, tops: Sequence[ir.Value]) -> tuple[ir.Value, list[ir.Value]]:
+    """The largest logit of a row whose parts have the largest ones `tops`, and what each part is multiplied with."""
+    largest = tops[0]
+    for top in tops[1:]:
+        largest = arith.maxnumf(largest, top)
+    shift = softmax.shift(largest)
+    return largest, [softmax.power(top, shift) for top in tops]
+
+
+def weighted_sum(parts: Sequence[ir.Value], factors: Sequence[ir.Value]) -> ir.Value:
+    """The sum of numbers of f32, or of vectors of them, each times its factor."""
+    found = arith.mulf(parts[0], factors[0])
+    for part, factor in zip(parts[1:], factors[1:], strict=True):
+        found = fused(part, factor, found)
+    return found
 
 
 @dataclass(frozen=True)
@@ -94,29 +111,15 @@ class Parts:
                 [self._read(math.add(number, begin), member, other) for other in range(self.split)]
                 for number in numbers
             ]
-            largest, factors = self._weigh([top for top, _ in heads])
-            total = self._sum([sums for _, sums in heads], factors)
+            largest, factors = weights(self.softmax, [top for top, _ in heads])
+            total = weighted_sum([sums for _, sums in heads], factors)
             is_first = words.is_equal(self.rank, 0)
             place = self._place(begin + self._behind(pairs), member)
             if_then(is_first, partial(write_pair, words, place, 0, (largest, total)))
             for number, parts in zip(numbers, found, strict=True):
-                sums = [self._sum([part[i] for part in parts], factors) for i in range(2)]
+                sums = [weighted_sum([part[i] for part in parts], factors) for i in range(2)]
                 place = self._place(math.add(number, begin + self._behind(pairs)), member)
                 write_pair(words, place, 0, (sums[0], sums[1]))
-
-    def _weigh(self, tops: list[ir.Value]) -> tuple[ir.Value, list[ir.Value]]:
-        """The largest logit of a row, and what each block's numbers are multiplied with."""
-        largest = tops[0]
-        for top in tops[1:]:
-            largest = arith.maxnumf(largest, top)
-        shift = self.softmax.shift(largest)
-        return largest, [self.softmax.power(top, shift) for top in tops]
-
-    def _sum(self, parts: list[ir.Value], factors: list[ir.Value]) -> ir.Value:
-        found = arith.mulf(parts[0], factors[0])
-        for part, factor in zip(parts[1:], factors[1:], strict=True):
-            found = fused(part, factor, found)
-        return found
 
     def _whole(self, columns: int, member: Scalar) -> Part:
         """What the blocks wrote into the memory of this one; rows that are not there are as the others."""

@@ -64,31 +64,25 @@ MEASURED: dict[tuple[int, int, int, int], dict[tuple[int, int], float]] = {
 @pytest.mark.parametrize("case", MEASURED)
 def test_what_is_chosen_is_nearly_the_fastest(case: tuple[int, int, int, int]) -> None:
     tiles, rows, keys, columns = case
-    best = ranked_shares(Work(tiles, rows, keys, columns, columns), MULTIPROCESSORS, in_groups=True)[0]
+    best = ranked_shares(Work(tiles, rows, keys, columns, columns), MULTIPROCESSORS)[0]
     times = MEASURED[case]
     assert times.get((best.split, best.groups), float("inf")) <= 1.13 * min(times.values())
 
 
 @pytest.mark.parametrize(("tiles", "split", "groups"), [(1, 8, 8), (16, 1, 8), (33, 2, 2), (66, 2, 1), (67, 1, 1)])
 def test_all_blocks_find_room(tiles: int, split: int, groups: int) -> None:
-    found = ranked_shares(Work(tiles, 1, 1 << 20, 128, 128), MULTIPROCESSORS, in_groups=True)
+    found = ranked_shares(Work(tiles, 1, 1 << 20, 128, 128), MULTIPROCESSORS)
     assert Shares(split, groups) in found
     assert all(tiles * one.split * one.groups <= MULTIPROCESSORS for one in found)
     assert all(tiles * one.split * one.groups <= 0.75 * MULTIPROCESSORS for one in found if one.split > 2)
 
 
 def test_tiles_that_fill_the_chip_share_nothing() -> None:
-    assert ranked_shares(Work(133, 1, 1 << 20, 128, 128), MULTIPROCESSORS, in_groups=True) == [Shares(1, 1)]
-
-
-def test_one_cluster_where_tiles_are_not_counted() -> None:
-    found = ranked_shares(Work(1, 1, 1 << 20, 128, 128), MULTIPROCESSORS, in_groups=False)
-    assert found[0] == Shares(8, 1)
-    assert {one.groups for one in found} == {1}
+    assert ranked_shares(Work(133, 1, 1 << 20, 128, 128), MULTIPROCESSORS) == [Shares(1, 1)]
 
 
 def test_a_part_has_keys() -> None:
-    found = ranked_shares(Work(1, 1, 600, 128, 128), MULTIPROCESSORS, in_groups=True)
+    found = ranked_shares(Work(1, 1, 600, 128, 128), MULTIPROCESSORS)
     assert all(one.split * one.groups <= 16 for one in found)
 
 
