@@ -87,11 +87,17 @@ def cases() -> list[Case]:
     ]
     found += [Case("scatter_add", (2000, 4096), axis=0, count=1000), Case("scatter_add", (1024, 512), count=300)]
     found += [Case("put", (8192, 1024), axis=0, count=n) for n in (1, 60, 5000)]
-    found += [Case("topk", shape, count=k) for *shape, k in ((1, 50257, 50), (32, 50257, 50), (1, 8400, 300))]  # type: ignore[arg-type]
-    rows = [(4096, 4096), (64, 32000), (1, 1_000_000), (65536, 100), (1000, 1003)]
+    best = [(1, 50257, 50), (32, 50257, 50), (1, 8400, 300), (64, 4096, 128), (256, 1024, 10), (1024, 256, 8)]
+    best += [(1, 131072, 1024), (1, 128256, 50), (8, 128256, 64), (64, 128256, 50), (4, 1_000_000, 256)]
+    found += [Case("topk", shape, count=k) for *shape, k in best]  # type: ignore[arg-type]
+    found += [Case("topk", (n, 128256), "bfloat16", count=50) for n in (1, 8, 32)]
+    rows = [(4096, 4096), (64, 32000), (65536, 100), (1000, 1003)]
+    rows += [(1, n) for n in (50_000, 200_000, 1_000_000, 1_000_003, 10_000_000)]
+    rows += [(4, 1_000_000), (16, 65536), (32, 65536), (64, 100_000)]
     found += [Case("cumsum", shape) for shape in rows]
+    found += [Case("cumsum", (1, 1_000_000), dtype) for dtype in ("bfloat16", "float64", "int64")]
     found += [Case("cumsum", (8, 100_000), "int64"), Case("cumsum", (2048, 2048), "bfloat16")]
-    found += [Case("cumsum", shape, axis=0) for shape in ((100_000, 4), (4096, 4096))]
+    found += [Case("cumsum", shape, axis=0) for shape in ((100_000, 4), (1_000_000, 4), (100_000, 64), (4096, 4096))]
     return found
 
 

@@ -102,17 +102,47 @@ LogicalResult NonzeroOp::inferDims(Adaptor adaptor, DimEnv &env) {
   return success();
 }
 
+/// The extent of the axis that the k best of its parts have.
+static LogicalResult selectedOfParts(DimEnv &env, const Dim &dim, Dim k,
+                                     int64_t part, Dim &out) {
+  std::optional<int64_t> extent = dim.getConstant(), count = k.getConstant();
+  if (!extent || !count || part < 1)
+    return env.error("needs a positive part, and an extent and a k that are "
+                     "known, where lines fall into parts");
+  int64_t parts = llvm::divideCeil(*extent, part);
+  if (parts > 0 && *extent - (parts - 1) * part < *count)
+    return env.error("k = " + Twine(*count) +
+                     " is more than the last part of " + Twine(part) + " of " +
+                     Twine(*extent) + " elements has");
+  out = env.constant(parts * *count);
+  return success();
+}
+
 LogicalResult TopkOp::inferDims(Adaptor adaptor, DimEnv &env) {
   Dims out = env.shape(adaptor.getInput());
   if (failed(env.expectAxis(adaptor.getAxisAttr(), out.size())))
     return failure();
+  if (adaptor.getPlaces()) {
+    const Dims &places = env.shape(adaptor.getPlaces());
+    std::string shapes = shapeText(out) + " and " + shapeText(places);
+    if (places.size() != out.size())
+      return env.error("needs input and places of one rank, not " + shapes);
+    for (auto [extent, place] : llvm::zip(out, places))
+      if (failed(env.expectEqual(extent, place,
+                                 "extents of input and places in " + shapes)))
+        return failure();
+  }
   Dim &dim = out[adaptor.getAxisAttr().getInt()];
   std::optional<int64_t> extent = dim.getConstant(),
                          k = env.index(adaptor.getK()).getConstant();
   if (extent && k && *k > *extent)
     return env.error("k = " + Twine(*k) + " is more than the extent " +
                      Twine(*extent) + " of the axis in " + shapeText(out));
-  dim = env.index(adaptor.getK());
+  if (!adaptor.getPartAttr())
+    dim = env.index(adaptor.getK());
+  else if (failed(selectedOfParts(env, dim, env.index(adaptor.getK()),
+                                  number(adaptor.getPartAttr(), 0), dim)))
+    return failure();
   env.addResult(out, elementTypeOf(adaptor.getInput()));
   env.addResult(out, i64(env));
   return success();

@@ -59,10 +59,22 @@ def Mlc_NonzeroOp : Mlc_InferOp<"nonzero"> {
 
 def Mlc_TopkOp : Mlc_InferOp<"topk"> {
   let summary = "the k largest or smallest elements along an axis and their positions; ties: lower position first";
-  let arguments = (ins Mlc_Tensor:$input, Index:$k, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "true">:$largest,
-                       DefaultValuedAttr<BoolAttr, "true">:$sorted, UnitAttr:$is_unsigned);
+  let description = [{
+    With `part`, the k best of every `part` elements of the axis, one part after the other; the last one may have fewer
+    elements, but no fewer than k. Positions are those along the whole axis, or the elements of `places` there.
+    ```mlir
+    %v, %i = mlc.topk %x, %k {axis = 0 : i64, part = 250 : i64} : tensor<1000xf32> -> tensor<20xf32>, tensor<20xi64>
+    %0, %1 = mlc.topk %v, %k places(%i : tensor<20xi64>) {axis = 0 : i64} : tensor<20xf32> -> tensor<5xf32>, tensor<5xi64>
+    ```
+  }];
+  let arguments = (ins Mlc_Tensor:$input, Index:$k, Optional<Mlc_I64Tensor>:$places, I64Attr:$axis,
+                       DefaultValuedAttr<BoolAttr, "true">:$largest, DefaultValuedAttr<BoolAttr, "true">:$sorted,
+                       UnitAttr:$is_unsigned, OptionalAttr<I64Attr>:$part);
   let results = (outs Mlc_Tensor:$values, Mlc_I64Tensor:$indices);
-  let assemblyFormat = "$input `,` $k attr-dict `:` type($input) `->` type($values) `,` type($indices)";
+  let assemblyFormat = [{
+    $input `,` $k (`places` `(` $places^ `:` type($places) `)`)? attr-dict
+    `:` type($input) `->` type($values) `,` type($indices)
+  }];
 }
 
 def Mlc_SortOp : Mlc_InferOp<"sort"> {

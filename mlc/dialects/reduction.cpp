@@ -40,9 +40,34 @@ LogicalResult ArgReduceOp::inferDims(Adaptor adaptor, DimEnv &env) {
 }
 
 LogicalResult ScanOp::inferDims(Adaptor adaptor, DimEnv &env) {
-  if (failed(env.expectAxis(adaptor.getAxisAttr(),
-                            env.shape(adaptor.getInput()).size())))
+  const Dims &in = env.shape(adaptor.getInput());
+  if (failed(env.expectAxis(adaptor.getAxisAttr(), in.size())))
     return failure();
+  int64_t part = number(adaptor.getPartAttr(), 0);
+  if (adaptor.getPartAttr() ? part < 1 : bool(adaptor.getBefore()))
+    return env.error("needs a positive part where lines fall into parts");
+  if (!adaptor.getBefore())
+    return env.same(adaptor.getInput());
+  const Dims &before = env.shape(adaptor.getBefore());
+  size_t axis = adaptor.getAxisAttr().getInt();
+  std::string shapes = shapeText(in) + " and " + shapeText(before);
+  if (before.size() != in.size())
+    return env.error("needs input and before of one rank, not " + shapes);
+  for (size_t i = 0; i < in.size(); ++i) {
+    std::optional<int64_t> extent = in[i].getConstant(),
+                           count = before[i].getConstant();
+    if (i != axis) {
+      if (failed(env.expectEqual(in[i], before[i],
+                                 "extents of input and before in " + shapes)))
+        return failure();
+    } else if (extent && count) {
+      int64_t parts = llvm::divideCeil(*extent, part);
+      if (*count != parts && *count != parts - 1)
+        return env.error("has " + Twine(parts) + " parts of " + Twine(part) +
+                         " elements, and before of " + shapes + " " +
+                         Twine(*count));
+    }
+  }
   return env.same(adaptor.getInput());
 }
 

@@ -31,10 +31,22 @@ def Mlc_ArgReduceOp : Mlc_InferOp<"arg_reduce"> {
 
 def Mlc_ScanOp : Mlc_InferOp<"scan"> {
   let summary = "running reduction along an axis";
-  let arguments = (ins Mlc_Kind<["sum", "prod", "max", "min"]>:$kind, Mlc_Tensor:$input, I64Attr:$axis,
-                       DefaultValuedAttr<BoolAttr, "false">:$exclusive, DefaultValuedAttr<BoolAttr, "false">:$reverse);
+  let description = [{
+    With `part`, every `part` elements of the axis are a line of their own, counted in the order of the scan, so that the
+    last of them may have fewer. In `before`, in the order of memory, is what each of them but the last has to hand on to
+    the next one; there may be an element for the last one, too, that nobody reads.
+    ```mlir
+    %0 = mlc.scan sum %x before(%b : tensor<3xf32>) {axis = 0 : i64, part = 300 : i64} : tensor<1000xbf16>
+    ```
+  }];
+  let arguments = (ins Mlc_Kind<["sum", "prod", "max", "min"]>:$kind, Mlc_Tensor:$input, Optional<Mlc_Tensor>:$before,
+                       I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
+                       DefaultValuedAttr<BoolAttr, "false">:$reverse, OptionalAttr<I64Attr>:$part);
   let results = (outs Mlc_Tensor:$result);
-  let assemblyFormat = "custom<Keyword>($kind) $input attr-dict `:` custom<UnaryType>(type($input), type($result))";
+  let assemblyFormat = [{
+    custom<Keyword>($kind) $input (`before` `(` $before^ `:` type($before) `)`)? attr-dict
+    `:` custom<UnaryType>(type($input), type($result))
+  }];
 }
 
 def Mlc_StatisticOp : Mlc_InferOp<"statistic"> {

@@ -88,20 +88,27 @@ def sort(call: Call, x: np.ndarray) -> list[np.ndarray]:
     return [np.take_along_axis(x, order, axis), order.astype(np.int64)]
 
 
-@evaluates("mlc.topk", "input k")
-def topk(call: Call, x: np.ndarray, k: int) -> list[np.ndarray]:
-    """The `k` largest or smallest elements along `axis` (ties: lower position first) and their positions.
+@evaluates("mlc.topk", "input k places?")
+def topk(call: Call, x: np.ndarray, k: int, places: np.ndarray | None = None) -> list[np.ndarray]:
+    """The `k` largest or smallest elements along `axis` (ties: lower position first) and their positions, or the
+    `places` that are there; of every `part` elements where the attribute says so.
 
     Without `sorted` they come in the order of their positions.
     """
     axis, k = int(call.need("axis")), int(k)
-    if not 0 <= k <= x.shape[axis]:
-        raise InterpError(f"mlc.topk: k = {k} of {x.shape[axis]} elements")
+    extent = x.shape[axis]
+    part = int(call.attr("part", 0)) or max(1, extent)
+    if not 0 <= k <= extent:
+        raise InterpError(f"mlc.topk: k = {k} of {extent} elements")
     key = widen(unsigned_view(x) if call.unsigned else x)
-    order = np.take(stable_order(key, axis, bool(call.attr("largest", True))), np.arange(k), axis=axis)
-    if not call.attr("sorted", True):
-        order = np.sort(order, axis=axis)
-    return [np.take_along_axis(x, order, axis), order.astype(np.int64)]
+    found = []
+    for first in range(0, max(1, extent), part):
+        line = np.take(key, np.arange(first, min(first + part, extent)), axis=axis)
+        order = np.take(stable_order(line, axis, bool(call.attr("largest", True))), np.arange(k), axis=axis)
+        found.append(first + (order if call.attr("sorted", True) else np.sort(order, axis=axis)))
+    order = np.concatenate(found, axis=axis)
+    where = order if places is None else np.take_along_axis(places, order, axis)
+    return [np.take_along_axis(x, order, axis), where.astype(np.int64)]
 
 
 @evaluates("mlc.unique", "input")

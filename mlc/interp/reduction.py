@@ -84,21 +84,33 @@ _SCAN: dict[str, tuple[np.ufunc, Callable[[np.dtype], float | int | bool]]] = {
 }
 
 
-@evaluates("mlc.scan", "input")
-def scan(call: Call, x: np.ndarray) -> np.ndarray:
-    """Running `kind` along `axis`; `exclusive` starts with the identity and leaves the last element out."""
-    axis = int(call.need("axis"))
-    ufunc, identity = _SCAN[call.need("kind")]
+@evaluates("mlc.scan", "input before?")
+def scan(call: Call, x: np.ndarray, before: np.ndarray | None = None) -> np.ndarray:
+    """Running `kind` along `axis`; `exclusive` starts with the identity and leaves the last element out. Every `part`
+    elements are a line of their own; all but the first begin with what `before` has of the one in front of them.
+    """
+    axis, is_reverse = int(call.need("axis")), bool(call.attr("reverse", False))
     value = np.moveaxis(prepare(x, call.unsigned), axis, 0)
-    if call.attr("reverse", False):
-        value = np.flip(value, 0)
-    result = ufunc.accumulate(value, axis=0, dtype=value.dtype) if value.shape[0] else value.copy()
-    if call.attr("exclusive", False) and value.shape[0]:
+    starts = None if before is None else np.moveaxis(before, axis, 0)
+    if is_reverse:
+        value, starts = np.flip(value, 0), None if starts is None else np.flip(starts, 0)
+    part = int(call.attr("part", 0)) or max(1, value.shape[0])
+    found = []
+    for number, first in enumerate(range(0, value.shape[0], part)):
+        start = None if starts is None or number == 0 else starts[number - 1 : number]
+        found.append(_scan_line(call, value[first : first + part], start))
+    result = np.concatenate(found, axis=0) if found else value.copy()
+    return np.moveaxis(np.flip(result, 0) if is_reverse else result, 0, axis)
+
+
+def _scan_line(call: Call, value: np.ndarray, start: np.ndarray | None) -> np.ndarray:
+    """Running combinations along the first dimension, which begin with `start`."""
+    ufunc, identity = _SCAN[call.need("kind")]
+    result = ufunc.accumulate(value, axis=0, dtype=value.dtype)
+    if call.attr("exclusive", False):
         first = np.full_like(result[:1], identity(result.dtype))
         result = np.concatenate([first, result[:-1]], axis=0)
-    if call.attr("reverse", False):
-        result = np.flip(result, 0)
-    return np.moveaxis(result, 0, axis)
+    return result if start is None else ufunc(start.astype(result.dtype), result)
 
 
 def _log_sum_exp(x: np.ndarray, axes: tuple[int, ...], keepdims: bool) -> np.ndarray:

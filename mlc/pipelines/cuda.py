@@ -37,6 +37,7 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     splitting = ["mlc-plan-splits", "mlc-split-reductions"]
     if all(t.has_clusters for t in targets):
         splitting[0] += f"{{shortest={LONGEST_SHARED + 1}}}"
+    splitting += ["mlc-plan-parts", "mlc-split-scans", "mlc-split-selections"]
     moves = ["mlc-slice-gathers", "mlc-fold-factors"]
     of_cpu["decompose"] = [*decomposed[:place], *moves, *decomposed[place:], "mlc-order-scatters"]
     even = {"mlc-merge-contractions": "mlc-merge-contractions{even=true}"}

@@ -24,7 +24,7 @@ EXACT = (
         "softmax_half_1x50257", "top_k_odd", "argmax_vocabulary", "argmax_odd_columns", "layer_norm_10x768",
         "transpose_half", "scatter_add_words", "scatter_max_bytes", "cast_int64", "div_int64", "exp_33x12", "tanh_33x12",
         "sin_33x12", "max_pool", "argmax_many_columns", "argmax_few_columns", "argmin_few_columns_last",
-        "argmax_last_odd_columns", "parts_argmax_most_parts", "parts_argmin_many_last", "parts_argmin_last", "parts_sum",
+        "argmax_last_odd_columns", "scan_parts_half_odd", "parts_argmax_most_parts", "parts_argmin_many_last", "parts_argmin_last", "parts_sum",
     )),
 )  # fmt: skip
 ROUNDED = (
@@ -71,6 +71,27 @@ def _attention(heads: tuple[int, int], lengths: tuple[int, int], depth: int, **o
 
     node = ("Attention", names, ["y"], {"is_causal": int(causal)})
     return Case("attention", [node], inputs, expected, {"y": dtype.name}, tolerance=0.02, opset=23)
+
+
+def _best(shape: tuple[int, int], k: int, largest: bool) -> Case:
+    """The best of lines of bf16, many of them equal."""
+    x = np.random.default_rng(20261124).standard_normal(shape).astype(ml_dtypes.bfloat16)
+    x[0, 99], x[-1, ::7] = np.nan, -np.inf
+
+    def expected(arrays: Any) -> list[np.ndarray]:
+        wide = arrays["x"].astype(np.float32)
+        key = np.where(np.isnan(wide), np.inf, wide)
+        order = np.lexsort((-key, ~np.isnan(wide)) if largest else (key, np.isnan(wide)), axis=1)[:, :k]
+        return [np.take_along_axis(arrays["x"], order, 1), order]
+
+    nodes = [("TopK", ["x", "k"], ["v", "i"], {"largest": int(largest)})]
+    return Case("best", nodes, lambda: {"x": x}, expected, {"v": "bfloat16", "i": "int64"},
+                constants={"k": np.array([k])}, tolerance=0)  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "k", "largest"), [((3, 900), 60, True), ((1, 8_201), 50, False)])
+def test_best_of_bfloat16(shape: tuple[int, int], k: int, largest: bool, tmp_path: Path) -> None:
+    assert run_case(_best(shape, k, largest), tmp_path) == ""
 
 
 # Blocks of a cluster and clusters that share keys, some of them without any.

@@ -77,4 +77,34 @@ def scan_cases() -> list[Case]:
         _scan("scan_columns_half", normal(300, 64, dtype="float16"), 0, tolerance=1e-3),
         _scan("scan_columns_wide", integers(0, 1 << 61, 900, 6) - (1 << 60), 0, reverse=1),
         _scan("scan_columns_dynamic", normal(3, 700, 9), 1, dims=["n", "m", "k"]),
+        *_part_cases(),
+    ]
+
+
+def _part_cases() -> list[Case]:
+    """Few and long lines, which fall into parts of one length or not, along memory and across it."""
+    both = {"exclusive": 1, "reverse": 1}
+    near = (1 + normal(2, 40_003) / 500).astype(np.float32)
+    wide = integers(0, 1 << 62, 2, 50_000) - (1 << 61)
+    words = (integers(0, 1 << 31, 3, 43_001) - (1 << 30)).astype(np.int32)
+    return [
+        _scan("scan_parts", normal(40_000), 0, tolerance=2e-6),
+        _scan("scan_parts_exclusive", normal(2, 60_000), tolerance=2e-6, exclusive=1),
+        _scan("scan_parts_reverse", normal(2, 60_000), tolerance=2e-6, reverse=1),
+        _scan("scan_parts_odd", normal(3, 50_003), tolerance=2e-6),
+        _scan("scan_parts_odd_both", normal(3, 50_003), tolerance=2e-6, **both),
+        _scan("scan_parts_even_rest", normal(2, 50_012), tolerance=2e-6, reverse=1),
+        _scan("scan_parts_chunks", normal(20, 70_000), tolerance=2e-6),
+        _scan("scan_parts_half", normal(2, 60_000, dtype="float16"), tolerance=1e-3),
+        _scan("scan_parts_half_odd", normal(1, 24_007, dtype="float16"), tolerance=1e-3, **both),
+        _scan("scan_parts_double", normal(2, 40_000, dtype="float64"), tolerance=1e-13, reverse=1),
+        _scan("scan_parts_wide", wide, exclusive=1),
+        _scan("scan_parts_words", words, **both),
+        _scan("scan_parts_products", near, kind="CumProd", tolerance=5e-5),
+        _scan("scan_parts_products_both", near, kind="CumProd", tolerance=5e-5, **both),
+        _scan("scan_parts_columns", normal(20_000, 4), 0, tolerance=2e-6),
+        _scan("scan_parts_columns_both", normal(2, 20_000, 6), 1, tolerance=2e-6, **both),
+        _scan("scan_parts_columns_odd", normal(30_011, 3), 0, tolerance=2e-6, reverse=1),
+        _scan("scan_parts_columns_wide", integers(0, 1 << 61, 9001, 20) - (1 << 60), 0, exclusive=1),
+        _scan("scan_parts_columns_half", normal(2, 8000, 40, dtype="float16"), 1, tolerance=1e-3),
     ]

@@ -46,7 +46,33 @@ def top_k_cases() -> list[Case]:
         _top_k("top_k_unsigned_least", whole.view(np.uint32), 100, largest=False),
         _top_k("top_k_bytes", integers(0, 256, 7, 800, dtype="uint8"), 40),
         _top_k("top_k_columns", normal(3, 600, 7), 10, axis=1),
+        _top_k("top_k_signed_bytes_least", integers(-128, 128, 5, 900, dtype="int8"), 70, largest=False),
+        _top_k("top_k_bytes_least", integers(0, 256, 5, 900, dtype="uint8"), 70, largest=False),
         _top_k("top_k_dynamic", normal(9, 400), 20, dims=["n", "m"]),
+        *_top_k_parts(),
+    ]
+
+
+def _top_k_parts() -> list[Case]:
+    """Few and long lines: the best of parts, and of these."""
+    odd, ties = normal(3, 30_011), integers(0, 9, 3, 30_011).astype(np.float32)
+    odd[0, 2_000::7_000], odd[1, 3::9], odd[2, ::2], ties[2] = np.nan, np.inf, -0.0, 3
+    odd[2, 1::2] = 0
+    whole = (integers(0, 1 << 32, 2, 20_000) - (1 << 31)).astype(np.int32)
+    columns = integers(0, 300, 2, 12_000, 3).astype(np.float32)
+    return [
+        _top_k("top_k_parts", normal(1, 20_000), 50),
+        _top_k("top_k_parts_one", normal(40, 16_384), 1),
+        _top_k("top_k_parts_most", normal(1, 20_000), 1024),
+        _top_k("top_k_parts_ties", ties, 200),
+        _top_k("top_k_parts_ties_least", ties, 200, largest=False),
+        _top_k("top_k_parts_odd", odd, 100),
+        _top_k("top_k_parts_odd_least", odd, 100, largest=False),
+        _top_k("top_k_parts_half", normal(2, 33_000, dtype="float16"), 60),
+        _top_k("top_k_parts_bytes", integers(0, 256, 2, 40_000, dtype="uint8"), 30),
+        _top_k("top_k_parts_integers", whole, 100),
+        _top_k("top_k_parts_unsigned_least", whole.view(np.uint32), 100, largest=False),
+        _top_k("top_k_parts_columns", columns, 40, axis=1),
     ]
 
 

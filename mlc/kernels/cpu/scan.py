@@ -49,6 +49,8 @@ class _Scan:
         self.exclusive, self.reverse = (ir.BoolAttr(op.attributes[n]).value for n in ("exclusive", "reverse"))
         self.rank = self.tensor.type.rank
         name = source.func.name.value
+        if "part" in op.attributes:
+            raise ValueError(f"kernel {name}: parts of lines are for GPUs")
         if schedule.lanes > 1 and self.axis == self.rank - 1:
             raise ValueError(f"kernel {name}: lines along the innermost dimension are no vectors")
         if schedule.block and self.exclusive:

@@ -41,6 +41,8 @@ def expand(source: KernelSource, schedule: SelectSchedule) -> list[Frame]:
     op = defining_op(source.results[0])
     assert op is not None
     tensor, axis = op.operands[0], ir.IntegerAttr(op.attributes["axis"]).value
+    if "part" in op.attributes or op.name == "mlc.topk" and len(op.operands) > 2:
+        raise ValueError(f"kernel {source.func.name.value}: parts of lines are for GPUs")
 
     def items(frame: Frame) -> list[Scalar]:
         return [frame.extent(tensor, i) for i in range(tensor.type.rank) if i != axis]

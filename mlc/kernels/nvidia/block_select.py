@@ -4,8 +4,11 @@ Every element has a key of 64 bits, its value and its position (`select_keys`), 
 is total and stable. A radix selection (Alabi et al., "Fast k-selection algorithms for graphics processing units", 2012)
 finds a bound that exactly k keys reach: the block counts the digits of `DIGIT` bits of all keys that begin with what is
 known of the bound, and then the digit of the k-th largest is known, too; where all keys with that digit are wanted, the
-lowest of these may be the bound. Keys that reach it are collected in shared memory in any order and sorted there by a
+lowest of these may be the bound. Bits that all keys have in common, those of narrow types and of positions behind the
+line's end, are no digits. Keys that reach the bound are collected in shared memory in any order and sorted there by a
 bitonic network (Batcher, "Sorting networks and their applications", 1968). ONNX operator TopK.
+
+A line may fall into parts, each of which is a block's (`mlc-split-selections`): what their blocks find is a line then.
 
 Schedule parameters: `threads` of a block, and `group`, as many.
 """
@@ -18,6 +21,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, memref, nvvm
 
+from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Buffer, Frame, KernelSource, defining_op, for_loop, if_then
 from mlc.kernels.common.index import Scalar
 from mlc.kernels.common.items import emit_items
@@ -36,6 +40,7 @@ from mlc.kernels.nvidia.threads import (
 DIGIT = 8
 BINS = 1 << DIGIT
 HALF = 32  # bits of a key that are its value, and its position
+PART, PLACES = "part", 2  # an attribute of `mlc.topk`, and the number of an operand that it may have
 SHORT = 256  # elements of a line below which a thread alone selects
 MOST_SELECTED = 1024  # keys that are sorted in shared memory
 UNROLL = 8  # elements of a thread whose loads are under way together
@@ -62,54 +67,69 @@ def takes(op: ir.Operation) -> bool:
     if type_.is_dynamic_dim(axis) or not has_keys(line.element_type):
         return False
     is_short = line.is_dynamic_dim(axis) or line.get_dim_size(axis) <= MOST
-    return 1 <= type_.get_dim_size(axis) <= MOST_SELECTED and is_short
+    return 1 <= type_.get_dim_size(axis) // parts_of(op) <= MOST_SELECTED and is_short
+
+
+def part_of(op: ir.Operation) -> int | None:
+    """The elements of a part of the lines of `op`, an `mlc.topk`; None for whole lines."""
+    return ir.IntegerAttr(op.attributes[PART]).value if PART in op.attributes else None
+
+
+def parts_of(op: ir.Operation) -> int:
+    """The parts of each line of `op`, an `mlc.topk`: 1 for whole lines."""
+    line, axis, part = op.operands[0].type, ir.IntegerAttr(op.attributes["axis"]).value, part_of(op)
+    return 1 if part is None else -(-line.get_dim_size(axis) // part)
 
 
 def is_shared(op: ir.Operation) -> bool:
-    """Is a line of `op`, an `mlc.topk`, shared by the threads of a block? Short lines are left to one thread each."""
+    """Is a line of `op`, an `mlc.topk`, shared by the threads of a block? Short lines are left to one thread each,
+    which knows no parts, and no places but its own."""
     line, axis = op.operands[0].type, ir.IntegerAttr(op.attributes["axis"]).value
-    return takes(op) and (line.is_dynamic_dim(axis) or line.get_dim_size(axis) >= SHORT)
+    is_long = line.is_dynamic_dim(axis) or line.get_dim_size(axis) >= SHORT
+    return takes(op) and (is_long or PART in op.attributes or len(op.operands) > PLACES)
 
 
 def expand(source: KernelSource, schedule: BlockSelectSchedule) -> list[Frame]:
-    """The memref function and the grid function of `source`; an item is a line."""
+    """The memref function and the grid function of `source`; an item is a line, or a part of one."""
     op = defining_op(source.results[0])
     assert op is not None and takes(op)
-    tensor, axis = op.operands[0], ir.IntegerAttr(op.attributes["axis"]).value
+    tensor, axis, parts = op.operands[0], ir.IntegerAttr(op.attributes["axis"]).value, parts_of(op)
     by_result = dict(zip(source.results, source.destinations, strict=True))
     values, positions = (by_result[r] for r in op.results)
-    largest = ir.BoolAttr(op.attributes["largest"]).value
-    unsigned = "unsigned" in op.attributes or tensor.type.element_type == ir.IntegerType.get_signless(1)
 
     def items(frame: Frame) -> list[Scalar]:
-        return [frame.extent(tensor, i) for i in range(tensor.type.rank) if i != axis]
+        lines = [frame.extent(tensor, i) for i in range(tensor.type.rank) if i != axis]
+        return [*lines, parts] if parts > 1 else lines
 
     def body(frame: Frame, coords: list[Scalar]) -> None:
         destinations = frame.buffers[values], frame.buffers[positions]
-        _BlockLine(frame, tensor, destinations, axis, coords, largest, unsigned, schedule.threads).run()
+        _BlockLine(frame, op, destinations, coords, schedule.threads).run()
 
     return emit_items(source, items, body, alignment=ALIGNMENT)
 
 
 class _BlockLine(KeyedLine):
-    """A line of which every thread of a block has each `threads`-th element."""
+    """A line, or a part of one, of which every thread of a block has each `threads`-th element; `op` is the `mlc.topk`,
+    `coords` are those of the line, and the number of the part if there are several."""
 
     def __init__(
-        self,
-        frame: Frame,
-        tensor: ir.Value,
-        destinations: tuple[Buffer, Buffer],
-        axis: int,
-        coords: list[Scalar],
-        largest: bool,
-        unsigned: bool,
-        threads: int,
+        self, frame: Frame, op: ir.Operation, destinations: tuple[Buffer, Buffer], coords: list[Scalar], threads: int
     ) -> None:
-        super().__init__(frame, tensor, destinations, axis, coords, largest, unsigned, 1)
+        tensor, axis = op.operands[0], ir.IntegerAttr(op.attributes["axis"]).value
+        unsigned = "unsigned" in op.attributes or tensor.type.element_type == ir.IntegerType.get_signless(1)
+        largest, parts = ir.BoolAttr(op.attributes["largest"]).value, parts_of(op)
+        line = coords[: tensor.type.rank - 1]
+        super().__init__(frame, tensor, destinations, axis, line, largest, unsigned, 1)
         assert isinstance(self.size, int)
         if threads < BINS:
             raise ValueError(f"kernel {frame.name}: a digit has {BINS} values, and a thread for each")
-        self.threads, self.count = threads, self.size
+        self.threads, self.count = threads, self.size // parts
+        self.places = op.operands[PLACES] if len(op.operands) > PLACES else None
+        self.longest = self.extent if isinstance(self.extent, int) else MOST
+        self.begin: Scalar = 0
+        self.out: Scalar = 0
+        if parts > 1:
+            self._take_part(coords[-1], part_of(op) or 1)
         self.i32, self.i64 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(2 * HALF)
         self.thread = thread_in_group(frame, threads, is_block=True)
         self.padded = max(2, 1 << (self.count - 1).bit_length())
@@ -119,14 +139,25 @@ class _BlockLine(KeyedLine):
         self.taken = shared_array(frame, 1, self.i32, "taken")
         self.keys = shared_array(frame, self.padded, self.i64, "keys")
 
+    def _take_part(self, number: Scalar, part: int) -> None:
+        """A part in place of the line."""
+        math, whole = self.frame.math, self.extent
+        self.begin, self.out, self.longest = math.mul(number, part), math.mul(number, self.count), part
+        if not isinstance(whole, int) or whole % part:
+            self.extent = math.minimum(math.sub(whole, self.begin), part)
+        else:
+            self.extent = part
+
     def run(self) -> None:
         """The best elements of the line; all threads of the block do this together."""
+        digits = -(-max(1, (self.longest - 1).bit_length()) // DIGIT)
+        common = (1 << (HALF - digits * DIGIT)) - 1  # positions as `_place_half` has them
         self._begin()
-        self._narrow(_VALUE)
+        self._narrow(_VALUE, self.value_digits)
         nvvm.Barrier0Op()
-        if_then(self._is_first(), lambda: to_shared(self.frame, self.state, _KNOWN, self._word(0)))
+        if_then(self._is_first(), lambda: to_shared(self.frame, self.state, _KNOWN, self._word(common)))
         nvvm.Barrier0Op()
-        self._narrow(_PLACE)
+        self._narrow(_PLACE, digits)
         self._collect()
         self._sort()
         self._each(self.count, self._write)
@@ -169,10 +200,29 @@ class _BlockLine(KeyedLine):
 
         for_loop(self.frame, self.thread, self.extent, self.threads * UNROLL, [], several)
 
+    @property
+    def value_digits(self) -> int:
+        """How many digits, the highest ones, tell all values of the type apart: f16 has five bits of an exponent where
+        f32 has eight."""
+        if isinstance(self.element, ir.F16Type):
+            return 3
+        return max(1, self.element.width // DIGIT)
+
+    def _input(self, at: Scalar) -> ir.Value:
+        """Element `at` of the line, or of the part."""
+        return super()._input(self.frame.math.add(self.begin, at))
+
     def _value_half(self, value: ir.Value) -> ir.Value:
-        """The half of a key that is its value, as an integer without a sign of the same order."""
+        """The half of a key that is its value, as an integer without a sign of the same order: `value_digits`, and
+        zeros."""
         rank = arith.trunci(self.i32, self._rank(value))
-        return arith.xori(rank, self._word(-(1 << 31) if self.largest else (1 << 31) - 1))
+        unused, is_float = HALF - DIGIT * self.value_digits, isinstance(self.element, ir.FloatType)
+        if unused and not is_float:
+            rank = arith.shli(rank, self._word(unused))
+        has_sign = is_float or not unused or not self.unsigned
+        lowest = -(1 << (HALF - 1)) if has_sign else 0
+        ordered = arith.xori(rank, self._word(lowest if self.largest else -1 - lowest))
+        return arith.andi(ordered, self._word(-(1 << unused))) if unused else ordered
 
     def _place_half(self, at: Scalar) -> ir.Value:
         """The half of a key that is its position: of equal values the first one is the largest key."""
@@ -202,16 +252,18 @@ class _BlockLine(KeyedLine):
         self._each(self.padded, lambda at: to_shared(frame, self.keys, at, self._wide(_LOWEST)))
         nvvm.Barrier0Op()
 
-    def _narrow(self, half: int) -> None:
-        """The digits of a half of the bound, the highest first, as long as the bound is not known without them."""
+    def _narrow(self, half: int, digits: int) -> None:
+        """The digits of a half of the bound, the highest of them first, as long as the bound is not known without them:
+        the highest ones of the half of values, the lowest ones of that of positions."""
+        first = HALF if half == _VALUE else digits * DIGIT
 
         def digit(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             unknown = arith.cmpi(_I.eq, self._read(_IS_BOUND), self._word(0))
             before = arith.muli(arith.index_cast(self.i32, number), self._word(DIGIT))
-            if_then(unknown, lambda: self._one_digit(half, arith.subi(self._word(HALF - DIGIT), before)))
+            if_then(unknown, lambda: self._one_digit(half, arith.subi(self._word(first - DIGIT), before)))
             return []
 
-        for_loop(self.frame, 0, HALF // DIGIT, 1, [], digit)
+        for_loop(self.frame, 0, digits, 1, [], digit)
 
     def _one_digit(self, half: int, shift: ir.Value) -> None:
         """The digit of the bits from `shift` on."""
@@ -323,6 +375,11 @@ class _BlockLine(KeyedLine):
         to_shared(frame, self.keys, high, arith.select(rises, more, less))
 
     def _write(self, at: ir.Value) -> None:
-        key = from_shared(self.frame, self.keys, at, self.i64)
-        self._take_value(at, key)
-        self._put(at, arith.index_cast(self.i64, self._position(key)))
+        math, key = self.frame.math, from_shared(self.frame, self.keys, at, self.i64)
+        to, where = math.add(self.out, at), math.add(self.begin, self._position(key))
+        self._take_value(to, key)
+        if self.places is None:
+            place = arith.index_cast(self.i64, self.frame.constants.index(where))
+        else:
+            place = Evaluator(self.frame, 1).tensor(self.places, self._point(where))
+        self._put(to, place)

@@ -12,6 +12,8 @@ each other; lines that are no multiples of vectors are covered by vectors that a
 the line count as nothing. Across memory, `width` threads of a warp stand beside each other, each has `accesses` rows of
 `lanes` columns, one after the other.
 
+A line may fall into parts, of which each is a group's, and begins with what comes before it (`mlc-split-scans`).
+
 Schedule parameters: `threads` of a block; `group`: threads that share a line, up to a warp, or the block; `lanes`;
 `accesses`; `width`; `ahead`: the next chunk is read before this one is combined.
 """
@@ -44,6 +46,7 @@ from mlc.kernels.nvidia.threads import (
 
 Maybe: TypeAlias = ir.Value | None
 """A value, or None for the identity where that is known."""
+PART = "part"  # an attribute of `mlc.scan`: the elements of a part of a line
 _I = arith.CmpIPredicate
 
 
@@ -105,11 +108,16 @@ class _Line(ABC):
         self.element = tensor.type.element_type
         self.wide = accumulator(self.element)
         extents = [frame.extent(tensor, i) for i in range(tensor.type.rank)]
-        self.outer, self.extent = self.math.product(extents[:axis]), extents[axis]
+        self.outer, self.whole = self.math.product(extents[:axis]), extents[axis]
         self.inner = self.math.product(extents[axis + 1 :])
+        self.part: Scalar = ir.IntegerAttr(op.attributes[PART]).value if PART in op.attributes else self.whole
+        self.parts: Scalar = self.math.ceildiv(self.whole, self.part) if PART in op.attributes else 1
         self.idx = IdxMath(self.math, schedule.lanes)
         if not frame.grid:
             self.input, self.output = (self._flat(frame.buffers[t]) for t in (tensor, source.destinations[0]))
+            known = op.operands[1] if len(op.operands) > 1 else None
+            self.before = None if known is None else self._flat(frame.buffers[known])
+            self.befores = 0 if known is None else frame.extent(known, axis)
 
     @staticmethod
     def _flat(buffer: Buffer) -> Buffer:
@@ -117,11 +125,38 @@ class _Line(ABC):
 
     @abstractmethod
     def items(self) -> list[Scalar]:
-        """The extents of the grid. Nothing is done where lines have no elements."""
+        """The extents of the grid: lines, parts of each, and columns. Nothing is done where lines have no elements."""
 
     @abstractmethod
     def emit(self, coords: list[Scalar]) -> None:
         """What a thread does for the item at `coords`."""
+
+    def take_part(self, number: Scalar) -> None:
+        """The steps of the line that are part `number` in the order of the scan: `low`, and how many (`extent`)."""
+        math = self.math
+        self.extent: Scalar = self.part
+        self.low: Scalar = 0
+        if isinstance(self.parts, int) and self.parts <= 1:
+            return
+        reach = math.mul(number, self.part)
+        left = math.sub(self.whole, reach)
+        if not all(isinstance(e, int) for e in (self.whole, self.part)) or self.whole % self.part:
+            self.extent = math.minimum(self.part, left)
+        self.low = math.sub(left, self.extent) if self.reverse else reach
+
+    def start(self, line: Scalar, number: Scalar, column: Scalar) -> list[Maybe]:
+        """What comes before part `number` of a line, in this thread's columns from `column` on."""
+        count = self.s.lanes if self.s.width else 1
+        if self.before is None:
+            return [None] * count
+        math, index, befores = self.math, self.frame.constants.index, self.befores
+        place = math.sub(befores, number) if self.reverse else math.sub(number, 1)
+        near = math.minimum(math.maximum(place, 0), math.sub(befores, 1))
+        at = math.add(math.mul(math.add(math.mul(line, befores), near), self.inner), column)
+        loaded = memory.load(self.frame, self.idx, self.before, [Idx(at, 1 if count > 1 else 0)], None)
+        is_first = arith.cmpi(_I.eq, index(number), index(0))
+        values = [loaded] if count == 1 else [vector.extract(loaded, [], [i]) for i in range(count)]
+        return [arith.select(is_first, self.nothing(), value) for value in values]
 
     @abstractmethod
     def read(self, chunk: Scalar) -> list[ir.Value]:
@@ -180,12 +215,13 @@ class _Line(ABC):
 
     # -- chunks -----------------------------------------------------------------------------------------------------
 
-    def run(self, total: Scalar, step: int, lines: int) -> None:
-        """All chunks of `step` steps of `total`, of as many `lines` at a time."""
+    def run(self, total: Scalar, step: int, before: Sequence[Maybe]) -> None:
+        """All chunks of `step` steps of `total`, of as many lines at a time as there are values `before` them."""
         if isinstance(total, int) and total <= step:
-            self.scan(0, self.read(0), [None] * lines)
+            self.scan(0, self.read(0), before)
             return
-        start = [self.nothing()] * lines
+        lines = len(before)
+        start = [self.nothing() if value is None else value for value in before]
 
         def behind(chunk: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             return self.scan(chunk, self.read(chunk), carried)
@@ -293,22 +329,24 @@ class _Row(_Line):
     """A contiguous line. A step is an access: slot 0 is the first one in the order of the scan."""
 
     def items(self) -> list[Scalar]:
-        return [self.math.product([self.outer, self.inner, self.math.minimum(self.extent, 1)])]
+        return [self.math.product([self.outer, self.inner, self.math.minimum(self.whole, 1)]), self.parts]
 
     def emit(self, coords: list[Scalar]) -> None:
         math, lanes = self.math, self.s.lanes
         self.identify(self.s.group)
-        self.begin = math.mul(coords[0], self.extent)
+        self.take_part(coords[1])
+        self.begin = math.add(math.mul(coords[0], self.whole), self.low)
         self.end = math.add(self.begin, self.extent)
-        self.is_even = lanes == 1 or (isinstance(self.extent, int) and self.extent % lanes == 0)
+        self.is_even = lanes == 1 or all(isinstance(e, int) and e % lanes == 0 for e in (self.whole, self.part))
         if self.is_even:
             self.slots, self.first, self.last = math.div(self.extent, lanes), self.begin, self.end
+            most = math.div(self.part, lanes)
         else:  # as many slots for every line, wherever it begins
-            self.slots = math.ceildiv(math.add(self.extent, lanes - 1), lanes)
+            self.slots = most = math.ceildiv(math.add(self.part, lanes - 1), lanes)
             self.first = math.mul(math.div(self.begin, lanes), lanes)
             self.last = math.mul(math.ceildiv(self.end, lanes), lanes)
         self.chunk = self.s.group * self.s.accesses
-        self.run(self.slots, self.chunk, 1)
+        self.run(most, self.chunk, self.start(coords[0], coords[1], 0))
 
     def _at(self, slot: Scalar) -> Scalar:
         """The first element in memory of an access."""
@@ -435,7 +473,7 @@ class _Columns(_Line):
 
     def items(self) -> list[Scalar]:
         columns = self.math.ceildiv(self.inner, self.s.lanes * self.s.width)
-        return [self.math.product([self.outer, self.math.minimum(self.extent, 1)]), columns]
+        return [self.math.product([self.outer, self.math.minimum(self.whole, 1)]), self.parts, columns]
 
     def emit(self, coords: list[Scalar]) -> None:
         math, s, index = self.math, self.s, self.frame.constants.index
@@ -444,16 +482,18 @@ class _Columns(_Line):
         part: Scalar = arith.divui(self.lane, index(s.width)) if s.width > 1 else self.lane
         self.place = place
         self.is_last = arith.cmpi(_I.eq, index(part), index(s.parts - 1))
-        self.part = math.add(math.mul(self.warp, s.parts), part)
+        self.share = math.add(math.mul(self.warp, s.parts), part)
         # Threads beyond the last column repeat it.
-        column = math.mul(math.add(math.mul(coords[1], s.width), place), s.lanes)
+        column = math.mul(math.add(math.mul(coords[2], s.width), place), s.lanes)
         column = math.minimum(column, math.sub(self.inner, s.lanes))
-        self.begin = math.add(math.mul(coords[0], math.mul(self.extent, self.inner)), column)
+        self.take_part(coords[1])
+        line = math.mul(coords[0], math.mul(self.whole, self.inner))
+        self.begin = math.add(math.add(line, math.mul(self.low, self.inner)), column)
         self.chunk = s.warps * s.parts * s.accesses
-        self.run(self.extent, self.chunk, s.lanes)
+        self.run(self.part, self.chunk, self.start(coords[0], coords[1], column))
 
     def _rows(self, chunk: Scalar) -> list[Scalar]:
-        start = self.math.add(chunk, self.math.mul(self.part, self.s.accesses))
+        start = self.math.add(chunk, self.math.mul(self.share, self.s.accesses))
         return [self.math.add(start, number) for number in range(self.s.accesses)]
 
     def _at(self, row: Scalar) -> Scalar:

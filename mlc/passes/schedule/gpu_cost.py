@@ -20,7 +20,7 @@ from mlc.kernels.common.attention import find_attention
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.reduce import lane_dim
-from mlc.kernels.nvidia.block_select import is_shared
+from mlc.kernels.nvidia.block_select import is_shared, part_of
 from mlc.kernels.nvidia.combinations import accumulator_bytes, combination
 from mlc.kernels.nvidia.joined import is_joined, parts_of
 from mlc.kernels.nvidia.scatter import SCATTERS, is_atomic, is_in_place
@@ -93,7 +93,7 @@ def choose(source: KernelSource, target: NvidiaTarget, precision: str) -> Schedu
 def _selecting(root: ir.Operation) -> Schedule:
     """A block for every line; loads of a long one are as many at a time as the block can have."""
     axis = ir.IntegerAttr(root.attributes["axis"]).value
-    extent = shape_of(root.operands[0].type)[axis]
+    extent = part_of(root) or shape_of(root.operands[0].type)[axis]
     threads = SELECTING[0] if extent is None or extent >= LONG_LINE else SELECTING[1]
     return {"template": "block_select", "threads": threads, "group": threads}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from mlc.kernels.nvidia.scan import BlockScanSchedule
+from mlc.kernels.nvidia.scan import PART, BlockScanSchedule
 from mlc.passes.schedule.gpu_shapes import ACCESS, Extent, dividing, power_of_two, product_of, shape_of
 
 Schedule = dict[str, int | str]
@@ -27,9 +27,12 @@ def choose_scan(root: ir.Operation) -> Schedule:
     """The schedule of an `mlc.scan`."""
     type_, axis = root.operands[0].type, ir.IntegerAttr(root.attributes["axis"]).value
     shape, each = shape_of(type_), (type_.element_type.width + 7) // 8
-    outer, inner = product_of(shape[:axis]), product_of(shape[axis + 1 :])
+    outer, extent, inner = product_of(shape[:axis]), shape[axis], product_of(shape[axis + 1 :])
+    if PART in root.attributes and extent is not None:  # lines of their own
+        whole, extent = extent, ir.IntegerAttr(root.attributes[PART]).value
+        outer = None if outer is None else outer * -(-whole // extent)
     own = min(MOST_ELEMENTS, ELEMENTS // max(each, 4))
-    chosen = _row(outer, shape[axis], each, own) if inner == 1 else _columns(outer, shape[axis], inner, each, own)
+    chosen = _row(outer, extent, each, own) if inner == 1 else _columns(outer, extent, inner, each, own)
     schedule: Schedule = {"template": "scan", **vars(chosen)}
     is_large = chosen.ahead or (chosen.width and chosen.group > WARP)
     return {**schedule, "blocks": max(1, LARGE // chosen.threads)} if is_large else schedule

@@ -63,6 +63,20 @@ def test_scan(exclusive: bool, reverse: bool) -> None:
     check("mlc.scan", [empty], {"kind": "max", "axis": 0, "exclusive": exclusive, "reverse": reverse}, empty)
 
 
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("count", [3, 4])
+def test_scan_of_parts(exclusive: bool, reverse: bool, count: int) -> None:
+    """What the last part hands on, if it is there, is not read."""
+    x = RNG.integers(-9, 9, (2, 14))
+    (want,) = onnx_run("CumSum", [x, np.int64(1)], exclusive=int(exclusive), reverse=int(reverse))
+    parts = np.pad(x, [(0, 0), (2, 0) if reverse else (0, 2)]).reshape(2, 4, 4).sum(axis=2)
+    totals = np.flip(np.cumsum(np.flip(parts, 1), 1), 1) if reverse else np.cumsum(parts, 1)
+    before = totals[:, 4 - count :] if reverse else totals[:, :count]
+    attributes = {"kind": "sum", "axis": 1, "exclusive": exclusive, "reverse": reverse, "part": 4}
+    check("mlc.scan", [x, before], attributes, want)
+
+
 @pytest.mark.parametrize(
     ("kind", "op"),
     [

@@ -135,6 +135,16 @@ def test_topk(largest: bool) -> None:
         interp("mlc.topk", [x, 5], {"axis": 1}, results=[ResultType((2, 5), "f32"), ResultType((2, 5), "i64")])
 
 
+@pytest.mark.parametrize("largest", [True, False])
+def test_topk_of_parts(largest: bool) -> None:
+    x = np.float32([[3, 1, 3, 2, 0, 3, 1, 1], [0, 0, 0, 0, 0, 0, -1, np.nan]])
+    values, at = onnx_run("TopK", [x, np.int64([2])], outputs=2, axis=1, largest=int(largest), sorted=1)
+    attributes, types = {"axis": 1, "largest": largest}, [ResultType((2, 6), "f32"), ResultType((2, 6), "i64")]
+    best, places = interp("mlc.topk", [x, 2], {**attributes, "part": 3}, results=types)
+    assert places[0].tolist() == ([0, 2, 5, 3, 6, 7] if largest else [1, 0, 4, 3, 6, 7])
+    check("mlc.topk", [best, 2, places], attributes, [values, at])
+
+
 def test_sort_is_stable_and_puts_nan_highest() -> None:
     x = np.float32([2, np.nan, 1, 2])
     check("mlc.sort", [x], {"axis": 0}, [np.float32([1, 2, 2, np.nan]), np.int64([2, 0, 3, 1])])

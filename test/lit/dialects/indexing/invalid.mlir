@@ -101,3 +101,20 @@ func.func @invalid(%x: tensor<3xf32>, %k: index) {
   %0 = mlc.trilu %x, %k : tensor<3xf32>
   return
 }
+
+// -----
+
+func.func @invalid(%x: tensor<9xf32>) {
+  %k = arith.constant 2 : index
+  // expected-error @+1 {{'mlc.topk' op k = 2 is more than the last part of 4 of 9 elements has}}
+  %0, %1 = mlc.topk %x, %k {axis = 0 : i64, part = 4 : i64} : tensor<9xf32> -> tensor<6xf32>, tensor<6xi64>
+  return
+}
+
+// -----
+
+func.func @invalid(%x: tensor<9xf32>, %k: index) {
+  // expected-error @+1 {{'mlc.topk' op needs a positive part, and an extent and a k that are known, where lines fall into parts}}
+  %0, %1 = mlc.topk %x, %k {axis = 0 : i64, part = 4 : i64} : tensor<9xf32> -> tensor<6xf32>, tensor<6xi64>
+  return
+}

@@ -28,6 +28,10 @@ func.func @indexing(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>, %i: tensor<?x4xi32
   %5 = mlc.nonzero %x : tensor<?x4xf32> -> tensor<2x?xi64>
   // CHECK: mlc.topk %{{.*}}, %{{.*}} {axis = 1 : i64, largest = false} : tensor<?x4xf32> -> tensor<?x?xf32>, tensor<?x?xi64>
   %values_6, %indices_6 = mlc.topk %x, %n {axis = 1 : i64, largest = false} : tensor<?x4xf32> -> tensor<?x?xf32>, tensor<?x?xi64>
+  // CHECK: mlc.topk %{{.*}}, %{{.*}} places(%{{.*}} : tensor<9xi64>) {axis = 0 : i64, part = 5 : i64} : tensor<9xf32> -> tensor<4xf32>, tensor<4xi64>
+  %two = arith.constant 2 : index
+  %places = arith.constant dense<1> : tensor<9xi64>
+  %values_7b, %indices_7b = mlc.topk %flat, %two places(%places : tensor<9xi64>) {axis = 0 : i64, part = 5 : i64} : tensor<9xf32> -> tensor<4xf32>, tensor<4xi64>
   // CHECK: mlc.sort %{{.*}} {axis = 0 : i64, descending = true} : tensor<?x4xf32> -> tensor<?x4xf32>, tensor<?x4xi64>
   %values_7, %indices_7 = mlc.sort %x {axis = 0 : i64, descending = true} : tensor<?x4xf32> -> tensor<?x4xf32>, tensor<?x4xi64>
   // CHECK: mlc.unique %{{.*}} {sorted = false} : tensor<9xf32> -> tensor<?xf32>, tensor<?xi64>, tensor<9xi64>, tensor<?xi64>

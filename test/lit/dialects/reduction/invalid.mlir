@@ -45,3 +45,27 @@ func.func @invalid(%x: tensor<f32>) {
   %0 = mlc.statistic mean %x {axes = array<i64: 0>} : tensor<f32> -> tensor<f32>
   return
 }
+
+// -----
+
+func.func @invalid(%x: tensor<9x4xf32>, %b: tensor<3xf32>) {
+  // expected-error @+1 {{'mlc.scan' op needs a positive part where lines fall into parts}}
+  %0 = mlc.scan sum %x before(%b : tensor<3xf32>) {axis = 0 : i64} : tensor<9x4xf32>
+  return
+}
+
+// -----
+
+func.func @invalid(%x: tensor<9x4xf32>, %b: tensor<3xf32>) {
+  // expected-error @+1 {{'mlc.scan' op needs input and before of one rank, not 9x4 and 3}}
+  %0 = mlc.scan sum %x before(%b : tensor<3xf32>) {axis = 0 : i64, part = 3 : i64} : tensor<9x4xf32>
+  return
+}
+
+// -----
+
+func.func @invalid(%x: tensor<9x4xf32>, %b: tensor<4x4xf32>) {
+  // expected-error @+1 {{'mlc.scan' op has 3 parts of 4 elements, and before of 9x4 and 4x4 4}}
+  %0 = mlc.scan sum %x before(%b : tensor<4x4xf32>) {axis = 0 : i64, part = 4 : i64} : tensor<9x4xf32>
+  return
+}

@@ -12,6 +12,8 @@ func.func @reduction(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>, %i: tensor<?x4xi3
   %2 = mlc.arg_reduce min %x {axis = 1 : i64, select_last = true} : tensor<?x4xf32> -> tensor<?xi64>
   // CHECK: mlc.scan sum %{{.*}} {axis = 0 : i64, exclusive = true, reverse = true} : tensor<?x4xf32>
   %3 = mlc.scan sum %x {axis = 0 : i64, exclusive = true, reverse = true} : tensor<?x4xf32>
+  // CHECK: mlc.scan prod %{{.*}} before(%{{.*}} : tensor<?x4xf32>) {axis = 0 : i64, part = 3 : i64} : tensor<?x4xf32>
+  %5 = mlc.scan prod %x before(%y : tensor<?x4xf32>) {axis = 0 : i64, part = 3 : i64} : tensor<?x4xf32>
   // CHECK: mlc.statistic log_sum_exp %{{.*}} {axes = array<i64: 0>} : tensor<?x4xf32> -> tensor<4xf32>
   %4 = mlc.statistic log_sum_exp %x {axes = array<i64: 0>} : tensor<?x4xf32> -> tensor<4xf32>
   return

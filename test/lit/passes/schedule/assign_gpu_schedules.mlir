@@ -572,6 +572,27 @@ module @select attributes {mlc.kernel} {
   }
 }
 
+// A short line of what was found in parts is a block's, too: a thread alone knows no places but its own.
+// CHECK: module @found
+// CHECK-SAME: group = 256 : i64, template = "block_select", threads = 256 : i64
+module @found attributes {mlc.kernel} {
+  func.func @found(%a: tensor<2x90xf32>, %p: tensor<2x90xi64>, %v: tensor<2x9xf32>, %i: tensor<2x9xi64>) -> (tensor<2x9xf32>, tensor<2x9xi64>) {
+    %k = arith.constant 9 : index
+    %w, %j = mlc.topk %a, %k places(%p : tensor<2x90xi64>) {axis = 1 : i64} : tensor<2x90xf32> -> tensor<2x9xf32>, tensor<2x9xi64>
+    return %w, %j : tensor<2x9xf32>, tensor<2x9xi64>
+  }
+}
+
+// The threads of a block have a part of a line, not all of it.
+// CHECK: module @parts
+// CHECK-SAME: accesses = 2 : i64, ahead = 0 : i64, early = 1 : i64, group = 1024 : i64, lanes = 4 : i64, template = "scan"
+module @parts attributes {mlc.kernel} {
+  func.func @parts(%a: tensor<1000000xf32>, %b: tensor<200xf32>, %o: tensor<1000000xf32>) -> tensor<1000000xf32> {
+    %0 = mlc.scan sum %a before(%b : tensor<200xf32>) {axis = 0 : i64, part = 5000 : i64} : tensor<1000000xf32>
+    return %0 : tensor<1000000xf32>
+  }
+}
+
 // A thread alone selects from a short line.
 // CHECK: module @short
 // CHECK-SAME: template = "topk", threads = 32 : i64

@@ -45,4 +45,27 @@ module @columns attributes {mlc.kernel, mlc.schedule = [{accesses = 2 : i64, ahe
     return %0 : tensor<64x128xi32>
   }
 }
+
+// Parts of two lines, backwards: the last one in that order is shorter. What comes before the first one is nothing.
+// CHECK: module @parts
+// CHECK: func.func @parts(
+// CHECK: [[PART:%.*]] = arith.remui %{{.*}}, %c11
+// CHECK: [[LINE:%.*]] = arith.divui %{{.*}}, %c11
+// CHECK: [[REACH:%.*]] = arith.muli [[PART]], %c4096
+// CHECK: [[LEFT:%.*]] = arith.subi %c45007, [[REACH]]
+// CHECK: [[LONG:%.*]] = arith.minsi [[LEFT]], %c4096
+// CHECK: arith.subi [[LEFT]], [[LONG]]
+// CHECK: arith.subi %c10, [[PART]]
+// CHECK: arith.muli [[LINE]], %c10
+// CHECK: [[BEFORE:%.*]] = memref.load %{{.*}} : memref<20xf32>
+// CHECK: [[FIRST:%.*]] = arith.cmpi eq, [[PART]], %c0
+// CHECK: arith.select [[FIRST]], %{{.*}}, [[BEFORE]] : f32
+// CHECK-LABEL: func.func @parts_grid() -> index
+// CHECK: arith.constant 22 : index
+module @parts attributes {mlc.kernel, mlc.schedule = [{accesses = 2 : i64, ahead = 0 : i64, group = 256 : i64, lanes = 8 : i64, template = "scan", threads = 256 : i64, width = 0 : i64}]} {
+  func.func @parts(%arg0: tensor<2x45007xf16>, %arg1: tensor<2x10xf32>, %arg2: tensor<2x45007xf16>) -> tensor<2x45007xf16> {
+    %0 = mlc.scan sum %arg0 before(%arg1 : tensor<2x10xf32>) {axis = 1 : i64, part = 4096 : i64, reverse = true} : tensor<2x45007xf16>
+    return %0 : tensor<2x45007xf16>
+  }
+}
 }
