@@ -10,8 +10,8 @@ Takes any `linalg.generic` marked `mlc.contraction` whose output map is a permut
 Schedule parameters: `lanes`; `vector_dim`, `row_first`, `row_last`: output dimensions of the vectors and of the rows
 (a group that flattens; −1 and −2 for none); `rows`, `vectors`: the register tile; `unroll` of the innermost reduction;
 `block`: row tiles per work item; `tail`: lanes of the last vector where no more columns remain (0: all lanes);
-`ahead`: how many rows fetch the next panel of a packed weight (0: none do); `early`: does a tile fetch what is added to
-its sums before it begins with them (1)?
+`ahead`: how many rows fetch the next panel of a packed weight (0: none do; −1: as many as a run counts);
+`early`: does a tile fetch what is added to its sums before it begins with them (1)?
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.padding import Padding, padding_of
 from mlc.kernels.common.reduce import reduction_extents
-from mlc.kernels.cpu.next_panel import NextPanel, number_of
+from mlc.kernels.cpu.next_panel import NextPanel, number_of, panel_ahead
 from mlc.kernels.cpu.padding import Window, windows_of
 from mlc.kernels.cpu.register_tile import Column, Ends, Tile, matrices_behind, rest_sizes, split_rows
 
@@ -139,6 +139,7 @@ class Contraction:
         self.outer_windows: dict[int, tuple[Window, int]] = {}  # by tap: the window and its output dimension
         self.row_window: Window | None = None
         self.next: NextPanel | None = None
+        self.rows_ahead: Scalar = schedule.ahead
         self.item: tuple[Scalar, Scalar] = (0, 1)  # the number of the work item, and of blocks of rows that a panel has
         for operand in range(2):
             self._use_padding(operand)
@@ -168,6 +169,8 @@ class Contraction:
                 if s.ahead:
                     others = list(zip(outer[products:], items[products + 1 : -1], strict=True))
                     row = math.mul(number_of(math, others), self.row_extent)
+                    if s.ahead < 0:
+                        self.rows_ahead = math.product([self.row_extent, *items[products + 1 : -1]])
                     self.next = self._next_panel(point, panel, items[products], row)
                 self._panel(point, panel, block)
                 return []
@@ -190,7 +193,8 @@ class Contraction:
         start = self._panel_start(point, math.minimum(math.add(panel, 1), math.sub(panels, 1)))
         elements = buffer.strides[next(i for i, e in enumerate(exprs) if mentions(e, columns))]
         assert isinstance(elements, int)
-        return NextPanel(self.frame, buffer, start, elements * buffer.element.width // 8, s.ahead, row)
+        size = elements * buffer.element.width // 8
+        return panel_ahead(self.frame, buffer, (start, size), (row, self.rows_ahead), s.rows)
 
     # -- the vector dimension ---------------------------------------------------------------------------------------
 

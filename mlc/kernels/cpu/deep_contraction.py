@@ -21,7 +21,7 @@ from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, tile_grid
-from mlc.kernels.cpu.next_panel import NextPanel
+from mlc.kernels.cpu.next_panel import NextPanel, panel_ahead
 from mlc.kernels.cpu.register_tile import Column, Tile
 
 _ALIGNMENT = 64  # bytes: lines of the cache
@@ -90,7 +90,10 @@ class _DeepContraction(Contraction):
         here = math.add(self.start, math.mul(behind, self.s.panel))
         inside = arith.cmpi(arith.CmpIPredicate.slt, c.index(behind), c.index(self.extent))
         start = arith.select(inside, c.index(here), c.index(panel.start))
-        return NextPanel(self.frame, panel.buffer, start, size, self.rows, math.sub(0, self.first_row))
+        rows: Scalar = self.rows
+        if not isinstance(self.row_extent, int):
+            rows = math.minimum(rows, math.sub(self.row_extent, self.first_row))
+        return panel_ahead(self.frame, panel.buffer, (start, size), (math.sub(0, self.first_row), rows), self.s.rows)
 
     # -- stages of a tile -------------------------------------------------------------------------------------------
 

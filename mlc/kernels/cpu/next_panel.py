@@ -10,27 +10,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mlir.dialects import memref
+from mlir.dialects import arith, memref
 
 from mlc.kernels.common import memory
 from mlc.kernels.common.frame import Buffer, Frame
 from mlc.kernels.common.index import IndexMath, Scalar
 
+FETCHING_TILES = 4  # tiles of rows from which on there is time to fetch the next panel meanwhile
+_FRACTION = 8  # of what a step reads of its own panel: it fetches no more of the next one where a run counts rows
+
 
 @dataclass(frozen=True)
 class NextPanel:
-    """The panel of `size` bytes that begins at element `start` of `buffer`, to be fetched while `rows` rows are
-    multiplied, of which the first one of the work item is number `first`."""
+    """The panel of `size` bytes that begins at element `start` of `buffer`, of which every row fetches `share` bytes
+    (`panel_ahead`); the first row of the work item is number `first`. Where only a run counts rows, full tiles of
+    `height` rows fetch, a fixed number of lines a step, and others do not; 0 where rows are known."""
 
     frame: Frame
     buffer: Buffer
     start: Scalar
     size: int
-    rows: int
+    share: Scalar
     first: Scalar
+    height: int = 0
 
     def fetch(self, row: Scalar, height: int, loops: Sequence[tuple[Scalar, Scalar]]) -> None:
         """Fetches what one step of the tile of `height` rows from `row` on has to fetch (`lines`)."""
+        if self.height not in (0, height):
+            return
         width = self.buffer.element.width // 8
         for at in self.lines(self.frame.math, row, height, loops):
             element = self.frame.math.add(self.start, self.frame.math.div(at, width))
@@ -42,11 +49,33 @@ class NextPanel:
         the end again, which costs nothing."""
         steps = math.product([extent for _, extent in loops])
         assert isinstance(steps, int)
-        share = -(-self.size // (steps * self.rows))  # bytes for a row and step
-        part = share * height
-        before = math.mul(math.add(self.first, row), share * steps)
-        first = math.add(math.minimum(before, max(0, self.size - part * steps)), math.mul(number_of(math, loops), part))
-        return [math.add(first, line) for line in range(0, part, memory.LINE)]
+        share = math.ceildiv(self.share, steps)  # bytes for a row and step
+        if self.height:
+            reach = max(1, self.size // steps // (_FRACTION * memory.LINE)) * memory.LINE
+            share = math.minimum(share, reach // height)
+        else:
+            assert isinstance(share, int)
+            reach = share * height
+        part = math.mul(share, height)
+        before = math.mul(math.add(self.first, row), math.mul(share, steps))
+        rest = math.maximum(0, math.sub(self.size, math.mul(part, steps)))
+        first = math.add(math.minimum(before, rest), math.mul(number_of(math, loops), part))
+        return [math.add(first, line) for line in range(0, reach, memory.LINE)]
+
+
+def panel_ahead(
+    frame: Frame, buffer: Buffer, part: tuple[Scalar, int], rows: tuple[Scalar, Scalar], height: int
+) -> NextPanel:
+    """What the tiles of `height` rows of a work item fetch. `part` of `buffer` is its first element and its size in
+    bytes; `rows` are the number of the item's first row, and of how many that fetch it together. Where only a run knows
+    those, and they are too few for memory to have time to spare, nothing but the first lines is asked for.
+    """
+    (start, size), (first, count), math, c = part, rows, frame.math, frame.constants
+    if isinstance(count, int):
+        return NextPanel(frame, buffer, start, size, math.ceildiv(size, count), first)
+    enough = arith.cmpi(arith.CmpIPredicate.sge, count, c.index(FETCHING_TILES * height))
+    share = arith.select(enough, c.index(math.ceildiv(size, math.maximum(count, 1))), c.index(0))
+    return NextPanel(frame, buffer, start, size, share, first, height)
 
 
 def number_of(math: IndexMath, point: Sequence[tuple[Scalar, Scalar]]) -> Scalar:

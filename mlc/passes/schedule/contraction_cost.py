@@ -11,6 +11,7 @@ from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.cpu.depthwise_quads import QUAD, find_across
 from mlc.kernels.cpu.inner_product import has_few_rows, lies_along_sum
+from mlc.kernels.cpu.next_panel import FETCHING_TILES
 from mlc.kernels.cpu.panel_copy import MOST_STEPS, most_steps
 from mlc.kernels.cpu.register_tile import matrices_behind, split_rows
 from mlc.passes.schedule.extents import ITEMS_WANTED, Extent, VectorUnit, known, shape_of
@@ -24,7 +25,7 @@ MANY_ROWS = 12 * LATENCY  # where only a run knows them
 FAR = 1 << 20  # bytes of a panel that does not stay in the second level of cache: fewer tiles fetch it less often
 NEAR = 1 << 15  # bytes of a panel that may stay in the first level of cache
 LEAST_DEPTH = 512  # steps of the reduction in a block that pay for storing the sums
-FETCHING_TILES = 4  # tiles of rows from which on there is time to fetch the next panel meanwhile
+DEEP_BLOCK = 16  # tiles of a work item whose rows only a run knows: each of them reads the whole panel once
 COPIED_STEPS = 128  # lines of a panel that is copied: enough to hurt
 COPIED_ROWS, ROW_STEPS = 160, 6  # rows of a work item that pay for the copy: so many, and one for so many lines
 # With vectors of half a cache line a tile waits for what it loads: few rows and lines pay, also of narrow matrices.
@@ -349,7 +350,10 @@ def _in_blocks(root: ir.Operation, operand: int, schedule: dict[str, int | str])
         return schedule
     unroll = int(schedule["unroll"])
     depth = next((d for d in range(FAR // 4 // step, LEAST_DEPTH - 1, -1) if steps % d == 0 and d % unroll == 0), 0)
-    return schedule | {"template": "deep_contraction", "depth": depth} if depth else schedule
+    if not depth:
+        return schedule
+    block = DEEP_BLOCK if int(schedule["ahead"]) < 0 else schedule["block"]
+    return schedule | {"template": "deep_contraction", "depth": depth, "block": block}
 
 
 def _fetching_addends(
@@ -364,16 +368,19 @@ def _fetching_addends(
 def _rows_ahead(
     root: ir.Operation, operand: int, order: Sequence[int], shape: Sequence[Extent], schedule: dict[str, int | str]
 ) -> int:
-    """How many rows fetch the next panel of the packed `operand`; 0 where none do."""
+    """How many rows fetch the next panel of the packed `operand`; 0 where none do, −1 where a run counts them."""
     axis, panel = int(schedule["vector_dim"]), int(schedule["panel"])
     columns, weight = shape[axis], root.operands[operand].type
     kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
     size = known(shape_of(weight))
     rows = known([e for i, e in enumerate(shape) if i != axis and not _touches(root, operand, order[i])])
-    if columns is None or columns <= panel or rows is None or size is None or sum(kinds) != 1:
+    if columns is None or columns <= panel or size is None or sum(kinds) != 1:
         return 0
-    here = size // columns * panel * weight.element_type.width // 8
-    return rows if here > NEAR and rows >= FETCHING_TILES * int(schedule["rows"]) else 0
+    if size // columns * panel * weight.element_type.width // 8 <= NEAR:
+        return 0
+    if rows is None:
+        return -1
+    return rows if rows >= FETCHING_TILES * int(schedule["rows"]) else 0
 
 
 def _panel_bytes(root: ir.Operation, operand: int, unit: VectorUnit, columns: Extent) -> int:

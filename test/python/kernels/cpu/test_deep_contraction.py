@@ -17,7 +17,7 @@ from mlc.targets.cpu import resolve
 SHAPES = [(40, 100, 4096), (25, 70, 3072), (130, 200, 2560)]
 
 
-def _model(m: int, n: int, k: int) -> onnx.ModelProto:
+def _model(m: int | str, n: int, k: int) -> onnx.ModelProto:
     """`relu(x @ w + b) + r`."""
     rng = np.random.default_rng(1)
     weights = {"w": rng.standard_normal((k, n)).astype(np.float32), "b": rng.standard_normal(n).astype(np.float32)}
@@ -34,10 +34,21 @@ def _model(m: int, n: int, k: int) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
-@pytest.mark.parametrize("m, n, k", SHAPES)
-def test_blocks_change_no_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, m: int, n: int, k: int) -> None:
-    if resolve("native", host_info()).vector_bits < 512:  # panels are narrower there: none of these is large enough
+def _want(proto: onnx.ModelProto, x: np.ndarray, r: np.ndarray) -> np.ndarray:
+    w, b = (numpy_helper.to_array(t).astype(np.float64) for t in proto.graph.initializer)
+    return np.maximum(x @ w + b, 0) + r
+
+
+@pytest.fixture
+def narrow_is_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Panels that are narrower than with the widest vectors count as large all the same."""
+    if resolve("native", host_info()).vector_bits < 512:
         monkeypatch.setattr(contraction_cost, "FAR", contraction_cost.FAR // 4)
+
+
+@pytest.mark.parametrize("m, n, k", SHAPES)
+@pytest.mark.usefixtures("narrow_is_far")
+def test_blocks_change_no_bit(tmp_path: Path, m: int, n: int, k: int) -> None:
     rng = np.random.default_rng(0)
     x, r = (rng.standard_normal(shape).astype(np.float32) for shape in ((m, k), (m, n)))
     proto, scheduled = _model(m, n, k), tmp_path / "scheduled.mlir"
@@ -50,6 +61,20 @@ def test_blocks_change_no_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, m
     mlc.compile(proto, output=tmp_path / "blocks.so", cache=False)
     for threads in (1, 2, 3):
         assert mlc.load(tmp_path / "blocks.so", threads=threads)(x, r)[0].tobytes() == expected.tobytes()
-    w, b = (numpy_helper.to_array(t).astype(np.float64) for t in proto.graph.initializer)
-    want = np.maximum(x @ w + b, 0) + r
+    want = _want(proto, x, r)
     assert np.max(np.abs(expected - want)) <= 2e-6 * np.max(np.abs(want))
+
+
+@pytest.mark.usefixtures("narrow_is_far")
+def test_any_rows(tmp_path: Path) -> None:
+    """Rows that a run counts: fewer than a tile and than fetch ahead, and more than a work item has."""
+    n, k = 200, 3072
+    proto, report, rng = _model("rows", n, k), tmp_path / "report.json", np.random.default_rng(0)
+    mlc.compile(proto, output=tmp_path / "any.so", report=report, cache=False)
+    assert '"deep_contraction"' in report.read_text()
+    for threads in (1, 3):
+        model = mlc.load(tmp_path / "any.so", threads=threads)
+        for m in (1, 7, 31, 97, 130):
+            x, r = (rng.standard_normal(shape).astype(np.float32) for shape in ((m, k), (m, n)))
+            want = _want(proto, x, r)
+            assert np.max(np.abs(model(x, r)[0] - want)) <= 4e-6 * np.max(np.abs(want))

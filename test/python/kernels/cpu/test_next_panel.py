@@ -29,14 +29,16 @@ CASES = [
     (49, 7, 9 * 512 * 256, [3, 3, 128]),
 ]
 
+COUNTED = [(66, 6, 768 * 256, [192]), (2048, 6, 768 * 256, [192]), (28, 4, 768 * 96, [192])]
 
-def _fetched(rows: int, tile: int, size: int, loops: list[int]) -> list[int]:
-    """The bytes that all steps of all tiles ask for."""
+
+def _fetched(rows: int, tile: int, size: int, loops: list[int], counted: bool = False) -> list[int]:
+    """The bytes that all steps of all tiles ask for; as where a run has counted the rows, if `counted`."""
     none = cast(Any, None)
     with ir.Context():
         math = IndexMath(none)
-    panel, found, row = NextPanel(none, none, 0, size, rows, 0), list[int](), 0
-    for height, count in split_rows(rows, tile):
+    panel, found, row = NextPanel(none, none, 0, size, -(-size // rows), 0, tile if counted else 0), list[int](), 0
+    for height, count in [(tile, rows // tile)] if counted else split_rows(rows, tile):
         for _ in range(count):
             for at in np.ndindex(*loops):
                 found += cast(list[int], panel.lines(math, row, height, list(zip(map(int, at), loops, strict=True))))
@@ -52,14 +54,38 @@ def test_every_line_is_fetched_and_few_are_twice(rows: int, tile: int, size: int
     assert len(fetched) <= max(steps, 1.5 * size / LINE)
 
 
+@pytest.mark.parametrize("rows, tile, size, loops", COUNTED)
+def test_every_line_is_fetched_for_rows_that_a_run_counts(rows: int, tile: int, size: int, loops: list[int]) -> None:
+    fetched = {at // LINE for at in _fetched(rows, tile, size, loops, counted=True)}
+    assert fetched >= set(range(size // LINE)) and max(fetched) <= size // LINE  # the last step may reach behind the end
+
+
+def test_fewer_rows_fetch_the_beginning() -> None:
+    fetched = {at // LINE for at in _fetched(30, 6, *CASES[0][2:], counted=True)}
+    assert fetched == set(range(len(fetched))) and len(fetched) > CASES[0][2] // LINE // 3
+
+
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("m, n, k", [(40, 100, 300), (128, 200, 301), (24, 640, 257)])
 def test_products(tmp_path: Path, m: int, n: int, k: int, precision: str) -> None:
     if resolve("native", host_info()).vector_bits < 512:
         k += 800  # narrower panels that do not stay in the first level of cache either
+    _check(tmp_path, [m], [m], n, k, precision)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("n, k", [(100, 1100), (200, 1101)])
+def test_any_rows(tmp_path: Path, n: int, k: int, precision: str) -> None:
+    """Rows that a run counts, of two dimensions: none, fewer than fetch, and more."""
+    _check(tmp_path, ["b", "m"], [(1, 1), (1, 0), (1, 23), (2, 12), (3, 50)], n, k, precision)
+
+
+def _check(tmp_path: Path, rows: list, counts: list, n: int, k: int, precision: str) -> None:
+    """Compiles a product of `[*rows, k]` with a weight of `[k, n]` and runs it with so many rows."""
     rng = np.random.default_rng(0)
-    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, n)))
-    ends = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, s)] for name, s in (("x", [m, k]), ("y", [m, n]))]
+    w = rng.standard_normal((k, n)).astype(np.float32)
+    shapes = {"x": [*rows, k], "y": [*rows, n]}
+    ends = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, s)] for name, s in shapes.items()]
     node = helper.make_node("MatMul", ["x", "w"], ["y"])
     graph = helper.make_graph([node], "panels", *ends, [numpy_helper.from_array(w, "w")])
     proto: onnx.ModelProto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
@@ -67,5 +93,8 @@ def test_products(tmp_path: Path, m: int, n: int, k: int, precision: str) -> Non
     model = mlc.compile(proto, output=tmp_path / "m.so", precision=precision, report=report, cache=False)
     assert '"ahead"' in report.read_text()
     tolerance = 2e-6 if precision == "fp32" else 2e-2
-    want = x.astype(np.float64) @ w
-    assert np.max(np.abs(model(x)[0] - want)) <= tolerance * np.max(np.abs(want))
+    for count in counts:
+        x = rng.standard_normal((*np.atleast_1d(count), k)).astype(np.float32)
+        want = x.astype(np.float64) @ w
+        assert model(x)[0].shape == want.shape
+        assert np.max(np.abs(model(x)[0] - want), initial=0) <= tolerance * np.max(np.abs(want), initial=0)
