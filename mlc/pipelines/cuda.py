@@ -17,6 +17,14 @@ from mlc.targets.nvidia import NvidiaTarget
 Phase = tuple[str, list[str]]
 SHARED = ("import", "simplify", "decompose", "layout", "linalg", "kernels")
 LONGEST_SHARED = 3 << 16  # elements of a row that the blocks of a cluster keep between them, in few enough registers
+# In code of thousands of operations with branches, one pattern of MLIR's compares all pairs of a block's arguments,
+# again for each other change: more than half of the time of a kernel's passes, for nothing. It runs once, when
+# branches are made. The names are what compilers call it, GCC and Clang.
+_DUPLICATE_ARGUMENTS = "RemoveDuplicateSuccessorInputUses"
+CANONICALIZE = (
+    "canonicalize{disable-patterns={"
+    f"'{{anonymous}}::{_DUPLICATE_ARGUMENTS}','(anonymous namespace)::{_DUPLICATE_ARGUMENTS}'}}}}"
+)
 ASKING = ("mlc-fold-views", "mlc-plan-fusion")  # the templates of the target
 
 
@@ -62,7 +70,7 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     return [
         *shared,
         ("schedule", [*placed, *for_gpu, *for_host, "mlc-note-constants"]),
-        ("tile", ["mlc-expand-gpu-kernels", "builtin.module(canonicalize,cse)"]),
+        ("tile", ["mlc-expand-gpu-kernels", f"builtin.module({CANONICALIZE},cse)"]),
         ("buffers", ["mlc-insert-transfers", *of_cpu["buffers"]]),
         (
             "nvvm",
