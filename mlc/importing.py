@@ -30,7 +30,7 @@ def import_source(
         "outputs": options.outputs,
     }
     hashing: list[Callable[[], str]] = []
-    if is_torchscript(source):
+    if is_torch(source):
         from mlc.frontends import torch
 
         module = torch.import_model(source, context, dtypes=options.dtypes, **asked)
@@ -44,11 +44,11 @@ def import_source(
     return module, hashing[0]
 
 
-def is_torchscript(source: Any) -> bool:
-    """A `.pt` or `.pth` file, or a module of `torch.jit`; `.pt2` files are PyTorch's too, and its reader says so."""
+def is_torch(source: Any) -> bool:
+    """A file of PyTorch, a module of `torch.jit`, or a program of `torch.export`."""
     if isinstance(source, (str, Path)):
         return Path(source).suffix in (".pt", ".pth", ".pt2")
-    return type(source).__module__.startswith("torch.jit")
+    return type(source).__module__.startswith(("torch.jit", "torch.export"))
 
 
 def _check_dtypes(module: ir.Module, dtypes: Mapping[str, str]) -> None:

@@ -10,27 +10,24 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
-import io
-import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from mlir import ir
 
 from mlc.frontends.common import cleanup, control_flow, elementwise, entry, types
-from mlc.frontends.common.builder import INLINE_LIMIT, Builder, Tensor, describe
+from mlc.frontends.common.builder import Builder, Tensor, describe
 from mlc.frontends.common.entry import Argument, DimRange
 from mlc.frontends.report import ModelError, NodeError, Problem
-from mlc.frontends.torch import aten, views
+from mlc.frontends.torch import aten, files, views
 from mlc.frontends.torch.aten.elementwise import whole
 from mlc.frontends.torch.aten.scalar import known
 from mlc.frontends.torch.memory import Memory
 from mlc.frontends.torch.registry import Call, Handler, Literal, Value, as_tensor, find
+from mlc.frontends.torch.schema import Schema
+from mlc.frontends.torch.walk import POISON, PoisonedError, Walk, is_poisoned
 
-_POISON = object()
 _UNROLLED = 1024
 """The largest number of iterations of a loop of a script."""
 _CHANGE_SHAPE = ("aten::squeeze", "aten::unsqueeze", "aten::transpose", "aten::t", "aten::swapaxes")
@@ -63,7 +60,7 @@ def import_model(
         with ir.InsertionPoint(main.block):
             results = importer.run(graph, main.inputs())
         if outputs is not None:
-            results = _chosen(title, results, outputs)
+            results = files.chosen(title, results, outputs)
         main.finish(results)
         cleanup.drop_unused(main.block)
         entry.describe_module(module, arguments, dict(dims or {}), digest)
@@ -71,31 +68,13 @@ def import_model(
     return module
 
 
-def _torch(title: str) -> Any:
-    try:
-        # A folder of the name `torch` on the path would pass for the package, but has no such module.
-        import torch
-        import torch.jit
-    except ImportError as error:
-        hint = "pip install mlc[torch]"
-        raise ModelError(title, [Problem("a TorchScript file needs PyTorch, which is not installed", hint)]) from error
-    return torch
-
-
 def _load(source: str | Path | Any) -> tuple[Any, str, str, Any]:
     """PyTorch, the title, the digest and the module of a model."""
     if not isinstance(source, str | Path):
         text, title = str(source.inlined_graph), type(source).__name__
-        return _torch(title), title, hashlib.sha256(text.encode()).hexdigest(), source.eval()
+        return files.pytorch(title), title, hashlib.sha256(text.encode()).hexdigest(), source.eval()
     path = Path(source)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ModelError(path.name, [Problem(f"cannot be read: {error.strerror}")]) from error
-    torch = _torch(path.name)
-    other = _other_file(content)
-    if other is not None:
-        raise ModelError(path.name, [other])
+    digest, torch = files.digest(path), files.pytorch(path.name)
     try:
         script = _read(torch, path)
     except (RuntimeError, ValueError) as error:
@@ -104,7 +83,7 @@ def _load(source: str | Path | Any) -> tuple[Any, str, str, Any]:
         if "torchvision::" in str(error):
             reason, hint = "its operators are torchvision's", "pip install torchvision, of the same build as torch"
         raise ModelError(path.name, [Problem(f"is no TorchScript file: {reason}", hint)]) from error
-    return torch, path.name, hashlib.sha256(content).hexdigest(), script
+    return torch, path.name, digest, script
 
 
 def _read(torch: Any, path: Path) -> Any:
@@ -119,28 +98,6 @@ def _read(torch: Any, path: Path) -> Any:
         except Exception as missing:  # whatever a build for another torch raises
             raise error from missing
         return torch.jit.load(str(path), map_location="cpu").eval()
-
-
-def _other_file(content: bytes) -> Problem | None:
-    """What else than TorchScript an archive of PyTorch is, by the names of what is in it."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            names = {name.split("/", 1)[-1] for name in archive.namelist()}
-    except zipfile.BadZipFile:
-        return None
-    if "constants.pkl" in names:
-        return None
-    if any("exported_program" in name or name.startswith("models/") for name in names):
-        return Problem(
-            "is a program of torch.export, which is not supported",
-            "torch.onnx.export(program, ...) gives an .onnx file, torch.jit.trace and save a TorchScript file",
-        )
-    if "data.pkl" in names:
-        return Problem(
-            "is a pickle of torch.save: weights or Python objects without the program",
-            "make the module in Python, load the weights, then torch.jit.trace(module.eval(), example).save(FILE)",
-        )
-    return None
 
 
 def _input_names(graph: Any) -> list[str]:
@@ -174,34 +131,13 @@ def _arguments(
     return arguments
 
 
-def _chosen(title: str, results: list[tuple[str, Tensor]], outputs: Sequence[str]) -> list[tuple[str, Tensor]]:
-    found = dict(results)
-    missing = [name for name in outputs if name not in found]
-    if missing:
-        hint = f"the outputs are: {', '.join(found)}"
-        raise ModelError(title, [Problem(f'there is no output "{name}"', hint) for name in missing])
-    return [(name, found[name]) for name in outputs]
-
-
-# Arguments that choose where and how something is computed, not what.
-_WITHOUT_EFFECT = {
-    "allow_tf32", "benchmark", "copy", "cudnn_enabled", "deterministic", "device", "generator", "implicit", "layout",
-    "memory_format", "momentum", "non_blocking", "pin_memory", "scale_grad_by_freq", "sparse", "stable",
-}  # fmt: skip
-
-
-class _PoisonedError(Exception):
-    """A value that could not be imported is needed; what was wrong has been reported."""
-
-
-class _Importer:
-    """Walks a graph; values are kept by their names in it."""
+class _Importer(Walk):
+    """Walks a graph of TorchScript."""
 
     def __init__(self, torch: Any, script: Any, b: Builder, title: str) -> None:
-        self.torch, self.script, self.b, self.title = torch, script, b, title
-        self.values: dict[str, Value] = {}
-        self.problems: list[Problem] = []
-        self.schemas: dict[str, _Schema] = {}
+        super().__init__(torch, b, title)
+        self.script = script
+        self.schemas: dict[str, Schema] = {}
         self.attributes: dict[str, Value] = {}
         self.memory: Memory | None = None
 
@@ -217,31 +153,19 @@ class _Importer:
         for value in graph.outputs():
             name = value.debugName().split(".")[0]
             try:
-                held = self._now(self.values.get(value.debugName(), _POISON))
+                held = self._now(self.values.get(value.debugName(), POISON))
             except NodeError as error:
                 self.problems.append(Problem(f'output "{name}": {error.reason}', error.hint))
                 continue
-            self._flatten("output" if name.isdigit() else name, held, results)
+            self.flatten("output" if name.isdigit() else name, held, results)
         if self.problems:
             raise ModelError(self.title, self.problems)
         return results
 
-    def _flatten(self, name: str, value: Value, results: list[tuple[str, Tensor]]) -> None:
-        if isinstance(value, Tensor):
-            results.append((name, value))
-        elif isinstance(value, list):
-            for number, item in enumerate(value):
-                self._flatten(f"{name}_{number}", item, results)
-        elif isinstance(value, dict):
-            for key, item in value.items():
-                self._flatten(str(key), item, results)
-        elif value is not _POISON:
-            self.problems.append(Problem(f'output "{name}" is a {type(value).__name__}', "return tensors only"))
-
-    def _schema(self, node: Any) -> _Schema:
+    def _schema(self, node: Any) -> Schema:
         text = node.schema()
         if text not in self.schemas:
-            self.schemas[text] = _Schema.parse(self.torch, text)
+            self.schemas[text] = Schema.parse(self.torch, text)
         return self.schemas[text]
 
     def _writes(self, block: Any) -> bool:
@@ -267,13 +191,13 @@ class _Importer:
         )
         self.problems.append(Problem(error.reason, error.hint, _place(node), node.kind(), shapes))
         for output in node.outputs():
-            self.values[output.debugName()] = _POISON
+            self.values[output.debugName()] = POISON
 
     def _node(self, node: Any) -> None:
         inputs = [self.values[value.debugName()] for value in node.inputs()]
-        if any(_is_poisoned(value) for value in inputs):
+        if any(is_poisoned(value) for value in inputs):
             for output in node.outputs():
-                self.values[output.debugName()] = _POISON
+                self.values[output.debugName()] = POISON
             return
         special = _SPECIAL.get(node.kind())
         if special is not None:
@@ -304,7 +228,7 @@ class _Importer:
             return self._written(call, handler, inputs[schema.writes[0]], result, schema)
         return views.results(self.memory, call, handler, inputs[0] if inputs else None, result, schema.aliases)
 
-    def _written(self, call: Call, handler: Handler, target: Value, result: Value, schema: _Schema) -> Value:
+    def _written(self, call: Call, handler: Handler, target: Value, result: Value, schema: Schema) -> Value:
         """The operand `target` of an in-place operator, after the change."""
         if self.memory is None or not isinstance(target, Tensor):
             return result  # arithmetic on numbers, which nothing else holds
@@ -323,26 +247,6 @@ class _Importer:
         value = output.toIValue()
         held = self.python(value, f"constant_{output.debugName()}")
         return Literal(held.value, held.unsigned, held.known) if isinstance(held, Tensor) and not held.rank else held
-
-    def python(self, value: Any, name: str) -> Value:
-        """A Python or torch value as an import-time value; tensors become constants or weights."""
-        if isinstance(value, self.torch.Tensor):
-            return self.weight(value, name)
-        if isinstance(value, self.torch.dtype):
-            return str(value).removeprefix("torch.")
-        if isinstance(value, self.torch.device):
-            return str(value)
-        if isinstance(value, list | tuple):
-            return [self.python(item, f"{name}_{i}") for i, item in enumerate(value)]
-        return value
-
-    def weight(self, tensor: Any, name: str) -> Tensor:
-        tensor = tensor.detach().contiguous()
-        dtype = str(tensor.dtype).removeprefix("torch.")
-        array = _as_array(self.torch, tensor)
-        if array.size <= INLINE_LIMIT:
-            return self.b.constant(array, dtype)
-        return self.b.weight(name, array, list(array.shape), dtype)
 
     def attribute(self, node: Any, inputs: list[Value]) -> Value:
         """`prim::GetAttr`: a submodule, or one of its tensors and numbers."""
@@ -375,15 +279,15 @@ class _Importer:
 
     def _block(self, block: Any) -> list[Value]:
         self._nodes(block.nodes())
-        return [self.values.get(value.debugName(), _POISON) for value in block.outputs()]
+        return [self.values.get(value.debugName(), POISON) for value in block.outputs()]
 
     def _both(self, condition: Tensor, blocks: list[Any]) -> list[Value]:
         """The results of the block that the run chooses, which must be tensors or numbers."""
 
         def taken(block: Any) -> list[Tensor]:
             results = self._block(block)
-            if any(_is_poisoned(value) for value in results):
-                raise _PoisonedError
+            if any(is_poisoned(value) for value in results):
+                raise PoisonedError
             results = self._now(results)
             if any(isinstance(value, list | str) or value is None for value in results):
                 raise NodeError("a branch gives something else than tensors", "return tensors from both branches")
@@ -393,8 +297,8 @@ class _Importer:
             self.memory.level += 1
         try:
             return list(control_flow.if_(self.b, condition, [functools.partial(taken, block) for block in blocks]))
-        except _PoisonedError:
-            return [_POISON for _ in blocks[0].outputs()]
+        except PoisonedError:
+            return [POISON for _ in blocks[0].outputs()]
         finally:
             if self.memory is not None:
                 self.memory.level -= 1
@@ -412,47 +316,10 @@ class _Importer:
             going, *carried = self._block(block)
             going, iteration = known(self._now(going)), iteration + 1
         if not isinstance(limit, int) or not isinstance(going, bool):
-            if going is not _POISON:
+            if going is not POISON:
                 raise NodeError("how often it is repeated is known at run time only", "trace or export the model")
-            carried = [_POISON for _ in carried]
+            carried = [POISON for _ in carried]
         return carried[0] if len(carried) == 1 else carried
-
-
-@dataclass(frozen=True)
-class _Schema:
-    """Of an operator: its arguments' names, the places of those that it writes to, whether results share memory."""
-
-    names: list[str]
-    writes: list[int]
-    aliases: bool
-    defaults: list[Any]
-
-    def check_read(self, call: Call) -> None:
-        """Raises NodeError for an argument that the importer does not know, unless it is what it is by default."""
-        if not call.op.startswith("aten::"):
-            return
-        for place in call.unread():
-            name, value = self.names[place], list.__getitem__(call.arguments, place)
-            if name in _WITHOUT_EFFECT or value is None or value == self.defaults[place]:
-                continue
-            raise NodeError(f"its argument {name!r} is {value}", "leave it out, or rewrite the model without it")
-
-    @staticmethod
-    def parse(torch: Any, text: str) -> _Schema:
-        if text == "(no schema)":
-            return _Schema([], [], False, [])
-        schema = torch._C.parse_schema(text)
-        aliases = [argument.alias_info for argument in schema.arguments]
-        writes = [place for place, alias in enumerate(aliases) if alias is not None and alias.is_write]
-        shares = any(result.alias_info is not None for result in schema.returns)
-        names = [argument.name for argument in schema.arguments]
-        return _Schema(names, writes, shares, [argument.default_value for argument in schema.arguments])
-
-
-def _is_poisoned(value: Value) -> bool:
-    if isinstance(value, dict):
-        value = list(value.values())
-    return value is _POISON or (isinstance(value, list) and any(_is_poisoned(v) for v in value))
 
 
 def _place(node: Any) -> str:
@@ -461,18 +328,6 @@ def _place(node: Any) -> str:
     scope = scope.split("::")[-1]
     kind = node.kind().split("::")[-1]
     return f"{scope}/{kind}" if scope and scope != "__module" else kind
-
-
-def _as_array(torch: Any, tensor: Any) -> np.ndarray:
-    """The elements of a tensor; bfloat16 and float8 through their bits."""
-    try:
-        return tensor.numpy()
-    except TypeError:
-        import ml_dtypes
-
-        name = str(tensor.dtype).removeprefix("torch.")
-        raw = tensor.view(torch.uint8 if tensor.element_size() == 1 else torch.int16).numpy()
-        return raw.view(getattr(ml_dtypes, name))
 
 
 def _list(importer: _Importer, node: Any, inputs: list[Value]) -> Value:

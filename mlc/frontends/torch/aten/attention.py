@@ -30,3 +30,9 @@ def scaled_dot_product_attention(call: Call) -> Tensor:
         b, query, key, value, mask, scale=None if scale is None else float(scale), causal=bool(call.get("is_causal"))
     )
     return shape.squeeze(b, result, missing) if lifted else result
+
+
+@aten("_scaled_dot_product_flash_attention_for_cpu")
+def flash_attention(call: Call) -> list[Tensor | None]:
+    """Attention as PyTorch's kernel for CPUs is called; its second result is for training."""
+    return [scaled_dot_product_attention(call), None]

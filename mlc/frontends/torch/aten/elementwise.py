@@ -282,7 +282,10 @@ def dtype_of(value: Value) -> str:
     return str(value)
 
 
-@aten("dropout", "feature_dropout", "alpha_dropout", "contiguous", "detach", "clone", "alias", "lift_fresh", "identity")
+@aten(
+    "dropout", "feature_dropout", "alpha_dropout", "contiguous", "detach", "clone", "alias", "lift_fresh",
+    "lift_fresh_copy", "identity",
+)  # fmt: skip
 def same(call: Call) -> Tensor:
     """What does nothing at inference."""
     call.get("p")  # how much dropout leaves out when it trains

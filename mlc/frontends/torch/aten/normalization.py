@@ -45,12 +45,24 @@ def batch_norm(call: Call) -> Tensor:
     return normalization.batch_norm(call.b, x, scale, bias, mean, variance, float(call.get("eps")))
 
 
+@aten("_native_batch_norm_legit_no_training")
+def native_batch_norm(call: Call) -> list[Tensor | None]:
+    """Batch normalization of core ATen, whose results beside the first are for training."""
+    return [batch_norm(call), None, None]
+
+
 @aten("layer_norm")
 def layer_norm(call: Call) -> Tensor:
     """Layer normalization over the trailing dimensions."""
     x = call.tensor(0)
     axis = x.rank - len(call.ints(1))
     return normalization.layer_norm(call.b, x, call.get("weight"), call.get("bias"), axis, float(call.get("eps")))
+
+
+@aten("native_layer_norm")
+def native_layer_norm(call: Call) -> list[Tensor | None]:
+    """Layer normalization of core ATen, whose results beside the first are for training."""
+    return [layer_norm(call), None, None]
 
 
 @aten("_weight_norm")
@@ -83,3 +95,14 @@ def group_norm(call: Call) -> Tensor:
     groups = call.int(1) if call.op == "aten::group_norm" else channels
     assert groups is not None
     return normalization.group_norm(call.b, x, scale, bias, groups, float(call.get("eps")))
+
+
+@aten("native_group_norm")
+def native_group_norm(call: Call) -> list[Tensor | None]:
+    """Group normalization of core ATen, whose results beside the first are for training."""
+    x = call.tensor(0)
+    for extent in ("N", "C", "HxW"):  # those of the tensor
+        call.get(extent)
+    scale, bias = _affine(call, x, x.shape[1])
+    groups, epsilon = int(call.get("group")), float(call.get("eps"))
+    return [normalization.group_norm(call.b, x, scale, bias, groups, epsilon), None, None]

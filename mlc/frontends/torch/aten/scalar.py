@@ -9,7 +9,7 @@ from mlc.frontends.common.builder import Tensor
 from mlc.frontends.torch.registry import Call, Value, as_size, as_tensor, aten
 
 
-@aten("size")
+@aten("size", "sym_size")
 def size(call: Call) -> Value:
     """All extents, or one of them."""
     x = call.tensor(0)
@@ -30,7 +30,7 @@ def length(call: Call) -> Value:
     return call.b.dim(call[0], 0) if isinstance(call[0], Tensor) else len(call[0])
 
 
-@aten("numel")
+@aten("numel", "sym_numel")
 def count(call: Call) -> Value:
     """Number of elements."""
     return call.b.product(call.b.dims(call.tensor(0)))
@@ -79,6 +79,14 @@ def property_of(call: Call) -> Value:
     if all(isinstance(item, int | float) for item in items):
         return (min if call.op == "prim::min" else max)(items)
     return functools.reduce(lambda a, b: call.b.arith("minsi" if call.op == "prim::min" else "maxsi", a, b), items)
+
+
+@aten("item", "_local_scalar_dense")
+def element(call: Call) -> Value:
+    """The element of a tensor: a size where it is an integer, else it stays a scalar tensor."""
+    x = shape.reshape(call.b, call.tensor(0), [])
+    value = known(x)
+    return call.b.scalar(x) if isinstance(value, Tensor) and not x.is_float and not x.is_bool else value
 
 
 @aten("Float", "Bool")

@@ -1,0 +1,333 @@
+"""Programs of `torch.export`: a `.pt2` file, or an `ExportedProgram`, becomes one entry.
+
+PyTorch makes the program functional first (nothing is changed in place, operators stay whole), so that its graph is a
+list of calls of aten operators and of arithmetic on sizes. The file has shapes and dtypes; its symbols become dynamic
+dimensions, which `input_shapes` may rename or fix. Source: PyTorch documentation, "torch.export", "Export IR
+Specification".
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mlir import ir
+
+from mlc.frontends.common import cleanup, control_flow, elementwise, entry
+from mlc.frontends.common.builder import Builder, Tensor, describe
+from mlc.frontends.common.entry import DimRange
+from mlc.frontends.report import ModelError, NodeError, Problem
+from mlc.frontends.torch import aten, files
+from mlc.frontends.torch.program_inputs import Inputs
+from mlc.frontends.torch.registry import Call, Value, as_tensor, find
+from mlc.frontends.torch.schema import Schema
+from mlc.frontends.torch.walk import POISON, PoisonedError, Walk, is_poisoned
+
+
+def import_model(
+    source: str | Path | Any,
+    context: ir.Context,
+    *,
+    store: Any,
+    input_shapes: Mapping[str, Sequence[int | str]] | None = None,
+    dtypes: Mapping[str, str] | None = None,
+    dims: Mapping[str, DimRange] | None = None,
+    outputs: Sequence[str] | None = None,
+) -> ir.Module:
+    """The module of a file of `torch.export.save`, or of a `torch.export.ExportedProgram`.
+
+    `input_shapes` may give the names or extents of dynamic dimensions; `dtypes` are the program's, and what is said of
+    them is checked by the caller. Raises ModelError with every problem of the model.
+    """
+    del dtypes
+    torch, title, digest, program = _load(source)
+    aten.load()
+    inputs = Inputs(program, title, dict(input_shapes or {}), dict(dims or {}))
+    with context, ir.Location.name(title):
+        module = ir.Module.create()
+        importer = _Importer(torch, program, Builder(store), title)
+        main = entry.Entry(module, "forward", inputs.arguments)
+        with ir.InsertionPoint(main.block):
+            results = importer.run(main.inputs())
+        if outputs is not None:
+            results = files.chosen(title, results, outputs)
+        main.finish(results)
+        cleanup.drop_unused(main.block)
+        entry.describe_module(module, inputs.arguments, inputs.dims, digest)
+        module.operation.verify()
+    return module
+
+
+def is_program(source: Any) -> bool:
+    """Whether an object is a `torch.export.ExportedProgram`."""
+    return type(source).__module__ == "torch.export.exported_program"
+
+
+def _load(source: str | Path | Any) -> tuple[Any, str, str, Any]:
+    """PyTorch, the title, the digest and the functional program of a model."""
+    if isinstance(source, str | Path):
+        path = Path(source)
+        title, digest, torch = path.name, files.digest(path), files.pytorch(path.name)
+        program = _read(torch, path)
+    else:
+        title, torch, program = "ExportedProgram", files.pytorch("ExportedProgram"), source
+        text = f"{program.graph}{program.graph_signature}"
+        digest = hashlib.sha256(text.encode()).hexdigest()
+    if program.graph_signature.input_tokens:
+        raise ModelError(title, [Problem("has effects beside its results", "export it without prints and assertions")])
+    return torch, title, digest, _functional(title, program)
+
+
+def _functional(title: str, program: Any) -> Any:
+    """The program without operators that change something in place. PyTorch rewrites it only where there are some: it
+    cannot rewrite every program that it can save.
+    """
+    if not any(_changes(graph) for graph in _graphs(program.graph_module)):
+        return program
+    try:
+        return program.run_decompositions({})
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        hint = "call program.run_decompositions({}) before saving, or use operators that return new tensors"
+        problem = Problem(f"changes tensors in place, and PyTorch cannot rewrite that: {reason}", hint)
+        raise ModelError(title, [problem]) from error
+
+
+def _graphs(module: Any) -> Iterator[Any]:
+    """The graph of a program, and those of the branches and bodies in it."""
+    return (part.graph for part in module.modules() if hasattr(part, "graph"))
+
+
+def _changes(graph: Any) -> bool:
+    schemas = (getattr(node.target, "_schema", None) for node in graph.nodes)
+    return any(schema is not None and schema.is_mutable for schema in schemas)
+
+
+def _read(torch: Any, path: Path) -> Any:
+    """The program of a file. PyTorch says in many ways what is wrong with one."""
+    try:
+        return importlib.import_module("torch.export").load(str(path))
+    except Exception as error:
+        lines = [line for line in str(error).strip().splitlines() if line.strip()]
+        reason = lines[0].rstrip(".:") if lines else type(error).__name__
+        hint = f"save it with torch.export.save; this PyTorch is {torch.__version__}"
+        if "_OpNamespace" in reason or "is not registered" in reason or "Unknown op" in reason:
+            hint = "import the package that registers its operators and classes, and pass the program itself"
+        problem = Problem(f"is no program of torch.export that can be read: {reason}", hint)
+        raise ModelError(path.name, [problem]) from error
+
+
+class _Importer(Walk):
+    """Walks the graph of a program, and those of the branches and bodies in it."""
+
+    def __init__(self, torch: Any, program: Any, b: Builder, title: str) -> None:
+        super().__init__(torch, b, title)
+        self.program = program
+
+    def run(self, inputs: dict[str, Tensor]) -> list[tuple[str, Tensor]]:
+        """The results by name. Raises ModelError."""
+        self._check_signature()
+        graph, specs = self.program.graph, self.program.graph_signature.input_specs
+        for node, spec in zip(graph.find_nodes(op="placeholder"), specs, strict=True):
+            if spec.kind.name == "USER_INPUT":
+                self.values[node.name] = inputs.get(node.name, getattr(spec.arg, "value", None))
+            elif node.users:
+                self.values[node.name] = self._held(spec)
+        self._nodes(self.program.graph_module, self.values)
+        results: list[tuple[str, Tensor]] = []
+        (output,) = graph.find_nodes(op="output")
+        for name, value in zip(self._names(), self._arguments(output.args[0], self.values), strict=True):
+            if isinstance(value, ir.Value | bool | int | float):
+                value = as_tensor(self.b, value)
+            if value is not None:
+                self.flatten(name, value, results)
+        if self.problems:
+            raise ModelError(self.title, self.problems)
+        return results
+
+    def _check_signature(self) -> None:
+        """Refuses programs whose runs leave something behind."""
+        for spec in self.program.graph_signature.output_specs:
+            if spec.kind.name == "BUFFER_MUTATION":
+                reason = f'it changes "{spec.target}" of the module, and a compiled model keeps nothing from run to run'
+                self.problems.append(Problem(reason, "return the new value, and pass it to the next run as an input"))
+            elif spec.kind.name == "USER_INPUT_MUTATION":
+                reason = f'it changes its input "{spec.target}" in place'
+                self.problems.append(Problem(reason, "return a new tensor, or clone() the input first"))
+        if self.problems:
+            raise ModelError(self.title, self.problems)
+
+    def _held(self, spec: Any) -> Value:
+        """A parameter, buffer or constant of the program."""
+        if spec.kind.name == "CUSTOM_OBJ":
+            return POISON
+        held = self.program.state_dict.get(spec.target)
+        return self.weight(self.program.constants[spec.target] if held is None else held, spec.target)
+
+    def _names(self) -> list[str]:
+        """The names of the results: the keys of dictionaries and classes, places in lists, else `output`."""
+        pytree = self.torch.utils._pytree
+        spec = self.program.call_spec.out_spec
+        paths, _ = pytree.tree_flatten_with_path(pytree.tree_unflatten(range(spec.num_leaves), spec))
+        named = [[_key(part) for part in path] for path, _ in paths]
+        return ["_".join(["output"] * (not parts or parts[0].isdigit()) + parts) for parts in named]
+
+    # -- nodes --------------------------------------------------------------------------------------------------------
+
+    def _nodes(self, owner: Any, values: dict[str, Value]) -> None:
+        needed = _needed(owner.graph)
+        for node in owner.graph.nodes:
+            if node.op == "get_attr":
+                held = functools.reduce(getattr, node.target.split("."), owner)
+                values[node.name] = held if hasattr(held, "graph") else self.python(held, node.target)
+            elif node.op == "call_function" and node in needed:
+                with ir.Location.name(_place(node)):
+                    self._node(node, values)
+
+    def _node(self, node: Any, values: dict[str, Value]) -> None:
+        try:
+            if any(is_poisoned(values.get(used.name, POISON)) for used in node.all_input_nodes):
+                values[node.name] = POISON
+            else:
+                values[node.name] = self._call(node, values)
+        except PoisonedError:
+            values[node.name] = POISON
+        except NodeError as error:
+            operands = [values.get(used.name) for used in node.all_input_nodes]
+            shapes = ", ".join(describe(value) for value in operands if isinstance(value, Tensor))
+            self.problems.append(Problem(error.reason, error.hint, _place(node), _operator(node.target), shapes))
+            values[node.name] = POISON
+
+    def _arguments(self, arguments: Any, values: dict[str, Value]) -> list[Value]:
+        def converted(value: Any) -> Value:
+            if isinstance(value, self.torch.fx.Node):
+                return values[value.name]
+            if isinstance(value, list | tuple):
+                return [converted(item) for item in value]
+            return self.python(value, "")
+
+        return [converted(value) for value in arguments]
+
+    def _call(self, node: Any, values: dict[str, Value]) -> Value:
+        target = node.target
+        arguments = self._arguments(node.args, values)
+        if isinstance(target, self.torch._ops.HigherOrderOperator):
+            return self._higher_order(target.name(), arguments)
+        if not isinstance(target, self.torch._ops.OpOverload):
+            return self._python_call(target, arguments)
+        schema = Schema.of(target._schema)
+        named = dict(zip(node.kwargs, self._arguments(node.kwargs.values(), values), strict=True))
+        for place in range(len(arguments), len(schema.names)):
+            default = self.python(schema.defaults[place], "")
+            arguments.append(named.get(schema.names[place], default))
+        op = target._schema.name
+        handler = find(op)
+        if handler is None:
+            raise NodeError("there is no importer for this operator", "rewrite the model without it, or report it")
+        call = Call(self.b, op, arguments, schema.names, len(target._schema.returns))
+        result = handler(call)
+        schema.check_read(call)
+        return result
+
+    def _python_call(self, target: Callable[..., Any], arguments: list[Value]) -> Value:
+        """Arithmetic on sizes, and the parts of operators with several results."""
+        name = target.__name__
+        if name == "getitem":
+            return arguments[0][arguments[1]]
+        op = _ON_SIZES.get(name)
+        handler = None if op is None else find(op)
+        if op is None or handler is None:
+            raise NodeError(f"there is no importer for {name} of sizes", "rewrite the model without it, or report it")
+        if name == "sym_sum":
+            return functools.reduce(lambda a, b: self.b.arith("addi", a, b), arguments[0])
+        return handler(Call(self.b, op, arguments, ["self", "other"][: len(arguments)]))
+
+    # -- branches and loops -------------------------------------------------------------------------------------------
+
+    def _higher_order(self, name: str, arguments: list[Value]) -> Value:
+        if name == "cond":
+            condition, on_true, on_false, operands = (*arguments, [])[:4]
+            flag = elementwise.cast(self.b, as_tensor(self.b, condition), "bool")
+            branches = [functools.partial(self._tensors, body, operands) for body in (on_true, on_false)]
+            return list(control_flow.if_(self.b, flag, branches))
+        if name == "while_loop":
+            return self._while(*arguments)
+        if name == "wrap_with_set_grad_enabled":
+            return self._inlined(arguments[1], arguments[2:])
+        if name == "wrap_with_autocast" and arguments[2] is False:
+            return self._inlined(arguments[4], arguments[5:])
+        raise NodeError("there is no importer for this operator", "rewrite the model without it, or report it")
+
+    def _inlined(self, body: Any, operands: Sequence[Value]) -> list[Value]:
+        """The results of a graph of the program, built here."""
+        placeholders = body.graph.find_nodes(op="placeholder")
+        values = {node.name: value for node, value in zip(placeholders, operands, strict=True)}
+        self._nodes(body, values)
+        (output,) = body.graph.find_nodes(op="output")
+        results = output.args[0]
+        return self._arguments(results if isinstance(results, list | tuple) else [results], values)
+
+    def _tensors(self, body: Any, operands: Sequence[Value]) -> list[Tensor]:
+        results = self._inlined(body, operands)
+        if any(is_poisoned(value) for value in results):
+            raise PoisonedError
+        return [as_tensor(self.b, value) for value in results]
+
+    def _while(self, test: Any, body: Any, carried: list[Value], more: Sequence[Value] = ()) -> Value:
+        def going(values: Sequence[Value]) -> Tensor:
+            return elementwise.cast(self.b, self._tensors(test, [*values, *more])[0], "bool")
+
+        def step(_: Tensor, __: Tensor, values: Sequence[Tensor]) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+            following = self._tensors(body, [*values, *more])
+            return going(following), following, []
+
+        first = [as_tensor(self.b, value) for value in carried]
+        return control_flow.while_(self.b, None, going(first), first, step)
+
+
+def _key(part: Any) -> str:
+    """One part of the path to a result: a key, an attribute or a place."""
+    return str(next(getattr(part, name) for name in ("key", "name", "idx") if hasattr(part, name)))
+
+
+def _needed(graph: Any) -> set[Any]:
+    """The nodes that results depend on: what only checks something is not among them."""
+    needed: set[Any] = set()
+    waiting = list(graph.find_nodes(op="output"))
+    while waiting:
+        for node in waiting.pop().all_input_nodes:
+            if node not in needed:
+                needed.add(node)
+                waiting.append(node)
+    return needed
+
+
+def _modules(node: Any) -> Iterator[str]:
+    for path, kind in (node.meta.get("nn_module_stack") or {}).values():
+        if path != kind:  # else it is what a pass of PyTorch left behind
+            yield path
+
+
+def _place(node: Any) -> str:
+    """A name for a node: its module in the model, and its operator."""
+    scope = [path for path in _modules(node) if path][-1:]
+    return "/".join([*scope, _operator(node.target).split("::")[-1].split(".")[0]])
+
+
+def _operator(target: Any) -> str:
+    schema = getattr(target, "_schema", None)
+    return schema.name if schema is not None else str(getattr(target, "__name__", target))
+
+
+_ON_SIZES = {
+    **{name: f"aten::{name}" for name in ("add", "sub", "mul", "floordiv", "pow", "neg")},
+    **{name: f"aten::{name}" for name in ("eq", "ne", "lt", "le", "gt", "ge", "ceil", "floor", "trunc", "round")},
+    "mod": "aten::remainder", "truediv": "aten::div", "and_": "aten::bitwise_and", "or_": "aten::bitwise_or",
+    "sym_max": "prim::max", "sym_min": "prim::min", "sym_not": "aten::__not__", "sym_float": "aten::Float",
+    "sym_int": "aten::trunc", "sym_sum": "aten::add",
+}  # fmt: skip
+"""Operators of Python on sizes, by the names of `operator`, `math` and `torch`."""

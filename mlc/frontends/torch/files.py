@@ -1,0 +1,87 @@
+"""Files and tensors of PyTorch, for both of its importers."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlc.frontends.common.builder import Tensor
+from mlc.frontends.report import ModelError, Problem
+
+SCRIPT, PROGRAM = "TorchScript", "torch.export"
+"""The kinds of models that PyTorch writes."""
+
+
+def pytorch(title: str) -> Any:
+    """The package. Raises ModelError where it is not installed."""
+    try:
+        # A folder of the name `torch` on the path would pass for the package, but has no such module.
+        import torch
+        import torch.jit
+    except ImportError as error:
+        hint = "pip install mlc[torch]"
+        raise ModelError(title, [Problem("a model of PyTorch needs PyTorch, which is not installed", hint)]) from error
+    return torch
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file. Raises ModelError where it cannot be read."""
+    hashed = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                hashed.update(block)
+    except OSError as error:
+        raise ModelError(path.name, [Problem(f"cannot be read: {error.strerror}")]) from error
+    return hashed.hexdigest()
+
+
+def kind_of(path: Path) -> str:
+    """`SCRIPT` or `PROGRAM`, by the names in an archive of PyTorch; what is no archive, the file's name says.
+
+    Raises ModelError for an archive that holds no program.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = {name.split("/", 1)[-1] for name in archive.namelist()}
+    except (zipfile.BadZipFile, OSError):
+        return PROGRAM if path.suffix == ".pt2" else SCRIPT
+    if "constants.pkl" in names:
+        return SCRIPT
+    if any("exported_program" in name or (name.startswith("models/") and name.endswith(".json")) for name in names):
+        return PROGRAM
+    if any(name.startswith("data/aotinductor/") for name in names):
+        reason = "is a package of AOTInductor: machine code without the program"
+        raise ModelError(path.name, [Problem(reason, "give the exported program: torch.export.save(program, FILE)")])
+    if "data.pkl" in names:
+        reason = "is a pickle of torch.save: weights or Python objects without the program"
+        hint = "make the module in Python, load the weights, torch.export.export(module.eval(), example), and save that"
+        raise ModelError(path.name, [Problem(reason, f"{hint} with torch.export.save")])
+    return SCRIPT
+
+
+def chosen(title: str, results: list[tuple[str, Tensor]], outputs: Sequence[str]) -> list[tuple[str, Tensor]]:
+    """The results that are asked for, by name. Raises ModelError for a name that no result has."""
+    found = dict(results)
+    missing = [name for name in outputs if name not in found]
+    if missing:
+        hint = f"the outputs are: {', '.join(found)}"
+        raise ModelError(title, [Problem(f'there is no output "{name}"', hint) for name in missing])
+    return [(name, found[name]) for name in outputs]
+
+
+def as_array(torch: Any, tensor: Any) -> np.ndarray:
+    """The elements of a tensor; bfloat16 and float8 through their bits."""
+    try:
+        return tensor.numpy()
+    except TypeError:
+        import ml_dtypes
+
+        name = str(tensor.dtype).removeprefix("torch.")
+        raw = tensor.view(torch.uint8 if tensor.element_size() == 1 else torch.int16).numpy()
+        return raw.view(getattr(ml_dtypes, name))
