@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import collections
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -222,6 +225,18 @@ def test_what_is_refused(tmp_path: Path) -> None:
         compiled(two, tmp_path)
     assert "aten::linalg_inv" in str(caught.value) and "i0" in str(caught.value)
     assert not (tmp_path / "model.so").exists()
+
+
+def test_results_of_an_unknown_class(tmp_path: Path) -> None:
+    """A process that does not know the class of a program's results says so in one line."""
+    Pair = collections.namedtuple("Pair", "first second")
+    torch.utils._pytree._register_namedtuple(Pair, serialized_type_name="somebody.results.Pair")
+    torch.export.save(program_of(lambda x: Pair(x, x + 1), torch.ones(2)), tmp_path / "pair.pt2")
+    command = [sys.executable, "-m", "mlc.cli.compile", "pair.pt2", "-o", "pair.so"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1 and "somebody.results.Pair" in done.stderr, done.stderr
+    assert "pass the program itself" in done.stderr and len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "pair.so").exists()
 
 
 def test_files_that_hold_no_program(tmp_path: Path) -> None:
