@@ -33,8 +33,7 @@ def compile(
     `source` is an ONNX file, the bytes of one, an `onnx.ModelProto`, a program of `torch.export` (`.pt2`, or the
     `ExportedProgram`), a TorchScript file (`.pt`, `.pth`) or a `torch.jit.ScriptModule`, or an `.mlir` file that an
     earlier compilation has written; `output` the file to write (default: a temporary one, which the returned model
-    owns). With `load=False` the library is written and not loaded:
-    the machine that compiles for a GPU need not have one.
+    owns). With `load=False` the library is written and not loaded: a machine that compiles for a GPU need not have one.
 
     Options: `target` ("cpu", or "cuda": a library that runs on an NVIDIA GPU); `cpu` ("native" or a name,
     `mlc.targets.cpu`); `gpu` ("h200", "sm_90a,sm_80", …: `mlc.targets.nvidia`); `emit` (the phase to stop after,

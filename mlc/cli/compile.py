@@ -27,8 +27,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 @app.command(context_settings={"help_option_names": ["-h", "--help"]})
 def compile_command(
     model: Annotated[
-        Path,
-        typer.Argument(help="an .onnx, .pt2 or TorchScript (.pt) file, or .mlir of an earlier run", show_default=False),
+        Path, typer.Argument(help="an .onnx, .pt2 or TorchScript (.pt) file, or an earlier .mlir", show_default=False)
     ],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="the file to write [MODEL.so]")] = None,
     target: Annotated[str, typer.Option(help="what to compile for: cpu, or cuda (an NVIDIA GPU)")] = "cpu",
