@@ -72,7 +72,7 @@ def _columns(outer: Extent, extent: Extent, inner: Extent, each: int, own: int) 
     most = MOST_ACROSS if blocks(wide) < 4 * MULTIPROCESSORS else THREADS
     accesses = max(1, own // lanes)
     group = max(WARP, min(most, width * power_of_two(-(-length // accesses))))
-    is_whole = group // width * accesses >= length
-    if not is_whole:
-        accesses = max(1, accesses // 2)
+    along = group // width
+    is_whole = along * accesses >= length
+    accesses = min(accesses, power_of_two(-(-length // along))) if is_whole else max(1, accesses // 2)
     return BlockScanSchedule(group if group > WARP else THREADS, group, lanes, accesses, width, ahead=int(not is_whole))
