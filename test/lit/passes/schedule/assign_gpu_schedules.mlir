@@ -651,3 +651,12 @@ module @scanned_columns attributes {mlc.kernel} {
     return %r : tensor<4096x4096xf32>
   }
 }
+
+// CHECK: module @scanned_short_columns
+// CHECK-SAME: accesses = 4 : i64, ahead = 0 : i64, early = 1 : i64, group = 32 : i64, lanes = 1 : i64, template = "scan", threads = 256 : i64, width = 4 : i64
+module @scanned_short_columns attributes {mlc.kernel} {
+  func.func @scanned_short_columns(%a: tensor<20x3xf32>, %o: tensor<20x3xf32>) -> tensor<20x3xf32> {
+    %r = mlc.scan sum %a {axis = 0 : i64} : tensor<20x3xf32>
+    return %r : tensor<20x3xf32>
+  }
+}
