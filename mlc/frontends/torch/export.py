@@ -20,7 +20,7 @@ from typing import Any
 
 from mlir import ir
 
-from mlc.frontends.common import cleanup, control_flow, elementwise, entry
+from mlc.frontends.common import control_flow, elementwise
 from mlc.frontends.common.builder import Builder, Tensor, describe
 from mlc.frontends.common.entry import DimRange
 from mlc.frontends.report import ModelError, NodeError, Problem
@@ -28,7 +28,7 @@ from mlc.frontends.torch import aten, files
 from mlc.frontends.torch.program_inputs import Inputs
 from mlc.frontends.torch.registry import Call, Value, as_tensor, find
 from mlc.frontends.torch.schema import Schema
-from mlc.frontends.torch.walk import POISON, PoisonedError, Walk, is_poisoned
+from mlc.frontends.torch.walk import POISON, PoisonedError, Walk, is_poisoned, module_of
 
 _REGISTERING = ("transformers", "diffusers")
 """Packages whose modules make their classes of results known to PyTorch: no others are imported for a file's sake."""
@@ -54,19 +54,11 @@ def import_model(
     torch, title, digest, program = _load(source)
     aten.load()
     inputs = Inputs(program, title, dict(input_shapes or {}), dict(dims or {}))
-    with context, ir.Location.name(title):
-        module = ir.Module.create()
-        importer = _Importer(torch, program, Builder(store), title)
-        main = entry.Entry(module, "forward", inputs.arguments)
-        with ir.InsertionPoint(main.block):
-            results = importer.run(main.inputs())
-        if outputs is not None:
-            results = files.chosen(title, results, outputs)
-        main.finish(results)
-        cleanup.drop_unused(main.block)
-        entry.describe_module(module, inputs.arguments, inputs.dims, digest)
-        module.operation.verify()
-    return module
+
+    def body(arguments: dict[str, Tensor]) -> list[tuple[str, Tensor]]:
+        return _Importer(torch, program, Builder(store), title).run(arguments)
+
+    return module_of(context, title, digest, inputs.arguments, inputs.dims, outputs, body)
 
 
 def is_program(source: Any) -> bool:
@@ -174,10 +166,10 @@ class _Importer(Walk):
         self._check_signature()
         graph, specs = self.program.graph, self.program.graph_signature.input_specs
         for node, spec in zip(graph.find_nodes(op="placeholder"), specs, strict=True):
-            if spec.kind.name == "USER_INPUT":
-                self.values[node.name] = inputs.get(node.name, getattr(spec.arg, "value", None))
+            if node.name in inputs:
+                self.values[node.name] = inputs[node.name]
             elif node.users:
-                self.values[node.name] = self._held(spec)
+                self.values[node.name] = self._held(node.name, spec)
         self._nodes(self.program.graph_module, self.values)
         results: list[tuple[str, Tensor]] = []
         (output,) = graph.find_nodes(op="output")
@@ -202,9 +194,14 @@ class _Importer(Walk):
         if self.problems:
             raise ModelError(self.title, self.problems)
 
-    def _held(self, spec: Any) -> Value:
+    def _held(self, name: str, spec: Any) -> Value:
         """A parameter, buffer or constant of the program."""
-        if spec.kind.name == "CUSTOM_OBJ":
+        if spec.kind.name == "USER_INPUT" and hasattr(spec.arg, "value"):
+            return spec.arg.value
+        if spec.kind.name not in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
+            kind = type(spec.arg).__name__.removesuffix("Argument")
+            reason = f'its input "{name}" is a {kind}, which no library takes'
+            self.problems.append(Problem(reason, "export it with a tensor, or with a constant, in its place"))
             return POISON
         held = self.program.state_dict.get(spec.target)
         return self.weight(self.program.constants[spec.target] if held is None else held, spec.target)
@@ -279,12 +276,12 @@ class _Importer(Walk):
         name = target.__name__
         if name == "getitem":
             return arguments[0][arguments[1]]
-        op = _ON_SIZES.get(name)
-        handler = None if op is None else find(op)
-        if op is None or handler is None:
-            raise NodeError(f"there is no importer for {name} of sizes", "rewrite the model without it, or report it")
         if name == "sym_sum":
             return functools.reduce(lambda a, b: self.b.arith("addi", a, b), arguments[0])
+        op = _ON_SIZES.get(name, "")
+        handler = find(op)
+        if handler is None:
+            raise NodeError(f"there is no importer for {name} of sizes", "rewrite the model without it, or report it")
         return handler(Call(self.b, op, arguments, ["self", "other"][: len(arguments)]))
 
     # -- branches and loops -------------------------------------------------------------------------------------------
@@ -369,6 +366,6 @@ _ON_SIZES = {
     **{name: f"aten::{name}" for name in ("eq", "ne", "lt", "le", "gt", "ge", "ceil", "floor", "trunc", "round")},
     "mod": "aten::remainder", "truediv": "aten::div", "and_": "aten::bitwise_and", "or_": "aten::bitwise_or",
     "sym_max": "prim::max", "sym_min": "prim::min", "sym_not": "aten::__not__", "sym_float": "aten::Float",
-    "sym_int": "aten::trunc", "sym_sum": "aten::add",
+    "sym_int": "aten::trunc",
 }  # fmt: skip
 """Operators of Python on sizes, by the names of `operator`, `math` and `torch`."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from mlir import ir
 
-from mlc.frontends.common import cleanup, control_flow, elementwise, entry, types
+from mlc.frontends.common import control_flow, elementwise, entry, types
 from mlc.frontends.common.builder import Builder, Tensor, describe
 from mlc.frontends.common.entry import Argument, DimRange
 from mlc.frontends.report import ModelError, NodeError, Problem
@@ -26,7 +26,7 @@ from mlc.frontends.torch.aten.scalar import known
 from mlc.frontends.torch.memory import Memory
 from mlc.frontends.torch.registry import Call, Handler, Literal, Value, as_tensor, find
 from mlc.frontends.torch.schema import Schema
-from mlc.frontends.torch.walk import POISON, PoisonedError, Walk, is_poisoned
+from mlc.frontends.torch.walk import POISON, PoisonedError, Walk, is_poisoned, module_of
 
 _UNROLLED = 1024
 """The largest number of iterations of a loop of a script."""
@@ -50,22 +50,14 @@ def import_model(
     unless given. Raises ModelError with every problem of the model.
     """
     torch, title, digest, script = _load(source)
-    graph = script.inlined_graph
+    graph, limits = script.inlined_graph, dict(dims or {})
     aten.load()
-    with context, ir.Location.name(title):
-        module = ir.Module.create()
-        importer = _Importer(torch, script, Builder(store), title)
-        arguments = _arguments(graph, title, dict(input_shapes or {}), dict(dtypes or {}), dict(dims or {}))
-        main = entry.Entry(module, "forward", arguments)
-        with ir.InsertionPoint(main.block):
-            results = importer.run(graph, main.inputs())
-        if outputs is not None:
-            results = files.chosen(title, results, outputs)
-        main.finish(results)
-        cleanup.drop_unused(main.block)
-        entry.describe_module(module, arguments, dict(dims or {}), digest)
-        module.operation.verify()
-    return module
+    arguments = _arguments(graph, title, dict(input_shapes or {}), dict(dtypes or {}), limits)
+
+    def body(inputs: dict[str, Tensor]) -> list[tuple[str, Tensor]]:
+        return _Importer(torch, script, Builder(store), title).run(graph, inputs)
+
+    return module_of(context, title, digest, arguments, limits, outputs, body)
 
 
 def _load(source: str | Path | Any) -> tuple[Any, str, str, Any]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mlir import ir
+
+from mlc.frontends.common import cleanup, entry
 from mlc.frontends.common.builder import INLINE_LIMIT, Builder, Tensor
+from mlc.frontends.common.entry import Argument, DimRange
 from mlc.frontends.report import Problem
-from mlc.frontends.torch.files import as_array
+from mlc.frontends.torch.files import as_array, chosen
 from mlc.frontends.torch.registry import Value
 
 POISON = object()
@@ -22,6 +27,28 @@ def is_poisoned(value: Value) -> bool:
     if isinstance(value, dict):
         value = list(value.values())
     return value is POISON or (isinstance(value, list) and any(is_poisoned(v) for v in value))
+
+
+def module_of(
+    context: ir.Context,
+    title: str,
+    digest: str,
+    arguments: Sequence[Argument],
+    dims: Mapping[str, DimRange],
+    outputs: Sequence[str] | None,
+    body: Callable[[dict[str, Tensor]], list[tuple[str, Tensor]]],
+) -> ir.Module:
+    """The module of one entry: `body` builds the results by name from the arguments; `outputs` chooses among them."""
+    with context, ir.Location.name(title):
+        module = ir.Module.create()
+        main = entry.Entry(module, "forward", arguments)
+        with ir.InsertionPoint(main.block):
+            results = body(main.inputs())
+        main.finish(results if outputs is None else chosen(title, results, outputs))
+        cleanup.drop_unused(main.block)
+        entry.describe_module(module, arguments, dims, digest)
+        module.operation.verify()
+    return module
 
 
 class Walk:

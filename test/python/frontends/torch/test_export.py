@@ -220,6 +220,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
         compiled(export(Counting(), (torch.randn(3),)), tmp_path)
     with pytest.raises(ModelError, match="changes its input .* in place"):
         compiled(program_of(_double, torch.randn(3)), tmp_path)
+    number = program_of(lambda x, n: x * n, torch.randn(3), 4, dynamic_shapes=((None, Dim.DYNAMIC),))
+    with pytest.raises(ModelError, match="is a SymInt, which no library takes"):
+        compiled(number, tmp_path)
     two = program_of(lambda x: (torch.linalg.inv(x), torch.special.i0(x)), torch.eye(3))
     with pytest.raises(ModelError) as caught:
         compiled(two, tmp_path)
