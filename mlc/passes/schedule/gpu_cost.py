@@ -59,6 +59,10 @@ SHARED_MEMORY = 48 * 1024  # bytes that a block may have without asking for more
 BUSY = MULTIPROCESSORS * 14 // 10  # blocks of a contraction that keep the chip busy
 ASSUMED = 16  # for an unknown extent of a contraction: sharing tiles in vain costs less than not sharing them
 MOST_SPLIT = 64  # threads that share columns: four neighbours read whole sectors of the memory
+SHARED = 16  # threads that share a column where there are many: sixteen neighbours read 256 bytes of a row
+UNDER_WAY = 1 << 17  # threads that keep the memory busy
+LEAST_DEPTH = 48  # elements of a column that several threads share though there are many; positions take twice as many
+LEAST_ACROSS = 8  # accesses across the columns that are worth it: they read whole lines
 FEW_COLUMNS = 6 * MULTIPROCESSORS  # accesses across a reduction that make enough blocks with whole cache lines each
 LINES_WANTED = MULTIPROCESSORS * 7 // 16  # blocks that read whole lines and keep the memory busy
 
@@ -188,18 +192,30 @@ def _columns(source: KernelSource) -> Schedule | None:
         lanes //= 2
     depth = max(at_least(reduced_extents(op), 8 * ASSUMED) for op in reductions)
     accesses = prod(e or 1 for e in shape) // lanes
-    split = 1
-    while depth >= WARP and split < MOST_SPLIT and depth >= 4 * split and accesses * split < BUSY * THREADS:
-        split *= 2
-    if split == 1:
+    across = (shape[axis] or LEAST_ACROSS * lanes) // lanes
+    worth = LEAST_DEPTH * max(len(op.results) for op in reductions)
+    is_many = accesses >= BUSY * THREADS
+    if depth < WARP or is_many and (depth < worth or across < LEAST_ACROSS):
         return None
-    threads = THREADS
-    if split == MOST_SPLIT and depth >= 8 * split and accesses * split < BUSY * 2 * THREADS:
-        split, threads = (split if accesses >= FEW_COLUMNS else 2 * split), 2 * THREADS
-        # Half as many blocks that read whole lines are done sooner.
-        threads *= 2 if accesses < FEW_COLUMNS and accesses * split >= LINES_WANTED * 2 * threads else 1
+    split, threads = _sharing(accesses, depth)
     split, threads = _without_idle(split, threads, (shape[axis] or threads) // lanes, depth)
     return {"template": "columns", "first": axis, "last": axis, "lanes": lanes, "split": split, "threads": threads}
+
+
+def _sharing(accesses: int, depth: int) -> tuple[int, int]:
+    """How many threads share a column of `depth` elements, and the threads of a block, for so many `accesses` across
+    the columns."""
+    split = min(SHARED, power_of_two(depth // 3))
+    while split < MOST_SPLIT and depth >= 4 * split:
+        if accesses * split >= (UNDER_WAY if depth >= 16 * split else BUSY * THREADS):
+            break
+        split *= 2
+    if split < MOST_SPLIT or depth < 8 * split:
+        return split, THREADS
+    split, threads = (split if accesses >= FEW_COLUMNS else 2 * split), 2 * THREADS
+    # Half as many blocks that read whole lines are done sooner.
+    wide = accesses < FEW_COLUMNS and accesses * split >= LINES_WANTED * 2 * threads
+    return split, threads * 2 if wide else threads
 
 
 def _without_idle(split: int, threads: int, across: int, depth: int) -> tuple[int, int]:

@@ -186,6 +186,40 @@ module @columns attributes {mlc.kernel} {
   }
 }
 
+// Threads with a column each would be enough, but sixteen that share one read more of a row at a time.
+// CHECK: module @many_columns
+// CHECK-SAME: first = 0 : i64, lanes = 4 : i64, last = 0 : i64, split = 16 : i64, template = "columns", threads = 256 : i64
+module @many_columns attributes {mlc.kernel} {
+  func.func @many_columns(%a: tensor<64x1000000xf32>, %o: tensor<1000000xf32>) -> tensor<1000000xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<1000000xf32>) -> tensor<1000000xf32>
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%a : tensor<64x1000000xf32>) outs(%f : tensor<1000000xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      %r = arith.addf %y, %x : f32
+      linalg.yield %r : f32
+    } -> tensor<1000000xf32>
+    return %s : tensor<1000000xf32>
+  }
+}
+
+// Short columns are a thread's.
+// CHECK: module @short_columns
+// CHECK-SAME: first = 0 : i64, lanes = 4 : i64, last = 0 : i64, rows = 1 : i64, template = "elementwise", threads = 256 : i64
+module @short_columns attributes {mlc.kernel} {
+  func.func @short_columns(%a: tensor<40x1000000xf32>, %o: tensor<1000000xf32>) -> tensor<1000000xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<1000000xf32>) -> tensor<1000000xf32>
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%a : tensor<40x1000000xf32>) outs(%f : tensor<1000000xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      %r = arith.addf %y, %x : f32
+      linalg.yield %r : f32
+    } -> tensor<1000000xf32>
+    return %s : tensor<1000000xf32>
+  }
+}
+
 // Rows are whatever the right operand does not have. 16 rows do not fill the chip: 32 threads share a tile, eight columns wide.
 // CHECK: module @product
 // CHECK-SAME: block_columns = 8 : i64, blocks = 2 : i64, columns = 1 : i64, early = 1 : i64, lanes = 4 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 8 : i64, split = 32 : i64, template = "contraction", threads = 256 : i64, unroll = 4 : i64, vector_dim = 1 : i64
