@@ -42,9 +42,9 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     native = str(all(t.has_wgmma for t in targets)).lower()
     floats8 = f"mlc-float8-contractions{{native={native}}}"
     of_cpu["simplify"] = _before(of_cpu["simplify"], "mlc-resolve-dims", [floats8])
-    splitting = ["mlc-plan-splits", "mlc-split-reductions"]
+    splitting = ["mlc-recompute-producers", "mlc-plan-splits", "mlc-split-reductions"]
     if all(t.has_clusters for t in targets):
-        splitting[0] += f"{{shortest={LONGEST_SHARED + 1}}}"
+        splitting[1] += f"{{shortest={LONGEST_SHARED + 1}}}"
     splitting += ["mlc-plan-parts", "mlc-split-scans", "mlc-split-selections"]
     moves = ["mlc-slice-gathers", "mlc-fold-factors"]
     of_cpu["decompose"] = [*decomposed[:place], *moves, *decomposed[place:], "mlc-order-scatters"]

@@ -9,7 +9,8 @@ from gpu.lockstep import run_case
 from models.gpu_cases import cases
 
 SOME = (
-    "sum_all", "max_columns_odd", "top_k_least_half", "top_k_integers", "argmax_rows", "argmax_columns",
+    "sum_all", "softmax_across", "softmax_across_half", "softmax_across_dynamic",
+    "max_columns_odd", "top_k_least_half", "top_k_integers", "argmax_rows", "argmax_columns",
     "argmax_vocabulary", "argmax_vocabulary_half", "argmax_wide", "argmin_wide_last", "argmax_double", "argmin_bytes",
     "argmax_few_columns", "argmin_few_columns_last", "argmax_pixels", "argmax_dynamic", "argmin_and_value",
     "scatter_last", "scatter_last_rows", "scatter_last_columns", "scatter_few", "scatter_bools",

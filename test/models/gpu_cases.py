@@ -186,6 +186,18 @@ def _softmax_half(rows: int, width: int) -> Case:
     )
 
 
+def _softmax_across(name: str, *shape: int, dtype: str = "float32", axis: int = 1, **options: Any) -> Case:
+    """A softmax over elements that do not lie side by side."""
+    return Case(
+        f"softmax_{name}",
+        [("Softmax", ["x"], ["y"], {"axis": axis})],
+        lambda: {"x": (normal(*shape) * np.float32(3)).astype(dtype)},
+        lambda a: [softmax(a["x"], axis)],
+        {"y": dtype},
+        **options,
+    )
+
+
 def _layer_norm(rows: int, width: int, dtype: str = "float32", **options: Any) -> Case:
     def expected(a: Arrays) -> list[np.ndarray]:
         x = a["x"].astype(np.float64)
@@ -446,6 +458,9 @@ def _reduction_cases() -> list[Case]:
     return [
         *(_softmax(rows, width) for rows, width in ((3, 5), (9, 64), (6, 1000), (5, 4096), (600, 2048))),
         _softmax(7, 77, ["n", "m"]),
+        _softmax_across("across", 7, 50, 36),
+        _softmax_across("across_half", 3, 21, 264, dtype="float16", tolerance=1e-3),
+        _softmax_across("across_dynamic", 4, 13, 28, dims={"x": ["n", "c", "p"]}),
         Case("softmax_half", [("Softmax", ["x"], ["y"], {"axis": -1})], lambda: {"x": normal(10, 96, dtype="float16")},
              lambda a: [softmax(a["x"])], {"y": "float16"}, tolerance=1e-3),
         *(_softmax_half(rows, width) for rows, width in ((301, 1001), (37, 197), (1, 50257), (3, 40003), (140, 20001),
