@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
-from mlc.bench.engines import Job
+from mlc.bench.job import Job
 from mlc.bench.process import python_module
 
 REST_SECONDS = 0.02  # other engines' threads still spin for some milliseconds after a run

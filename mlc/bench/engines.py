@@ -8,59 +8,27 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-Feeds = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Job:
-    """What a worker is asked to run. Paths are text; `onnx`, `torchscript` and `library` are empty when there is none,
-    `inputs` is an archive of `mlc.bench.arrays`, `folder` one that engines may keep files in.
-    """
-
-    engine: str
-    threads: int
-    precision: str
-    inputs: str
-    folder: str
-    onnx: str = ""
-    torchscript: str = ""
-    library: str = ""
-    weights: str = ""
-
-    def text(self) -> str:
-        """The job as one line of JSON."""
-        return json.dumps(asdict(self))
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """A model that is ready: `run` is timed, `fetch` turns its result into arrays in the order of the outputs. `files`
-    are what the engine made or needs in place of the model's own file.
-    """
-
-    run: Callable[[], Any]
-    fetch: Callable[[Any], list[Any]]
-    files: tuple[Path, ...] = ()
+from mlc.bench.job import Feeds, Job, Loaded
+from mlc.bench.torch_engines import load_inductor, load_torch
 
 
 @dataclass(frozen=True)
 class Engine:
     """An engine by name. `modules` must be importable; `packages` are what to install, and the first one's version is
-    shown. `reads` is the field of a job that it needs. `bf16`: whether it computes in bf16 when asked to.
+    shown. `reads` are the fields of a job of which it needs one. `bf16`: whether it computes in bf16 when asked to.
     """
 
     name: str
     modules: tuple[str, ...]
     packages: tuple[str, ...]
-    reads: str
+    reads: tuple[str, ...]
     bf16: bool
     load: Callable[[Job, Feeds], Loaded]
 
@@ -76,6 +44,10 @@ class Engine:
             return importlib.metadata.version(self.packages[0])
         except importlib.metadata.PackageNotFoundError:
             return ""
+
+    def source(self, files: Mapping[str, str]) -> str:
+        """The file that it reads, of those by field; empty when it can read none."""
+        return next((files[field] for field in self.reads if files.get(field)), "")
 
     def precision(self, asked: str) -> str:
         """The precision that it computes contractions in."""
@@ -187,33 +159,6 @@ def _last_line(text: str) -> str:
     return lines[-1].strip() if lines else "it failed without a word"
 
 
-def load_torch(job: Job, feeds: Feeds) -> Loaded:
-    """TorchScript in PyTorch, frozen and optimised for inference. `torch.compile` does not take TorchScript."""
-    import torch
-
-    torch.set_num_threads(job.threads)
-    module = torch.jit.load(job.torchscript).eval()
-    frozen = torch.jit.optimize_for_inference(torch.jit.freeze(module))
-    arguments = [torch.from_numpy(value) for value in feeds.values()]
-
-    def run() -> Any:
-        with torch.inference_mode():
-            return frozen(*arguments)
-
-    for _ in range(2):  # the executor of TorchScript watches two runs before it compiles
-        run()
-    return Loaded(run, _torch_outputs)
-
-
-def _torch_outputs(result: Any) -> list[Any]:
-    """The tensors of a result as mlc orders them: tuples, lists and dictionaries from left to right."""
-    if isinstance(result, Mapping):
-        result = list(result.values())
-    if isinstance(result, (list, tuple)):
-        return [array for item in result for array in _torch_outputs(item)]
-    return [result.numpy()]
-
-
 def load_onnx(job: Job, feeds: Feeds) -> Loaded:
     """The reference evaluator of the onnx package: slow, for comparison only."""
     from onnx.reference import ReferenceEvaluator
@@ -228,11 +173,12 @@ _IREE_PACKAGES = ("iree-base-compiler", "iree-base-runtime")
 ENGINES: dict[str, Engine] = {
     engine.name: engine
     for engine in (
-        Engine("mlc", ("mlc",), ("mlc",), "library", True, load_mlc),
-        Engine("onnxruntime", ("onnxruntime",), ("onnxruntime",), "onnx", False, load_onnxruntime),
-        Engine("openvino", ("openvino",), ("openvino",), "onnx", True, load_openvino),
-        Engine("iree", ("iree.compiler", "iree.runtime"), _IREE_PACKAGES, "onnx", False, load_iree),
-        Engine("torch", ("torch",), ("torch",), "torchscript", False, load_torch),
+        Engine("mlc", ("mlc",), ("mlc",), ("library",), True, load_mlc),
+        Engine("onnxruntime", ("onnxruntime",), ("onnxruntime",), ("onnx",), False, load_onnxruntime),
+        Engine("openvino", ("openvino",), ("openvino",), ("onnx",), True, load_openvino),
+        Engine("iree", ("iree.compiler", "iree.runtime"), _IREE_PACKAGES, ("onnx",), False, load_iree),
+        Engine("torch", ("torch",), ("torch",), ("torchscript", "program"), False, load_torch),
+        Engine("inductor", ("torch",), ("torch",), ("program",), False, load_inductor),
     )
 }
 PEERS = tuple(name for name in ENGINES if name != "mlc")
@@ -241,5 +187,5 @@ PEERS = tuple(name for name in ENGINES if name != "mlc")
 REFERENCES: dict[str, Engine] = {
     "onnxruntime": ENGINES["onnxruntime"],
     "torch": ENGINES["torch"],
-    "onnx": Engine("onnx", ("onnx",), ("onnx",), "onnx", False, load_onnx),
+    "onnx": Engine("onnx", ("onnx",), ("onnx",), ("onnx",), False, load_onnx),
 }

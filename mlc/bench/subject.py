@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc.bench import arrays
-from mlc.bench.engines import PEERS, REFERENCES, Job
+from mlc.bench.engines import ENGINES, PEERS, REFERENCES
+from mlc.bench.job import Job
 from mlc.bench.process import python_module
 from mlc.runtime.errors import ArgumentError
 
@@ -53,7 +54,8 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Subject:
-    """A model that is ready to be timed. `onnx` and `torchscript` are what peers read, empty when there is none."""
+    """A model that is ready to be timed. `onnx`, `torchscript` and `program` (of `torch.export`) are what peers read,
+    empty when there is none."""
 
     name: str
     compiled: Compiled
@@ -61,19 +63,24 @@ class Subject:
     folder: Path
     onnx: str = ""
     torchscript: str = ""
+    program: str = ""
     precision: str = "fp32"
+
+    @property
+    def files(self) -> dict[str, str]:
+        """What peers read, by the field of a job."""
+        return {"onnx": self.onnx, "torchscript": self.torchscript, "program": self.program}
 
     def job(self, engine: str, threads: int) -> Job:
         """The job of an engine."""
-        files = {"onnx": self.onnx, "torchscript": self.torchscript, "library": str(self.compiled.library)}
+        files = {**self.files, "library": str(self.compiled.library)}
         place = self.folder / engine
         place.mkdir(exist_ok=True)
         return Job(engine, threads, self.precision, str(self.folder / "inputs.npz"), str(place), **files)
 
     def references(self) -> list[str]:
         """The installed engines that give reference results, best first."""
-        fields = {"onnx": self.onnx, "torchscript": self.torchscript}
-        return [name for name, engine in REFERENCES.items() if engine.installed and fields[engine.reads]]
+        return [name for name, engine in REFERENCES.items() if engine.installed and engine.source(self.files)]
 
 
 def run_compiler(model: Path, arguments: Sequence[str], folder: Path, cache: Path) -> tuple[float, int]:
@@ -186,11 +193,12 @@ def make_subject(
     dims: Mapping[str, int],
     shapes: Shapes,
     precision: str = "fp32",
-    torchscript: Path | None = None,
+    torch: Path | None = None,
     seed: int = 0,
 ) -> Subject:
     """Compiles `model` and makes its inputs: `specs` and `dims` as `inputs_of` takes them, `shapes` are given to the
-    compiler. `torchscript` is the same model for PyTorch. Raises CompileError, or MlcError for inputs.
+    compiler. `torch` is the same model for PyTorch, a file of TorchScript or of `torch.export`. Raises CompileError, or
+    MlcError for inputs.
     """
     from mlc.runtime.loader import load
 
@@ -214,9 +222,13 @@ def make_subject(
         library, seconds, memory, report["stages"], len(report["kernels"]), report["weight_bytes"],
         arena_bytes(report["arena"].get(entry.name, "0"), extents), sum(f.stat().st_size for f in files), flops,
     )  # fmt: skip
-    onnx = str(model) if model.suffix == ".onnx" else ""
-    script = str(torchscript or ("" if onnx else model))
-    return Subject(model.name, compiled, given, folder, onnx, script, precision)
+    sources = {_field(path): str(path) for path in (model, torch) if path is not None}
+    return Subject(model.name, compiled, given, folder, **sources, precision=precision)
+
+
+def _field(path: Path) -> str:
+    """The field of a job that the file of a model goes into."""
+    return {".onnx": "onnx", ".pt2": "program"}.get(path.suffix, "torchscript")
 
 
 def fixed_model(model: Path, folder: Path, shapes: Shapes, dims: Mapping[str, int]) -> tuple[Path, Shapes]:
@@ -264,8 +276,9 @@ def _extents(value: Any, known: Mapping[str, int]) -> tuple[int, ...]:
 
 def peer_file_bytes(subject: Subject, engine: str) -> int:
     """The size of what a peer reads: the model and its external data."""
-    if engine == "torch" or not subject.onnx:
-        return os.path.getsize(subject.torchscript)
+    source = ENGINES[engine].source(subject.files)
+    if source != subject.onnx:
+        return os.path.getsize(source)
     import onnx
     from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
@@ -277,6 +290,4 @@ def peer_file_bytes(subject: Subject, engine: str) -> int:
 
 def usable_peers(subject: Subject) -> tuple[str, ...]:
     """The peers that read what there is of the model."""
-    from mlc.bench.engines import ENGINES
-
-    return tuple(name for name in PEERS if getattr(subject, ENGINES[name].reads))
+    return tuple(name for name in PEERS if ENGINES[name].source(subject.files))

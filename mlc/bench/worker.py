@@ -30,7 +30,8 @@ class Worker:
     def __init__(self, job_text: str) -> None:
         """Raises whatever the engine raises."""
         from mlc.bench import arrays
-        from mlc.bench.engines import ENGINES, REFERENCES, Job
+        from mlc.bench.engines import ENGINES, REFERENCES
+        from mlc.bench.job import Job
 
         job = Job(**json.loads(job_text))
         engine = ENGINES.get(job.engine) or REFERENCES[job.engine]

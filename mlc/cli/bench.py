@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TOLERANCES = {"fp32": 1e-3, "bf16": 5e-2}
 REFERENCE = "reference.npz"
-SUFFIXES = (".onnx", ".pt", ".pth")
+SUFFIXES = (".onnx", ".pt2", ".pt", ".pth")
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -34,9 +34,9 @@ class DiffersError(MlcError):
 
 @app.command(context_settings={"help_option_names": ["-h", "--help"]})
 def bench_command(
-    model: Annotated[Path, typer.Argument(help="an .onnx or TorchScript (.pt) file", show_default=False)],
+    model: Annotated[Path, typer.Argument(help="an .onnx, .pt2 or TorchScript (.pt) file", show_default=False)],
     peers: Annotated[
-        str | None, typer.Option(help="of onnxruntime, openvino, iree, torch, with commas, or none [all installed]")
+        str | None, typer.Option(help="of onnxruntime, openvino, iree, torch, inductor, with commas, or none [all]")
     ] = None,
     threads: Annotated[str, typer.Option(metavar="LIST", help="numbers of threads, with commas")] = "1",
     rounds: Annotated[int, typer.Option(min=1, help="bursts of each engine, in turn")] = 7,
@@ -55,7 +55,8 @@ def bench_command(
     ] = False,
     precision: Annotated[str, typer.Option(help="of contractions: fp32, or bf16 in the engines that have it")] = "fp32",
     torch: Annotated[
-        Path | None, typer.Option("--torch", metavar="FILE.pt", help="the same model as TorchScript, for torch")
+        Path | None,
+        typer.Option("--torch", metavar="FILE", help="the same model as TorchScript or .pt2, for PyTorch"),
     ] = None,
     tolerance: Annotated[
         float | None, typer.Option(help="largest error, relative to the outputs' largest magnitude [1e-3; bf16: 5e-2]")
@@ -142,7 +143,7 @@ def _check_model(model: Path, torch: Path | None, precision: str, static: bool) 
     if torch is not None and model.suffix != ".onnx":
         raise ArgumentError("--torch goes with an .onnx model")
     if static and model.suffix != ".onnx":
-        raise ArgumentError("--static is about .onnx models: the shapes of TorchScript are those of --input")
+        raise ArgumentError("--static is about .onnx models: the shapes of others are those of the file and of --input")
 
 
 def _check_outputs(given: Sequence[Path | None], json_file: Path | None, chart: Path | None) -> None:
@@ -183,11 +184,11 @@ def _subject(
         (folder / "static").mkdir()
         model, shapes = fixed_model(model, folder / "static", shapes, dims)
         dims = {}
-    elif model.suffix == ".onnx":
+    elif model.suffix in (".onnx", ".pt2"):
         shapes = {}  # the library keeps the model's dynamic dimensions, as the engines that read the file do
     return make_subject(
         model.absolute(), folder, specs=specs, dims=dims, shapes=shapes, precision=precision,
-        torchscript=torch.absolute() if torch else None, seed=seed,
+        torch=torch.absolute() if torch else None, seed=seed,
     )  # fmt: skip
 
 
@@ -219,6 +220,8 @@ def _measure(
 
 
 def _needs(name: str) -> str:
+    if name == "inductor":
+        return "give its program of torch.export with --torch FILE.pt2"
     return "give its TorchScript with --torch FILE.pt" if name == "torch" else "it reads .onnx files"
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
+import logging
+import re
+import sys
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +19,9 @@ from mlc.frontends.report import ModelError, Problem
 
 SCRIPT, PROGRAM = "TorchScript", "torch.export"
 """The kinds of models that PyTorch writes."""
+_REGISTERING = ("transformers", "diffusers")
+"""Packages whose modules make their classes of results known to PyTorch: no others are imported for a file's sake."""
+_UNKNOWN_CLASS = re.compile(r"Deserializing ([\w.]+)\.\w+ in pytree is not registered")
 
 
 def pytorch(title: str) -> Any:
@@ -85,3 +92,52 @@ def as_array(torch: Any, tensor: Any) -> np.ndarray:
         name = str(tensor.dtype).removeprefix("torch.")
         raw = tensor.view(torch.uint8 if tensor.element_size() == 1 else torch.int16).numpy()
         return raw.view(getattr(ml_dtypes, name))
+
+
+def read_program(torch: Any, path: Path) -> Any:
+    """The `ExportedProgram` of a file. A known package is imported where it registers a class of the program's results.
+    Raises ModelError where PyTorch cannot read it."""
+    for _ in _REGISTERING:
+        try:
+            return _loaded(path)
+        except Exception as error:
+            unknown = _UNKNOWN_CLASS.search(str(error))
+            package = unknown[1].split(".")[0] if unknown else ""
+            if unknown is None or package not in _REGISTERING or unknown[1] in sys.modules:
+                raise _unreadable(torch, path, error) from error
+            try:
+                importlib.import_module(unknown[1])
+            except ImportError as missing:
+                reason = f"its results are objects of {package}, which cannot be imported: {missing}"
+                hint = f"pip install {package}, or return tensors and dictionaries"
+                raise ModelError(path.name, [Problem(reason, hint)]) from missing
+    return _loaded(path)
+
+
+def _loaded(path: Path) -> Any:
+    """The program of a file. Raises what is wrong with it, which PyTorch writes to its log before it raises another
+    error that says less."""
+    told: list[BaseException] = []
+
+    def keep(record: logging.LogRecord) -> bool:
+        if record.exc_info and record.exc_info[1] is not None:
+            told.append(record.exc_info[1])
+        return not record.exc_info
+
+    log = logging.getLogger("torch.export")
+    log.addFilter(keep)
+    try:
+        return importlib.import_module("torch.export").load(str(path))
+    except Exception as error:
+        raise told[-1] if told else error from error
+    finally:
+        log.removeFilter(keep)
+
+
+def _unreadable(torch: Any, path: Path, error: Exception) -> ModelError:
+    lines = [line for line in str(error).strip().splitlines() if line.strip()]
+    reason = lines[0].rstrip(".:") if lines else type(error).__name__
+    hint = f"save it with torch.export.save; this PyTorch is {torch.__version__}"
+    if any(text in reason for text in ("_OpNamespace", "Unknown op", "pytree", "TreeSpec")):
+        hint = "import the package that registers its operators and classes, and pass the program itself to mlc.compile"
+    return ModelError(path.name, [Problem(f"is no program of torch.export that can be read: {reason}", hint)])

@@ -13,7 +13,7 @@ from models.perceptron import perceptron
 
 from mlc.bench import arrays, chart, peak, subject
 from mlc.bench.contest import Process, Result, WorkerError, paired_ratio
-from mlc.bench.engines import Job
+from mlc.bench.job import Job
 from mlc.runtime.errors import ArgumentError
 
 

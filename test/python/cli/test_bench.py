@@ -153,6 +153,7 @@ def test_static_model_in_bf16_without_a_c_compiler(
         (["damaged.onnx"], 1, "mlc-compile: "),
         (["perceptron.onnx", "--input", "x=3x3"], 2, "a shape 3x3 does not fit"),
         (["perceptron.onnx", "--peers", "torch"], 2, "give its TorchScript with --torch"),
+        (["perceptron.onnx", "--peers", "inductor"], 2, "give its program of torch.export with --torch"),
         (["--no-such-option"], 2, "No such option"),
     ],
 )
@@ -163,17 +164,3 @@ def test_what_is_wrong_in_one_line(
     found, out, err = call(capsys, *arguments)
     assert (found, out) == (code, "")
     assert message in err and err.startswith("mlc-bench: ") and err.count("\n") == 1
-
-
-def test_torchscript(folder: Path, capsys: Captured) -> None:
-    pytest.importorskip("torch.jit")
-    import torch
-
-    torch.manual_seed(0)
-    module = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU()).eval()
-    torch.jit.trace(module, torch.zeros(2, 8)).save("traced.pt")
-    options = ("--input", "input=2x8", "--json", "o.json")
-    code, _, err = call(capsys, "traced.pt", *QUICK, *options)
-    assert (code, err) == (0, "")
-    data = json.loads(Path("o.json").read_text())
-    assert data["reference"] == "torch" and [e["status"] for e in data["runs"][0]["engines"]] == ["ok", "ok"]
