@@ -121,6 +121,19 @@ def test_clusters_share_keys(number: int, tmp_path: Path, monkeypatch: pytest.Mo
     assert run_case(case, tmp_path) == ""
 
 
+# Queries of a warp and threads across a row, of products that are exact.
+@pytest.mark.parametrize(("rows", "across", "causal"), [(16, 8, True), (32, 4, True), (32, 8, False), (32, 8, True)])
+def test_exact_attention(rows: int, across: int, causal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import mlc.passes.schedule.ampere_attention_cost as cost
+
+    def only(attention: Any, target: Any) -> list[Any]:
+        return [cost.AmpereAttentionSchedule("f32", 2 * rows, rows, 4, 64, 2, across)]
+
+    monkeypatch.setattr(cost, "_exact", only)
+    case = _attention((2, 1), (70, 77), 72, causal=causal, dtype=np.float32)
+    assert run_case(replace(case, tolerance=1e-5), tmp_path) == ""
+
+
 # -- what the machine notices ------------------------------------------------------------------------------------------
 
 _ENTRY = """
