@@ -31,6 +31,7 @@ EXACT_REGISTERS = 70  # the same, of exact products
 # diagonal hidden, and with something else computed on them.
 MOST_EXACT = {48: (64, 0, 0), 32: (128, 128, 64), 16: (256, 256, 256)}
 MOST_SPREAD = 32  # queries of a warp with eight threads across a row: more would have a thread load more
+TOGETHER = 2  # tiles of keys that warps with these take at a time, in a block of twice as many warps that is alone
 SPREAD = 128  # columns beyond which eight threads across a row need all warps of a block, or ptxas spills
 HIDDEN = 20  # registers for what a diagonal hides, where a thread has more to keep than one row
 QUARTERS = 4  # of a multiprocessor, each of which multiplies for a warp at a time
@@ -83,17 +84,19 @@ def _exact(attention: Attention, target: NvidiaTarget) -> Iterator[AmpereAttenti
     depth, width = head_dims(attention)
     chain = chain_of(attention)
     kind = 2 if not chain.is_plain else 0 if chain.offset is None else 1
+    room = target.shared_memory_per_block + RESERVED
     for warp_rows, across in product(MOST_EXACT, (FEW, MANY)):
         if width > MOST_EXACT[warp_rows][kind] or across == MANY and (kind == 2 or warp_rows > MOST_SPREAD):
             continue
-        for warps in (WARPS, WARPS // 2, 1):
+        more = [(TOGETHER * WARPS, TOGETHER)] if across == MANY and warp_rows == WARP and width > NARROW else []
+        for warps, together in [*more, (WARPS, 1), (WARPS // 2, 1), (1, 1)]:
             if across == MANY and width > SPREAD and warps < WARPS:
                 continue
             lanes = 4 if width % 4 == 0 else 1
-            made = AmpereAttentionSchedule("f32", warp_rows * warps, warp_rows, lanes, WARP * warps, 1, across)
-            needed = EXACT_REGISTERS + warp_rows * (made.columns(width) + made.line + 4) // WARP
+            rows = warp_rows * warps
+            made = AmpereAttentionSchedule("f32", rows, warp_rows, lanes, WARP * warps, 1, across, together)
+            needed = EXACT_REGISTERS + warp_rows * (made.columns(width) + made.keys + 4) // WARP
             needed += HIDDEN if kind == 1 and warp_rows != WARP else 0
-            room = target.shared_memory_per_block + RESERVED
             blocks = min(MOST_BLOCKS, room // (shared_bytes(made, depth, width) + RESERVED))
             if blocks > 0:
                 yield replace(made, blocks=max(1, min(blocks, target.registers_per_sm // (made.threads * needed))))
@@ -101,22 +104,24 @@ def _exact(attention: Attention, target: NvidiaTarget) -> Iterator[AmpereAttenti
 
 def _clocks(attention: Attention, s: AmpereAttentionSchedule, target: NvidiaTarget) -> float:
     """Clocks that the quarters of a multiprocessor take for their warps: products, the loads of their operands, and the
-    powers; causal masks halve all of it."""
+    powers. Of the keys behind a diagonal, a tile reads those that its last row sees."""
     depth, width = head_dims(attention)
     shape, order = attention.output.op.results[0].type.shape, attention.output.order
     known = max(shape[order.index(attention.output.row)], 0)
     heads = prod(max(1, shape[order.index(d)]) for d in attention.output.batch)
     each_sm = -(-heads * -(-(known or ASSUMED) // s.tile_rows) // target.sms)
-    rows, columns, pieces = s.warp_rows // s.apart, s.columns(width) // s.across, s.line // TERMS
-    keys = s.line // s.across  # of a thread
-    products = rows * keys * depth + rows * columns * s.line
+    rows, columns, pieces = s.warp_rows // s.apart, s.columns(width) // s.across, s.keys // TERMS
+    keys = s.keys // s.across  # of a thread
+    products = rows * keys * depth + rows * columns * s.keys
     loads = (rows + keys) * depth // TERMS + (rows + columns) * pieces
     warps = each_sm * s.threads // WARP
     shared = EXACT_LOAD * loads * min(warps, QUARTERS) / QUARTERS  # quarters that idle leave the others their loads
     beside = min(s.blocks, each_sm)
-    taking_turns = max(1.0, beside * s.threads / WARP / QUARTERS)
+    taking_turns = max(1, beside * s.threads // WARP // QUARTERS)
     step = (products + shared + POWER * rows * keys) * (1 + ALONE / taking_turns) + STEP / beside
-    return -(-warps // QUARTERS) * step
+    is_causal = chain_of(attention).offset is not None
+    seen = 1 + s.tile_rows / (known or ASSUMED) if is_causal else 1.0  # the same half of the keys for all is left out
+    return -(-warps // QUARTERS) * step * seen / s.together
 
 
 def _is_small(attention: Attention, element: str) -> bool:

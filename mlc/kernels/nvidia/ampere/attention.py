@@ -16,7 +16,8 @@ through shared memory to all of its threads.
 Takes what `hopper_attention` does, and f32, unless there are few queries. Schedule parameters: `element` of the tensor
 cores, `f32` without them; `tile_rows`, `warp_rows`: queries of a block and of a warp; `lanes`: elements of the result
 that a thread stores at a time; `threads`; `blocks` of a multiprocessor; `across`: threads of a warp over which a row
-of exact products is spread, four or, without masks that are read, eight. Measured: bench/results/2026-11-21-h200.md,
+of exact products is spread, four or, without masks that are read, eight; `together`: tiles of 32 keys whose scores are
+computed at a time, of a warp with a row for each thread. Measured: bench/results/2026-11-21-h200.md,
 exact f32 2026-11-22-h200.md.
 """
 
@@ -65,11 +66,17 @@ class AmpereAttentionSchedule:
     threads: int
     blocks: int
     across: int = FEW
+    together: int = 1
 
     @property
     def line(self) -> int:
-        """Elements of a line of a tile: columns of a chunk, and keys of a block, the lines of a tile across the sum."""
+        """Elements of a line of a tile: columns of a chunk, and keys of values, the lines of a tile across the sum."""
         return ROW // ELEMENT_BYTES[self.element]
+
+    @property
+    def keys(self) -> int:
+        """Keys of a block."""
+        return self.line * self.together
 
     @property
     def taken(self) -> int:
@@ -95,7 +102,7 @@ class AmpereAttentionSchedule:
 def shared_bytes(schedule: AmpereAttentionSchedule, depth: int, width: int) -> int:
     """Shared memory for queries and keys of `depth` columns and values of `width`: results are staged there, too."""
     chunks, wide = -(-depth // schedule.line), -(-width // schedule.line)
-    tiles = (schedule.tile_rows + schedule.line) * chunks * ROW + schedule.line * wide * ROW
+    tiles = (schedule.tile_rows + schedule.keys) * chunks * ROW + schedule.keys * wide * ROW
     powers = schedule.tile_rows * ROW if schedule.is_exact else 0
     return max(tiles + powers, staging_bytes(schedule.columns(width), schedule.threads // WARP))
 
@@ -162,7 +169,7 @@ class _Block:
         self.shape = frame.buffers[source.destinations[0]].shape
         self.depth, self.width = head_dims(attention)
         self.columns = schedule.columns(self.width)
-        self.each = schedule.line  # keys of a block
+        self.each = schedule.keys
         self.chunks = -(-self.depth // schedule.line)
         self.count = schedule.warp_rows // (HALVES * schedule.apart)  # times two rows of a thread
         self.sizes = (self.count, HALVES), (self.count, HALVES * self.columns // schedule.across)
@@ -177,6 +184,8 @@ class _Block:
         if schedule.is_exact and schedule.warp_rows == WARP:
             self.kept_rows = KeptRows(words, self.softmax, schedule.across)
             self.sizes = (1, 1), self.sizes[1]
+        elif schedule.together > 1:
+            raise ValueError(f"kernel {source.func.name.value}: tiles of keys together are for 32 exact rows of a warp")
         self.logits = Logits(words, attention, self.chain, (self.rows, self.num_keys))
         self.has_end = not (isinstance(self.num_keys, int) and self.num_keys % self.each == 0)
         self._place()
@@ -212,7 +221,7 @@ class _Block:
         """Where queries, keys and values lie in shared memory, and what this warp reads of them."""
         words, math, s = self.words, self.words.math, self.s
         size = ELEMENT_BYTES[s.element]
-        along = [Tile(s.element, size, rows, False) for rows in (s.tile_rows, s.line)]
+        along = [Tile(s.element, size, rows, False) for rows in (s.tile_rows, s.keys)]
         self.query_tile, self.key_tile = along
         self.value_tile = Tile(s.element, size, -(-self.width // s.line) * s.line, True)
         self.keys_at = self.chunks * self.query_tile.size
@@ -224,7 +233,7 @@ class _Block:
         self.first_column = math.mul(math.rem(lane, s.across), 2 if s.across == FEW else 1)
         self.first_row = math.add(math.add(self.row, self.warp_row), math.div(lane, s.across))
         if s.is_exact:
-            powers_at = math.add(self.values_at + self.value_tile.size, math.mul(self.warp_row, ROW))
+            powers_at = math.add(self.values_at + s.together * self.value_tile.size, math.mul(self.warp_row, ROW))
             first = self.warp_row, 0
             self.scores_product = ExactProduct(words, (0, self.keys_at), first, s.warp_rows, self.each, s.across)
             rows, columns = s.warp_rows, self.columns
@@ -249,7 +258,7 @@ class _Block:
         """Asks for rows of queries or keys, all of their columns."""
         copier = self._copier(matrix, tile, row, self.scores)
         for chunk in range(self.chunks):
-            copier.load(offset + chunk * tile.size, chunk * self.each, 0)
+            copier.load(offset + chunk * tile.size, chunk * self.s.line, 0)
 
     # -- products ------------------------------------------------------------------------------------------------------
 
@@ -293,7 +302,9 @@ class _Block:
         block = math.sub(math.sub(self.blocks, 1), number)
         wait_for_copies(0)
         nvvm.Barrier0Op()  # the keys are there, and nobody needs the values before
-        self.value_copier.load(self.values_at, math.mul(block, self.each), 0)
+        for tile in range(self.s.together):
+            first = math.add(math.mul(block, self.each), tile * self.s.line)
+            self.value_copier.load(self.values_at + tile * self.value_tile.size, first, 0)
         end_group()
         scores = self._multiply_queries()
         nvvm.Barrier0Op()  # nobody needs the keys
@@ -306,8 +317,7 @@ class _Block:
         wait_for_copies(1)
         nvvm.Barrier0Op()  # the values are there, and the powers of all threads
         if self.s.is_exact:
-            sums = self.powers.add([value for part in state.output for value in part])
-            state.output[:] = _parts(sums, self.count)
+            self._multiply_shared(powers, state.output)
         else:
             self._multiply_powers(powers, state.output)
         return state.flat()
@@ -334,8 +344,8 @@ class _Block:
         state.largest[0][0], state.sums[0][0] = found.largest, found.total
         for i in range(self.count):
             state.output[i] = scaled(state.output[i], found.factors[i])
-            self.powers.share(i, found.powers[i])
-        return []
+            self.powers.share(i, found.powers[i][: len(found.powers[i]) // self.s.together])
+        return found.powers
 
     def _multiply_queries(self) -> list[list[ir.Value]]:
         """The scores of a block of keys, for every 16 rows of the warp."""
@@ -359,6 +369,19 @@ class _Block:
             rows = [p[4 * step : 4 * step + 4] for p in powers]
             for block in range(-(-self.width // BLOCK)):
                 self._multiply(rows, self.below.load(0, step, block), block, output)
+
+    def _multiply_shared(self, powers: list[list[ir.Value]], output: list[list[ir.Value]]) -> None:
+        """The same by ordinary arithmetic: the first tile's powers are shared already, others take their place."""
+        sums = [value for part in output for value in part]
+        for tile in range(self.s.together):
+            if tile:
+                nvvm.SyncWarpOp(self.words.value(-1))  # nobody needs the powers of the tile before
+                for i, values in enumerate(powers):
+                    each = len(values) // self.s.together
+                    self.powers.share(i, values[tile * each : (tile + 1) * each])
+                nvvm.SyncWarpOp(self.words.value(-1))
+            sums = self.powers.add(sums, tile * self.value_tile.size)
+        output[:] = _parts(sums, self.count)
 
     def _multiply(
         self, rows: Sequence[list[ir.Value]], columns: list[ir.Value], block: int, sums: list[list[ir.Value]]

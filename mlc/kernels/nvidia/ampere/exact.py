@@ -138,17 +138,18 @@ class ExactPowers:
             own = vector.from_elements(type_, list(powers[number : number + lanes]))
             llvm.StoreOp(own, words.place(place), alignment=4 * lanes)
 
-    def add(self, sums: Sequence[ir.Value]) -> list[ir.Value]:
-        """The accumulators plus the products of all keys."""
-        return self.words.loop(0, PIECES, _AT_A_TIME, sums, self._pieces)
+    def add(self, sums: Sequence[ir.Value], offset: int = 0) -> list[ir.Value]:
+        """The accumulators plus the products of all keys, whose values lie `offset` bytes behind the first tile."""
 
-    def _pieces(self, first: ir.Value, sums: Sequence[ir.Value]) -> list[ir.Value]:
-        sums = list(sums)
-        for number in range(_AT_A_TIME):
-            self._piece(first, number, sums)
-        return sums
+        def pieces(first: ir.Value, now: Sequence[ir.Value]) -> list[ir.Value]:
+            now = list(now)
+            for number in range(_AT_A_TIME):
+                self._piece(first, number, offset, now)
+            return now
 
-    def _piece(self, first: ir.Value, number: int, sums: list[ir.Value]) -> None:
+        return self.words.loop(0, PIECES, _AT_A_TIME, sums, pieces)
+
+    def _piece(self, first: ir.Value, number: int, offset: int, sums: list[ir.Value]) -> None:
         """Adds the products of four keys."""
         words, math = self.words, self.words.math
         place = words.xor(words.xor(self.along, math.mul(first, _PIECE)), number * _PIECE)
@@ -159,7 +160,7 @@ class ExactPowers:
             for group in range(self.columns // (TERMS * self.across)):
                 block, inside = divmod(group, PIECES // self.across)
                 moved = words.xor(self.values[key], (inside ^ number) * TERMS * _PIECE)
-                at = math.add(math.add(moved, begin), block * self.tile.block + (TERMS * number + key) * ROW)
+                at = math.add(math.add(moved, begin), offset + block * self.tile.block + (TERMS * number + key) * ROW)
                 self._multiply([row[key] for row in rows], self._load(at), group, sums)
 
     def _multiply(self, rows: list[ir.Value], values: list[ir.Value], group: int, sums: list[ir.Value]) -> None:
