@@ -20,15 +20,16 @@ ARCHITECTURES = [name for name, target in NAMED.items() if not target.has_wgmma]
 FORMS = [((4096, 4096, 4096), ""), ((4096, 4096, 4096), "b"), ((304, 520, 136), "a"), (("m", 520, 136), "")]
 
 
-def _check(folder: Path, arch: str, names: str) -> None:
-    """One kernel of the tensor cores in a folder of cubins, or some for few rows too, which spill nothing and fit."""
+def _check(folder: Path, arch: str, names: str, spilled: int = 0) -> None:
+    """One kernel of the tensor cores in a folder of cubins, or some for few rows too, which fit and spill nothing, or at
+    most `spilled` bytes."""
     kernels = [k for k in json.loads((folder / "launch.json").read_text()) if k["shared"]]
     assert len(kernels) == 1 or kernels and "'m'" in names
     for kernel in kernels:
         assert kernel["maps"] == [] and kernel["warnings"] == []
         assert kernel["shared"] <= NAMED[arch].shared_memory_per_block
         resources = kernel["resources"]
-        assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0), names
+        assert max(resources["spill_stores"], resources["spill_loads"], resources["stack"]) <= spilled, names
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -100,8 +101,17 @@ def test_ptxas_takes_attention_of_tf32(arch: str, form: str, tmp_path: Path) -> 
     _check(folder, arch, form)
 
 
-EXACT = {"narrow": (48, (128, 128), 64, {}), "many_wide": (64, (512, 512), 96, {}), "least": (2, (40, 50), 8, {})}
+EXACT: dict[str, tuple[int, tuple[int | str, int | str], int, dict[str, object]]] = {
+    "narrow": (48, (128, 128), 64, {}), "many_wide": (64, (512, 512), 96, {}), "least": (2, (40, 50), 8, {}),
+}
 
+
+# Scores of 64 keys at a time: the powers of the second 32 wait while those of the first 32 are multiplied, and under a
+# mask ptxas keeps 25 of them in memory: 50 of 19,000 instructions, none of them in a loop that multiplies. In return a
+# thread loads 448 instead of 576 times 16 bytes for 8,192 products.
+LONG = {"long": (32, (2048, 2048), 128, {}), "long_causal": (32, (2048, 2048), 128, {"causal": True})}
+SPILLED = {("sm_90a", "long"): 48, ("sm_90a", "long_causal"): 384, ("sm_90a", "many_wide"): 48}
+EXACT |= LONG
 
 FORMS_OF = {arch: [*ATTENTIONS, *WIDE, *EXACT] for arch in ("sm_80", "sm_86", "sm_90a")}
 # Like sm_86 but for the number of multiprocessors; what ptxas makes of it has differed in the widest.
@@ -115,7 +125,7 @@ def test_ptxas_takes_exact_attention(arch: str, form: str, tmp_path: Path) -> No
     model = _attention(heads, lengths, depth, **{**options, "kind": 1})
     folder = _compile(model, tmp_path / "attention", gpu=arch, emit="cubin")
     assert len(json.loads((folder / "launch.json").read_text())) == 1
-    _check(folder, arch, form)
+    _check(folder, arch, form, SPILLED.get((arch, form), 0))
 
 
 @pytest.mark.parametrize("form", list(SHARED_KEYS))

@@ -121,6 +121,24 @@ def test_clusters_share_keys(number: int, tmp_path: Path, monkeypatch: pytest.Mo
     assert run_case(case, tmp_path) == ""
 
 
+# Queries of a warp, threads across a row and tiles of keys together, of products that are exact.
+@pytest.mark.parametrize(
+    ("rows", "across", "together", "causal"),
+    [(16, 8, 1, True), (32, 4, 1, True), (32, 8, 1, False), (32, 8, 1, True), (32, 8, 2, True), (32, 4, 2, False)],
+)
+def test_exact_attention(
+    rows: int, across: int, together: int, causal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import mlc.passes.schedule.ampere_attention_cost as cost
+
+    def only(attention: Any, target: Any) -> list[Any]:
+        return [cost.AmpereAttentionSchedule("f32", 2 * rows, rows, 4, 64, 2, across, together)]
+
+    monkeypatch.setattr(cost, "_exact", only)
+    case = _attention((2, 1), (70, 77), 72, causal=causal, dtype=np.float32)
+    assert run_case(replace(case, tolerance=1e-5), tmp_path) == ""
+
+
 # -- what the machine notices ------------------------------------------------------------------------------------------
 
 _ENTRY = """

@@ -36,7 +36,7 @@ ACCESS = 16  # bytes of a thread's widest access
 
 MOST_SELECTING = MULTIPROCESSORS  # blocks of all parts of a selection together
 SELECTED = 4096  # elements of a part that are worth a block
-LEFT_OUT = 4  # times as many elements as the best of all parts are
+LEFT_OUT = 8  # times as many elements as the best of all parts are
 
 
 class PlanParts(Pass):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from itertools import product
 from math import prod
 
 from mlc.kernels.common.attention import Attention
 from mlc.kernels.nvidia.ampere.attention import AmpereAttentionSchedule, shared_bytes
+from mlc.kernels.nvidia.ampere.exact import FEW, MANY, TERMS
 from mlc.kernels.nvidia.tensor_cores.attention_logits import chain_of
 from mlc.kernels.nvidia.tensor_cores.attention_operands import head_dims
 from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES
@@ -25,12 +27,17 @@ NARROW = 64  # columns up to which a warp may have 32 queries: more accumulators
 NARROW_F32 = 128  # the same where blocks of keys are half as large, and no mask takes registers
 MOST_BLOCKS = 4
 EXACT_REGISTERS = 70  # the same, of exact products
-# Queries of a warp, and columns up to which their accumulators fit: without and with something computed on the scores.
-MOST_EXACT = {48: 64, 32: 96, 16: 256}
-MASKED_EXACT = {48: 0, 32: 64, 16: 256}
+# Queries of a warp, and columns up to which their accumulators fit: of scores as they come, with what is behind a
+# diagonal hidden, and with something else computed on them.
+MOST_EXACT = {48: (64, 0, 0), 32: (128, 128, 64), 16: (256, 256, 256)}
+MOST_SPREAD = 32  # queries of a warp with eight threads across a row: more would have a thread load more
+TOGETHER = 2  # tiles of keys that warps with these take at a time, in a block of twice as many warps that is alone
+SPREAD = 128  # columns beyond which eight threads across a row need all warps of a block, or ptxas spills
+HIDDEN = 20  # registers for what a diagonal hides, where a thread has more to keep than one row
 QUARTERS = 4  # of a multiprocessor, each of which multiplies for a warp at a time
 POWER = 12  # clocks of a warp for a power of each of its threads
 STEP = 400  # clocks of the barriers of a block of keys, and the first loads behind them
+ALONE = 0.25  # of its clocks a warp waits for loads, unless others of its quarter go on: fitted to three tiles
 REGISTERS = 80  # of a thread, beside its accumulators and queries
 
 
@@ -76,14 +83,20 @@ def _exact(attention: Attention, target: NvidiaTarget) -> Iterator[AmpereAttenti
     """All blocks that multiply f32 exactly, with as many beside each other as fit."""
     depth, width = head_dims(attention)
     chain = chain_of(attention)
-    for warp_rows, widest in MOST_EXACT.items():
-        if width > (widest if chain.offset is None and chain.is_plain else MASKED_EXACT[warp_rows]):
+    kind = 2 if not chain.is_plain else 0 if chain.offset is None else 1
+    room = target.shared_memory_per_block + RESERVED
+    for warp_rows, across in product(MOST_EXACT, (FEW, MANY)):
+        if width > MOST_EXACT[warp_rows][kind] or across == MANY and (kind == 2 or warp_rows > MOST_SPREAD):
             continue
-        for warps in (WARPS, WARPS // 2, 1):
+        more = [(TOGETHER * WARPS, TOGETHER)] if across == MANY and warp_rows == WARP and width > NARROW else []
+        for warps, together in [*more, (WARPS, 1), (WARPS // 2, 1), (1, 1)]:
+            if across == MANY and width > SPREAD and warps < WARPS:
+                continue
             lanes = 4 if width % 4 == 0 else 1
-            made = AmpereAttentionSchedule("f32", warp_rows * warps, warp_rows, lanes, WARP * warps, 1)
-            needed = EXACT_REGISTERS + warp_rows * (made.columns(width) + made.line + 4) // WARP
-            room = target.shared_memory_per_block + RESERVED
+            rows = warp_rows * warps
+            made = AmpereAttentionSchedule("f32", rows, warp_rows, lanes, WARP * warps, 1, across, together)
+            needed = EXACT_REGISTERS + warp_rows * (made.columns(width) + made.keys + 4) // WARP
+            needed += HIDDEN if kind == 1 and warp_rows != WARP else 0
             blocks = min(MOST_BLOCKS, room // (shared_bytes(made, depth, width) + RESERVED))
             if blocks > 0:
                 yield replace(made, blocks=max(1, min(blocks, target.registers_per_sm // (made.threads * needed))))
@@ -91,20 +104,24 @@ def _exact(attention: Attention, target: NvidiaTarget) -> Iterator[AmpereAttenti
 
 def _clocks(attention: Attention, s: AmpereAttentionSchedule, target: NvidiaTarget) -> float:
     """Clocks that the quarters of a multiprocessor take for their warps: products, the loads of their operands, and the
-    powers; causal masks halve all of it."""
+    powers. Of the keys behind a diagonal, a tile reads those that its last row sees."""
     depth, width = head_dims(attention)
     shape, order = attention.output.op.results[0].type.shape, attention.output.order
     known = max(shape[order.index(attention.output.row)], 0)
     heads = prod(max(1, shape[order.index(d)]) for d in attention.output.batch)
     each_sm = -(-heads * -(-(known or ASSUMED) // s.tile_rows) // target.sms)
-    rows, columns, pieces = s.warp_rows // 8, s.columns(width) // 4, s.line // 4
-    keys = s.line // 4  # of a thread
-    products = rows * keys * depth + rows * columns * s.line
-    loads = (rows + keys) * depth // 4 + (rows + columns) * pieces
+    rows, columns, pieces = s.warp_rows // s.apart, s.columns(width) // s.across, s.keys // TERMS
+    keys = s.keys // s.across  # of a thread
+    products = rows * keys * depth + rows * columns * s.keys
+    loads = (rows + keys) * depth // TERMS + (rows + columns) * pieces
     warps = each_sm * s.threads // WARP
     shared = EXACT_LOAD * loads * min(warps, QUARTERS) / QUARTERS  # quarters that idle leave the others their loads
-    step = products + shared + POWER * rows * keys + STEP / min(s.blocks, each_sm)
-    return -(-warps // QUARTERS) * step
+    beside = min(s.blocks, each_sm)
+    taking_turns = max(1, beside * s.threads // WARP // QUARTERS)
+    step = (products + shared + POWER * rows * keys) * (1 + ALONE / taking_turns) + STEP / beside
+    is_causal = chain_of(attention).offset is not None
+    seen = 1 + s.tile_rows / (known or ASSUMED) if is_causal else 1.0  # the same half of the keys for all is left out
+    return -(-warps // QUARTERS) * step * seen / s.together
 
 
 def _is_small(attention: Attention, element: str) -> bool:

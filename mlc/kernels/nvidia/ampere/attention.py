@@ -15,13 +15,15 @@ through shared memory to all of its threads.
 
 Takes what `hopper_attention` does, and f32, unless there are few queries. Schedule parameters: `element` of the tensor
 cores, `f32` without them; `tile_rows`, `warp_rows`: queries of a block and of a warp; `lanes`: elements of the result
-that a thread stores at a time; `threads`; `blocks` of a multiprocessor. Measured: bench/results/2026-11-21-h200.md,
+that a thread stores at a time; `threads`; `blocks` of a multiprocessor; `across`: threads of a warp over which a row
+of exact products is spread, four or, without masks that are read, eight; `together`: tiles of 32 keys whose scores are
+computed at a time, of a warp with a row for each thread. Measured: bench/results/2026-11-21-h200.md,
 exact f32 2026-11-22-h200.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -38,8 +40,9 @@ from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.ampere.copies import PlainCopier, end_group, wait_for_copies
-from mlc.kernels.nvidia.ampere.exact import ExactPowers, ExactProduct, QuadEpilogue
+from mlc.kernels.nvidia.ampere.exact import FEW, ExactPowers, ExactProduct, QuadEpilogue, WideEpilogue, wide
 from mlc.kernels.nvidia.ampere.fragments import BLOCK, STEPS, Columns, Fragments, multiply_add
+from mlc.kernels.nvidia.ampere.kept_rows import KeptRows
 from mlc.kernels.nvidia.tensor_cores.attention_logits import Logits, chain_of
 from mlc.kernels.nvidia.tensor_cores.attention_operands import Matrix, head_dims, matrices
 from mlc.kernels.nvidia.tensor_cores.attention_softmax import HALVES, Softmax, fused, reciprocal, rounded, scaled
@@ -62,11 +65,18 @@ class AmpereAttentionSchedule:
     lanes: int
     threads: int
     blocks: int
+    across: int = FEW
+    together: int = 1
 
     @property
     def line(self) -> int:
-        """Elements of a line of a tile: columns of a chunk, and keys of a block, the lines of a tile across the sum."""
+        """Elements of a line of a tile: columns of a chunk, and keys of values, the lines of a tile across the sum."""
         return ROW // ELEMENT_BYTES[self.element]
+
+    @property
+    def keys(self) -> int:
+        """Keys of a block."""
+        return self.line * self.together
 
     @property
     def taken(self) -> int:
@@ -80,13 +90,19 @@ class AmpereAttentionSchedule:
 
     def columns(self, width: int) -> int:
         """Columns of the accumulators for values of `width` columns."""
-        return -(-width // BLOCK) * BLOCK if self.is_exact else width
+        unit = BLOCK * self.across // FEW
+        return -(-width // unit) * unit if self.is_exact else width
+
+    @property
+    def apart(self) -> int:
+        """Rows from one of a thread's to the next."""
+        return WARP // self.across
 
 
 def shared_bytes(schedule: AmpereAttentionSchedule, depth: int, width: int) -> int:
     """Shared memory for queries and keys of `depth` columns and values of `width`: results are staged there, too."""
     chunks, wide = -(-depth // schedule.line), -(-width // schedule.line)
-    tiles = (schedule.tile_rows + schedule.line) * chunks * ROW + schedule.line * wide * ROW
+    tiles = (schedule.tile_rows + schedule.keys) * chunks * ROW + schedule.keys * wide * ROW
     powers = schedule.tile_rows * ROW if schedule.is_exact else 0
     return max(tiles + powers, staging_bytes(schedule.columns(width), schedule.threads // WARP))
 
@@ -118,8 +134,10 @@ def _tiles(frame: Frame, shape: Sequence[Scalar], attention: Attention, s: Amper
 
 @dataclass(frozen=True)
 class _State:
-    """What a warp's loop over the keys carries, for every 16 rows: of both halves the largest logits and the sums of
-    this thread's powers, and the accumulators of the result."""
+    """What a warp's loop over the keys carries, for every two rows of a thread (16 of the warp with four threads across
+    a row, eight with eight): the largest logits, the sums of this thread's powers, and the accumulators of the result.
+    Where each thread keeps a row (`KeptRows`), there is one largest logit, and one sum.
+    """
 
     largest: list[list[ir.Value]]
     sums: list[list[ir.Value]]
@@ -129,10 +147,10 @@ class _State:
         return [v for part in (self.largest, self.sums, self.output) for values in part for v in values]
 
     @staticmethod
-    def of(values: Sequence[ir.Value], count: int, columns: int) -> _State:
-        """The state of `count` times 16 rows from its values, with `columns` of the result."""
-        each, found, at = (HALVES, HALVES, columns // 2), [], 0
-        for size in each:
+    def of(values: Sequence[ir.Value], known: tuple[int, int], output: tuple[int, int]) -> _State:
+        """The state from its values, each part of it so many times so many: what is `known` of rows, and `output`."""
+        found, at = [], 0
+        for count, size in (known, known, output):
             found.append([list(values[at + i * size : at + (i + 1) * size]) for i in range(count)])
             at += count * size
         return _State(*found)
@@ -151,14 +169,23 @@ class _Block:
         self.shape = frame.buffers[source.destinations[0]].shape
         self.depth, self.width = head_dims(attention)
         self.columns = schedule.columns(self.width)
-        self.each = schedule.line  # keys of a block
+        self.each = schedule.keys
         self.chunks = -(-self.depth // schedule.line)
-        self.count = schedule.warp_rows // BLOCK  # times 16 rows of a warp
+        self.count = schedule.warp_rows // (HALVES * schedule.apart)  # times two rows of a thread
+        self.sizes = (self.count, HALVES), (self.count, HALVES * self.columns // schedule.across)
         order = attention.output.order
         self.rows = words.narrow(self.shape[order.index(attention.output.row)])
         self.num_keys = words.narrow(reduction_extents(frame, attention.output.op)[attention.output.inner])
         self.chain = chain_of(attention)
-        self.softmax = Softmax(words, self.chain.scale if self.chain.is_plain else None)
+        if schedule.across != FEW and not self.chain.is_plain:
+            raise ValueError(f"kernel {source.func.name.value}: scores have no neighbours with these threads across")
+        self.softmax = Softmax(words, self.chain.scale if self.chain.is_plain else None, schedule.across)
+        self.kept_rows: KeptRows | None = None
+        if schedule.is_exact and schedule.warp_rows == WARP:
+            self.kept_rows = KeptRows(words, self.softmax, schedule.across)
+            self.sizes = (1, 1), self.sizes[1]
+        elif schedule.together > 1:
+            raise ValueError(f"kernel {source.func.name.value}: tiles of keys together are for 32 exact rows of a warp")
         self.logits = Logits(words, attention, self.chain, (self.rows, self.num_keys))
         self.has_end = not (isinstance(self.num_keys, int) and self.num_keys % self.each == 0)
         self._place()
@@ -194,7 +221,7 @@ class _Block:
         """Where queries, keys and values lie in shared memory, and what this warp reads of them."""
         words, math, s = self.words, self.words.math, self.s
         size = ELEMENT_BYTES[s.element]
-        along = [Tile(s.element, size, rows, False) for rows in (s.tile_rows, s.line)]
+        along = [Tile(s.element, size, rows, False) for rows in (s.tile_rows, s.keys)]
         self.query_tile, self.key_tile = along
         self.value_tile = Tile(s.element, size, -(-self.width // s.line) * s.line, True)
         self.keys_at = self.chunks * self.query_tile.size
@@ -202,14 +229,15 @@ class _Block:
         self.warp, lane = math.div(words.thread(), WARP), math.rem(words.thread(), WARP)
         self.lane = words.value(lane)
         self.warp_row = math.mul(self.warp, s.warp_rows)
-        self.first_column = math.mul(math.rem(lane, 4), 2)
-        self.first_row = math.add(math.add(self.row, self.warp_row), math.div(lane, 4))
+        self.spread = (2 * s.across, 1 if s.across == FEW else s.across)  # keys between pairs, and within them
+        self.first_column = math.mul(math.rem(lane, s.across), 2 if s.across == FEW else 1)
+        self.first_row = math.add(math.add(self.row, self.warp_row), math.div(lane, s.across))
         if s.is_exact:
-            powers_at = math.add(self.values_at + self.value_tile.size, math.mul(self.warp_row, ROW))
+            powers_at = math.add(self.values_at + s.together * self.value_tile.size, math.mul(self.warp_row, ROW))
             first = self.warp_row, 0
-            self.scores_product = ExactProduct(words, (0, self.keys_at), first, s.warp_rows, self.each)
+            self.scores_product = ExactProduct(words, (0, self.keys_at), first, s.warp_rows, self.each, s.across)
             rows, columns = s.warp_rows, self.columns
-            self.powers = ExactPowers(words, self.value_tile, powers_at, self.values_at, rows, columns)
+            self.powers = ExactPowers(words, self.value_tile, powers_at, self.values_at, rows, columns, s.across)
             self.value_copier = self._copier(self.values, self.value_tile, 0, self.output)
             return
         self.left = Fragments(words, self.query_tile, 0, self.warp_row, s.element, True)
@@ -230,7 +258,7 @@ class _Block:
         """Asks for rows of queries or keys, all of their columns."""
         copier = self._copier(matrix, tile, row, self.scores)
         for chunk in range(self.chunks):
-            copier.load(offset + chunk * tile.size, chunk * self.each, 0)
+            copier.load(offset + chunk * tile.size, chunk * self.s.line, 0)
 
     # -- products ------------------------------------------------------------------------------------------------------
 
@@ -243,9 +271,8 @@ class _Block:
         self.kept = self._keep_queries()
         constants = words.frame.constants
         low, zero = (constants.get(words.f32, x) for x in (float("-inf"), 0.0))
-        rows = range(self.count)
-        sums, output = ([[zero] * size for _ in rows] for size in (HALVES, self.columns // 2))
-        start = _State([[low] * HALVES for _ in rows], sums, output)
+        sums, output = ([[zero] * size for _ in range(count)] for count, size in self.sizes)
+        start = _State([[low] * len(known) for known in sums], sums, output)
         state, masked = self._step(True, True, words.value(0), start.flat()), 1
         if self.chain.offset is not None:
             masked = math.maximum(math.sub(self.blocks, self.open), 1)
@@ -253,7 +280,7 @@ class _Block:
         state = words.loop(masked, self.blocks, 1, state, partial(self._step, False, False))
         wait_for_copies(0)
         nvvm.Barrier0Op()  # nobody reads values any more: results are staged where the tiles were
-        self._store(_State.of(state, self.count, self.columns))
+        self._store(_State.of(state, *self.sizes))
 
     def _keep_queries(self) -> list[list[list[ir.Value]]]:
         """The queries of this warp by step of the sum, where they fit into the registers; nothing otherwise."""
@@ -271,11 +298,13 @@ class _Block:
     def _step(self, is_last: bool, is_masked: bool, number: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
         """A block of keys; `is_last` for the last one of all, which is the first to come."""
         words, math = self.words, self.words.math
-        state = _State.of(carried, self.count, self.columns)
+        state = _State.of(carried, *self.sizes)
         block = math.sub(math.sub(self.blocks, 1), number)
         wait_for_copies(0)
         nvvm.Barrier0Op()  # the keys are there, and nobody needs the values before
-        self.value_copier.load(self.values_at, math.mul(block, self.each), 0)
+        for tile in range(self.s.together):
+            first = math.add(math.mul(block, self.each), tile * self.s.line)
+            self.value_copier.load(self.values_at + tile * self.value_tile.size, first, 0)
         end_group()
         scores = self._multiply_queries()
         nvvm.Barrier0Op()  # nobody needs the keys
@@ -283,10 +312,21 @@ class _Block:
         copy = partial(self._copy_rows, self.keys, self.key_tile, self.keys_at, following)
         if_then(words.is_below(0, block), copy)
         end_group()
+        logits = partial(self._logits, scores=scores, block=block, is_last=is_last, is_masked=is_masked)
+        powers = self._weigh_all(logits, state) if self.kept_rows is None else self._weigh_kept(logits, state)
+        wait_for_copies(1)
+        nvvm.Barrier0Op()  # the values are there, and the powers of all threads
+        if self.s.is_exact:
+            self._multiply_shared(powers, state.output)
+        else:
+            self._multiply_powers(powers, state.output)
+        return state.flat()
+
+    def _weigh_all(self, logits: Callable[[int], list[ir.Value]], state: _State) -> list[list[ir.Value]]:
+        """The powers of the block's `logits`, rounded, or shared where they are exact."""
         powers = []
         for i in range(self.count):
-            logits = self._logits(i, scores[i], block, is_last=is_last, is_masked=is_masked)
-            found = self.softmax.block(logits, state.largest[i])
+            found = self.softmax.block(logits(i), state.largest[i])
             both = zip(state.sums[i], found.factors, found.sums, strict=True)
             state.sums[i] = [fused(old, factor, new) for old, factor, new in both]
             state.largest[i] = found.largest
@@ -294,20 +334,23 @@ class _Block:
             if self.s.is_exact:
                 self.powers.share(i, found.powers)
             else:
-                powers.append(rounded(words, found.powers, self.s.element))
-        wait_for_copies(1)
-        nvvm.Barrier0Op()  # the values are there, and the powers of all threads
-        if self.s.is_exact:
-            sums = self.powers.add([value for part in state.output for value in part])
-            state.output[:] = _parts(sums, self.count)
-        else:
-            self._multiply_powers(powers, state.output)
-        return state.flat()
+                powers.append(rounded(self.words, found.powers, self.s.element))
+        return powers
+
+    def _weigh_kept(self, logits: Callable[[int], list[ir.Value]], state: _State) -> list[list[ir.Value]]:
+        """The same where each thread keeps a row."""
+        assert self.kept_rows is not None
+        found = self.kept_rows.weigh([logits(i) for i in range(self.count)], state.largest[0][0], state.sums[0][0])
+        state.largest[0][0], state.sums[0][0] = found.largest, found.total
+        for i in range(self.count):
+            state.output[i] = scaled(state.output[i], found.factors[i])
+            self.powers.share(i, found.powers[i][: len(found.powers[i]) // self.s.together])
+        return found.powers
 
     def _multiply_queries(self) -> list[list[ir.Value]]:
         """The scores of a block of keys, for every 16 rows of the warp."""
         zero = self.frame.constants.get(self.words.f32, 0.0)
-        sums = [[zero] * (self.each // 2) for _ in range(self.count)]
+        sums = [[zero] * (HALVES * self.each // self.s.across) for _ in range(self.count)]
         if self.s.is_exact:
             sizes = self.query_tile.size, self.key_tile.size
             found = self.scores_product.add_chunks(self.depth, sizes, [value for part in sums for value in part])
@@ -327,6 +370,19 @@ class _Block:
             for block in range(-(-self.width // BLOCK)):
                 self._multiply(rows, self.below.load(0, step, block), block, output)
 
+    def _multiply_shared(self, powers: list[list[ir.Value]], output: list[list[ir.Value]]) -> None:
+        """The same by ordinary arithmetic: the first tile's powers are shared already, others take their place."""
+        sums = [value for part in output for value in part]
+        for tile in range(self.s.together):
+            if tile:
+                nvvm.SyncWarpOp(self.words.value(-1))  # nobody needs the powers of the tile before
+                for i, values in enumerate(powers):
+                    each = len(values) // self.s.together
+                    self.powers.share(i, values[tile * each : (tile + 1) * each])
+                nvvm.SyncWarpOp(self.words.value(-1))
+            sums = self.powers.add(sums, tile * self.value_tile.size)
+        output[:] = _parts(sums, self.count)
+
     def _multiply(
         self, rows: Sequence[list[ir.Value]], columns: list[ir.Value], block: int, sums: list[list[ir.Value]]
     ) -> None:
@@ -339,23 +395,27 @@ class _Block:
                     mine[at : at + 4] = multiply_add(self.words, self.s.element, row, pair, mine[at : at + 4])
 
     def _rows(self, part: int) -> list[Scalar]:
-        """The rows of this thread among 16."""
-        return [self.words.math.add(self.first_row, BLOCK * part + 8 * half) for half in range(HALVES)]
+        """Two rows of this thread."""
+        return [self.words.math.add(self.first_row, self.s.apart * (HALVES * part + half)) for half in range(HALVES)]
 
     def _logits(
-        self, part: int, scores: Sequence[ir.Value], block: Scalar, *, is_last: bool, is_masked: bool
+        self, part: int, scores: Sequence[Sequence[ir.Value]], block: Scalar, *, is_last: bool, is_masked: bool
     ) -> list[ir.Value]:
         """The logits of a block of keys, with -inf for what is hidden or behind the end."""
         math, rows = self.words.math, self._rows(part)
         first = math.add(math.mul(block, self.each), self.first_column)
         at_end = self.has_end and is_last
-        found = self.logits.evaluate(scores, self.point, rows, first, at_end=at_end)
+        found = self.logits.evaluate(scores[part], self.point, rows, first, at_end=at_end)
         if self.chain.offset is not None and is_masked:
-            seen = [math.add(row, self.chain.offset) for row in rows]
-            if at_end:
-                seen = [math.minimum(column, math.sub(self.num_keys, 1)) for column in seen]
-            return self.logits.hide(found, seen, first)
-        return self.logits.hide(found, [math.sub(self.num_keys, 1)] * HALVES, first) if at_end else found
+            if not at_end:  # one number for all rows: a thread has no register for each
+                more = [self.s.apart * (HALVES * part + half) for half in range(HALVES)]
+                seen = [math.add(self.first_row, self.chain.offset)] * HALVES
+                return self.logits.hide(found, seen, first, self.spread, more)
+            seen = [math.minimum(math.add(row, self.chain.offset), math.sub(self.num_keys, 1)) for row in rows]
+            return self.logits.hide(found, seen, first, self.spread)
+        if not at_end:
+            return found
+        return self.logits.hide(found, [math.sub(self.num_keys, 1)] * HALVES, first, self.spread)
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -363,17 +423,25 @@ class _Block:
         words, math, out = self.words, self.words.math, self.a.output
         row, column = out.order.index(out.row), out.order.index(out.column)
         domain = Domain(tuple(self.shape), (row, row), (column, column), self.s.lanes)
-        made = QuadEpilogue if self.s.is_exact else Epilogue
+        made = Epilogue if not self.s.is_exact else QuadEpilogue if self.s.across == FEW else WideEpilogue
         epilogue = made(words, self.source, out.op, domain, 0, (self.s.tile_rows, self.columns))
-        for part in range(self.count):
-            factors = [self._factor(part, half, self.softmax.total(state.sums[part][half])) for half in range(HALVES)]
-            first = math.add(math.add(self.row, self.warp_row), BLOCK * part)
-            output = scaled(state.output[part], factors)
+        each = BLOCK // (HALVES * self.s.apart)  # times two rows of a thread are staged at a time
+        for begin in range(0, self.count, each):
+            mine = range(begin, begin + each)
+            factors = [[self._factor(part, half, state) for half in range(HALVES)] for part in mine]
+            first = math.add(math.add(self.row, self.warp_row), HALVES * self.s.apart * begin)
+            parts = [scaled(state.output[part], both) for part, both in zip(mine, factors, strict=True)]
+            output = parts[0] if each == 1 else wide(*parts)
             epilogue.store(output, words.value(self.warp), self.lane, (first, 0), self.outer)
 
-    def _factor(self, part: int, half: int, total: ir.Value) -> ir.Value:
+    def _factor(self, part: int, half: int, state: _State) -> ir.Value:
         """One over what the row is divided by."""
         a, math = self.a, self.words.math
+        total = (
+            self.softmax.total(state.sums[part][half])
+            if self.kept_rows is None
+            else self.kept_rows.spread(state.sums[0][0])[HALVES * part + half]
+        )
         row = math.minimum(self._rows(part)[half], math.sub(self.rows, 1))
         scope = Evaluator(self.frame, 1, overrides={a.total.results[0]: lambda _: total})
         point = [*self.point, Idx(self.words.widen(row), level=2), Idx(0)]

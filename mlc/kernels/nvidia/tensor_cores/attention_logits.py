@@ -160,12 +160,21 @@ class Logits:
             return [found]
         return [vector.extract(found, [], [i]) for i in range(self.lanes)]
 
-    def hide(self, logits: Sequence[ir.Value], last: Sequence[Scalar], first: Scalar) -> list[ir.Value]:
-        """-inf in the place of logits behind the `last` visible column of either row."""
+    def hide(
+        self,
+        logits: Sequence[ir.Value],
+        last: Sequence[Scalar],
+        first: Scalar,
+        spread: tuple[int, int] = (8, 1),
+        more: Sequence[int] = (0, 0),
+    ) -> list[ir.Value]:
+        """-inf in the place of logits behind the `last` visible column of either row and `more` beyond it; `spread` is
+        how far pairs of columns, and the two of a pair, are apart."""
         words, result = self.words, list(logits)
         limits = [words.value(words.math.sub(column, first)) for column in last]
         for number in range(len(logits)):
             group, half, i = number // 4, number // 2 % 2, number % 2
-            is_hidden = arith.cmpi(arith.CmpIPredicate.sgt, words.value(8 * group + i), limits[half])
+            column = words.value(spread[0] * group + spread[1] * i - more[half])
+            is_hidden = arith.cmpi(arith.CmpIPredicate.sgt, column, limits[half])
             result[number] = arith.select(is_hidden, self.low, logits[number])
         return result

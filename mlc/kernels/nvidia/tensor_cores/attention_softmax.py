@@ -41,11 +41,12 @@ class Softmax:
     """Powers of logits in units of `scale`: exp(scale · (x - largest)).
 
     With `scale` 1 the difference is taken first, which no finite logit makes overflow; otherwise the product with the
-    scale is one instruction with the difference, which is for scores as they come.
+    scale is one instruction with the difference, which is for scores as they come. `across` neighbouring threads have a
+    row.
     """
 
-    def __init__(self, words: Words, scale: float | None) -> None:
-        self.words = words
+    def __init__(self, words: Words, scale: float | None, across: int = 4) -> None:
+        self.words, self.across = words, across
         self.is_folded = scale is not None
         self.unit = words.frame.constants.get(words.f32, _LOG2_E * (1.0 if scale is None else scale))
         self.low = words.frame.constants.get(words.f32, float("-inf"))
@@ -56,7 +57,7 @@ class Softmax:
         """The powers of a block whose rows had the largest logits `before`; none for the first block."""
         largest = []
         for half in range(HALVES):
-            top = _reduced(arith.maxnumf, [scores[i] for i in places(half, len(scores))])
+            top = reduced(arith.maxnumf, [scores[i] for i in places(half, len(scores))])
             if before:
                 top = arith.maxnumf(top, before[half])
             largest.append(self._shared(arith.maxnumf, top))
@@ -68,7 +69,7 @@ class Softmax:
             mine = places(half, len(scores))
             for i in mine:
                 powers[i] = self.power(scores[i], shift)
-            sums.append(_reduced(arith.addf, [powers[i] for i in mine]))
+            sums.append(reduced(arith.addf, [powers[i] for i in mine]))
         return Block(powers, largest, factors, sums)
 
     def total(self, partial: ir.Value) -> ir.Value:
@@ -92,8 +93,8 @@ class Softmax:
         return result
 
     def _shared(self, both: Both, x: ir.Value) -> ir.Value:
-        """Combined over the four threads of a row."""
-        for distance in (1, 2):
+        """Combined over the threads of a row."""
+        for distance in (1, 2, 4)[: self.across.bit_length() - 1]:
             words = self.words
             other = nvvm.ShflOp(x.type, words.value(-1), x, words.value(distance), words.value(31), nvvm.ShflKind.bfly)
             x = both(x, other.res)
@@ -143,7 +144,8 @@ def fused(a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
     return math_dialect.FmaOp(a, b, c).result
 
 
-def _reduced(both: Both, values: Sequence[ir.Value]) -> ir.Value:
+def reduced(both: Both, values: Sequence[ir.Value]) -> ir.Value:
+    """All values combined."""
     chains = list(values[:_CHAINS])
     for number, value in enumerate(values[_CHAINS:]):
         chains[number % _CHAINS] = both(chains[number % _CHAINS], value)

@@ -34,15 +34,15 @@ func.func @others(%a: tensor<64x100000xf32>, %b: tensor<14000xf32>, %c: tensor<4
 }
 
 // Of few long lines as many are selected as blocks do at a time; no part has fewer elements than are worth a block, and
-// what all of them find is a quarter of the line at most.
+// what all of them find is an eighth of the line at most.
 // CHECK-LABEL: func.func @selections
 // CHECK: mlc.topk %{{.*}}mlc.part = 32064 :
 // CHECK: mlc.topk %{{.*}}mlc.part = 4189 :
-// CHECK: mlc.topk %{{.*}}mlc.part = 5000 :
+// CHECK: mlc.topk %{{.*}}mlc.part = 10000 :
 // CHECK-NOT: mlc.part
 // CHECK: return
 func.func @selections(%a: tensor<32x128256xbf16>, %b: tensor<1x50257xf32>, %c: tensor<1x20000xf32>,
-                      %d: tensor<100x128256xf32>, %e: tensor<4x8000xf32>) {
+                      %d: tensor<100x128256xf32>, %e: tensor<4x8000xf32>, %f: tensor<1x15000xf32>) {
   %k = arith.constant 50 : index
   %many = arith.constant 1000 : index
   %0:2 = mlc.topk %a, %k {axis = 1 : i64} : tensor<32x128256xbf16> -> tensor<32x50xbf16>, tensor<32x50xi64>
@@ -50,5 +50,6 @@ func.func @selections(%a: tensor<32x128256xbf16>, %b: tensor<1x50257xf32>, %c: t
   %2:2 = mlc.topk %c, %many {axis = 1 : i64} : tensor<1x20000xf32> -> tensor<1x1000xf32>, tensor<1x1000xi64>
   %3:2 = mlc.topk %d, %k {axis = 1 : i64} : tensor<100x128256xf32> -> tensor<100x50xf32>, tensor<100x50xi64>
   %4:2 = mlc.topk %e, %k {axis = 1 : i64} : tensor<4x8000xf32> -> tensor<4x50xf32>, tensor<4x50xi64>
+  %5:2 = mlc.topk %f, %many {axis = 1 : i64} : tensor<1x15000xf32> -> tensor<1x1000xf32>, tensor<1x1000xi64>
   return
 }

@@ -3,7 +3,7 @@
 // Attention of f32 as tf32 is that of mma.sync on Hopper too. Six matrices of 100
 // rows do not fill the chip with blocks of more than a warp.
 // CHECK: module @k0
-// CHECK-SAME: element = "tf32", group = 32 : i64, lanes = 4 : i64, template = "ampere_attention", threads = 32 : i64, tile_rows = 16 : i64, warp_rows = 16 : i64
+// CHECK-SAME: element = "tf32", group = 32 : i64, lanes = 4 : i64, template = "ampere_attention", threads = 32 : i64, tile_rows = 16 : i64, together = 1 : i64, warp_rows = 16 : i64
 module {
 module @k0 attributes {mlc.kernel, mlc.placement = "device"} {
   func.func @k0(%arg0: tensor<2x3x100x64xf32>, %arg1: tensor<2x3x77x64xf32>, %arg2: tensor<2x3x77x64xf32>, %arg3: tensor<2x3x100x64xf32>) -> tensor<2x3x100x64xf32> {

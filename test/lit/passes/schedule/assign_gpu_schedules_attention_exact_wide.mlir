@@ -1,0 +1,180 @@
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-assign-gpu-schedules{precision=fp32})' | FileCheck %s
+
+// Many queries of 128 columns: 32 of them a warp, and eight threads across a row, which load least for each product.
+// Under a causal mask, tiles of 256 rows read 1.06 times the keys that those of 128 do, where there are 2,048, for eight
+// warps that compute scores of two tiles of keys at a time.
+// CHECK: module @k0
+// CHECK-SAME: across = 8 : i64, blocks = 1 : i64
+// CHECK-SAME: template = "ampere_attention", threads = 256 : i64, tile_rows = 256 : i64, together = 2 : i64, warp_rows = 32 : i64
+// Of 1,024, they would read 1.11 times as many: four warps, in two blocks of a multiprocessor.
+// CHECK: module @k1
+// CHECK-SAME: across = 8 : i64, blocks = 2 : i64
+// CHECK-SAME: template = "ampere_attention", threads = 128 : i64, tile_rows = 128 : i64, together = 1 : i64, warp_rows = 32 : i64
+module {
+module @k0 attributes {mlc.kernel, mlc.placement = "device"} {
+  func.func @k0(%arg0: tensor<4x16x2048x128xf32>, %arg1: tensor<4x16x2048x128xf32>, %arg2: tensor<4x16x2048x128xf32>, %arg3: tensor<4x16x2048x128xf32>) -> tensor<4x16x2048x128xf32> {
+    %cst = arith.constant 0.000000e+00 : f32
+    %0 = tensor.empty() : tensor<4x16x2048x2048xf32>
+    %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<4x16x2048x2048xf32>) -> tensor<4x16x2048x2048xf32>
+    %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d4)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d3, d4)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%arg0, %arg1 : tensor<4x16x2048x128xf32>, tensor<4x16x2048x128xf32>) outs(%1 : tensor<4x16x2048x2048xf32>) attrs =  {mlc.contraction} {
+    ^bb0(%in: f32, %in_2: f32, %out: f32):
+      %23 = arith.mulf %in, %in_2 : f32
+      %24 = arith.addf %out, %23 : f32
+      linalg.yield %24 : f32
+    } -> tensor<4x16x2048x2048xf32>
+    %cst_0 = arith.constant 1.250000e-01 : f32
+    %3 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%2 : tensor<4x16x2048x2048xf32>) outs(%0 : tensor<4x16x2048x2048xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %23 = arith.mulf %in, %cst_0 : f32
+      linalg.yield %23 : f32
+    } -> tensor<4x16x2048x2048xf32>
+    %4 = tensor.empty() : tensor<1x2048xi64>
+    %5 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} outs(%4 : tensor<1x2048xi64>) {
+    ^bb0(%out: i64):
+      %23 = linalg.index 1 : index
+      %24 = arith.index_cast %23 : index to i64
+      linalg.yield %24 : i64
+    } -> tensor<1x2048xi64>
+    %6 = tensor.empty() : tensor<2048x1xi64>
+    %7 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} outs(%6 : tensor<2048x1xi64>) {
+    ^bb0(%out: i64):
+      %23 = linalg.index 0 : index
+      %24 = arith.index_cast %23 : index to i64
+      linalg.yield %24 : i64
+    } -> tensor<2048x1xi64>
+    %8 = tensor.empty() : tensor<2048x2048xi1>
+    %9 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (0, d1)>, affine_map<(d0, d1) -> (d0, 0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%5, %7 : tensor<1x2048xi64>, tensor<2048x1xi64>) outs(%8 : tensor<2048x2048xi1>) {
+    ^bb0(%in: i64, %in_2: i64, %out: i1):
+      %23 = arith.cmpi sle, %in, %in_2 : i64
+      linalg.yield %23 : i1
+    } -> tensor<2048x2048xi1>
+    %cst_1 = arith.constant 0xFF800000 : f32
+    %10 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%9, %3 : tensor<2048x2048xi1>, tensor<4x16x2048x2048xf32>) outs(%0 : tensor<4x16x2048x2048xf32>) {
+    ^bb0(%in: i1, %in_2: f32, %out: f32):
+      %23 = arith.select %in, %in_2, %cst_1 : f32
+      linalg.yield %23 : f32
+    } -> tensor<4x16x2048x2048xf32>
+    %11 = tensor.empty() : tensor<4x16x2048xf32>
+    %12 = linalg.fill ins(%cst_1 : f32) outs(%11 : tensor<4x16x2048xf32>) -> tensor<4x16x2048xf32>
+    %13 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%10 : tensor<4x16x2048x2048xf32>) outs(%12 : tensor<4x16x2048xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %23 = arith.maximumf %out, %in : f32
+      linalg.yield %23 : f32
+    } -> tensor<4x16x2048xf32>
+    %14 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%10, %13 : tensor<4x16x2048x2048xf32>, tensor<4x16x2048xf32>) outs(%0 : tensor<4x16x2048x2048xf32>) {
+    ^bb0(%in: f32, %in_2: f32, %out: f32):
+      %23 = arith.subf %in, %in_2 : f32
+      linalg.yield %23 : f32
+    } -> tensor<4x16x2048x2048xf32>
+    %15 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%14 : tensor<4x16x2048x2048xf32>) outs(%0 : tensor<4x16x2048x2048xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %23 = math.exp %in : f32
+      linalg.yield %23 : f32
+    } -> tensor<4x16x2048x2048xf32>
+    %16 = linalg.fill ins(%cst : f32) outs(%11 : tensor<4x16x2048xf32>) -> tensor<4x16x2048xf32>
+    %17 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%15 : tensor<4x16x2048x2048xf32>) outs(%16 : tensor<4x16x2048xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %23 = arith.addf %out, %in : f32
+      linalg.yield %23 : f32
+    } -> tensor<4x16x2048xf32>
+    %18 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%15, %17 : tensor<4x16x2048x2048xf32>, tensor<4x16x2048xf32>) outs(%0 : tensor<4x16x2048x2048xf32>) {
+    ^bb0(%in: f32, %in_2: f32, %out: f32):
+      %23 = arith.divf %in, %in_2 : f32
+      linalg.yield %23 : f32
+    } -> tensor<4x16x2048x2048xf32>
+    %19 = tensor.empty() : tensor<4x16x2048x128xf32>
+    %20 = linalg.fill ins(%cst : f32) outs(%19 : tensor<4x16x2048x128xf32>) -> tensor<4x16x2048x128xf32>
+    %21 = linalg.fill ins(%cst : f32) outs(%arg3 : tensor<4x16x2048x128xf32>) -> tensor<4x16x2048x128xf32>
+    %22 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d4)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d4, d3)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%18, %arg2 : tensor<4x16x2048x2048xf32>, tensor<4x16x2048x128xf32>) outs(%21 : tensor<4x16x2048x128xf32>) attrs =  {mlc.contraction} {
+    ^bb0(%in: f32, %in_2: f32, %out: f32):
+      %23 = arith.mulf %in, %in_2 : f32
+      %24 = arith.addf %out, %23 : f32
+      linalg.yield %24 : f32
+    } -> tensor<4x16x2048x128xf32>
+    return %22 : tensor<4x16x2048x128xf32>
+  }
+}
+module @k1 attributes {mlc.kernel, mlc.placement = "device"} {
+  func.func @k1(%arg0: tensor<8x16x1024x128xf32>, %arg1: tensor<8x16x1024x128xf32>, %arg2: tensor<8x16x1024x128xf32>, %arg3: tensor<8x16x1024x128xf32>) -> tensor<8x16x1024x128xf32> {
+    %cst = arith.constant 0.000000e+00 : f32
+    %0 = tensor.empty() : tensor<8x16x1024x1024xf32>
+    %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<8x16x1024x1024xf32>) -> tensor<8x16x1024x1024xf32>
+    %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d4)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d3, d4)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%arg0, %arg1 : tensor<8x16x1024x128xf32>, tensor<8x16x1024x128xf32>) outs(%1 : tensor<8x16x1024x1024xf32>) attrs =  {mlc.contraction} {
+    ^bb0(%in: f32, %in_2: f32, %out: f32):
+      %23 = arith.mulf %in, %in_2 : f32
+      %24 = arith.addf %out, %23 : f32
+      linalg.yield %24 : f32
+    } -> tensor<8x16x1024x1024xf32>
+    %cst_0 = arith.constant 1.250000e-01 : f32
+    %3 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%2 : tensor<8x16x1024x1024xf32>) outs(%0 : tensor<8x16x1024x1024xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %23 = arith.mulf %in, %cst_0 : f32
+      linalg.yield %23 : f32
+    } -> tensor<8x16x1024x1024xf32>
+    %4 = tensor.empty() : tensor<1x1024xi64>
+    %5 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} outs(%4 : tensor<1x1024xi64>) {
+    ^bb0(%out: i64):
+      %23 = linalg.index 1 : index
+      %24 = arith.index_cast %23 : index to i64
+      linalg.yield %24 : i64
+    } -> tensor<1x1024xi64>
+    %6 = tensor.empty() : tensor<1024x1xi64>
+    %7 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} outs(%6 : tensor<1024x1xi64>) {
+    ^bb0(%out: i64):
+      %23 = linalg.index 0 : index
+      %24 = arith.index_cast %23 : index to i64
+      linalg.yield %24 : i64
+    } -> tensor<1024x1xi64>
+    %8 = tensor.empty() : tensor<1024x1024xi1>
+    %9 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (0, d1)>, affine_map<(d0, d1) -> (d0, 0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%5, %7 : tensor<1x1024xi64>, tensor<1024x1xi64>) outs(%8 : tensor<1024x1024xi1>) {
+    ^bb0(%in: i64, %in_2: i64, %out: i1):
+      %23 = arith.cmpi sle, %in, %in_2 : i64
+      linalg.yield %23 : i1
+    } -> tensor<1024x1024xi1>
+    %cst_1 = arith.constant 0xFF800000 : f32
+    %10 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%9, %3 : tensor<1024x1024xi1>, tensor<8x16x1024x1024xf32>) outs(%0 : tensor<8x16x1024x1024xf32>) {
+    ^bb0(%in: i1, %in_2: f32, %out: f32):
+      %23 = arith.select %in, %in_2, %cst_1 : f32
+      linalg.yield %23 : f32
+    } -> tensor<8x16x1024x1024xf32>
+    %11 = tensor.empty() : tensor<8x16x1024xf32>
+    %12 = linalg.fill ins(%cst_1 : f32) outs(%11 : tensor<8x16x1024xf32>) -> tensor<8x16x1024xf32>
+    %13 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%10 : tensor<8x16x1024x1024xf32>) outs(%12 : tensor<8x16x1024xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %23 = arith.maximumf %out, %in : f32
+      linalg.yield %23 : f32
+    } -> tensor<8x16x1024xf32>
+    %14 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%10, %13 : tensor<8x16x1024x1024xf32>, tensor<8x16x1024xf32>) outs(%0 : tensor<8x16x1024x1024xf32>) {
+    ^bb0(%in: f32, %in_2: f32, %out: f32):
+      %23 = arith.subf %in, %in_2 : f32
+      linalg.yield %23 : f32
+    } -> tensor<8x16x1024x1024xf32>
+    %15 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%14 : tensor<8x16x1024x1024xf32>) outs(%0 : tensor<8x16x1024x1024xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %23 = math.exp %in : f32
+      linalg.yield %23 : f32
+    } -> tensor<8x16x1024x1024xf32>
+    %16 = linalg.fill ins(%cst : f32) outs(%11 : tensor<8x16x1024xf32>) -> tensor<8x16x1024xf32>
+    %17 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%15 : tensor<8x16x1024x1024xf32>) outs(%16 : tensor<8x16x1024xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %23 = arith.addf %out, %in : f32
+      linalg.yield %23 : f32
+    } -> tensor<8x16x1024xf32>
+    %18 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%15, %17 : tensor<8x16x1024x1024xf32>, tensor<8x16x1024xf32>) outs(%0 : tensor<8x16x1024x1024xf32>) {
+    ^bb0(%in: f32, %in_2: f32, %out: f32):
+      %23 = arith.divf %in, %in_2 : f32
+      linalg.yield %23 : f32
+    } -> tensor<8x16x1024x1024xf32>
+    %19 = tensor.empty() : tensor<8x16x1024x128xf32>
+    %20 = linalg.fill ins(%cst : f32) outs(%19 : tensor<8x16x1024x128xf32>) -> tensor<8x16x1024x128xf32>
+    %21 = linalg.fill ins(%cst : f32) outs(%arg3 : tensor<8x16x1024x128xf32>) -> tensor<8x16x1024x128xf32>
+    %22 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d4)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d4, d3)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%18, %arg2 : tensor<8x16x1024x1024xf32>, tensor<8x16x1024x128xf32>) outs(%21 : tensor<8x16x1024x128xf32>) attrs =  {mlc.contraction} {
+    ^bb0(%in: f32, %in_2: f32, %out: f32):
+      %23 = arith.mulf %in, %in_2 : f32
+      %24 = arith.addf %out, %23 : f32
+      linalg.yield %24 : f32
+    } -> tensor<8x16x1024x128xf32>
+    return %22 : tensor<8x16x1024x128xf32>
+  }
+}
+}
