@@ -86,8 +86,10 @@ def _readers(graph: BlockGraph, op: ir.Operation) -> list[ir.Operation] | None:
 
 def _is_reduced(op: ir.Operation) -> bool:
     """Is `op` a reduction, or does nothing but one read what it computes?"""
-    readers = {use.owner.operation for use in op.results[0].uses}
-    return is_reduction(op) or _is_pointwise(op) and len(readers) == 1 and _is_reduced(readers.pop())
+    if op.name != "linalg.generic" or is_reduction(op):
+        return op.name == "linalg.generic"
+    readers = [use.owner.operation for use in op.results[0].uses]
+    return _is_pointwise(op) and len(readers) == 1 and _is_reduced(readers[0])
 
 
 def _is_pointwise(op: ir.Operation) -> bool:

@@ -158,3 +158,34 @@ func.func @epilogue(%a: tensor<64x32xf32>, %b: tensor<32x100xf32>, %o: tensor<64
   } -> tensor<64x100xf32>
   return %y : tensor<64x100xf32>
 }
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+#column = affine_map<(i, j) -> (j)>
+
+// What is returned is read by nothing that sums up; the sum behind it decides.
+// CHECK-LABEL: func.func @returned
+// CHECK-COUNT-2: math.exp
+// CHECK-NOT: math.exp
+func.func @returned(%x: tensor<64x100xf32>, %o: tensor<64x100xf32>, %z: tensor<100xf32>) -> (tensor<64x100xf32>, tensor<100xf32>) {
+  %e = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<64x100xf32>) outs(%o : tensor<64x100xf32>) {
+  ^bb0(%u: f32, %c: f32):
+    %r = math.exp %u : f32
+    linalg.yield %r : f32
+  } -> tensor<64x100xf32>
+  %n = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%e : tensor<64x100xf32>) outs(%o : tensor<64x100xf32>) {
+  ^bb0(%u: f32, %c: f32):
+    %r = arith.negf %u : f32
+    linalg.yield %r : f32
+  } -> tensor<64x100xf32>
+  %s = linalg.generic {indexing_maps = [#all, #column], iterator_types = ["reduction", "parallel"]}
+      ins(%e : tensor<64x100xf32>) outs(%z : tensor<100xf32>) {
+  ^bb0(%u: f32, %c: f32):
+    %r = arith.addf %c, %u : f32
+    linalg.yield %r : f32
+  } -> tensor<100xf32>
+  return %n, %s : tensor<64x100xf32>, tensor<100xf32>
+}
