@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
-import mlc.compiler_setup  # noqa: F401
 from mlc import _native
 from mlc.codegen.cache import ObjectCache
 from mlc.codegen.known_kernels import KnownKernels
@@ -32,6 +31,7 @@ from mlc.codegen.ptx import (
 )
 from mlc.codegen.ptxas import AssemblyError
 from mlc.codegen.version import toolchain_version
+from mlc.compiler_setup import new_context
 from mlc.importing import import_source, refuse_impossible
 from mlc.options import FOLDERS, InternalError, Options, Progress, UsageError
 from mlc.packaging import ImageInProgress, begin_image, build_program, gpu_table, module_attribute, weight_image
@@ -68,7 +68,7 @@ class Compilation:
         self.options = options
         self._progress = progress
         self._note = note
-        self.context = ir.Context()
+        self.context = new_context()
         self.title = ""
         self.written: list[Path] = []
         self.needs = ""

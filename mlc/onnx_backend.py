@@ -45,9 +45,7 @@ class MlcBackend(Backend):
     @classmethod
     def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **_: Any) -> bool:
         """Whether the model can be imported; nothing is compiled."""
-        from mlir import ir
-
-        import mlc.compiler_setup  # noqa: F401
+        from mlc.compiler_setup import new_context
         from mlc.frontends.onnx import import_model
         from mlc.frontends.report import ModelError
         from mlc.weights import Store
@@ -55,7 +53,7 @@ class MlcBackend(Backend):
         if not cls.supports_device(device):
             return False
         try:
-            import_model(model, ir.Context(), store=Store())
+            import_model(model, new_context(), store=Store())
         except ModelError:
             return False
         return True

@@ -149,12 +149,10 @@ class Interpreter:
 
 
 def context() -> ir.Context:
-    """A context with the project's dialect and everything upstream."""
-    import mlc.compiler_setup  # noqa: F401
+    """A context of the compiler."""
+    from mlc.compiler_setup import new_context
 
-    result = ir.Context()
-    result.load_all_available_dialects()
-    return result
+    return new_context()
 
 
 def check_lowering(text: str, *inputs: np.ndarray, tolerance: float = 1e-5) -> str:

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Runs every check of the project one after the other and ends with a table and one closing line.
+"""Runs every check of the project and ends with a table and one closing line.
 
     python tools/check.py              # all steps (what `make test` runs)
     python tools/check.py ruff lit     # only these
     python tools/check.py --list
 
-A failing step does not stop the ones after it, so one run shows everything that is wrong. The exit status is
-0 when all steps passed and 1 otherwise. Steps run with the interpreter that runs this file, with its `bin`
-folder first on PATH.
+Steps that use one core run two at a time, the longest first, and their output is shown when they end; those that use
+both follow one after the other. A failing step does not stop the ones after it, so one run shows everything that is
+wrong. The exit status is 0 when all steps passed and 1 otherwise. Steps run with the interpreter that runs this file,
+with its `bin` folder first on PATH.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,11 +32,13 @@ CXX_SUFFIXES = {".c", ".cc", ".cpp", ".h", ".hpp"}
 
 @dataclass(frozen=True)
 class Step:
-    """One check: its name, what it looks at, and the function that gives its command line."""
+    """One check: its name, what it looks at, the function that gives its command line, and whether it keeps one core
+    busy or all."""
 
     name: str
     about: str
     command: Callable[[], list[str]]
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,44 +83,55 @@ def pytest_command() -> list[str]:
 
 
 def steps() -> list[Step]:
-    """Every check, cheapest first."""
+    """Every check; of those that use one core the longest first, then the others, cheapest first."""
     return [
-        Step("ruff", "Python style and common mistakes", lambda: python_tool("ruff", "check", ".")),
         Step("mypy", "Python types", lambda: python_tool("mypy")),
-        Step(
-            "clang-format",
-            "layout of C and C++ files",
-            lambda: [str(BIN / "clang-format"), "--dry-run", "-Werror", *cxx_sources()],
-        ),
+        Step("kernel replay", "the IR of kernels is what was accepted", lambda: script("kernel_replay.py")),
         Step(
             "house rules",
             "sizes, paths, one-way imports, a test a pass",
             lambda: script("house_rules.py"),
         ),
         Step(
-            "pass docs", "docs/passes.md is current", lambda: script("gen_pass_reference.py", "--check")
+            "clang-format",
+            "layout of C and C++ files",
+            lambda: [str(BIN / "clang-format"), "--dry-run", "-Werror", *cxx_sources()],
         ),
-        Step(
-            "operator docs", "docs/operators.md is current", lambda: script("gen_op_table.py", "--check")
-        ),
-        Step(
-            "kernel replay", "the IR of kernels is what was accepted", lambda: script("kernel_replay.py")
-        ),
-        Step("lit", "IR tests", lit_command),
-        Step("pytest", "numerics, API, command lines, runtime", pytest_command),
+        Step("pass docs", "docs/passes.md is current", lambda: script("gen_pass_reference.py", "--check")),
+        Step("operator docs", "docs/operators.md is current", lambda: script("gen_op_table.py", "--check")),
+        Step("ruff", "Python style and common mistakes", lambda: python_tool("ruff", "check", ".")),
+        Step("lit", "IR tests", lit_command, alone=True),
+        Step("pytest", "numerics, API, command lines, runtime", pytest_command, alone=True),
     ]
 
 
 def run_step(step: Step) -> Outcome:
-    print(f"\n==> {step.name}: {step.about}", flush=True)
+    """Runs a step. The output of one that is `alone` goes through, that of another is shown in one piece."""
+    title = f"\n==> {step.name}: {step.about}\n"
     env = dict(os.environ, PATH=f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}")
+    # Else every command that a test starts compiles all Python files that it imports.
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
     command = step.command()
     start = time.monotonic()
     if shutil.which(command[0], path=env["PATH"]) is None:
-        print(f"{command[0]} is not installed; run `make dev` (it installs the development tools)")
+        print(f"{title}{command[0]} is not installed; run `make dev` (it installs the development tools)")
         return Outcome(step.name, 127, 0.0)
-    status = subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
+    if step.alone:
+        print(title, end="", flush=True)
+        status = subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
+    else:
+        out, err = subprocess.PIPE, subprocess.STDOUT
+        done = subprocess.run(command, cwd=ROOT, env=env, check=False, stdout=out, stderr=err, text=True)
+        status = done.returncode
+        print(title + done.stdout, end="", flush=True)
     return Outcome(step.name, status, time.monotonic() - start)
+
+
+def run_steps(chosen: list[Step]) -> list[Outcome]:
+    """Runs steps, those that leave a core idle two at a time, and gives how they ended, in order."""
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = list(pool.map(run_step, [step for step in chosen if not step.alone]))
+    return outcomes + [run_step(step) for step in chosen if step.alone]
 
 
 def report(outcomes: list[Outcome]) -> int:
@@ -147,7 +162,7 @@ def main() -> int:
     # interrupt a command.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     chosen = [step for step in known if not options.names or step.name in options.names]
-    return report([run_step(step) for step in chosen])
+    return report(run_steps(chosen))
 
 
 if __name__ == "__main__":

@@ -29,10 +29,10 @@ def expand(path: Path, name: str) -> str:
     """The IR of the scheduled kernels in a file after pass `name`, without locations. Raises what the pass raises."""
     from mlir import ir
 
-    import mlc.compiler_setup  # noqa: F401  (loads the native module)
+    from mlc.compiler_setup import new_context
     from mlc.passes.base import run_pipeline
 
-    with ir.Context():
+    with new_context():
         module = ir.Module.parse(path.read_text(encoding="utf-8"), ir.Context.current)
         run_pipeline(module, f"builtin.module({name})")
         return str(module.operation.get_asm(enable_debug_info=False))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from mlir import ir
 
+from mlc.compiler_setup import new_context
 from mlc.inspect.collect import collect
 from mlc.interp.dtypes import numpy_dtype
 from mlc.interp.from_ir import result_type
@@ -173,7 +174,7 @@ def _built(kernel: _Kernel, folder: Path, compile_library: Compile) -> Task:
 
 def _program(kernel: _Kernel, number: int) -> str:
     """A program that launches the kernel once, on its arguments."""
-    with ir.Context(), ir.Location.unknown():
+    with new_context(), ir.Location.unknown():
         text = kernel.text if kernel.text.startswith("module {") else f"module {{\n{kernel.text}\n}}"
         outer = ir.Module.parse(text)
         op = outer.body.operations[0].operation

@@ -188,6 +188,7 @@ class Host:
 def bundle_case(case: Case, folder: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Compile a case into `folder`/NAME; gives its program and its constants."""
     from mlc.compilation import Compilation
+    from mlc.compiler_setup import new_context
     from mlc.passes.simplify.weight_recipes import read_recipes
     from mlc.weights import Store
 
@@ -196,7 +197,7 @@ def bundle_case(case: Case, folder: Path) -> tuple[dict[str, Any], dict[str, np.
     onnx.save(build(case), model)
     Compilation(make_options(target="cuda", emit="tile")).run(model, tiled)
     Compilation(make_options(target="cuda", emit="cubin", cache=False)).run(tiled, folder)
-    with ir.Context(), ir.Location.unknown():
+    with new_context(), ir.Location.unknown():
         module = ir.Module.parse(tiled.read_text())
         store = Store.load(tiled.with_suffix(".weights"))
         store.add_recipes(read_recipes(module))

@@ -362,6 +362,7 @@ def _nothing(value: ir.Value) -> Array:
 def run_case(case: Case, folder: Path, gpu: str = "sm_80") -> str:
     """What is wrong with a case's results ("": nothing). Raises OnHostError where it is more than launches."""
     from mlc.compilation import Compilation
+    from mlc.compiler_setup import new_context
     from mlc.options import make_options
     from mlc.passes.schedule.assign_schedules import read_schedule
     from mlc.passes.simplify.weight_recipes import read_recipes
@@ -370,7 +371,7 @@ def run_case(case: Case, folder: Path, gpu: str = "sm_80") -> str:
     model, tiled = folder / "model.onnx", folder / "tiled.mlir"
     onnx.save(build(case), model)
     Compilation(make_options(target="cuda", gpu=gpu, emit="tile")).run(model, tiled)
-    with ir.Context(), ir.Location.unknown():
+    with new_context(), ir.Location.unknown():
         module = ir.Module.parse(tiled.read_text())
         store = Store.load(tiled.with_suffix(".weights"))
         store.add_recipes(read_recipes(module))

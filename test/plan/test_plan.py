@@ -17,6 +17,7 @@ from plan.contents import CannotFollowError, PlanError
 from plan.programs import BufferProgram, TensorProgram
 
 from mlc.compilation import Compilation
+from mlc.compiler_setup import new_context
 from mlc.frontends.report import ModelError
 from mlc.options import make_options
 
@@ -36,7 +37,7 @@ def _texts(model: Path, target: str, folder: Path) -> Texts:
 
 def _followed(texts: Texts, extent: int = 3) -> tuple[list[str], list[str]]:
     """How the results of the two programs came about."""
-    with ir.Context() as context, ir.Location.unknown():
+    with new_context() as context, ir.Location.unknown():
         context.allow_unregistered_dialects = True
         tensors, buffers = (ir.Module.parse(text) for text in texts)
         return TensorProgram(tensors, extent).results(), BufferProgram(buffers, extent).results()

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 from mlir import ir
 
-import mlc.compiler_setup  # noqa: F401
+from mlc.compiler_setup import new_context
 from mlc.dims import DimAnalysis, constant_of
 
 
 @pytest.fixture(autouse=True)
 def context() -> Iterator[ir.Context]:
-    with ir.Context() as made, ir.Location.unknown():
+    with new_context() as made, ir.Location.unknown():
         yield made
 
 

@@ -83,6 +83,7 @@ def run_case(case: Case, folder: Path, gpu: str = "sm_90a", precision: str = "fp
     """What is wrong with a case's results ("": nothing). Raises OnHostError where it is more than launches, and
     EmulationError where a kernel does what it must not."""
     from mlc.compilation import Compilation
+    from mlc.compiler_setup import new_context
     from mlc.options import make_options
     from mlc.passes.simplify.weight_recipes import read_recipes
     from mlc.weights import Store
@@ -91,7 +92,7 @@ def run_case(case: Case, folder: Path, gpu: str = "sm_90a", precision: str = "fp
     onnx.save(build(case), model)
     Compilation(make_options(target="cuda", gpu=gpu, precision=precision, emit="tile")).run(model, tiled)
     Compilation(make_options(target="cuda", gpu=gpu, precision=precision, emit="ptx")).run(tiled, folder)
-    with ir.Context(), ir.Location.unknown():
+    with new_context(), ir.Location.unknown():
         module = ir.Module.parse(tiled.read_text())
         store = Store.load(tiled.with_suffix(".weights"))
         store.add_recipes(read_recipes(module))

@@ -10,7 +10,7 @@ import onnx
 from evaluate import run
 from mlir import ir
 
-import mlc.compiler_setup  # noqa: F401  (loads the dialect)
+from mlc.compiler_setup import new_context
 from mlc.frontends.onnx import import_model
 from mlc.interp import Maybe
 from mlc.weights.store import Store
@@ -19,7 +19,7 @@ from mlc.weights.store import Store
 def imported(model: Any, **options: Any) -> tuple[ir.Module, Store]:
     """The module of a model and its weights."""
     store = Store()
-    return import_model(model, ir.Context(), store=store, **options), store
+    return import_model(model, new_context(), store=store, **options), store
 
 
 def parsed(text: str) -> onnx.ModelProto:

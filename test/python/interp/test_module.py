@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from mlir import ir
 
-import mlc.compiler_setup  # noqa: F401
+from mlc.compiler_setup import new_context
 from mlc.interp import InterpError
 from mlc.interp.from_ir import elements
 from mlc.interp.module import run_function
@@ -19,7 +19,7 @@ from mlc.weights import Store
 
 @pytest.fixture(autouse=True)
 def context() -> Iterator[None]:
-    with ir.Context(), ir.Location.unknown():
+    with new_context(), ir.Location.unknown():
         yield
 
 

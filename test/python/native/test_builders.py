@@ -10,6 +10,7 @@ import pytest
 from mlir import ir
 from mlir.dialects import func
 
+from mlc.compiler_setup import new_context
 from mlc.dialects import mlc as m
 from mlc.dialects.builders import DYNAMIC, element_type, elements
 
@@ -17,7 +18,7 @@ from mlc.dialects.builders import DYNAMIC, element_type, elements
 @pytest.fixture
 def block() -> Iterator[ir.Block]:
     """The body of a function (tensor<?x4xf32>, tensor<?x4xf32>, index)."""
-    with ir.Context(), ir.Location.unknown():
+    with new_context(), ir.Location.unknown():
         module = ir.Module.create()
         tensor = ir.Type.parse("tensor<?x4xf32>")
         with ir.InsertionPoint(module.body):

@@ -10,6 +10,7 @@ from mlir import ir
 from mlir.dialects import func
 
 from mlc import _native
+from mlc.compiler_setup import new_context
 from mlc.dialects import mlc as m
 from mlc.passes.base import run_pipeline
 
@@ -30,7 +31,7 @@ class Scope:
 
 @pytest.fixture
 def scope() -> Iterator[Scope]:
-    with ir.Context(), ir.Location.unknown():
+    with new_context(), ir.Location.unknown():
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
             function = func.FuncOp("f", ([], []))

@@ -12,7 +12,7 @@ from conformance.onnx_loader import load_tests
 from mlir import ir
 from onnx import numpy_helper
 
-import mlc.compiler_setup  # noqa: F401
+from mlc.compiler_setup import new_context
 from mlc.frontends.onnx import ModelError, import_model
 from mlc.interp import Maybe
 from mlc.interp.module import run_function
@@ -76,7 +76,7 @@ def check(case: Any) -> str | None:
     if any(isinstance(v, np.ndarray) and v.dtype.kind in "OUT" for v in [*inputs, *outputs]):
         return "skipped"
     store = Store(case.name)
-    with ir.Context() as context, ir.Location.unknown():
+    with new_context() as context, ir.Location.unknown():
         try:
             module = import_model(case.model, context, store=store)
         except ModelError:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from mlir import ir
 
-import mlc.compiler_setup  # noqa: F401
+from mlc.compiler_setup import new_context
 from mlc.interp.module import run_function
 from mlc.passes.base import run_pipeline
 from mlc.passes.simplify.weight_recipes import read_recipes, store_of, write_recipes
@@ -23,7 +23,7 @@ SIMPLIFY = dict(phases(CpuTarget("", "", "", "")))["simplify"]
 
 @pytest.fixture(autouse=True)
 def context() -> Iterator[None]:
-    with ir.Context(), ir.Location.unknown():
+    with new_context(), ir.Location.unknown():
         yield
 
 
