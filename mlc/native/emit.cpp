@@ -10,6 +10,7 @@
 #include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/PassInstrumentation.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -226,11 +227,22 @@ private:
     }
   }
 
+  /// Passes of LLVM's pipelines that no kernel has anything for.
+  /// `LoopLoadElimination` compares all accesses of a loop with each other:
+  /// half of the time of a pooling window. What a template carries from one
+  /// iteration to the next is in registers already.
+  static bool isWanted(StringRef pass) {
+    return pass != "LoopLoadEliminationPass";
+  }
+
   void optimize(Module &module, bool isContraction) {
     PipelineTuningOptions tuning;
     tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopUnrolling =
         optLevel >= 2;
-    PassBuilder builder(machine.get(), tuning);
+    PassInstrumentationCallbacks callbacks;
+    callbacks.registerShouldRunOptionalPassCallback(
+        [](StringRef pass, Any) { return isWanted(pass); });
+    PassBuilder builder(machine.get(), tuning, std::nullopt, &callbacks);
     LoopAnalysisManager loops;
     FunctionAnalysisManager functions;
     CGSCCAnalysisManager components;

@@ -20,6 +20,7 @@ from mlir import ir
 from mlir.dialects import arith, tensor
 
 from mlc.dialects import linalg
+from mlc.kernels.accepts import accepts_of
 from mlc.kernels.common.analysis import is_contraction
 from mlc.kernels.common.blocks import blocks_of
 from mlc.kernels.common.frame import defining_op
@@ -27,15 +28,12 @@ from mlc.kernels.common.fusion import Accepts, Dims
 from mlc.kernels.common.generics import is_identity, is_reduction, operand_map
 from mlc.kernels.common.moves import Move, move_of, turned_dim
 from mlc.kernels.common.padding import padding_of
-from mlc.kernels.cpu.accepts import ACCEPTS as CPU_ACCEPTS
-from mlc.kernels.nvidia.accepts import TARGETS as CUDA_TARGETS
 from mlc.passes.adaptor import DYNAMIC
 from mlc.passes.base import Pass
 from mlc.passes.fuse.graph import host_blocks
 
 VECTOR_BITS = 128  # of an access of a GPU's thread
 _NUMBERS = (ir.IntegerType, ir.FloatType)
-_ACCEPTS = {"cpu": CPU_ACCEPTS, **CUDA_TARGETS}
 
 
 class FoldViews(Pass):
@@ -48,7 +46,7 @@ class FoldViews(Pass):
     "Whose templates are asked: cpu, cuda (Hopper's) or cuda-mma (other chips'), with -tf32 where f32 may be rounded"
 
     def run(self, root: ir.OpView) -> None:
-        self.accepts = _ACCEPTS[self.target]["contraction"]
+        self.accepts = accepts_of(self.target)["contraction"]
         for block in host_blocks(root.operation):
             generics = [o.operation for o in block.operations if o.operation.name == "linalg.generic"]
             for op in generics:

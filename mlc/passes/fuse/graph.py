@@ -40,24 +40,21 @@ def host_blocks(op: ir.Operation) -> list[ir.Block]:
 
 def captured(op: ir.Operation) -> list[ir.Value]:
     """Operands of `op` and the values that its regions take from outside."""
-    values = list(op.operands)
+    used: list[ir.Value] = []
+    made: set[ir.Value] = set()
+    _look_inside(op, used, made)
+    return [*op.operands, *(value for value in used if value not in made)]
+
+
+def _look_inside(op: ir.Operation, used: list[ir.Value], made: set[ir.Value]) -> None:
+    """Collects what the regions of `op` use, and what they define."""
     for block in blocks_of(op):
-        for inner in block.operations:
-            for value in captured(inner.operation):
-                if not _inside(value, op):
-                    values.append(value)
-    return values
-
-
-def _inside(value: ir.Value, op: ir.Operation) -> bool:
-    owner: ir.Operation | None
-    owner = value.owner.owner.operation if isinstance(value.owner, ir.Block) else value.owner.operation.parent
-    while owner is not None:
-        owner = owner.operation
-        if owner == op:
-            return True
-        owner = owner.parent
-    return False
+        made.update(block.arguments)
+        for view in block.operations:
+            inner = view.operation
+            used.extend(inner.operands)
+            made.update(inner.results)
+            _look_inside(inner, used, made)
 
 
 def is_splat(op: ir.Operation) -> bool:

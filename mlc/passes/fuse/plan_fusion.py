@@ -14,13 +14,14 @@ kept as `mlc.refused` on the cluster's first operation.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mlir import ir
 
+from mlc.kernels.accepts import accepts_of
 from mlc.kernels.common.fusion import Accepts, Dims, Role, is_expensive
 from mlc.kernels.common.generics import is_identity, is_reduction
 from mlc.kernels.common.padding import padding_of
-from mlc.kernels.cpu.accepts import ACCEPTS as CPU_ACCEPTS
-from mlc.kernels.nvidia.accepts import TARGETS as CUDA_TARGETS
 from mlc.passes.base import Pass
 from mlc.passes.fuse.attention import find_attention, own_positions
 from mlc.passes.fuse.graph import (
@@ -36,7 +37,6 @@ from mlc.passes.fuse.rows import find_rows
 from mlc.passes.host.nodes import node_name
 
 _PREFERENCE = {"attention": 0, "contraction": 0, "rows": 1, "reduction": 2, "elementwise": 3}
-_ACCEPTS = {"cpu": CPU_ACCEPTS, **CUDA_TARGETS}
 
 
 class PlanFusion(Pass):
@@ -49,17 +49,16 @@ class PlanFusion(Pass):
 
     def run(self, root: ir.OpView) -> None:
         module = root.operation
-        if self.target not in _ACCEPTS:
-            raise ValueError(f"mlc-plan-fusion: no target '{self.target}'; there are {sorted(_ACCEPTS)}")
+        accepts = accepts_of(self.target)
         first = 0
         for block in host_blocks(module):
             if self.fuse_padding:
-                _duplicate_padding(block, _ACCEPTS[self.target]["contraction"])
+                _duplicate_padding(block, accepts["contraction"])
             on_gpu = self.target != "cpu"
             if on_gpu:
-                own_positions(block, _ACCEPTS[self.target]["attention"])
+                own_positions(block, accepts["attention"])
             graph = BlockGraph(block)
-            _Planner(graph, _ACCEPTS[self.target], self.fuse_padding, positions=on_gpu).plan()
+            _Planner(graph, accepts, self.fuse_padding, positions=on_gpu).plan()
             first += _write(graph, first)
 
 
@@ -98,7 +97,7 @@ class _Planner:
     """Puts every tensor operation of a block into a cluster."""
 
     def __init__(
-        self, graph: BlockGraph, accepts: dict[str, Accepts], fuse_padding: bool, *, positions: bool
+        self, graph: BlockGraph, accepts: Mapping[str, Accepts], fuse_padding: bool, *, positions: bool
     ) -> None:
         self.graph = graph
         self.positions = positions

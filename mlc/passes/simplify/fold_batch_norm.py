@@ -23,6 +23,7 @@ from mlc.dialects import builders
 from mlc.dialects import mlc as m
 from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op
 from mlc.passes.base import Pass
+from mlc.passes.simplify.rewrite import element_count
 from mlc.passes.simplify.weight_only import WeightOnly
 from mlc.passes.walk import functions, operations
 
@@ -151,7 +152,7 @@ def _rebuilt(view: OpAdaptor, kind: str, operand: ir.Value, channels: int) -> ir
 
 def _per_channel(value: ir.Value, channels: int) -> ir.Value:
     """A weight with one value or one for each channel as `[channels]`."""
-    count = int(np.prod(list(value.type.shape), dtype=np.int64))
+    count = element_count(value.type)
     flat = builders.reshape(value, [count]) if list(value.type.shape) != [count] else value
     return flat if count == channels else builders.broadcast(flat, [channels])
 

@@ -152,24 +152,26 @@ def _recipe(op: ir.Operation, result: int) -> Recipe:
     numbers: dict[ir.Operation, int] = {}
 
     def reference(value: ir.Value) -> Input:
-        number = constant_index(value)
-        if number is not None:
-            return {"index": number}
         source = value.owner.operation
         if source.name == "mlc.weight":
             return {"weight": ir.StringAttr(source.attributes["name"]).value}
-        return {"step": numbers[source], "result": list(source.results).index(value)}
+        if source in numbers:
+            return {"step": numbers[source], "result": list(source.results).index(value)}
+        number = constant_index(value)
+        assert number is not None
+        return {"index": number}
 
-    def pending(current: ir.Operation) -> list[ir.Operation]:
-        sources = [v.owner.operation for v in current.operands if constant_index(v) is None]
-        return [s for s in sources if s.name != "mlc.weight" and s not in numbers]
+    def sources_of(current: ir.Operation) -> list[ir.Operation]:
+        """The operations that `current` reads and that become steps, the last one first."""
+        sources = [(v, v.owner.operation) for v in reversed(current.operands)]
+        return [s for v, s in sources if s.name != "mlc.weight" and constant_index(v) is None]
 
-    stack = [op]
+    stack = [(op, sources_of(op))]
     while stack:
-        current = stack[-1]
-        waiting = pending(current)
+        current, sources = stack[-1]
+        waiting = [s for s in sources if s not in numbers]
         if waiting:
-            stack.extend(reversed(waiting))
+            stack.extend((s, sources_of(s)) for s in waiting)
             continue
         stack.pop()
         if current in numbers:

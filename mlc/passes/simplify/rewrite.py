@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -41,7 +42,7 @@ def is_static(type_: ir.Type) -> bool:
 
 def element_count(type_: ir.Type) -> int:
     """How many elements a tensor type of known shape has."""
-    return int(np.prod(ir.RankedTensorType(type_).shape, dtype=np.int64))
+    return math.prod(ir.RankedTensorType(type_).shape)
 
 
 def is_unused(op: ir.Operation) -> bool:

@@ -9,8 +9,9 @@ import pytest
 
 import mlc.compiler_setup  # noqa: F401
 from mlc import _native
+from mlc.codegen import object as codegen
 from mlc.codegen.cache import ObjectCache
-from mlc.codegen.object import CodegenError, Target, Unit, compile_units
+from mlc.codegen.object import KERNEL_TO_LLVM, CodegenError, Target, Unit, compile_unit, compile_units, lowering
 from mlc.codegen.symbols import ANONYMOUS, kernel_symbol
 from mlc.targets.cpu import resolve
 
@@ -45,6 +46,50 @@ def test_objects_come_in_order_and_are_the_same_for_any_number_of_threads(target
     assert [unit.name for unit in first] == [f"k{i}" for i in range(6)]
     assert [unit.data for unit in first] == [unit.data for unit in second]
     assert all(unit.data[:4] == b"\x7fELF" and not unit.cached for unit in first)
+
+
+def _kernel_with(body: str) -> Unit:
+    """A kernel on 64 numbers at %m, with `body` for what it does with eight of them."""
+    text = f"""
+module @k attributes {{mlc.kernel}} {{
+  func.func @k(%o: memref<f32> {{llvm.noalias}}, %error: memref<2xi64>, %begin: index, %end: index) {{
+    %m = memref.reinterpret_cast %o to offset: [0], sizes: [64], strides: [1] : memref<f32> to memref<64xf32>
+    %zero = arith.constant 0.0 : f32
+    {body}
+    return
+  }}
+  func.func @k_grid() -> index {{
+    %n = arith.constant 1 : index
+    return %n : index
+  }}
+}}"""
+    return Unit("k", text)
+
+
+_LOAD = "%v = vector.load %m[%begin] : memref<64xf32>, vector<8xf32>\n"
+_STORE = "vector.store %r, %m[%begin] : memref<64xf32>, vector<8xf32>"
+_BODIES = {
+    "arithmetic": f"{_LOAD} %r = arith.mulf %v, %v : vector<8xf32> {_STORE}",
+    "math": f"{_LOAD} %r = math.sqrt %v : vector<8xf32> {_STORE}",
+    "libm": f"""{_LOAD} %w = arith.extf %v : vector<8xf32> to vector<8xf64> %s = math.sin %w : vector<8xf64>
+        %r = arith.truncf %s : vector<8xf64> to vector<8xf32> {_STORE}""",
+    "transfer": """%v = vector.transfer_read %m[%begin], %zero : memref<64xf32>, vector<8xf32>
+        vector.transfer_write %v, %m[%end] : vector<8xf32>, memref<64xf32>""",
+    "view": """%w = memref.subview %m[%begin] [16] [1] : memref<64xf32> to memref<16xf32, strided<[1], offset: ?>>
+        memref.store %zero, %w[%end] : memref<16xf32, strided<[1], offset: ?>>""",
+    "affine": """%i = affine.apply affine_map<(d0) -> (d0 mod 7)>(%begin)
+        memref.store %zero, %m[%i] : memref<64xf32>""",
+    "index": "%i = index.mul %begin, %end memref.store %zero, %m[%i] : memref<64xf32>",
+}
+
+
+@pytest.mark.parametrize("body", _BODIES.values(), ids=_BODIES)
+def test_passes_without_work_are_left_out(target: Target, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    unit = _kernel_with(body)
+    assert len(lowering(unit.text)) < len(KERNEL_TO_LLVM)
+    few = compile_unit(unit, target)
+    monkeypatch.setattr(codegen, "lowering", lambda _: KERNEL_TO_LLVM)
+    assert few == compile_unit(unit, target)
 
 
 def test_only_the_two_functions_are_global(target: Target) -> None:
