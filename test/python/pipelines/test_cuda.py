@@ -18,6 +18,7 @@ GPU_ONLY = (
     "mlc-float8-contractions",
     "mlc-slice-gathers",
     "mlc-fold-factors",
+    "mlc-recompute-producers",
     "mlc-plan-splits",
     "mlc-split-reductions",
     "mlc-plan-parts",
