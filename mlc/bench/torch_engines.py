@@ -13,8 +13,7 @@ from mlc.bench.job import Feeds, Job, Loaded
 def load_torch(job: Job, feeds: Feeds) -> Loaded:
     """TorchScript, frozen and optimised for inference; a program as it is."""
     if not job.torchscript:
-        call = _program(job, feeds)[1]
-        return _inference(call)
+        return _inference(_program(job, feeds)[1])
     import torch
 
     torch.set_num_threads(job.threads)
@@ -69,13 +68,13 @@ def _inference(call: Callable[[], Any]) -> Loaded:
         with torch.inference_mode():
             return call()
 
-    return Loaded(run, outputs_of)
+    return Loaded(run, _outputs)
 
 
-def outputs_of(result: Any) -> list[Any]:
+def _outputs(result: Any) -> list[Any]:
     """The tensors of a result as mlc orders them: tuples, lists and dictionaries from left to right."""
     if isinstance(result, Mapping):
         result = list(result.values())
     if isinstance(result, (list, tuple)):
-        return [array for item in result for array in outputs_of(item)]
+        return [array for item in result for array in _outputs(item)]
     return [] if result is None else [result.numpy()]

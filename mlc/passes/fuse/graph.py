@@ -57,6 +57,13 @@ def _look_inside(op: ir.Operation, used: list[ir.Value], made: set[ir.Value]) ->
             _look_inside(inner, used, made)
 
 
+def inputs_of(op: ir.Operation) -> list[ir.Value]:
+    """The tensors that a generic or a slice reads as operands."""
+    if op.name == "tensor.extract_slice":
+        return [op.operands[0]]
+    return list(op.operands)[: len(op.operands) - len(op.results)]
+
+
 def is_splat(op: ir.Operation) -> bool:
     """Is a constant the same everywhere (or no tensor at all)?"""
     if not isinstance(op.results[0].type, ir.RankedTensorType):
@@ -258,6 +265,7 @@ __all__ = [
     "captured",
     "has_identity_output",
     "host_blocks",
+    "inputs_of",
     "is_contraction",
     "is_elementwise",
     "topological",

@@ -30,6 +30,7 @@ from mlc.passes.fuse.graph import (
     Refusal,
     has_identity_output,
     host_blocks,
+    inputs_of,
     is_contraction,
     is_elementwise,
 )
@@ -180,7 +181,7 @@ class _Planner:
         """Clusters with a result that operation `n` reads, and the operand; the best first."""
         graph, op = self.graph, self.graph.ops[n]
         found: dict[int, int] = {}
-        for i, value in enumerate(_inputs(op)):
+        for i, value in enumerate(inputs_of(op)):
             producer = graph.producer(value)
             if producer is None or producer not in graph.cluster:
                 continue
@@ -204,7 +205,7 @@ class _Planner:
     def _inline_producers(self, n: int, cluster: int) -> None:
         """Merge elementwise clusters whose only consumer is operation `n`, where the template takes them."""
         graph, op = self.graph, self.graph.ops[n]
-        for i, value in enumerate(_inputs(op)):
+        for i, value in enumerate(inputs_of(op)):
             producer = graph.producer(value)
             if producer is None or producer not in graph.cluster:
                 continue
@@ -248,7 +249,7 @@ class _Planner:
         work = list(graph.members[cluster])
         while work:
             n = work.pop()
-            for i, value in enumerate(_inputs(graph.ops[n])):
+            for i, value in enumerate(inputs_of(graph.ops[n])):
                 producer = graph.producer(value)
                 other = None if producer is None else graph.cluster.get(producer)
                 if producer is None or other is None or other == cluster or graph.kinds[other] != "elementwise":
@@ -277,23 +278,16 @@ class _Planner:
         """A user of operation `n` among `among`, and its operand; -1 when its body reads the result."""
         results = list(self.graph.ops[n].results)
         user = min(u for u in self.graph.users[n] if u in among)
-        numbers = [i for i, v in enumerate(_inputs(self.graph.ops[user])) if v in results]
+        numbers = [i for i, v in enumerate(inputs_of(self.graph.ops[user])) if v in results]
         return user, numbers[0] if numbers else -1
 
 
 def _is_function(op: ir.Operation) -> bool:
     """Does a generic compute its elements from those of one tensor, of no larger type, at the same points?"""
-    inputs, result = _inputs(op), op.results[0].type
+    inputs, result = inputs_of(op), op.results[0].type
     if is_reduction(op) or len(op.results) != 1 or len(set(inputs)) != 1 or inputs[0].type.shape != result.shape:
         return False
     if is_expensive(op) or not all(is_identity(op, i) for i in range(len(op.operands))):
         return False
     read, made = inputs[0].type.element_type, result.element_type
     return hasattr(read, "width") and hasattr(made, "width") and bool(read.width <= made.width)
-
-
-def _inputs(op: ir.Operation) -> list[ir.Value]:
-    """The tensors that a generic or a slice reads as operands."""
-    if op.name == "tensor.extract_slice":
-        return [op.operands[0]]
-    return list(op.operands)[: len(op.operands) - len(op.results)]

@@ -24,12 +24,14 @@ from mlc.passes.fuse.graph import (
     captured,
     has_identity_output,
     host_blocks,
+    inputs_of,
     is_contraction,
     is_elementwise,
 )
 from mlc.passes.fuse.rows import find_rows
 
 MOST_FUNCTIONS = 2  # exponentials and the like on the way from memory: more of them cost what the loads do
+MOST_BEHIND = 16  # operations on that way
 
 
 class RecomputeProducers(Pass):
@@ -52,16 +54,19 @@ def _recompute(graph: BlockGraph, op: ir.Operation) -> None:
     readers = _readers(graph, op)
     if readers is None or not any(map(_is_reduced, readers)):
         return
-    inputs = [v for i, v in enumerate(_inputs(op)) if is_identity(op, i)]
-    if any(_is_of_a_kernel(graph, v) for v in inputs) or _functions(op) > MOST_FUNCTIONS:
-        return
     count, result = len(readers), op.results[0]
-    read, written = sum(_width(v) for v in dict.fromkeys(inputs)), _width(result)
+    inputs = dict.fromkeys(v for i, v in enumerate(inputs_of(op)) if is_identity(op, i))
+    read, written = sum(map(_width, inputs)), _width(result)
     if count * read > read + written + count * written:
+        return
+    behind = _behind(op)
+    if len(behind) > MOST_BEHIND or any(_is_of_a_kernel(graph, p) for p in behind):
+        return
+    if sum(map(is_expensive, [op, *behind])) > MOST_FUNCTIONS:
         return
     for reader in readers[1:]:
         copy = op.clone(ir.InsertionPoint(reader)).operation
-        for number, value in enumerate(_inputs(reader)):
+        for number, value in enumerate(inputs_of(reader)):
             if value == result:
                 reader.operands[number] = copy.results[0]
 
@@ -74,7 +79,7 @@ def _readers(graph: BlockGraph, op: ir.Operation) -> list[ir.Operation] | None:
         reader = use.owner.operation
         if reader.name != "linalg.generic" or reader.block != op.block or is_contraction(reader):
             return None
-        if use.operand_number >= len(_inputs(reader)) or not is_identity(reader, use.operand_number):
+        if use.operand_number >= len(inputs_of(reader)) or not is_identity(reader, use.operand_number):
             return None
         known = graph.producer(reader.results[0])
         if known is not None and known in graph.cluster:
@@ -85,11 +90,15 @@ def _readers(graph: BlockGraph, op: ir.Operation) -> list[ir.Operation] | None:
 
 
 def _is_reduced(op: ir.Operation) -> bool:
-    """Is `op` a reduction, or does nothing but one read what it computes?"""
-    if op.name != "linalg.generic" or is_reduction(op):
-        return op.name == "linalg.generic"
-    readers = [use.owner.operation for use in op.results[0].uses]
-    return _is_pointwise(op) and len(readers) == 1 and _is_reduced(readers[0])
+    """Is `op` a reduction, or is its result for one alone, through functions of their own?"""
+    for _ in range(MOST_BEHIND):
+        if not _is_pointwise(op):
+            break
+        readers = [use.owner.operation for use in op.results[0].uses]
+        if not readers or any(reader != readers[0] for reader in readers):
+            return False
+        op = readers[0]
+    return op.name == "linalg.generic" and is_reduction(op)
 
 
 def _is_pointwise(op: ir.Operation) -> bool:
@@ -100,30 +109,40 @@ def _is_pointwise(op: ir.Operation) -> bool:
     return not any(n in ("tensor.extract", "scf.if") for n in names) and len(captured(op)) == len(op.operands)
 
 
-def _is_of_a_kernel(graph: BlockGraph, value: ir.Value) -> bool:
-    """Is `value` what a kernel computes that functions of it could be part of?"""
+def _behind(op: ir.Operation) -> list[ir.Operation]:
+    """What the elements of `op` are computed from point by point, each once, and what begins that: a kernel's result or
+    what is in memory anyway; no further than more than `MOST_BEHIND` of them."""
+    found: dict[ir.Value, ir.Operation] = {}
+    work = [op]
+    while work and len(found) <= MOST_BEHIND:
+        now = work.pop()
+        if now != op and not _is_pointwise(now):
+            continue
+        for number, value in enumerate(inputs_of(now)):
+            producer = _through_views(value) if is_identity(now, number) else None
+            if producer is not None and producer.results[0] not in found:
+                found[producer.results[0]] = producer
+                work.append(producer)
+    return list(found.values())
+
+
+def _through_views(value: ir.Value) -> ir.Operation | None:
+    """What computes `value`, in another shape or its own."""
     op = defining_op(value)
     while op is not None and op.name in ("tensor.expand_shape", "tensor.collapse_shape"):
         op = defining_op(op.operands[0])
-    if op is None or op.name != "linalg.generic":
+    return op
+
+
+def _is_of_a_kernel(graph: BlockGraph, op: ir.Operation) -> bool:
+    """Does `op` end a kernel that functions of its result could be part of?"""
+    if op.name != "linalg.generic":
         return False
     number = graph.producer(op.results[0])
-    if is_contraction(op) or is_reduction(op) or number is not None and number in graph.cluster:
-        return True
-    return any(_is_of_a_kernel(graph, v) for i, v in enumerate(_inputs(op)) if is_identity(op, i))
-
-
-def _functions(op: ir.Operation) -> int:
-    """How many expensive functions lie between memory and the result of `op`, if all of them are computed anew."""
-    producers = [p for v in _inputs(op) if (p := defining_op(v)) is not None and _is_pointwise(p)]
-    return int(is_expensive(op)) + sum(map(_functions, producers))
+    return is_contraction(op) or is_reduction(op) or number is not None and number in graph.cluster
 
 
 def _width(value: ir.Value) -> int:
     """Bits of an element."""
     element = value.type.element_type
     return element.width if hasattr(element, "width") else 64
-
-
-def _inputs(op: ir.Operation) -> list[ir.Value]:
-    return list(op.operands)[: len(op.operands) - len(op.results)]

@@ -9,7 +9,14 @@ from __future__ import annotations
 from mlir import ir
 
 from mlc.kernels.common.generics import is_identity, is_reduction, operand_map
-from mlc.passes.fuse.graph import BlockGraph, captured, has_identity_output, is_contraction, is_elementwise
+from mlc.passes.fuse.graph import (
+    BlockGraph,
+    captured,
+    has_identity_output,
+    inputs_of,
+    is_contraction,
+    is_elementwise,
+)
 
 
 def _row_rank(op: ir.Operation) -> int | None:
@@ -77,7 +84,7 @@ class _Rows:
             op = None if n is None else self.graph.ops[n]
             if op is None or op.name != "linalg.generic" or not is_elementwise(op) or not has_identity_output(op):
                 continue
-            below = [v for i, v in enumerate(_inputs(op)) if is_identity(op, i) and v not in found]
+            below = [v for i, v in enumerate(inputs_of(op)) if is_identity(op, i) and v not in found]
             found.update(below)
             work.extend(below)
         return found
@@ -117,10 +124,10 @@ class _Rows:
             return tuple(range(self.rank))
         if not is_elementwise(op) or op.name != "linalg.generic" or not has_identity_output(op):
             return None
-        if any(v in self.full_values for v in _inputs(op)) or not self._captures_nothing(op):
+        if any(v in self.full_values for v in inputs_of(op)) or not self._captures_nothing(op):
             return None
         found: list[int | None] = [None] * len(op.attributes["iterator_types"])
-        for i, value in enumerate(_inputs(op)):
+        for i, value in enumerate(inputs_of(op)):
             if value in self.row_values and not self._match(op, i, found):
                 return None
         ones = [d for d, row in enumerate(found) if row is None]
@@ -145,12 +152,12 @@ class _Rows:
     def _is_full_op(self, op: ir.Operation) -> bool:
         if not is_elementwise(op) or op.name != "linalg.generic" or not has_identity_output(op):
             return False
-        anchored = any(v in self.full_values and is_identity(op, i) for i, v in enumerate(_inputs(op)))
+        anchored = any(v in self.full_values and is_identity(op, i) for i, v in enumerate(inputs_of(op)))
         return anchored and self._operands_fit(op)
 
     def _operands_fit(self, op: ir.Operation) -> bool:
         """Row values are read along their row, values of the full domain at the same point."""
-        for i, value in enumerate(_inputs(op)):
+        for i, value in enumerate(inputs_of(op)):
             if value in self.row_values and not self._along_rows(op, i):
                 return False
             if value in self.full_values and value in self.mine and not is_identity(op, i):
@@ -173,10 +180,6 @@ class _Rows:
         if not escaping or any(r in self.row_values for n in escaping for r in self.graph.ops[n].results):
             return False
         return self.graph.legal(self.ops)
-
-
-def _inputs(op: ir.Operation) -> list[ir.Value]:
-    return list(op.operands)[: len(op.operands) - len(op.results)]
 
 
 def find_rows(graph: BlockGraph) -> None:
