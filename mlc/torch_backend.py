@@ -201,7 +201,7 @@ class _Graph:
 
     def _dynamic(self, number: int) -> dict[int, Any]:
         shape = getattr(self._values[number], "shape", ())
-        return {d: torch.export.Dim.DYNAMIC for d, extent in enumerate(shape) if not isinstance(extent, int)}
+        return {d: torch.export.Dim.DYNAMIC for d, extent in enumerate(shape) if _symbol(extent)}
 
     def _wrapper(self, inputs: Sequence[Any]) -> torch.nn.Module:
         """A module of those tensors that a call gives: it holds the others, finds sizes, and returns what the graph
@@ -276,15 +276,13 @@ class _Library:
             return None
         shape = []
         for extent in like.shape:
-            expression = extent if isinstance(extent, int) else extent.node.expr
-            if not isinstance(expression, int):
-                free = [symbol for symbol in expression.free_symbols if str(symbol) not in self._places]
-                if free:
+            expression: Any = extent if isinstance(extent, int) else extent.node.expr
+            if _symbol(extent):
+                if any(str(symbol) not in self._places for symbol in expression.free_symbols):
                     return None
                 sizes = {s: self._places[str(s)] for s in expression.free_symbols}
-                known = {s: tensors[place.number].shape[place.dim] for s, place in sizes.items()}
-                expression = int(expression.subs(known))
-            shape.append(expression)
+                expression = expression.subs({s: tensors[p.number].shape[p.dim] for s, p in sizes.items()})
+            shape.append(int(expression))
         return shape
 
 
@@ -355,8 +353,14 @@ def _is_constant(tensor: torch.Tensor) -> bool:
 def _places(values: Sequence[Any]) -> dict[int, _Place]:
     """Where the symbols among the inputs of a graph are sizes of tensors."""
     extents = _extents(values)
-    symbols = ((n, str(value)) for n, value in enumerate(values) if isinstance(value, torch.SymInt))
+    symbols = ((n, _symbol(value)) for n, value in enumerate(values) if isinstance(value, torch.SymInt))
     return {number: extents[symbol] for number, symbol in symbols if symbol in extents}
+
+
+def _symbol(size: Any) -> str:
+    """The expression of a symbolic size; "" for one that is known, be it because an operation has allowed no other."""
+    expression = size.node.expr if isinstance(size, torch.SymInt) else size
+    return str(expression) if getattr(expression, "free_symbols", ()) else ""
 
 
 def _extents(values: Sequence[Any]) -> dict[str, _Place]:
@@ -364,8 +368,8 @@ def _extents(values: Sequence[Any]) -> dict[str, _Place]:
     extents: dict[str, _Place] = {}
     for number, value in enumerate(values):
         for dim, extent in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
-            if not isinstance(extent, int):
-                extents.setdefault(str(extent), _Place(number, dim))
+            if symbol := _symbol(extent):
+                extents.setdefault(symbol, _Place(number, dim))
     return extents
 
 

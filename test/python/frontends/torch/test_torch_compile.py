@@ -103,6 +103,14 @@ def test_numbers_that_are_no_sizes() -> None:
         same(fast(x, count, scale), power(x, count, scale))
 
 
+def test_sizes_that_only_seem_to_change(compilations: list[Any]) -> None:
+    """Dynamo takes a second module's sizes for dynamic, and finds that its weights allow only one."""
+    for module, shape in ((torch.nn.Linear(4, 4), (2, 4)), (torch.nn.Conv2d(3, 8, 3), (2, 3, 9, 9))):
+        x = torch.randn(shape)
+        same(compiled(module)(x), module(x))
+    assert len(compilations) == 2
+
+
 def test_modules_of_one_code_have_their_own_weights(compilations: list[Any]) -> None:
     layers = [torch.nn.Linear(8, 8).eval() for _ in range(3)]
     fast, x = compiled(lambda layer, x: F.gelu(layer(x))), torch.randn(3, 8)
