@@ -102,12 +102,33 @@ def load_openvino(job: Job, feeds: Feeds) -> Loaded:
         "ENABLE_CPU_PINNING": False,  # no other engine is tied to a core, which may be a busy one
         "INFERENCE_PRECISION_HINT": "bf16" if job.precision == "bf16" else "f32",
     }
-    model = core.compile_model(core.read_model(job.onnx), "CPU", settings)
+    model = core.compile_model(_openvino_model(core, job), "CPU", settings)
     request = model.create_infer_request()
+    given = feeds if job.onnx else dict(enumerate(feeds.values()))  # a program's inputs have other names there
     return Loaded(
-        lambda: request.infer(feeds, share_inputs=True, share_outputs=True),
+        lambda: request.infer(given, share_inputs=True, share_outputs=True),
         lambda results: [np.array(results[port]) for port in model.outputs],
     )
+
+
+def _openvino_model(core: Any, job: Job) -> Any:
+    """The ONNX file, or the program of `torch.export`, where numbers among its inputs are constants."""
+    if job.onnx:
+        return core.read_model(job.onnx)
+    import openvino
+    import torch
+
+    from mlc.frontends.torch.files import read_program
+
+    program = read_program(torch, Path(job.program))
+    model = openvino.convert_model(program)
+    specs = [spec.arg for spec in program.graph_signature.input_specs if spec.kind.name == "USER_INPUT"]
+    for parameter, argument in zip(list(model.get_parameters()), specs, strict=True):
+        if hasattr(argument, "value"):
+            if argument.value is not None:
+                parameter.output(0).replace(openvino.opset13.constant(argument.value).output(0))
+            model.remove_parameter(parameter)
+    return model
 
 
 def load_iree(job: Job, feeds: Feeds) -> Loaded:
@@ -175,7 +196,7 @@ ENGINES: dict[str, Engine] = {
     for engine in (
         Engine("mlc", ("mlc",), ("mlc",), ("library",), True, load_mlc),
         Engine("onnxruntime", ("onnxruntime",), ("onnxruntime",), ("onnx",), False, load_onnxruntime),
-        Engine("openvino", ("openvino",), ("openvino",), ("onnx",), True, load_openvino),
+        Engine("openvino", ("openvino",), ("openvino",), ("onnx", "program"), True, load_openvino),
         Engine("iree", ("iree.compiler", "iree.runtime"), _IREE_PACKAGES, ("onnx",), False, load_iree),
         Engine("torch", ("torch",), ("torch",), ("torchscript", "program"), False, load_torch),
         Engine("inductor", ("torch",), ("torch",), ("program",), False, load_inductor),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from mlc.cli import bench
 torch = pytest.importorskip("torch.jit") and pytest.importorskip("torch")
 
 Captured = pytest.CaptureFixture[str]
+PEERS = ("openvino", "torch", "inductor") if importlib.util.find_spec("openvino") else ("torch", "inductor")
 QUICK = ("--rounds", 2, "--burst", 0.001)
 
 
@@ -40,7 +42,8 @@ def test_torchscript(capsys: Captured) -> None:
 
 
 def test_program_of_torch_export(capsys: Captured) -> None:
-    """PyTorch as it is and `torch.compile` are peers; numbers, names and None among inputs and outputs are in place."""
+    """PyTorch as it is, `torch.compile` and OpenVINO, where it is installed, are peers; numbers, names and None among
+    inputs and outputs are in place."""
 
     class Module(torch.nn.Module):
         def __init__(self) -> None:
@@ -57,7 +60,7 @@ def test_program_of_torch_export(capsys: Captured) -> None:
     assert (code, err) == (0, "")
     data = json.loads(Path("o.json").read_text())
     found = {e["engine"]: e["status"] for e in data["runs"][0]["engines"]}
-    assert data["reference"] == "torch" and found == {"mlc": "ok", "torch": "ok", "inductor": "ok"}
+    assert data["reference"] == "torch" and found == dict.fromkeys(("mlc", *PEERS), "ok")
 
 
 def test_program_beside_an_onnx_model_takes_its_inputs_in_order(capsys: Captured) -> None:
