@@ -1,6 +1,7 @@
 """NVIDIA's assembler: where it is, what it says, and what of that is a failure.
 
-ptxas ships with the CUDA toolkit and with the wheel `nvidia-cuda-nvcc`; nothing else of CUDA is needed to compile.
+ptxas ships with the CUDA toolkit, with the wheel `nvidia-cuda-nvcc`, and with Triton, which PyTorch for GPUs comes with;
+nothing else of CUDA is needed to compile.
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ class Cubin:
 
 
 def find_ptxas() -> Ptxas:
-    """$PTXAS, else ptxas on PATH, else the one of an `nvidia-cuda-nvcc` wheel: the first that is new enough and not
-    known to make wrong code.
+    """$PTXAS, else ptxas on PATH, else the one of an `nvidia-cuda-nvcc` wheel, else Triton's: the first that is new
+    enough and not known to make wrong code.
 
     Raises PtxasError, which says what to install, when there is none.
     """
@@ -117,6 +118,9 @@ def _installed() -> Iterator[Path]:
     for folder in (spec.submodule_search_locations or []) if spec else []:
         # nvidia/cuda_nvcc/bin (CUDA 12), nvidia/cu13/bin (CUDA 13)
         yield from sorted(Path(folder).glob("*/bin/ptxas"))
+    triton = importlib.util.find_spec("triton")
+    for folder in (triton.submodule_search_locations or []) if triton else []:
+        yield from Path(folder).glob("backends/nvidia/bin/ptxas")
 
 
 def _version(path: Path) -> Version:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import stat
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -216,6 +217,22 @@ def test_ptxas_that_makes_wrong_code_is_refused(
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert find_ptxas().path == good / "ptxas"
+
+
+def test_the_ptxas_of_triton_serves_where_there_is_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch for GPUs comes with it. A toolkit's wheel is taken first."""
+    folder = tmp_path / "triton" / "backends" / "nvidia" / "bin"
+    folder.mkdir(parents=True)
+    (tmp_path / "triton" / "__init__.py").write_text("raise ImportError('it takes seconds')")
+    _fake_ptxas(folder, "13.4")
+    monkeypatch.delenv("PTXAS", raising=False)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert find_ptxas().path == folder / "ptxas"
+    wheel = tmp_path / "nvidia" / "cu13" / "bin"
+    wheel.mkdir(parents=True)
+    _fake_ptxas(wheel, "13.4")
+    assert find_ptxas().path == wheel / "ptxas"
 
 
 def test_the_doctor_names_known_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
