@@ -1,6 +1,6 @@
 """NVIDIA's assembler: where it is, what it says, and what of that is a failure.
 
-ptxas ships with the CUDA toolkit, with the wheel `nvidia-cuda-nvcc`, and with Triton, which PyTorch for GPUs comes with;
+ptxas ships with the CUDA toolkit, with the wheel `nvidia-cuda-nvcc`, and with Triton, which PyTorch for GPUs needs;
 nothing else of CUDA is needed to compile.
 """
 
