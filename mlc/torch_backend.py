@@ -32,7 +32,7 @@ import torch
 from mlc.driver import compile as compile_model
 from mlc.frontends.report import ModelError
 from mlc.frontends.torch.export import is_functional
-from mlc.frontends.torch.files import as_array, quiet
+from mlc.frontends.torch.files import quiet
 from mlc.options import InternalError, UsageError
 from mlc.runtime.loader import Model, load
 
@@ -252,7 +252,7 @@ class _Library:
 
     def run(self, tensors: Sequence[torch.Tensor]) -> tuple[Any, ...]:
         """The results of the graph."""
-        found = self._run_on_gpu(tensors) if self._device else self._entry(*[_array(t) for t in tensors])
+        found = self._run_on_gpu(tensors) if self._device else self._entry(*tensors)
         left = iter(found)
         return tuple(None if like is None else _like(next(left), like) for like in self._results)
 
@@ -267,8 +267,7 @@ class _Library:
             for like, shape in zip(likes, self._shapes[1], strict=True)
         ]
         stream = torch.cuda.current_stream(device).cuda_stream
-        given = [tensor.detach() for tensor in tensors]
-        return list(self._entry.run(given, out=out, stream=stream).values())
+        return list(self._entry.run(list(tensors), out=out, stream=stream).values())
 
     def _shape(self, like: Any, tensors: Sequence[torch.Tensor]) -> list[int] | None:
         """The shape of a result; None where only the run knows it, or where it is no tensor."""
@@ -301,10 +300,6 @@ def _exporting() -> Iterator[None]:
 def _functional(program: Any) -> Any:
     with _exporting():
         return program.run_decompositions({})
-
-
-def _array(tensor: torch.Tensor) -> np.ndarray:
-    return as_array(torch, tensor.detach())
 
 
 def _like(result: Any, like: Any) -> Any:

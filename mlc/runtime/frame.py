@@ -13,6 +13,7 @@ import numpy as np
 from . import abi
 from .dtypes import DTYPES, numpy_dtype
 from .errors import ArgumentError, InputError
+from .tensors import CPU, place_of
 from .values import ValueInfo, fill_buffer, fill_value, is_on_device
 
 # mlc_value as one record: struct_size, kind; data, device, device_id, ndim, code, bits, lanes, shape, strides, offset;
@@ -39,7 +40,8 @@ class _Slot:
         self.word = self.offset // 8 + 1  # where the data pointer is
         self.shape: tuple[int, ...] | None = None  # of an output, where it is the same in every run
         self.small = False  # is such an output made without thought of where it begins?
-        self.last: tuple[int, ...] | None = None  # the shape that the value describes by now
+        self.last: tuple[int, ...] | None = None  # the shape of the array that the value describes by now
+        self.last_tensor: tuple[tuple[int, int], tuple[int, ...]] | None = None  # device and shape, of a tensor
 
 
 # The address of a buffer: a third of the time that `__array_interface__` takes, but only of memory that may be written,
@@ -102,16 +104,16 @@ class Frame:
             slot.shape = _fixed_shape(rule)
             slot.small = slot.shape is not None and _is_small(slot.shape, slot.dtype)
 
-    def fill(self, arguments: Sequence[Any], out: Any) -> tuple[list[Any], list[Any]]:
-        """Describes `arguments` and output buffers in `inputs` and `outputs`.
+    def fill(self, arguments: Sequence[Any], out: Any, stream: int | None = None) -> tuple[list[Any], list[Any]]:
+        """Describes `arguments` and output buffers in `inputs` and `outputs`, for a run in `stream`.
 
         Returns the buffers (None where the runtime is to allocate), and what must stay alive during the run.
         Raises InputError or ArgumentError.
         """
         keep: list[Any] = [arguments]
         for slot, argument in zip(self._slots[0], arguments, strict=True):
-            if not self._pack(self._input_words, slot, argument):
-                slot.last = None
+            if not self._pack(self._input_words, slot, argument, stream):
+                slot.last = slot.last_tensor = None
                 value = self.inputs[slot.number]
                 _VALUE.pack_into(value, 0, _SIZE, *[0] * 15)
                 fill_value(value, argument, slot.info, keep)
@@ -122,7 +124,7 @@ class Frame:
             buffer = buffers[slot.number]
             if buffer is None:
                 buffers[slot.number] = self._new_output(slot)
-            elif not self._pack(self._output_words, slot, buffer):
+            elif not self._pack(self._output_words, slot, buffer, stream):
                 self._clear(slot)
                 fill_buffer(self.outputs[slot.number], buffer, slot.info, keep)
         return buffers, keep
@@ -147,10 +149,10 @@ class Frame:
             raise AssertionError(f"output '{slot.info.name}' is no plain tensor")
         return array
 
-    def _pack(self, words: Any, slot: _Slot, array: Any) -> bool:
+    def _pack(self, words: Any, slot: _Slot, array: Any, stream: int | None = None) -> bool:
         """The common case, quickly: a contiguous array of the right type and rank. False when it is not."""
         if type(array) is not np.ndarray:
-            return False
+            return self._pack_tensor(words, slot, array, stream)
         dtype = array.dtype
         if dtype is not slot.dtype and dtype != slot.dtype:
             return False
@@ -169,12 +171,33 @@ class Frame:
             return True
         if not slot.plain or len(shape) != slot.rank:
             return False
-        slot.last = shape
+        slot.last, slot.last_tensor = shape, None
+        self._describe(words, slot, data, CPU, shape)
+        return True
+
+    def _pack_tensor(self, words: Any, slot: _Slot, tensor: Any, stream: int | None) -> bool:
+        """The same of a tensor of PyTorch, wherever it lies."""
+        found = place_of(tensor, slot.info.dtype, stream) if slot.plain else None
+        if found is None:
+            return False
+        data, device = found
+        described = device, tensor.shape
+        if described == slot.last_tensor:
+            words[slot.word] = data
+            return True
+        if len(tensor.shape) != slot.rank:
+            return False
+        slot.last, slot.last_tensor = None, described
+        self._describe(words, slot, data, device, tensor.shape)
+        return True
+
+    def _describe(
+        self, words: Any, slot: _Slot, data: int, device: tuple[int, int], shape: tuple[int, ...]
+    ) -> None:
         slot.extents.pack_into(self._shapes, slot.shape_at * 8, *shape)
-        head = (_SIZE, abi.TENSOR, data, 1, 0, slot.rank, slot.code, slot.bits, 1)
+        head = (_SIZE, abi.TENSOR, data, *device, slot.rank, slot.code, slot.bits, 1)
         shape_at = self._shapes_at + slot.shape_at * 8
         _VALUE.pack_into(words, slot.offset, *head, shape_at, 0, 0, 0, 0, 0, 0)
-        return True
 
     def taken(self, number: int) -> np.ndarray | None:
         """Output `number`, which the runtime has allocated, copied and freed; None where sharing it is as quick."""
@@ -204,7 +227,7 @@ class Frame:
         return out is not None and self._given(out)[number] is not None
 
     def _clear(self, slot: _Slot) -> None:
-        slot.last = None
+        slot.last = slot.last_tensor = None
         ctypes.memmove(ctypes.addressof(self.outputs) + slot.offset, _NONE, _SIZE)
 
     def _shape_of_output(self, number: int) -> tuple[int, ...] | None:

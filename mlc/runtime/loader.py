@@ -293,7 +293,7 @@ class Context:
         frame = self._frames.get(entry.index)
         if frame is None:
             frame = self._frames[entry.index] = Frame(entry.inputs, entry.outputs)
-        buffers, keep = frame.fill(arguments, out)
+        buffers, keep = frame.fill(arguments, out, stream)
         values, at = frame.outputs, (frame.inputs_at, frame.outputs_at)
         code = self._call(
             self._handle, entry.index, at[0], len(arguments), at[1], len(values), stream, self._status_at

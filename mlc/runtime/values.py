@@ -13,6 +13,7 @@ import numpy as np
 from . import abi
 from .dtypes import DTYPES, accepted_name, numpy_dtype
 from .errors import InputError
+from .tensors import exportable, is_cuda_tensor
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ def _fill_tensor(target: abi.Value, source: Any, info: ValueInfo, keep: list[Any
     if isinstance(source, np.ndarray):
         fill_array(target, source, info, keep)
     elif hasattr(source, "__dlpack__") and not isinstance(source, np.generic):
+        source = exportable(source)
         try:
             capsule = source.__dlpack__()
         except Exception as error:
@@ -106,6 +108,8 @@ def _fill_tensor(target: abi.Value, source: Any, info: ValueInfo, keep: list[Any
 
 def is_on_device(buffer: Any) -> bool:
     """Whether an array lives outside of the CPU's memory."""
+    if is_cuda_tensor(buffer):
+        return True
     if isinstance(buffer, np.ndarray) or not hasattr(buffer, "__dlpack_device__"):
         return False
     return bool(buffer.__dlpack_device__()[0] != 1)
