@@ -94,6 +94,14 @@ def test_weights_that_are_others_are_taken_anew() -> None:
     same(fast(x), module(x))
 
 
+def test_weights_made_in_inference_mode() -> None:
+    with torch.inference_mode():
+        module, x = torch.nn.Linear(8, 4).eval(), torch.randn(3, 8)
+        fast = compiled(module)
+        same(fast(x), module(x))
+        same(fast(x), module(x))
+
+
 def test_numbers_that_are_no_sizes() -> None:
     def power(x: torch.Tensor, count: int, scale: float) -> torch.Tensor:
         return x.repeat(count, 1) * (scale + count)
