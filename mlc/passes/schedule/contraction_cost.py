@@ -144,8 +144,8 @@ def _tile(
     height, vectors = _register_tile(columns, unit, element)
     if all(_touches(root, i, dim) for i in range(2)):
         height = min(height, max(1, DEPTHWISE_SUMS // vectors))
-    elif packed and (height, vectors) == WIDE and _is_f32(root) and _is_tall_better(columns, rows, unit.lanes(element)):
-        height, vectors = TALL
+    elif packed or rows is not None and rows >= NARROW_ROWS[1]:
+        height, vectors = _taller(root, (height, vectors), columns, rows, unit)
     if rows is None:
         return height, vectors
     if not packed and rows <= FEW_ROWS:
@@ -153,6 +153,14 @@ def _tile(
     if packed and _is_f32(root) and (height, vectors) == TILE and _panel_bytes(root, operand, unit, columns) > FAR:
         height = min((height, TALLER), key=lambda most: -(-rows // most))
     return height, vectors
+
+
+def _taller(
+    root: ir.Operation, tile: tuple[int, int], columns: Extent, rows: Extent, unit: VectorUnit
+) -> tuple[int, int]:
+    """`tile`, or a taller and narrower one that takes less time."""
+    lanes = unit.lanes(root.results[0].type.element_type)
+    return TALL if tile == WIDE and _is_f32(root) and _is_tall_better(columns, rows, lanes) else tile
 
 
 def _is_tall_better(columns: Extent, rows: Extent, lanes: int) -> bool:
@@ -206,7 +214,7 @@ def _along_sum(source: KernelSource, root: ir.Operation, unit: VectorUnit, axis:
     height, vectors, template, unroll = INNER_ROWS, 1, "inner_product", 1
     copies = isinstance(element, ir.F32Type) and _is_worth_transposing(count, depth, lanes)
     if copies:
-        height, vectors = _register_tile(shape[axis], unit, element)
+        height, vectors = _taller(root, _register_tile(shape[axis], unit, element), shape[axis], count, unit)
         template, unroll = "panel_copy", _unroll(root)
     block = _row_block(shape, axis, first, row, height, lanes * vectors)
     schedule: dict[str, int | str] = {

@@ -398,11 +398,12 @@ module @added attributes {mlc.kernel} {
 }
 
 // With vectors of half a line of the cache even a panel of few short lines is copied, and one of more lines than fit with wider ones.
+// Tiles of six rows leave less over of thirteen vectors.
 // CHECK: module @narrow
 // CHECK-SAME: template = "contraction"
 // AVX2: module @narrow
 // HALVES: module @narrow
-// AVX2-SAME: template = "panel_copy", unroll = 4 : i64, vector_dim = 1 : i64, vector_operand = 1 : i64
+// AVX2-SAME: rows = 6 : i64, template = "panel_copy", unroll = 4 : i64, vector_dim = 1 : i64, vector_operand = 1 : i64, vectors = 2
 module @narrow attributes {mlc.kernel} {
   func.func @narrow(%a: tensor<70x60xf32>, %b: tensor<60x101xf32>, %o: tensor<70x101xf32>) -> tensor<70x101xf32> {
     %zero = arith.constant 0.0 : f32
