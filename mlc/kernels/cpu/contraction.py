@@ -65,6 +65,10 @@ class ContractionSchedule:
         """Rows of one work item."""
         return self.rows * self.block
 
+    def together(self, dim: int) -> int:
+        """Points of the output dimension `dim`, neither of rows nor of columns, that one work item has."""
+        return 1
+
 
 def find_contraction(source: KernelSource) -> ir.Operation:
     """The contraction of the kernel."""
@@ -99,7 +103,7 @@ def _items(frame: Frame, shape: list[Scalar], s: ContractionSchedule, products: 
     """Extents of the grid: products, which share nothing, then panels, other outer dimensions, row blocks."""
     math = frame.math
     rows = math.product(shape[s.row_first : s.row_last + 1])
-    outer = [shape[d] for d in outer_dims(len(shape), s)]
+    outer = [math.ceildiv(shape[d], s.together(d)) for d in outer_dims(len(shape), s)]
     panels = math.ceildiv(shape[s.vector_dim], s.panel)
     return [*outer[:products], panels, *outer[products:], math.ceildiv(rows, s.row_block)]
 

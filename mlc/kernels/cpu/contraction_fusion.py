@@ -73,6 +73,7 @@ def _holds_columns(dims: Dims) -> bool:
 
 
 _FAR = 64  # steps of the reduction across memory that a row may take
+_FAR_IN_WINDOW = 32  # the same for a window, which takes them once more for each of its taps
 
 
 def _moved_operand(dims: Dims) -> str | None:
@@ -89,15 +90,16 @@ def _moved_operand(dims: Dims) -> str | None:
         inner = max(d for d, reduced in enumerate(kinds) if reduced)
         paired = isinstance(exprs[-1], ir.AffineDimExpr) and exprs[-1].position == inner
         return None if paired else "its elements would not stand in groups"
-    if any(kinds[d] and mentions(exprs[-1], d) for d in range(len(kinds))):
+    last = [reduced for d, reduced in enumerate(kinds) if mentions(exprs[-1], d)]
+    if last and all(last):
         return None
-    steps = 1
+    steps, most = 1, _FAR_IN_WINDOW if any(last) else _FAR
     for e, extent in zip(
         operand_map(dims.root, dims.operand).results, dims.root.operands[dims.operand].type.shape, strict=True
     ):
         if isinstance(e, ir.AffineDimExpr) and kinds[e.position]:
-            steps *= extent if extent >= 0 else _FAR + 1
-    return None if steps <= _FAR else "its rows would be read across memory"
+            steps *= extent if extent >= 0 else most + 1
+    return None if steps <= most else "its rows would be read across memory"
 
 
 def _is_along_sum(dims: Dims) -> bool:

@@ -1,12 +1,13 @@
-"""Register-tiled products over many steps of the reduction, in blocks of these.
+"""Register-tiled products and convolutions over many steps of the reduction, in blocks of these.
 
 The tiles, loops and epilogues of `contraction`. All tiles of rows of a work item take one block of the reduction, then
 all the next one; in between their sums wait on the stack. What is read of a packed weight again and again is then part
 of a panel, which stays in the second level of cache beside the rows, where a whole panel would not. Sums are added up
 in the same order. (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008, section 4.)
 
-Schedule parameters: those of `contraction`; `depth`: steps of the reduction in a block, a divisor of all. The reduction
-has one dimension of known extent.
+Schedule parameters: those of `contraction`; `depth`: steps of the reduction's outermost dimension in a block, a divisor
+of all, which are known. Of a convolution these are taps of its window, and since a line of the image has few tiles,
+a work item has `lines` of them, points of the output dimension `line_dim` (-1: there is none).
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ class DeepContractionSchedule(ContractionSchedule):
     """Parameters of the template; see the module's description."""
 
     depth: int
+    line_dim: int = -1
+    lines: int = 1
+
+    def together(self, dim: int) -> int:
+        return self.lines if dim == self.line_dim else 1
 
 
 def expand(source: KernelSource, schedule: DeepContractionSchedule) -> list[Frame]:
@@ -45,18 +51,19 @@ class _DeepContraction(Contraction):
     def __init__(self, source: KernelSource, schedule: DeepContractionSchedule) -> None:
         super().__init__(source, schedule)
         moving = [(d, e) for d, e in self.reductions if e != 1]
-        if len(moving) != 1 or not isinstance(moving[0][1], int) or moving[0][1] % schedule.depth:
+        if not moving or not isinstance(moving[0][1], int) or moving[0][1] % schedule.depth:
             raise ValueError(f"kernel {self.frame.name}: blocks of {schedule.depth} steps are no part of the reduction")
         self.dim, self.extent = moving[0]
         self.element = self.root.results[0].type.element_type
         with self.frame.prologue():
             rows = self.frame.math.product(self.shape[schedule.row_first : schedule.row_last + 1])
             self.rows = min(rows, schedule.row_block) if isinstance(rows, int) else schedule.row_block
-            type_ = ir.MemRefType.get([self.rows * schedule.panel], self.element)
+            type_ = ir.MemRefType.get([schedule.lines * self.rows * schedule.panel], self.element)
             self.sums = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
         self.low: Scalar = 0
         self.start: Scalar = 0
         self.first_row: Scalar = 0
+        self.line: Scalar = 0  # of those of the work item
         self.stage: Callable[[Evaluator, Tile], None] = self._begin
 
     def _rows(self, point: list[Idx], columns: list[Column], block: Scalar) -> None:
@@ -66,15 +73,32 @@ class _DeepContraction(Contraction):
             self.low, self.stage = variable, self._add
             if panel is not None:
                 self.next = self._following(panel, variable)
-            super(_DeepContraction, self)._rows(point, columns, block)
+            self._lines(point, columns, block)
             return []
 
         self.stage = self._begin
-        super()._rows(point, columns, block)
+        self._lines(point, columns, block)
         for_loop(self.frame, 0, self.extent, self.s.depth, [], part)
         self.stage = self._finish
-        super()._rows(point, columns, block)
+        self._lines(point, columns, block)
         self.next = panel
+
+    def _lines(self, point: list[Idx], columns: list[Column], block: Scalar) -> None:
+        """One stage of all tiles of a work item."""
+        dim, math = self.s.line_dim, self.frame.math
+        if dim < 0:
+            super()._rows(point, columns, block)
+            return
+        first = math.mul(point[dim].base, self.s.lines)
+        end = math.minimum(math.add(first, self.s.lines), self.shape[dim])
+
+        def line(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            self.line, there = math.sub(variable, first), list(point)
+            there[dim] = Idx(variable, level=1)
+            super(_DeepContraction, self)._rows(there, columns, block)
+            return []
+
+        for_loop(self.frame, first, end, 1, [], line)
 
     # -- what is fetched ahead --------------------------------------------------------------------------------------
 
@@ -122,7 +146,8 @@ class _DeepContraction(Contraction):
     def _places(self, tile: Tile) -> list[tuple[tuple[int, int], ir.Value]]:
         """Where the sums of a tile wait, by (row, vector)."""
         math = self.frame.math
-        first = math.mul(math.sub(tile.row, self.first_row), self.s.panel)
+        before = math.mul(self.line, self.rows)
+        first = math.mul(math.add(before, math.sub(tile.row, self.first_row)), self.s.panel)
         found = []
         for row, number in tile.points:
             at = math.add(first, row * self.s.panel + number * self.s.lanes)
@@ -137,7 +162,13 @@ class _DeepContraction(Contraction):
     def _taps(self, tile: Tile, tap: int, extent: Scalar) -> tuple[Scalar, Scalar]:
         if tap != self.dim:
             return super()._taps(tile, tap, extent)
-        return self.low, self.frame.math.add(self.low, self.s.depth)
+        first, last = super()._taps(tile, tap, extent)
+        math, end = self.frame.math, self.frame.math.add(self.low, self.s.depth)
+        if (first, last) == (0, extent):
+            return self.low, end
+        return math.maximum(first, self.low), math.minimum(last, end)
 
     def _steps(self, dim: int, low: Scalar, high: Scalar) -> Scalar | None:
-        return self.s.depth if dim == self.dim else super()._steps(dim, low, high)
+        if dim != self.dim:
+            return super()._steps(dim, low, high)
+        return None if dim in self.outer_windows else self.s.depth

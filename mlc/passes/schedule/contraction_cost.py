@@ -24,6 +24,8 @@ SAVED = 0.98  # of the time that wide tiles take: what makes up for rows that ta
 MANY_ROWS = 12 * LATENCY  # where only a run knows them
 FAR = 1 << 20  # bytes of a panel that does not stay in the second level of cache: fewer tiles fetch it less often
 NEAR = 1 << 15  # bytes of a panel that may stay in the first level of cache
+FAR_WINDOW = 1 << 18  # bytes of a convolution's panel that do not stay there beside the image
+LINES_TOGETHER = 4  # of an image that read a part of such a panel one after the other
 LEAST_DEPTH = 512  # steps of the reduction in a block that pay for storing the sums
 DEEP_BLOCK = 16  # tiles of a work item whose rows only a run knows: each of them reads the whole panel once
 COPIED_STEPS = 128  # lines of a panel that is copied: enough to hurt
@@ -104,7 +106,8 @@ def choose_contraction(
         return schedule | _in_lines(shape[axis], few)
     in_pairs = as_dot_product(root, operand, schedule, unit.bf16_dot)
     grouped = in_pairs or as_dot_quads(root, operand, schedule, unit.int8_dot, unit.int16_dot)
-    return grouped or _fetching_addends(source, root, unit, _in_blocks(root, operand, schedule))
+    schedule = _window_in_blocks(root, operand, order, shape, _in_blocks(root, operand, schedule))
+    return grouped or _fetching_addends(source, root, unit, schedule)
 
 
 def _in_quads_of_pixels(
@@ -144,8 +147,8 @@ def _tile(
     height, vectors = _register_tile(columns, unit, element)
     if all(_touches(root, i, dim) for i in range(2)):
         height = min(height, max(1, DEPTHWISE_SUMS // vectors))
-    elif packed and (height, vectors) == WIDE and _is_f32(root) and _is_tall_better(columns, rows, unit.lanes(element)):
-        height, vectors = TALL
+    elif packed or rows is not None and rows >= NARROW_ROWS[1]:
+        height, vectors = _taller(root, (height, vectors), columns, rows, unit)
     if rows is None:
         return height, vectors
     if not packed and rows <= FEW_ROWS:
@@ -153,6 +156,14 @@ def _tile(
     if packed and _is_f32(root) and (height, vectors) == TILE and _panel_bytes(root, operand, unit, columns) > FAR:
         height = min((height, TALLER), key=lambda most: -(-rows // most))
     return height, vectors
+
+
+def _taller(
+    root: ir.Operation, tile: tuple[int, int], columns: Extent, rows: Extent, unit: VectorUnit
+) -> tuple[int, int]:
+    """`tile`, or a taller and narrower one that takes less time."""
+    lanes = unit.lanes(root.results[0].type.element_type)
+    return TALL if tile == WIDE and _is_f32(root) and _is_tall_better(columns, rows, lanes) else tile
 
 
 def _is_tall_better(columns: Extent, rows: Extent, lanes: int) -> bool:
@@ -206,7 +217,7 @@ def _along_sum(source: KernelSource, root: ir.Operation, unit: VectorUnit, axis:
     height, vectors, template, unroll = INNER_ROWS, 1, "inner_product", 1
     copies = isinstance(element, ir.F32Type) and _is_worth_transposing(count, depth, lanes)
     if copies:
-        height, vectors = _register_tile(shape[axis], unit, element)
+        height, vectors = _taller(root, _register_tile(shape[axis], unit, element), shape[axis], count, unit)
         template, unroll = "panel_copy", _unroll(root)
     block = _row_block(shape, axis, first, row, height, lanes * vectors)
     schedule: dict[str, int | str] = {
@@ -354,6 +365,43 @@ def _in_blocks(root: ir.Operation, operand: int, schedule: dict[str, int | str])
         return schedule
     block = DEEP_BLOCK if int(schedule["ahead"]) < 0 else schedule["block"]
     return schedule | {"template": "deep_contraction", "depth": depth, "block": block}
+
+
+def _window_in_blocks(
+    root: ir.Operation,
+    operand: int,
+    order: Sequence[int],
+    shape: Sequence[Extent],
+    schedule: dict[str, int | str],
+) -> dict[str, int | str]:
+    """`schedule` with blocks of a convolution's outermost taps where its panel would fill the second level of cache: a
+    few lines of the image go through a block together. Measured with vectors of half a line of the cache."""
+    steps = known(shape_of(root.operands[operand].type))
+    columns, lanes = shape[int(schedule["vector_dim"])], int(schedule["lanes"])
+    if schedule["template"] != "contraction" or "panel" not in schedule or lanes > NARROW_LANES or not _is_f32(root):
+        return schedule
+    if not steps or not columns or steps // columns * int(schedule["panel"]) * 4 <= FAR_WINDOW:
+        return schedule
+    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
+    taps = [d for d, reduced in enumerate(kinds) if reduced and _reach(root, operand, d) != 1]
+    rows = range(int(schedule["row_first"]), int(schedule["row_last"]) + 1)
+    windows = [e for e in operand_map(root, 1 - operand).results if not isinstance(e, ir.AffineDimExpr)]
+    lines = [
+        i
+        for i, d in enumerate(order)
+        if any(mentions(e, d) and mentions(e, taps[0]) for e in windows) and i not in rows and shape[i] is not None
+    ]
+    if len(taps) < 2 or len(lines) != 1:
+        return schedule
+    count = min(LINES_TOGETHER, shape[lines[0]] or 1)
+    return schedule | {"template": "deep_contraction", "depth": 1, "line_dim": lines[0], "lines": count}
+
+
+def _reach(root: ir.Operation, operand: int, dim: int) -> Extent:
+    """The extent of dimension `dim` of the iteration, which the `operand` is read along; 1 where it is not."""
+    exprs, extents = operand_map(root, operand).results, shape_of(root.operands[operand].type)
+    found = (n for e, n in zip(exprs, extents, strict=True) if isinstance(e, ir.AffineDimExpr) and e.position == dim)
+    return next(found, 1)
 
 
 def _fetching_addends(

@@ -48,6 +48,31 @@ func.func @padding(%x: tensor<1x3x9x9xf32>, %w: tensor<3x3x3x16xf32>) -> tensor<
   return %r : tensor<1x9x9x16xf32>
 }
 
+// Windows over many channels would read across memory for every tap: the transpose stays, and the padding behind it.
+// CHECK-LABEL: func.func @windows
+// CHECK-SAME: %[[X:.*]]: tensor<1x48x9x9xf32>
+// CHECK: %[[T:.*]] = linalg.generic {{.*}} ins(%[[X]] : tensor<1x48x9x9xf32>)
+// CHECK: %[[P:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<1x11x11x48xf32>)
+// CHECK: tensor.extract %[[T]]
+// CHECK: ins(%[[P]], %{{.*}} : tensor<1x11x11x48xf32>, tensor<3x3x48x16xf32>){{.*}}mlc.contraction
+func.func @windows(%x: tensor<1x48x9x9xf32>, %w: tensor<3x3x48x16xf32>) -> tensor<1x9x9x16xf32> {
+  %t = mlc.transpose %x {permutation = array<i64: 0, 2, 3, 1>} : tensor<1x48x9x9xf32> -> tensor<1x9x9x48xf32>
+  %r = mlc.conv %t, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, groups = 1 : i64, layout = "nhwc"} : tensor<1x9x9x48xf32>, tensor<3x3x48x16xf32> -> tensor<1x9x9x16xf32>
+  return %r : tensor<1x9x9x16xf32>
+}
+
+// What is cut out along the sum is read where it lies, however many pieces the sum has.
+// CHECK-LABEL: func.func @pieces
+// CHECK-SAME: %[[X:.*]]: tensor<16x96x32xf32>
+// CHECK-NOT: linalg.generic {{.*}} ins(%[[X]] :
+// CHECK: mlc.contraction
+func.func @pieces(%x: tensor<16x96x32xf32>, %w: tensor<96x16x64xf32>) -> tensor<96x16x64xf32> {
+  %s = mlc.slice %x [0, 0, 8] [16, 96, 16] [1, 1, 1] : tensor<16x96x32xf32> -> tensor<16x96x16xf32>
+  %t = mlc.transpose %s {permutation = array<i64: 1, 0, 2>} : tensor<16x96x16xf32> -> tensor<96x16x16xf32>
+  %r = mlc.matmul %t, %w : tensor<96x16x16xf32>, tensor<96x16x64xf32> -> tensor<96x16x64xf32>
+  return %r : tensor<96x16x64xf32>
+}
+
 // A result whose vectors would be scattered, and rows that would be read across memory, stay.
 // CHECK-LABEL: func.func @refused
 // CHECK-COUNT-3: linalg.generic

@@ -279,6 +279,9 @@ module @panels attributes {mlc.kernel} {
 // A panel of weights that does not stay in the cache is read by one tile of seven rows, not by two of four and three.
 // CHECK: module @taller
 // CHECK-SAME: row_first = 2 : i64, row_last = 2 : i64, rows = 7 : i64, template = "contraction"{{.*}} vectors = 4 : i64
+// With shorter vectors it goes in blocks of a line of taps, for four lines of the image at a time.
+// AVX2: module @taller
+// AVX2-SAME: depth = 1 : i64, lanes = 8 : i64, line_dim = 1 : i64, lines = 4 : i64{{.*}} rows = 4 : i64, template = "deep_contraction"
 module @taller attributes {mlc.kernel} {
   func.func @taller(%a: tensor<1x9x9x512xf32>, %b: tensor<3x3x512x512xf32>, %o: tensor<1x7x7x512xf32>) -> tensor<1x7x7x512xf32> {
     %zero = arith.constant 0.0 : f32
@@ -398,11 +401,12 @@ module @added attributes {mlc.kernel} {
 }
 
 // With vectors of half a line of the cache even a panel of few short lines is copied, and one of more lines than fit with wider ones.
+// Tiles of six rows leave less over of thirteen vectors.
 // CHECK: module @narrow
 // CHECK-SAME: template = "contraction"
 // AVX2: module @narrow
 // HALVES: module @narrow
-// AVX2-SAME: template = "panel_copy", unroll = 4 : i64, vector_dim = 1 : i64, vector_operand = 1 : i64
+// AVX2-SAME: rows = 6 : i64, template = "panel_copy", unroll = 4 : i64, vector_dim = 1 : i64, vector_operand = 1 : i64, vectors = 2
 module @narrow attributes {mlc.kernel} {
   func.func @narrow(%a: tensor<70x60xf32>, %b: tensor<60x101xf32>, %o: tensor<70x101xf32>) -> tensor<70x101xf32> {
     %zero = arith.constant 0.0 : f32

@@ -1,4 +1,4 @@
-"""Products over many steps, in blocks of the reduction: right, the same bits as in one block, and for all threads."""
+"""Products and convolutions over many steps, in blocks of the reduction: right, the same bits as in one block, and for all threads."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+from test_dot_product import _runs_here
 
 import mlc
 from mlc._native import host_info
 from mlc.passes.schedule import contraction_cost
 from mlc.targets.cpu import resolve
 
+CPU = "x86-64-v3"
 SHAPES = [(40, 100, 4096), (25, 70, 3072), (130, 200, 2560)]
 
 
@@ -78,3 +81,49 @@ def test_any_rows(tmp_path: Path) -> None:
             x, r = (rng.standard_normal(shape).astype(np.float32) for shape in ((m, k), (m, n)))
             want = _want(proto, x, r)
             assert np.max(np.abs(model(x, r)[0] - want)) <= 4e-6 * np.max(np.abs(want))
+
+
+@pytest.mark.skipif(not _runs_here(CPU), reason=f"this machine does not run code for {CPU}")
+@pytest.mark.parametrize(
+    "batch, extents, kernel, stride, pads",
+    [
+        (1, (7, 7), (3, 3), 1, (1, 1, 1, 1)),
+        (2, (9, 13), (3, 3), 2, (1, 1, 1, 1)),
+        (1, (11, 6), (5, 3), 1, (2, 0, 1, 2)),
+        ("images", (5, 8), (3, 3), 1, (1, 1, 1, 1)),
+        (1, (6, 6), (3, 1), 1, (0, 0, 0, 0)),
+    ],
+)
+def test_windows(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    batch: int | str,
+    extents: tuple[int, int],
+    kernel: tuple[int, int],
+    stride: int,
+    pads: tuple[int, ...],
+) -> None:
+    """A convolution's taps in blocks, a few lines of the image at a time: the same bits as without."""
+    monkeypatch.setattr(contraction_cost, "FAR_WINDOW", 0)
+    channels, filters, rng = 40, 29, np.random.default_rng(0)
+    weight = rng.standard_normal((filters, channels, *kernel), np.float32)
+    x = rng.standard_normal((3 if isinstance(batch, str) else batch, channels, *extents), np.float32)
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], strides=[stride, stride], pads=list(pads)),
+        helper.make_node("Relu", ["c"], ["y"]),
+    ]
+    value, init = helper.make_tensor_value_info, numpy_helper.from_array(weight, "w")
+    ends = [value("x", TensorProto.FLOAT, [batch, channels, *extents]), value("y", TensorProto.FLOAT, [None] * 4)]
+    graph = helper.make_graph(nodes, "windows", ends[:1], ends[1:], [init])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    scheduled = tmp_path / "scheduled.mlir"
+    mlc.compile(proto, output=scheduled, emit="schedule", cpu=CPU)
+    text = scheduled.read_text()
+    assert 'template = "deep_contraction"' in text and "lines = 4" in text
+    mlc.compile(proto, output=tmp_path / "blocks.so", cpu=CPU, cache=False)
+    scheduled.write_text(text.replace('template = "deep_contraction"', 'template = "contraction"'))
+    expected = mlc.compile(scheduled, output=tmp_path / "whole.so", from_phase="schedule")(x)[0]
+    for threads in (1, 3):
+        assert mlc.load(tmp_path / "blocks.so", threads=threads)(x)[0].tobytes() == expected.tobytes()
+    want = ReferenceEvaluator(proto).run(None, {"x": x})[0]
+    assert np.max(np.abs(expected - want)) <= 1e-5 * np.max(np.abs(want))

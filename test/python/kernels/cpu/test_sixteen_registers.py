@@ -86,3 +86,26 @@ def test_product_with_an_addend(tmp_path: Path, columns: int, rows: int) -> None
     assert [k["schedule"]["early"] for k in kernels] == [1]
     want = x.astype(np.float64) @ w + y
     assert np.max(np.abs(model(x, y)[0] - want)) <= 2e-6 * np.max(np.abs(want))
+
+
+@pytest.mark.skipif(not _runs_here(CPU), reason=f"this machine does not run code for {CPU}")
+@pytest.mark.parametrize("by_columns", [False, True])
+@pytest.mark.parametrize("rows, columns, steps, tall", [(70, 30, 50, True), (83, 54, 33, True), (64, 48, 64, False)])
+def test_product_of_two_operands_of_the_run(
+    tmp_path: Path, rows: int, columns: int, steps: int, tall: bool, by_columns: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((rows, steps), np.float32), rng.standard_normal((steps, columns), np.float32)
+    given = y.T.copy() if by_columns else y
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, v.shape) for n, v in (("x", x), ("y", given))]
+    node = helper.make_node("Gemm", ["x", "y"], ["z"], transB=int(by_columns))
+    outs = [helper.make_tensor_value_info("z", TensorProto.FLOAT, (rows, columns))]
+    graph = helper.make_graph([node], "g", ends, outs)
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    report = tmp_path / "r.json"
+    model = mlc.compile(proto, output=tmp_path / "m.so", cpu=CPU, report=report, cache=False)
+    [kernel] = json.loads(report.read_text())["kernels"]
+    assert kernel["template"] == "panel_copy"
+    assert (kernel["schedule"]["rows"], kernel["schedule"]["vectors"]) == ((6, 2) if tall else (4, 3))
+    want = x.astype(np.float64) @ y
+    assert np.max(np.abs(model(x, given)[0] - want)) <= 2e-6 * np.max(np.abs(want))
