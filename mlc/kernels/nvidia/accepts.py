@@ -188,6 +188,7 @@ ACCEPTS: dict[str, Accepts] = {
     "attention": _attention,
     "contraction": partial(_contraction, widths=(16,)),
     "rows": _rows,
+    "columns": _rows,
     "reduction": _reduction,
     "elementwise": _elementwise,
     "opaque": refuses_all,

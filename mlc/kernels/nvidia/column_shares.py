@@ -1,0 +1,106 @@
+"""How threads share columns that they keep in registers, and which columns they can keep.
+
+A block reads `width` accesses of `lanes` elements of each of its rows, and `split` of its threads share each column.
+What that needs must be in its registers at a time; what is too long for that is reduced by `columns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from mlir import ir
+
+from mlc.kernels.common.frame import defining_op
+from mlc.kernels.common.generics import is_reduction
+from mlc.kernels.nvidia.combinations import combination
+
+ACCESS = 16  # bytes of the widest access of a thread
+WARP = 32
+LINE = 128  # bytes of a cache line: what neighbouring threads read of a row
+SECTOR = 32  # bytes of which memory reads no less
+NARROW = 64  # bytes of a row that threads of one warp may share
+MOST_THREADS = 512  # of a block: each of them reads a part of all warps for each reduction
+ALONE = 256  # threads of a block that share nothing
+FEW_THREADS = 128  # of a block whose warps share nothing
+KEPT = 64  # registers that a thread keeps of a column that others share
+KEPT_ALONE = 48  # the same of one that it has to itself
+
+
+@dataclass(frozen=True)
+class ColumnShares:
+    """`width` threads side by side with `lanes` columns each; `split` threads, with up to `kept` elements of each of
+    these, share a column. They are all `threads` of a block, or a warp; those with columns of their own are as many as
+    there are."""
+
+    lanes: int
+    width: int
+    split: int
+    kept: int
+    threads: int
+
+
+def shares(depth: int, inner: Sequence[int], size: int, tensors: int = 1) -> ColumnShares | None:
+    """How columns of `depth` elements of `size` bytes in each of `tensors` are kept, where the extents `inner` lie side
+    by side; None for those that are too long."""
+    choices, registers = _lanes(inner, size), tensors * max(1, size // 4)
+    for lanes in choices:
+        if depth * lanes * registers <= KEPT_ALONE:
+            return ColumnShares(lanes, prod(inner) // lanes, 1, depth, ALONE)
+    for lanes, line in ((lanes, line) for line in (LINE, NARROW) for lanes in choices):
+        width = min(WARP // 2, line // (lanes * size), _power_of_two(prod(inner) // lanes))
+        kept = -(-depth // (WARP // width))
+        if kept * lanes * registers <= KEPT:
+            return ColumnShares(lanes, width, WARP // width, kept, FEW_THREADS)
+    lanes = choices[0]
+    most = KEPT // (lanes * registers)
+    width = min(MOST_THREADS, LINE // (lanes * size), _power_of_two(prod(inner) // lanes))
+    while width:
+        together = max(1, WARP // width)  # threads of a warp that share a column
+        split = -(-depth // (most * together)) * together
+        if width * split <= MOST_THREADS:
+            return ColumnShares(lanes, width, split, -(-depth // split), width * split)
+        width = width // 2 if width * lanes * size > SECTOR else 0
+    return None
+
+
+def some_shares(inner: Sequence[int], size: int, tensors: int) -> ColumnShares:
+    """How as much as fits of columns that are too long is kept."""
+    lanes = _lanes(inner, size)[0]
+    width = max(1, SECTOR // (lanes * size))
+    kept = max(1, KEPT // (lanes * tensors * max(1, size // 4)))
+    return ColumnShares(lanes, width, MOST_THREADS // width, kept, MOST_THREADS)
+
+
+def _lanes(inner: Sequence[int], size: int) -> list[int]:
+    """Elements of an access that divide the last extent, the most first."""
+    widest = max(1, ACCESS // size)
+    while inner[-1] % widest:
+        widest //= 2
+    return [1 << n for n in reversed(range(widest.bit_length()))]
+
+
+def _power_of_two(count: int) -> int:
+    """The smallest power of two that is not below `count`."""
+    return 1 << max(0, count - 1).bit_length()
+
+
+def keeps_columns(op: ir.Operation) -> bool:
+    """Do threads keep the columns of a reduction of one tensor across memory?"""
+    type_, kinds = op.operands[0].type, ["reduction" in str(t) for t in op.attributes["iterator_types"]]
+    extents, first = list(type_.shape), kinds.index(True)
+    last = first + kinds.count(True)
+    if combination(op) is None or not isinstance(type_.element_type, ir.FloatType):
+        return False
+    if any(e <= 0 for e in extents[first:]) or last == len(extents):
+        return False
+    return shares(prod(extents[first:last]), extents[last:], _size(op.operands[0])) is not None
+
+
+def _size(value: ir.Value) -> int:
+    """Bytes of an element where it is read from memory: conversions on the way are part of the kernel."""
+    op = defining_op(value)
+    while op is not None and op.name == "linalg.generic" and len(op.operands) == 2 and not is_reduction(op):
+        value, op = op.operands[0], defining_op(op.operands[0])
+    return int((value.type.element_type.width + 7) // 8)
