@@ -13,7 +13,7 @@ from math import prod
 from mlir import ir
 
 from mlc.kernels.common.frame import defining_op
-from mlc.kernels.common.generics import is_reduction
+from mlc.kernels.common.generics import is_identity, is_reduction
 from mlc.kernels.nvidia.combinations import combination
 
 ACCESS = 16  # bytes of the widest access of a thread
@@ -99,8 +99,17 @@ def keeps_columns(op: ir.Operation) -> bool:
 
 
 def _size(value: ir.Value) -> int:
-    """Bytes of an element where it is read from memory: conversions on the way are part of the kernel."""
-    op = defining_op(value)
-    while op is not None and op.name == "linalg.generic" and len(op.operands) == 2 and not is_reduction(op):
-        value, op = op.operands[0], defining_op(op.operands[0])
-    return int((value.type.element_type.width + 7) // 8)
+    """Bytes of an element where it is read from memory: the least of what `value` is computed from point by point, so
+    that all reductions of a pattern get one answer."""
+    found, work, seen = 8, [value], {value}
+    while work:
+        now = work.pop()
+        op = defining_op(now)
+        if op is None or op.name != "linalg.generic" or is_reduction(op):
+            found = min(found, int((now.type.element_type.width + 7) // 8))
+            continue
+        inputs = list(op.operands)[: len(op.operands) - len(op.results)]
+        same = [v for i, v in enumerate(inputs) if is_identity(op, i) and v not in seen]
+        seen.update(same)
+        work.extend(same)
+    return found

@@ -39,6 +39,30 @@ func.func @long(%x: tensor<100000x64xf32>) -> tensor<100000x64xf32> {
   return %s : tensor<100000x64xf32>
 }
 
+// Elements of two bytes are kept as four: nothing but halves is read and written where that is too much.
+// CHECK-LABEL: func.func @long_half
+// CHECK-COUNT-2: mlc.launch {{.*}} -> tensor<8x64xf32>
+// CHECK: mlc.launch {{.*}} -> tensor<8x4000x64xbf16>
+// CHECK-NOT: mlc.launch
+// CHECK: return
+func.func @long_half(%x: tensor<8x4000x64xbf16>) -> tensor<8x4000x64xbf16> {
+  %f = mlc.cast %x : tensor<8x4000x64xbf16> -> tensor<8x4000x64xf32>
+  %s = mlc.softmax %f {axis = 1 : i64, log = false} : tensor<8x4000x64xf32>
+  %h = mlc.cast %s : tensor<8x4000x64xf32> -> tensor<8x4000x64xbf16>
+  return %h : tensor<8x4000x64xbf16>
+}
+
+// A function in front is computed once, as what it gives is kept.
+// CHECK-LABEL: func.func @function
+// CHECK: mlc.launch
+// CHECK-NOT: mlc.launch
+// CHECK: return
+func.func @function(%x: tensor<8x100x64xf32>) -> tensor<8x100x64xf32> {
+  %e = mlc.unary erf %x : tensor<8x100x64xf32>
+  %s = mlc.softmax %e {axis = 1 : i64, log = false} : tensor<8x100x64xf32>
+  return %s : tensor<8x100x64xf32>
+}
+
 // CHECK-LABEL: func.func @dynamic
 // CHECK-COUNT-3: mlc.launch
 // CHECK: return
