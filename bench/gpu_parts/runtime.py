@@ -95,7 +95,8 @@ class Guarded:
 def run_part(folder: Path) -> list[dict[str, Any]]:
     """Runs every check; each gives a row."""
     rows = []
-    checks = (_same_bits, _moved, _moved_models, _shapes, _long, _streams, _captured, _processes, _sanitized, _messages)
+    moving = (_moved, _pointers, _moved_models)
+    checks = (_same_bits, *moving, _shapes, _long, _streams, _captured, _processes, _sanitized, _messages)
     for check in checks:
         began = time.monotonic()
         try:
@@ -204,6 +205,35 @@ def _moved(folder: Path) -> tuple[bool, str]:
             context.run([x], out=[y])
     wrong = sum(not torch.equal(y, _expected(folder, x)) for x, y in list(zip(xs, ys, strict=True))[:8])
     return not wrong, f"{wrong} wrong; {said}"
+
+
+def _pointers(folder: Path) -> tuple[bool, str]:
+    """What other addresses cost alone: calls of the C function that differ by two pointers, so that neither Python's
+    tensors nor the caches, which hold all that they point to, have a part in it."""
+    import torch
+
+    count = TURNS * CALLS
+    xs, ys = (_views(count, (LENGTH, WIDTH), torch.float32) for _ in range(2))
+    xs[0].normal_()
+    places = [(x.data_ptr(), y.data_ptr()) for x, y in zip(xs, ys, strict=True)]
+    unseen = iter(places)
+    with _load(folder).context() as context:
+        context.run([xs[0]], out=[ys[0]])
+        frame, entry = context._frames[0], context._model.entry()
+        asked = (context._handle, entry.index, frame.inputs_at, 1, frame.outputs_at, 1, None, context._status_at)
+
+        def run(place: tuple[int, int]) -> None:
+            frame.inputs[0].tensor.data, frame.outputs[0].tensor.data = place
+            codes.add(context._call(*asked))
+
+        codes: set[int] = set()
+        found: dict[str, list[float]] = {"the same": [], "never seen": []}
+        for _ in range(TURNS):
+            found["the same"].append(_median(lambda _: run(places[0])))
+            found["never seen"].append(_median(lambda _: run(next(unseen))))
+    stays, moves = (statistics.median(times) for times in found.values())
+    said = f"a call takes {stays:.1f} us, with addresses never seen {moves:.1f} ({100 * (moves / stays - 1):+.1f}%)"
+    return codes == {0}, said
 
 
 def _moved_models(folder: Path) -> tuple[bool, str]:

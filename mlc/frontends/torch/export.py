@@ -77,15 +77,21 @@ def _functional(title: str, program: Any) -> Any:
     """The program without operators that change something in place. PyTorch rewrites it only where there are some: it
     cannot rewrite every program that it can save.
     """
-    if not any(_changes(graph) for graph in _graphs(program.graph_module)):
+    if is_functional(program):
         return program
     try:
-        return program.run_decompositions({})
+        with files.quiet():
+            return program.run_decompositions({})
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         hint = "call program.run_decompositions({}) before saving, or use operators that return new tensors"
         problem = Problem(f"changes tensors in place, and PyTorch cannot rewrite that: {reason}", hint)
         raise ModelError(title, [problem]) from error
+
+
+def is_functional(program: Any) -> bool:
+    """Whether no operator of a program changes something in place."""
+    return not any(_changes(graph) for graph in _graphs(program.graph_module))
 
 
 def _graphs(module: Any) -> Iterator[Any]:

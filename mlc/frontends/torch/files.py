@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import logging
 import re
 import sys
+import warnings
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,14 @@ def pytorch(title: str) -> Any:
         hint = "pip install mlc[torch]"
         raise ModelError(title, [Problem("a model of PyTorch needs PyTorch, which is not installed", hint)]) from error
     return torch
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """PyTorch without what it says of its own code when it copies a program."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"`isinstance\(treespec", FutureWarning)
+        yield
 
 
 def digest(path: Path) -> str:
