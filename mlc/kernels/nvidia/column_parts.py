@@ -25,9 +25,23 @@ from mlc.kernels.nvidia.threads import (
     to_shared,
 )
 
+MOST_THREADS = 1024  # of a block
 MOST_IN_LINE = 128  # values of other threads that a thread reads without a loop,
 TOGETHER = 4  # and parts that it reads at a time in one
 MOST_COMPARED = 4  # values and positions of other threads that every thread compares itself
+
+
+def refusal(width: int, split: int, threads: int) -> str:
+    """Why threads cannot meet as these numbers say; "" where they can."""
+    if threads % WARP or not 0 < threads <= MOST_THREADS:
+        return f"{threads} threads are no whole warps of one block"
+    if split == 1:
+        return ""
+    if width * split not in (WARP, threads):
+        return f"{width} threads side by side and {split} that share a column are neither a warp nor {threads} threads"
+    if WARP % width and width % WARP:
+        return f"{width} threads side by side do not divide a warp"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -149,8 +163,8 @@ class Meeting:
                 total = parts.both(total, of_owner(math.add(variable, number)))
             return total
 
-        # Comparing positions takes registers, too.
-        in_line = count if count * self.lanes * len(part) ** 2 <= MOST_IN_LINE else TOGETHER
+        # Comparing positions takes registers, too. What a loop takes is whole turns.
+        in_line = count if count * self.lanes * len(part) ** 2 <= MOST_IN_LINE else TOGETHER + count % TOGETHER
         total = parts.finished(inits, of_owner(0))
         for other in range(1, in_line):
             total = parts.both(total, of_owner(other))

@@ -12,7 +12,7 @@ one; neither counts, and they write nothing.
 
 Schedule parameters: `first`, `last`: the domain dimensions that are reduced; `lanes`: columns of a thread, which divide
 the last dimension; `width`: threads side by side; `split`; `kept`; `threads` of a block. `width` times `split` are all
-of these, or a warp; threads that share nothing are as many side by side as one likes.
+of these, or a warp; threads that share nothing are as many side by side as one likes. Others are refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mlc.kernels.common.generics import is_reduction
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_items
 from mlc.kernels.nvidia import ALIGNMENT
-from mlc.kernels.nvidia.column_parts import Meeting
+from mlc.kernels.nvidia.column_parts import Meeting, refusal
 from mlc.kernels.nvidia.combinations import combination
 from mlc.kernels.nvidia.threads import Values
 
@@ -93,11 +93,21 @@ class _WholeColumns:
         self.exists: ir.Value | None = None  # is there a column for this thread? None: always
         self.inner = self._inner(block, column, shape[s.last + 1 :])
         self.meeting = Meeting(frame, s.width, s.lanes, s.split, s.threads, full=True)
+        self._refuse_others(shape[-1])
         self.is_flat = self._can_flatten()
         self.turns: dict[int, _Turn] = {}  # those that are kept
         self.known: dict[tuple[object, ...], Values] = {}
         self.together = True  # do all threads run what is being emitted?
         self.ev = Evaluator(frame, s.lanes, overrides=self._overrides())
+
+    def _refuse_others(self, extent: Scalar) -> None:
+        """Raise ValueError for a schedule that would read or write what is not there."""
+        s, lanes = self.s, self.s.lanes
+        why = refusal(s.width, s.split, s.threads)
+        if isinstance(extent, int) and extent % lanes:
+            why = f"lanes of {lanes} elements, which do not divide {extent}"
+        if why:
+            raise ValueError(f"kernel {self.frame.name}: {why}")
 
     def _inner(self, block: Scalar, column: Scalar, extents: Sequence[Scalar]) -> list[Idx]:
         """Coordinates of this thread's columns."""
