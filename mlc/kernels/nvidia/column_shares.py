@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 
 from mlir import ir
@@ -20,11 +21,12 @@ ACCESS = 16  # bytes of the widest access of a thread
 WARP = 32
 LINE = 128  # bytes of a cache line: what neighbouring threads read of a row
 SECTOR = 32  # bytes of which memory reads no less
-NARROW = 64  # bytes of a row that threads of one warp may share
-MOST_THREADS = 512  # of a block: each of them reads a part of all warps for each reduction
-ALONE = 256  # threads of a block that share nothing
+MOST_WARPS = 16  # of a block: each of them has a part of all columns for each reduction
+ALONE = 128, 256  # threads of a block that share nothing
 FEW_THREADS = 128  # of a block whose warps share nothing
-KEPT = 64  # registers that a thread keeps of a column that others share
+KEPT = 64  # registers that a thread keeps of a column that others share,
+KEPT_FEW, FEW_WARPS = 96, 8  # where a block is of few warps, which have more registers each
+LEAST = 16  # elements of a thread whose warp is not alone with its columns: fewer are not worth meeting for
 KEPT_ALONE = 48  # the same of one that it has to itself
 
 
@@ -41,36 +43,41 @@ class ColumnShares:
     threads: int
 
 
-def shares(depth: int, inner: Sequence[int], size: int, tensors: int = 1) -> ColumnShares | None:
-    """How columns of `depth` elements of `size` bytes in each of `tensors` are kept, where the extents `inner` lie side
-    by side; None for those that are too long."""
-    choices, registers = _lanes(inner, size), tensors * max(1, size // 4)
-    for lanes in choices:
+def all_shares(depth: int, inner: Sequence[int], size: int, tensors: int = 1) -> list[ColumnShares]:
+    """The ways to keep columns of `depth` elements of `size` bytes in each of `tensors`, where the extents `inner` lie
+    side by side; none for those that are too long."""
+    found, registers = [], tensors * max(1, size // 4)
+    widest, *others = _lanes(inner, size)
+    for lanes in (widest, *others[:1]):
+        there = prod(inner) // lanes
+        most_warps = MOST_WARPS if lanes == widest else 1
         if depth * lanes * registers <= KEPT_ALONE:
-            return ColumnShares(lanes, prod(inner) // lanes, 1, depth, ALONE)
-    for lanes, line in ((lanes, line) for line in (LINE, NARROW) for lanes in choices):
-        width = min(WARP // 2, line // (lanes * size), _power_of_two(prod(inner) // lanes))
-        kept = -(-depth // (WARP // width))
-        if kept * lanes * registers <= KEPT:
-            return ColumnShares(lanes, width, WARP // width, kept, FEW_THREADS)
-    lanes = choices[0]
-    most = KEPT // (lanes * registers)
-    width = min(MOST_THREADS, LINE // (lanes * size), _power_of_two(prod(inner) // lanes))
-    while width:
-        together = max(1, WARP // width)  # threads of a warp that share a column
-        split = -(-depth // (most * together)) * together
-        if width * split <= MOST_THREADS:
-            return ColumnShares(lanes, width, split, -(-depth // split), width * split)
-        width = width // 2 if width * lanes * size > SECTOR else 0
-    return None
+            found += [ColumnShares(lanes, there, 1, depth, threads) for threads in ALONE]
+        for width, warps in product(_widths(lanes * size, there), range(1, most_warps + 1)):
+            split = warps * WARP // width
+            kept = -(-depth // split)
+            most = KEPT_FEW if 1 < warps <= FEW_WARPS else KEPT
+            is_much = warps == 1 or kept * lanes >= LEAST
+            if split > 1 and kept * lanes * registers <= most and is_much:
+                found.append(ColumnShares(lanes, width, split, kept, FEW_THREADS if warps == 1 else warps * WARP))
+    return found
 
 
 def some_shares(inner: Sequence[int], size: int, tensors: int) -> ColumnShares:
     """How as much as fits of columns that are too long is kept."""
     lanes = _lanes(inner, size)[0]
     width = max(1, SECTOR // (lanes * size))
+    threads = MOST_WARPS * WARP
     kept = max(1, KEPT // (lanes * tensors * max(1, size // 4)))
-    return ColumnShares(lanes, width, MOST_THREADS // width, kept, MOST_THREADS)
+    return ColumnShares(lanes, width, threads // width, kept, threads)
+
+
+def _widths(access: int, there: int) -> list[int]:
+    """How many accesses of so many bytes threads read side by side where the columns are as long as `there` of them: a
+    sector up to a line."""
+    most = min(WARP, max(1, LINE // access), _power_of_two(there))
+    least = min(most, max(1, SECTOR // access))
+    return [1 << n for n in range(least.bit_length() - 1, most.bit_length())]
 
 
 def _lanes(inner: Sequence[int], size: int) -> list[int]:
@@ -95,7 +102,7 @@ def keeps_columns(op: ir.Operation) -> bool:
         return False
     if any(e <= 0 for e in extents[first:]) or last == len(extents):
         return False
-    return shares(prod(extents[first:last]), extents[last:], _size(op.operands[0])) is not None
+    return bool(all_shares(prod(extents[first:last]), extents[last:], _size(op.operands[0])))
 
 
 def _size(value: ir.Value) -> int:

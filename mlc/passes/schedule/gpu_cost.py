@@ -92,7 +92,7 @@ def choose(source: KernelSource, target: NvidiaTarget, precision: str) -> Schedu
         choose_cores = choose_hopper if target.has_wgmma else choose_ampere
         tiled = choose_cores(source, root, target, precision) or choose_depthwise(root, target)
         tiled = tiled or choose_exact(source, root, target) or _contraction(source, root)
-    tiled = tiled or choose_rows(source, target) or choose_whole_columns(source)
+    tiled = tiled or choose_rows(source, target) or choose_whole_columns(source, target)
     return tiled or _columns(source) or _transposed(source) or _elementwise(source)
 
 

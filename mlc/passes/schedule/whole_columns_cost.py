@@ -1,6 +1,6 @@
 """Choosing blocks, threads and what they keep for columns that are reduced and written.
 
-What was measured on an H200 is in bench/results; the numbers of `column_shares` follow it.
+`column_times` estimates what takes the least time.
 """
 
 from __future__ import annotations
@@ -13,17 +13,20 @@ from mlir import ir
 from mlc.kernels.common.analysis import is_contraction, mentions, reachable, reduction_demands
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_reduction
-from mlc.kernels.nvidia.column_shares import shares, some_shares
+from mlc.kernels.nvidia.column_shares import all_shares, some_shares
 from mlc.kernels.nvidia.combinations import combination
+from mlc.passes.schedule.column_times import ColumnWork, microseconds
 from mlc.passes.schedule.gpu_shapes import ACCESS, reduced_extents, shape_of, widest_lanes
+from mlc.targets.nvidia import NvidiaTarget
 
 Schedule = dict[str, int | str]
 
 REGISTERS = 65536  # of a multiprocessor
+MANY = 1024  # matrices, where their number is not known
 HELD = 64  # registers of a thread beside what it keeps
 
 
-def choose_whole_columns(source: KernelSource) -> Schedule | None:
+def choose_whole_columns(source: KernelSource, target: NvidiaTarget) -> Schedule | None:
     """The schedule of a kernel whose results lie as what it reduces across memory does; None for other kernels."""
     results = source.results
     reductions = [op for op in reachable(results) if op.name == "linalg.generic" and is_reduction(op)]
@@ -37,7 +40,10 @@ def choose_whole_columns(source: KernelSource) -> Schedule | None:
     if depth is None or inner is None or any(reduced_extents(op) != depth for op in reductions):
         return None  # among others where results have one element along what is reduced
     size, tensors = ACCESS // widest_lanes(source), _tensors(source)
-    found = shares(prod(depth), inner, size, tensors) or some_shares(inner, size, tensors)
+    outer = prod(e if e is not None else MANY for e in shape[: dims[0]])
+    work = ColumnWork(outer, prod(depth), prod(inner), size, tensors)
+    choices = all_shares(prod(depth), inner, size, tensors) or [some_shares(inner, size, tensors)]
+    found = min(choices, key=lambda s: microseconds(work, s, target.sms))
     registers = HELD + found.kept * found.lanes * tensors * max(1, size // 4)
     return {
         "template": "whole_columns",

@@ -4,27 +4,27 @@
 #across = affine_map<(i, j, k) -> (i, k)>
 
 module {
-// Short columns are a thread's, two of them where it has the registers.
+// Short columns are a thread's where there are many, two of them where it has the registers.
 // CHECK: module @alone
-// CHECK-SAME: blocks = 2 : i64, early = 1 : i64, first = 1 : i64, kept = 21 : i64, lanes = 2 : i64, last = 1 : i64, split = 1 : i64, template = "whole_columns", threads = 256 : i64, width = 512 : i64
+// CHECK-SAME: blocks = 4 : i64, early = 1 : i64, first = 1 : i64, kept = 21 : i64, lanes = 2 : i64, last = 1 : i64, split = 1 : i64, template = "whole_columns", threads = 128 : i64, width = 131072 : i64
 module @alone attributes {mlc.kernel} {
-  func.func @alone(%a: tensor<8x21x1024xf32>, %o: tensor<8x21x1024xf32>) -> tensor<8x21x1024xf32> {
+  func.func @alone(%a: tensor<8x21x262144xf32>, %o: tensor<8x21x262144xf32>) -> tensor<8x21x262144xf32> {
     %zero = arith.constant 0.0 : f32
-    %e = tensor.empty() : tensor<8x1024xf32>
-    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8x1024xf32>) -> tensor<8x1024xf32>
+    %e = tensor.empty() : tensor<8x262144xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8x262144xf32>) -> tensor<8x262144xf32>
     %s = linalg.generic {indexing_maps = [#all, #across], iterator_types = ["parallel", "reduction", "parallel"]}
-        ins(%a : tensor<8x21x1024xf32>) outs(%f : tensor<8x1024xf32>) {
+        ins(%a : tensor<8x21x262144xf32>) outs(%f : tensor<8x262144xf32>) {
     ^bb0(%x: f32, %y: f32):
       %r = arith.addf %y, %x : f32
       linalg.yield %r : f32
-    } -> tensor<8x1024xf32>
+    } -> tensor<8x262144xf32>
     %d = linalg.generic {indexing_maps = [#all, #across, #all], iterator_types = ["parallel", "parallel", "parallel"]}
-        ins(%a, %s : tensor<8x21x1024xf32>, tensor<8x1024xf32>) outs(%o : tensor<8x21x1024xf32>) {
+        ins(%a, %s : tensor<8x21x262144xf32>, tensor<8x262144xf32>) outs(%o : tensor<8x21x262144xf32>) {
     ^bb0(%x: f32, %y: f32, %z: f32):
       %r = arith.divf %x, %y : f32
       linalg.yield %r : f32
-    } -> tensor<8x21x1024xf32>
-    return %d : tensor<8x21x1024xf32>
+    } -> tensor<8x21x262144xf32>
+    return %d : tensor<8x21x262144xf32>
   }
 }
 
@@ -148,9 +148,9 @@ module @long attributes {mlc.kernel} {
   }
 }
 
-// Three tensors are in registers at a time.
+// Three tensors are in registers at a time, more of them where warps are few.
 // CHECK: module @three
-// CHECK-SAME: blocks = 1 : i64, early = 1 : i64, first = 1 : i64, kept = 5 : i64, lanes = 4 : i64, last = 1 : i64, split = 208 : i64, template = "whole_columns", threads = 416 : i64, width = 2 : i64
+// CHECK-SAME: blocks = 1 : i64, early = 1 : i64, first = 1 : i64, kept = 8 : i64, lanes = 4 : i64, last = 1 : i64, split = 128 : i64, template = "whole_columns", threads = 256 : i64, width = 2 : i64
 module @three attributes {mlc.kernel} {
   func.func @three(%a: tensor<64x1000x512xf32>, %b0: tensor<64x1000x512xf32>, %b1: tensor<64x1000x512xf32>, %o: tensor<64x1000x512xf32>) -> tensor<64x1000x512xf32> {
     %zero = arith.constant 0.0 : f32
