@@ -1,9 +1,9 @@
 """Estimating the time of columns that threads keep in registers.
 
 A kernel is as slow as the slowest of three: memory, the instructions of its threads, and its blocks' way from the first
-load to the last store, as they neither read nor write while their parts of a reduction meet. Few elements a thread hold
-many threads for the way, but what it takes to meet is for each thread. The numbers are fitted, not counted, to 230 kernels
-that were measured on an H200 (bench/results/2026-11-24-h200.md).
+load to the last store, as they neither read nor write while their parts of a reduction meet. Few elements leave
+room for many threads on the way, but each of them has to meet the others. The numbers are fitted, not counted, to 213
+times that were measured on an H200 (bench/results/2026-11-24-h200.md).
 """
 
 from __future__ import annotations
