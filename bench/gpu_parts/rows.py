@@ -18,6 +18,7 @@ from gpu_parts.measure import compile_to, error_of, measure, sets_of
 TYPES = {"float32": 1, "bfloat16": 16}
 BOUNDS = {"float32": 1e-5, "bfloat16": 1e-2}
 EPSILON = 1e-5
+_NUMBERS = {"half": 0.5, "epsilon": EPSILON}  # that nodes name
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,17 @@ def _functions() -> dict[str, Callable[..., Any]]:
         "softmax_columns": lambda x: torch.softmax(x, 0),
         "mean_squares": lambda x: (x * x).mean(0),
         "variance_columns": lambda x: x.var(0, correction=0),
+        "softmax_middle": lambda x: torch.softmax(x, 1),
+        "log_softmax_middle": lambda x: torch.log_softmax(x, 1),
+        "norm_channels": lambda x: _normalized(x, (1,)),
+        "norm_pixels": lambda x: _normalized(x, (1, 2)),
     }
+
+
+def _normalized(x: Any, axes: tuple[int, ...]) -> Any:
+    """A tensor of mean 0 and variance 1 over `axes`."""
+    difference = x - x.mean(axes, keepdim=True)
+    return difference / ((difference * difference).mean(axes, keepdim=True) + EPSILON).sqrt()
 
 
 def _on_torch(kind: str) -> Callable[..., Any]:
@@ -103,6 +114,14 @@ def _permuted(*order: int) -> Callable[[tuple[int, ...]], tuple[int, ...]]:
 
 def _kind(nodes: Sequence[Any], kind: str, others: Sequence[str] = (), result: Any = lambda shape: shape) -> _Kind:
     return _Kind(tuple(nodes), _on_torch(kind), tuple(others), result)
+
+
+def _norm(axes: str) -> list[Any]:
+    """The nodes of `_normalized`."""
+    return [
+        ("ReduceMean", ("x0", axes), {}), ("Sub", ("x0", "0"), {}), ("Mul", ("1", "1"), {}),
+        ("ReduceMean", ("2", axes), {}), ("Add", ("3", "epsilon"), {}), ("Sqrt", ("4",), {}), ("Div", ("1", "5"), {}),
+    ]  # fmt: skip
 
 
 _NORM = {"axis": -1, "epsilon": EPSILON}
@@ -141,6 +160,10 @@ _KINDS = {
          ("ReduceMean", ("2", "axes:0"), {"keepdims": 0})],
         "variance_columns", (), lambda s: s[1:],
     ),
+    "softmax_middle": _kind([("Softmax", ("x0",), {"axis": 1})], "softmax_middle"),
+    "log_softmax_middle": _kind([("LogSoftmax", ("x0",), {"axis": 1})], "log_softmax_middle"),
+    "norm_channels": _kind(_norm("axes:1"), "norm_channels"),
+    "norm_pixels": _kind(_norm("axes:1,2"), "norm_pixels"),
 }  # fmt: skip
 
 
@@ -169,6 +192,10 @@ def cases() -> list[Case]:
         found += [Case("sum_columns", s, dtype) for s in few]
         found += [Case("mean_squares", few[1], dtype), Case("variance_columns", few[2], dtype)]
         found += [Case("softmax_columns", few[0], dtype), Case("sum_rows", (1, 1_000_003), dtype)]
+        found += [Case("softmax_middle", s, dtype) for s in [(512, 200, 300), (64, 1000, 512), (2048, 64, 256)]]
+        found += [Case("log_softmax_middle", (8, 21, 512, 512), dtype)]
+        found += [Case("norm_channels", s, dtype) for s in [(8, 64, 56, 56), (32, 768, 196)]]
+        found += [Case("norm_pixels", s, dtype) for s in [(32, 56, 56, 64), (32, 14, 14, 512)]]
     return found
 
 
@@ -187,8 +214,8 @@ def model(case: Case) -> Any:
             if name.startswith("axes:"):
                 axes = np.array([int(a) for a in name[5:].split(",")])
                 constants[name] = numpy_helper.from_array(axes, name)
-            elif name == "half":
-                constants[name] = helper.make_tensor(name, code, [], [0.5])
+            elif name in _NUMBERS:
+                constants[name] = helper.make_tensor(name, code, [], [_NUMBERS[name]])
         output = "y" if number == len(kind.nodes) - 1 else str(number)
         nodes.append(helper.make_node(operator, names, [output], **attributes))
     inputs = [helper.make_tensor_value_info(f"x{i}", code, shape) for i, shape in enumerate(case.inputs)]

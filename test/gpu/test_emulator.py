@@ -24,7 +24,9 @@ EXACT = (
         "softmax_half_1x50257", "top_k_odd", "argmax_vocabulary", "argmax_odd_columns", "layer_norm_10x768",
         "transpose_half", "scatter_add_words", "scatter_max_bytes", "cast_int64", "div_int64", "exp_33x12", "tanh_33x12",
         "sin_33x12", "max_pool", "argmax_many_columns", "argmax_few_columns", "argmin_few_columns_last",
-        "argmax_last_odd_columns", "scan_parts_half_odd", "parts_argmax_most_parts", "parts_argmin_many_last", "parts_argmin_last", "parts_sum",
+        "columns_softmax_alone", "columns_softmax_warp", "columns_softmax_block", "columns_softmax_full_block_half",
+        "columns_norm_pixels", "columns_norm_too_long", "argmax_last_odd_columns", "scan_parts_half_odd",
+        "parts_argmax_most_parts", "parts_argmin_many_last", "parts_argmin_last", "parts_sum",
     )),
 )  # fmt: skip
 ROUNDED = (

@@ -32,6 +32,11 @@ SOME = (
     "parts_weighted", "parts_weighted_lines", "parts_softmax", "parts_statistics_8", "parts_statistics_7",
     "parts_argmax", "parts_argmax_last", "parts_argmin", "parts_argmin_last", "parts_argmax_words",
     "parts_argmin_words_last", "parts_argmax_bytes", "parts_argmin_half", "parts_argmin_row_last",
+    "columns_softmax_alone", "columns_softmax_alone_pixels", "columns_softmax_warp", "columns_softmax_block",
+    "columns_softmax_block_odd", "columns_softmax_full_block", "columns_softmax_full_block_half",
+    "columns_softmax_first", "columns_softmax_log", "columns_softmax_log_half", "columns_norm_pixels",
+    "columns_norm_pixels_half", "columns_norm_channels", "columns_norm_images", "columns_norm_double",
+    "columns_norm_too_long", "columns_norm_dynamic_images",
 )  # fmt: skip
 
 

@@ -189,3 +189,43 @@ def test_narrow_elements_are_transposed_several_at_a_time(tmp_path: Path) -> Non
     kernels, ptx = _kernels(_model([turn], [1000, 768], [768, 1000], "bfloat16"), tmp_path)
     _assert_light(kernels)
     assert "ld.global.b16" not in ptx and "st.global.b16" not in ptx
+
+
+COLUMNS = [(8, 21, 32, 512), (2048, 64, 256), (512, 200, 300), (64, 1000, 512), (32, 2000, 64), (3, 777, 35)]
+
+
+@pytest.mark.parametrize("gpu", ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a"])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_columns_stay_in_registers(dtype: str, gpu: str, tmp_path: Path) -> None:
+    """Softmax and normalization over elements that do not lie side by side: one kernel each, without spills."""
+    nodes, values = [], []
+    for number, shape in enumerate(COLUMNS):
+        for kind in "sn":
+            x, y = f"{kind}{number}", f"{kind}{number}y"
+            nodes += [helper.make_node("Softmax", [x], [y], axis=1)] if kind == "s" else _normalized(x, y)
+            values.append([helper.make_tensor_value_info(n, TYPES[dtype], shape) for n in (x, y)])
+    epsilon = helper.make_tensor("eps", TYPES[dtype], [], [1e-5])
+    graph = helper.make_graph(nodes, "columns", *map(list, zip(*values, strict=True)), [epsilon])
+    kernels, ptx = _kernels(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path, gpu)
+    _assert_light(kernels)
+    assert len(kernels) == len(values) and "st.global" in ptx
+
+
+def _normalized(x: str, y: str) -> list[onnx.NodeProto]:
+    """The nodes of `(x - mean) / sqrt(variance + eps)` over dimension 1."""
+    m, d, q, v, e, s = (f"{y}_{n}" for n in "mdqves")
+    steps = [("ReduceMean", [x], m), ("Sub", [x, m], d), ("Mul", [d, d], q), ("ReduceMean", [q], v),
+             ("Add", [v, "eps"], e), ("Sqrt", [e], s), ("Div", [d, s], y)]  # fmt: skip
+    axes = {"ReduceMean": {"axes": [1]}}
+    return [helper.make_node(op, ins, [out], **axes.get(op, {})) for op, ins, out in steps]
+
+
+def test_a_column_is_read_once(tmp_path: Path) -> None:
+    """16 bytes at a time, all of them before anything is written."""
+    shape = [64, 1000, 512]
+    softmax = helper.make_node("Softmax", ["x"], ["y"], axis=1)
+    (kernel,), ptx = _kernels(_model([softmax], shape, shape, "float32"), tmp_path)
+    _assert_light([kernel])
+    elements = -(-1000 * 32 // (4 * kernel["threads"]))
+    assert ptx.count("ld.global") == ptx.count("st.global") == elements
+    assert ptx.rindex("ld.global") < ptx.index("st.global")

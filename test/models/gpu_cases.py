@@ -551,6 +551,7 @@ def bench_cases() -> list[Case]:
 
 def cases() -> list[Case]:
     """All cases that check results."""
+    from models.gpu_columns import column_cases
     from models.gpu_scans import scan_cases
     from models.gpu_scatters import scatter_cases
     from models.gpu_selections import position_cases, top_k_cases
@@ -558,4 +559,5 @@ def cases() -> list[Case]:
 
     ten = [ten_operators(5, True), ten_operators(16, False)]
     moving = [*_movement_cases(), *top_k_cases(), *position_cases(), *scan_cases(), *scatter_cases(), *split_cases()]
-    return [*ten, *_elementwise_cases(), *moving, *_reduction_cases(), *_contraction_cases()]
+    reduced = [*_reduction_cases(), *column_cases()]
+    return [*ten, *_elementwise_cases(), *moving, *reduced, *_contraction_cases()]

@@ -92,6 +92,15 @@ def _rows(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     return None if is_load and 0 < shape[-1] <= LONGEST_LOADED else reason
 
 
+def _columns(role: Role, op: ir.Operation, dims: Dims) -> str | None:
+    """Functions in front of columns that stay in registers are computed once, too."""
+    reason = _rows(role, op, dims)
+    if reason is None or role == "consumer" or not dims.is_same_point:
+        return reason
+    names = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
+    return reason if any(n in ("scf.if", "tensor.extract") for n in names) else None
+
+
 def _elementwise(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     """What costs no more than the load of its result may be computed at every point that reads it: positions, and
     vectors of a table. That is a launch and a tensor less."""
@@ -188,6 +197,7 @@ ACCEPTS: dict[str, Accepts] = {
     "attention": _attention,
     "contraction": partial(_contraction, widths=(16,)),
     "rows": _rows,
+    "columns": _columns,
     "reduction": _reduction,
     "elementwise": _elementwise,
     "opaque": refuses_all,

@@ -148,7 +148,8 @@ class BlockGraph:
         return is_leaf(self.ops[n])
 
     def new_cluster(self, ops: Iterable[int], kind: str) -> int:
-        """A cluster of `ops`; `kind` is `attention`, `contraction`, `reduction`, `rows`, `elementwise` or `opaque`."""
+        """A cluster of `ops`; `kind` is `attention`, `contraction`, `reduction`, `rows`, `columns`, `elementwise` or
+        `opaque`."""
         number = self._next
         self._next += 1
         self.members[number] = []

@@ -5,11 +5,11 @@
 %r = linalg.generic … relu of %m                 →  {mlc.cluster = 0}   (epilogue)
 %s = linalg.generic … sum over rows of %x        →  {mlc.cluster = 1}
 ```
-Greedy and root-centred: attention and row patterns first, then in program order every elementwise operation joins the
-kernel that computes what it reads (a contraction before a reduction before another elementwise one), and producers with
-a single consumer join the kernel that reads them. The template of the kernel's root is asked before an operation joins
-(`mlc/kernels/common/fusion.py`), and a join is legal when no path leaves the kernel and comes back. What was refused is
-kept as `mlc.refused` on the cluster's first operation.
+Greedy and root-centred: attention, row and column patterns first, then in program order every elementwise operation
+joins the kernel that computes what it reads (a contraction before a reduction before another elementwise one), and
+producers with a single consumer join the kernel that reads them. The template of the kernel's root is asked before an
+operation joins (`mlc/kernels/common/fusion.py`), and a join is legal when no path leaves the kernel and comes back.
+What was refused is kept as `mlc.refused` on the cluster's first operation.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from mlc.kernels.accepts import accepts_of
 from mlc.kernels.common.fusion import Accepts, Dims, Role, is_expensive
 from mlc.kernels.common.generics import is_identity, is_reduction
 from mlc.kernels.common.padding import padding_of
+from mlc.kernels.nvidia.column_shares import keeps_columns
 from mlc.passes.base import Pass
 from mlc.passes.fuse.attention import find_attention, own_positions
 from mlc.passes.fuse.graph import (
@@ -34,10 +35,11 @@ from mlc.passes.fuse.graph import (
     is_contraction,
     is_elementwise,
 )
-from mlc.passes.fuse.rows import find_rows
+from mlc.passes.fuse.rows import Keeps, find_rows
 from mlc.passes.host.nodes import node_name
 
-_PREFERENCE = {"attention": 0, "contraction": 0, "rows": 1, "reduction": 2, "elementwise": 3}
+_PREFERENCE = {"attention": 0, "contraction": 0, "rows": 1, "columns": 1, "reduction": 2, "elementwise": 3}
+_LINES = ("rows", "columns")  # kernels of reductions and of what reads them over all of their domain
 
 
 class PlanFusion(Pass):
@@ -59,7 +61,8 @@ class PlanFusion(Pass):
             if on_gpu:
                 own_positions(block, accepts["attention"])
             graph = BlockGraph(block)
-            _Planner(graph, accepts, self.fuse_padding, positions=on_gpu).plan()
+            keeps = keeps_columns if on_gpu else None
+            _Planner(graph, accepts, self.fuse_padding, keeps, positions=on_gpu).plan()
             first += _write(graph, first)
 
 
@@ -98,9 +101,16 @@ class _Planner:
     """Puts every tensor operation of a block into a cluster."""
 
     def __init__(
-        self, graph: BlockGraph, accepts: Mapping[str, Accepts], fuse_padding: bool, *, positions: bool
+        self,
+        graph: BlockGraph,
+        accepts: Mapping[str, Accepts],
+        fuse_padding: bool,
+        keeps: Keeps | None,
+        *,
+        positions: bool,
     ) -> None:
         self.graph = graph
+        self.keeps = keeps
         self.positions = positions
         self.accepts = accepts
         self.fuse_padding = fuse_padding
@@ -110,9 +120,9 @@ class _Planner:
         graph = self.graph
         attentions, refused = find_attention(graph, self.accepts["attention"], positions=self.positions)
         self.roots.update(attentions)
-        find_rows(graph)
+        find_rows(graph, self.keeps)
         if self.positions:
-            for cluster in [c for c, kind in graph.kinds.items() if kind == "rows"]:
+            for cluster in [c for c, kind in graph.kinds.items() if kind in _LINES]:
                 self._absorb_functions(cluster)
         for n, op in enumerate(graph.ops):
             if n in graph.cluster:
@@ -127,7 +137,7 @@ class _Planner:
                 self._place_elementwise(n)
             elif op.name == "linalg.fill" and any(self._needs_memory(u) for u in graph.users[n]):
                 graph.new_cluster([n], "elementwise")
-        for cluster in [c for c, kind in graph.kinds.items() if kind == "rows"]:
+        for cluster in [c for c, kind in graph.kinds.items() if kind in _LINES]:
             self._lengthen_rows(cluster)
         for cluster in attentions:
             for n in [m for m in graph.members[cluster] if is_contraction(graph.ops[m])]:
@@ -198,7 +208,7 @@ class _Planner:
         if n in graph.inlined:
             return False
         escapes = any(graph.cluster.get(u) != graph.cluster[n] for u in graph.users[n])
-        return graph.kinds[graph.cluster[n]] != "rows" or escapes
+        return graph.kinds[graph.cluster[n]] not in _LINES or escapes
 
     # -- producers --------------------------------------------------------------------------------------------------
 

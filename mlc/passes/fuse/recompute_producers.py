@@ -5,7 +5,7 @@
 %s = linalg.generic … sum of %e over the middle      →   %s = linalg.generic … sum of %e0 over the middle
 %y = linalg.generic … %e / %s                        →   %e1 = …   %y = linalg.generic … %e1 / %s
 ```
-A reduction and what reads its result over all of its domain are no one kernel, unless they go along rows
+A reduction and what reads its result over all of its domain are no one kernel, unless they go along rows or columns
 (`mlc/passes/fuse/rows.py`): what both read would be written for the one and read by the other. Each copy has one
 reader, which fusion lets it join. For GPUs, where a function costs less than a load. What a contraction or a reduction
 computes is left alone: functions of it are free at the end of that kernel.
@@ -18,6 +18,7 @@ from mlir import ir
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.fusion import is_expensive
 from mlc.kernels.common.generics import is_identity, is_reduction
+from mlc.kernels.nvidia.column_shares import keeps_columns
 from mlc.passes.base import Pass
 from mlc.passes.fuse.graph import (
     BlockGraph,
@@ -42,7 +43,7 @@ class RecomputeProducers(Pass):
     def run(self, root: ir.OpView) -> None:
         for block in host_blocks(root.operation):
             graph = BlockGraph(block)
-            find_rows(graph)
+            find_rows(graph, keeps_columns)
             # From the last one on: what copies read is decided when their readers are known.
             for n in reversed(range(len(graph.ops))):
                 if n not in graph.cluster and _is_pointwise(graph.ops[n]):

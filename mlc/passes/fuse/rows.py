@@ -1,10 +1,13 @@
 """Row patterns: reductions over trailing dimensions together with what reads them along the same rows.
 
 Softmax, layer normalisation and their relatives: every reduction is evaluated once per row, the row is read again while
-it is in the cache, and nothing but the final values goes to memory.
+it is in the cache, and nothing but the final values goes to memory. Column patterns are the same across memory, such as
+a softmax over the middle dimension: where a target keeps a whole column near the threads that reduce it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from mlir import ir
 
@@ -18,18 +21,22 @@ from mlc.passes.fuse.graph import (
     is_elementwise,
 )
 
+Keeps = Callable[[ir.Operation], bool]
+"""Does a target keep the columns of a reduction across memory, as far as their sizes say?"""
 
-def _row_rank(op: ir.Operation) -> int | None:
-    """Number of leading parallel dimensions of a reduction over all trailing dimensions, else None."""
+
+def _parallel_dims(op: ir.Operation) -> tuple[int, ...] | None:
+    """The parallel dimensions of a reduction of one tensor over dimensions that lie together; None for others."""
     if op.name != "linalg.generic" or is_contraction(op) or not is_reduction(op) or len(op.results) != 1:
         return None
     kinds = ["reduction" in str(t) for t in op.attributes["iterator_types"]]
-    rank = kinds.index(True)
-    if not all(kinds[rank:]) or not is_identity(op, 0):
+    first, count = kinds.index(True), kinds.count(True)
+    if not all(kinds[first : first + count]) or not is_identity(op, 0):
         return None
     out = list(operand_map(op, len(op.operands) - 1).results)
     plain = [e.position for e in out if isinstance(e, ir.AffineDimExpr)]
-    return rank if len(plain) == len(out) and plain == list(range(rank)) else None
+    parallel = [d for d, is_reduced in enumerate(kinds) if not is_reduced]
+    return tuple(parallel) if len(plain) == len(out) and plain == parallel else None
 
 
 RowDims = tuple[int | None, ...]
@@ -62,14 +69,15 @@ def _extent(op: ir.Operation, dim: int) -> int | None:
 
 
 class _Rows:
-    """The closure of one reduction: values per row, and values over the full domain."""
+    """The closure of one reduction: values per row, and values over the full domain. `parallel` are the dimensions that
+    number the rows, or the columns that `keeps` takes."""
 
-    def __init__(self, graph: BlockGraph, seed: int, rank: int) -> None:
+    def __init__(self, graph: BlockGraph, seed: int, parallel: tuple[int, ...], keeps: Keeps | None) -> None:
         op = graph.ops[seed]
         self.graph = graph
-        self.rank = rank
-        self.kinds = [str(t) for t in op.attributes["iterator_types"]]
-        self.row_values: dict[ir.Value, RowDims] = {op.results[0]: tuple(range(rank))}
+        self.parallel = parallel
+        self.keeps = keeps
+        self.row_values: dict[ir.Value, RowDims] = {op.results[0]: parallel}
         self.full_values = self._same_domain(op.operands[0])
         self.mine: set[ir.Value] = set(op.results)
         self.ops = [seed]
@@ -121,7 +129,7 @@ class _Rows:
         if op.operands[0] in self.row_values and op.name.startswith("tensor."):
             return _row_dims_of_view(op, self.row_values[op.operands[0]])
         if self._is_reduction(op):
-            return tuple(range(self.rank))
+            return self.parallel
         if not is_elementwise(op) or op.name != "linalg.generic" or not has_identity_output(op):
             return None
         if any(v in self.full_values for v in inputs_of(op)) or not self._captures_nothing(op):
@@ -145,9 +153,9 @@ class _Rows:
         return True
 
     def _is_reduction(self, op: ir.Operation) -> bool:
-        if _row_rank(op) != self.rank or [str(t) for t in op.attributes["iterator_types"]] != self.kinds:
+        if op.operands[0] not in self.full_values or _parallel_dims(op) != self.parallel:
             return False
-        return op.operands[0] in self.full_values and self._operands_fit(op)
+        return (self.keeps is None or self.keeps(op)) and self._operands_fit(op)
 
     def _is_full_op(self, op: ir.Operation) -> bool:
         if not is_elementwise(op) or op.name != "linalg.generic" or not has_identity_output(op):
@@ -182,13 +190,16 @@ class _Rows:
         return self.graph.legal(self.ops)
 
 
-def find_rows(graph: BlockGraph) -> None:
-    """Make a cluster of every row pattern of the block."""
+def find_rows(graph: BlockGraph, keeps: Keeps | None = None) -> None:
+    """Make a cluster of every row pattern of the block, and of the column patterns that `keeps` takes."""
     for n, op in enumerate(graph.ops):
-        rank = None if n in graph.cluster else _row_rank(op)
-        if rank is None:
+        parallel = None if n in graph.cluster else _parallel_dims(op)
+        if parallel is None:
             continue
-        rows = _Rows(graph, n, rank)
+        is_row = parallel == tuple(range(len(parallel)))
+        if not is_row and (keeps is None or not keeps(op)):
+            continue
+        rows = _Rows(graph, n, parallel, None if is_row else keeps)
         rows.grow()
         if len(rows.ops) > 1 and rows.accept():
-            graph.new_cluster(rows.ops, "rows")
+            graph.new_cluster(rows.ops, "rows" if is_row else "columns")

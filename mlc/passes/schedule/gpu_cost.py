@@ -43,6 +43,7 @@ from mlc.passes.schedule.hopper_attention_cost import choose_attention
 from mlc.passes.schedule.hopper_cost import choose_hopper
 from mlc.passes.schedule.rows_cost import choose_rows
 from mlc.passes.schedule.scan_cost import choose_scan
+from mlc.passes.schedule.whole_columns_cost import choose_whole_columns
 from mlc.targets.nvidia import NvidiaTarget
 
 Schedule = dict[str, int | str]
@@ -91,7 +92,8 @@ def choose(source: KernelSource, target: NvidiaTarget, precision: str) -> Schedu
         choose_cores = choose_hopper if target.has_wgmma else choose_ampere
         tiled = choose_cores(source, root, target, precision) or choose_depthwise(root, target)
         tiled = tiled or choose_exact(source, root, target) or _contraction(source, root)
-    return tiled or choose_rows(source, target) or _columns(source) or _transposed(source) or _elementwise(source)
+    tiled = tiled or choose_rows(source, target) or choose_whole_columns(source, target)
+    return tiled or _columns(source) or _transposed(source) or _elementwise(source)
 
 
 def _selecting(root: ir.Operation) -> Schedule:

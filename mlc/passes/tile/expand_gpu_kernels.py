@@ -26,6 +26,7 @@ from mlc.kernels.nvidia import (
     scan,
     scatter,
     transpose,
+    whole_columns,
 )
 from mlc.kernels.nvidia.ampere import attention as ampere_attention
 from mlc.kernels.nvidia.ampere import contraction as ampere_contraction
@@ -54,6 +55,7 @@ TEMPLATES: dict[str, Template] = {
     "scan": (scan.BlockScanSchedule, scan.expand),
     "scatter": (scatter.ScatterSchedule, scatter.expand),
     "transpose": (transpose.TransposeSchedule, transpose.expand),
+    "whole_columns": (whole_columns.WholeColumnSchedule, whole_columns.expand),
     **{name: CPU_TEMPLATES[name] for name in _SEQUENTIAL},
 }
 

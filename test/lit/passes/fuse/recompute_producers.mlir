@@ -3,9 +3,10 @@
 #all = affine_map<(i, j, k) -> (i, j, k)>
 #across = affine_map<(i, j, k) -> (i, k)>
 
-// A softmax over the middle: the sum and the quotient get an exponential each, and a difference each for those.
+// A softmax over a middle that nobody keeps: the sum and the quotient get an exponential each, and a difference each for
+// those.
 // CHECK-LABEL: func.func @middle
-// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<8x100x64xf32>, %[[M:[a-z0-9]+]]: tensor<8x64xf32>
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<8x9000x64xf32>, %[[M:[a-z0-9]+]]: tensor<8x64xf32>
 // CHECK: %[[D0:.*]] = linalg.generic {{.*}} ins(%[[X]], %[[M]] :
 // CHECK: %[[E0:.*]] = linalg.generic {{.*}} ins(%[[D0]] :
 // CHECK: math.exp
@@ -16,7 +17,44 @@
 // CHECK: math.exp
 // CHECK: linalg.generic {{.*}} ins(%[[E1]], %[[S]] :
 // CHECK: arith.divf
-func.func @middle(%x: tensor<8x100x64xf32>, %m: tensor<8x64xf32>, %o: tensor<8x100x64xf32>, %z: tensor<8x64xf32>) -> tensor<8x100x64xf32> {
+func.func @middle(%x: tensor<8x9000x64xf32>, %m: tensor<8x64xf32>, %o: tensor<8x9000x64xf32>, %z: tensor<8x64xf32>) -> tensor<8x9000x64xf32> {
+  %d = linalg.generic {indexing_maps = [#all, #across, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %m : tensor<8x9000x64xf32>, tensor<8x64xf32>) outs(%o : tensor<8x9000x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %r = arith.subf %a, %b : f32
+    linalg.yield %r : f32
+  } -> tensor<8x9000x64xf32>
+  %e = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%d : tensor<8x9000x64xf32>) outs(%o : tensor<8x9000x64xf32>) {
+  ^bb0(%a: f32, %c: f32):
+    %r = math.exp %a : f32
+    linalg.yield %r : f32
+  } -> tensor<8x9000x64xf32>
+  %s = linalg.generic {indexing_maps = [#all, #across], iterator_types = ["parallel", "reduction", "parallel"]}
+      ins(%e : tensor<8x9000x64xf32>) outs(%z : tensor<8x64xf32>) {
+  ^bb0(%a: f32, %c: f32):
+    %r = arith.addf %c, %a : f32
+    linalg.yield %r : f32
+  } -> tensor<8x64xf32>
+  %y = linalg.generic {indexing_maps = [#all, #across, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%e, %s : tensor<8x9000x64xf32>, tensor<8x64xf32>) outs(%o : tensor<8x9000x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %r = arith.divf %a, %b : f32
+    linalg.yield %r : f32
+  } -> tensor<8x9000x64xf32>
+  return %y : tensor<8x9000x64xf32>
+}
+
+// -----
+
+#all = affine_map<(i, j, k) -> (i, j, k)>
+#across = affine_map<(i, j, k) -> (i, k)>
+
+// Threads keep shorter columns: all of it is one kernel.
+// CHECK-LABEL: func.func @kept
+// CHECK-COUNT-1: math.exp
+// CHECK-NOT: math.exp
+func.func @kept(%x: tensor<8x100x64xf32>, %m: tensor<8x64xf32>, %o: tensor<8x100x64xf32>, %z: tensor<8x64xf32>) -> tensor<8x100x64xf32> {
   %d = linalg.generic {indexing_maps = [#all, #across, #all], iterator_types = ["parallel", "parallel", "parallel"]}
       ins(%x, %m : tensor<8x100x64xf32>, tensor<8x64xf32>) outs(%o : tensor<8x100x64xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
