@@ -16,9 +16,9 @@ from mlir import ir
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import is_identity, is_reduction
 from mlc.kernels.nvidia.combinations import combination
+from mlc.kernels.nvidia.threads import WARP
 
 ACCESS = 16  # bytes of the widest access of a thread
-WARP = 32
 LINE = 128  # bytes of a cache line: what neighbouring threads read of a row
 SECTOR = 32  # bytes of which memory reads no less
 MOST_WARPS = 16  # of a block: each of them has a part of all columns for each reduction

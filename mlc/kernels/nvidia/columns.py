@@ -19,17 +19,16 @@ from mlir import ir
 from mlir.dialects import arith
 
 from mlc.kernels.common import memory
-from mlc.kernels.common.analysis import reachable
 from mlc.kernels.common.body import inline_body
-from mlc.kernels.common.evaluate import Evaluator, Override, input_values, iteration_coords
+from mlc.kernels.common.evaluate import Evaluator, input_values, iteration_coords
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
-from mlc.kernels.common.generics import is_reduction
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_items
 from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.column_parts import Meeting
 from mlc.kernels.nvidia.combinations import combination
+from mlc.kernels.nvidia.shared_reductions import SharedReductions
 from mlc.kernels.nvidia.threads import Values
 
 UNROLL = 8  # steps whose loads are under way together
@@ -74,9 +73,8 @@ class _Columns:
         self.shape = frame.buffers[source.destinations[0]].shape
         *outer, block, self.part, column = coords
         self.point = self._point([Idx(c, level=1) for c in outer], block, column)
-        self.known: dict[tuple[object, ...], Values] = {}
         self.meeting = Meeting(frame, schedule.width, schedule.lanes, schedule.split, schedule.threads)
-        self.ev = Evaluator(frame, schedule.lanes, overrides=self._overrides())
+        self.ev = Evaluator(frame, schedule.lanes, overrides=SharedReductions(self._share).overrides(source.results))
 
     def _point(self, outer: list[Idx], block: Scalar, column: Scalar) -> list[Idx]:
         """Domain coordinates; threads beyond the last column repeat it."""
@@ -86,22 +84,6 @@ class _Columns:
         inner = Idx(math.minimum(base, last), 1 if s.lanes > 1 else 0, level=1)
         group = [Idx(0)] * (s.last - s.first) + [inner]
         return outer + group + [Idx(0)] * (len(self.shape) - s.last - 1)
-
-    def _overrides(self) -> dict[ir.Value, Override]:
-        found: dict[ir.Value, Override] = {}
-        for op in reachable(self.source.results):
-            if op.name == "linalg.generic" and is_reduction(op):
-                found.update({result: self._reading(op, number) for number, result in enumerate(op.results)})
-        return found
-
-    def _reading(self, op: ir.Operation, number: int) -> Override:
-        return lambda coords: self._reduction(op, coords)[number]
-
-    def _reduction(self, op: ir.Operation, coords: Sequence[Idx]) -> Values:
-        key = (hash(op.results[0]), *(c.key() for c in coords))
-        if key not in self.known:
-            self.known[key] = self._share(op, coords)
-        return self.known[key]
 
     def emit(self) -> None:
         values = [self.ev.tensor(value, self.point) for value in self.source.results]

@@ -30,7 +30,7 @@ from mlir.dialects import arith
 from mlc.kernels.common import memory
 from mlc.kernels.common.analysis import is_contraction, mentions, reachable, reduction_demands
 from mlc.kernels.common.body import inline_body
-from mlc.kernels.common.evaluate import Evaluator, Override, input_values, iteration_coords
+from mlc.kernels.common.evaluate import Evaluator, input_values, iteration_coords
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
 from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.index import Idx, Scalar
@@ -39,6 +39,7 @@ from mlc.kernels.common.reduce import lane_dim, reduction_extents
 from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.combinations import combination
 from mlc.kernels.nvidia.odd_rows import OddRows, Span
+from mlc.kernels.nvidia.shared_reductions import SharedReductions
 from mlc.kernels.nvidia.shared_rows import Blocks
 from mlc.kernels.nvidia.staged_rows import PIECE, StagedRows
 from mlc.kernels.nvidia.tensor_cores.words import declare_shared_memory
@@ -183,7 +184,6 @@ class _Row:
         # Of results that are computed, while several are: nothing says that what is read next lies elsewhere.
         self.stores: list[Callable[[], None]] | None = None
         self.combined = 0  # reductions that met in shared memory
-        self.known: dict[tuple[object, ...], Values] = {}
         self.together = True  # do all threads of the group run what is being emitted?
         self.odd: OddRows | None = None
         if schedule.odd:
@@ -192,7 +192,10 @@ class _Row:
         hooks = self.odd.hooks(source.tensors) if self.odd is not None else {}
         self.stage = self._stage() if schedule.staged else None
         hooks = hooks if self.stage is None else self.stage.hooks(hooks)
-        self.ev = Evaluator(frame, 1, overrides=self._overrides(), hooks=hooks)
+        overrides = SharedReductions(self._share).overrides(
+            source.results, lambda op: is_reduction(op) and is_cooperative(op)
+        )
+        self.ev = Evaluator(frame, 1, overrides=overrides, hooks=hooks)
 
     def _stage(self) -> StagedRows:
         """Begins to copy the row."""
@@ -206,25 +209,6 @@ class _Row:
             stage.copy(number, column, ends=(number + 1) * width > extent)
         stage.begin()
         return stage
-
-    def _overrides(self) -> dict[ir.Value, Override]:
-        """Reductions are done by the group instead of by each thread."""
-        found: dict[ir.Value, Override] = {}
-        for op in reachable(self.source.results):
-            if op.name == "linalg.generic" and is_reduction(op) and is_cooperative(op):
-                found.update({result: self._reading(op, number) for number, result in enumerate(op.results)})
-        return found
-
-    def _reading(self, op: ir.Operation, number: int) -> Override:
-        return lambda coords: self._reduction(op, coords)[number]
-
-    def _reduction(self, op: ir.Operation, coords: Sequence[Idx]) -> Values:
-        key = (hash(op.results[0]), *(c.key() for c in coords))
-        if key not in self.known:
-            if not self.together or not all(c.uniform for c in coords):
-                raise ValueError(f"kernel {self.frame.name}: a reduction depends on the position within a row")
-            self.known[key] = self._share(op, coords)
-        return self.known[key]
 
     def emit(self) -> None:
         rest = len(self.shape) - len(self.row)
@@ -378,8 +362,11 @@ class _Row:
         return _Turn(ev, coords, inside)
 
     def _share(self, op: ir.Operation, coords: Sequence[Idx]) -> Values:
-        """The results of the reduction `op` at `coords`, in every thread of the group."""
+        """The results of the reduction `op` at `coords`, in every thread of the group. Raises ValueError where some of
+        the threads may be elsewhere."""
         frame, s = self.frame, self.s
+        if not self.together or not all(c.uniform for c in coords):
+            raise ValueError(f"kernel {frame.name}: a reduction depends on the position within a row")
         parts = combination(op)
         assert parts is not None
         dims = [d if d is not None else Idx(0) for d in iteration_coords(op, 0, coords, _rank(op))]

@@ -26,7 +26,7 @@ from mlir.dialects import arith
 from mlc.kernels.common import memory
 from mlc.kernels.common.analysis import can_flatten, can_flatten_reduction, reachable, reduction_demands
 from mlc.kernels.common.body import inline_body
-from mlc.kernels.common.evaluate import Evaluator, Override, input_values, iteration_coords
+from mlc.kernels.common.evaluate import Evaluator, input_values, iteration_coords
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
 from mlc.kernels.common.generics import is_reduction
 from mlc.kernels.common.index import Idx, Scalar
@@ -34,6 +34,8 @@ from mlc.kernels.common.items import emit_items
 from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.column_parts import Meeting, refusal
 from mlc.kernels.nvidia.combinations import combination
+from mlc.kernels.nvidia.rows import is_one
+from mlc.kernels.nvidia.shared_reductions import SharedReductions
 from mlc.kernels.nvidia.threads import Values
 
 UNROLL = 4  # elements of a column under way in a loop over what is not kept
@@ -88,7 +90,7 @@ class _WholeColumns:
         s, shape = schedule, frame.buffers[source.destinations[0]].shape
         *outer, block, self.part, column = coords
         # The maps of dimensions of one element may say 0: what is evaluated there before is known by its coordinates.
-        self.outer = [Idx(0 if _is_one(e) else c, level=1) for c, e in zip(outer, shape, strict=False)]
+        self.outer = [Idx(0 if is_one(e) else c, level=1) for c, e in zip(outer, shape, strict=False)]
         self.reduced = shape[s.first : s.last + 1]
         self.exists: ir.Value | None = None  # is there a column for this thread? None: always
         self.inner = self._inner(block, column, shape[s.last + 1 :])
@@ -96,9 +98,8 @@ class _WholeColumns:
         self._refuse_others(shape[-1])
         self.is_flat = self._can_flatten()
         self.turns: dict[int, _Turn] = {}  # those that are kept
-        self.known: dict[tuple[object, ...], Values] = {}
         self.together = True  # do all threads run what is being emitted?
-        self.ev = Evaluator(frame, s.lanes, overrides=self._overrides())
+        self.ev = Evaluator(frame, s.lanes, overrides=SharedReductions(self._share).overrides(source.results))
 
     def _refuse_others(self, extent: Scalar) -> None:
         """Raise ValueError for a schedule that would read or write what is not there."""
@@ -126,25 +127,6 @@ class _WholeColumns:
         reductions = [op for op in reachable(results) if op.name == "linalg.generic" and is_reduction(op)]
         each = all(can_flatten_reduction(op, first, last) for op in reductions)
         return each and can_flatten(results, first, last)
-
-    def _overrides(self) -> dict[ir.Value, Override]:
-        """Reductions are done by the threads together."""
-        found: dict[ir.Value, Override] = {}
-        for op in reachable(self.source.results):
-            if op.name == "linalg.generic" and is_reduction(op):
-                found.update({result: self._reading(op, number) for number, result in enumerate(op.results)})
-        return found
-
-    def _reading(self, op: ir.Operation, number: int) -> Override:
-        return lambda coords: self._reduction(op, coords)[number]
-
-    def _reduction(self, op: ir.Operation, coords: Sequence[Idx]) -> Values:
-        key = (hash(op.results[0]), *(c.key() for c in coords))
-        if key not in self.known:
-            if not self.together:
-                raise ValueError(f"kernel {self.frame.name}: a reduction depends on the position within a column")
-            self.known[key] = self._share(op, coords)
-        return self.known[key]
 
     def emit(self) -> None:
         nowhere = [Idx(0)] * len(self.reduced)
@@ -204,11 +186,14 @@ class _WholeColumns:
             coords = [Idx(0)] * (len(self.reduced) - 1) + [Idx(linear, level=2)]
         else:
             places = zip(math.delinearize(linear, self.reduced), self.reduced, strict=True)
-            coords = [Idx(0 if _is_one(e) else c, level=2) for c, e in places]
+            coords = [Idx(0 if is_one(e) else c, level=2) for c, e in places]
         return _Turn(self.ev.child(), coords, inside)
 
     def _share(self, op: ir.Operation, coords: Sequence[Idx]) -> Values:
-        """The results of the reduction `op` at `coords`, in every thread that shares these columns."""
+        """The results of the reduction `op` at `coords`, in every thread that shares these columns. Raises ValueError
+        where some of the threads may be elsewhere."""
+        if not self.together:
+            raise ValueError(f"kernel {self.frame.name}: a reduction depends on the position within a column")
         parts = combination(op)
         assert parts is not None
         kinds = ["reduction" in str(t) for t in op.attributes["iterator_types"]]
@@ -229,8 +214,3 @@ class _WholeColumns:
         part = self._stride(starts, accumulate)
         self.together = before
         return self.meeting.combine(part, inits, parts)
-
-
-def _is_one(extent: Scalar) -> bool:
-    """Has a dimension one element, as far as known?"""
-    return isinstance(extent, int) and extent == 1

@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, log2
 
-from mlc.kernels.nvidia.column_shares import LINE, WARP, ColumnShares
+from mlc.kernels.nvidia.column_shares import LINE, ColumnShares
+from mlc.kernels.nvidia.threads import WARP
 
 REGISTERS, THREADS, BLOCKS = 65536, 2048, 32  # of a multiprocessor
 HELD = 31  # registers of a thread beside what it keeps
