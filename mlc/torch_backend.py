@@ -78,7 +78,7 @@ def compile_graph(
             raise
         _leave(module, str(error))
         return module.forward
-    return graph
+    return graph.run  # dynamo would copy the attributes of an object, and keep the first library by that
 
 
 def _leave(module: torch.fx.GraphModule, reason: str) -> None:
@@ -117,12 +117,14 @@ class _Graph:
         self._tensors = [n for n, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
         self._places = _places(self._values)
         self._numbers = [n for n in range(len(inputs)) if n not in self._tensors and n not in self._places]
-        self._held = [n for n in self._tensors if _is_constant(inputs[n])]
+        self._held: list[int] = []
+        self._given: list[int] = []
+        self._hold([n for n in self._tensors if _is_constant(inputs[n])])
         self._changed: list[int] = []
-        self._libraries: OrderedDict[tuple[Any, ...], _Library] = OrderedDict()
-        self._last: tuple[tuple[Any, ...], _Library] | None = None
+        self._libraries: OrderedDict[tuple[Any, ...], tuple[list[int], _Library]] = OrderedDict()
+        self._last: tuple[tuple[Any, ...], list[int], _Library] | None = None
 
-    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
+    def run(self, *inputs: Any) -> tuple[Any, ...]:
         """Runs the library for these weights and numbers; changes what the graph changes in place."""
         try:
             library = self.library(inputs)
@@ -137,38 +139,43 @@ class _Graph:
             inputs[number].copy_(result)
         return results[:count]
 
-    @property
-    def _given(self) -> list[int]:
-        """The tensors that a call gives to the library."""
-        return [n for n in self._tensors if n not in self._held]
+    def _hold(self, held: list[int]) -> None:
+        """Makes these tensors constants of the libraries, and the others what a call gives to them."""
+        self._held, self._given = held, sorted({*self._tensors} - {*held})
 
     def library(self, inputs: Sequence[Any]) -> _Library:
-        """The library for the weights and numbers among `inputs`, which is compiled if there is none."""
-        key = self._key(inputs)
-        if self._last is not None and self._last[0] == key:
-            return self._last[1]
-        found = self._libraries.get(key)
-        if found is None:
+        """The library for the weights and numbers among `inputs`, which is compiled if there is none. What it was for
+        weights that have changed since is forgotten."""
+        key, state = self._key(inputs), self._state(inputs)
+        if self._last is not None and self._last[:2] == (key, state):
+            return self._last[2]
+        known, found = self._libraries.get(key, (None, None))
+        if found is None or known != state:
             found = self._compiled(inputs)
-            key = self._key(inputs)  # tensors that the graph changes are not held
-            self._libraries[key] = found
+            key, state = self._key(inputs), self._state(inputs)  # tensors that the graph changes are not held
+            self._libraries[key] = state, found
             if len(self._libraries) > _MOST:
                 self._libraries.popitem(last=False)
         self._libraries.move_to_end(key)
-        self._last = key, found
+        self._last = key, state, found
         return found
 
     def _key(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        held = [inputs[n] for n in self._held]
+        """Which weights and numbers there are."""
         numbers = (_number(inputs[n]) for n in self._numbers)
-        return (*map(id, held), *_versions(held), *map(torch.Tensor.data_ptr, held), *numbers)
+        return (*(id(inputs[n]) for n in self._held), *numbers)
+
+    def _state(self, inputs: Sequence[Any]) -> list[int]:
+        """What tells whether weights are as they were."""
+        held = [inputs[n] for n in self._held]
+        return [*_versions(held), *map(torch.Tensor.data_ptr, held)]
 
     def _compiled(self, inputs: Sequence[Any]) -> _Library:
         program = self._exported(inputs)
         changed = self._changes_of(program)
         if changed:
             self._changed = sorted({*self._changed, *changed})
-            self._held = [n for n in self._held if n not in changed]
+            self._hold([n for n in self._held if n not in changed])
             program = self._exported(inputs)
         with tempfile.TemporaryDirectory(prefix="mlc-") as folder:  # the library stays mapped after its file is gone
             path = Path(folder) / "graph.so"
@@ -179,10 +186,8 @@ class _Graph:
 
     def _changes_of(self, program: Any) -> list[int]:
         """The inputs of the graph that it changes in place."""
-        if is_functional(program):
-            return []
         changed = []
-        for spec in _functional(program).graph_signature.output_specs:
+        for spec in program.graph_signature.output_specs:
             number = int(spec.target.rsplit("_", 1)[1]) if "MUTATION" in spec.kind.name else 0
             if spec.kind.name == "BUFFER_MUTATION":
                 changed.append(number)
@@ -191,12 +196,14 @@ class _Graph:
         return changed
 
     def _exported(self, inputs: Sequence[Any]) -> Any:
-        """The graph as a program of `torch.export`. Raises UnsupportedGraphError where PyTorch cannot make one."""
+        """The graph as a functional program of `torch.export`. Raises UnsupportedGraphError where PyTorch cannot make
+        one."""
         given = [inputs[n] for n in self._given]
         dynamic = [self._dynamic(n) for n in self._given]
         shapes = {"given": tuple(dynamic)} if given else None
         with _exporting():
-            return torch.export.export(self._wrapper(inputs), tuple(given), dynamic_shapes=shapes)
+            program = torch.export.export(self._wrapper(inputs), tuple(given), dynamic_shapes=shapes)
+            return program if is_functional(program) else program.run_decompositions({})
 
     def _dynamic(self, number: int) -> dict[int, Any]:
         shape = getattr(self._values[number], "shape", ())
@@ -243,6 +250,7 @@ class _Library:
         self._device = device
         (output,) = program.graph.find_nodes(op="output")
         self._results = [a.meta["val"] if isinstance(a, torch.fx.Node) else a for a in output.args[0]]
+        self._likes = [like for like in self._results if like is not None]
         tensors = [node.meta.get("val") for node in program.graph.find_nodes(op="placeholder")]
         self._places = {
             symbol: _Place(place.number - len(tensors), place.dim) for symbol, place in _extents(tensors).items()
@@ -259,11 +267,10 @@ class _Library:
         device = self._device
         key = [tensor.shape for tensor in tensors]
         if self._shapes is None or self._shapes[0] != key:
-            self._shapes = key, [self._shape(like, tensors) for like in self._results if like is not None]
-        likes = [like for like in self._results if like is not None]
+            self._shapes = key, [self._shape(like, tensors) for like in self._likes]
         out = [
             None if shape is None else torch.empty(shape, dtype=like.dtype, device=device)
-            for like, shape in zip(likes, self._shapes[1], strict=True)
+            for like, shape in zip(self._likes, self._shapes[1], strict=True)
         ]
         stream = torch.cuda.current_stream(device).cuda_stream
         return list(self._entry.run(list(tensors), out=out, stream=stream).values())
@@ -294,11 +301,6 @@ def _exporting() -> Iterator[None]:
     except Exception as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise UnsupportedGraphError(f"torch.export cannot take it: {lines[0]}") from error
-
-
-def _functional(program: Any) -> Any:
-    with _exporting():
-        return program.run_decompositions({})
 
 
 def _like(result: Any, like: Any) -> Any:

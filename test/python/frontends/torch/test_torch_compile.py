@@ -84,6 +84,17 @@ def test_weights_that_change_are_taken_anew(compilations: list[Any]) -> None:
     assert len(compilations) == 2
 
 
+def test_nothing_is_kept_of_weights_that_have_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    freed: list[None] = []
+    monkeypatch.setattr(torch_backend._Library, "__del__", lambda _: freed.append(None), raising=False)
+    module, x = torch.nn.Linear(8, 4).eval(), torch.randn(3, 8)
+    fast = compiled(module)
+    for _ in range(3):
+        same(fast(x), module(x))
+        module.weight.mul_(2)
+    assert len(freed) == 2
+
+
 def test_weights_that_are_others_are_taken_anew() -> None:
     module, x = torch.nn.Linear(8, 4).eval(), torch.randn(3, 8)
     fast = compiled(module)
