@@ -7,9 +7,14 @@ import importlib.util
 import shutil
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tiles.emulated import Tiles
 
 SLOW_COUNTS_AS = 20  # tests
 GPU_MISSING = "this machine has no NVIDIA GPU"
@@ -41,3 +46,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(pytest.mark.skip(reason=GPU_MISSING))
+
+
+@pytest.fixture(scope="session")
+def tile_emulator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library that carries out instructions of matrix tiles; skips where it cannot."""
+    from tiles.emulated import build_emulator, missing_here
+
+    if reason := missing_here():
+        pytest.skip(reason)
+    return build_emulator(tmp_path_factory.mktemp("tiles"))
+
+
+@pytest.fixture
+def tiles(tile_emulator: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tiles]:
+    """Matrix tiles for the time of a test: what runs in this process may use them, `mlc.compile(…, cpu=tiles.cpu)`
+    makes code with them that loads here, and `tiles.count` says how often which instruction ran.
+    """
+    from tiles.emulated import Tiles, allow_tiles
+
+    allow_tiles(monkeypatch)
+    emulated = Tiles(tile_emulator)
+    emulated.start()
+    yield emulated
+    emulated.stop()
