@@ -8,20 +8,23 @@ is stored so, with zeros up to whole steps (`mlc-pack-weights`), and what only a
 item on its stack, a panel at a time. Sums go through the stack to the epilogue, which is on vectors.
 
 The last rows are computed in tiles that begin earlier, among rows that are done, and store what is new; fewer than 16
-rows are a lower tile. Rows of which a tap of a window is outside of the image, and steps beyond the end of the
-reduction, are copied with zeros to the stack.
+rows are a lower tile. Where rows are those of a line that is no longer than that, the two tiles of rows are of two
+lines side by side. Rows of which a tap of a window is outside of the image, and steps beyond the end of the reduction,
+are copied with zeros to the stack.
 
 `tdpbf16ps` takes denormal numbers for zeros, rounds to nearest even whatever the mode, and rounds after each product
 of a pair (Intel, "Architecture Instruction Set Extensions Programming Reference", TDPBF16PS).
 
 Schedule parameters: those of `dot_product`, with `lanes` 16, `rows` 16 or 32; `vector_operand`: the input with the
-columns; `stored`: `tiles` or `rows`; `instruction`: what multiplies tiles (`tdpbf16ps`, `tdpbssd`, `tdpbsud`, ...).
+columns; `stored`: `tiles` or `rows`; `instruction`: what multiplies tiles (`tdpbf16ps`, `tdpbssd`, `tdpbsud`, ...);
+`line_dim`: the output dimension of which a work item has two points, with 16 `rows` of each (-1: there is none).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass, field
+from functools import partial, reduce
 
 from mlir import ir
 from mlir.dialects import arith, memref, vector
@@ -37,8 +40,22 @@ from mlc.kernels.cpu.register_tile import Column, Ends, Tile
 from mlc.kernels.cpu.tiles import LINE, PRODUCTS, ROWS, Place, Tiles
 
 
+@dataclass(frozen=True)
 class TileProductSchedule(DotProductSchedule):
     """Parameters of the template; see the module's description."""
+
+    line_dim: int = field(default=-1, kw_only=True)
+
+    @property
+    def high(self) -> int:
+        """The most tiles of rows that are summed up together."""
+        return LINES if self.line_dim >= 0 else self.rows // ROWS
+
+    def together(self, dim: int) -> int:
+        return LINES if dim == self.line_dim else 1
+
+
+LINES = 2  # points of `line_dim` of a work item
 
 
 def expand(source: KernelSource, schedule: TileProductSchedule) -> list[Frame]:
@@ -46,11 +63,28 @@ def expand(source: KernelSource, schedule: TileProductSchedule) -> list[Frame]:
     return [_TileProduct(source, schedule).emit(), tile_grid(source, schedule)]
 
 
+@dataclass(frozen=True)
 class _Block:
-    """The sums of one or two tiles of rows: the first row that they read, and the columns of the tiles."""
+    """One or two tiles of rows by one or two of columns, whose sums are made together: the first row and the first line
+    that they read, and which of these are new, from one to another."""
 
-    def __init__(self, begin: Scalar, high: int, point: list[Idx], columns: list[Column]) -> None:
-        self.begin, self.high, self.point, self.columns = begin, high, point, columns
+    point: list[Idx]
+    columns: list[Column]
+    high: int
+    begin: Scalar
+    rows: tuple[Scalar, Scalar]
+    line: Scalar = 0
+    lines: tuple[Scalar, Scalar] = (0, 1)
+
+
+@dataclass(frozen=True)
+class _Outside:
+    """Where a tile of rows may be outside of an image: a window, the tap, and the first row, or the line of all."""
+
+    window: Window
+    tap: Scalar
+    at: Scalar
+    is_row: bool
 
 
 class _TileProduct(DotProduct):
@@ -75,8 +109,9 @@ class _TileProduct(DotProduct):
         with self.frame.prologue():
             shape = self.shape[schedule.row_first : schedule.row_last + 1]
             self.tile_rows = self.frame.math.minimum(ROWS, self.frame.math.product(shape))
-            self.sums = self._scratch(schedule.rows * schedule.panel, self.sum_type)
-            self.staged = self._scratch(schedule.rows * self.steps, self.element)
+            self.stride = self._distance()
+            self.sums = self._scratch(schedule.high * ROWS * schedule.panel, self.sum_type)
+            self.staged = self._scratch(schedule.high * ROWS * self.steps, self.element)
             if schedule.stored == "rows":
                 self.copy = self._scratch(self.groups * self.group * schedule.panel, self.element)
                 self.copied = memref.AllocaOp(ir.MemRefType.get([1], ir.IndexType.get()), [], []).result
@@ -115,26 +150,41 @@ class _TileProduct(DotProduct):
         self, point: list[Idx], columns: list[Column], bounds: tuple[Scalar, Scalar, Scalar], height: int
     ) -> None:
         """Blocks of `height` rows; `bounds` are the first row, the end of the loop, and that of the rows."""
-        math = self.frame.math
+        math, dim = self.frame.math, self.s.line_dim
         low, high, end = bounds
+        line, lines, tiles = 0, (0, 1), height // ROWS
+        if dim >= 0:
+            first = math.mul(point[dim].base, LINES)
+            lines = first, math.minimum(math.add(first, LINES), self.shape[dim])
+            line, tiles = math.minimum(first, math.sub(self.shape[dim], LINES)), LINES
 
         def body(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            latest = math.maximum(0, math.sub(self.row_extent, height))
-            begin = math.minimum(variable, latest)
-            block = _Block(begin, height // ROWS, point, columns)
-            self._sum_up(block, variable)
-            self._finish(block, variable, math.minimum(math.add(variable, height), end))
+            begin = math.minimum(variable, math.maximum(0, math.sub(self.row_extent, height)))
+            rows = variable, math.minimum(math.add(variable, height), end)
+            block = _Block(point, columns, tiles, begin, rows, line, lines)
+            self._sum_up(block)
+            self._finish(block)
             return []
 
         for_loop(self.frame, low, high, height, [], body)
 
+    def _at(self, block: _Block, tile: Scalar, row: Scalar, column: Column | None = None) -> list[Idx]:
+        """The output coordinates of a row of one of the tiles, in its first column."""
+        math, dim, point = self.frame.math, self.s.line_dim, list(block.point)
+        row = math.add(block.begin, row)
+        if dim >= 0:
+            point[dim] = Idx(math.add(block.line, tile), level=2)
+        else:
+            row = math.add(row, math.mul(tile, ROWS))
+        return self._point(point, Idx(row, level=2), (column or block.columns[0]).at)
+
     # -- sums -------------------------------------------------------------------------------------------------------
 
-    def _sum_up(self, block: _Block, first: Scalar) -> None:
-        """The sums of `block`, on the stack; `first` is the first row that is new."""
+    def _sum_up(self, block: _Block) -> None:
+        """The sums of `block`, on the stack."""
         numbers = [(i, j) for i in range(block.high) for j in range(len(block.columns))]
         zeros = [self.tiles.zero(self.tile_rows) for _ in numbers]
-        sums = self._over(block, first, self.reductions, {}, zeros)
+        sums = self._over(block, self.reductions, {}, zeros)
         width = self.s.panel * 4
         for (i, j), tile in zip(numbers, sums, strict=True):
             place = self.tiles.place(self.sums, i * ROWS * width + j * LINE, width)
@@ -143,7 +193,6 @@ class _TileProduct(DotProduct):
     def _over(
         self,
         block: _Block,
-        first: Scalar,
         loops: list[tuple[int, Scalar]],
         position: dict[int, Idx],
         carried: Sequence[ir.Value],
@@ -151,28 +200,34 @@ class _TileProduct(DotProduct):
         """Loops over the reduction dimensions around the products of one step."""
         (dim, extent), rest = loops[0], loops[1:]
         if not rest:
-            return self._over_steps(block, first, position, carried)
-        ends = Tile(block.begin, {(0, 0): self._at_row(block, 0)}, block.columns, Ends.INSIDE)
-        low, high = self._taps(ends, dim, extent)
+            return self._over_steps(block, position, carried)
+        low, high = self._taps_of(block, dim, extent)
         if (low, high) == (0, 1):
-            return self._over(block, first, rest, {**position, dim: Idx(0)}, carried)
+            return self._over(block, rest, {**position, dim: Idx(0)}, carried)
 
         def body(variable: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
             at = Idx(variable, level=3 + len(position))
-            return self._over(block, first, rest, {**position, dim: at}, sums)
+            return self._over(block, rest, {**position, dim: at}, sums)
 
         return for_loop(self.frame, low, high, 1, carried, body)
 
-    def _over_steps(
-        self, block: _Block, first: Scalar, position: dict[int, Idx], carried: Sequence[ir.Value]
-    ) -> list[ir.Value]:
+    def _taps_of(self, block: _Block, dim: int, extent: Scalar) -> tuple[Scalar, Scalar]:
+        """The first tap over dimension `dim` that any tile of `block` has inside, and the end of those."""
+        last = block.high - 1 if self.s.line_dim >= 0 else 0
+        ends = []
+        for tile in (last, 0):
+            corner = Tile(block.begin, {(0, 0): self._at(block, tile, 0)}, block.columns, Ends.INSIDE)
+            ends.append(self._taps(corner, dim, extent))
+        return ends[0][0], ends[1][1]
+
+    def _over_steps(self, block: _Block, position: dict[int, Idx], carried: Sequence[ir.Value]) -> list[ir.Value]:
         """The innermost dimension, 64 bytes at a time; what is left at the end is a step with zeros."""
         full, rest = divmod(self.depth, self.steps)
 
         def body(variable: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
             if self.next is not None:
                 outer = [(position[d].base, extent) for d, extent in self.reductions if d in position]
-                self.next.fetch(first, block.high * ROWS, [*outer, (variable, full)])
+                self.next.fetch(block.rows[0], block.high * ROWS, [*outer, (variable, full)])
             return self._step(block, position, variable, self.steps, sums)
 
         sums = list(carried)
@@ -193,10 +248,6 @@ class _TileProduct(DotProduct):
         name = self.s.instruction
         return [tiles.multiply(name, rows, c, a, b) for c, (a, b) in zip(sums, pairs, strict=True)]
 
-    def _at_row(self, block: _Block, row: Scalar) -> list[Idx]:
-        """The output coordinates of a row of `block`, in its first column."""
-        return self._point(block.point, Idx(self.frame.math.add(block.begin, row), level=2), block.columns[0].at)
-
     # -- the operand with the columns -------------------------------------------------------------------------------
 
     def _columns_at(self, block: _Block, j: int, position: dict[int, Idx], number: Scalar) -> Place:
@@ -207,8 +258,7 @@ class _TileProduct(DotProduct):
             return self.tiles.place(self.copy, math.add(math.mul(groups, width), j * LINE), width)
         operand, ev = self.s.vector_operand, Evaluator(self.frame, self.s.lanes)
         inner = Idx(math.mul(groups, self.group), tile=(groups, self.group, 0), level=3 + len(position))
-        point = self._point(block.point, Idx(block.begin, level=2), block.columns[j].at)
-        dims = self._iteration(point, {**position, self.inner: inner})
+        dims = self._iteration(self._at(block, 0, 0, block.columns[j]), {**position, self.inner: inner})
         buffer = self.frame.buffers[self.root.operands[operand]]
         start = memory.address(buffer, [ev.idx.affine(e, dims) for e in self.reads[operand][0]], ev.idx).base
         return self.tiles.place(buffer.memory, math.mul(start, self.bytes), width)
@@ -266,31 +316,51 @@ class _TileProduct(DotProduct):
 
     def _rows_at(self, block: _Block, i: int, position: dict[int, Idx], number: Scalar, live: int) -> Place:
         """The 64 bytes of step `number` of every row of tile `i`: where they lie, or a copy with zeros."""
-        math, c = self.frame.math, self.frame.constants
+        math = self.frame.math
         at = {**position, self.inner: Idx(math.mul(number, self.steps), level=3 + len(position))}
-        buffer, first = self.frame.buffers[self.along_value], i * ROWS
-        start = self._start_of(self._at_row(block, first), at)
-        direct = self.tiles.place(buffer.memory, math.mul(start, self.bytes), self._distance())
-        window = self.row_window
-        if window is None and live == self.steps:
-            return direct
+        start = self._start_of(self._at(block, i, 0), at)
+        direct = self.tiles.place(self.frame.buffers[self.along_value].memory, math.mul(start, self.bytes), self.stride)
         staged = self.tiles.place(self.staged, i * ROWS * LINE, LINE)
-        if window is None:
-            self._stage(block, first, at, live, None)
-            return staged
-        tap = position[window.tap].base
-        row = math.add(block.begin, first)
+        checks = self._checks(block, i, position)
+        stage = partial(self._stage, block, i, at, live, checks)
         if live < self.steps:
-            self._stage(block, first, at, live, (window, row, tap))
+            stage()
             return staged
-        inside = arith.andi(
-            self._is_there(window, row, tap), self._is_there(window, math.sub(math.add(row, self.tile_rows), 1), tap)
-        )
-        if_then(inside, lambda: None, partial(self._stage, block, first, at, live, (window, row, tap)))
+        if not checks:
+            return direct
+        inside = self._are_there(checks)
+        if_then(inside, lambda: None, stage)
         return Place(
             arith.select(inside, direct.address, staged.address),
-            arith.select(inside, c.index(direct.stride), c.index(staged.stride)),
+            arith.select(inside, direct.stride, staged.stride),
         )
+
+    def _checks(self, block: _Block, i: int, position: dict[int, Idx]) -> list[_Outside]:
+        """How rows of tile `i` may be outside of the image at a position of the reduction."""
+        point, found = self._at(block, i, 0), []
+        if self.row_window is not None:
+            row = point[self.s.row_last].base
+            found.append(_Outside(self.row_window, position[self.row_window.tap].base, row, True))
+        for tap, (window, axis) in self.outer_windows.items():
+            if axis == self.s.line_dim:
+                found.append(_Outside(window, position[tap].base, point[axis].base, False))
+        return found
+
+    def _are_there(self, checks: Sequence[_Outside]) -> ir.Value:
+        """Are all rows of a tile inside?"""
+        last, results = self.frame.math.sub(self.tile_rows, 1), []
+        for check in checks:
+            results.append(self._is_there(check, 0))
+            if check.is_row:
+                results.append(self._is_there(check, last))
+        return reduce(arith.andi, results)
+
+    def _is_there(self, check: _Outside, row: Scalar) -> ir.Value:
+        """Is `row` of a tile inside of the image?"""
+        math, c, window = self.frame.math, self.frame.constants, check.window
+        point = math.add(check.at, row) if check.is_row else check.at
+        at = math.sub(math.add(math.mul(point, window.stride), math.mul(check.tap, window.dilation)), window.low)
+        return arith.cmpi(arith.CmpIPredicate.ult, c.index(at), c.index(self._source_extent(window)))
 
     def _start_of(self, point: Sequence[Idx], position: dict[int, Idx]) -> Scalar:
         """The element of the operand, without its padding, for an output point at a position of the reduction."""
@@ -313,33 +383,19 @@ class _TileProduct(DotProduct):
             ends.append(memory.address(buffer, [ev.idx.affine(e, dims) for e in exprs], ev.idx).base)
         return math.mul(math.sub(ends[1], ends[0]), self.bytes)
 
-    def _is_there(self, window: Window, row: Scalar, tap: Scalar) -> ir.Value:
-        """Is this tap of `row` inside of the image?"""
-        math, c = self.frame.math, self.frame.constants
-        at = math.sub(math.add(math.mul(row, window.stride), math.mul(tap, window.dilation)), window.low)
-        return arith.cmpi(arith.CmpIPredicate.ult, c.index(at), c.index(self._source_extent(window)))
-
-    def _stage(
-        self,
-        block: _Block,
-        first: int,
-        position: dict[int, Idx],
-        live: int,
-        window: tuple[Window, Scalar, Scalar] | None,
-    ) -> None:
-        """Copies the rows of the tile from row `first` of `block` on, `live` elements each, and zeros beside them."""
+    def _stage(self, block: _Block, i: int, position: dict[int, Idx], live: int, checks: Sequence[_Outside]) -> None:
+        """Copies the rows of tile `i`, `live` elements each, and zeros beside them and for what is outside."""
         math, c = self.frame.math, self.frame.constants
         buffer, type_ = self.frame.buffers[self.along_value], ir.VectorType.get([self.steps], self.element)
 
         def row(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             count = c.index(live)
-            if window is not None:
-                there = self._is_there(window[0], math.add(window[1], variable), window[2])
-                count = arith.select(there, count, c.index(0))
-            start = c.index(self._start_of(self._at_row(block, math.add(variable, first)), position))
+            for check in checks:
+                count = arith.select(self._is_there(check, variable), count, c.index(0))
+            start = c.index(self._start_of(self._at(block, i, variable), position))
             mask = lane_mask(self.frame, self.steps, count)
             value = vector.MaskedLoadOp(type_, buffer.memory, [start], mask, self._zeros(type_)).result
-            place = c.index(math.mul(math.add(variable, first), self.steps))
+            place = c.index(math.mul(math.add(variable, i * ROWS), self.steps))
             vector.StoreOp(value, self.staged, [place], alignment=LINE)
             return []
 
@@ -347,24 +403,36 @@ class _TileProduct(DotProduct):
 
     # -- epilogue ---------------------------------------------------------------------------------------------------
 
-    def _finish(self, block: _Block, first: Scalar, end: Scalar) -> None:
-        """The epilogue of the rows from `first` to `end`, of sums that wait on the stack."""
+    def _finish(self, block: _Block) -> None:
+        """The epilogue of what is new in `block`, of sums that wait on the stack."""
         math, s = self.frame.math, self.s
 
-        def row(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            at = Idx(variable, level=3)
-            points = {(0, j): self._point(block.point, at, column.at) for j, column in enumerate(block.columns)}
-            tile = Tile(variable, points, block.columns, Ends.INSIDE)
-            before = math.mul(math.sub(variable, block.begin), s.panel)
+        def row(line: Scalar, variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            tile = math.sub(line, block.line)
+            point = list(block.point)
+            if s.line_dim >= 0:
+                point[s.line_dim] = Idx(line, level=2)
+            points = {
+                (0, j): self._point(point, Idx(variable, level=3), column.at) for j, column in enumerate(block.columns)
+            }
+            before = math.mul(math.add(math.mul(tile, ROWS), math.sub(variable, block.begin)), s.panel)
             sums = {}
             for j, column in enumerate(block.columns):
                 type_ = ir.VectorType.get([column.lanes], self.sum_type)
                 place = self.frame.constants.index(math.add(before, j * s.lanes))
                 sums[0, j] = vector.LoadOp(type_, self.sums, [place], alignment=LINE).result
-            self._epilogue(tile, self._with_start(tile, sums))
+            there = Tile(variable, points, block.columns, Ends.INSIDE)
+            self._epilogue(there, self._with_start(there, sums))
             return []
 
-        for_loop(self.frame, first, end, 1, [], row)
+        def line(variable: Scalar, _: list[ir.Value]) -> list[ir.Value]:
+            for_loop(self.frame, *block.rows, 1, [], partial(row, variable))
+            return []
+
+        if s.line_dim < 0:
+            line(0, [])
+        else:
+            for_loop(self.frame, *block.lines, 1, [], line)
 
     def _with_start(self, tile: Tile, sums: dict[tuple[int, int], ir.Value]) -> dict[tuple[int, int], ir.Value]:
         """What the sums begin with is added at the end."""
@@ -384,5 +452,3 @@ def _is_zero(init: ir.Value) -> bool:
     if filled is None or filled.name != "arith.constant":
         return False
     return float(filled.attributes["value"].value) == 0.0
-
-

@@ -43,8 +43,29 @@ def as_tile_product(
     if not packed and depth * panel > TILE_PANEL:
         return None
     changed: Schedule = {"template": "tile_product", "lanes": ROWS, "rows": 2 * ROWS, "vectors": 2, "unroll": 1}
+    line = _line_dim(root, operand, schedule) if rows is not None and rows < 2 * ROWS else -1
+    if line >= 0:
+        changed |= {"rows": ROWS, "line_dim": line}
+        changed |= {"ahead": (int(schedule["ahead"]) + 1) // 2} if int(schedule.get("ahead", 0)) > 0 else {}
     changed |= {"stored": "tiles" if packed else "rows", "instruction": _tile_instruction(root, operand)}
     return {**grouped, **changed, **({"panel": panel} if packed else {})}
+
+
+def _line_dim(root: ir.Operation, operand: int, schedule: Schedule) -> int:
+    """The last output dimension, of known extent, that only the other input than `operand` has, beside rows; -1 where
+    there is none."""
+    order = [ir.AffineDimExpr(e).position for e in operand_map(root, 2).results]
+    shape = root.results[0].type
+    rows = range(int(schedule["row_first"]), int(schedule["row_last"]) + 1)
+    found = [
+        i
+        for i, dim in enumerate(order)
+        if i not in rows
+        and not any(mentions(e, dim) for e in operand_map(root, operand).results)
+        and not shape.is_dynamic_dim(i)
+        and shape.get_dim_size(i) > 1
+    ]
+    return found[-1] if found else -1
 
 
 def _tile_instruction(root: ir.Operation, operand: int) -> str:
