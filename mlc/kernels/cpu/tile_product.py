@@ -9,8 +9,8 @@ item on its stack, a panel at a time. Sums go through the stack to the epilogue,
 
 The last rows are computed in tiles that begin earlier, among rows that are done, and store what is new; fewer than 16
 rows are a lower tile. Where rows are those of a line that is no longer than that, the two tiles of rows are of two
-lines side by side. Rows of which a tap of a window is outside of the image, and steps beyond the end of the reduction,
-are copied with zeros to the stack.
+lines side by side. A padded image is copied to the stack where it is small enough. Else rows of which a tap of a
+window is outside of the image, and steps beyond the end of the reduction, are copied with zeros to the stack.
 
 `tdpbf16ps` takes denormal numbers for zeros, rounds to nearest even whatever the mode, and rounds after each product
 of a pair (Intel, "Architecture Instruction Set Extensions Programming Reference", TDPBF16PS).
@@ -18,6 +18,7 @@ of a pair (Intel, "Architecture Instruction Set Extensions Programming Reference
 Schedule parameters: those of `dot_product`, with `lanes` 16, `rows` 16 or 32; `vector_operand`: the input with the
 columns; `stored`: `tiles` or `rows`; `instruction`: what multiplies tiles (`tdpbf16ps`, `tdpbssd`, `tdpbsud`, ...);
 `line_dim`: the output dimension of which a work item has two points, with 16 `rows` of each (-1: there is none);
+`halo`: 1 where the padded image is copied;
 `joined`: 1 where the taps along a line of a window and the channels are one stretch of memory, and of steps: rows of a
 packed weight then.
 """
@@ -34,10 +35,12 @@ from mlir.dialects import arith, memref, vector
 
 from mlc.kernels.common import memory
 from mlc.kernels.common.evaluate import Evaluator, lane_mask
-from mlc.kernels.common.frame import Frame, KernelSource, defining_op, for_loop, if_then
+from mlc.kernels.common.frame import Buffer, Frame, KernelSource, defining_op, for_loop, if_then
 from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.padding import padding_of
 from mlc.kernels.cpu.contraction import tile_grid
 from mlc.kernels.cpu.dot_product import DotProduct, DotProductSchedule
+from mlc.kernels.cpu.haloed_image import HaloedImage
 from mlc.kernels.cpu.padding import Window
 from mlc.kernels.cpu.register_tile import Column, Ends, Tile
 from mlc.kernels.cpu.tiles import LINE, PRODUCTS, ROWS, Place, Tiles
@@ -49,6 +52,7 @@ class TileProductSchedule(DotProductSchedule):
 
     line_dim: int = field(default=-1, kw_only=True)
     joined: int = field(default=0, kw_only=True)
+    halo: int = field(default=0, kw_only=True)
 
     @property
     def high(self) -> int:
@@ -105,13 +109,12 @@ class _TileProduct(DotProduct):
         self.channels = self._known(self.reductions[-1][1])
         self.depth = self.channels * (self._known(self.reductions[-2][1]) if schedule.joined else 1)
         self.along = 1 - schedule.vector_operand
-        self.along_value = self.root.operands[self.along]
-        if self.along in self.padded:
-            self.along_value = self.padded[self.along].source
+        self.image: HaloedImage | None = None
         self.tiles = Tiles(self.frame)
         self.element = self.root.operands[schedule.vector_operand].type.element_type
         self.sum_type = self.root.results[0].type.element_type
         self.groups = -(-self.depth // self.steps) * ROWS
+        self.read = self._operand_along()
         with self.frame.prologue():
             shape = self.shape[schedule.row_first : schedule.row_last + 1]
             self.tile_rows = self.frame.math.minimum(ROWS, self.frame.math.product(shape))
@@ -123,6 +126,21 @@ class _TileProduct(DotProduct):
                 self.copy = self._scratch(parts * self.groups * self.group * schedule.panel, self.element)
                 self.copied = memref.AllocaOp(ir.MemRefType.get([1], ir.IndexType.get()), [], []).result
                 memref.store(self.frame.constants.index(-1), self.copied, [self.frame.constants.index(0)])
+
+    def _use_padding(self, operand: int) -> None:
+        if not self.s.halo:
+            super()._use_padding(operand)
+
+    def _operand_along(self) -> Buffer:
+        """Where the operand along the reduction lies, without its padding or as a copy with it."""
+        value = self.root.operands[self.along]
+        if not self.s.halo:
+            return self.frame.buffers[self.padded[self.along].source if self.along in self.padded else value]
+        padding = padding_of(value.owner.operation)
+        if padding is None:
+            raise ValueError(f"kernel {self.frame.name}: the operand along the reduction is not padded")
+        self.image = HaloedImage(self.frame, value, padding, self.steps)
+        return self.image.buffer
 
     def _known(self, extent: Scalar) -> int:
         if not isinstance(extent, int):
@@ -139,6 +157,9 @@ class _TileProduct(DotProduct):
         math, s, extent = self.frame.math, self.s, self.row_extent
         if s.stored == "rows":
             self._copy_once(point, columns)
+        if self.image is not None:
+            dims, ev = self._iteration(point, {}), Evaluator(self.frame, 1)
+            self.image.fill([ev.idx.affine(e, dims) for e in self.reads[self.along][0][: self.image.first]])
         start = math.mul(block, s.row_block)
         end = math.minimum(math.add(start, s.row_block), extent)
         position = start
@@ -379,10 +400,12 @@ class _TileProduct(DotProduct):
         math = self.frame.math
         start = self._start_of(self._at(block, i, 0), position)
         first = math.add(math.mul(start, self.bytes), math.mul(number, LINE))
-        direct = self.tiles.place(self.frame.buffers[self.along_value].memory, first, self.stride)
+        direct = self.tiles.place(self.read.memory, first, self.stride)
         staged = self.tiles.place(self.staged, i * ROWS * LINE, LINE)
         checks = self._checks(block, i, position)
         stage = partial(self._stage, block, i, position, (number, live), checks)
+        if self.image is not None:
+            return direct
         if live < self.steps:
             stage()
             return staged
@@ -436,13 +459,13 @@ class _TileProduct(DotProduct):
         if self.along in self.padded:
             low = self.padded[self.along].low
             coords = [ev.idx.add(at, Idx(-n)) for at, n in zip(coords, low, strict=True)]
-        return memory.address(self.frame.buffers[self.along_value], coords, ev.idx).base
+        return memory.address(self.read, coords, ev.idx).base
 
     def _distance(self) -> Scalar:
         """Bytes between two rows."""
         ev, math = Evaluator(self.frame, 1), self.frame.math
         dim = self.order[self.s.row_last]
-        buffer, exprs = self.frame.buffers[self.along_value], self.reads[self.along][0]
+        buffer, exprs = self.read, self.reads[self.along][0]
         ends = []
         for row in range(2):
             dims = [Idx(row if d == dim else 0) for d in range(self.rank)]
@@ -460,7 +483,7 @@ class _TileProduct(DotProduct):
         """Copies what the rows of tile `i` have for a step, its number and how many elements exist, and zeros beside
         them and for what is outside."""
         math, c, (number, live) = self.frame.math, self.frame.constants, step
-        buffer, type_ = self.frame.buffers[self.along_value], ir.VectorType.get([self.steps], self.element)
+        buffer, type_ = self.read, ir.VectorType.get([self.steps], self.element)
 
         def row(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             low: Scalar = 0

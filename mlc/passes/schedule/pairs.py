@@ -9,6 +9,7 @@ from mlc.kernels.common.analysis import mentions
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import is_unsigned_input, operand_map
 from mlc.kernels.common.padding import padding_of
+from mlc.kernels.cpu.haloed_image import image_size
 from mlc.kernels.cpu.padding import terms_of, windows_of
 from mlc.kernels.cpu.tiles import LINE, ROWS
 
@@ -49,9 +50,19 @@ def as_tile_product(
     if line >= 0:
         changed |= {"rows": ROWS, "line_dim": line}
         changed |= {"ahead": (int(schedule["ahead"]) + 1) // 2} if int(schedule.get("ahead", 0)) > 0 else {}
-    changed |= {"joined": 1} if joined else {}
+    changed |= {"joined": 1} if joined else {"halo": 1} if _has_small_image(root, 1 - operand) else {}
     changed |= {"stored": stored, "instruction": _tile_instruction(root, operand)}
     return {**grouped, **changed, **({"panel": panel} if "packed_operand" in schedule else {})}
+
+
+def _has_small_image(root: ir.Operation, operand: int) -> bool:
+    """Is input `operand` a padded image that a work item may keep on its stack?"""
+    producer, type_ = defining_op(root.operands[operand]), root.operands[operand].type
+    padding = None if producer is None else padding_of(producer)
+    if padding is None or not type_.has_static_shape or type_.rank - 1 in padding.dims:
+        return False
+    width = _width(root)
+    return image_size([int(n) for n in type_.shape], padding, LINE // width) * width <= TILE_PANEL
 
 
 def _num_steps(root: ir.Operation, operand: int) -> int:

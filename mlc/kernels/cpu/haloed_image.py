@@ -1,0 +1,119 @@
+"""A small padded input of a convolution as a copy on the stack, zeros around it.
+
+Where lines are short, most rows of a tile have a tap outside of the image, and a kernel that asks for each of them
+takes longer than its products. A work item that finds the copy of its image there, from the one before it, leaves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from mlir import ir
+from mlir.dialects import arith, memref, vector
+
+from mlc.kernels.common import memory
+from mlc.kernels.common.evaluate import lane_mask
+from mlc.kernels.common.frame import Buffer, Frame, for_loop, if_then
+from mlc.kernels.common.index import Idx, IdxMath, Scalar
+from mlc.kernels.common.padding import Padding
+
+_ALIGNMENT = 64  # bytes: lines of the cache
+
+
+def image_size(shape: Sequence[int], padding: Padding, step: int) -> int:
+    """Elements of the copy of a tensor of the padded `shape`, with channels up to a multiple of `step`."""
+    return prod(shape[min(padding.dims) : -1]) * _pitch(shape, step)
+
+
+def _pitch(shape: Sequence[int], step: int) -> int:
+    return -(-shape[-1] // step) * step
+
+
+class HaloedImage:
+    """The copy of the image that a work item reads; `buffer` has the coordinates of the padded tensor, of which those
+    in front of the padded dimensions do not count."""
+
+    def __init__(self, frame: Frame, padded: ir.Value, padding: Padding, step: int) -> None:
+        """`padded`, of static shape, is what `padding` describes; `step` elements are a vector. Emits into the
+        prologue of `frame`."""
+        shape = [int(n) for n in padded.type.shape]
+        self.frame, self.padding, self.step = frame, padding, step
+        self.first, self.pitch = min(padding.dims), _pitch(shape, step)
+        source = frame.buffers[padding.source]
+        type_ = ir.MemRefType.get([image_size(shape, padding, step)], source.element)
+        constants = frame.constants
+        with frame.prologue():
+            copy = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
+            self.there = memref.AllocaOp(ir.MemRefType.get([1], ir.IndexType.get()), [], []).result
+            memref.store(constants.index(-1), self.there, [constants.index(0)])
+        strides: list[Scalar] = [0] * self.first
+        for axis in range(self.first, len(shape) - 1):
+            strides.append(prod(shape[axis + 1 : -1]) * self.pitch)
+        self.buffer = Buffer(copy, source.element, list(shape), [*strides, 1])
+
+    def fill(self, batch: Sequence[Idx]) -> None:
+        """Copies the image at the `batch` coordinates unless it is there."""
+        math, c, number = self.frame.math, self.frame.constants, Idx(0).base
+        for at, extent in zip(batch, self.buffer.shape, strict=False):
+            number = math.add(math.mul(number, extent), at.base)
+        here, there = c.index(number), memref.load(self.there, [c.index(0)])
+
+        def copy() -> None:
+            self._lines(list(batch), None)
+            memref.store(here, self.there, [c.index(0)])
+
+        if_then(arith.cmpi(arith.CmpIPredicate.ne, here, there), copy)
+
+    def _lines(self, coords: list[Idx], inside: ir.Value | None) -> None:
+        """Loops over the dimensions behind `coords`, around the channels of a pixel; `inside` says whether those so far
+        are."""
+        axis, c = len(coords), self.frame.constants
+        if axis == len(self.buffer.shape) - 1:
+            assert inside is not None
+            if_then(inside, lambda: self._pixel(coords, True), lambda: self._pixel(coords, False))
+            return
+
+        def body(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            here = inside
+            if axis in self.padding.dims:
+                at = c.index(self.frame.math.sub(variable, self.padding.low[axis]))
+                extent = c.index(self.frame.extent(self.padding.source, axis))
+                here = arith.cmpi(arith.CmpIPredicate.ult, at, extent)
+                here = here if inside is None else arith.andi(inside, here)
+            self._lines([*coords, Idx(variable, level=1)], here)
+            return []
+
+        for_loop(self.frame, 0, self.buffer.shape[axis], 1, [], body)
+
+    def _pixel(self, coords: list[Idx], is_inside: bool) -> None:
+        """The channels of one pixel, or zeros; zeros behind the last channel."""
+        channels = self.buffer.shape[-1]
+        assert isinstance(channels, int)
+        whole = channels // self.step * self.step
+
+        def body(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            self._vector(coords, variable, self.step if is_inside else 0)
+            return []
+
+        for_loop(self.frame, 0, whole, self.step, [], body)
+        if whole < channels:
+            self._vector(coords, whole, channels - whole if is_inside else 0)
+
+    def _vector(self, coords: list[Idx], channel: Scalar, live: int) -> None:
+        """A vector of channels, of which `live` are read and others zero."""
+        frame, idx = self.frame, IdxMath(self.frame.math, 1)
+        type_ = ir.VectorType.get([self.step], self.buffer.element)
+        zero = 0.0 if isinstance(self.buffer.element, ir.FloatType) else 0
+        value = vector.broadcast(type_, frame.constants.get(self.buffer.element, zero))
+        if live:
+            source, low = frame.buffers[self.padding.source], self.padding.low
+            at = [idx.add(x, Idx(-n)) for x, n in zip([*coords, Idx(channel)], low, strict=True)]
+            start = frame.constants.index(memory.address(source, at, idx).base)
+            if live == self.step:
+                value = vector.LoadOp(type_, source.memory, [start]).result
+            else:
+                mask = lane_mask(frame, self.step, frame.constants.index(live))
+                value = vector.MaskedLoadOp(type_, source.memory, [start], mask, value).result
+        place = memory.address(self.buffer, [*coords, Idx(channel)], idx).base
+        vector.StoreOp(value, self.buffer.memory, [frame.constants.index(place)], alignment=_ALIGNMENT)
