@@ -4,8 +4,9 @@
  *   ./peak THREADS fp32          GFLOP/s of fused multiply-adds on registers,
  *                                in each of RUNS pieces of equal work, and the
  *                                seconds of each
- *   ./peak THREADS bf16          the same of bf16 products summed in fp32; 0
- *                                where the CPU has no instruction for them
+ *   ./peak THREADS bf16          the same of bf16 products summed in fp32, on
+ *                                matrix tiles where there are any; 0 where the
+ *                                CPU has no instruction for them
  *   ./peak THREADS int8          the same of products of bytes summed in 32
  * bits
  *   ./peak THREADS copy BYTES    GB/s, read and written, of a copy that touches
@@ -27,6 +28,12 @@
 #include <time.h>
 #if defined(__AVX512BF16__) || defined(__AVX512VNNI__)
 #include <immintrin.h>
+#endif
+#if defined(__linux__) && defined(__AMX_BF16__) && defined(__AMX_INT8__) &&    \
+    defined(__AVX512BF16__) && defined(__AVX512VNNI__)
+#define TILES 1
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 #if defined(__AVX512F__)
@@ -95,6 +102,90 @@ static void *fp32(void *result) {
   return NULL;
 }
 
+#if defined(TILES)
+#define FLOPS_OF_A_TILE (2.0 * 16 * 16 * 64) /* of bytes; half of bf16 */
+#define TILE_STEPS (STEPS / 32)
+
+/* Whether Linux grants this process matrix tiles; then this thread has eight of
+ * 16 rows of 64 bytes. */
+static int configure_tiles(void) {
+  if (syscall(SYS_arch_prctl, 0x1023 /* request permission */, 18) != 0)
+    return 0;
+  /* Volatile: GCC believes that the instruction reads eight bytes of it. */
+  static _Thread_local volatile unsigned char shape[64]
+      __attribute__((aligned(64)));
+  shape[0] = 1;
+  for (int i = 0; i < 8; ++i) {
+    shape[16 + 2 * i] = 64;
+    shape[48 + i] = 16;
+  }
+  __asm__ volatile("" ::: "memory");
+  _tile_loadconfig((const void *)shape);
+  return 1;
+}
+
+/* Two steps by four chains, which go up and down again; the operands of `add`
+ * are the left ones in tiles 4 and 7, those that raise and lower in 5 and 6. */
+#define TWO_STEPS(add)                                                         \
+  {                                                                            \
+    add(0, 4, 5);                                                              \
+    add(1, 7, 5);                                                              \
+    add(2, 4, 6);                                                              \
+    add(3, 7, 6);                                                              \
+    add(0, 4, 6);                                                              \
+    add(1, 7, 6);                                                              \
+    add(2, 4, 5);                                                              \
+    add(3, 7, 5);                                                              \
+  }
+
+static double one_tile_run(const void *left, const void *up, const void *down,
+                           int is_bf16) {
+  static _Thread_local int sums[256];
+  _tile_loadd(4, left, 64);
+  _tile_loadd(5, up, 64);
+  _tile_loadd(6, down, 64);
+  _tile_loadd(7, left, 64);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  double start = now();
+  if (is_bf16)
+    for (long step = 0; step < TILE_STEPS / 2; ++step)
+      TWO_STEPS(_tile_dpbf16ps)
+  else
+    for (long step = 0; step < TILE_STEPS / 2; ++step)
+      TWO_STEPS(_tile_dpbusd)
+  double elapsed = now() - start;
+  _tile_stored(0, sums, 64);
+  sink = (float)sums[1];
+  return elapsed;
+}
+
+/* Measures all runs on tiles; 0 where there are none. */
+static int tiles(struct piece *piece, int is_bf16) {
+  static _Thread_local unsigned char left[1024], up[1024], down[1024];
+  if (!configure_tiles())
+    return 0;
+  for (int i = 0; i < 1024; i += is_bf16 ? 2 : 1) {
+    int noise = (31 + 17 * i) & 0x7f;
+    left[i] = up[i] = (unsigned char)noise;
+    down[i] = (unsigned char)(is_bf16 ? noise : -noise);
+    if (is_bf16) { /* 1 to 2, and the same with the other sign */
+      left[i + 1] = up[i + 1] = 0x3f;
+      down[i + 1] = 0xbf;
+    }
+  }
+  double flops = 4 * FLOPS_OF_A_TILE * (is_bf16 ? 0.5 : 1) * TILE_STEPS;
+  for (int run = 0; run < RUNS; ++run, ++piece) {
+    piece->seconds = one_tile_run(left, up, down, is_bf16);
+    piece->rate = flops / piece->seconds * 1e-9;
+  }
+  _tile_release();
+  return 1;
+}
+#endif
+
 #if defined(__AVX512BF16__)
 /* Sums go up and down again: products of two pairs with opposite signs. */
 static double one_bf16_run(void) {
@@ -128,6 +219,10 @@ static double one_bf16_run(void) {
 
 static void *bf16(void *result) {
   struct piece *piece = result;
+#if defined(TILES)
+  if (tiles(piece, 1))
+    return NULL;
+#endif
   for (int run = 0; run < RUNS; ++run, ++piece) {
     piece->seconds = one_bf16_run();
     piece->rate = 2 * FLOPS_OF_A_RUN / piece->seconds * 1e-9;
@@ -172,6 +267,10 @@ static double one_int8_run(void) {
 
 static void *int8(void *result) {
   struct piece *piece = result;
+#if defined(TILES)
+  if (tiles(piece, 0))
+    return NULL;
+#endif
   for (int run = 0; run < RUNS; ++run, ++piece) {
     piece->seconds = one_int8_run();
     piece->rate = 4 * FLOPS_OF_A_RUN / piece->seconds * 1e-9;

@@ -17,11 +17,14 @@ of a pair (Intel, "Architecture Instruction Set Extensions Programming Reference
 
 Schedule parameters: those of `dot_product`, with `lanes` 16, `rows` 16 or 32; `vector_operand`: the input with the
 columns; `stored`: `tiles` or `rows`; `instruction`: what multiplies tiles (`tdpbf16ps`, `tdpbssd`, `tdpbsud`, ...);
-`line_dim`: the output dimension of which a work item has two points, with 16 `rows` of each (-1: there is none).
+`line_dim`: the output dimension of which a work item has two points, with 16 `rows` of each (-1: there is none);
+`joined`: 1 where the taps along a line of a window and the channels are one stretch of memory, and of steps: rows of a
+packed weight then.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
@@ -45,6 +48,7 @@ class TileProductSchedule(DotProductSchedule):
     """Parameters of the template; see the module's description."""
 
     line_dim: int = field(default=-1, kw_only=True)
+    joined: int = field(default=0, kw_only=True)
 
     @property
     def high(self) -> int:
@@ -79,10 +83,11 @@ class _Block:
 
 @dataclass(frozen=True)
 class _Outside:
-    """Where a tile of rows may be outside of an image: a window, the tap, and the first row, or the line of all."""
+    """Where a tile of rows may be outside of an image: a window, the first tap and the last one that a step may have,
+    and the first row, or the line of all."""
 
     window: Window
-    tap: Scalar
+    taps: tuple[Scalar, Scalar]
     at: Scalar
     is_row: bool
 
@@ -92,12 +97,13 @@ class _TileProduct(DotProduct):
 
     def __init__(self, source: KernelSource, schedule: TileProductSchedule) -> None:
         super().__init__(source, schedule)
-        if not isinstance(self.reductions[-1][1], int):
-            raise ValueError(f"kernel {self.frame.name}: the extent of the innermost reduction dimension is not known")
         bits = PRODUCTS[schedule.instruction]
         self.group, self.bytes = 32 // bits, bits // 8
         self.steps = LINE // self.bytes
-        self.inner, self.depth = self.reductions[-1]
+        self.outer = self.reductions[: len(self.reductions) - 1 - schedule.joined]
+        self.inner = [dim for dim, _ in self.reductions[len(self.outer) :]]
+        self.channels = self._known(self.reductions[-1][1])
+        self.depth = self.channels * (self._known(self.reductions[-2][1]) if schedule.joined else 1)
         self.along = 1 - schedule.vector_operand
         self.along_value = self.root.operands[self.along]
         if self.along in self.padded:
@@ -113,9 +119,15 @@ class _TileProduct(DotProduct):
             self.sums = self._scratch(schedule.high * ROWS * schedule.panel, self.sum_type)
             self.staged = self._scratch(schedule.high * ROWS * self.steps, self.element)
             if schedule.stored == "rows":
-                self.copy = self._scratch(self.groups * self.group * schedule.panel, self.element)
+                parts = math.prod(self._known(extent) for _, extent in self.outer)
+                self.copy = self._scratch(parts * self.groups * self.group * schedule.panel, self.element)
                 self.copied = memref.AllocaOp(ir.MemRefType.get([1], ir.IndexType.get()), [], []).result
                 memref.store(self.frame.constants.index(-1), self.copied, [self.frame.constants.index(0)])
+
+    def _known(self, extent: Scalar) -> int:
+        if not isinstance(extent, int):
+            raise ValueError(f"kernel {self.frame.name}: the extent of a reduction dimension is not known")
+        return extent
 
     def _scratch(self, size: int, element: ir.Type) -> ir.Value:
         return memref.AllocaOp(ir.MemRefType.get([size], element), [], [], alignment=LINE).result
@@ -184,7 +196,7 @@ class _TileProduct(DotProduct):
         """The sums of `block`, on the stack."""
         numbers = [(i, j) for i in range(block.high) for j in range(len(block.columns))]
         zeros = [self.tiles.zero(self.tile_rows) for _ in numbers]
-        sums = self._over(block, self.reductions, {}, zeros)
+        sums = self._over(block, self.outer, {}, zeros)
         width = self.s.panel * 4
         for (i, j), tile in zip(numbers, sums, strict=True):
             place = self.tiles.place(self.sums, i * ROWS * width + j * LINE, width)
@@ -198,9 +210,9 @@ class _TileProduct(DotProduct):
         carried: Sequence[ir.Value],
     ) -> list[ir.Value]:
         """Loops over the reduction dimensions around the products of one step."""
+        if not loops:
+            return self._over_steps(block, {**position, **dict.fromkeys(self.inner, Idx(0))}, carried)
         (dim, extent), rest = loops[0], loops[1:]
-        if not rest:
-            return self._over_steps(block, position, carried)
         low, high = self._taps_of(block, dim, extent)
         if (low, high) == (0, 1):
             return self._over(block, rest, {**position, dim: Idx(0)}, carried)
@@ -226,7 +238,7 @@ class _TileProduct(DotProduct):
 
         def body(variable: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
             if self.next is not None:
-                outer = [(position[d].base, extent) for d, extent in self.reductions if d in position]
+                outer = [(position[d].base, extent) for d, extent in self.outer]
                 self.next.fetch(block.rows[0], block.high * ROWS, [*outer, (variable, full)])
             return self._step(block, position, variable, self.steps, sums)
 
@@ -255,13 +267,14 @@ class _TileProduct(DotProduct):
         math = self.frame.math
         width, groups = self.s.panel * 4, math.mul(number, ROWS)
         if self.s.stored == "rows":
-            return self.tiles.place(self.copy, math.add(math.mul(groups, width), j * LINE), width)
+            line = math.add(math.mul(self._part(position), self.groups), groups)
+            return self.tiles.place(self.copy, math.add(math.mul(line, width), j * LINE), width)
         operand, ev = self.s.vector_operand, Evaluator(self.frame, self.s.lanes)
-        inner = Idx(math.mul(groups, self.group), tile=(groups, self.group, 0), level=3 + len(position))
-        dims = self._iteration(self._at(block, 0, 0, block.columns[j]), {**position, self.inner: inner})
+        dims = self._iteration(self._at(block, 0, 0, block.columns[j]), position)
         buffer = self.frame.buffers[self.root.operands[operand]]
         start = memory.address(buffer, [ev.idx.affine(e, dims) for e in self.reads[operand][0]], ev.idx).base
-        return self.tiles.place(buffer.memory, math.mul(start, self.bytes), width)
+        first = math.add(math.mul(start, self.bytes), math.mul(groups, width))
+        return self.tiles.place(buffer.memory, first, width)
 
     def _copy_once(self, point: list[Idx], columns: list[Column]) -> None:
         """Interleaves the panel of `columns` unless the item before this one, of the same panel, has done so."""
@@ -276,19 +289,43 @@ class _TileProduct(DotProduct):
 
         if_then(arith.cmpi(arith.CmpIPredicate.ne, here, there), copy)
 
+    def _part(self, position: dict[int, Idx]) -> Scalar:
+        """The number of a position of the outer reduction dimensions."""
+        number: Scalar = 0
+        for dim, extent in self.outer:
+            number = self.frame.math.add(self.frame.math.mul(number, extent), position[dim].base)
+        return number
+
     def _copy(self, point: list[Idx], columns: list[Column]) -> None:
-        """The panel of `columns` in groups of the reduction, zeros behind its end."""
-        operand, math = self.s.vector_operand, self.frame.math
+        """The panel of `columns` in groups of the reduction, zeros behind its end, for all of the outer dimensions."""
+
+        def part(loops: list[tuple[int, Scalar]], position: dict[int, Idx]) -> None:
+            if not loops:
+                self._copy_part(point, columns, {**position, **dict.fromkeys(self.inner, Idx(0))})
+                return
+            (dim, extent), rest = loops[0], loops[1:]
+
+            def body(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+                part(rest, {**position, dim: Idx(variable, level=3 + len(position))})
+                return []
+
+            for_loop(self.frame, 0, extent, 1, [], body)
+
+        part(self.outer, {})
+
+    def _copy_part(self, point: list[Idx], columns: list[Column], position: dict[int, Idx]) -> None:
+        """The groups of one position of the outer dimensions."""
+        math, c = self.frame.math, self.frame.constants
         whole, rest = divmod(self.depth, self.group)
+        first = math.mul(self._part(position), self.groups)
 
         def line(number: Scalar, live: int) -> None:
             for j, column in enumerate(columns):
-                ev = Evaluator(self.frame, column.lanes, column.mask)
-                inner = Idx(math.mul(number, self.group), level=3)
-                dims = self._iteration(self._point(point, Idx(0), column.at), {self.inner: inner})
-                place = math.mul(math.add(math.mul(number, self.s.panel), j * self.s.lanes), self.group)
-                groups = self._interleaved(ev, operand, dims, live)
-                vector.StoreOp(groups, self.copy, [self.frame.constants.index(place)], alignment=LINE)
+                place = math.mul(
+                    math.add(math.mul(math.add(first, number), self.s.panel), j * self.s.lanes), self.group
+                )
+                groups = self._group_of(point, column, position, number, live)
+                vector.StoreOp(groups, self.copy, [c.index(place)], alignment=LINE)
 
         def full(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             line(variable, self.group)
@@ -296,7 +333,7 @@ class _TileProduct(DotProduct):
 
         def empty(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             type_ = ir.VectorType.get([self.s.panel * self.group], self.element)
-            place = self.frame.constants.index(math.mul(variable, self.s.panel * self.group))
+            place = c.index(math.mul(math.add(first, variable), self.s.panel * self.group))
             vector.StoreOp(self._zeros(type_), self.copy, [place], alignment=LINE)
             return []
 
@@ -308,6 +345,29 @@ class _TileProduct(DotProduct):
         if done < self.groups:
             for_loop(self.frame, done, self.groups, 1, [], empty)
 
+    def _group_of(
+        self, point: list[Idx], column: Column, position: dict[int, Idx], number: Scalar, live: int
+    ) -> ir.Value:
+        """Group `number` of the reduction in a vector of columns, of which `live` elements exist."""
+        math, operand = self.frame.math, self.s.vector_operand
+        at = self._point(point, Idx(0), column.at)
+        ev = Evaluator(self.frame, column.lanes, column.mask)
+        if not self.s.joined:
+            inner = Idx(math.mul(number, self.group), level=3)
+            return self._interleaved(ev, operand, self._iteration(at, {**position, self.inner[0]: inner}), live)
+        buffer, dims = self.frame.buffers[self.root.operands[operand]], self._iteration(at, position)
+        start = memory.address(buffer, [ev.idx.affine(e, dims) for e in self.reads[operand][0]], ev.idx).base
+        type_, rows = ir.VectorType.get([self.s.lanes], self.element), []
+        for k in range(live):
+            row = math.add(math.mul(number, self.group), k)
+            place = self.frame.constants.index(math.add(start, math.mul(row, self.s.panel)))
+            rows.append(vector.LoadOp(type_, buffer.memory, [place]).result)
+        rows += [self._zeros(type_)] * (self.group - live)
+        while len(rows) > 1:
+            half = len(rows) // 2
+            rows = [vector.InterleaveOp(a, b).result for a, b in zip(rows[:half], rows[half:], strict=True)]
+        return rows[0]
+
     def _zeros(self, type_: ir.VectorType) -> ir.Value:
         zero = 0.0 if isinstance(self.element, ir.FloatType) else 0
         return vector.broadcast(type_, self.frame.constants.get(self.element, zero))
@@ -317,12 +377,12 @@ class _TileProduct(DotProduct):
     def _rows_at(self, block: _Block, i: int, position: dict[int, Idx], number: Scalar, live: int) -> Place:
         """The 64 bytes of step `number` of every row of tile `i`: where they lie, or a copy with zeros."""
         math = self.frame.math
-        at = {**position, self.inner: Idx(math.mul(number, self.steps), level=3 + len(position))}
-        start = self._start_of(self._at(block, i, 0), at)
-        direct = self.tiles.place(self.frame.buffers[self.along_value].memory, math.mul(start, self.bytes), self.stride)
+        start = self._start_of(self._at(block, i, 0), position)
+        first = math.add(math.mul(start, self.bytes), math.mul(number, LINE))
+        direct = self.tiles.place(self.frame.buffers[self.along_value].memory, first, self.stride)
         staged = self.tiles.place(self.staged, i * ROWS * LINE, LINE)
         checks = self._checks(block, i, position)
-        stage = partial(self._stage, block, i, at, live, checks)
+        stage = partial(self._stage, block, i, position, (number, live), checks)
         if live < self.steps:
             stage()
             return staged
@@ -339,28 +399,34 @@ class _TileProduct(DotProduct):
         """How rows of tile `i` may be outside of the image at a position of the reduction."""
         point, found = self._at(block, i, 0), []
         if self.row_window is not None:
-            row = point[self.s.row_last].base
-            found.append(_Outside(self.row_window, position[self.row_window.tap].base, row, True))
+            tap, row = self.row_window.tap, point[self.s.row_last].base
+            taps = (position[tap].base,) * 2 if tap not in self.inner else (0, self.depth // self.channels - 1)
+            found.append(_Outside(self.row_window, taps, row, True))
         for tap, (window, axis) in self.outer_windows.items():
             if axis == self.s.line_dim:
-                found.append(_Outside(window, position[tap].base, point[axis].base, False))
+                found.append(_Outside(window, (position[tap].base,) * 2, point[axis].base, False))
         return found
 
     def _are_there(self, checks: Sequence[_Outside]) -> ir.Value:
-        """Are all rows of a tile inside?"""
+        """Are all rows of a tile inside, with every tap of a step?"""
         last, results = self.frame.math.sub(self.tile_rows, 1), []
         for check in checks:
-            results.append(self._is_there(check, 0))
+            results.append(self._is_there(check, 0, 0))
             if check.is_row:
-                results.append(self._is_there(check, last))
+                results.append(self._is_there(check, last, 1))
         return reduce(arith.andi, results)
 
-    def _is_there(self, check: _Outside, row: Scalar) -> ir.Value:
-        """Is `row` of a tile inside of the image?"""
+    def _is_there(self, check: _Outside, row: Scalar, end: int) -> ir.Value:
+        """Is the first or the last tap of `row` of a tile inside of the image?"""
         math, c, window = self.frame.math, self.frame.constants, check.window
-        point = math.add(check.at, row) if check.is_row else check.at
-        at = math.sub(math.add(math.mul(point, window.stride), math.mul(check.tap, window.dilation)), window.low)
+        at = math.add(self._before(check, row), math.mul(check.taps[end], window.dilation))
         return arith.cmpi(arith.CmpIPredicate.ult, c.index(at), c.index(self._source_extent(window)))
+
+    def _before(self, check: _Outside, row: Scalar) -> Scalar:
+        """Where in the image the window of `row` of a tile begins."""
+        math, window = self.frame.math, check.window
+        point = math.add(check.at, row) if check.is_row else check.at
+        return math.sub(math.mul(point, window.stride), window.low)
 
     def _start_of(self, point: Sequence[Idx], position: dict[int, Idx]) -> Scalar:
         """The element of the operand, without its padding, for an output point at a position of the reduction."""
@@ -383,23 +449,50 @@ class _TileProduct(DotProduct):
             ends.append(memory.address(buffer, [ev.idx.affine(e, dims) for e in exprs], ev.idx).base)
         return math.mul(math.sub(ends[1], ends[0]), self.bytes)
 
-    def _stage(self, block: _Block, i: int, position: dict[int, Idx], live: int, checks: Sequence[_Outside]) -> None:
-        """Copies the rows of tile `i`, `live` elements each, and zeros beside them and for what is outside."""
-        math, c = self.frame.math, self.frame.constants
+    def _stage(
+        self,
+        block: _Block,
+        i: int,
+        position: dict[int, Idx],
+        step: tuple[Scalar, int],
+        checks: Sequence[_Outside],
+    ) -> None:
+        """Copies what the rows of tile `i` have for a step, its number and how many elements exist, and zeros beside
+        them and for what is outside."""
+        math, c, (number, live) = self.frame.math, self.frame.constants, step
         buffer, type_ = self.frame.buffers[self.along_value], ir.VectorType.get([self.steps], self.element)
 
         def row(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            count = c.index(live)
+            low: Scalar = 0
+            high: Scalar = live
             for check in checks:
-                count = arith.select(self._is_there(check, variable), count, c.index(0))
-            start = c.index(self._start_of(self._at(block, i, variable), position))
-            mask = lane_mask(self.frame, self.steps, count)
-            value = vector.MaskedLoadOp(type_, buffer.memory, [start], mask, self._zeros(type_)).result
+                if check.is_row and self.s.joined:
+                    low, high = self._stretch(check, variable, math.mul(number, self.steps), live)
+            for check in checks:
+                if not (check.is_row and self.s.joined):
+                    high = arith.select(self._is_there(check, variable, 0), c.index(high), c.index(0))
+            start = math.add(self._start_of(self._at(block, i, variable), position), math.mul(number, self.steps))
+            mask = lane_mask(self.frame, self.steps, c.index(high))
+            if low != 0:
+                mask = arith.andi(mask, self._all_but(lane_mask(self.frame, self.steps, c.index(low))))
+            value = vector.MaskedLoadOp(type_, buffer.memory, [c.index(start)], mask, self._zeros(type_)).result
             place = c.index(math.mul(math.add(variable, i * ROWS), self.steps))
             vector.StoreOp(value, self.staged, [place], alignment=LINE)
             return []
 
         for_loop(self.frame, 0, self.tile_rows, 1, [], row)
+
+    def _stretch(self, check: _Outside, row: Scalar, done: Scalar, live: int) -> tuple[Scalar, Scalar]:
+        """From which to which of the `live` elements of a step, behind `done` ones, the taps of `row` are inside."""
+        math, before = self.frame.math, self._before(check, row)
+        first = math.mul(math.maximum(0, math.sub(0, before)), self.channels)
+        end = math.mul(math.maximum(0, math.sub(self._source_extent(check.window), before)), self.channels)
+        low, high = (math.minimum(live, math.maximum(0, math.sub(at, done))) for at in (first, end))
+        return low, high
+
+    def _all_but(self, mask: ir.Value) -> ir.Value:
+        """The lanes that are not in `mask`."""
+        return arith.xori(mask, memory.full_mask(self.frame, self.steps))
 
     # -- epilogue ---------------------------------------------------------------------------------------------------
 

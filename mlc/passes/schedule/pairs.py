@@ -9,8 +9,8 @@ from mlc.kernels.common.analysis import mentions
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import is_unsigned_input, operand_map
 from mlc.kernels.common.padding import padding_of
-from mlc.kernels.cpu.padding import windows_of
-from mlc.kernels.cpu.tiles import ROWS
+from mlc.kernels.cpu.padding import terms_of, windows_of
+from mlc.kernels.cpu.tiles import LINE, ROWS
 
 Schedule = dict[str, int | str]
 
@@ -35,20 +35,63 @@ def as_tile_product(
     type_ = root.operands[1 - operand].type
     if grouped is None or type_.is_dynamic_dim(type_.rank - 1) or int(schedule["row_first"]) < 0:
         return None
-    depth = type_.get_dim_size(type_.rank - 1) * 4 // group
+    joined = _is_joined(root, operand, schedule)
+    depth = type_.get_dim_size(type_.rank - 1) * (_reach(root, operand, _innermost(root) - 1) if joined else 1)
+    depth = depth * 4 // group
     if depth < TILE_DEPTH or rows is not None and rows < TILE_ROWS or not _is_in_memory(root, 1 - operand, schedule):
         return None
-    packed = "packed_operand" in schedule
+    stored = "tiles" if "packed_operand" in schedule and not joined else "rows"
     panel = 2 * ROWS
-    if not packed and depth * panel > TILE_PANEL:
+    if stored == "rows" and not 0 < _num_steps(root, operand) * panel * 4 // group <= TILE_PANEL:
         return None
     changed: Schedule = {"template": "tile_product", "lanes": ROWS, "rows": 2 * ROWS, "vectors": 2, "unroll": 1}
     line = _line_dim(root, operand, schedule) if rows is not None and rows < 2 * ROWS else -1
     if line >= 0:
         changed |= {"rows": ROWS, "line_dim": line}
         changed |= {"ahead": (int(schedule["ahead"]) + 1) // 2} if int(schedule.get("ahead", 0)) > 0 else {}
-    changed |= {"stored": "tiles" if packed else "rows", "instruction": _tile_instruction(root, operand)}
-    return {**grouped, **changed, **({"panel": panel} if packed else {})}
+    changed |= {"joined": 1} if joined else {}
+    changed |= {"stored": stored, "instruction": _tile_instruction(root, operand)}
+    return {**grouped, **changed, **({"panel": panel} if "packed_operand" in schedule else {})}
+
+
+def _num_steps(root: ir.Operation, operand: int) -> int:
+    """How many products each sum has, with the extents of input `operand`, which is read along all of them; 0 where
+    these are not known."""
+    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
+    type_, count = root.operands[operand].type, 1
+    for number, expr in enumerate(operand_map(root, operand).results):
+        if isinstance(expr, ir.AffineDimExpr) and kinds[expr.position]:
+            count *= 0 if type_.is_dynamic_dim(number) else type_.get_dim_size(number)
+    return count
+
+
+def _is_joined(root: ir.Operation, operand: int, schedule: Schedule) -> bool:
+    """Are the taps along a line of a window and the channels, which are no whole steps, one stretch of memory in the
+    input that is not `operand`? The other one is a weight then, of as many dimensions as it is read along."""
+    inner, type_ = _innermost(root), root.operands[1 - operand].type
+    channels = type_.get_dim_size(type_.rank - 1)
+    if "packed_operand" not in schedule or inner < 2 or type_.rank < 3 or channels * _width(root) % LINE == 0:
+        return False
+    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
+    exprs, weight = operand_map(root, 1 - operand).results, operand_map(root, operand).results
+    if not kinds[inner - 1] or not all(isinstance(e, ir.AffineDimExpr) for e in weight):
+        return False
+    terms = dict(terms_of(exprs[-2]) or [])
+    others = [e for e in exprs[:-2] if mentions(e, inner - 1)]
+    return terms.get(inner - 1) == 1 and not others and _reach(root, operand, inner - 1) > 1
+
+
+def _width(root: ir.Operation) -> int:
+    """Bytes of an element of the operands."""
+    return int(root.operands[0].type.element_type.width) // 8
+
+
+def _reach(root: ir.Operation, operand: int, dim: int) -> int:
+    """The extent of a reduction dimension along which the weight `operand` is read."""
+    for number, expr in enumerate(operand_map(root, operand).results):
+        if _is_dim(expr, dim):
+            return int(root.operands[operand].type.get_dim_size(number))
+    return 1
 
 
 def _line_dim(root: ir.Operation, operand: int, schedule: Schedule) -> int:
