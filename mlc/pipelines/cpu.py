@@ -7,6 +7,8 @@ an object: clean-up passes of the later phases are anchored at the host's functi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlc.targets.cpu import CpuTarget
 
 Phase = tuple[str, list[str]]
@@ -35,26 +37,28 @@ CANONICALIZE = (
     "'{anonymous}::ForOpTensorCastFolder','(anonymous namespace)::ForOpTensorCastFolder'}}"
 )
 
-# Contractions of quantized operands on the integers themselves.
-INTEGERS = [
-    "mlc-plan-integers",
-    "mlc-integer-contractions",
-    CANONICALIZE,
-    "cse",
-    "mlc-fold-requantization",
-    "mlc-stream-weights",
-]
+
+def _integers(target: CpuTarget) -> list[str]:
+    """Contractions of quantized operands on the integers themselves."""
+    return [
+        f"mlc-plan-integers{{tiles={str(target.int8_tiles).lower()}}}",
+        "mlc-integer-contractions",
+        CANONICALIZE,
+        "cse",
+        "mlc-fold-requantization",
+        "mlc-stream-weights",
+    ]
 
 
-def _simplify(integers: bool) -> list[str]:
-    """The passes of phase `simplify`."""
+def _simplify(integers: Sequence[str]) -> list[str]:
+    """The passes of phase `simplify`; `integers` are those for quantized contractions."""
     return [
         CANONICALIZE,
         "mlc-scalarize-shapes",
         "mlc-fold-constants",
         CANONICALIZE,
         "cse",
-        *(INTEGERS if integers else []),
+        *integers,
         "mlc-resolve-dims",
         CANONICALIZE,
         "cse",
@@ -79,7 +83,7 @@ def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True,
     decompose = ["mlc-decompose", CANONICALIZE, "mlc-fold-constants", CANONICALIZE, "cse", *NARROWING[precision]]
     return [
         ("import", []),
-        ("simplify", _simplify(integers)),
+        ("simplify", _simplify(_integers(target) if integers else [])),
         ("decompose", decompose),
         (
             "layout",

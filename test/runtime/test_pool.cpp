@@ -4,6 +4,8 @@
 
 #include <initializer_list>
 #include <new>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -108,11 +110,43 @@ static void testRanges() {
   CHECK(mlc::rangeBegin(INT64_MAX, 1024, 1024) == INT64_MAX);
 }
 
+static thread_local volatile sig_atomic_t handled;
+
+static void onFault(int) { ++handled; }
+
+static void raiseFaults(void *data, int64_t, int64_t) {
+  bool isCaller =
+      pthread_equal(pthread_self(), *static_cast<pthread_t *>(data));
+  sigset_t blocked;
+  pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  CHECK(sigismember(&blocked, SIGINT) == !isCaller);
+  handled = 0;
+  for (int number : {SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV})
+    raise(number);
+  CHECK(handled == 5);
+  usleep(1000); // so that workers have their share
+}
+
+// A program's handler sees the faults of workers, and no other signals there.
+static void testSignals() {
+  for (int number : {SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV})
+    signal(number, onFault);
+  Pool *pool = Pool::create(3);
+  pthread_t caller = pthread_self();
+  pool->checkProcess();
+  for (int i = 0; i < 20; ++i)
+    pool->run(raiseFaults, &caller, 3);
+  Pool::destroy(pool);
+  for (int number : {SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV})
+    signal(number, SIG_DFL);
+}
+
 int main() {
   testRanges();
   for (int32_t threads : {1, 2, 3, 8, 40})
     testCounts(threads);
   testClients();
+  testSignals();
   puts("ok");
   return 0;
 }

@@ -17,6 +17,9 @@ from mlc.passes.decompose import build as b
 PLANNED = "mlc.integers"
 """Attribute of a contraction that is to multiply codes: decided by `mlc-plan-integers`."""
 
+OWN_SIGNS = "mlc.own_signs"
+"""Attribute of such a contraction for instructions that take operands with and without signs."""
+
 
 @dataclass(frozen=True)
 class Codes:

@@ -10,8 +10,9 @@
 Obeys `mlc.integers` of `mlc-plan-integers`. With zero points `u` and `v`,
 `Σ (x - u) (w - v) = Σ x w - u Σ w - v Σ x + n u v`, all of it in integers of 32 bits: exact. What depends on weights
 only becomes a weight. The left operand is one without a sign and the right one has a sign, which is what instructions
-multiply: others have their highest bit turned over, `x ^ 0x80`, which moves their zero point by 128. The padding of a
-convolution stands for the zero point.
+multiply: others have their highest bit turned over, `x ^ 0x80`, which moves their zero point by 128. With
+`mlc.own_signs` instructions take what there is, and only a right operand whose zero point goes away is turned over. The
+padding of a convolution stands for the zero point.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from mlir import ir
 from mlc.passes.adaptor import OpAdaptor, splat_number
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
-from mlc.passes.simplify.codes import PLANNED, Codes, read_codes, reduced_dims, turned
+from mlc.passes.simplify.codes import OWN_SIGNS, PLANNED, Codes, read_codes, reduced_dims, turned
 from mlc.passes.simplify.rewrite import replace
 from mlc.passes.walk import functions, operations
 
@@ -51,6 +52,7 @@ class _Operand:
 
     values: ir.Value
     zero: ir.Value | None
+    unsigned: bool
 
 
 def _rewritten(op: OpAdaptor) -> ir.Value:
@@ -58,7 +60,9 @@ def _rewritten(op: OpAdaptor) -> ir.Value:
     left, right = sides
     if not isinstance(left, Codes) or not isinstance(right, Codes):
         raise ValueError(f"{op.node}: {PLANNED} is on a contraction of operands that are not quantized")
-    x, w = _with_sign(left, unsigned=True), _with_sign(right, unsigned=False)
+    own = OWN_SIGNS in op.op.attributes
+    signs = (left.unsigned, right.unsigned and not _is_middle(right)) if own else (True, False)
+    x, w = (_with_sign(codes, unsigned=sign) for codes, sign in zip((left, right), signs, strict=True))
     total = _product(op, x, w) if op.name == "mlc.matmul" else _convolution(op, x, w)
     scales = [left.factor(), right.factor()]
     if scales[0] is None or scales[1] is None:
@@ -69,19 +73,25 @@ def _rewritten(op: OpAdaptor) -> ir.Value:
     return value if bias is None else b.add(value, b.channelwise(bias, value.type.rank))
 
 
+def _is_middle(codes: Codes) -> bool:
+    """Is the zero point of codes without a sign 128, the zero of those with one?"""
+    known = None if codes.zero is None else splat_number(codes.zero)
+    return known is not None and int(known) % 256 == 128
+
+
 def _with_sign(codes: Codes, *, unsigned: bool) -> _Operand:
     zero = codes.zero_point()
     zero = None if zero is None or splat_number(zero) == 0 else zero
     if codes.unsigned == unsigned:
-        return _Operand(codes.values, zero)
+        return _Operand(codes.values, zero, unsigned)
     shift = 128 if unsigned else -128
     values = b.binary("xor", codes.values, -128)
     if zero is None:
-        return _Operand(values, b.scalar(shift, ir.IntegerType.get_signless(32)))
+        return _Operand(values, b.scalar(shift, ir.IntegerType.get_signless(32)), unsigned)
     known = splat_number(zero)
     if known is not None and known + shift == 0:
-        return _Operand(values, None)
-    return _Operand(values, b.add(zero, shift))
+        return _Operand(values, None, unsigned)
+    return _Operand(values, b.add(zero, shift), unsigned)
 
 
 def _placed(op: OpAdaptor, number: int, parameter: ir.Value) -> ir.Value:
@@ -94,6 +104,12 @@ def _placed(op: OpAdaptor, number: int, parameter: ir.Value) -> ir.Value:
         sizes = b.sizes(parameter)  # [O, 1, …] or fewer dimensions
         return b.reshape(parameter, [sizes[0], *[1] * (op.types[0].rank - 2)])
     return turned(op, number, parameter)
+
+
+def _without_sign(op: OpAdaptor, x: _Operand, w: _Operand) -> dict[str, ir.Attribute]:
+    """The attributes of a contraction that say which of its operands have no sign."""
+    names = ("unsigned_lhs", "unsigned_rhs") if op.name == "mlc.matmul" else ("unsigned_input", "unsigned_filter")
+    return {name: ir.UnitAttr.get() for name, side in zip(names, (x, w), strict=True) if side.unsigned}
 
 
 def _sums(values: ir.Value, dims: Sequence[int], unsigned: bool) -> ir.Value:
@@ -112,18 +128,18 @@ def _corrected(total: ir.Value, constant: ir.Value | None, moving: ir.Value | No
 
 def _product(op: OpAdaptor, x: _Operand, w: _Operand) -> ir.Value:
     flags = {name: ir.UnitAttr.get() for name in ("transpose_lhs", "transpose_rhs") if op.flag(name)}
-    total = b.operation("matmul", [x.values, w.values], {**flags, "unsigned_lhs": ir.UnitAttr.get()})[0]
+    total = b.operation("matmul", [x.values, w.values], flags | _without_sign(op, x, w))[0]
     zeros = [z if z is None else _placed(op, n, z) for n, z in enumerate((x.zero, w.zero))]
     constant = moving = None
     if zeros[0] is not None:
-        columns = turned(op, 1, _sums(w.values, reduced_dims(op, 1), False))
+        columns = turned(op, 1, _sums(w.values, reduced_dims(op, 1), w.unsigned))
         if zeros[1] is not None:
             [depth] = reduced_dims(op, 0)
             count = b.size_scalar(x.values, depth, ir.IntegerType.get_signless(32))
             columns = b.sub(columns, b.mul(zeros[1], count))
         constant = b.mul(columns, zeros[0])
     if zeros[1] is not None:
-        moving = b.mul(turned(op, 0, _sums(x.values, reduced_dims(op, 0), True)), zeros[1])
+        moving = b.mul(turned(op, 0, _sums(x.values, reduced_dims(op, 0), x.unsigned)), zeros[1])
     return _corrected(total, constant, moving)
 
 
@@ -139,19 +155,19 @@ def _convolution(op: OpAdaptor, x: _Operand, w: _Operand) -> ir.Value:
         padding = [0] * (2 * spatial)
     names = ("strides", "dilations", "groups", "layout")
     attributes = {name: op.op.attributes[name] for name in names if op.has(name)}
-    attributes |= {"padding": b.integers(padding), "unsigned_input": ir.UnitAttr.get()}
+    attributes |= {"padding": b.integers(padding), **_without_sign(op, x, w)}
     total = b.operation("conv", [values, w.values], attributes)[0]
     filter_zero = None if w.zero is None else _placed(op, 1, w.zero)
     constant = moving = None
     shape = [b.size(w.values, 0), *[1] * spatial]
     if zero is not None:
-        columns = b.reshape(_sums(w.values, range(1, rank), False), shape)
+        columns = b.reshape(_sums(w.values, range(1, rank), w.unsigned), shape)
         if filter_zero is not None:
             count = b.count(w.values, range(1, rank), ir.IntegerType.get_signless(32))
             columns = b.sub(columns, b.mul(filter_zero, count))
         constant = b.mul(columns, zero)
     if filter_zero is not None:
-        moving = b.mul(_window_sums(op, values, padding), filter_zero)
+        moving = b.mul(_window_sums(op, values, padding, x.unsigned), filter_zero)
     return _corrected(total, constant, moving)
 
 
@@ -162,15 +178,15 @@ def _padded(values: ir.Value, padding: Sequence[int], zero: ir.Value) -> ir.Valu
     return b.operation("pad", [values, zero], statics, segments=[1, 1, 0, 0])[0]
 
 
-def _window_sums(op: OpAdaptor, values: ir.Value, padding: Sequence[int]) -> ir.Value:
+def _window_sums(op: OpAdaptor, values: ir.Value, padding: Sequence[int], unsigned: bool) -> ir.Value:
     """Sums of the codes under every window, for every group that is not alone: `[N, O or 1, …]`."""
     groups, filters = op.int("groups", 1), op.operand(1).type.shape
     if groups == 1:
-        values = _sums(values, [1], True)
+        values = _sums(values, [1], unsigned)
     else:
         sizes = b.sizes(values)
         split = b.reshape(values, [sizes[0], groups, filters[1], *sizes[2:]])
-        values = b.drop_dim(_sums(split, [2], True), 2)
+        values = b.drop_dim(_sums(split, [2], unsigned), 2)
     attributes = {name: op.op.attributes[name] for name in ("strides", "dilations")}
     attributes |= {
         "kind": b.text("sum"),

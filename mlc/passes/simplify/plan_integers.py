@@ -8,18 +8,21 @@ A contraction is exact on integers of eight bits with one scale and zero point f
 dequantized operands need a weight on the right: of two activations they stay floats, which kernels of attention take.
 Operands that are integers already (`cast(x) - zero`) always qualify. What has an operand that was quantized and stays
 as it is, is kept for the report in the module attribute `mlc.kept_float`: an array of dictionaries `{node, reason}`.
-`mlc-integer-contractions` obeys.
+With `tiles`, those that matrix tiles will multiply have `mlc.own_signs`: there are instructions for operands with and
+without signs. `mlc-integer-contractions` obeys.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from mlir import ir
 
-from mlc.passes.adaptor import OpAdaptor
+from mlc.passes.adaptor import DYNAMIC, OpAdaptor
 from mlc.passes.base import Pass
-from mlc.passes.simplify.codes import PLANNED, Codes, read_codes, reduced_dims, terms
+from mlc.passes.schedule.pairs import TILE_DEPTH, TILE_ROWS
+from mlc.passes.simplify.codes import OWN_SIGNS, PLANNED, Codes, read_codes, reduced_dims, terms
 from mlc.passes.simplify.weight_only import WeightOnly
 from mlc.passes.walk import functions, operations
 
@@ -32,6 +35,8 @@ class PlanIntegers(Pass):
     """Decide which contractions of quantized operands multiply the integers."""
 
     dialects = ("mlc",)
+    tiles: bool = False
+    "the target has matrix tiles that multiply 8-bit integers"
     statistics = {"planned": "contractions that will multiply integers", "kept": "quantized ones that will not"}
 
     def run(self, op: Any) -> None:
@@ -44,6 +49,8 @@ class PlanIntegers(Pass):
                 reason = refusal(OpAdaptor(inner), weights)
                 if reason is None:
                     inner.attributes[PLANNED] = ir.UnitAttr.get()
+                    if self.tiles and suits_tiles(OpAdaptor(inner)):
+                        inner.attributes[OWN_SIGNS] = ir.UnitAttr.get()
                     self.count("planned")
                 elif reason:
                     entry = {"node": OpAdaptor(inner).node, "reason": reason}
@@ -80,3 +87,15 @@ def refusal(op: OpAdaptor, weights: WeightOnly) -> str | None:
     if found[0].scale is not None and count is not None and count > _MOST_TERMS:
         return f"sums of {count} products need more than 32 bits"
     return None
+
+
+def suits_tiles(op: OpAdaptor) -> bool:
+    """Are sum and rows of a contraction as long and as many as `as_tile_product` asks for? Rows of the run are."""
+    left, right, result = (list(v.type.shape) for v in (op.operand(0), op.operand(1), op.op.results[0]))
+    if op.name == "mlc.conv":
+        joined = op.ints("dilations")[-1] == op.int("groups", 1) == 1  # taps of a line and channels lie side by side
+        depth, rows = right[1] * (right[-1] if joined else 1), [result[0], *result[2:]]
+    else:
+        [dim] = reduced_dims(op, 0)
+        depth, rows = left[dim], result[:-1] if all(extent == 1 for extent in right[:-2]) else result[-2:-1]
+    return depth != DYNAMIC and depth >= TILE_DEPTH and (DYNAMIC in rows or math.prod(rows) >= TILE_ROWS)

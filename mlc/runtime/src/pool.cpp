@@ -1,5 +1,6 @@
 #include "pool.h"
 
+#include <initializer_list>
 #include <linux/futex.h>
 #include <new>
 #include <sched.h>
@@ -156,10 +157,13 @@ void Pool::destroy(Pool *pool) {
 void Pool::start() {
   triedToStart = true;
   stopping = false;
-  // Signals are for the caller's threads; the stack is large enough for kernels
-  // whatever the process' limit says.
+  // Signals are for the caller's threads, but faults are a worker's own: the
+  // handler of one that is blocked never runs, the process just ends. The stack
+  // is large enough for kernels whatever the process' limit says.
   sigset_t all, before;
   sigfillset(&all);
+  for (int fault : {SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV})
+    sigdelset(&all, fault);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);

@@ -41,6 +41,27 @@ def test_vector_widths() -> None:
         resolve("pdp11", host)
 
 
+def test_matrix_tiles() -> None:
+    """Of named CPUs Sapphire Rapids has them, in all that runs its code; this machine where it says so."""
+    host = _native.host_info()
+    tiles = {cpu: (resolve(cpu, host).bf16_tiles, resolve(cpu, host).int8_tiles) for cpu in known_names()}
+    native = tiles.pop("native")
+    assert {cpu: has for cpu, has in tiles.items() if any(has)} == {"sapphirerapids": (True, True)}
+    assert native == tuple(f"+amx-{kind}" in host["features"] for kind in ("bf16", "int8"))
+    assert {"+amx-tile", "+amx-bf16", "+amx-int8"} <= set(resolve("sapphirerapids", host).required.split(","))
+    features = ["+avx2", "+amx-tile", "+amx-int8", "-amx-bf16"]
+    target = resolve("native", {"triple": "x86_64-unknown-linux-gnu", "cpu": "x", "features": features})
+    assert (target.bf16_tiles, target.int8_tiles, target.required) == (False, True, "+avx2,+amx-tile,+amx-int8")
+
+
+def test_signs_are_kept_where_tiles_take_all() -> None:
+    host = _native.host_info()
+    for cpu, tiles in (("sapphirerapids", "true"), ("znver4", "false")):
+        passes = dict(phases(resolve(cpu, host)))
+        assert f"mlc-plan-integers{{tiles={tiles}}}" in passes["simplify"]
+        assert f"bf16-tiles={tiles} int8-tiles={tiles}" in passes["schedule"][0]
+
+
 def test_what_a_level_does_not_say() -> None:
     host = _native.host_info()
     beyond = {cpu: beyond_level(resolve(cpu, host).cpu, resolve(cpu, host).required) for cpu in known_names()}

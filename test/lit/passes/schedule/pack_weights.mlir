@@ -1,6 +1,7 @@
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-pack-weights)' | FileCheck %s
 
 // CHECK: #[[PACKED:.*]] = affine_map<(d0, d1, d2) -> (d1 floordiv 64, d2, d1 mod 64)>
+// CHECK: #[[TILES:.*]] = affine_map<(d0, d1, d2) -> (d1 floordiv 32, d2 floordiv 4, d1 mod 32, d2 mod 4)>
 // 100 columns are two panels of 64; the padding is zeros.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[W:.*]] = mlc.weight "w"
@@ -28,5 +29,36 @@ module @k0 attributes {mlc.kernel, mlc.schedule = [{block = 1 : i64, lanes = 16 
       linalg.yield %s : f32
     } -> tensor<8x100xf32>
     return %m : tensor<8x100xf32>
+  }
+}
+
+// For matrix tiles, groups of four bytes along the sum, and zeros behind it up to whole tiles of 64 bytes.
+// CHECK-LABEL: func.func @tiles
+// CHECK: %[[P:.*]] = mlc.pad constant %{{.*}} low [0, 0] high [28, 24]
+// CHECK: %[[R:.*]] = mlc.reshape %[[P]] [32, 4, 2, 32]
+// CHECK: %[[T:.*]] = mlc.transpose %[[R]] {permutation = array<i64: 2, 0, 3, 1>} : tensor<32x4x2x32xi8> -> tensor<2x32x32x4xi8>
+// CHECK: mlc.launch @k1(%{{.*}}, %[[T]])
+// CHECK: func.func @k1(%{{.*}}: tensor<8x100xi8>, %{{.*}}: tensor<2x32x32x4xi8>
+// CHECK: indexing_maps = [#{{.*}}, #[[TILES]], #{{.*}}]
+func.func @tiles(%x: tensor<8x100xi8>) -> tensor<8x40xi32> {
+  %w = mlc.weight "v" : tensor<100x40xi8>
+  %e = tensor.empty() : tensor<8x40xi32>
+  %a = mlc.launch @k1(%x, %w) outs(%e) : (tensor<8x100xi8>, tensor<100x40xi8>) outs(tensor<8x40xi32>) -> tensor<8x40xi32>
+  return %a : tensor<8x40xi32>
+}
+module @k1 attributes {mlc.kernel, mlc.schedule = [{block = 1 : i64, instruction = "tdpbssd", lanes = 16 : i64, packed_operand = 1 : i64, panel = 32 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 32 : i64, stored = "tiles", template = "tile_product", unroll = 1 : i64, vector_dim = 1 : i64, vector_operand = 1 : i64, vectors = 2 : i64}]} {
+  func.func @k1(%a: tensor<8x100xi8>, %b: tensor<100x40xi8>, %o: tensor<8x40xi32>) -> tensor<8x40xi32> {
+    %zero = arith.constant 0 : i32
+    %f = linalg.fill ins(%zero : i32) outs(%o : tensor<8x40xi32>) -> tensor<8x40xi32>
+    %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<8x100xi8>, tensor<100x40xi8>) outs(%f : tensor<8x40xi32>) attrs = {mlc.contraction} {
+    ^bb0(%x: i8, %y: i8, %z: i32):
+      %l = arith.extsi %x : i8 to i32
+      %r = arith.extsi %y : i8 to i32
+      %p = arith.muli %l, %r : i32
+      %s = arith.addi %z, %p : i32
+      linalg.yield %s : i32
+    } -> tensor<8x40xi32>
+    return %m : tensor<8x40xi32>
   }
 }

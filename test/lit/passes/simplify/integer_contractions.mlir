@@ -33,6 +33,25 @@ func.func @signs(%x: tensor<4x8xi8>) -> tensor<4x16xi32> {
   return %0 : tensor<4x16xi32>
 }
 
+// Instructions that take all signs take operands as they are, except a weight whose zero point is the one of the other sign.
+// CHECK-LABEL: func.func @own_signs
+// CHECK-DAG: %[[FLIP:.*]] = mlc.constant dense<-128> : tensor<i8>
+// CHECK-DAG: %[[W:.*]] = mlc.weight "w"
+// CHECK: mlc.matmul %arg0, %[[W]] {unsigned_rhs} : tensor<4x8xi8>, tensor<8x16xi8> -> tensor<4x16xi32>
+// CHECK: %[[V:.*]] = mlc.binary xor %[[W]], %[[FLIP]]
+// CHECK: %[[P:.*]] = mlc.matmul %arg0, %[[V]] : tensor<4x8xi8>, tensor<8x16xi8> -> tensor<4x16xi32>
+// CHECK: return %{{.*}}, %[[P]]
+func.func @own_signs(%x: tensor<4x8xi8>) -> (tensor<4x16xi32>, tensor<4x16xi32>) {
+  %w = mlc.weight "w" : tensor<8x16xi8>
+  %p = mlc.cast %x : tensor<4x8xi8> -> tensor<4x8xi32>
+  %q = mlc.cast %w {unsigned_in} : tensor<8x16xi8> -> tensor<8x16xi32>
+  %z = mlc.constant dense<128> : tensor<i32>
+  %r = mlc.binary sub %q, %z : tensor<8x16xi32>, tensor<i32> -> tensor<8x16xi32>
+  %0 = mlc.matmul %p, %q {mlc.integers, mlc.own_signs} : tensor<4x8xi32>, tensor<8x16xi32> -> tensor<4x16xi32>
+  %1 = mlc.matmul %p, %r {mlc.integers, mlc.own_signs} : tensor<4x8xi32>, tensor<8x16xi32> -> tensor<4x16xi32>
+  return %0, %1 : tensor<4x16xi32>, tensor<4x16xi32>
+}
+
 // Padding stands for the zero point: without one it stays with the convolution.
 // CHECK-LABEL: func.func @padding
 // CHECK: %[[PAD:.*]] = mlc.pad constant %arg0

@@ -1,4 +1,5 @@
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-integers)' | FileCheck %s
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-integers{tiles=true})' | FileCheck %s --check-prefix=TILES
 
 // CHECK: module attributes {mlc.kept_float = [
 // CHECK-SAME: {node = "blocks", reason = "of its right operand, its scales are those of blocks"}
@@ -47,4 +48,36 @@ func.func @kept(%x: tensor<4x8xi8>, %y: tensor<8x16xi8>, %z: tensor<4x8xf32>, %s
   %v = mlc.weight "v" : tensor<8x16xf32>
   %4 = mlc.matmul %z, %v : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
   return %0, %1, %2, %3, %4 : tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>
+}
+
+// Operands that matrix tiles will multiply keep their signs: sums of 16 products that lie side by side, four rows.
+// CHECK-LABEL: func.func @tiles
+// CHECK-NOT: mlc.own_signs
+// TILES-LABEL: func.func @planned
+// TILES-NOT: mlc.own_signs
+// TILES-LABEL: func.func @tiles
+// TILES: mlc.matmul {{.*}} {mlc.integers, mlc.own_signs} : tensor<4x16xi32>
+// TILES: mlc.matmul {{.*}} {mlc.integers, mlc.own_signs} : tensor<?x16xi32>
+// TILES: mlc.matmul {{.*}} {mlc.integers} : tensor<3x16xi32>
+// TILES: mlc.conv {{.*}}mlc.own_signs
+// TILES: mlc.conv {{.*}}dilations = array<i64: 1, 2>, mlc.integers, padding
+func.func @tiles(%x: tensor<4x16xi8>, %y: tensor<?x16xi8>, %z: tensor<3x16xi8>)
+    -> (tensor<4x8xi32>, tensor<?x8xi32>, tensor<3x8xi32>, tensor<1x8x7x7xi32>, tensor<1x8x7x5xi32>) {
+  %w = mlc.weight "w" : tensor<16x8xi8>
+  %q = mlc.cast %w : tensor<16x8xi8> -> tensor<16x8xi32>
+  %a = mlc.cast %x : tensor<4x16xi8> -> tensor<4x16xi32>
+  %b = mlc.cast %y : tensor<?x16xi8> -> tensor<?x16xi32>
+  %c = mlc.cast %z : tensor<3x16xi8> -> tensor<3x16xi32>
+  %0 = mlc.matmul %a, %q : tensor<4x16xi32>, tensor<16x8xi32> -> tensor<4x8xi32>
+  %1 = mlc.matmul %b, %q : tensor<?x16xi32>, tensor<16x8xi32> -> tensor<?x8xi32>
+  %2 = mlc.matmul %c, %q : tensor<3x16xi32>, tensor<16x8xi32> -> tensor<3x8xi32>
+  %j = mlc.weight "j" : tensor<1x6x9x9xi8>
+  %d = mlc.cast %j : tensor<1x6x9x9xi8> -> tensor<1x6x9x9xi32>
+  %f = mlc.weight "f" : tensor<8x6x3x3xi8>
+  %g = mlc.cast %f : tensor<8x6x3x3xi8> -> tensor<8x6x3x3xi32>
+  %3 = mlc.conv %d, %g {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>}
+    : tensor<1x6x9x9xi32>, tensor<8x6x3x3xi32> -> tensor<1x8x7x7xi32>
+  %4 = mlc.conv %d, %g {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 2>}
+    : tensor<1x6x9x9xi32>, tensor<8x6x3x3xi32> -> tensor<1x8x7x5xi32>
+  return %0, %1, %2, %3, %4 : tensor<4x8xi32>, tensor<?x8xi32>, tensor<3x8xi32>, tensor<1x8x7x7xi32>, tensor<1x8x7x5xi32>
 }

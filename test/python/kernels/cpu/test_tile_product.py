@@ -1,0 +1,283 @@
+"""Contractions of precision bf16 on matrix tiles against float64 on rounded operands: rows, columns and depths around
+those of a tile, operands of the run, windows, epilogues. That tiles multiplied is counted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from test_dot_product import _close, _model, _reference, rounded
+from tiles.emulated import Tiles
+from windows import WINDOWS
+
+import mlc
+
+ROWS, COLUMNS, STEPS = 16, 16, 32  # of a tile of sums, and the products of a step
+
+
+def _compile(tmp_path: Path, proto: onnx.ModelProto, cpu: str) -> mlc.Model:
+    number = len(list(tmp_path.iterdir()))  # a loaded library keeps its file
+    return mlc.compile(proto, output=tmp_path / f"model{number}.so", precision="bf16", cpu=cpu)
+
+
+def _templates(model: mlc.Model) -> list[str]:
+    return [kernel["template"] for kernel in model.metadata["kernels"]]
+
+
+def _least(rows: int, depth: int, columns: int) -> int:
+    """The fewest products of tiles that a product of matrices takes."""
+    return -(-rows // ROWS) * -(-columns // COLUMNS) * -(-depth // STEPS)
+
+
+def _drawn(seed: int, *shapes: Sequence[int]) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+
+def _check_product(tiles: Tiles, model: mlc.Model, x: np.ndarray, z: np.ndarray, *inputs: np.ndarray) -> None:
+    """The result of `model` for `inputs` is `x @ z`, by tiles; `z` may be a weight."""
+    before = tiles.count("tdpbf16ps")
+    [got] = model(*inputs)
+    a, b = rounded(x), rounded(z)
+    _close(got, a @ b, np.abs(a) @ np.abs(b), x.shape[-1])
+    batch = int(np.prod(x.shape[:-2]))
+    assert tiles.count("tdpbf16ps") - before >= batch * _least(x.shape[-2], *z.shape[-2:])
+    assert not tiles.configured
+
+
+# rows, depth, columns
+SHAPES = [
+    *((4, 32, 16), (5, 33, 15), (15, 31, 17), (16, 64, 32), (17, 65, 33), (31, 63, 31), (32, 32, 48)),
+    *((33, 96, 47), (47, 9, 64), (48, 8, 65), (49, 16, 70), (63, 100, 2), (64, 17, 63), (65, 15, 49), (70, 40, 34)),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda s: "x".join(map(str, s)))
+def test_product_with_a_weight(tiles: Tiles, tmp_path: Path, shape: tuple[int, int, int]) -> None:
+    rows, depth, columns = shape
+    x, w = _drawn(0, (rows, depth), (depth, columns))
+    proto = _model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": x.shape}, {"w": w})
+    model = _compile(tmp_path, proto, tiles.cpu)
+    assert "tile_product" in _templates(model)
+    _check_product(tiles, model, x, w, x)
+
+
+@pytest.mark.parametrize(("depth", "columns"), [(32, 32), (45, 70), (130, 16)])
+def test_rows_known_at_run_time(tiles: Tiles, tmp_path: Path, depth: int, columns: int) -> None:
+    """Fewer than a tile has, too, and none."""
+    [w] = _drawn(1, (depth, columns))
+    proto = _model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": ["m", depth]}, {"w": w})
+    model = _compile(tmp_path, proto, tiles.cpu)
+    for rows in (1, 2, 3, 4, 15, 16, 17, 31, 32, 33, 47, 48, 49, 64, 70, 300, 0):
+        [x] = _drawn(rows, (rows, depth))
+        _check_product(tiles, model, x, w, x)
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("shape", SHAPES[::2] + [(20, 40, 9)], ids=lambda s: "x".join(map(str, s)))
+def test_product_of_two_inputs(tiles: Tiles, tmp_path: Path, shape: tuple[int, int, int], dynamic: bool) -> None:
+    """The right operand is interleaved on the way; batches, rows and columns may be known at run time only."""
+    rows, depth, columns = shape
+    shapes: dict[str, Sequence[int | str]] = {"x": [2, rows, depth], "z": [2, depth, columns]}
+    if dynamic:
+        shapes = {"x": ["b", "m", depth], "z": ["b", depth, "n"]}
+    model = _compile(tmp_path, _model([helper.make_node("MatMul", ["x", "z"], ["y"])], shapes, {}), tiles.cpu)
+    more = [(1, rows + 5, columns + 1), (3, 1, 8), (2, 3, 45)] if dynamic else []
+    for batch, m, n in [(2, rows, columns), *more]:
+        x, z = _drawn(m, (batch, m, depth), (batch, depth, n))
+        if dynamic or min(m, n) >= 8:  # others keep f32
+            _check_product(tiles, model, x, z, x, z)
+
+
+def test_batches_share_a_right_side(tiles: Tiles, tmp_path: Path) -> None:
+    """Of the run: every product of the batch interleaves it once."""
+    shapes = {"x": [3, 2, 21, 50], "z": [1, 2, 50, 37]}
+    model = _compile(tmp_path, _model([helper.make_node("MatMul", ["x", "z"], ["y"])], shapes, {}), tiles.cpu)
+    x, z = _drawn(2, *shapes.values())
+    _check_product(tiles, model, x, z, x, z)
+
+
+def test_a_right_side_that_is_transposed(tiles: Tiles, tmp_path: Path) -> None:
+    shapes = {"x": [3, 20, 33], "z": [3, 50, 33]}
+    nodes = [
+        helper.make_node("Transpose", ["z"], ["t"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["x", "t"], ["y"]),
+    ]
+    model = _compile(tmp_path, _model(nodes, shapes, {}), tiles.cpu)
+    x, z = _drawn(3, *shapes.values())
+    _check_product(tiles, model, x, np.swapaxes(z, 1, 2), x, z)
+
+
+@pytest.mark.parametrize("case", ["few rows", "short sum", "sum of the run"])
+def test_products_without_tiles(tiles: Tiles, tmp_path: Path, case: str) -> None:
+    rows, depth = {"few rows": (3, 64), "short sum": (40, 7), "sum of the run": (40, 64)}[case]
+    shapes: dict[str, Sequence[int | str]] = {"x": [rows, depth], "z": [depth, 48]}
+    if case == "sum of the run":
+        shapes = {"x": [rows, "k"], "z": ["k", 48]}
+    x, z = _drawn(4, (rows, depth), (depth, 48))
+    weights = {} if case == "sum of the run" else {"z": shapes.pop("z") and z}
+    model = _compile(tmp_path, _model([helper.make_node("MatMul", ["x", "z"], ["y"])], shapes, weights), tiles.cpu)
+    [got] = model(x, z) if case == "sum of the run" else model(x)
+    a, b = (v.astype(np.float64) if depth < 8 else rounded(v) for v in (x, z))
+    _close(got, a @ b, np.abs(a) @ np.abs(b), depth)
+    assert "tile_product" not in _templates(model) and not tiles.counts
+
+
+# -- epilogues ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [4, 20, 33, 48, "m"], ids=str)
+def test_residual_in_place(tiles: Tiles, tmp_path: Path, rows: int | str) -> None:
+    """A bias, an activation, and a sum that is written over one of its terms: each row once, though tiles overlap."""
+    depth, columns = 48, 50
+    names = ["w0", "w1", "w2"]
+    shapes = [(depth, columns), (columns, depth), (depth, columns)]
+    weights = dict(zip(names, _drawn(5, *shapes), strict=True)) | {"b": _drawn(6, (depth,))[0]}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w0"], ["a"]),
+        helper.make_node("MatMul", ["a", "w1"], ["h"]),
+        helper.make_node("Add", ["h", "b"], ["g"]),
+        helper.make_node("Relu", ["g"], ["r"]),
+        helper.make_node("MatMul", ["r", "w2"], ["p"]),
+        helper.make_node("Add", ["p", "a"], ["y"]),
+    ]
+    proto, report = _model(nodes, {"x": [rows, depth]}, weights), tmp_path / "report.json"
+    options = {"precision": "bf16", "cpu": tiles.cpu, "cache": False}
+    model = mlc.compile(proto, output=tmp_path / "model.so", report=report, **options)
+    kernels = [k for k in json.loads(report.read_text())["kernels"] if k["template"] == "tile_product"]
+    [last] = [k for k in kernels if "Add:y" in k["nodes"]]
+    assert len(kernels) == 3 and len(last["shapes"]) == 3  # it has no input for what is added
+    for count in (1, 15, 16, 17, 40, 70) if rows == "m" else (int(rows),):
+        [x] = _drawn(count, (count, depth))
+        [got] = model(x)
+        a = rounded(x) @ rounded(weights["w0"])
+        hidden = np.maximum(rounded(a) @ rounded(weights["w1"]) + weights["b"], 0)
+        want = a + rounded(hidden) @ rounded(weights["w2"])
+        # An operand may be rounded to the neighbour where sums in f32 and in float64 differ.
+        assert np.abs(got - want).max() <= 1e-3 * np.abs(want).max()
+    assert tiles.count("tdpbf16ps") >= _least(16, depth, columns)
+
+
+@pytest.mark.parametrize("activation", ["Relu", "Sigmoid", "Tanh"])
+def test_activations(tiles: Tiles, tmp_path: Path, activation: str) -> None:
+    x, w, b = _drawn(7, (37, 40), (40, 45), (45,))
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("Add", ["m", "b"], ["s"]),
+        helper.make_node(activation, ["s"], ["y"]),
+    ]
+    model = _compile(tmp_path, _model(nodes, {"x": x.shape}, {"w": w, "b": b}), tiles.cpu)
+    assert _templates(model).count("tile_product") == 1
+    [got] = model(x)
+    sums = rounded(x) @ rounded(w) + b
+    want = {"Relu": np.maximum(sums, 0), "Sigmoid": 1 / (1 + np.exp(-sums)), "Tanh": np.tanh(sums)}[activation]
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+    assert tiles.count("tdpbf16ps") >= _least(37, 40, 45)
+
+
+# -- convolutions ------------------------------------------------------------------------------------------------------
+
+# channels, filters, height, width, window, pads, strides, dilations, groups
+MORE_WINDOWS = {
+    "3x3 of 64 channels": (64, 32, 9, 20, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 1),
+    "3x3 of 40 channels, 7 wide": (40, 33, 7, 7, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 1),
+    "3x3 strided, 35 wide": (32, 20, 9, 35, (3, 3), (1, 1, 1, 1), (2, 2), (1, 1), 1),
+    "3x3 dilated": (32, 16, 20, 20, (3, 3), (2, 2, 2, 2), (1, 1), (2, 2), 1),
+    "5x1 and 5 wide": (16, 40, 12, 5, (5, 1), (2, 0, 2, 0), (1, 1), (1, 1), 1),
+    "3x3 strided of 3 channels": (3, 40, 19, 37, (3, 3), (1, 1, 1, 1), (2, 2), (1, 1), 1),
+    "5x5 of 4 channels, uneven padding": (4, 20, 11, 18, (5, 5), (0, 1, 2, 3), (1, 1), (1, 1), 1),
+    "1x7": (24, 16, 3, 40, (1, 7), (0, 3, 0, 3), (1, 1), (1, 1), 1),
+    "1x1 of two pixels": (96, 50, 2, 1, (1, 1), (0, 0, 0, 0), (1, 1), (1, 1), 1),
+    "in groups": (64, 96, 10, 17, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 2),
+}
+
+
+def side_by_side(name: str) -> int:
+    """How many elements of an image that a window sums lie side by side: channels of a group, and taps along a line."""
+    channels, _, _, _, (_, taps), _, _, (_, dilation), groups = (WINDOWS | MORE_WINDOWS)[name]
+    return channels // groups * (taps if dilation == groups == 1 else 1)
+
+
+# One channel keeps f32.
+CASES = {n: w for n, w in (WINDOWS | MORE_WINDOWS).items() if side_by_side(n) >= 8 and n != "one channel"}
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("name", CASES)
+def test_convolution(tiles: Tiles, tmp_path: Path, name: str, dynamic: bool) -> None:
+    channels, filters, height, width, window, pads, strides, dilations, groups = CASES[name]
+    x, filter_, bias = _drawn(8, (2, channels, height, width), (filters, channels // groups, *window), (filters,))
+    shape: list[int | str] = ["n", channels, "h", "w"] if dynamic else [*x.shape]
+    attributes = {"pads": pads, "strides": strides, "dilations": dilations, "group": groups}
+    nodes = [
+        helper.make_node("Conv", ["x", "f", "b"], ["c"], **attributes),
+        helper.make_node("Relu", ["c"], ["y"]),
+    ]
+    model = _compile(tmp_path, _model(nodes, {"x": shape}, {"f": filter_, "b": bias}), tiles.cpu)
+    weights = {"f": rounded(filter_), "b": bias.astype(np.float64)}
+    for batch, h, w in [(2, height, width)] + ([(1, height + 3, width + 8)] if dynamic else []):
+        before = tiles.count("tdpbf16ps")
+        [x] = _drawn(h, (batch, channels, h, w))
+        [got] = model(x)
+        [want] = _reference(nodes, weights, rounded(x))
+        [magnitude] = _reference(nodes, {n: np.abs(v) for n, v in weights.items()}, np.abs(rounded(x)))
+        _close(got, want, magnitude, channels // groups * window[0] * window[1])
+        used = tiles.count("tdpbf16ps") - before
+        # Taps outside of the image are left out by whole rows of tiles.
+        pixels, lines = batch * want.shape[2] * want.shape[3], window[0] - pads[0]
+        assert used >= groups * _least(pixels, channels // groups * lines, filters // groups)
+    assert "tile_product" in _templates(model)
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+
+def test_rounding_is_to_nearest_even_and_special_values_are_kept(tiles: Tiles, tmp_path: Path) -> None:
+    """A product with the identity shows how operands are rounded."""
+    bits = np.random.default_rng(5).integers(0, 1 << 32, 256, dtype=np.uint64).astype(np.uint32)
+    ties = (bits & 0xFFFF0000) | 0x8000
+    values = np.concatenate([bits, ties, ties + 1, ties - 1]).view(np.float32)
+    magnitude = np.abs(values)
+    values = values[(magnitude > 1e-37) & (magnitude < 3e38)]  # tiles take denormal numbers for zeros
+    x = np.zeros((len(values) + 3, 32), np.float32)
+    x[: len(values), 0] = values
+    x[-3:] = [[np.nan] * 32, [np.inf] * 32, [-np.inf] * 32]
+    w = np.zeros((32, 16), np.float32)
+    w[0] = 1
+    proto = _model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": ["n", 32]}, {"w": w})
+    [got] = _compile(tmp_path, proto, tiles.cpu)(x)
+    np.testing.assert_array_equal(got[:-3, 5], values.astype(ml_dtypes.bfloat16).astype(np.float32))
+    assert np.isnan(got[-3:]).all()  # infinity times zero
+    proto = _model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": ["n", 32]}, {"w": np.ones_like(w)})
+    [got] = _compile(tmp_path, proto, tiles.cpu)(x[-3:])
+    np.testing.assert_array_equal(got[:, 3], [np.nan, np.inf, -np.inf])
+    assert tiles.count("tdpbf16ps") > 0
+
+
+def test_what_lies_beside_the_operands_is_not_multiplied(tiles: Tiles, tmp_path: Path) -> None:
+    """Zeros stand for what is behind the end of a sum, on both sides: NaN there would show."""
+    full = np.full((2, 17, 45), np.nan, np.float32)
+    [w] = _drawn(9, (45, 20))
+    proto = _model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": ["b", 17, 45]}, {"w": w})
+    model = _compile(tmp_path, proto, tiles.cpu)
+    full[0] = _drawn(10, (17, 45))[0]
+    [got] = model(full)
+    assert np.isfinite(got[0]).all() and np.isnan(got[1]).all()
+    full[0, 3] = np.nan  # one row, and no other one
+    [got] = model(full)
+    np.testing.assert_array_equal(np.isnan(got[0]).all(1), np.arange(17) == 3)
+
+
+def test_threads_give_the_same_bits(tiles: Tiles, tmp_path: Path) -> None:
+    w, x = _drawn(6, (64, 300), (50, 64))
+    proto = _model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": [50, 64]}, {"w": w})
+    _compile(tmp_path, proto, tiles.cpu)
+    results = [mlc.load(tmp_path / "model0.so", threads=n)(x)[0] for n in (1, 2, 3)]
+    assert all(np.array_equal(results[0], r) for r in results)
+    assert tiles.count("tdpbf16ps") >= 3 * _least(50, 64, 300)
