@@ -145,7 +145,7 @@ def _extent(root: ir.Operation, dim: int) -> int | None:
 def _copying(root: ir.Operation, s: Schedule) -> Schedule | None:
     """The same tiles with a copied panel, or without where the panel is; None where neither is possible."""
     if s["template"] == "panel_copy":
-        return {**{k: v for k, v in s.items() if k != "vector_operand"}, "template": COPYING[0]}
+        return {**{k: v for k, v in s.items() if k not in ("vector_operand", "beside")}, "template": COPYING[0]}
     if s["template"] != COPYING[0] or "packed_operand" in s:
         return None
     moving = [extent for _, extent in reductions_of(root) if extent != 1]

@@ -11,7 +11,8 @@ Schedule parameters: `lanes`; `vector_dim`, `row_first`, `row_last`: output dime
 (a group that flattens; −1 and −2 for none); `rows`, `vectors`: the register tile; `unroll` of the innermost reduction;
 `block`: row tiles per work item; `tail`: lanes of the last vector where no more columns remain (0: all lanes);
 `ahead`: how many rows fetch the next panel of a packed weight (0: none do; −1: as many as a run counts);
-`early`: does a tile fetch what is added to its sums before it begins with them (1)?
+`early`: does a tile fetch what is added to its sums before it begins with them (1)? `pieces`: are the last columns
+stored in parts of a vector (1), for targets on which masked stores take long?
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from mlc.kernels.common.padding import Padding, padding_of
 from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.cpu.next_panel import NextPanel, number_of, panel_ahead
 from mlc.kernels.cpu.padding import Window, windows_of
-from mlc.kernels.cpu.register_tile import Column, Ends, Tile, matrices_behind, rest_sizes, split_rows
+from mlc.kernels.cpu.register_tile import Column, Ends, Tile, matrices_behind, num_products, rest_sizes, split_rows
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class ContractionSchedule:
     packed_operand: int = field(default=-1, kw_only=True)
     ahead: int = field(default=0, kw_only=True)
     early: int = field(default=0, kw_only=True)
+    pieces: int = field(default=0, kw_only=True)
 
     @property
     def panel(self) -> int:
@@ -68,6 +70,10 @@ class ContractionSchedule:
     def together(self, dim: int) -> int:
         """Points of the output dimension `dim`, neither of rows nor of columns, that one work item has."""
         return 1
+
+    def in_panels(self, columns: Scalar) -> Scalar:
+        """How many of the `columns` are in panels."""
+        return columns
 
 
 def find_contraction(source: KernelSource) -> ir.Operation:
@@ -88,23 +94,12 @@ def outer_dims(rank: int, s: ContractionSchedule) -> list[int]:
     return [d for d in range(rank) if d != s.vector_dim and not s.row_first <= d <= s.row_last]
 
 
-def _num_products(root: ir.Operation, outer: Sequence[int]) -> int:
-    """How many of the result's `outer` dimensions, from the first one on, both operands have: for each of their points
-    there is a product of its own."""
-    order = [ir.AffineDimExpr(e).position for e in operand_map(root, len(root.operands) - 1).results]
-    reads = [list(operand_map(root, operand).results) for operand in range(2)]
-    for number, dim in enumerate(outer):
-        if dim != number or not all(any(mentions(e, order[dim]) for e in exprs) for exprs in reads):
-            return number
-    return len(outer)
-
-
 def _items(frame: Frame, shape: list[Scalar], s: ContractionSchedule, products: int) -> list[Scalar]:
     """Extents of the grid: products, which share nothing, then panels, other outer dimensions, row blocks."""
     math = frame.math
     rows = math.product(shape[s.row_first : s.row_last + 1])
     outer = [math.ceildiv(shape[d], s.together(d)) for d in outer_dims(len(shape), s)]
-    panels = math.ceildiv(shape[s.vector_dim], s.panel)
+    panels = math.ceildiv(s.in_panels(shape[s.vector_dim]), s.panel)
     return [*outer[:products], panels, *outer[products:], math.ceildiv(rows, s.row_block)]
 
 
@@ -128,7 +123,7 @@ class Contraction:
     def __init__(self, source: KernelSource, schedule: ContractionSchedule) -> None:
         self.source = source
         self.s = schedule
-        self.frame = Frame(source, vector_lanes=schedule.lanes)
+        self.frame = Frame(source, vector_lanes=schedule.lanes, in_pieces=schedule.pieces == 1)
         self.root = find_contraction(source)
         self.shape = self.frame.buffers[source.destinations[0]].shape
         out_map = operand_map(self.root, len(self.root.operands) - 1)
@@ -158,7 +153,7 @@ class Contraction:
         frame, s = self.frame, self.s
         with frame.body():
             dims = outer_dims(len(self.shape), s)
-            products = _num_products(self.root, dims)
+            products = num_products(self.root, dims)
             items = _items(frame, self.shape, s, products)
             math = frame.math
             self.row_extent = math.product(self.shape[s.row_first : s.row_last + 1])
@@ -205,7 +200,7 @@ class Contraction:
     def _panel(self, point: list[Idx], panel: Scalar, block: Scalar) -> None:
         """Full panels use the whole register tile; what remains uses fewer vectors, the last one masked."""
         s, math, c = self.s, self.frame.math, self.frame.constants
-        extent = self.shape[s.vector_dim]
+        extent = s.in_panels(self.shape[s.vector_dim])
         columns = [Column(self._column(panel, j * s.lanes), s.lanes) for j in range(s.vectors)]
         if isinstance(extent, int):
             full, rest = divmod(extent, s.panel)

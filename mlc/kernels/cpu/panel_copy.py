@@ -7,29 +7,37 @@ A matrix that is stored by columns is transposed on the way, a square of vectors
 into that operand is computed once per item. (Goto and van de Geijn, "Anatomy of High-Performance Matrix
 Multiplication", 2008, section 4: packing of B.)
 
-Schedule parameters: those of `contraction`; `vector_operand`: the input with the vector dimension. The reduction has
-one dimension of known extent.
+Of the last columns, too few for a vector, the `beside` are sums along the reduction, as those of `inner_product` are:
+tiles of the last panel compute theirs while what they read of the other operand, which is contiguous along the
+reduction, is in the first level of cache. A vector of few columns would take as long as one of many, and go through
+that operand once more.
+
+Schedule parameters: those of `contraction`; `vector_operand`: the input with the vector dimension; `beside`: columns at
+the end, fewer than lanes, that no panel has. The reduction has one dimension of known extent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
 from mlir.dialects import arith, memref, vector
 
+from mlc.kernels.common import memory
 from mlc.kernels.common.analysis import mentions
 from mlc.kernels.common.evaluate import Evaluator, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, tile_grid
+from mlc.kernels.cpu.inner_product import lane_sums
 from mlc.kernels.cpu.register_tile import Column, Tile
 from mlc.kernels.cpu.transpose import transposed
 
 MOST_STEPS = 1536  # lines of a panel, of vectors of 16 elements: few enough for the stack
 _ALIGNMENT = 64  # bytes: lines of the cache
+SUMS_BESIDE = 12  # along the reduction that fit into registers beside what they read
 
 
 def most_steps(lanes: int) -> int:
@@ -42,6 +50,13 @@ class PanelCopySchedule(ContractionSchedule):
     """Parameters of the template; see the module's description."""
 
     vector_operand: int
+    beside: int = 0
+
+    def in_panels(self, columns: Scalar) -> Scalar:
+        if not self.beside:
+            return columns
+        assert isinstance(columns, int)
+        return columns - self.beside
 
 
 def expand(source: KernelSource, schedule: PanelCopySchedule) -> list[Frame]:
@@ -66,6 +81,13 @@ class _PanelCopy(Contraction):
             number = ir.MemRefType.get([1], ir.IndexType.get())
             self.copied = memref.AllocaOp(number, [], []).result  # the panel that is there
             memref.store(constants.index(-1), self.copied, [constants.index(0)])
+            if schedule.beside:
+                lines = ir.MemRefType.get([schedule.beside * self.extent], self.element)
+                self.lines = memref.AllocaOp(lines, [], [], alignment=_ALIGNMENT).result  # [columns beside][K]
+
+    def _panel(self, point: list[Idx], panel: Scalar, block: Scalar) -> None:
+        self.number = panel
+        super()._panel(point, panel, block)
 
     def _rows(self, point: list[Idx], columns: list[Column], block: Scalar) -> None:
         """Blocks of rows follow each other, so that one copy does for those of a panel: what is there is known by the
@@ -81,6 +103,7 @@ class _PanelCopy(Contraction):
                 self._copy_across(point, columns)
             else:
                 self._copy(point, columns)
+            self._in_last_panel(lambda: self._copy_lines(point))
             memref.store(here, self.copied, [constants.index(0)])
 
         if_then(arith.cmpi(arith.CmpIPredicate.ne, here, there), copy)
@@ -140,6 +163,92 @@ class _PanelCopy(Contraction):
         dims, ev = self._iteration(there, {self.dim: at}), Evaluator(self.frame, self.s.lanes, inside)
         coords = [ev.idx.affine(e, dims) for e in operand_map(self.root, self.s.vector_operand).results]
         return ev.splat(ev.tensor(self.root.operands[self.s.vector_operand], coords))
+
+    # -- columns beside the panels ----------------------------------------------------------------------------------
+
+    def _in_last_panel(self, emit: Callable[[], None]) -> None:
+        """What `emit` emits, for the last panel of several columns beside it."""
+        if self.s.beside:
+            columns, constants = self.s.in_panels(self.shape[self.s.vector_dim]), self.frame.constants
+            last = self.frame.math.sub(self.frame.math.ceildiv(columns, self.s.panel), 1)
+            if_then(arith.cmpi(arith.CmpIPredicate.eq, constants.index(self.number), constants.index(last)), emit)
+
+    def _copy_lines(self, point: list[Idx]) -> None:
+        """The columns beside the panels, one behind the other."""
+        operand, math = self.s.vector_operand, self.frame.math
+
+        def step(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            ev = Evaluator(self.frame, 1)
+            for number in range(self.s.beside):
+                dims = self._iteration(self._beside(point, number), {self.dim: Idx(variable, level=2)})
+                coords = [ev.idx.affine(e, dims) for e in operand_map(self.root, operand).results]
+                at = self.frame.constants.index(math.add(number * self.extent, variable))
+                memref.store(ev.tensor(self.root.operands[operand], coords), self.lines, [at])
+            return []
+
+        for_loop(self.frame, 0, self.extent, 1, [], step)
+
+    def _beside(self, point: Sequence[Idx], number: int) -> list[Idx]:
+        """`point` in column `number` of those beside the panels."""
+        there, columns = list(point), self.s.in_panels(self.shape[self.s.vector_dim])
+        there[self.s.vector_dim] = Idx(self.frame.math.add(columns, number))
+        return there
+
+    def _tile(self, ev: Evaluator, tile: Tile) -> None:
+        super()._tile(ev, tile)
+        self._in_last_panel(lambda: self._tile_beside(tile))
+
+    def _tile_beside(self, tile: Tile) -> None:
+        """The columns beside the panels of the rows of a tile."""
+        s, frame = self.s, self.frame
+        mask = lane_mask(frame, s.lanes, frame.constants.index(s.beside))
+        column = Column(Idx(self._beside([Idx(0)] * len(self.shape), 0)[s.vector_dim].base, 1, level=1), s.lanes, mask)
+        height = len(tile.points) // len(tile.columns)
+        for low in range(0, height, s.lanes):
+            rows = [self._beside(tile.points[r, 0], 0) for r in range(low, min(low + s.lanes, height))]
+            points = {(r, 0): self._point(row, row[s.row_last], column.at) for r, row in enumerate(rows)}
+            part = Tile(tile.row, points, [column], tile.ends)
+            sums, together = list[ir.Value](), max(1, SUMS_BESIDE // len(rows))
+            for first in range(0, s.beside, together):
+                sums += self._line_sums(rows, range(first, min(first + together, s.beside)))
+            by_row = transposed([*sums, *[sums[-1]] * (s.lanes - s.beside)], s.lanes)
+            start = self._initial(Evaluator(frame, s.lanes), part)
+            self._epilogue(part, {name: arith.addf(start[name[0]], by_row[name[0]]) for name in points})
+
+    def _line_sums(self, rows: Sequence[list[Idx]], numbers: Sequence[int]) -> list[ir.Value]:
+        """For each of the columns `numbers` beside the panels a vector with the sums of all `rows`."""
+        s, frame = self.s, self.frame
+        zero = memory.splat(frame.constants.get(self.element, 0.0), s.lanes)
+
+        def step(at: Scalar, sums: Sequence[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
+            ev, new = Evaluator(frame, s.lanes, mask), list[ir.Value]()
+            lines = [self._line_at(at, number, mask) for number in numbers]
+            for r, row in enumerate(rows):
+                dims, other = self._iteration(row, {self.dim: Idx(at, 1, level=4)}), 1 - s.vector_operand
+                coords = [ev.idx.affine(e, dims) for e in self.reads[other][0]]
+                value = ev.splat(ev.tensor(self.root.operands[other], coords))
+                for c, line in enumerate(lines):
+                    new.append(vector.FMAOp(value, line, sums[r * len(lines) + c]).result)
+            return new
+
+        whole = self.extent // s.lanes * s.lanes
+        sums = [zero] * (len(rows) * len(numbers))
+        sums = for_loop(frame, 0, whole, s.lanes, sums, lambda at, old: step(at, old, None))
+        if self.extent > whole:
+            sums = step(whole, sums, lane_mask(frame, s.lanes, frame.constants.index(self.extent - whole)))
+        columns = [sums[c :: len(numbers)] for c in range(len(numbers))]
+        return [lane_sums([*column, *[zero] * (s.lanes - len(column))]) for column in columns]
+
+    def _line_at(self, at: Scalar, number: int, mask: ir.Value | None) -> ir.Value:
+        """A vector of column `number` beside the panels, from step `at` of the reduction on."""
+        type_ = ir.VectorType.get([self.s.lanes], self.element)
+        place = [self.frame.constants.index(self.frame.math.add(number * self.extent, at))]
+        if mask is None:
+            return vector.LoadOp(type_, self.lines, place).result
+        zeros = memory.splat(self.frame.constants.get(self.element, 0.0), self.s.lanes)
+        return vector.MaskedLoadOp(type_, self.lines, place, mask, zeros).result
+
+    # -- the panel --------------------------------------------------------------------------------------------------
 
     def _place(self, step: Scalar, vector_number: int) -> ir.Value:
         """Where vector `vector_number` of a line is."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from mlir import ir
 
-from mlc.kernels.common.analysis import reachable
+from mlc.kernels.common.analysis import mentions, reachable
 from mlc.kernels.common.frame import KernelSource
-from mlc.kernels.common.generics import is_identity
+from mlc.kernels.common.generics import is_identity, operand_map
 from mlc.kernels.common.index import Idx, Scalar
 
 
@@ -45,6 +45,17 @@ def matrices_behind(source: KernelSource, root: ir.Operation) -> list[ir.Value]:
             if value in tensors and is_identity(op, number):
                 found[value] = None
     return list(found)
+
+
+def num_products(root: ir.Operation, outer: Sequence[int]) -> int:
+    """How many of the result's `outer` dimensions, from the first one on, both operands have: for each of their points
+    there is a product of its own."""
+    order = [ir.AffineDimExpr(e).position for e in operand_map(root, len(root.operands) - 1).results]
+    reads = [list(operand_map(root, operand).results) for operand in range(2)]
+    for number, dim in enumerate(outer):
+        if dim != number or not all(any(mentions(e, order[dim]) for e in exprs) for exprs in reads):
+            return number
+    return len(outer)
 
 
 class Ends(enum.Enum):

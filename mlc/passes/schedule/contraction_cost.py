@@ -12,15 +12,15 @@ from mlc.kernels.common.generics import operand_map
 from mlc.kernels.cpu.depthwise_quads import QUAD, find_across
 from mlc.kernels.cpu.inner_product import has_few_rows, lies_along_sum
 from mlc.kernels.cpu.next_panel import FETCHING_TILES
-from mlc.kernels.cpu.panel_copy import MOST_STEPS, most_steps
+from mlc.kernels.cpu.panel_copy import MOST_STEPS, SUMS_BESIDE, most_steps
 from mlc.kernels.cpu.register_tile import matrices_behind, split_rows
-from mlc.passes.schedule.extents import ITEMS_WANTED, Extent, VectorUnit, known, shape_of
+from mlc.passes.schedule.extents import ITEMS_WANTED, MASKED_BITS, Extent, VectorUnit, known, shape_of
 from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads, as_tile_product, sums_mixed_bytes
 
 TILE, TALLER = (6, 4), 7  # rows and vectors of accumulators; the most rows that leave registers for an operand
 WIDE, TALL = (4, 3), (6, 2)  # of sixteen registers
 LATENCY = 8  # accumulators that two multiply-adds a cycle take as long for as one of them takes
-SAVED = 0.98  # of the time that wide tiles take: what makes up for rows that tall ones read more often
+SAVED = 0.98  # of the time that plain tiles take: what makes up for rows that others read more often
 MANY_ROWS = 12 * LATENCY  # where only a run knows them
 FAR = 1 << 20  # bytes of a panel that does not stay in the second level of cache: fewer tiles fetch it less often
 NEAR = 1 << 15  # bytes of a panel that may stay in the first level of cache
@@ -32,6 +32,7 @@ COPIED_STEPS = 128  # lines of a panel that is copied: enough to hurt
 COPIED_ROWS, ROW_STEPS = 160, 6  # rows of a work item that pay for the copy: so many, and one for so many lines
 # With vectors of half a cache line a tile waits for what it loads: few rows and lines pay, also of narrow matrices.
 NARROW_LANES, NARROW_STEPS, NARROW_ROWS, NARROW_TIMES = 8, 16, (16, 32), 4096
+LANE_SUM = 60  # steps of a sum along vectors that take as long as to add up the lanes of its sums at the end
 TRANSPOSED_ROWS = 48  # rows of a work item for which a panel may be transposed anew
 FAR_APART = 256  # elements between two lines from which on they are copied
 FEW_ROWS = 4  # rows of a product up to which a matrix that is not packed is read in long stretches
@@ -91,15 +92,15 @@ def choose_contraction(
         "vectors": vectors,
         "unroll": _unroll(root),
     }
-    schedule |= _tail(shape[axis], schedule, unit)
+    schedule |= _ends_of_rows(shape[axis], schedule, unit)
     panel = _size_of_tile(schedule)[1]
     schedule["block"] = _row_block(shape, axis, first, row, height, panel)
     if packed:
         schedule |= {"packed_operand": operand, "panel": panel}
         if rows_ahead := _rows_ahead(root, operand, order, shape, schedule):
             schedule["ahead"] = rows_ahead
-    elif _is_worth_copying(root, operand, order[axis], shape, schedule):
-        schedule |= {"template": "panel_copy", "vector_operand": operand}
+    elif copying := _copying_panels(root, unit, operand, order[axis], shape, schedule):
+        schedule = copying
     elif _is_read_in_lines(root, shape[axis], few, int(schedule["lanes"])):
         return schedule | _in_lines(shape[axis], few)
     if tiled := as_tile_product(root, operand, schedule, few, unit.bf16_tiles, unit.int8_tiles):
@@ -193,9 +194,12 @@ def _time_of_tiles(tile: tuple[int, int], vectors: int, rows: int) -> int:
     )
 
 
-def _tail(columns: Extent, schedule: dict[str, int | str], unit: VectorUnit) -> dict[str, int | str]:
-    """What changes in a schedule where half a vector is enough for the last columns, and takes half the time."""
+def _ends_of_rows(columns: Extent, schedule: dict[str, int | str], unit: VectorUnit) -> dict[str, int | str]:
+    """What changes in a schedule where half a vector is enough for the last columns, and takes half the time, and where
+    masked stores take longer than several ones."""
     lanes = int(schedule["lanes"])
+    if unit.bits < MASKED_BITS:
+        return {} if columns is None or columns % lanes in (0, 1) else {"pieces": 1}
     if not unit.halves or columns is None or not 0 < columns % lanes <= lanes // 2:
         return {}
     # With vectors of two widths LLVM keeps more of two or three steps alive than there are registers.
@@ -220,11 +224,12 @@ def _along_sum(source: KernelSource, root: ir.Operation, unit: VectorUnit, axis:
         first, row = -1, -2
     count = known(shape[first : row + 1]) if row >= 0 else 1
     height, vectors, template, unroll = INNER_ROWS, 1, "inner_product", 1
-    copies = isinstance(element, ir.F32Type) and _is_worth_transposing(count, depth, lanes)
+    copies, beside = isinstance(element, ir.F32Type) and _is_worth_transposing(count, depth, lanes), 0
     if copies:
-        height, vectors = _taller(root, _register_tile(shape[axis], unit, element), shape[axis], count, unit)
+        tile = _taller(root, _register_tile(shape[axis], unit, element), shape[axis], count, unit)
+        beside, (height, vectors) = _columns_beside(root, unit, operand, shape[axis], count, tile)
         template, unroll = "panel_copy", _unroll(root)
-    block = _row_block(shape, axis, first, row, height, lanes * vectors)
+    block = _row_block(_narrower(shape, axis, beside), axis, first, row, height, lanes * vectors)
     schedule: dict[str, int | str] = {
         "template": template,
         "lanes": lanes,
@@ -236,7 +241,10 @@ def _along_sum(source: KernelSource, root: ir.Operation, unit: VectorUnit, axis:
         "unroll": unroll,
         "block": max(block, -(-TRANSPOSED_ROWS // height)) if copies else block,
     }
-    return schedule | {"vector_operand": operand} | _tail(shape[axis], schedule, unit) if copies else schedule
+    if not copies:
+        return schedule
+    schedule |= {"vector_operand": operand} | ({"beside": beside} if beside else {})
+    return schedule | _ends_of_rows(shape[axis], schedule, unit)
 
 
 def _is_worth_transposing(rows: Extent, depth: Extent, lanes: int) -> bool:
@@ -249,6 +257,21 @@ def _is_worth_transposing(rows: Extent, depth: Extent, lanes: int) -> bool:
 def _depth(root: ir.Operation) -> Extent:
     """The extent of the dimension that is summed over, the last one of the first operand."""
     return shape_of(root.operands[0].type)[-1]
+
+
+def _copying_panels(
+    root: ir.Operation,
+    unit: VectorUnit,
+    operand: int,
+    columns: int,
+    shape: Sequence[Extent],
+    schedule: dict[str, int | str],
+) -> dict[str, int | str] | None:
+    """`schedule` with panels of `operand` that are copied; None where that does not pay."""
+    copying = _with_columns_beside(root, unit, operand, shape, schedule)
+    if not _is_worth_copying(root, operand, columns, shape, copying):
+        return None
+    return copying | {"template": "panel_copy", "vector_operand": operand}
 
 
 def _is_worth_copying(
@@ -269,10 +292,63 @@ def _is_worth_copying(
     together, lanes = min(rows, int(schedule["rows"]) * int(schedule["block"])), int(schedule["lanes"])
     if lanes <= NARROW_LANES:
         reads = max(together, rows // 2)  # of a thread, one item after the other
-        fits = NARROW_STEPS <= steps[0] <= most_steps(lanes) and reach > lanes * int(schedule["vectors"])
-        return fits and (reads >= NARROW_ROWS[1] or reads >= NARROW_ROWS[0] and reads * steps[0] >= NARROW_TIMES)
+        fits = NARROW_STEPS <= steps[0] <= most_steps(lanes)
+        wide = reach > lanes * int(schedule["vectors"]) or "beside" in schedule
+        many = reads >= NARROW_ROWS[1] or reads >= NARROW_ROWS[0] and reads * steps[0] >= NARROW_TIMES
+        return fits and wide and many
     least = max(COPIED_ROWS, steps[0] // ROW_STEPS)
     return COPIED_STEPS <= steps[0] <= most_steps(lanes) and reach >= FAR_APART and together >= least
+
+
+def _columns_beside(
+    root: ir.Operation, unit: VectorUnit, operand: int, columns: Extent, rows: Extent, tile: tuple[int, int]
+) -> tuple[int, tuple[int, int]]:
+    """How many of the last columns are to be sums along the reduction, and the tile of all others, where panels of
+    `operand` are copied; `tile` is that of all columns."""
+    steps, lanes = _innermost_extent(root), unit.lanes(root.results[0].type.element_type)
+    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
+    along = kinds.count(True) == 1 and _unit_stride(root, 1 - operand, kinds.index(True))
+    if columns is None or steps is None or columns <= lanes or lanes > NARROW_LANES or not along or not _is_f32(root):
+        return 0, tile
+    count, rows = columns % lanes, MANY_ROWS if rows is None else rows
+    vectors = columns // lanes
+    wide = _register_tile(columns - count, unit, root.results[0].type.element_type)
+    wide = _taller(root, wide, columns - count, rows, unit)
+    times = {
+        others: _time_of_tiles(others, vectors, rows) + _time_beside(others[0], count, rows, steps, lanes)
+        for others in ((wide, TALL) if wide == WIDE else (wide,))
+    }
+    best = min(times, key=lambda others: times[others])
+    pays = times[best] <= SAVED * _time_of_tiles(tile, vectors + 1, rows)
+    return (count, best) if count and pays else (0, tile)
+
+
+def _time_beside(height: int, count: int, rows: int, steps: int, lanes: int) -> float:
+    """What a step of the reduction takes in sums along it of `count` columns, in multiply-adds, as `_time_of_tiles`."""
+    together = max(1, SUMS_BESIDE // height)
+    parts = [min(together, count - first) for first in range(0, count, together)]
+    adds = sum(max(LATENCY, height * part) for part in parts) * -(-rows // height)
+    return adds * (1 + LANE_SUM / steps) / lanes
+
+
+def _with_columns_beside(
+    root: ir.Operation, unit: VectorUnit, operand: int, shape: Sequence[Extent], schedule: dict[str, int | str]
+) -> dict[str, int | str]:
+    """`schedule` with columns beside its panels, where they are copied."""
+    axis, first, last = (int(schedule[name]) for name in ("vector_dim", "row_first", "row_last"))
+    rows = known(shape[first : last + 1]) if first >= 0 else 1
+    tile = int(schedule["rows"]), int(schedule["vectors"])
+    beside, (height, vectors) = _columns_beside(root, unit, operand, shape[axis], rows, tile)
+    if not beside:
+        return schedule
+    panel = int(schedule["lanes"]) * vectors
+    block = _row_block(_narrower(shape, axis, beside), axis, first, last, height, panel)
+    return schedule | {"beside": beside, "rows": height, "vectors": vectors, "block": block}
+
+
+def _narrower(shape: Sequence[Extent], axis: int, less: int) -> list[Extent]:
+    """`shape` with `less` columns less."""
+    return [e - less if i == axis and e is not None else e for i, e in enumerate(shape)]
 
 
 def _is_read_in_lines(root: ir.Operation, columns: Extent, rows: Extent, lanes: int) -> bool:

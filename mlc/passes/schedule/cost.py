@@ -26,7 +26,7 @@ from mlc.kernels.cpu.radix_sort import MOST
 from mlc.kernels.cpu.scan import accumulator
 from mlc.passes.schedule.attention_cost import choose_attention
 from mlc.passes.schedule.contraction_cost import choose_contraction
-from mlc.passes.schedule.extents import ITEMS_WANTED, Extent, VectorUnit, known, or_many, shape_of
+from mlc.passes.schedule.extents import ITEMS_WANTED, MASKED_BITS, Extent, VectorUnit, known, or_many, shape_of
 from mlc.passes.schedule.moving_cost import copy_past_caches, transposing_walk
 
 ITEMS_ENOUGH, SMALL_ITEM = 16, 1024  # work items that may do, where more of them would have less than so many elements
@@ -42,7 +42,6 @@ COLUMN_REGISTERS = 16  # accumulators of such a sum
 POSITION_REGISTERS = 4  # of a search along columns for the position of an extreme value: as many hold positions
 BLOCK = 4096  # elements of a vector loop per work item
 PIECE = 16  # bytes within which processors interleave vectors cheaply
-MASKED_BITS = 512  # vectors so wide come with masks that cost next to nothing, for every size of element
 PLANE_ROWS = 4  # lines of a tile of a depthwise convolution that share what they load
 SCANNED_VECTORS = 4  # vectors of neighbouring lines of a running sum: whole pages of memory are walked less often
 SCANNED_BLOCK = 1024  # elements of neighbouring lines that are summed together

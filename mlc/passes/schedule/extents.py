@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+MASKED_BITS = 512  # vectors so wide come with masks that cost next to nothing, for every size of element
 ITEMS_WANTED = 64  # work items that keep a pool busy without making each too small
 Extent = int | None  # None: known at run time only
 

@@ -441,6 +441,47 @@ module @long attributes {mlc.kernel} {
   }
 }
 
+// One column beyond whole vectors is a sum along the reduction, beside the panels.
+// CHECK: module @one_left
+// CHECK-NOT: beside
+// AVX2: module @one_left
+// AVX2-SAME: beside = 1 : i64, block = {{[0-9]+}} : i64, lanes = 8 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 6 : i64, template = "panel_copy", unroll = 4 : i64, vector_dim = 1 : i64, vector_operand = 1 : i64, vectors = 2
+module @one_left attributes {mlc.kernel} {
+  func.func @one_left(%a: tensor<319x36xf32>, %b: tensor<36x49xf32>, %o: tensor<319x49xf32>) -> tensor<319x49xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<319x49xf32>) -> tensor<319x49xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<319x36xf32>, tensor<36x49xf32>) outs(%f : tensor<319x49xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<319x49xf32>
+    return %m : tensor<319x49xf32>
+  }
+}
+
+// Six of 54 columns take as long either way, as the sums are short; they are stored in parts, as masks are slow there.
+// CHECK: module @six_left
+// CHECK-NOT: pieces
+// AVX2: module @six_left
+// AVX2-NOT: beside
+// AVX2-SAME: pieces = 1 : i64
+module @six_left attributes {mlc.kernel} {
+  func.func @six_left(%a: tensor<319x36xf32>, %b: tensor<36x54xf32>, %o: tensor<319x54xf32>) -> tensor<319x54xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<319x54xf32>) -> tensor<319x54xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<319x36xf32>, tensor<36x54xf32>) outs(%f : tensor<319x54xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<319x54xf32>
+    return %m : tensor<319x54xf32>
+  }
+}
+
 // A single panel lies as the copy would.
 // AVX2: module @one_panel
 // AVX2-SAME: template = "contraction"

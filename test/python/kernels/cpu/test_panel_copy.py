@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_dot_product import _runs_here
 from test_templates import check, draw
 
 
@@ -61,5 +62,51 @@ def test_result_does_not_depend_on_the_number_of_threads(tmp_path: Path) -> None
     body = f"%r = mlc.matmul %a0, %a1 : {a}, {b} -> {o}\nreturn %r : {o}"
     inputs = (draw((512, 256)), draw((256, 512), seed=1))
     check(tmp_path, body, [a, b], [o], [inputs], 2e-5)
+    results = {load(tmp_path / "kernel.so", threads=n)(*inputs)[0].tobytes() for n in (1, 2, 3)}
+    assert len(results) == 1
+
+
+NARROW = "x86-64-v3"  # vectors of half a line of the cache
+CASES = (
+    (319, 49, 36), (100, 50, 64), (61, 19, 40), (50, 54, 490), (40, 31, 900), (200, 17, 33), (70, 9, 16), (70, 55, 30),
+    (70, 56, 300), (40, 7, 300), (70, 25, 5),
+)  # fmt: skip
+
+
+@pytest.mark.skipif(not _runs_here(NARROW), reason=f"this machine does not run code for {NARROW}")
+@pytest.mark.parametrize("m, n, k", CASES)
+@pytest.mark.parametrize("across", [False, True])
+def test_last_columns(tmp_path: Path, m: int, n: int, k: int, across: bool) -> None:
+    """What follows each row in memory stays as it is: every result is compared. An addend of each column is read."""
+    kind, side = ("{transpose_rhs}", (n, k)) if across else ("", (k, n))
+    a, b, c, o = (f"tensor<{'x'.join(map(str, shape))}xf32>" for shape in ((m, k), side, (n,), (m, n)))
+    body = f"""
+      %p = mlc.matmul %a0, %a1 {kind} : {a}, {b} -> {o}
+      %s = mlc.binary add %p, %a2 : {o}, {c} -> {o}
+      %r = mlc.unary neg %s : {o}
+      return %r : {o}"""
+    check(tmp_path, body, [a, b, c], [o], [(draw((m, k)), draw(side, seed=1), draw((n,), seed=2))], 2e-5, cpu=NARROW)
+
+
+@pytest.mark.skipif(not _runs_here(NARROW), reason=f"this machine does not run code for {NARROW}")
+@pytest.mark.parametrize("rows", ["83", "?"])
+def test_last_columns_of_batches(tmp_path: Path, rows: str) -> None:
+    """The right side's lines are copied for each product; rows that only a run counts are in tiles of any height."""
+    a, b, o = f"tensor<3x{rows}x72xf32>", "tensor<3x72x58xf32>", f"tensor<3x{rows}x58xf32>"
+    body = f"%r = mlc.matmul %a0, %a1 : {a}, {b} -> {o}\nreturn %r : {o}"
+    counts = (83,) if rows != "?" else (83, 5, 1)
+    runs = [(draw((3, n, 72)), draw((3, 72, 58), seed=1)) for n in counts]
+    check(tmp_path, body, [a, b], [o], runs, 2e-5, cpu=NARROW)
+
+
+@pytest.mark.skipif(not _runs_here(NARROW), reason=f"this machine does not run code for {NARROW}")
+def test_last_columns_on_several_threads(tmp_path: Path) -> None:
+    """Whichever threads have the last panel copy these columns, and the results are the same."""
+    from mlc.runtime import load
+
+    a, b, o = "tensor<512x256xf32>", "tensor<256x115xf32>", "tensor<512x115xf32>"
+    body = f"%r = mlc.matmul %a0, %a1 : {a}, {b} -> {o}\nreturn %r : {o}"
+    inputs = (draw((512, 256)), draw((256, 115), seed=1))
+    check(tmp_path, body, [a, b], [o], [inputs], 2e-5, cpu=NARROW)
     results = {load(tmp_path / "kernel.so", threads=n)(*inputs)[0].tobytes() for n in (1, 2, 3)}
     assert len(results) == 1
