@@ -9,6 +9,7 @@ _V2 = (*_V1, "crc32", "cx16", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2")
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 _VNNI = (*_V4, "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512bitalg", "avx512vnni", "avx512vpopcntdq")
+_TILES = ("amx-tile", "amx-bf16", "amx-int8")
 # The levels of the x86-64 psABI, and the vector extensions of common CPUs on top of them. Code for a named CPU uses
 # these features and no others, so the run-time check is exact.
 NAMED: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -21,12 +22,12 @@ NAMED: dict[str, tuple[str, tuple[str, ...]]] = {
     "skylake-avx512": ("x86-64-v4", _V4),
     "cascadelake": ("x86-64-v4", (*_V4, "avx512vnni")),
     "icelake-server": ("x86-64-v4", _VNNI),
-    "sapphirerapids": ("x86-64-v4", (*_VNNI, "avx512bf16", "avx512fp16")),
+    "sapphirerapids": ("x86-64-v4", (*_VNNI, "avx512bf16", "avx512fp16", *_TILES)),
     "znver4": ("x86-64-v4", (*_VNNI, "avx512bf16")),
     "znver5": ("x86-64-v4", (*_VNNI, "avx512bf16")),
 }
 # What generated code may contain; the rest of what a host has (virtualisation, random numbers) need not be checked.
-_CODE = {*_VNNI, "avx512bf16", "avx512fp16", "avxvnni", "avxifma", "avxvnniint8", "avxneconvert", "gfni"}
+_CODE = {*_VNNI, *_TILES, "avx512bf16", "avx512fp16", "avxvnni", "avxifma", "avxvnniint8", "avxneconvert", "gfni"}
 
 
 # CPUs with arithmetic units of half the width of their vectors (AMD, "Software Optimization Guide for the AMD Zen4
@@ -79,6 +80,16 @@ class CpuTarget:
     def bf16_dot(self) -> bool:
         """Is there an instruction that sums products of pairs of bf16 (`vdpbf16ps`)?"""
         return "+avx512bf16" in self.required.split(",")
+
+    @property
+    def bf16_tiles(self) -> bool:
+        """Are there matrix tiles that multiply bf16 (`tdpbf16ps`)?"""
+        return "+amx-bf16" in self.features.split(",")
+
+    @property
+    def int8_tiles(self) -> bool:
+        """Are there matrix tiles that multiply 8-bit integers (`tdpbusd`)?"""
+        return "+amx-int8" in self.features.split(",")
 
     @property
     def int8_dot(self) -> bool:

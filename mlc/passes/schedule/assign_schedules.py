@@ -41,6 +41,10 @@ class AssignSchedules(Pass):
     "the target has an instruction that sums products of pairs of 16-bit integers"
     halves: bool = False
     "vectors of half the width take half the time"
+    bf16_tiles: bool = False
+    "the target has matrix tiles that multiply bf16"
+    int8_tiles: bool = False
+    "the target has matrix tiles that multiply 8-bit integers"
     tuned: str = ""
     "a file of measured schedules"
 
@@ -49,7 +53,14 @@ class AssignSchedules(Pass):
     def run(self, root: ir.OpView) -> None:
         module = root.operation
         unit = VectorUnit(
-            self.vector_bits, self.vector_registers, self.bf16_dot, self.int8_dot, self.int16_dot, self.halves
+            self.vector_bits,
+            self.vector_registers,
+            self.bf16_dot,
+            self.int8_dot,
+            self.int16_dot,
+            self.halves,
+            self.bf16_tiles,
+            self.int8_tiles,
         )
         launches = collect_launches(module)
         try:

@@ -15,7 +15,7 @@ from mlc.kernels.cpu.next_panel import FETCHING_TILES
 from mlc.kernels.cpu.panel_copy import MOST_STEPS, most_steps
 from mlc.kernels.cpu.register_tile import matrices_behind, split_rows
 from mlc.passes.schedule.extents import ITEMS_WANTED, Extent, VectorUnit, known, shape_of
-from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads, sums_mixed_bytes
+from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads, as_tile_product, sums_mixed_bytes
 
 TILE, TALLER = (6, 4), 7  # rows and vectors of accumulators; the most rows that leave registers for an operand
 WIDE, TALL = (4, 3), (6, 2)  # of sixteen registers
@@ -76,8 +76,7 @@ def choose_contraction(
     first = row
     while row >= 0 and first > 0 and first - 1 != axis and _rows_flatten(source, root, operand, order, first - 1, row):
         first -= 1
-    if row < 0:
-        first, row = -1, -2
+    first, row = (first, row) if row >= 0 else (-1, -2)
     few = known(shape[first : row + 1]) if row >= 0 else 1
     if quads := _in_quads_of_pixels(root, unit, order, shape, (axis, first, row)):
         return quads
@@ -93,21 +92,27 @@ def choose_contraction(
         "unroll": _unroll(root),
     }
     schedule |= _tail(shape[axis], schedule, unit)
-    panel = int(schedule["lanes"]) * vectors
+    panel = _size_of_tile(schedule)[1]
     schedule["block"] = _row_block(shape, axis, first, row, height, panel)
     if packed:
-        schedule["packed_operand"] = operand
-        schedule["panel"] = panel
+        schedule |= {"packed_operand": operand, "panel": panel}
         if rows_ahead := _rows_ahead(root, operand, order, shape, schedule):
             schedule["ahead"] = rows_ahead
     elif _is_worth_copying(root, operand, order[axis], shape, schedule):
         schedule |= {"template": "panel_copy", "vector_operand": operand}
     elif _is_read_in_lines(root, shape[axis], few, int(schedule["lanes"])):
         return schedule | _in_lines(shape[axis], few)
+    if tiled := as_tile_product(root, operand, schedule, few, unit.bf16_tiles, unit.int8_tiles):
+        return tiled | {"block": _row_block(shape, axis, first, row, *_size_of_tile(tiled))}
     in_pairs = as_dot_product(root, operand, schedule, unit.bf16_dot)
     grouped = in_pairs or as_dot_quads(root, operand, schedule, unit.int8_dot, unit.int16_dot)
     schedule = _window_in_blocks(root, operand, order, shape, _in_blocks(root, operand, schedule))
     return grouped or _fetching_addends(source, root, unit, schedule)
+
+
+def _size_of_tile(schedule: dict[str, int | str]) -> tuple[int, int]:
+    """Rows and columns of the tile of a schedule."""
+    return int(schedule["rows"]), int(schedule["lanes"]) * int(schedule["vectors"])
 
 
 def _in_quads_of_pixels(

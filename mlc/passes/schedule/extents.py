@@ -21,6 +21,8 @@ class VectorUnit:
     int8_dot: bool = False  # has an instruction that sums products of quads of 8-bit integers
     int16_dot: bool = False  # has an instruction that sums products of pairs of 16-bit integers
     halves: bool = False  # vectors of half the width take half the time
+    bf16_tiles: bool = False  # has matrix tiles that multiply bf16
+    int8_tiles: bool = False  # has matrix tiles that multiply integers of eight bits
 
     @property
     def scalef(self) -> bool:

@@ -20,6 +20,7 @@ from mlc.dialects import mlc as m
 from mlc.kernels.common.analysis import root_operation
 from mlc.kernels.common.frame import kernel_source
 from mlc.kernels.common.generics import operand_map
+from mlc.kernels.cpu.tiles import LINE
 from mlc.passes.base import Pass
 from mlc.passes.schedule.assign_schedules import collect_launches, read_schedule, weight_source
 
@@ -56,7 +57,7 @@ def _pack(kernel: ir.Operation, schedule: dict[str, int | str], launches: list[i
     out = [ir.AffineDimExpr(e).position for e in operand_map(root, 2).results]
     columns = out[int(schedule["vector_dim"])]
     order = _panel_order(root, dims, columns)
-    plan = _Packing(dims, columns, order, panel, shape, _GROUPS.get(str(schedule.get("stored")), 1))
+    plan = _Packing(dims, columns, order, panel, shape, *_groups(schedule, argument.type.element_type))
     new_type = ir.RankedTensorType.get(plan.packed_shape, argument.type.element_type)
     retype(source.func.operation, argument, number, new_type)
     maps = list(root.attributes["indexing_maps"])
@@ -67,7 +68,13 @@ def _pack(kernel: ir.Operation, schedule: dict[str, int | str], launches: list[i
             launch.operands[number] = plan.emit(without_views(launch.operands[number]))
 
 
-_GROUPS = {"pairs": 2, "quads": 4}
+def _groups(schedule: dict[str, int | str], element: ir.Type) -> tuple[int, int]:
+    """How many elements of the reduction stand together in a packed weight, and what their number is a multiple of."""
+    stored = str(schedule.get("stored"))
+    if stored == "tiles":
+        return 32 // element.width, LINE * 8 // element.width
+    group = {"pairs": 2, "quads": 4}.get(stored, 1)
+    return group, group
 
 
 def without_views(value: ir.Value) -> ir.Value:
@@ -96,7 +103,7 @@ class _Packing:
     """Shape arithmetic of one packed operand: [outside…, panels, reduction…, panel].
 
     In a `group` of 2 or 4, adjacent elements of the innermost reduction dimension stand together, with zeros behind a
-    number of them that it does not divide: [outside…, panels, reduction…, K / group, panel, group].
+    number of them that is not a `multiple` of so many: [outside…, panels, reduction…, K / group, panel, group].
     """
 
     def __init__(
@@ -107,19 +114,21 @@ class _Packing:
         panel: int,
         shape: list[int],
         group: int = 1,
+        multiple: int = 1,
     ) -> None:
         self.dims, self.columns, self.panel, self.shape = dims, columns, panel, shape
         self.outside, self.inside = order
         self.axis = dims.index(columns)
         self.extent = dict(zip(dims, shape, strict=True))
         self.panels = -(-self.extent[columns] // panel)
-        self.group = group
+        self.group, self.multiple = group, multiple
         self.grouped = self.inside[-1] if group > 1 else None
 
     @property
     def packed_shape(self) -> list[int]:
         e = self.extent
-        inside = [-(-e[d] // self.group) if d == self.grouped else e[d] for d in self.inside]
+        groups = self.multiple // self.group  # a multiple of which there are
+        inside = [-(-e[d] // self.multiple) * groups if d == self.grouped else e[d] for d in self.inside]
         shape = [e[d] for d in self.outside] + [self.panels, *inside, self.panel]
         return shape if self.grouped is None else [*shape, self.group]
 
@@ -143,7 +152,7 @@ class _Packing:
         padded[self.axis] = self.panels * self.panel
         group_axis = -1 if self.grouped is None else self.dims.index(self.grouped)
         if self.grouped is not None:
-            padded[group_axis] += -padded[group_axis] % self.group
+            padded[group_axis] += -padded[group_axis] % self.multiple
         if padded != self.shape:
             is_float = isinstance(element, ir.FloatType)
             attribute = ir.FloatAttr.get(element, 0.0) if is_float else ir.IntegerAttr.get(element, 0)

@@ -1,5 +1,5 @@
 """Which contractions take adjacent products in one step: bf16 in pairs (template `dot_product`), integers of eight bits
-in quads (`dot_quads`), in place of `contraction`."""
+in quads (`dot_quads`), either on matrix tiles (`tile_product`), in place of `contraction`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,87 @@ from mlir import ir
 from mlc.kernels.common.analysis import mentions
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import is_unsigned_input, operand_map
+from mlc.kernels.common.padding import padding_of
+from mlc.kernels.cpu.padding import windows_of
+from mlc.kernels.cpu.tiles import ROWS
 
 Schedule = dict[str, int | str]
+
+TILE_ROWS = 4  # of a product that pay for tiles: fewer are as slow as memory
+TILE_DEPTH = 16  # bytes of the innermost reduction dimension of which a tile's rows of 64 are not mostly zeros
+TILE_PANEL = 1 << 18  # bytes of a panel that a work item may keep on its stack
+
+
+def as_tile_product(
+    root: ir.Operation, operand: int, schedule: Schedule, rows: int | None, bf16: bool, int8: bool
+) -> Schedule | None:
+    """`schedule`, of the contraction `root` of `rows` with vectors of input `operand`, for the template `tile_product`.
+
+    None where the template does not apply: what `as_dot_product` and `as_dot_quads` ask for, of an input that lies in
+    memory, at most padded for a window, and of a known number of steps. `bf16` and `int8` say what the target's tiles
+    multiply.
+    """
+    if not (bf16 and _sums_bf16(root) or int8 and _sums_bytes(root)):
+        return None
+    group = 2 if _sums_bf16(root) else 4
+    grouped = _in_groups(root, operand, {k: v for k, v in schedule.items() if k != "tail"}, group)
+    type_ = root.operands[1 - operand].type
+    if grouped is None or type_.is_dynamic_dim(type_.rank - 1) or int(schedule["row_first"]) < 0:
+        return None
+    depth = type_.get_dim_size(type_.rank - 1) * 4 // group
+    if depth < TILE_DEPTH or rows is not None and rows < TILE_ROWS or not _is_in_memory(root, 1 - operand, schedule):
+        return None
+    packed = "packed_operand" in schedule
+    panel = 2 * ROWS
+    if not packed and depth * panel > TILE_PANEL:
+        return None
+    changed: Schedule = {"template": "tile_product", "lanes": ROWS, "rows": 2 * ROWS, "vectors": 2, "unroll": 1}
+    line = _line_dim(root, operand, schedule) if rows is not None and rows < 2 * ROWS else -1
+    if line >= 0:
+        changed |= {"rows": ROWS, "line_dim": line}
+        changed |= {"ahead": (int(schedule["ahead"]) + 1) // 2} if int(schedule.get("ahead", 0)) > 0 else {}
+    changed |= {"stored": "tiles" if packed else "rows", "instruction": _tile_instruction(root, operand)}
+    return {**grouped, **changed, **({"panel": panel} if packed else {})}
+
+
+def _line_dim(root: ir.Operation, operand: int, schedule: Schedule) -> int:
+    """The last output dimension, of known extent, that only the other input than `operand` has, beside rows; -1 where
+    there is none."""
+    order = [ir.AffineDimExpr(e).position for e in operand_map(root, 2).results]
+    shape = root.results[0].type
+    rows = range(int(schedule["row_first"]), int(schedule["row_last"]) + 1)
+    found = [
+        i
+        for i, dim in enumerate(order)
+        if i not in rows
+        and not any(mentions(e, dim) for e in operand_map(root, operand).results)
+        and not shape.is_dynamic_dim(i)
+        and shape.get_dim_size(i) > 1
+    ]
+    return found[-1] if found else -1
+
+
+def _tile_instruction(root: ir.Operation, operand: int) -> str:
+    """What multiplies tiles of the other input by those of input `operand`."""
+    if _sums_bf16(root):
+        return "tdpbf16ps"
+    return "tdpb" + "".join("u" if is_unsigned_input(root, i) else "s" for i in (1 - operand, operand)) + "d"
+
+
+def _is_in_memory(root: ir.Operation, operand: int, schedule: Schedule) -> bool:
+    """Is input `operand` an argument of the kernel, or one with zeros around it that a window goes over?"""
+    producer = defining_op(root.operands[operand])
+    if producer is None:
+        return True
+    padding = padding_of(producer)
+    if padding is None or padding.value.value != 0 or defining_op(padding.source) is not None:
+        return False
+    iterators = [str(t) for t in root.attributes["iterator_types"]]
+    windows = windows_of(padding, list(operand_map(root, operand).results), iterators)
+    order = [ir.AffineDimExpr(e).position for e in operand_map(root, 2).results]
+    first, last, axis = (int(schedule[name]) for name in ("row_first", "row_last", "vector_dim"))
+    axes = [order.index(w.point) for w in windows or []]
+    return bool(axes) and not any(a == axis or first < last and first <= a <= last for a in axes)
 
 
 def as_dot_product(root: ir.Operation, operand: int, schedule: Schedule, native: bool) -> Schedule | None:

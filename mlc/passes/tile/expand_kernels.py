@@ -39,6 +39,7 @@ from mlc.kernels.cpu import (
     select,
     staged_transpose,
     suppress,
+    tile_product,
     transpose,
 )
 from mlc.passes.base import Pass
@@ -67,6 +68,7 @@ TEMPLATES: dict[str, Template] = {
     "sort": (select.SelectSchedule, select.expand),
     "staged_transpose": (transpose.TransposeSchedule, staged_transpose.expand),
     "suppress": (suppress.SuppressSchedule, suppress.expand),
+    "tile_product": (tile_product.TileProductSchedule, tile_product.expand),
     "topk": (select.SelectSchedule, select.expand),
     "transpose": (transpose.TransposeSchedule, transpose.expand),
 }
