@@ -32,14 +32,14 @@ def missing_here() -> str | None:
 def build(source: str, output: Path, *flags: str) -> Path:
     """Compiles a C file of this folder to a shared library."""
     warnings = ("-Wall", "-Wextra", "-Werror")
-    command = ["cc", "-std=gnu11", "-shared", "-fPIC", "-O2", *warnings, *flags, HERE / source, "-o", output, "-lm"]
+    command = ["cc", "-std=gnu11", "-shared", "-fPIC", *warnings, *flags, HERE / source, "-o", output, "-lm"]
     subprocess.run([str(word) for word in command], check=True)
     return output
 
 
 def build_emulator(folder: Path) -> Path:
     """The emulator as a library in `folder`."""
-    return build("emulator.c", folder / "emulator.so", "-mavx2", "-mfma")
+    return build("emulator.c", folder / "emulator.so", "-O3", "-mavx2", "-mfma")
 
 
 def allow_tiles(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -325,17 +325,18 @@ static void tdpbf16ps(const Instruction *in) {
 static inline __attribute__((always_inline)) void
 sumQuads(const Instruction *in, int signed_a, int signed_b) {
   Product p = product(in);
-  for (int m = 0; m < p.rows; ++m)
-    for (int n = 0; n < p.columns; ++n) {
-      uint32_t sum = (uint32_t)read32(p.c[m] + 4 * n);
-      for (int k = 0; k < p.depth; ++k)
+  for (int m = 0; m < p.rows; ++m) {
+    uint32_t sums[ROW_BYTES / 4];
+    memcpy(sums, p.c[m], sizeof sums);
+    for (int k = 0; k < p.depth; ++k)
+      for (int n = 0; n < p.columns; ++n)
         for (int i = 0; i < 4; ++i) {
           uint8_t a = p.a[m][4 * k + i], b = p.b[k][4 * n + i];
-          sum += (uint32_t)((signed_a ? (int8_t)a : a) *
-                            (signed_b ? (int8_t)b : b));
+          sums[n] += (uint32_t)((signed_a ? (int8_t)a : a) *
+                                (signed_b ? (int8_t)b : b));
         }
-      memcpy(p.c[m] + 4 * n, &sum, sizeof sum);
-    }
+    memcpy(p.c[m], sums, sizeof sums);
+  }
 }
 
 static void tdpbssd(const Instruction *in) { sumQuads(in, 1, 1); }

@@ -33,7 +33,7 @@ COPIES = [
 def library(tmp_path_factory: pytest.TempPathFactory, tile_emulator: Path) -> Path:
     """The functions of `instructions.c`."""
     del tile_emulator  # skips where they cannot run
-    flags = ("-mavx", "-mamx-tile", "-mamx-bf16", "-mamx-int8")
+    flags = ("-O1", "-mavx", "-mamx-tile", "-mamx-bf16", "-mamx-int8")
     return build("instructions.c", tmp_path_factory.mktemp("instructions") / "instructions.so", *flags)
 
 
