@@ -55,7 +55,7 @@ _ONLY_FOR = {
     "convert-index-to-llvm": ("index.",),
 }
 # Bump when the code generated from the same text changes.
-FORMAT = "4"
+FORMAT = "5"
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def _lower_kernel(module: Any, name: str, passes: Sequence[str]) -> None:
     passed, messages = _native.run_pipeline(manager, module.operation)
     if not passed:
         raise ValueError("\n".join(messages) or "a conversion failed without a message")
-    internal = ir.Attribute.parse("#llvm.linkage<internal>")
+    internal, told = ir.Attribute.parse("#llvm.linkage<internal>"), None
     for operation in module.body.operations:
         attributes = operation.attributes
         if operation.operation.name == "llvm.mlir.global":
@@ -207,6 +207,8 @@ def _lower_kernel(module: Any, name: str, passes: Sequence[str]) -> None:
         elif operation.operation.name == "llvm.func" and len(operation.regions[0].blocks):
             symbol = ir.StringAttr(attributes["sym_name"]).value
             attributes["linkage"] = internal
+            if symbol == name and "passthrough" in attributes:
+                told = attributes["passthrough"]
             if symbol in (name, f"{name}_grid"):
                 attributes["sym_name"] = ir.StringAttr.get(f"{symbol}.body")
                 attributes["always_inline"] = ir.UnitAttr.get()
@@ -215,8 +217,11 @@ def _lower_kernel(module: Any, name: str, passes: Sequence[str]) -> None:
     declared = f"llvm.func @{name}.body({', '.join([*types, '!llvm.ptr, i64, i64'])})\n"
     declared += f"llvm.func @{name}_grid.body({', '.join(types[num_tensors:])}) -> i64\n"
     parsed = ir.Module.parse(declared + wrapper)
-    for operation in list(parsed.body.operations)[2:]:
-        module.body.append(operation)
+    entry, grid = list(parsed.body.operations)[2:]
+    if told is not None:  # what LLVM is told of a function holds for the one that it becomes a part of
+        entry.attributes["passthrough"] = told
+    module.body.append(entry)
+    module.body.append(grid)
 
 
 def compile_unit(unit: Unit, target: Target) -> bytes:

@@ -36,6 +36,9 @@ class Tiles:
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
+        # LLVM makes calls of loops that copy or fill; around a call all tiles are stored, configured and loaded anew.
+        calls = ("memcpy", "memmove", "memset")
+        frame.func.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get(f"no-builtin-{n}") for n in calls])
         self._type = ir.Type.parse("!llvm.x86_amx")
         self._starts: dict[ir.Value, ir.Value] = {}
 

@@ -142,6 +142,8 @@ def test_convolution(tiles: Tiles, tmp_path: Path, name: str, zeros: tuple[int, 
     if dynamic or height > 1:
         instruction = _instruction(left, np.int8 if zero_w == 128 else right)
         assert "tile_product" in _templates(model) and tiles.count(instruction) > 0
+        # Tiles are configured once: no loop becomes a call (of memset), which they would have to make way for.
+        assert tiles.count("ldtilecfg") == tiles.count("tilerelease")
 
 
 # -- quantized graphs --------------------------------------------------------------------------------------------------
