@@ -46,6 +46,11 @@ INTEGERS = [
 ]
 
 
+def _plan_fusion(target: CpuTarget) -> str:
+    """The pass that makes clusters for kernels, with what it must know of the target."""
+    return "mlc-plan-fusion{target=cpu-tiles}" if target.bf16_tiles else "mlc-plan-fusion"
+
+
 def _simplify(integers: bool) -> list[str]:
     """The passes of phase `simplify`."""
     return [
@@ -89,7 +94,7 @@ def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True,
         (
             "kernels",
             [
-                *("mlc-count-nonzero", "mlc-fold-views", "mlc-plan-fusion"),
+                *("mlc-count-nonzero", "mlc-fold-views", _plan_fusion(target)),
                 *STORING[precision],
                 *("mlc-outline-kernels", "mlc-dedupe-kernels"),
             ],
