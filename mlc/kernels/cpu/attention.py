@@ -142,7 +142,7 @@ class AttentionKernel:
                 self.row_count: Scalar = s.row_block if exact else math.minimum(left, s.row_block)
                 self._locate(batch)
                 self._pack_queries()
-                self._for_rows(self._clear)
+                self._clear_rows()
                 self._key_blocks()
                 self._for_rows(self._finish)
                 return []
@@ -263,6 +263,9 @@ class AttentionKernel:
         self._loop(0, count, 1, line)
 
     # -- rows and keys ----------------------------------------------------------------------------------------------
+
+    def _clear_rows(self) -> None:
+        self._for_rows(self._clear)
 
     def _clear(self, local: ir.Value) -> None:
         math, c = self.frame.math, self.frame.constants

@@ -192,6 +192,20 @@ class _TileAttention(AttentionKernel):
 
     # -- rows and keys ----------------------------------------------------------------------------------------------
 
+    def _clear_rows(self) -> None:
+        """By tiles: of vectors LLVM makes a call, after which tiles have to be configured again."""
+
+        def rows(at: ir.Value) -> None:
+            zero = self.tiles.zero(ROWS)
+            for panel, count in (("sums", 1), ("output", self.columns)):
+                first, pitch = self.frame.math.mul(at, count * ROWS), count * ROWS
+                for j in range(count):
+                    place = self._place(panel, self.frame.math.add(first, j * ROWS), pitch)
+                    self.tiles.store(ROWS, place, zero)
+            self._store("largest", at, self._splat(float("-inf")))
+
+        self._loop(0, self.row_count, ROWS, rows)
+
     def _row_groups(self, emit: _EmitRows) -> None:
         """All rows of the item, two tiles at a time; a known rest is two tiles or one, an unknown one single tiles."""
         math, rows, count = self.frame.math, self.s.rows, self.row_count
