@@ -50,6 +50,11 @@ def _integers(target: CpuTarget) -> list[str]:
     ]
 
 
+def _plan_fusion(target: CpuTarget) -> str:
+    """The pass that makes clusters for kernels, with what it must know of the target."""
+    return "mlc-plan-fusion{target=cpu-tiles}" if target.bf16_tiles else "mlc-plan-fusion"
+
+
 def _simplify(integers: Sequence[str]) -> list[str]:
     """The passes of phase `simplify`; `integers` are those for quantized contractions."""
     return [
@@ -93,7 +98,7 @@ def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True,
         (
             "kernels",
             [
-                *("mlc-count-nonzero", "mlc-fold-views", "mlc-plan-fusion"),
+                *("mlc-count-nonzero", "mlc-fold-views", _plan_fusion(target)),
                 *STORING[precision],
                 *("mlc-outline-kernels", "mlc-dedupe-kernels"),
             ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from mlir import ir
 
 from mlc.kernels.common.fusion import Accepts, Dims, Role, accepts_pointwise, accepts_rows, refuses_all
@@ -26,3 +28,8 @@ ACCEPTS: dict[str, Accepts] = {
     "elementwise": accepts_pointwise,
     "opaque": refuses_all,
 }
+TARGETS: dict[str, dict[str, Accepts]] = {
+    "cpu": ACCEPTS,
+    "cpu-tiles": {**ACCEPTS, "attention": partial(attention_fusion.accepts, tiles=True)},
+}
+"""The answers by the name that passes have for a kind of CPUs: `cpu-tiles` have matrix tiles that multiply bf16."""

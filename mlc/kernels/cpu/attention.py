@@ -35,7 +35,7 @@ from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.cpu.transpose import transposed
 
-_LARGE_SCORE, _HIDDEN, _SEEN = 1e30, -1e37, -1e30
+LARGE_SCORE, _HIDDEN, SEEN = 1e30, -1e37, -1e30
 
 
 @dataclass(frozen=True)
@@ -54,18 +54,18 @@ def expand(source: KernelSource, schedule: AttentionSchedule) -> list[Frame]:
     attention = find_attention(source)
     if attention is None:
         raise ValueError(f"kernel {source.func.name.value}: no attention")
-    kernel = _Attention(source, schedule, attention).emit()
-    return [kernel, emit_grid(source, lambda frame, shape: _items(frame, attention, shape, schedule))]
+    kernel = AttentionKernel(source, schedule, attention).emit()
+    return [kernel, emit_grid(source, lambda frame, shape: items(frame, attention, shape, schedule))]
 
 
-def _items(frame: Frame, attention: Attention, shape: Sequence[Scalar], s: AttentionSchedule) -> list[Scalar]:
+def items(frame: Frame, attention: Attention, shape: Sequence[Scalar], s: AttentionSchedule) -> list[Scalar]:
     """Extents of the grid: blocks of rows, then batch dimensions, so that neighbours share what a mask says of them."""
     order = attention.output.order
     batch = [shape[order.index(d)] for d in attention.output.batch]
     return [frame.math.ceildiv(shape[order.index(attention.output.row)], s.row_block), *batch]
 
 
-def _contiguous_dim(op: ir.Operation, operand: int) -> int | None:
+def contiguous_dim(op: ir.Operation, operand: int) -> int | None:
     """The iteration dimension of a contraction along which what an operand is computed from lies in memory."""
     accesses = input_accesses([op.operands[operand]]) or {}
     exprs = list(operand_map(op, operand).results)
@@ -80,7 +80,9 @@ def _contiguous_dim(op: ir.Operation, operand: int) -> int | None:
 _EmitTile = Callable[[Scalar, int], None]
 
 
-class _Attention:
+class AttentionKernel:
+    """The memref function of one kernel; templates for other units multiply in other ways."""
+
     def __init__(self, source: KernelSource, schedule: AttentionSchedule, attention: Attention) -> None:
         self.source, self.s, self.a = source, schedule, attention
         self.frame = frame = Frame(source, vector_lanes=schedule.lanes, scalef=schedule.scalef == 1)
@@ -130,17 +132,17 @@ class _Attention:
     def emit(self) -> Frame:
         frame, s, math = self.frame, self.s, self.frame.math
         with frame.body():
-            items = _items(frame, self.a, self.shape, s)
+            extents = items(frame, self.a, self.shape, s)
 
             def item(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-                block, *batch = math.delinearize(variable, items)
+                block, *batch = math.delinearize(variable, extents)
                 self.first_row = math.mul(block, s.row_block)
                 exact = isinstance(self.row_extent, int) and self.row_extent % s.row_block == 0
                 left = math.sub(self.row_extent, self.first_row)
                 self.row_count: Scalar = s.row_block if exact else math.minimum(left, s.row_block)
                 self._locate(batch)
                 self._pack_queries()
-                self._for_rows(self._clear)
+                self._clear_rows()
                 self._key_blocks()
                 self._for_rows(self._finish)
                 return []
@@ -216,7 +218,7 @@ class _Attention:
 
     def _pack_keys(self, key: Scalar, vectors: int, mask: ir.Value | None) -> None:
         scores, math, lanes = self.a.scores, self.frame.math, self.s.lanes
-        if _contiguous_dim(scores.op, 1) == scores.inner:
+        if contiguous_dim(scores.op, 1) == scores.inner:
             for i in range(self.depth_pitch // lanes):
                 self._loop(0, vectors * lanes, lanes, lambda at, i=i: self._pack_square(key, at, i, mask))  # type: ignore[misc]
             return
@@ -261,6 +263,9 @@ class _Attention:
         self._loop(0, count, 1, line)
 
     # -- rows and keys ----------------------------------------------------------------------------------------------
+
+    def _clear_rows(self) -> None:
+        self._for_rows(self._clear)
 
     def _clear(self, local: ir.Value) -> None:
         math, c = self.frame.math, self.frame.constants
@@ -339,26 +344,30 @@ class _Attention:
         for r in range(1, size):
             seen = self._load_scalar("largest", math.add(at, r))
             least = arith.select(arith.cmpf(arith.CmpFPredicate.OLT, seen, least), seen, least)
-        unseen = arith.cmpf(arith.CmpFPredicate.ULE, least, self._number(_SEEN))
+        unseen = arith.cmpf(arith.CmpFPredicate.ULE, least, self._number(SEEN))
 
         def mark() -> None:
             for place in (at, self.s.row_block):
                 memref.store(c.get(i8, 1), self.flags, [c.index(place)])
 
         def ask(points: Sequence[tuple[int, int]]) -> ir.Value:
-            large, top = self._splat(_LARGE_SCORE), self._splat(float("-inf"))
+            large, top = self._splat(LARGE_SCORE), self._splat(float("-inf"))
             for r, j in points:
                 bound = self._logits(at, r, key, j, mask if j == vectors - 1 else None, large)
                 top = arith.select(arith.cmpf(arith.CmpFPredicate.UGT, bound, top), bound, top)
-            above = arith.cmpf(arith.CmpFPredicate.UGT, top, self._splat(_HIDDEN))
-            kind = ir.Attribute.parse("#vector.kind<or>")
-            return vector.ReductionOp(ir.IntegerType.get_signless(1), kind, above).result
+            return self._is_visible(top)
 
         memref.store(c.get(i8, 0), self.flags, [c.index(at)])
         rest = [(r, j) for r in range(size) for j in range(vectors) if (r, j) != (size - 1, 0)]
         if_then(arith.ori(unseen, ask([(size - 1, 0)])), mark, lambda: if_then(ask(rest), mark) if rest else None)
 
-    def _logits(self, at: Scalar, r: int, key: Scalar, j: int, mask: ir.Value | None, score: ir.Value) -> ir.Value:
+    def _is_visible(self, top: ir.Value) -> ir.Value:
+        """Is one of the logits that scores of `LARGE_SCORE` lead to not hidden?"""
+        above = arith.cmpf(arith.CmpFPredicate.UGT, top, self._splat(_HIDDEN))
+        kind = ir.Attribute.parse("#vector.kind<or>")
+        return vector.ReductionOp(ir.IntegerType.get_signless(1), kind, above).result
+
+    def _logits(self, at: Scalar, r: Scalar, key: Scalar, j: int, mask: ir.Value | None, score: ir.Value) -> ir.Value:
         """What the chain makes of the scores of row `at + r` and vector `j`; −inf behind the end."""
         overrides: dict[ir.Value, Override] = {self.a.scores.op.results[0]: lambda _: score}
         ev = Evaluator(self.frame, self.s.lanes, mask, overrides=overrides)
@@ -411,11 +420,16 @@ class _Attention:
 
     def _largest(self, at: Scalar, r: ir.Value, vectors: int) -> None:
         """The largest logit of one row so far, what its logits are shifted by, and how far that has moved."""
-        math, c, lanes = self.frame.math, self.frame.constants, self.s.lanes
+        math, lanes = self.frame.math, self.s.lanes
         top = self._splat(float("-inf"))
         for j in range(vectors):
             x = self._load("scores", math.add(math.mul(r, self.key_pitch), j * lanes))
             top = peepholes.maximum_of_numbers(top, x)
+        self._note_largest(at, r, top)
+
+    def _note_largest(self, at: Scalar, r: ir.Value, top: ir.Value) -> None:
+        """What follows for one row from the vector `top` of its largest new logits."""
+        math, c = self.frame.math, self.frame.constants
         f32, fast = ir.F32Type.get(), ir.Attribute.parse("#arith.fastmath<nnan,nsz>")
         local = math.add(at, r)
         old = self._load_scalar("largest", local)
@@ -439,12 +453,15 @@ class _Attention:
         for j in range(vectors):
             place = math.add(math.mul(r, self.key_pitch), j * lanes)
             power = vector_math.exp_nonpositive(arith.subf(self._load("scores", place), shift), self.frame.scalef)
-            self._store("scores", place, power)
+            self._keep_power(place, power)
             total = arith.addf(total, power)
         self._store("sums", math.mul(local, lanes), total)
         for j in range(self.columns):
             where = math.add(math.mul(local, self.width_pitch), j * lanes)
             self._store("output", where, arith.mulf(self._load("output", where), factor))
+
+    def _keep_power(self, place: Scalar, power: ir.Value) -> None:
+        self._store("scores", place, power)
 
     def _product(self, at: Scalar, size: int, first: int, vectors: int, count: Scalar) -> None:
         """Add the product of the tile's exponentials and `vectors` vectors of the values' columns."""

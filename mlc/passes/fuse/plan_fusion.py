@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 from mlir import ir
 
-from mlc.kernels.accepts import accepts_of
+from mlc.kernels.accepts import accepts_of, is_cpu
 from mlc.kernels.common.fusion import Accepts, Dims, Role, is_expensive
 from mlc.kernels.common.generics import is_identity, is_reduction
 from mlc.kernels.common.padding import padding_of
@@ -46,7 +46,7 @@ class PlanFusion(Pass):
     """Decide which operations become one kernel."""
 
     target: str = "cpu"
-    "Whose templates are asked: cpu, cuda (Hopper's) or cuda-mma (other chips'), with -tf32 where f32 may be rounded"
+    "Whose templates: cpu, cpu-tiles (with AMX), cuda (Hopper's), cuda-mma (other chips'), -tf32 where f32 is rounded"
     fuse_padding: bool = True
     "Let contractions read tensors that are padded on the way"
 
@@ -57,7 +57,7 @@ class PlanFusion(Pass):
         for block in host_blocks(module):
             if self.fuse_padding:
                 _duplicate_padding(block, accepts["contraction"])
-            on_gpu = self.target != "cpu"
+            on_gpu = not is_cpu(self.target)
             if on_gpu:
                 own_positions(block, accepts["attention"])
             graph = BlockGraph(block)

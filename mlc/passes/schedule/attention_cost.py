@@ -1,28 +1,60 @@
-"""Parameters of the attention template from head dimensions, extents and the target's vector registers."""
+"""Parameters of the attention templates from head dimensions, extents and the target's vector registers."""
 
 from __future__ import annotations
 
 from math import prod
 
+from mlir import ir
+
 from mlc.kernels.common.attention import Attention
+from mlc.kernels.cpu.attention_fusion import row_elements
+from mlc.kernels.cpu.tiles import ROWS
 
 ROWS_WANTED = 192  # per work item: what is packed for a block of keys is used by all of them
 ITEMS_WANTED = 24
 STACK = 24576  # floats of the item's queries and results
+KEY_VECTORS, WIDE = 8, 128  # of a block of keys on tiles, half as many for wider heads: all panels fit the second cache
 
 
 def choose_attention(attention: Attention, lanes: int, registers: int) -> dict[str, int | str]:
-    """The schedule of a kernel that is `attention`."""
+    """The schedule of a kernel that is `attention` of f32."""
+    height, vectors = (6, 4) if registers >= 32 else (4, 2)
+    block = _row_block(attention, height)
+    return {"template": "attention", "lanes": lanes, "rows": height, "vectors": vectors, "row_block": block}
+
+
+def choose_tile_attention(attention: Attention) -> dict[str, int | str]:
+    """The schedule of a kernel that is `attention` of bf16 on matrix tiles."""
+    rows, keys = attention.scores.op.results[0].type.shape[-2:]
+    widest = max(row_elements(attention.scores), _width(attention))
+    height = ROWS if 0 < rows <= ROWS else 2 * ROWS
+    vectors = KEY_VECTORS if widest <= WIDE else KEY_VECTORS // 2
+    if keys > 0:
+        vectors = min(vectors, 2 * -(-keys // (2 * ROWS)))
+    block = _row_block(attention, height)
+    return {"template": "tile_attention", "lanes": ROWS, "rows": height, "vectors": vectors, "row_block": block}
+
+
+def is_narrow(attention: Attention) -> bool:
+    """Are the products of `attention` of bf16?"""
+    return isinstance(attention.output.element, ir.BF16Type)
+
+
+def _row_block(attention: Attention, step: int) -> int:
+    """Rows of a work item, a multiple of `step`."""
     shape = attention.output.op.results[0].type
     order = attention.output.order
-    width = shape.get_dim_size(order.index(attention.output.column))
     extents = [None if shape.is_dynamic_dim(i) else shape.get_dim_size(i) for i in range(shape.rank)]
     rows = extents[order.index(attention.output.row)]
-    height, vectors = (6, 4) if registers >= 32 else (4, 2)
-    wanted = max(height, min(ROWS_WANTED, STACK // (2 * width)))
+    wanted = max(step, min(ROWS_WANTED, STACK // (2 * _width(attention))))
     if rows is not None:
         items = prod(extents[order.index(d)] or 1 for d in attention.output.batch)
         blocks = max(-(-rows // wanted), -(-ITEMS_WANTED // items))
-        wanted = max(height, min(wanted, -(-rows // blocks)))
-    block = -(-wanted // height) * height
-    return {"template": "attention", "lanes": lanes, "rows": height, "vectors": vectors, "row_block": block}
+        wanted = max(step, min(wanted, -(-rows // blocks)))
+    return -(-wanted // step) * step
+
+
+def _width(attention: Attention) -> int:
+    """Columns of a head's values."""
+    shape, order = attention.output.op.results[0].type, attention.output.order
+    return int(shape.get_dim_size(order.index(attention.output.column)))

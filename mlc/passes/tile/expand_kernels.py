@@ -39,6 +39,7 @@ from mlc.kernels.cpu import (
     select,
     staged_transpose,
     suppress,
+    tile_attention,
     tile_product,
     transpose,
 )
@@ -68,6 +69,7 @@ TEMPLATES: dict[str, Template] = {
     "sort": (select.SelectSchedule, select.expand),
     "staged_transpose": (transpose.TransposeSchedule, staged_transpose.expand),
     "suppress": (suppress.SuppressSchedule, suppress.expand),
+    "tile_attention": (attention.AttentionSchedule, tile_attention.expand),
     "tile_product": (tile_product.TileProductSchedule, tile_product.expand),
     "topk": (select.SelectSchedule, select.expand),
     "transpose": (transpose.TransposeSchedule, transpose.expand),

@@ -94,9 +94,9 @@ def exp_nonpositive(x: ir.Value, scalef: bool = False, has_exp2: bool = False) -
     """Emits e^x for an f32 scalar or vector without positive elements (above 87 the result is garbage).
 
     Shorter than "math.exp", for softmax: results below 2^-126.5 are 0 (so is that of -inf); NaN stays NaN; e^0 is 1.
-    The relative error is at most 2^-22.6 + |x| 2^-23.6; x = a - max(a), rounded, has brought one of 2^-24 |x| already.
-    `scalef` says that vectors of 16 elements are registers of AVX-512: the same bits in fewer instructions, except that
-    results below 2^-126 are rounded to subnormal numbers.
+    The relative error is at most 2^-22.5 + |x| 2^-26; x = a - max(a), rounded, has brought one of 2^-24 |x| already.
+    `scalef` says that vectors of 16 elements are registers of AVX-512: fewer instructions, but an error of up to
+    2^-22.6 + |x| 2^-23.6, and results below 2^-126 are rounded to subnormal numbers.
     """
     if has_exp2:
         return nvptx.exp_nonpositive(Emitter(x.type), x)

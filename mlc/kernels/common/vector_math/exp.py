@@ -58,18 +58,19 @@ def exp(e: Emitter, x: ir.Value) -> ir.Value:
 def exp_nonpositive(e: Emitter, x: ir.Value, scalef: bool = False) -> ir.Value:
     """e^x for x <= 0 (up to 87), with results below 2^-126.5 as 0.
 
-    2^y with y = x / ln(2) rounded, y = n + f. The exponent field of 2^n is 0 for n = -127, which makes the factor 0:
-    one scaling step does. With `scalef` the instructions `vrndscaleps` and `vscalefps` take the place of the clamp, the
-    addition that rounds and the shift: n is y itself where y is large, so that f is 0 and the result 0; for -inf, f is
-    NaN, and `vscalefps` of NaN and -inf is 0 (Intel, "Software Developer's Manual", volume 2, table of VSCALEFPS).
+    2^y with y = x / ln(2), y = n + f; two multiply-adds say n and f, and y is never rounded itself. The exponent field
+    of 2^n is 0 for n = -127, which makes the factor 0: one scaling step does. With `scalef` the instructions
+    `vrndscaleps` and `vscalefps` take the place of the clamp, of what rounds and of the shift: y is rounded, and n is y
+    itself where y is large, so that f is 0 and the result 0; for -inf, f is NaN, and `vscalefps` of NaN and -inf is 0
+    (Intel, "Software Developer's Manual", volume 2, table of VSCALEFPS).
     """
     if scalef:
         y = e.mul(x, k.LOG2_E[0])
         n = e.round(y)
         return e.scalef(e.horner(e.sub(y, n), (1.0, *k.EXP2_SHORT)), n)
-    y = e.mul(e.at_least(x, -88.0), k.LOG2_E[0])
-    biased = e.add(y, ROUND_EXPONENT)
-    f = e.sub(y, e.sub(biased, ROUND_EXPONENT))
+    x = e.at_least(x, -88.0)
+    biased = e.fma(x, k.LOG2_E[0], ROUND_EXPONENT)
+    f = e.fma(x, k.LOG2_E[0], e.sub(ROUND_EXPONENT, biased))
     return e.mul(e.horner(f, (1.0, *k.EXP2_SHORT)), scale(e, biased))
 
 

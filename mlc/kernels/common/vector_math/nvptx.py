@@ -40,7 +40,7 @@ def _at_least(e: Emitter, x: ir.Value, low: float) -> ir.Value:
 
 
 def exp_nonpositive(e: Emitter, x: ir.Value) -> ir.Value:
-    """e^x for x <= 0; 0 where that is subnormal. As accurate as `exp.exp_nonpositive`."""
+    """e^x for x <= 0; 0 where that is subnormal. As accurate as `exp.exp_nonpositive` with `scalef`."""
     return power_of_two(e.mul(x, k.LOG2_E[0]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,17 +14,16 @@ import mlc
 Shape = tuple[int | str, ...]
 
 
-def _type(extents: Shape, dtype: str = "f32") -> str:
+def type_of(extents: Shape, dtype: str = "f32") -> str:
     return f"tensor<{''.join(f'{e}x' for e in extents)}{dtype}>"
 
 
-def _reference(
-    q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None, causal: bool, softcap: float
+def weights(
+    q: np.ndarray, k: np.ndarray, mask: np.ndarray | None = None, causal: bool = False, softcap: float = 0
 ) -> np.ndarray:
-    q, k, v = (x.astype(np.float64) for x in (q, k, v))
-    groups = q.shape[1] // k.shape[1]
-    k, v = np.repeat(k, groups, axis=1), np.repeat(v, groups, axis=1)
-    scores = q @ np.swapaxes(k, 2, 3) / np.sqrt(q.shape[3])
+    """The softmax of the scores of queries, which are scaled, and keys, in float64."""
+    q, k = (x.astype(np.float64) for x in (q, k))
+    scores = q @ np.swapaxes(np.repeat(k, q.shape[1] // k.shape[1], axis=1), 2, 3)
     if softcap:
         scores = np.tanh(scores / softcap) * softcap
     if mask is not None:
@@ -34,37 +34,53 @@ def _reference(
     top = scores.max(axis=3, keepdims=True)
     powers = np.exp(scores - np.where(np.isneginf(top), 0, top))
     total = powers.sum(axis=3, keepdims=True)
-    return (powers / np.where(total == 0, 1, total)) @ v
+    return powers / np.where(total == 0, 1, total)
 
 
-def _compile(
-    path: Path, q: Shape, k: Shape, v: Shape, mask: str | None = None, causal: bool = False, softcap: float = 0
+def _reference(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None, causal: bool, softcap: float
+) -> np.ndarray:
+    groups = q.shape[1] // k.shape[1]
+    scaled = q.astype(np.float64) / np.sqrt(q.shape[3])
+    return weights(scaled, k, mask, causal, softcap) @ np.repeat(v.astype(np.float64), groups, axis=1)
+
+
+def compiled(
+    path: Path,
+    q: Shape,
+    k: Shape,
+    v: Shape,
+    mask: str | None = None,
+    causal: bool = False,
+    softcap: float = 0,
+    template: str = "attention",
+    **options: Any,
 ) -> mlc.Model:
-    """The model of one `mlc.attention`; checks that it became one kernel of the template."""
+    """The model of one `mlc.attention` with `options` of the compiler; checks that it became one kernel of `template`."""
     result: Shape = (*q[:3], v[3])
-    types = [_type(q), _type(k), _type(v), *([mask] if mask else [])]
+    types = [type_of(q), type_of(k), type_of(v), *([mask] if mask else [])]
     dims = ['"b", "", "s", ""', '"b", "", "t", ""', '"b", "", "t", ""', ", ".join(['""'] * (mask or "").count("x"))]
     arguments = ", ".join(
         f'%a{i}: {t} {{mlc.name = "a{i}", mlc.dtype = "{"bool" if t.endswith("i1>") else "float32"}", mlc.dims = [{d}]}}'
         for i, (t, d) in enumerate(zip(types, dims, strict=False))
     )
     attributes = [*(["causal = true"] if causal else []), *([f"softcap = {softcap} : f64"] if softcap else [])]
-    options = f" {{{', '.join(attributes)}}}" if attributes else ""
+    written = f" {{{', '.join(attributes)}}}" if attributes else ""
     masked = f" mask(%a3 : {mask})" if mask else ""
     text = f"""
-module {{ func.func @forward({arguments}) -> ({_type(result)} {{mlc.name = "r", mlc.dtype = "float32"}}) {{
-  %r = mlc.attention %a0, %a1, %a2{masked}{options} : {", ".join(types[:3])} -> {_type(result)}
-  return %r : {_type(result)}
+module {{ func.func @forward({arguments}) -> ({type_of(result)} {{mlc.name = "r", mlc.dtype = "float32"}}) {{
+  %r = mlc.attention %a0, %a1, %a2{masked}{written} : {", ".join(types[:3])} -> {type_of(result)}
+  return %r : {type_of(result)}
 }} }}"""
     source = path / "attention.mlir"
     source.write_text(text)
     scheduled = path / "scheduled.mlir"
-    mlc.compile(source, output=scheduled, from_phase="import", emit="schedule")
-    assert 'template = "attention"' in scheduled.read_text()
-    return mlc.compile(source, output=path / "attention.so", from_phase="import", cache=False)
+    mlc.compile(source, output=scheduled, from_phase="import", emit="schedule", **options)
+    assert scheduled.read_text().count(f'template = "{template}"') == 1
+    return mlc.compile(source, output=path / "attention.so", from_phase="import", cache=False, **options)
 
 
-def _draw(*shape: int, seed: int = 0) -> np.ndarray:
+def draw(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed + sum(shape)).standard_normal(shape).astype(np.float32)
 
 
@@ -74,8 +90,8 @@ def _draw(*shape: int, seed: int = 0) -> np.ndarray:
     [(32, 64, 32, 32), (7, 16, 8, 5), (197, 197, 64, 64), (64, 333, 80, 72), (250, 100, 16, 33), (5, 1000, 3, 130)],
 )
 def test_sizes(tmp_path: Path, rows: int, keys: int, depth: int, width: int, causal: bool) -> None:
-    model = _compile(tmp_path, (2, 3, rows, depth), (2, 3, keys, depth), (2, 3, keys, width), causal=causal)
-    q, k, v = _draw(2, 3, rows, depth), _draw(2, 3, keys, depth, seed=1), _draw(2, 3, keys, width, seed=2)
+    model = compiled(tmp_path, (2, 3, rows, depth), (2, 3, keys, depth), (2, 3, keys, width), causal=causal)
+    q, k, v = draw(2, 3, rows, depth), draw(2, 3, keys, depth, seed=1), draw(2, 3, keys, width, seed=2)
     [got] = model(q, k, v)
     np.testing.assert_allclose(got, _reference(q, k, v, None, causal, 0), rtol=2e-5, atol=4e-6)
 
@@ -83,9 +99,9 @@ def test_sizes(tmp_path: Path, rows: int, keys: int, depth: int, width: int, cau
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
 def test_run_time_sizes(tmp_path: Path, causal: bool) -> None:
     """Also grouped heads, and few rows and keys."""
-    model = _compile(tmp_path, ("?", 4, "?", 24), ("?", 2, "?", 24), ("?", 2, "?", 40), causal=causal)
+    model = compiled(tmp_path, ("?", 4, "?", 24), ("?", 2, "?", 24), ("?", 2, "?", 40), causal=causal)
     for batch, rows, keys in ((1, 1, 1), (2, 6, 16), (1, 13, 64), (2, 64, 13), (1, 200, 129), (3, 1, 70)):
-        q, k, v = _draw(batch, 4, rows, 24), _draw(batch, 2, keys, 24, seed=1), _draw(batch, 2, keys, 40, seed=2)
+        q, k, v = draw(batch, 4, rows, 24), draw(batch, 2, keys, 24, seed=1), draw(batch, 2, keys, 40, seed=2)
         [got] = model(q, k, v)
         np.testing.assert_allclose(got, _reference(q, k, v, None, causal, 0), rtol=2e-5, atol=4e-6)
 
@@ -94,8 +110,10 @@ def test_run_time_sizes(tmp_path: Path, causal: bool) -> None:
 @pytest.mark.parametrize("dtype", ["i1", "f32"])
 def test_masks(tmp_path: Path, shape: tuple[int, ...], dtype: str) -> None:
     """Padding, windows, hidden rows (zeros), whole hidden blocks at either end; with soft cap and grouped heads."""
-    model = _compile(tmp_path, (2, 4, 70, 32), (2, 2, 150, 32), (2, 2, 150, 32), mask=_type(shape, dtype), softcap=3.0)
-    q, k, v = _draw(2, 4, 70, 32), _draw(2, 2, 150, 32, seed=1), _draw(2, 2, 150, 32, seed=2)
+    model = compiled(
+        tmp_path, (2, 4, 70, 32), (2, 2, 150, 32), (2, 2, 150, 32), mask=type_of(shape, dtype), softcap=3.0
+    )
+    q, k, v = draw(2, 4, 70, 32), draw(2, 2, 150, 32, seed=1), draw(2, 2, 150, 32, seed=2)
     rows, keys = np.arange(70)[:, None], np.arange(150)
     patterns = [
         keys < 60 + 0 * rows,
@@ -115,8 +133,8 @@ def test_masks(tmp_path: Path, shape: tuple[int, ...], dtype: str) -> None:
 
 def test_large_scores_and_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Logits in the hundreds, growing from block to block, need the running maximum; bits do not depend on threads."""
-    model = _compile(tmp_path, (1, 2, 100, 64), (1, 2, 300, 64), (1, 2, 300, 64), causal=True)
-    q, k, v = 20 * _draw(1, 2, 100, 64), 20 * _draw(1, 2, 300, 64, seed=1), _draw(1, 2, 300, 64, seed=2)
+    model = compiled(tmp_path, (1, 2, 100, 64), (1, 2, 300, 64), (1, 2, 300, 64), causal=True)
+    q, k, v = 20 * draw(1, 2, 100, 64), 20 * draw(1, 2, 300, 64, seed=1), draw(1, 2, 300, 64, seed=2)
     k *= np.linspace(0.1, 3, 300, dtype=np.float32)[:, None]
     [got] = model(q, k, v)
     np.testing.assert_allclose(got, _reference(q, k, v, None, True, 0), rtol=2e-3, atol=2e-4)
@@ -128,8 +146,8 @@ def test_large_scores_and_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_what_is_no_number(tmp_path: Path) -> None:
     """Rows with NaN are NaN, others are not."""
-    model = _compile(tmp_path, (1, 1, 40, 16), (1, 1, 90, 16), (1, 1, 90, 16))
-    q, k, v = _draw(1, 1, 40, 16), _draw(1, 1, 90, 16, seed=1), _draw(1, 1, 90, 16, seed=2)
+    model = compiled(tmp_path, (1, 1, 40, 16), (1, 1, 90, 16), (1, 1, 90, 16))
+    q, k, v = draw(1, 1, 40, 16), draw(1, 1, 90, 16, seed=1), draw(1, 1, 90, 16, seed=2)
     q[0, 0, 7, 3] = np.nan
     [got] = model(q, k, v)
     assert np.isnan(got[0, 0, 7]).all()
@@ -156,7 +174,7 @@ def test_products_and_softmax(tmp_path: Path) -> None:
       return %r : {o}"""
     mask = np.where(np.arange(50) <= np.arange(50)[:, None], 0, -np.inf).astype(np.float32)
     mask[[0, 20, 49]] = -np.inf
-    runs = [(_draw(1, 50, 2, 24), _draw(1, 50, 2, 24, seed=1), _draw(1, 50, 2, 24, seed=2), mask)]
+    runs = [(draw(1, 50, 2, 24), draw(1, 50, 2, 24, seed=1), draw(1, 50, 2, 24, seed=2), mask)]
     check(tmp_path, body, [q, q, q, m], [o], runs)
     mlc.compile(tmp_path / "kernel.mlir", output=tmp_path / "scheduled.mlir", from_phase="import", emit="schedule")
     assert (tmp_path / "scheduled.mlir").read_text().count("mlc.launch") == 1

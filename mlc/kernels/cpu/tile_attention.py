@@ -1,0 +1,416 @@
+"""Attention of bf16 in one kernel whose products are on matrix tiles (AMX), with scores and sums in f32.
+
+The work items, masks and running maximum of `attention`. For every block of keys an item packs the keys and the values
+as right operands, a tile after the other: 16 groups of two elements of the reduction, for 16 keys or columns each. Of
+32 rows, two tiles, the scores go to the stack in f32; there the chain, the maxima and the exponentials go row by row
+along vectors, and the exponentials, rounded to bf16, are the left operand of the product with the values. Its sums
+begin with what is on the stack. Rows, keys and head dimensions end anywhere: rows behind the end are multiplied and
+never read, and behind the last key and the last element of the head dimension there are zeros.
+
+The sums of the rows are those of the exponentials before they are rounded. `tdpbf16ps` takes denormal numbers for
+zeros (Intel, "Architecture Instruction Set Extensions Programming Reference", TDPBF16PS).
+
+Schedule parameters: those of `attention`, with `lanes` 16; `rows`: 32, or 16 where there are no more; `vectors`, an
+even number; `row_block`, a multiple of `rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from mlir import ir
+from mlir.dialects import arith, memref, vector
+
+from mlc.kernels.common import vector_math
+from mlc.kernels.common.attention import find_attention
+from mlc.kernels.common.evaluate import Evaluator, lane_mask
+from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
+from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.items import emit_grid
+from mlc.kernels.common.peepholes import maximum_of_numbers
+from mlc.kernels.cpu.attention import LARGE_SCORE, SEEN, AttentionKernel, AttentionSchedule, contiguous_dim, items
+from mlc.kernels.cpu.tiles import LINE, ROWS, Place, Tiles
+from mlc.kernels.cpu.transpose import transposed
+
+STEP = LINE // 2  # elements of the reduction that a product of tiles takes
+TILE = ROWS * STEP  # elements of a tile
+
+
+def expand(source: KernelSource, schedule: AttentionSchedule) -> list[Frame]:
+    """The memref function and the grid function of `source`."""
+    attention = find_attention(source)
+    if attention is None:
+        raise ValueError(f"kernel {source.func.name.value}: no attention")
+    if schedule.row_block % schedule.rows or schedule.vectors % 2:
+        raise ValueError(f"kernel {source.func.name.value}: tiles do not divide blocks of rows or of keys")
+    kernel = _TileAttention(source, schedule, attention).emit()
+    return [kernel, emit_grid(source, lambda frame, shape: items(frame, attention, shape, schedule))]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Keys that are taken in together: the first one, and for how many vectors there is room, an even number. `masks`
+    are those of the vectors that have keys; `count` is how many keys there are where they do not fill all vectors."""
+
+    key: Scalar
+    vectors: int
+    masks: list[ir.Value | None]
+    count: Scalar | None = None
+
+
+_EmitRows = Callable[[Scalar, Scalar, int], None]
+"""Emits code for rows: the first of them, how many there are, and how many tiles they take."""
+
+
+class _TileAttention(AttentionKernel):
+    def _allocate(self) -> None:
+        s, lanes = self.s, self.s.lanes
+        self.steps = -(-self.depth // STEP)
+        self.columns = -(-self.width // lanes)
+        self.depth_pitch, self.key_pitch, self.width_pitch = self.steps * STEP, s.vectors * lanes, self.columns * lanes
+        f32, bf16, i8 = ir.F32Type.get(), ir.BF16Type.get(), ir.IntegerType.get_signless(8)
+        floats = {
+            "scores": s.rows * self.key_pitch,
+            "sums": s.row_block * lanes,
+            "output": s.row_block * self.width_pitch,
+            "largest": s.row_block,
+            "shifts": s.rows,
+            "factors": s.rows,
+        }
+        narrow = {
+            "queries": s.row_block * self.depth_pitch,
+            "panel": self.depth_pitch * self.key_pitch,
+            "values": self.key_pitch * self.width_pitch,
+            "powers": s.rows * self.key_pitch,
+        }
+        with self.frame.prologue():
+            self.stack = {name: self._buffer(size, f32) for name, size in floats.items()}
+            self.stack |= {name: self._buffer(size, bf16) for name, size in narrow.items()}
+            self.flags = self._buffer(s.row_block + 1, i8) if self.masked else None
+        self.tiles = Tiles(self.frame)
+
+    # -- operands ---------------------------------------------------------------------------------------------------
+
+    def _zeros(self, lanes: int) -> ir.Value:
+        bf16 = ir.BF16Type.get()
+        return vector.broadcast(ir.VectorType.get([lanes], bf16), self.frame.constants.get(bf16, 0.0))
+
+    def _line(self, op: ir.Operation, number: int, dims: list[Idx], lanes: int, left: int) -> ir.Value:
+        """`lanes` elements of an operand of one of the products, of which `left` exist; zeros behind them."""
+        mask = None if left >= lanes else lane_mask(self.frame, lanes, self.frame.constants.index(left))
+        value = self._operand(Evaluator(self.frame, lanes, mask), op, number, dims)
+        return value if mask is None else arith.select(mask, value, self._zeros(lanes))
+
+    def _pack_queries(self) -> None:
+        scores, math = self.a.scores, self.frame.math
+
+        def row(local: ir.Value) -> None:
+            for step in range(self.steps):
+                dims = list(self.score_dims)
+                dims[scores.row], dims[scores.inner] = self._row(local), Idx(step * STEP, 1)
+                line = self._line(scores.op, 0, dims, STEP, self.depth - step * STEP)
+                self._store("queries", math.add(math.mul(local, self.depth_pitch), step * STEP), line)
+
+        self._for_rows(row)
+
+    def _pack(self, block: _Block) -> None:
+        """The keys of `block`, in groups along the head dimension, and the values, in groups along the keys."""
+        scores, live = self.a.scores, len(block.masks)
+        if contiguous_dim(scores.op, 1) == scores.inner:
+            for step in range(self.steps):
+                self._loop(0, live * ROWS, ROWS, partial(self._pack_tile, block, step))
+        else:
+            whole, rest = divmod(self.depth, 2)
+            self._loop(0, whole, 1, partial(self._pack_pair, block, 2))
+            if rest:
+                self._pack_pair(block, 1, whole)
+            if whole + rest < self.depth_pitch // 2:
+                self._loop(whole + rest, self.depth_pitch // 2, 1, partial(self._pack_pair, block, 0))
+        for_pairs = partial(partial, self._pack_two_values, block)
+        self._loop(0, block.vectors // 2, 1, lambda step: self._loop(0, ROWS, 1, for_pairs(step)))
+
+    def _pack_tile(self, block: _Block, step: int, at: ir.Value) -> None:
+        """A tile of `STEP` elements of 16 keys from `block.key + at` on; keys behind the end repeat the last one."""
+        scores, math = self.a.scores, self.frame.math
+        words = ir.VectorType.get([ROWS], ir.IntegerType.get_signless(32))
+        lines = []
+        for k in range(ROWS):
+            dims = list(self.score_dims)
+            dims[scores.column] = Idx(self._existing(block, math.add(at, k)), level=4)
+            dims[scores.inner] = Idx(step * STEP, 1)
+            lines.append(vector.bitcast(words, self._line(scores.op, 1, dims, STEP, self.depth - step * STEP)))
+        first = math.add(math.mul(at, STEP), step * self.s.vectors * TILE)
+        for group, column in enumerate(transposed(lines, ROWS)):
+            groups = vector.bitcast(ir.VectorType.get([STEP], ir.BF16Type.get()), column)
+            self._store("panel", math.add(first, group * STEP), groups)
+
+    def _existing(self, block: _Block, number: Scalar) -> Scalar:
+        """The position of key `number` of `block`, or of the last one that exists."""
+        math = self.frame.math
+        position = math.add(block.key, number)
+        return position if block.count is None else math.minimum(position, math.sub(self.keys, 1))
+
+    def _pack_pair(self, block: _Block, live: int, number: Scalar) -> None:
+        """Group `number` of the head dimension, of which `live` elements exist, of keys that lie across it."""
+        scores, math, lanes = self.a.scores, self.frame.math, self.s.lanes
+        first = math.add(
+            math.mul(math.div(number, ROWS), self.s.vectors * TILE), math.mul(math.rem(number, ROWS), STEP)
+        )
+        for j, mask in enumerate(block.masks):
+            parts = []
+            for k in range(live):
+                dims = list(self.score_dims)
+                dims[scores.column] = self._key(block.key, j)
+                dims[scores.inner] = Idx(math.add(math.mul(number, 2), k), level=4)
+                parts.append(self._operand(Evaluator(self.frame, lanes, mask), scores.op, 1, dims))
+            parts += [self._zeros(lanes)] * (2 - live)
+            self._store("panel", math.add(first, j * TILE), vector.InterleaveOp(*parts).result)
+
+    def _pack_two_values(self, block: _Block, step: ir.Value, row: ir.Value) -> None:
+        """Two keys' values as row `row` of the tiles of `step`."""
+        out, math, c = self.a.output, self.frame.math, self.frame.constants
+        number = math.add(math.mul(step, STEP), math.mul(row, 2))
+        for j in range(0, self.columns, 2):
+            wide = min(2, self.columns - j)
+            lanes, parts = wide * self.s.lanes, []
+            for k in (math.add(number, n) for n in range(2)):
+                dims = list(self.dims)
+                dims[out.inner], dims[out.column] = Idx(self._existing(block, k), level=4), Idx(j * self.s.lanes, 1)
+                line = self._line(out.op, 1, dims, lanes, self.width - j * self.s.lanes)
+                if block.count is not None:
+                    exists = arith.cmpi(arith.CmpIPredicate.slt, c.index(k), c.index(block.count))
+                    line = arith.select(exists, line, self._zeros(lanes))
+                parts.append(line)
+            groups = vector.InterleaveOp(*parts).result
+            for n in range(wide):
+                type_ = ir.VectorType.get([STEP], ir.BF16Type.get())
+                part = vector.extract_strided_slice(type_, groups, [n * STEP], [STEP], [1])
+                tile = math.add(math.mul(step, self.columns), j + n)
+                self._store("values", math.add(math.mul(tile, TILE), math.mul(row, STEP)), part)
+
+    # -- rows and keys ----------------------------------------------------------------------------------------------
+
+    def _clear_rows(self) -> None:
+        """By tiles: of vectors LLVM makes a call, after which tiles have to be configured again."""
+
+        def rows(at: ir.Value) -> None:
+            zero = self.tiles.zero(ROWS)
+            for panel, count in (("sums", 1), ("output", self.columns)):
+                first, pitch = self.frame.math.mul(at, count * ROWS), count * ROWS
+                for j in range(count):
+                    place = self._place(panel, self.frame.math.add(first, j * ROWS), pitch)
+                    self.tiles.store(ROWS, place, zero)
+            self._store("largest", at, self._splat(float("-inf")))
+
+        self._loop(0, self.row_count, ROWS, rows)
+
+    def _row_groups(self, emit: _EmitRows) -> None:
+        """All rows of the item, two tiles at a time; a known rest is two tiles or one, an unknown one single tiles."""
+        math, rows, count = self.frame.math, self.s.rows, self.row_count
+        whole = math.mul(math.div(count, rows), rows)
+        if not (isinstance(whole, int) and whole == 0):
+            self._loop(0, whole, rows, lambda at: emit(at, rows, rows // ROWS))
+        if isinstance(whole, int) and whole == count:
+            return
+        if not isinstance(self.row_extent, int):
+            self._loop(whole, count, ROWS, lambda at: emit(at, math.minimum(math.sub(count, at), ROWS), 1))
+        elif rest := self.row_extent % rows:
+            self._loop(whole, count, rows, lambda at: emit(at, rest, -(-rest // ROWS)))
+
+    def _key_blocks(self) -> None:
+        """Known extents split into blocks of equal size but for 32 keys; else what remains is a block with masks."""
+        lanes, vectors, math = self.s.lanes, self.s.vectors, self.frame.math
+        if not isinstance(self.keys, int):
+            whole = math.mul(math.div(self.keys, vectors * lanes), vectors * lanes)
+            self._loop(0, whole, vectors * lanes, partial(self._whole_block, vectors))
+            self._loop(whole, self.keys, vectors * lanes, partial(self._last_block, vectors))
+            return
+        units = -(-self.keys // STEP)
+        small, more = divmod(units, -(-2 * units // vectors))
+        first = 0
+        for number, size in ((more, small + 1), (-(-2 * units // vectors) - more, small)):
+            end = first + number * size * STEP
+            whole = end if end <= self.keys else end - size * STEP
+            if first < whole:
+                self._loop(first, whole, size * STEP, partial(self._whole_block, 2 * size))
+            if whole < end:
+                self._last_block(2 * size, whole)
+            first = end
+
+    def _whole_block(self, vectors: int, key: ir.Value) -> None:
+        self._take_in(_Block(key, vectors, [None] * vectors))
+
+    def _last_block(self, vectors: int, key: Scalar) -> None:
+        """A block whose room for keys is not all used."""
+        math, c, lanes = self.frame.math, self.frame.constants, self.s.lanes
+        left = math.sub(self.keys, key)
+        live = min(vectors, -(-left // lanes)) if isinstance(left, int) else vectors
+        masks = [
+            None
+            if isinstance(left, int) and left >= (j + 1) * lanes
+            else lane_mask(self.frame, lanes, c.index(math.sub(left, j * lanes)))
+            for j in range(live)
+        ]
+        self._take_in(_Block(key, vectors, masks, left))
+
+    def _take_in(self, block: _Block) -> None:
+        """The part that a block of keys has in the results of all rows that a mask does not hide it from."""
+        c = self.frame.constants
+
+        def work() -> None:
+            self._pack(block)
+            self._row_groups(partial(self._visible_rows, block))
+
+        if self.flags is None:
+            work()
+            return
+        end = c.index(self.s.row_block)
+        self._flag(end, 0)
+        self._row_groups(lambda at, size, _: self._mark_rows(block, at, size))
+        if_then(self._is_set(end), work)
+
+    def _flag(self, at: Scalar, value: int) -> None:
+        i8, c = ir.IntegerType.get_signless(8), self.frame.constants
+        memref.store(c.get(i8, value), self.flags, [c.index(at)])
+
+    def _mark_rows(self, block: _Block, at: Scalar, size: Scalar) -> None:
+        """Set the flag of rows, and that of the block, unless every logit is hidden. The last row is asked first."""
+        math = self.frame.math
+
+        def mark() -> None:
+            self._flag(at, 1)
+            self._flag(self.s.row_block, 1)
+
+        def bounds(row: Scalar, top: ir.Value, vectors: int) -> ir.Value:
+            for j, mask in enumerate(block.masks[:vectors]):
+                bound = self._logits(at, row, block.key, j, mask, self._splat(LARGE_SCORE))
+                top = arith.select(arith.cmpf(arith.CmpFPredicate.UGT, bound, top), bound, top)
+            return top
+
+        def ask(row: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+            top, least = carried
+            seen = self._load_scalar("largest", math.add(at, row))
+            lower = arith.select(arith.cmpf(arith.CmpFPredicate.OLT, seen, least), seen, least)
+            return [bounds(row, top, len(block.masks)), lower]
+
+        def ask_all() -> None:
+            start = [self._splat(float("-inf")), self._number(float("inf"))]
+            top, least = for_loop(self.frame, 0, size, 1, start, ask)
+            unseen = arith.cmpf(arith.CmpFPredicate.ULE, least, self._number(SEEN))
+            if_then(arith.ori(unseen, self._is_visible(top)), mark)
+
+        self._flag(at, 0)
+        last = bounds(math.sub(size, 1), self._splat(float("-inf")), 1)
+        if_then(self._is_visible(last), mark, ask_all)
+
+    # -- one or two tiles of rows -------------------------------------------------------------------------------------
+
+    def _visible_rows(self, block: _Block, at: Scalar, size: Scalar, high: int) -> None:
+        def rows() -> None:
+            self._products_with_keys(block, at, high)
+            self._loop(0, size, 1, partial(self._take_logits, block, at))
+            for first in range(0, high * ROWS, self.s.lanes):
+                factors = vector_math.exp_nonpositive(self._load("factors", first), self.frame.scalef)
+                self._store("factors", first, factors)
+            self._loop(0, size, 1, partial(self._take_powers, block, at))
+            self._products_with_values(block, at, high)
+
+        if self.flags is None:
+            rows()
+        else:
+            if_then(self._is_set(at), rows)
+
+    def _take_logits(self, block: _Block, at: Scalar, r: ir.Value) -> None:
+        """The logits of one row in place of its scores, and the largest of them."""
+        math, top = self.frame.math, self._splat(float("-inf"))
+        for j, mask in enumerate(block.masks):
+            place = math.add(math.mul(r, self.key_pitch), j * self.s.lanes)
+            score = self._load("scores", place)
+            value = self._logits(at, r, block.key, j, mask, score)
+            if value != score:
+                self._store("scores", place, value)
+            top = maximum_of_numbers(top, value)
+        self._note_largest(at, r, top)
+
+    def _take_powers(self, block: _Block, at: Scalar, r: ir.Value) -> None:
+        self._exponentials(at, r, len(block.masks))
+        math, lanes = self.frame.math, self.s.lanes
+        for j in range(len(block.masks), block.vectors):
+            self._store("powers", math.add(math.mul(r, self.key_pitch), j * lanes), self._zeros(lanes))
+
+    def _keep_power(self, place: Scalar, power: ir.Value) -> None:
+        rounded = arith.truncf(ir.VectorType.get([self.s.lanes], ir.BF16Type.get()), power)
+        self._store("powers", place, rounded)
+
+    # -- products ---------------------------------------------------------------------------------------------------
+
+    def _place(self, panel: str, at: Scalar, pitch: int) -> Place:
+        """The tile that begins at element `at` of a panel with `pitch` elements between rows."""
+        size = self.stack[panel].type.element_type.width // 8
+        return self.tiles.place(self.stack[panel], self.frame.math.mul(at, size), pitch * size)
+
+    def _products_with_keys(self, block: _Block, at: Scalar, high: int) -> None:
+        """The scores of `high` tiles of rows; those of a vector without keys may be anything."""
+        math = self.frame.math
+
+        def left(i: int, step: int) -> Place:
+            row = math.mul(math.add(at, i * ROWS), self.depth_pitch)
+            return self._place("queries", math.add(row, step * STEP), self.depth_pitch)
+
+        def columns(j: ir.Value) -> None:
+            def right(n: int, step: int) -> Place:
+                return self._place("panel", math.mul(math.add(j, n + step * self.s.vectors), TILE), STEP)
+
+            def result(i: int, n: int) -> Place:
+                first = math.add(math.mul(math.add(j, n), ROWS), i * ROWS * self.key_pitch)
+                return self._place("scores", first, self.key_pitch)
+
+            self._multiply((high, 2, self.steps), left, right, result, add=False)
+
+        self._loop(0, len(block.masks), 2, columns)
+
+    def _products_with_values(self, block: _Block, at: Scalar, high: int) -> None:
+        """Add the products of the exponentials and the values to the results of `high` tiles of rows."""
+        math = self.frame.math
+
+        def left(i: int, step: int) -> Place:
+            return self._place("powers", i * ROWS * self.key_pitch + step * STEP, self.key_pitch)
+
+        def columns(wide: int, j: Scalar) -> None:
+            def right(n: int, step: int) -> Place:
+                return self._place("values", math.mul(math.add(j, n + step * self.columns), TILE), STEP)
+
+            def result(i: int, n: int) -> Place:
+                row = math.mul(math.add(at, i * ROWS), self.width_pitch)
+                return self._place("output", math.add(row, math.mul(math.add(j, n), ROWS)), self.width_pitch)
+
+            self._multiply((high, wide, block.vectors // 2), left, right, result, add=True)
+
+        pairs = self.columns // 2 * 2
+        if pairs:
+            self._loop(0, pairs, 2, partial(columns, 2))
+        if pairs < self.columns:
+            columns(1, pairs)
+
+    def _multiply(
+        self,
+        size: tuple[int, int, int],
+        left: Callable[[int, int], Place],
+        right: Callable[[int, int], Place],
+        result: Callable[[int, int], Place],
+        *,
+        add: bool,
+    ) -> None:
+        """Tiles of rows by tiles of columns, summed up over steps: as many as `size` says. Where the operands are is
+        asked by row or column and step, where a sum belongs by row and column; `add` to what is there."""
+        (high, wide, steps), tiles = size, self.tiles
+        names = [(i, n) for i in range(high) for n in range(wide)]
+        sums = [tiles.load(ROWS, result(*name)) if add else tiles.zero(ROWS) for name in names]
+        for step in range(steps):
+            a = [tiles.load(ROWS, left(i, step)) for i in range(high)]
+            b = [tiles.load(ROWS, right(n, step)) for n in range(wide)]
+            sums = [tiles.multiply("tdpbf16ps", ROWS, c, a[i], b[n]) for (i, n), c in zip(names, sums, strict=True)]
+        for name, tile in zip(names, sums, strict=True):
+            tiles.store(ROWS, result(*name), tile)
