@@ -20,6 +20,11 @@ import mlc
 ROWS, COLUMNS, STEPS = 16, 16, 64  # of a tile of sums, and the products of a step
 
 
+def _id(pair: tuple[object, object]) -> str:
+    """Two types or numbers in the name of a test."""
+    return "-".join(v.__name__ if isinstance(v, type) else str(v) for v in pair)
+
+
 def _instruction(left: type, right: type) -> str:
     return "tdpb" + "".join("u" if kind is np.uint8 else "s" for kind in (left, right)) + "d"
 
@@ -50,7 +55,7 @@ def test_product_with_a_weight(tiles: Tiles, tmp_path: Path, shape: tuple[int, i
     assert tiles.count(_instruction(left, right)) >= _least(rows, depth, columns) and not tiles.configured
 
 
-@pytest.mark.parametrize("signs", SIGNS, ids=lambda s: f"{s[0].__name__}-{s[1].__name__}")
+@pytest.mark.parametrize("signs", SIGNS, ids=_id)
 def test_zero_points(tiles: Tiles, tmp_path: Path, signs: tuple[type, type]) -> None:
     """None, constant ones, one for every column, the middle; and known at run time, one for every row. Rows are those of
     the run. A weight without a sign is turned over where that takes its zero point away."""
@@ -81,7 +86,7 @@ def test_zero_points(tiles: Tiles, tmp_path: Path, signs: tuple[type, type]) -> 
     np.testing.assert_array_equal(got, _product(x, w, per_row[:, None], per_column))
 
 
-@pytest.mark.parametrize("signs", SIGNS, ids=lambda s: f"{s[0].__name__}-{s[1].__name__}")
+@pytest.mark.parametrize("signs", SIGNS, ids=_id)
 def test_product_of_two_inputs(tiles: Tiles, tmp_path: Path, signs: tuple[type, type]) -> None:
     """Rows of the right operand are interleaved on the way; batches, rows and columns are known at run time only."""
     left, right = signs
@@ -118,11 +123,11 @@ def test_products_without_tiles(tiles: Tiles, tmp_path: Path, case: str) -> None
 # -- convolutions ------------------------------------------------------------------------------------------------------
 
 IN_TILES = {n: w for n, w in (WINDOWS | MORE_WINDOWS).items() if side_by_side(n) >= 16}
-CASES = [(name, ZEROS[i % 4]) for i, name in enumerate(IN_TILES)] + [("3x3", zeros) for zeros in ZEROS]
+CASES = [(name, ZEROS[i % 4], SIGNS[(i + i // 4) % 4]) for i, name in enumerate(IN_TILES)]
+CASES += [("3x3", zeros, signs) for zeros in ZEROS for signs in SIGNS]
 
 
-@pytest.mark.parametrize("signs", SIGNS, ids=lambda s: f"{s[0].__name__}-{s[1].__name__}")
-@pytest.mark.parametrize(("name", "zeros"), CASES, ids=str)
+@pytest.mark.parametrize(("name", "zeros", "signs"), CASES, ids=lambda v: v if isinstance(v, str) else _id(v))
 def test_convolution(tiles: Tiles, tmp_path: Path, name: str, zeros: tuple[int, int], signs: tuple[type, type]) -> None:
     """Padding stands for the zero point, whatever the signs."""
     channels, filters, height, width, window, pads, strides, dilations, groups = IN_TILES[name]
@@ -168,7 +173,7 @@ def _codes(x: np.ndarray, scale: float, zero: int, kind: type) -> np.ndarray:
     return np.clip(np.rint(x / scale) + zero, info.min, info.max)
 
 
-@pytest.mark.parametrize("signs", SIGNS, ids=lambda s: f"{s[0].__name__}-{s[1].__name__}")
+@pytest.mark.parametrize("signs", SIGNS, ids=_id)
 @pytest.mark.parametrize("form", ["QDQ", "QLinear"])
 def test_product_of_codes(tiles: Tiles, tmp_path: Path, form: str, signs: tuple[type, type]) -> None:
     """One kernel from codes to codes, at most one step beside the definition."""
@@ -194,7 +199,7 @@ def test_product_of_codes(tiles: Tiles, tmp_path: Path, form: str, signs: tuple[
     assert tiles.count(_instruction(left, np.int8)) >= _least(35, 70, 50)
 
 
-@pytest.mark.parametrize("signs", SIGNS[:2], ids=lambda s: f"{s[0].__name__}-{s[1].__name__}")
+@pytest.mark.parametrize("signs", SIGNS[:2], ids=_id)
 def test_convolution_of_codes(tiles: Tiles, tmp_path: Path, signs: tuple[type, type]) -> None:
     """With a scale for each filter, a bias, a residual sum, and padding that stands for the zero point."""
     left, right = signs
