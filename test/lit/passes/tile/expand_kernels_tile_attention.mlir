@@ -1,8 +1,8 @@
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-decompose,mlc-narrow-contractions,cse,mlc-lower-to-linalg,canonicalize,cse,mlc-fold-views,mlc-plan-fusion{target=cpu-tiles},mlc-outline-kernels,mlc-assign-schedules{bf16-tiles=true})' | FileCheck %s --check-prefix=PLAN
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-decompose,mlc-narrow-contractions,cse,mlc-lower-to-linalg,canonicalize,cse,mlc-fold-views,mlc-plan-fusion{target=cpu-tiles},mlc-outline-kernels,mlc-assign-schedules{bf16-tiles=true},mlc-expand-kernels)' | FileCheck %s
 
-// Two blocks of rows, the last one with a tile and a half; keys in a block of 96 and one of 64, of which 54 exist.
-// PLAN: mlc.schedule = [{lanes = 16 : i64, row_block = 32 : i64, rows = 32 : i64, scalef = 1 : i64, template = "tile_attention", vectors = 8 : i64}]
+// An item has all rows of a head, two tiles and one and a half; keys in a block of 96 and one of 64, of which 54 exist.
+// PLAN: mlc.schedule = [{lanes = 16 : i64, row_block = 64 : i64, rows = 32 : i64, scalef = 1 : i64, template = "tile_attention", vectors = 8 : i64}]
 func.func @masked(%q: tensor<16x56x40xf32>, %k: tensor<16x150x40xf32>, %v: tensor<16x150x32xf32>, %m: tensor<56x150xf32>) -> tensor<16x56x32xf32> {
   %s = mlc.matmul %q, %k {transpose_rhs} : tensor<16x56x40xf32>, tensor<16x150x40xf32> -> tensor<16x56x150xf32>
   %x = mlc.binary add %s, %m : tensor<16x56x150xf32>, tensor<56x150xf32> -> tensor<16x56x150xf32>
@@ -11,7 +11,7 @@ func.func @masked(%q: tensor<16x56x40xf32>, %k: tensor<16x150x40xf32>, %v: tenso
   return %r : tensor<16x56x32xf32>
 }
 
-// Few rows and keys, and heads wide enough for blocks of 64 keys.
+// Few rows and keys; then heads wide enough for blocks of 64 keys.
 // PLAN: mlc.schedule = [{lanes = 16 : i64, row_block = 16 : i64, rows = 16 : i64, scalef = 1 : i64, template = "tile_attention", vectors = 2 : i64}]
 func.func @small(%q: tensor<4x9x16xf32>, %k: tensor<4x20x16xf32>, %v: tensor<4x20x16xf32>) -> tensor<4x9x16xf32> {
   %s = mlc.matmul %q, %k {transpose_rhs} : tensor<4x9x16xf32>, tensor<4x20x16xf32> -> tensor<4x9x20xf32>
@@ -20,7 +20,7 @@ func.func @small(%q: tensor<4x9x16xf32>, %k: tensor<4x20x16xf32>, %v: tensor<4x2
   return %r : tensor<4x9x16xf32>
 }
 
-// PLAN: mlc.schedule = [{lanes = 16 : i64, row_block = 64 : i64, rows = 32 : i64, scalef = 1 : i64, template = "tile_attention", vectors = 4 : i64}]
+// PLAN: mlc.schedule = [{lanes = 16 : i64, row_block = 96 : i64, rows = 32 : i64, scalef = 1 : i64, template = "tile_attention", vectors = 4 : i64}]
 func.func @wide(%q: tensor<4x?x192xf32>, %k: tensor<4x?x192xf32>, %v: tensor<4x?x192xf32>) -> tensor<4x?x192xf32> {
   %s = mlc.matmul %q, %k {transpose_rhs} : tensor<4x?x192xf32>, tensor<4x?x192xf32> -> tensor<4x?x?xf32>
   %p = mlc.softmax %s {axis = 2 : i64, log = false} : tensor<4x?x?xf32> -> tensor<4x?x?xf32>
@@ -31,8 +31,8 @@ func.func @wide(%q: tensor<4x?x192xf32>, %k: tensor<4x?x192xf32>, %v: tensor<4x?
 // The panels are on the stack; operands of the products are bf16.
 // CHECK-LABEL: func.func @k0(
 // CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<4096xf32>
-// CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<33xi8>
-// CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<2048xbf16>
+// CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<65xi8>
+// CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<4096xbf16>
 // CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<8192xbf16>
 // Queries with zeros behind 40 elements; sums are cleared.
 // CHECK: vector.maskedload
