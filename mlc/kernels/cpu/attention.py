@@ -456,6 +456,11 @@ class AttentionKernel:
             self._keep_power(place, power)
             total = arith.addf(total, power)
         self._store("sums", math.mul(local, lanes), total)
+        self._rescale(local, factor)
+
+    def _rescale(self, local: Scalar, factor: ir.Value) -> None:
+        """Scale the results of one row so far."""
+        math, lanes = self.frame.math, self.s.lanes
         for j in range(self.columns):
             where = math.add(math.mul(local, self.width_pitch), j * lanes)
             self._store("output", where, arith.mulf(self._load("output", where), factor))

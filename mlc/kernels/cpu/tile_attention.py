@@ -4,8 +4,8 @@ The work items, masks and running maximum of `attention`. For every block of key
 as right operands, a tile after the other: 16 groups of two elements of the reduction, for 16 keys or columns each. Of
 32 rows, two tiles, the scores go to the stack in f32; there the chain, the maxima and the exponentials go row by row
 along vectors, and the exponentials, rounded to bf16, are the left operand of the product with the values. Its sums
-begin with what is on the stack. Rows, keys and head dimensions end anywhere: rows behind the end are multiplied and
-never read, and behind the last key and the last element of the head dimension there are zeros.
+begin with what is on the stack, unless one block holds all keys. Rows, keys and head dimensions end anywhere: rows
+behind the end are multiplied and never read, and behind the last key and the last element of a key there are zeros.
 
 The sums of the rows are those of the exponentials before they are rounded. `tdpbf16ps` takes denormal numbers for
 zeros (Intel, "Architecture Instruction Set Extensions Programming Reference", TDPBF16PS).
@@ -90,6 +90,7 @@ class _TileAttention(AttentionKernel):
             self.stack |= {name: self._buffer(size, bf16) for name, size in narrow.items()}
             self.flags = self._buffer(s.row_block + 1, i8) if self.masked else None
         self.tiles = Tiles(self.frame)
+        self.is_one_block = isinstance(self.keys, int) and -(-self.keys // STEP) * 2 <= s.vectors
 
     # -- operands ---------------------------------------------------------------------------------------------------
 
@@ -197,7 +198,8 @@ class _TileAttention(AttentionKernel):
 
         def rows(at: ir.Value) -> None:
             zero = self.tiles.zero(ROWS)
-            for panel, count in (("sums", 1), ("output", self.columns)):
+            written = self.is_one_block and self.flags is None
+            for panel, count in (("sums", 1), *(() if written else [("output", self.columns)])):
                 first, pitch = self.frame.math.mul(at, count * ROWS), count * ROWS
                 for j in range(count):
                     place = self._place(panel, self.frame.math.add(first, j * ROWS), pitch)
@@ -334,6 +336,11 @@ class _TileAttention(AttentionKernel):
             top = maximum_of_numbers(top, value)
         self._note_largest(at, r, top)
 
+    def _rescale(self, local: Scalar, factor: ir.Value) -> None:
+        """There is nothing in front of an only block."""
+        if not self.is_one_block:
+            super()._rescale(local, factor)
+
     def _take_powers(self, block: _Block, at: Scalar, r: ir.Value) -> None:
         self._exponentials(at, r, len(block.masks))
         math, lanes = self.frame.math, self.s.lanes
@@ -386,7 +393,7 @@ class _TileAttention(AttentionKernel):
                 row = math.mul(math.add(at, i * ROWS), self.width_pitch)
                 return self._place("output", math.add(row, math.mul(math.add(j, n), ROWS)), self.width_pitch)
 
-            self._multiply((high, wide, block.vectors // 2), left, right, result, add=True)
+            self._multiply((high, wide, block.vectors // 2), left, right, result, add=not self.is_one_block)
 
         pairs = self.columns // 2 * 2
         if pairs:

@@ -13,13 +13,15 @@ from mlc.kernels.cpu.tiles import ROWS
 ROWS_WANTED = 192  # per work item: what is packed for a block of keys is used by all of them
 ITEMS_WANTED = 24
 STACK = 24576  # floats of the item's queries and results
+TILE_ROWS_WANTED, TILE_ITEMS_WANTED = 256, 12  # on tiles, where a key takes as long to pack as with 20 rows
+TILE_STACK = 16384  # results of the item there
 KEY_VECTORS, WIDE = 8, 128  # of a block of keys on tiles, half as many for wider heads: all panels fit the second cache
 
 
 def choose_attention(attention: Attention, lanes: int, registers: int) -> dict[str, int | str]:
     """The schedule of a kernel that is `attention` of f32."""
     height, vectors = (6, 4) if registers >= 32 else (4, 2)
-    block = _row_block(attention, height)
+    block = _row_block(attention, height, min(ROWS_WANTED, STACK // (2 * _width(attention))), ITEMS_WANTED)
     return {"template": "attention", "lanes": lanes, "rows": height, "vectors": vectors, "row_block": block}
 
 
@@ -31,7 +33,7 @@ def choose_tile_attention(attention: Attention) -> dict[str, int | str]:
     vectors = KEY_VECTORS if widest <= WIDE else KEY_VECTORS // 2
     if keys > 0:
         vectors = min(vectors, 2 * -(-keys // (2 * ROWS)))
-    block = _row_block(attention, height)
+    block = _row_block(attention, height, min(TILE_ROWS_WANTED, TILE_STACK // widest), TILE_ITEMS_WANTED)
     return {"template": "tile_attention", "lanes": ROWS, "rows": height, "vectors": vectors, "row_block": block}
 
 
@@ -40,16 +42,16 @@ def is_narrow(attention: Attention) -> bool:
     return isinstance(attention.output.element, ir.BF16Type)
 
 
-def _row_block(attention: Attention, step: int) -> int:
-    """Rows of a work item, a multiple of `step`."""
+def _row_block(attention: Attention, step: int, most: int, items_wanted: int) -> int:
+    """Rows of a work item, a multiple of `step`: about `most`, or fewer where there would be few items."""
     shape = attention.output.op.results[0].type
     order = attention.output.order
     extents = [None if shape.is_dynamic_dim(i) else shape.get_dim_size(i) for i in range(shape.rank)]
     rows = extents[order.index(attention.output.row)]
-    wanted = max(step, min(ROWS_WANTED, STACK // (2 * _width(attention))))
+    wanted = max(step, most)
     if rows is not None:
         items = prod(extents[order.index(d)] or 1 for d in attention.output.batch)
-        blocks = max(-(-rows // wanted), -(-ITEMS_WANTED // items))
+        blocks = max(-(-rows // wanted), -(-items_wanted // items))
         wanted = max(step, min(wanted, -(-rows // blocks)))
     return -(-wanted // step) * step
 

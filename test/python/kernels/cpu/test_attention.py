@@ -45,18 +45,10 @@ def _reference(
     return weights(scaled, k, mask, causal, softcap) @ np.repeat(v.astype(np.float64), groups, axis=1)
 
 
-def compiled(
-    path: Path,
-    q: Shape,
-    k: Shape,
-    v: Shape,
-    mask: str | None = None,
-    causal: bool = False,
-    softcap: float = 0,
-    template: str = "attention",
-    **options: Any,
-) -> mlc.Model:
-    """The model of one `mlc.attention` with `options` of the compiler; checks that it became one kernel of `template`."""
+def write_attention(
+    path: Path, q: Shape, k: Shape, v: Shape, mask: str | None = None, causal: bool = False, softcap: float = 0
+) -> Path:
+    """A file with a module of one `mlc.attention`."""
     result: Shape = (*q[:3], v[3])
     types = [type_of(q), type_of(k), type_of(v), *([mask] if mask else [])]
     dims = ['"b", "", "s", ""', '"b", "", "t", ""', '"b", "", "t", ""', ", ".join(['""'] * (mask or "").count("x"))]
@@ -65,19 +57,28 @@ def compiled(
         for i, (t, d) in enumerate(zip(types, dims, strict=False))
     )
     attributes = [*(["causal = true"] if causal else []), *([f"softcap = {softcap} : f64"] if softcap else [])]
-    written = f" {{{', '.join(attributes)}}}" if attributes else ""
+    options = f" {{{', '.join(attributes)}}}" if attributes else ""
     masked = f" mask(%a3 : {mask})" if mask else ""
     text = f"""
 module {{ func.func @forward({arguments}) -> ({type_of(result)} {{mlc.name = "r", mlc.dtype = "float32"}}) {{
-  %r = mlc.attention %a0, %a1, %a2{masked}{written} : {", ".join(types[:3])} -> {type_of(result)}
+  %r = mlc.attention %a0, %a1, %a2{masked}{options} : {", ".join(types[:3])} -> {type_of(result)}
   return %r : {type_of(result)}
 }} }}"""
     source = path / "attention.mlir"
     source.write_text(text)
-    scheduled = path / "scheduled.mlir"
+    return source
+
+
+def compiled(source: Path, template: str = "attention", **options: Any) -> mlc.Model:
+    """The model of a module with one attention; checks that it became one kernel of `template`."""
+    scheduled = source.with_name("scheduled.mlir")
     mlc.compile(source, output=scheduled, from_phase="import", emit="schedule", **options)
     assert scheduled.read_text().count(f'template = "{template}"') == 1
-    return mlc.compile(source, output=path / "attention.so", from_phase="import", cache=False, **options)
+    return mlc.compile(source, output=source.with_suffix(".so"), from_phase="import", cache=False, **options)
+
+
+def _compile(path: Path, q: Shape, k: Shape, v: Shape, **options: Any) -> mlc.Model:
+    return compiled(write_attention(path, q, k, v, **options))
 
 
 def draw(*shape: int, seed: int = 0) -> np.ndarray:
@@ -90,7 +91,7 @@ def draw(*shape: int, seed: int = 0) -> np.ndarray:
     [(32, 64, 32, 32), (7, 16, 8, 5), (197, 197, 64, 64), (64, 333, 80, 72), (250, 100, 16, 33), (5, 1000, 3, 130)],
 )
 def test_sizes(tmp_path: Path, rows: int, keys: int, depth: int, width: int, causal: bool) -> None:
-    model = compiled(tmp_path, (2, 3, rows, depth), (2, 3, keys, depth), (2, 3, keys, width), causal=causal)
+    model = _compile(tmp_path, (2, 3, rows, depth), (2, 3, keys, depth), (2, 3, keys, width), causal=causal)
     q, k, v = draw(2, 3, rows, depth), draw(2, 3, keys, depth, seed=1), draw(2, 3, keys, width, seed=2)
     [got] = model(q, k, v)
     np.testing.assert_allclose(got, _reference(q, k, v, None, causal, 0), rtol=2e-5, atol=4e-6)
@@ -99,7 +100,7 @@ def test_sizes(tmp_path: Path, rows: int, keys: int, depth: int, width: int, cau
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
 def test_run_time_sizes(tmp_path: Path, causal: bool) -> None:
     """Also grouped heads, and few rows and keys."""
-    model = compiled(tmp_path, ("?", 4, "?", 24), ("?", 2, "?", 24), ("?", 2, "?", 40), causal=causal)
+    model = _compile(tmp_path, ("?", 4, "?", 24), ("?", 2, "?", 24), ("?", 2, "?", 40), causal=causal)
     for batch, rows, keys in ((1, 1, 1), (2, 6, 16), (1, 13, 64), (2, 64, 13), (1, 200, 129), (3, 1, 70)):
         q, k, v = draw(batch, 4, rows, 24), draw(batch, 2, keys, 24, seed=1), draw(batch, 2, keys, 40, seed=2)
         [got] = model(q, k, v)
@@ -110,7 +111,7 @@ def test_run_time_sizes(tmp_path: Path, causal: bool) -> None:
 @pytest.mark.parametrize("dtype", ["i1", "f32"])
 def test_masks(tmp_path: Path, shape: tuple[int, ...], dtype: str) -> None:
     """Padding, windows, hidden rows (zeros), whole hidden blocks at either end; with soft cap and grouped heads."""
-    model = compiled(
+    model = _compile(
         tmp_path, (2, 4, 70, 32), (2, 2, 150, 32), (2, 2, 150, 32), mask=type_of(shape, dtype), softcap=3.0
     )
     q, k, v = draw(2, 4, 70, 32), draw(2, 2, 150, 32, seed=1), draw(2, 2, 150, 32, seed=2)
@@ -133,7 +134,7 @@ def test_masks(tmp_path: Path, shape: tuple[int, ...], dtype: str) -> None:
 
 def test_large_scores_and_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Logits in the hundreds, growing from block to block, need the running maximum; bits do not depend on threads."""
-    model = compiled(tmp_path, (1, 2, 100, 64), (1, 2, 300, 64), (1, 2, 300, 64), causal=True)
+    model = _compile(tmp_path, (1, 2, 100, 64), (1, 2, 300, 64), (1, 2, 300, 64), causal=True)
     q, k, v = 20 * draw(1, 2, 100, 64), 20 * draw(1, 2, 300, 64, seed=1), draw(1, 2, 300, 64, seed=2)
     k *= np.linspace(0.1, 3, 300, dtype=np.float32)[:, None]
     [got] = model(q, k, v)
@@ -146,7 +147,7 @@ def test_large_scores_and_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_what_is_no_number(tmp_path: Path) -> None:
     """Rows with NaN are NaN, others are not."""
-    model = compiled(tmp_path, (1, 1, 40, 16), (1, 1, 90, 16), (1, 1, 90, 16))
+    model = _compile(tmp_path, (1, 1, 40, 16), (1, 1, 90, 16), (1, 1, 90, 16))
     q, k, v = draw(1, 1, 40, 16), draw(1, 1, 90, 16, seed=1), draw(1, 1, 90, 16, seed=2)
     q[0, 0, 7, 3] = np.nan
     [got] = model(q, k, v)

@@ -6,13 +6,14 @@ so that a result may be wrong by a few times the root of the sum of their square
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from test_attention import Shape, compiled, draw, type_of, weights
+from test_attention import Shape, compiled, draw, type_of, weights, write_attention
 from tiles.emulated import Tiles
 
 import mlc
@@ -25,16 +26,25 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _compiled(tiles: Tiles, path: Path, q: Shape, k: Shape, v: Shape, **options: Any) -> mlc.Model:
-    return compiled(path, q, k, v, template="tile_attention", precision="bf16", cpu=tiles.cpu, **options)
+    source = write_attention(path, q, k, v, **options)
+    return compiled(source, "tile_attention", precision="bf16", cpu=tiles.cpu)
 
 
 def _rounded(x: np.ndarray) -> np.ndarray:
     return x.astype(ml_dtypes.bfloat16).astype(np.float64)
 
 
-def _check(got: np.ndarray, q: np.ndarray, k: np.ndarray, v: np.ndarray, precise: float = 2e-5, **options: Any) -> None:
+def _check(
+    got: np.ndarray,
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    precise: float = 2e-5,
+    scale: float | None = None,
+    **options: Any,
+) -> None:
     """Compares with the definition; `precise` is the error that it would have without rounding."""
-    scaled = _rounded(q * np.float32(1 / np.sqrt(q.shape[3])))
+    scaled = _rounded(q * np.float32(1 / np.sqrt(q.shape[3]) if scale is None else scale))
     shares = weights(scaled, _rounded(k), **options)
     values = np.repeat(_rounded(v), q.shape[1] // v.shape[1], axis=1)
     deviation = 2.0**-8 / np.sqrt(3) * np.sqrt(shares**2 @ values**2)
@@ -126,14 +136,88 @@ def test_large_scores(tiles: Tiles, tmp_path: Path) -> None:
 
 
 def test_what_is_no_number(tiles: Tiles, tmp_path: Path) -> None:
-    """Rows with NaN are NaN, others are not; what lies beside queries, keys and values does not count."""
+    """Rows with NaN are NaN, others are not."""
     shapes = (1, 1, 40, 17), (1, 1, 50, 17), (1, 1, 50, 17)
     model = _compiled(tiles, tmp_path, *shapes)
-    wide = np.full((1, 1, 150, 17), np.nan, np.float32)
-    wide[:, :, 50:100] = draw(1, 1, 50, 17, seed=1)
-    q, k, v = draw(*shapes[0]), wide[:, :, 50:100], draw(*shapes[2], seed=2)
+    q, k, v = (draw(*shape, seed=seed) for seed, shape in enumerate(shapes))
     q[0, 0, 7, 3] = np.nan
     [got] = model(q, k, v)
     assert np.isnan(got[0, 0, 7]).all()
     rest = np.arange(40) != 7
     _check(got[:, :, rest], q[:, :, rest], k, v)
+
+
+def _of_operations(
+    tiles: Tiles, path: Path, body: str, arguments: list[str], result: str, before: int = 0
+) -> mlc.Model:
+    """The model of operations with operands `%a0`, …; checks that they became one kernel, with `before` in front."""
+    declared = ", ".join(
+        f'%a{i}: {t} {{mlc.name = "a{i}", mlc.dtype = "float32", mlc.dims = [{", ".join([chr(34) * 2] * t.count("x"))}]}}'
+        for i, t in enumerate(arguments)
+    )
+    named = f'({result} {{mlc.name = "r", mlc.dtype = "float32"}})'
+    source = path / "operations.mlir"
+    source.write_text(f"module {{ func.func @forward({declared}) -> {named} {{\n{body}\n}} }}")
+    model = compiled(source, "tile_attention", precision="bf16", cpu=tiles.cpu)
+    assert (path / "scheduled.mlir").read_text().count("mlc.launch") == 1 + before
+    return model
+
+
+@pytest.mark.parametrize("depth", [9, 80])
+def test_keys_across_memory(tiles: Tiles, tmp_path: Path, depth: int) -> None:
+    """Keys that lie along the keys, a mask with rows of -inf, which are NaN without a guard, and an epilogue."""
+    q, k, v, m, o = f"2x40x{depth}", f"2x{depth}x90", "2x90x48", "40x90", "2x40x48"
+    q, k, v, m, o, s = (f"tensor<{extents}xf32>" for extents in (q, k, v, m, o, "2x40x90"))
+    body = f"""
+      %s = mlc.matmul %a0, %a1 : {q}, {k} -> {s}
+      %x = mlc.binary add %s, %a3 : {s}, {m} -> {s}
+      %p = mlc.softmax %x {{axis = 2 : i64, log = false}} : {s} -> {s}
+      %y = mlc.matmul %p, %a2 : {s}, {v} -> {o}
+      %r = mlc.unary neg %y : {o} -> {o}
+      return %r : {o}"""
+    model = _of_operations(tiles, tmp_path, body, [q, k, v, m], o)
+    a, b, c = draw(2, 40, depth) / np.float32(4), draw(2, depth, 90, seed=1), draw(2, 90, 48, seed=2)
+    mask = np.where(np.arange(90) <= 2 * np.arange(40)[:, None], 0, -np.inf).astype(np.float32)
+    mask[13] = -np.inf
+    [got] = model(a, b, c, mask)
+    assert np.isnan(got[:, 13]).all()
+    rest = np.arange(40) != 13
+    _check(-got[None, :, rest], a[None, :, rest], np.swapaxes(b, 1, 2)[None], c[None], scale=1, mask=mask[rest])
+
+
+def test_heads_beside_each_other(tiles: Tiles, tmp_path: Path) -> None:
+    """Parts of one tensor, which is rounded once, with a second head of NaN: nothing of it gets into the first one."""
+    x, part, split, heads = "1x50x138", "1x50x46", "1x50x2x23", "1x2x50x23"
+    x, part, split, heads, s, t = (f"tensor<{e}xf32>" for e in (x, part, split, heads, "1x2x50x50", "1x2x23x50"))
+    cuts = "".join(
+        f"""
+      %c{i} = mlc.slice %a0 [0, 0, {46 * i}] [1, 50, 46] [1, 1, 1] : {x} -> {part}
+      %s{i} = mlc.reshape %c{i} [1, 50, 2, 23] : {part} -> {split}
+      %h{i} = mlc.transpose %s{i} {{permutation = array<i64: {order}>}} : {split} -> {t if i == 1 else heads}"""
+        for i, order in enumerate(("0, 2, 1, 3", "0, 2, 3, 1", "0, 2, 1, 3"))
+    )
+    body = f"""{cuts}
+      %s = mlc.matmul %h0, %h1 : {heads}, {t} -> {s}
+      %p = mlc.softmax %s {{axis = 3 : i64, log = false}} : {s} -> {s}
+      %r = mlc.matmul %p, %h2 : {s}, {heads} -> {heads}
+      return %r : {heads}"""
+    model = _of_operations(tiles, tmp_path, body, [x], heads, before=1)
+    values = draw(1, 50, 3, 2, 23) / np.float32(2)
+    values[:, :, :, 1] = np.nan
+    [got] = model(values.reshape(1, 50, 138))
+    assert np.isnan(got[:, 1]).all()
+    q, k, v = (np.swapaxes(values[:, :, i, :1], 1, 2) for i in range(3))
+    _check(got[:, :1], q, k, v, scale=1)
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+def test_tiles_are_configured_once(tiles: Tiles, tmp_path: Path, causal: bool) -> None:
+    """For a CPU that rounds vectors to bf16 the kernel calls nothing, after which it would have to configure again."""
+    del tiles  # skips where code is not x86's
+    shape = (1, 2, 100, 64)
+    source, library = write_attention(tmp_path, shape, shape, shape, causal=causal), tmp_path / "attention.so"
+    options: dict[str, Any] = {"from_phase": "import", "precision": "bf16", "cache": False, "load": False}
+    mlc.compile(source, output=library, cpu="sapphirerapids", **options)
+    code = library.read_bytes()
+    assert len(re.findall(rb"\xc4[\xc2\xe2]\x78\x49[^\xc0]", code)) == 1, "ldtilecfg with an operand in memory"
+    assert code.count(b"\xc4\xe2\x78\x49\xc0") == 1, "tilerelease"

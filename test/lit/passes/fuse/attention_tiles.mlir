@@ -1,0 +1,39 @@
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-decompose,mlc-narrow-contractions,cse,mlc-lower-to-linalg,canonicalize,cse,mlc-fold-views,mlc-plan-fusion{target=cpu-tiles},mlc-outline-kernels)' | FileCheck %s
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-decompose,mlc-narrow-contractions,cse,mlc-lower-to-linalg,canonicalize,cse,mlc-fold-views,mlc-plan-fusion,mlc-outline-kernels)' | FileCheck %s --check-prefix=PLAIN
+
+// Products of bf16 on matrix tiles: one kernel, with the scale, the transposition and the rounding of what it reads.
+// CHECK-LABEL: func.func @plain
+// CHECK: mlc.launch @{{k[0-9]+}}(%arg2, %arg1, %arg0)
+// CHECK-NOT: mlc.launch
+// CHECK: return
+// PLAIN-LABEL: func.func @plain
+// PLAIN-COUNT-6: mlc.launch
+// PLAIN: return
+func.func @plain(%q: tensor<1x4x32x16xf32>, %k: tensor<1x4x48x16xf32>, %v: tensor<1x4x48x16xf32>) -> tensor<1x4x32x16xf32> {
+  %r = mlc.attention %q, %k, %v : tensor<1x4x32x16xf32>, tensor<1x4x48x16xf32>, tensor<1x4x48x16xf32> -> tensor<1x4x32x16xf32>
+  return %r : tensor<1x4x32x16xf32>
+}
+
+// Heads of fewer than eight elements are multiplied in f32 (mlc-narrow-contractions): there is no template for both.
+// CHECK-LABEL: func.func @two_types
+// CHECK-COUNT-4: mlc.launch
+// CHECK-SAME: reason = "no attention in one kernel: attention in one kernel is for products of f32 or of bf16"
+// CHECK: return
+func.func @two_types(%q: tensor<4x32x4xf32>, %k: tensor<4x4x48xf32>, %v: tensor<4x48x16xf32>) -> tensor<4x32x16xf32> {
+  %s = mlc.matmul %q, %k : tensor<4x32x4xf32>, tensor<4x4x48xf32> -> tensor<4x32x48xf32>
+  %p = mlc.softmax %s {axis = 2 : i64, log = false} : tensor<4x32x48xf32> -> tensor<4x32x48xf32>
+  %r = mlc.matmul %p, %v : tensor<4x32x48xf32>, tensor<4x48x16xf32> -> tensor<4x32x16xf32>
+  return %r : tensor<4x32x16xf32>
+}
+
+// Products of f32 have their own template here, too.
+// CHECK-LABEL: func.func @floats
+// CHECK-COUNT-1: mlc.launch
+// CHECK-NOT: mlc.launch
+// CHECK: return
+func.func @floats(%q: tensor<4x32x4xf32>, %k: tensor<4x4x48xf32>, %v: tensor<4x48x4xf32>) -> tensor<4x32x4xf32> {
+  %s = mlc.matmul %q, %k : tensor<4x32x4xf32>, tensor<4x4x48xf32> -> tensor<4x32x48xf32>
+  %p = mlc.softmax %s {axis = 2 : i64, log = false} : tensor<4x32x48xf32> -> tensor<4x32x48xf32>
+  %r = mlc.matmul %p, %v : tensor<4x32x48xf32>, tensor<4x48x4xf32> -> tensor<4x32x4xf32>
+  return %r : tensor<4x32x4xf32>
+}
