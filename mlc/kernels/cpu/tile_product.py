@@ -273,13 +273,19 @@ class _TileProduct(DotProduct):
     def _step(
         self, block: _Block, position: dict[int, Idx], number: Scalar, live: int, sums: Sequence[ir.Value]
     ) -> list[ir.Value]:
-        """The products of step `number`, of which `live` elements exist."""
-        rows, tiles = self.tile_rows, self.tiles
-        left = [tiles.load(rows, self._rows_at(block, i, position, number, live)) for i in range(block.high)]
-        right = [tiles.load(ROWS, self._columns_at(block, j, position, number)) for j in range(len(block.columns))]
-        pairs = [(a, b) for a in left for b in right]
-        name = self.s.instruction
-        return [tiles.multiply(name, rows, c, a, b) for c, (a, b) in zip(sums, pairs, strict=True)]
+        """The products of step `number`, of which `live` elements exist. Every tile is loaded right before the first
+        product that takes it: where two threads share a core, there are few registers beside those with names."""
+        rows, tiles, columns = self.tile_rows, self.tiles, range(len(block.columns))
+        right: list[ir.Value] = []
+        results = []
+        for i in range(block.high):
+            left = tiles.load(rows, self._rows_at(block, i, position, number, live))
+            for j in columns:
+                if i == 0:
+                    right.append(tiles.load(ROWS, self._columns_at(block, j, position, number)))
+                before = sums[i * len(block.columns) + j]
+                results.append(tiles.multiply(self.s.instruction, rows, before, left, right[j]))
+        return results
 
     # -- the operand with the columns -------------------------------------------------------------------------------
 
