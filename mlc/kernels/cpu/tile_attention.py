@@ -416,8 +416,14 @@ class _TileAttention(AttentionKernel):
         names = [(i, n) for i in range(high) for n in range(wide)]
         sums = [tiles.load(ROWS, result(*name)) if add else tiles.zero(ROWS) for name in names]
         for step in range(steps):
-            a = [tiles.load(ROWS, left(i, step)) for i in range(high)]
-            b = [tiles.load(ROWS, right(n, step)) for n in range(wide)]
-            sums = [tiles.multiply("tdpbf16ps", ROWS, c, a[i], b[n]) for (i, n), c in zip(names, sums, strict=True)]
+            b: list[ir.Value] = []
+            new = []
+            for i in range(high):  # each tile is loaded right before the first product that takes it
+                a = tiles.load(ROWS, left(i, step))
+                for n in range(wide):
+                    if i == 0:
+                        b.append(tiles.load(ROWS, right(n, step)))
+                    new.append(tiles.multiply("tdpbf16ps", ROWS, sums[i * wide + n], a, b[n]))
+            sums = new
         for name, tile in zip(names, sums, strict=True):
             tiles.store(ROWS, result(*name), tile)
