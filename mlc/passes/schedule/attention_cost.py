@@ -14,7 +14,7 @@ ROWS_WANTED = 192  # per work item: what is packed for a block of keys is used b
 ITEMS_WANTED = 24
 STACK = 24576  # floats of the item's queries and results
 TILE_ROWS_WANTED, TILE_ITEMS_WANTED = 256, 12  # on tiles, where a key takes as long to pack as with 20 rows
-TILE_STACK = 16384  # results of the item there
+TILE_STACK = 32768  # results of the item there
 KEY_VECTORS, WIDE = 8, 128  # of a block of keys on tiles, half as many for wider heads: all panels fit the second cache
 
 
