@@ -78,8 +78,7 @@ def built(text: str, cpu: str, opt_level: int, folder: Path) -> ctypes.CDLL:
     return ctypes.CDLL(str(folder / "product.so"))
 
 
-# LLVM's code generator for -O0 crashes where tiles go through a loop.
-@pytest.mark.parametrize("opt_level", [3, 1], ids=lambda level: f"O{level}")
+@pytest.mark.parametrize("opt_level", [3, 1, 0], ids=lambda level: f"O{level}")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", [(16, 16, 1), (5, 3, 7)], ids=str)
 def test_products(tiles: Tiles, tmp_path: Path, kind: str, shape: tuple[int, int, int], opt_level: int) -> None:
