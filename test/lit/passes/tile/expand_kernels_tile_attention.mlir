@@ -20,7 +20,7 @@ func.func @small(%q: tensor<4x9x16xf32>, %k: tensor<4x20x16xf32>, %v: tensor<4x2
   return %r : tensor<4x9x16xf32>
 }
 
-// PLAN: mlc.schedule = [{lanes = 16 : i64, row_block = 96 : i64, rows = 32 : i64, scalef = 1 : i64, template = "tile_attention", vectors = 4 : i64}]
+// PLAN: mlc.schedule = [{lanes = 16 : i64, row_block = 192 : i64, rows = 32 : i64, scalef = 1 : i64, template = "tile_attention", vectors = 4 : i64}]
 func.func @wide(%q: tensor<4x?x192xf32>, %k: tensor<4x?x192xf32>, %v: tensor<4x?x192xf32>) -> tensor<4x?x192xf32> {
   %s = mlc.matmul %q, %k {transpose_rhs} : tensor<4x?x192xf32>, tensor<4x?x192xf32> -> tensor<4x?x?xf32>
   %p = mlc.softmax %s {axis = 2 : i64, log = false} : tensor<4x?x?xf32> -> tensor<4x?x?xf32>

@@ -15,14 +15,19 @@ func.func @main(%x: tensor<48x64xbf16>, %z: tensor<48x70xi8>, %u: tensor<70x40xi
 }
 
 // Calls would have to save all tiles: loops that fill or copy stay loops.
-// Two by two tiles of sums go through the loop over the sum, and through the stack to the epilogue.
+// Two by two tiles of sums go through the loop over the sum, and through the stack to the epilogue. Each tile is loaded
+// right before the first product that takes it.
 // CHECK: module @k0
 // CHECK: attributes {passthrough = ["no-builtin-memcpy", "no-builtin-memmove", "no-builtin-memset"]}
 // CHECK: memref.alloca() {alignment = 64 : i64} : memref<1024xf32>
 // CHECK-COUNT-4: llvm.call_intrinsic "llvm.x86.tilezero.internal"
 // CHECK: scf.for {{.*}} -> (!llvm.x86_amx, !llvm.x86_amx, !llvm.x86_amx, !llvm.x86_amx)
-// CHECK-COUNT-4: llvm.call_intrinsic "llvm.x86.tileloadd64.internal"
-// CHECK-COUNT-4: llvm.call_intrinsic "llvm.x86.tdpbf16ps.internal"
+// CHECK-COUNT-2: llvm.call_intrinsic "llvm.x86.tileloadd64.internal"
+// CHECK: llvm.call_intrinsic "llvm.x86.tdpbf16ps.internal"
+// CHECK: llvm.call_intrinsic "llvm.x86.tileloadd64.internal"
+// CHECK: llvm.call_intrinsic "llvm.x86.tdpbf16ps.internal"
+// CHECK: llvm.call_intrinsic "llvm.x86.tileloadd64.internal"
+// CHECK-COUNT-2: llvm.call_intrinsic "llvm.x86.tdpbf16ps.internal"
 // CHECK: scf.yield
 // CHECK-COUNT-4: llvm.call_intrinsic "llvm.x86.tilestored64.internal"
 // CHECK: vector.load {{.*}} {alignment = 64 : i64} : memref<1024xf32>, vector<16xf32>
