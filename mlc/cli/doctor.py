@@ -71,7 +71,8 @@ def check_cpu() -> Finding:
     extras = [n[1:] for n in names if n[1:] in ("avx2", "fma", "avx512f", "avx512vnni", "avx512bf16", "avx512fp16")]
     cores = len(os.sched_getaffinity(0))
     text = f"{target.cpu}, {cores} processors, {target.vector_bits}-bit vectors ({', '.join(extras) or 'sse'})"
-    return Finding("cpu", OK, text)
+    tiles = [n[1:] for n in names if n[1:] in ("amx-bf16", "amx-int8")]
+    return Finding("cpu", OK, f"{text}, matrix tiles ({', '.join(tiles)})" if tiles else text)
 
 
 def check_memory() -> Finding:

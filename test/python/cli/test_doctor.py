@@ -7,6 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from mlc import _native
+from mlc.cli.doctor import check_cpu
+
 COMMAND = [sys.executable, "-m", "mlc.cli.doctor"]
 
 
@@ -28,3 +33,17 @@ def test_a_machine_without_a_linker(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert lines and all(line.startswith("FAIL") for line in lines)
     assert any("linker" in line and "no-such-compiler" in line for line in lines)
+
+
+@pytest.mark.parametrize("tiles", [True, False])
+def test_a_processor_with_matrix_tiles(tiles: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    features = ["+avx2", "+fma", "+avx512f", "+amx-tile", "+amx-int8", "+amx-bf16", "-avx512bf16"]
+    host = {
+        "triple": "x86_64-unknown-linux-gnu",
+        "cpu": "sapphirerapids",
+        "features": [f if tiles or "amx" not in f else f"-{f[1:]}" for f in features],
+    }
+    monkeypatch.setattr(_native, "host_info", lambda: host)
+    found = check_cpu().text
+    assert found.startswith("sapphirerapids, ") and "512-bit vectors (avx2, fma, avx512f)" in found
+    assert ("matrix tiles (amx-int8, amx-bf16)" in found) == tiles
