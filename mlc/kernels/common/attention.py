@@ -25,6 +25,7 @@ from mlc.kernels.common.generics import (
     only_operation,
     operand_map,
     reduces_by,
+    starts_at,
 )
 
 _VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
@@ -128,7 +129,7 @@ def _product(op: ir.Operation, rows_in: ir.AffineMap) -> Product | None:
     """`op` as a product of matrices, if it is a contraction over one dimension from zero that accumulates in f32. The
     rows are the last dimension but one of `rows_in`: of grouped heads, which share their keys, the left operand alone
     has several."""
-    if not _starts_at(op, 0.0) or len(rows_in.results) < 2:
+    if not starts_at(op, 0.0) or len(rows_in.results) < 2:
         return None
     left_type, right_type, result_type = (v.type.element_type for v in op.operands)
     if left_type != right_type or not isinstance(result_type, ir.F32Type):
@@ -175,12 +176,6 @@ def _reads_last_two(product: Product, operand: int) -> bool:
     exprs = list(operand_map(product.op, operand).results)[-2:]
     dims = [e.position if isinstance(e, ir.AffineDimExpr) else -1 for e in exprs]
     return dims == [product.row, product.inner]
-
-
-def _starts_at(op: ir.Operation, number: float) -> bool:
-    """Is the output operand of a reduction filled with `number`?"""
-    fill = defining_op(op.operands[len(op.operands) - 1])
-    return fill is not None and fill.name == "linalg.fill" and is_number(fill.operands[0], number)
 
 
 # -- the softmax -------------------------------------------------------------------------------------------------------
@@ -259,7 +254,7 @@ def _is_row_reduction(op: ir.Operation, name: str, start: float) -> bool:
     rank = len(kinds)
     rows = [e.position if isinstance(e, ir.AffineDimExpr) else -1 for e in operand_map(op, 1).results]
     along = kinds == [False] * (rank - 1) + [True] and rows == list(range(rank - 1))
-    return along and _starts_at(op, start)
+    return along and starts_at(op, start)
 
 
 def _maximum(value: ir.Value, members: dict[ir.Operation, None]) -> ir.Operation | None:

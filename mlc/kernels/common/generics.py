@@ -65,6 +65,12 @@ def is_number(value: ir.Value, number: float) -> bool:
     return isinstance(attribute, ir.FloatAttr) and attribute.value == number
 
 
+def starts_at(op: ir.Operation, number: float) -> bool:
+    """Is the output operand of a reduction filled with the floating-point `number`?"""
+    fill = defining_op(op.operands[len(op.operands) - 1])
+    return fill is not None and fill.name == "linalg.fill" and is_number(fill.operands[0], number)
+
+
 def is_unsigned_input(generic: ir.Operation, number: int) -> bool:
     """Does the body widen its input `number` as an integer without a sign?"""
     uses = generic.regions[0].blocks[0].arguments[number].uses

@@ -110,7 +110,6 @@ def tile_grid(source: KernelSource, schedule: ContractionSchedule) -> Frame:
 
 _KNOWN_TAPS = 48  # taps of tiles at known positions that are written out, per kernel: they cost code
 
-
 _EmitTile = Callable[[Scalar, int, Ends], None]
 
 
@@ -184,6 +183,13 @@ class Contraction:
         dims = self._iteration(self._point(point, Idx(0), self._column(panel, 0)), {})
         coords = [ev.idx.affine(e, dims) for e in self.reads[self.s.packed_operand][0]]
         return memory.address(self.frame.buffers[self.root.operands[self.s.packed_operand]], coords, ev.idx).base
+
+    def _number_of_panel(self, operand: int, point: list[Idx], column: Column) -> Scalar:
+        """That of the first element, in an input, of its panel from `column` on: output points may share panels."""
+        ev, extent = Evaluator(self.frame, 1), partial(self.frame.extent, self.root.operands[operand])
+        dims = self._iteration(self._point(point, Idx(0), Idx(column.at.base, tile=column.at.tile)), {})
+        coords = [(ev.idx.affine(e, dims).base, extent(i)) for i, e in enumerate(self.reads[operand][0])]
+        return number_of(self.frame.math, coords)
 
     def _next_panel(self, point: list[Idx], panel: Scalar, panels: Scalar, row: Scalar) -> NextPanel:
         """The panel behind `panel`; `row` is the number of the first row at `point` among those of a panel."""

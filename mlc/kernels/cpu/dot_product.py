@@ -185,10 +185,7 @@ class DotProduct(Contraction):
             rows.append(ev.splat(memory.load(self.frame, ev.idx, buffer, coords, ev.mask)))
         zero = 0.0 if isinstance(buffer.element, ir.FloatType) else 0
         rows += [ev.splat(self.frame.constants.get(buffer.element, zero))] * (self.group - live)
-        while len(rows) > 1:
-            half = len(rows) // 2
-            rows = [vector.InterleaveOp(a, b).result for a, b in zip(rows[:half], rows[half:], strict=True)]
-        return rows[0]
+        return interleaved(rows)
 
     # -- arithmetic -------------------------------------------------------------------------------------------------
 
@@ -215,6 +212,14 @@ class DotProduct(Contraction):
         for left, right in zip(a, b, strict=True):
             accumulator = vector.FMAOp(left, right, accumulator).result
         return accumulator
+
+
+def interleaved(rows: list[ir.Value]) -> ir.Value:
+    """Two or four vectors as one, of groups of an element of each."""
+    while len(rows) > 1:
+        half = len(rows) // 2
+        rows = [vector.InterleaveOp(a, b).result for a, b in zip(rows[:half], rows[half:], strict=True)]
+    return rows[0]
 
 
 def words_of(groups: ir.Value) -> int:

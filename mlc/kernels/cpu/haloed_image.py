@@ -17,6 +17,8 @@ from mlc.kernels.common.evaluate import lane_mask
 from mlc.kernels.common.frame import Buffer, Frame, for_loop, if_then
 from mlc.kernels.common.index import Idx, IdxMath, Scalar
 from mlc.kernels.common.padding import Padding
+from mlc.kernels.cpu.next_panel import number_of
+from mlc.kernels.cpu.once import Once
 
 _ALIGNMENT = 64  # bytes: lines of the cache
 
@@ -42,11 +44,9 @@ class HaloedImage:
         self.first, self.pitch = min(padding.dims), _pitch(shape, step)
         source = frame.buffers[padding.source]
         type_ = ir.MemRefType.get([image_size(shape, padding, step)], source.element)
-        constants = frame.constants
+        self.copied = Once(frame)
         with frame.prologue():
             copy = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
-            self.there = memref.AllocaOp(ir.MemRefType.get([1], ir.IndexType.get()), [], []).result
-            memref.store(constants.index(-1), self.there, [constants.index(0)])
         strides: list[Scalar] = [0] * self.first
         for axis in range(self.first, len(shape) - 1):
             strides.append(prod(shape[axis + 1 : -1]) * self.pitch)
@@ -54,16 +54,8 @@ class HaloedImage:
 
     def fill(self, batch: Sequence[Idx]) -> None:
         """Copies the image at the `batch` coordinates unless it is there."""
-        math, c, number = self.frame.math, self.frame.constants, Idx(0).base
-        for at, extent in zip(batch, self.buffer.shape, strict=False):
-            number = math.add(math.mul(number, extent), at.base)
-        here, there = c.index(number), memref.load(self.there, [c.index(0)])
-
-        def copy() -> None:
-            self._lines(list(batch), None)
-            memref.store(here, self.there, [c.index(0)])
-
-        if_then(arith.cmpi(arith.CmpIPredicate.ne, here, there), copy)
+        loops = [(at.base, extent) for at, extent in zip(batch, self.buffer.shape, strict=False)]
+        self.copied.make(number_of(self.frame.math, loops), lambda: self._lines(list(batch), None))
 
     def _lines(self, coords: list[Idx], inside: ir.Value | None) -> None:
         """Loops over the dimensions behind `coords`, around the channels of a pixel; `inside` says whether those so far

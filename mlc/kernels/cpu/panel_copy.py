@@ -32,6 +32,7 @@ from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, tile_grid
 from mlc.kernels.cpu.inner_product import lane_sums
+from mlc.kernels.cpu.once import Once
 from mlc.kernels.cpu.register_tile import Column, Tile
 from mlc.kernels.cpu.transpose import transposed
 
@@ -75,12 +76,9 @@ class _PanelCopy(Contraction):
         self.dim, self.extent = moving[0]
         self.element = self.root.operands[schedule.vector_operand].type.element_type
         type_ = ir.MemRefType.get([self.extent * schedule.panel], self.element)
-        constants = self.frame.constants
+        self.copied = Once(self.frame)  # the panel that is there
         with self.frame.prologue():
             self.panel = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
-            number = ir.MemRefType.get([1], ir.IndexType.get())
-            self.copied = memref.AllocaOp(number, [], []).result  # the panel that is there
-            memref.store(constants.index(-1), self.copied, [constants.index(0)])
             if schedule.beside:
                 lines = ir.MemRefType.get([schedule.beside * self.extent], self.element)
                 self.lines = memref.AllocaOp(lines, [], [], alignment=_ALIGNMENT).result  # [columns beside][K]
@@ -92,21 +90,16 @@ class _PanelCopy(Contraction):
     def _rows(self, point: list[Idx], columns: list[Column], block: Scalar) -> None:
         """Blocks of rows follow each other, so that one copy does for those of a panel: what is there is known by the
         panel and its first column, as a panel at an end that only the run knows is copied vector by vector."""
-        constants, across = self.frame.constants, operand_map(self.root, self.s.vector_operand).results[-1]
-        math, (item, blocks) = self.frame.math, self.item
-        number = math.mul(math.div(item, blocks), self.shape[self.s.vector_dim])
-        here = constants.index(math.add(number, columns[0].at.base))
-        there = memref.load(self.copied, [constants.index(0)])
+        operand = self.s.vector_operand
 
         def copy() -> None:
-            if mentions(across, self.dim):
+            if mentions(operand_map(self.root, operand).results[-1], self.dim):
                 self._copy_across(point, columns)
             else:
                 self._copy(point, columns)
             self._in_last_panel(lambda: self._copy_lines(point))
-            memref.store(here, self.copied, [constants.index(0)])
 
-        if_then(arith.cmpi(arith.CmpIPredicate.ne, here, there), copy)
+        self.copied.make(self._number_of_panel(operand, point, columns[0]), copy)
         super()._rows(point, columns, block)
 
     def _copy(self, point: list[Idx], columns: list[Column]) -> None:

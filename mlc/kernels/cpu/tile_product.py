@@ -35,12 +35,15 @@ from mlir.dialects import arith, memref, vector
 
 from mlc.kernels.common import memory
 from mlc.kernels.common.evaluate import Evaluator, lane_mask
-from mlc.kernels.common.frame import Buffer, Frame, KernelSource, defining_op, for_loop, if_then
+from mlc.kernels.common.frame import Buffer, Frame, KernelSource, for_loop, if_then
+from mlc.kernels.common.generics import starts_at
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.cpu.contraction import tile_grid
-from mlc.kernels.cpu.dot_product import DotProduct, DotProductSchedule
+from mlc.kernels.cpu.dot_product import DotProduct, DotProductSchedule, interleaved
 from mlc.kernels.cpu.haloed_image import HaloedImage
+from mlc.kernels.cpu.next_panel import number_of
+from mlc.kernels.cpu.once import Once
 from mlc.kernels.cpu.padding import Window
 from mlc.kernels.cpu.register_tile import Column, Ends, Tile
 from mlc.kernels.cpu.tiles import LINE, PRODUCTS, ROWS, Place, Tiles
@@ -110,6 +113,7 @@ class _TileProduct(DotProduct):
         self.depth = self.channels * (self._known(self.reductions[-2][1]) if schedule.joined else 1)
         self.along = 1 - schedule.vector_operand
         self.image: HaloedImage | None = None
+        self.copied = Once(self.frame) if schedule.stored == "rows" else None  # the panel that is there
         self.tiles = Tiles(self.frame)
         self.element = self.root.operands[schedule.vector_operand].type.element_type
         self.sum_type = self.root.results[0].type.element_type
@@ -124,8 +128,6 @@ class _TileProduct(DotProduct):
             if schedule.stored == "rows":
                 parts = math.prod(self._known(extent) for _, extent in self.outer)
                 self.copy = self._scratch(parts * self.groups * self.group * schedule.panel, self.element)
-                self.copied = memref.AllocaOp(ir.MemRefType.get([1], ir.IndexType.get()), [], []).result
-                memref.store(self.frame.constants.index(-1), self.copied, [self.frame.constants.index(0)])
 
     def _use_padding(self, operand: int) -> None:
         if not self.s.halo:
@@ -155,8 +157,9 @@ class _TileProduct(DotProduct):
     def _rows(self, point: list[Idx], columns: list[Column], block: Scalar) -> None:
         """Blocks of two tiles of rows, and of one where no more than that is left."""
         math, s, extent = self.frame.math, self.s, self.row_extent
-        if s.stored == "rows":
-            self._copy_once(point, columns)
+        if self.copied is not None:
+            number = self._number_of_panel(s.vector_operand, point, columns[0])
+            self.copied.make(number, lambda: self._copy(point, columns))
         if self.image is not None:
             dims, ev = self._iteration(point, {}), Evaluator(self.frame, 1)
             self.image.fill([ev.idx.affine(e, dims) for e in self.reads[self.along][0][: self.image.first]])
@@ -296,32 +299,19 @@ class _TileProduct(DotProduct):
         if self.s.stored == "rows":
             line = math.add(math.mul(self._part(position), self.groups), groups)
             return self.tiles.place(self.copy, math.add(math.mul(line, width), j * LINE), width)
-        operand, ev = self.s.vector_operand, Evaluator(self.frame, self.s.lanes)
-        dims = self._iteration(self._at(block, 0, 0, block.columns[j]), position)
-        buffer = self.frame.buffers[self.root.operands[operand]]
-        start = memory.address(buffer, [ev.idx.affine(e, dims) for e in self.reads[operand][0]], ev.idx).base
+        start = self._start_in_columns(self._at(block, 0, 0, block.columns[j]), position)
         first = math.add(math.mul(start, self.bytes), math.mul(groups, width))
-        return self.tiles.place(buffer.memory, first, width)
+        return self.tiles.place(self.frame.buffers[self.root.operands[self.s.vector_operand]].memory, first, width)
 
-    def _copy_once(self, point: list[Idx], columns: list[Column]) -> None:
-        """Interleaves the panel of `columns` unless the item before this one, of the same panel, has done so."""
-        math, constants, (item, blocks) = self.frame.math, self.frame.constants, self.item
-        number = math.mul(math.div(item, blocks), self.shape[self.s.vector_dim])
-        here = constants.index(math.add(number, columns[0].at.base))
-        there = memref.load(self.copied, [constants.index(0)])
-
-        def copy() -> None:
-            self._copy(point, columns)
-            memref.store(here, self.copied, [constants.index(0)])
-
-        if_then(arith.cmpi(arith.CmpIPredicate.ne, here, there), copy)
+    def _start_in_columns(self, point: Sequence[Idx], position: dict[int, Idx]) -> Scalar:
+        """The element of the operand with the columns for an output point at a position of the reduction."""
+        operand, ev = self.s.vector_operand, Evaluator(self.frame, self.s.lanes)
+        coords = [ev.idx.affine(e, self._iteration(point, position)) for e in self.reads[operand][0]]
+        return memory.address(self.frame.buffers[self.root.operands[operand]], coords, ev.idx).base
 
     def _part(self, position: dict[int, Idx]) -> Scalar:
         """The number of a position of the outer reduction dimensions."""
-        number: Scalar = 0
-        for dim, extent in self.outer:
-            number = self.frame.math.add(self.frame.math.mul(number, extent), position[dim].base)
-        return number
+        return number_of(self.frame.math, [(position[dim].base, extent) for dim, extent in self.outer])
 
     def _copy(self, point: list[Idx], columns: list[Column]) -> None:
         """The panel of `columns` in groups of the reduction, zeros behind its end, for all of the outer dimensions."""
@@ -382,18 +372,14 @@ class _TileProduct(DotProduct):
         if not self.s.joined:
             inner = Idx(math.mul(number, self.group), level=3)
             return self._interleaved(ev, operand, self._iteration(at, {**position, self.inner[0]: inner}), live)
-        buffer, dims = self.frame.buffers[self.root.operands[operand]], self._iteration(at, position)
-        start = memory.address(buffer, [ev.idx.affine(e, dims) for e in self.reads[operand][0]], ev.idx).base
+        buffer, start = self.frame.buffers[self.root.operands[operand]], self._start_in_columns(at, position)
         type_, rows = ir.VectorType.get([self.s.lanes], self.element), []
         for k in range(live):
             row = math.add(math.mul(number, self.group), k)
             place = self.frame.constants.index(math.add(start, math.mul(row, self.s.panel)))
             rows.append(vector.LoadOp(type_, buffer.memory, [place]).result)
         rows += [self._zeros(type_)] * (self.group - live)
-        while len(rows) > 1:
-            half = len(rows) // 2
-            rows = [vector.InterleaveOp(a, b).result for a, b in zip(rows[:half], rows[half:], strict=True)]
-        return rows[0]
+        return interleaved(rows)
 
     def _zeros(self, type_: ir.VectorType) -> ir.Value:
         zero = 0.0 if isinstance(self.element, ir.FloatType) else 0
@@ -407,11 +393,11 @@ class _TileProduct(DotProduct):
         start = self._start_of(self._at(block, i, 0), position)
         first = math.add(math.mul(start, self.bytes), math.mul(number, LINE))
         direct = self.tiles.place(self.read.memory, first, self.stride)
+        if self.image is not None:
+            return direct
         staged = self.tiles.place(self.staged, i * ROWS * LINE, LINE)
         checks = self._checks(block, i, position)
         stage = partial(self._stage, block, i, position, (number, live), checks)
-        if self.image is not None:
-            return direct
         if live < self.steps:
             stage()
             return staged
@@ -558,19 +544,9 @@ class _TileProduct(DotProduct):
 
     def _with_start(self, tile: Tile, sums: dict[tuple[int, int], ir.Value]) -> dict[tuple[int, int], ir.Value]:
         """What the sums begin with is added at the end."""
-        if _is_zero(self.root.operands[2]):
+        if starts_at(self.root, 0.0):
             return sums
         start = self._initial(Evaluator(self.frame, self.s.lanes), tile)
         add = arith.addf if isinstance(self.sum_type, ir.FloatType) else arith.addi
         return {name: add(value, value_0) for (name, value), value_0 in zip(sums.items(), start, strict=True)}
 
-
-def _is_zero(init: ir.Value) -> bool:
-    """Is a tensor known to be filled with zeros?"""
-    op = defining_op(init)
-    if op is None or op.name != "linalg.fill":
-        return False
-    filled = defining_op(op.operands[0])
-    if filled is None or filled.name != "arith.constant":
-        return False
-    return float(filled.attributes["value"].value) == 0.0

@@ -14,8 +14,9 @@ from mlc.kernels.cpu.inner_product import has_few_rows, lies_along_sum
 from mlc.kernels.cpu.next_panel import FETCHING_TILES
 from mlc.kernels.cpu.panel_copy import MOST_STEPS, SUMS_BESIDE, most_steps
 from mlc.kernels.cpu.register_tile import matrices_behind, split_rows
-from mlc.passes.schedule.extents import ITEMS_WANTED, MASKED_BITS, Extent, VectorUnit, known, shape_of
-from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads, as_tile_product, sums_mixed_bytes
+from mlc.passes.schedule.extents import ITEMS_WANTED, MASKED_BITS, Extent, VectorUnit, known, reach, shape_of
+from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads, sums_mixed_bytes
+from mlc.passes.schedule.tile_products import as_tile_product
 
 TILE, TALLER = (6, 4), 7  # rows and vectors of accumulators; the most rows that leave registers for an operand
 WIDE, TALL = (4, 3), (6, 2)  # of sixteen registers
@@ -464,7 +465,7 @@ def _window_in_blocks(
     if not steps or not columns or steps // columns * int(schedule["panel"]) * 4 <= FAR_WINDOW:
         return schedule
     kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
-    taps = [d for d, reduced in enumerate(kinds) if reduced and _reach(root, operand, d) != 1]
+    taps = [d for d, reduced in enumerate(kinds) if reduced and reach(root, operand, d) != 1]
     rows = range(int(schedule["row_first"]), int(schedule["row_last"]) + 1)
     windows = [e for e in operand_map(root, 1 - operand).results if not isinstance(e, ir.AffineDimExpr)]
     lines = [
@@ -476,13 +477,6 @@ def _window_in_blocks(
         return schedule
     count = min(LINES_TOGETHER, shape[lines[0]] or 1)
     return schedule | {"template": "deep_contraction", "depth": 1, "line_dim": lines[0], "lines": count}
-
-
-def _reach(root: ir.Operation, operand: int, dim: int) -> Extent:
-    """The extent of dimension `dim` of the iteration, which the `operand` is read along; 1 where it is not."""
-    exprs, extents = operand_map(root, operand).results, shape_of(root.operands[operand].type)
-    found = (n for e, n in zip(exprs, extents, strict=True) if isinstance(e, ir.AffineDimExpr) and e.position == dim)
-    return next(found, 1)
 
 
 def _fetching_addends(

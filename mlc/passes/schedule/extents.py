@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from mlc.kernels.common.generics import operand_map
+
 MASKED_BITS = 512  # vectors so wide come with masks that cost next to nothing, for every size of element
 ITEMS_WANTED = 64  # work items that keep a pool busy without making each too small
 Extent = int | None  # None: known at run time only
@@ -48,6 +50,14 @@ def known(extents: Sequence[Extent]) -> int | None:
             return None
         total *= extent
     return total
+
+
+def reach(root: ir.Operation, operand: int, dim: int) -> Extent:
+    """The extent of dimension `dim` of the iteration of a generic, which the `operand` is read along; 1 where it is
+    not."""
+    exprs, extents = operand_map(root, operand).results, shape_of(root.operands[operand].type)
+    found = (n for e, n in zip(exprs, extents, strict=True) if isinstance(e, ir.AffineDimExpr) and e.position == dim)
+    return next(found, 1)
 
 
 def or_many(extent: Extent) -> int:

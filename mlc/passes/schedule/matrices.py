@@ -8,8 +8,8 @@ from math import prod
 from mlir import ir
 
 from mlc.kernels.common.analysis import is_contraction, reachable
-from mlc.kernels.common.frame import KernelSource, defining_op
-from mlc.kernels.common.generics import is_number, operand_map
+from mlc.kernels.common.frame import KernelSource
+from mlc.kernels.common.generics import operand_map, starts_at
 from mlc.kernels.common.roles import Roles, roles_of
 from mlc.kernels.nvidia.accepts import FEWEST_EXACT
 from mlc.kernels.nvidia.tensor_cores import packed_epilogue
@@ -122,7 +122,7 @@ def _is_f32(root: ir.Operation) -> bool:
 def _matrices(source: KernelSource, root: ir.Operation, element: str | None) -> Matrices | None:
     roles = roles_of(root, source.results)
     products = products_of(source)
-    if element is None or roles is None or not all(map(_starts_at_zero, products)):
+    if element is None or roles is None or not all(starts_at(product, 0.0) for product in products):
         return None
     if len(products) > 1 and not (are_twins(products, roles) and packed_epilogue.takes(source, root)):
         return None
@@ -173,11 +173,6 @@ def _work(source: KernelSource, root: ir.Operation) -> int:
 def _read(source: KernelSource, root: ir.Operation) -> int:
     """Bytes of matrices that are read behind the contraction, for an element of the result."""
     return sum(v.type.element_type.width // 8 for v in packed_epilogue.matrices_behind(source, root))
-
-
-def _starts_at_zero(root: ir.Operation) -> bool:
-    fill = defining_op(root.operands[2])
-    return fill is not None and fill.name == "linalg.fill" and is_number(fill.operands[0], 0.0)
 
 
 def _shape(source: KernelSource, root: ir.Operation, roles: Roles) -> MatrixShape:

@@ -21,7 +21,7 @@ from mlir import ir
 
 from mlc.passes.adaptor import DYNAMIC, OpAdaptor
 from mlc.passes.base import Pass
-from mlc.passes.schedule.pairs import TILE_DEPTH, TILE_ROWS
+from mlc.passes.schedule.tile_products import TILE_DEPTH, TILE_ROWS
 from mlc.passes.simplify.codes import OWN_SIGNS, PLANNED, Codes, read_codes, reduced_dims, terms
 from mlc.passes.simplify.weight_only import WeightOnly
 from mlc.passes.walk import functions, operations

@@ -1,0 +1,132 @@
+"""Which contractions are multiplied on matrix tiles (template `tile_product`), in place of `contraction`."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlc.kernels.common.analysis import mentions
+from mlc.kernels.common.frame import defining_op
+from mlc.kernels.common.generics import is_unsigned_input, operand_map
+from mlc.kernels.common.padding import padding_of
+from mlc.kernels.cpu.haloed_image import image_size
+from mlc.kernels.cpu.padding import terms_of, windows_of
+from mlc.kernels.cpu.tiles import LINE, ROWS
+from mlc.passes.schedule.extents import known, reach
+from mlc.passes.schedule.pairs import Schedule, in_groups, innermost, sums_bf16, sums_bytes
+
+TILE_ROWS = 4  # of a product that pay for tiles: fewer are as slow as memory
+TILE_DEPTH = 16  # bytes of the innermost reduction dimension of which a tile's rows of 64 are not mostly zeros
+TILE_STACK = 1 << 18  # bytes of a panel, or of an image, that a work item may keep on its stack
+
+
+def as_tile_product(
+    root: ir.Operation, operand: int, schedule: Schedule, rows: int | None, bf16: bool, int8: bool
+) -> Schedule | None:
+    """`schedule`, of the contraction `root` of `rows` with vectors of input `operand`, for the template `tile_product`.
+
+    None where the template does not apply: what `as_dot_product` and `as_dot_quads` ask for, of an input that lies in
+    memory, at most padded for a window, and of a known number of steps. `bf16` and `int8` say what the target's tiles
+    multiply.
+    """
+    if not (bf16 and sums_bf16(root) or int8 and sums_bytes(root)):
+        return None
+    group = 2 if sums_bf16(root) else 4
+    grouped = in_groups(root, operand, {k: v for k, v in schedule.items() if k != "tail"}, group)
+    type_ = root.operands[1 - operand].type
+    if grouped is None or type_.is_dynamic_dim(type_.rank - 1) or int(schedule["row_first"]) < 0:
+        return None
+    joined = _is_joined(root, operand, schedule)
+    taps = reach(root, operand, innermost(root) - 1) or 1 if joined else 1
+    depth = type_.get_dim_size(type_.rank - 1) * taps * 4 // group
+    if depth < TILE_DEPTH or rows is not None and rows < TILE_ROWS or not _is_in_memory(root, 1 - operand, schedule):
+        return None
+    stored = "tiles" if "packed_operand" in schedule and not joined else "rows"
+    panel = 2 * ROWS
+    if stored == "rows" and not 0 < _num_steps(root, operand) * panel * 4 // group <= TILE_STACK:
+        return None
+    changed: Schedule = {"template": "tile_product", "lanes": ROWS, "rows": 2 * ROWS, "vectors": 2, "unroll": 1}
+    line = _line_dim(root, operand, schedule) if rows is not None and rows < 2 * ROWS else -1
+    if line >= 0:
+        changed |= {"rows": ROWS, "line_dim": line}
+        changed |= {"ahead": (int(schedule["ahead"]) + 1) // 2} if int(schedule.get("ahead", 0)) > 0 else {}
+    changed |= {"joined": 1} if joined else {"halo": 1} if _has_small_image(root, 1 - operand) else {}
+    changed |= {"stored": stored, "instruction": _tile_instruction(root, operand)}
+    return {**grouped, **changed, **({"panel": panel} if "packed_operand" in schedule else {})}
+
+
+def _has_small_image(root: ir.Operation, operand: int) -> bool:
+    """Is input `operand` a padded image that a work item may keep on its stack?"""
+    producer, type_ = defining_op(root.operands[operand]), root.operands[operand].type
+    padding = None if producer is None else padding_of(producer)
+    if padding is None or not type_.has_static_shape or type_.rank - 1 in padding.dims:
+        return False
+    width = _width(root)
+    return image_size([int(n) for n in type_.shape], padding, LINE // width) * width <= TILE_STACK
+
+
+def _num_steps(root: ir.Operation, operand: int) -> int:
+    """How many products each sum has, with the extents of input `operand`, which is read along all of them; 0 where
+    these are not known."""
+    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
+    return known([reach(root, operand, dim) for dim, reduced in enumerate(kinds) if reduced]) or 0
+
+
+def _is_joined(root: ir.Operation, operand: int, schedule: Schedule) -> bool:
+    """Are the taps along a line of a window and the channels, which are no whole steps, one stretch of memory in the
+    input that is not `operand`? The other one is a weight then, of as many dimensions as it is read along."""
+    inner, type_ = innermost(root), root.operands[1 - operand].type
+    channels = type_.get_dim_size(type_.rank - 1)
+    if "packed_operand" not in schedule or inner < 2 or type_.rank < 3 or channels * _width(root) % LINE == 0:
+        return False
+    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
+    exprs, weight = operand_map(root, 1 - operand).results, operand_map(root, operand).results
+    if not kinds[inner - 1] or not all(isinstance(e, ir.AffineDimExpr) for e in weight):
+        return False
+    terms = dict(terms_of(exprs[-2]) or [])
+    others = [e for e in exprs[:-2] if mentions(e, inner - 1)]
+    return terms.get(inner - 1) == 1 and not others and reach(root, operand, inner - 1) != 1
+
+
+def _width(root: ir.Operation) -> int:
+    """Bytes of an element of the operands."""
+    return int(root.operands[0].type.element_type.width) // 8
+
+
+def _line_dim(root: ir.Operation, operand: int, schedule: Schedule) -> int:
+    """The last output dimension, of known extent, that only the other input than `operand` has, beside rows; -1 where
+    there is none."""
+    order = [ir.AffineDimExpr(e).position for e in operand_map(root, 2).results]
+    shape = root.results[0].type
+    rows = range(int(schedule["row_first"]), int(schedule["row_last"]) + 1)
+    found = [
+        i
+        for i, dim in enumerate(order)
+        if i not in rows
+        and not any(mentions(e, dim) for e in operand_map(root, operand).results)
+        and not shape.is_dynamic_dim(i)
+        and shape.get_dim_size(i) > 1
+    ]
+    return found[-1] if found else -1
+
+
+def _tile_instruction(root: ir.Operation, operand: int) -> str:
+    """What multiplies tiles of the other input by those of input `operand`."""
+    if sums_bf16(root):
+        return "tdpbf16ps"
+    return "tdpb" + "".join("u" if is_unsigned_input(root, i) else "s" for i in (1 - operand, operand)) + "d"
+
+
+def _is_in_memory(root: ir.Operation, operand: int, schedule: Schedule) -> bool:
+    """Is input `operand` an argument of the kernel, or one with zeros around it that a window goes over?"""
+    producer = defining_op(root.operands[operand])
+    if producer is None:
+        return True
+    padding = padding_of(producer)
+    if padding is None or padding.value.value != 0 or defining_op(padding.source) is not None:
+        return False
+    iterators = [str(t) for t in root.attributes["iterator_types"]]
+    windows = windows_of(padding, list(operand_map(root, operand).results), iterators)
+    order = [ir.AffineDimExpr(e).position for e in operand_map(root, 2).results]
+    first, last, axis = (int(schedule[name]) for name in ("row_first", "row_last", "vector_dim"))
+    axes = [order.index(w.point) for w in windows or []]
+    return bool(axes) and not any(a == axis or first < last and first <= a <= last for a in axes)
