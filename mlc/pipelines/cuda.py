@@ -53,8 +53,7 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     if all(t.has_wgmma for t in targets):
         channels.insert(0, f"mlc-join-groups{f32}")
     of_cpu["layout"] = ["mlc-sink-moves", *_before(layout, "mlc-hoist-weights", channels)]
-    storing = {p: p.split("{")[0] for p in cpu.STORING["bf16"]}
-    kernels = [storing.get(p, p) for p in of_cpu["kernels"]]
+    kernels = ["mlc-narrow-stores" if p.startswith("mlc-narrow-stores") else p for p in of_cpu["kernels"]]
     kernels = [next((name for name in ASKING if p.startswith(name)), p) for p in kernels]
     of_cpu["kernels"] = _before(kernels, "mlc-plan-fusion", splitting)
     shared = [(name, [f"{p}{{target={asked}}}" if p in ASKING else p for p in of_cpu[name]]) for name in SHARED]

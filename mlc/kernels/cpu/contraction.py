@@ -12,13 +12,13 @@ Schedule parameters: `lanes`; `vector_dim`, `row_first`, `row_last`: output dime
 `block`: row tiles per work item; `tail`: lanes of the last vector where no more columns remain (0: all lanes);
 `ahead`: how many rows fetch the next panel of a packed weight (0: none do; −1: as many as a run counts);
 `early`: does a tile fetch what is added to its sums before it begins with them (1)? `pieces`: are the last columns
-stored in parts of a vector (1), for targets on which masked stores take long?
+stored in parts of a vector (1), for targets on which masked stores take long? `panels_last`: does a block of rows meet
+all panels before the next block does (1), or a panel all rows (0)?
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
 from mlir import ir
@@ -31,49 +31,12 @@ from mlc.kernels.common.evaluate import Evaluator, Override, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, defining_op, for_loop, if_then
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
-from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.padding import Padding, padding_of
 from mlc.kernels.common.reduce import reduction_extents
+from mlc.kernels.cpu.contraction_grid import ContractionSchedule, grid_items, grid_point, outer_dims, tile_grid
 from mlc.kernels.cpu.next_panel import NextPanel, number_of, panel_ahead
 from mlc.kernels.cpu.padding import Window, windows_of
 from mlc.kernels.cpu.register_tile import Column, Ends, Tile, matrices_behind, num_products, rest_sizes, split_rows
-
-
-@dataclass(frozen=True)
-class ContractionSchedule:
-    """Parameters of the template; see the module's description."""
-
-    lanes: int
-    vector_dim: int
-    row_first: int
-    row_last: int
-    rows: int
-    vectors: int
-    unroll: int
-    block: int
-    tail: int = field(default=0, kw_only=True)
-    packed_operand: int = field(default=-1, kw_only=True)
-    ahead: int = field(default=0, kw_only=True)
-    early: int = field(default=0, kw_only=True)
-    pieces: int = field(default=0, kw_only=True)
-
-    @property
-    def panel(self) -> int:
-        """Elements of the vector dimension in one register tile."""
-        return self.lanes * self.vectors
-
-    @property
-    def row_block(self) -> int:
-        """Rows of one work item."""
-        return self.rows * self.block
-
-    def together(self, dim: int) -> int:
-        """Points of the output dimension `dim`, neither of rows nor of columns, that one work item has."""
-        return 1
-
-    def in_panels(self, columns: Scalar) -> Scalar:
-        """How many of the `columns` are in panels."""
-        return columns
 
 
 def find_contraction(source: KernelSource) -> ir.Operation:
@@ -87,25 +50,6 @@ def find_contraction(source: KernelSource) -> ir.Operation:
 def expand(source: KernelSource, schedule: ContractionSchedule) -> list[Frame]:
     """The memref function and the grid function of `source`."""
     return [Contraction(source, schedule).emit(), tile_grid(source, schedule)]
-
-
-def outer_dims(rank: int, s: ContractionSchedule) -> list[int]:
-    """The output's dimensions that are neither rows nor columns."""
-    return [d for d in range(rank) if d != s.vector_dim and not s.row_first <= d <= s.row_last]
-
-
-def _items(frame: Frame, shape: list[Scalar], s: ContractionSchedule, products: int) -> list[Scalar]:
-    """Extents of the grid: products, which share nothing, then panels, other outer dimensions, row blocks."""
-    math = frame.math
-    rows = math.product(shape[s.row_first : s.row_last + 1])
-    outer = [math.ceildiv(shape[d], s.together(d)) for d in outer_dims(len(shape), s)]
-    panels = math.ceildiv(s.in_panels(shape[s.vector_dim]), s.panel)
-    return [*outer[:products], panels, *outer[products:], math.ceildiv(rows, s.row_block)]
-
-
-def tile_grid(source: KernelSource, schedule: ContractionSchedule) -> Frame:
-    """The grid function of the template and of those that share its tiles."""
-    return emit_grid(source, lambda frame, shape: _items(frame, shape, schedule, 0))
 
 
 _KNOWN_TAPS = 48  # taps of tiles at known positions that are written out, per kernel: they cost code
@@ -138,7 +82,6 @@ class Contraction:
         self.row_window: Window | None = None
         self.next: NextPanel | None = None
         self.rows_ahead: Scalar = schedule.ahead
-        self.item: tuple[Scalar, Scalar] = (0, 1)  # the number of the work item, and of blocks of rows that a panel has
         for operand in range(2):
             self._use_padding(operand)
 
@@ -153,13 +96,12 @@ class Contraction:
         with frame.body():
             dims = outer_dims(len(self.shape), s)
             products = num_products(self.root, dims)
-            items = _items(frame, self.shape, s, products)
+            items = grid_items(frame, self.shape, s, products)
             math = frame.math
             self.row_extent = math.product(self.shape[s.row_first : s.row_last + 1])
 
             def item(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-                self.item = (variable, items[-1])
-                *outer, block = math.delinearize(variable, items)
+                *outer, block = grid_point(math, variable, items, products, s)
                 panel = outer.pop(products)
                 point = [Idx(0)] * len(self.shape)
                 for dim, coord in zip(dims, outer, strict=True):

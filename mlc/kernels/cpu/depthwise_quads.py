@@ -28,7 +28,8 @@ from mlc.kernels.common.evaluate import Evaluator, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
 from mlc.kernels.common.generics import is_unsigned_input, operand_map
 from mlc.kernels.common.index import Idx, Scalar
-from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, tile_grid
+from mlc.kernels.cpu.contraction import Contraction
+from mlc.kernels.cpu.contraction_grid import ContractionSchedule, tile_grid
 from mlc.kernels.cpu.dot_quads import quad_products
 from mlc.kernels.cpu.padding import terms_of
 from mlc.kernels.cpu.register_tile import Column, Ends, Tile

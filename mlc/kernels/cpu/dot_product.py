@@ -29,7 +29,8 @@ from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
-from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, tile_grid
+from mlc.kernels.cpu.contraction import Contraction
+from mlc.kernels.cpu.contraction_grid import ContractionSchedule, tile_grid
 from mlc.kernels.cpu.register_tile import Tile
 
 

@@ -27,7 +27,7 @@ from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Frame, KernelSource, defining_op
 from mlc.kernels.common.generics import is_unsigned_input, turned_over
 from mlc.kernels.common.index import Idx
-from mlc.kernels.cpu.contraction import tile_grid
+from mlc.kernels.cpu.contraction_grid import tile_grid
 from mlc.kernels.cpu.dot_product import DotProduct, DotProductSchedule, words_of
 from mlc.kernels.cpu.register_tile import Tile
 

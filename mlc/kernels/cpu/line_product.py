@@ -25,7 +25,8 @@ from mlc.kernels.common.evaluate import Evaluator, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_grid
-from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, outer_dims
+from mlc.kernels.cpu.contraction import Contraction
+from mlc.kernels.cpu.contraction_grid import ContractionSchedule, outer_dims
 from mlc.kernels.cpu.register_tile import Column, Tile, split_rows
 
 _ALIGNMENT = 64  # bytes: lines of the cache

@@ -24,7 +24,8 @@ _FRACTION = 8  # of what a step reads of its own panel: it fetches no more of th
 class NextPanel:
     """The panel of `size` bytes that begins at element `start` of `buffer`, of which every row fetches `share` bytes
     (`panel_ahead`); the first row of the work item is number `first`. Where only a run counts rows, full tiles of
-    `height` rows fetch, a fixed number of lines a step, and others do not; 0 where rows are known."""
+    `height` rows fetch, a fixed number of lines a step, and others do not; 0 where rows are known. `level` is that of
+    the cache it comes to."""
 
     frame: Frame
     buffer: Buffer
@@ -33,6 +34,7 @@ class NextPanel:
     share: Scalar
     first: Scalar
     height: int = 0
+    level: int = 1
 
     def fetch(self, row: Scalar, height: int, loops: Sequence[tuple[Scalar, Scalar]]) -> None:
         """Fetches what one step of the tile of `height` rows from `row` on has to fetch (`lines`)."""
@@ -41,7 +43,7 @@ class NextPanel:
         width = self.buffer.element.width // 8
         for at in self.lines(self.frame.math, row, height, loops):
             element = self.frame.math.add(self.start, self.frame.math.div(at, width))
-            memref.PrefetchOp(self.buffer.memory, [self.frame.constants.index(element)], False, 3, True)
+            memref.PrefetchOp(self.buffer.memory, [self.frame.constants.index(element)], False, 4 - self.level, True)
 
     def lines(self, math: IndexMath, row: Scalar, height: int, loops: Sequence[tuple[Scalar, Scalar]]) -> list[Scalar]:
         """A byte of each line of the panel that one step fetches. `loops` are those of the reduction, from the

@@ -30,7 +30,8 @@ from mlc.kernels.common.evaluate import Evaluator, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
-from mlc.kernels.cpu.contraction import Contraction, ContractionSchedule, tile_grid
+from mlc.kernels.cpu.contraction import Contraction
+from mlc.kernels.cpu.contraction_grid import ContractionSchedule, tile_grid
 from mlc.kernels.cpu.inner_product import lane_sums
 from mlc.kernels.cpu.once import Once
 from mlc.kernels.cpu.register_tile import Column, Tile

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 
 from mlir import ir
@@ -39,10 +39,10 @@ from mlc.kernels.common.frame import Buffer, Frame, KernelSource, for_loop, if_t
 from mlc.kernels.common.generics import starts_at
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.padding import padding_of
-from mlc.kernels.cpu.contraction import tile_grid
+from mlc.kernels.cpu.contraction_grid import tile_grid
 from mlc.kernels.cpu.dot_product import DotProduct, DotProductSchedule, interleaved
 from mlc.kernels.cpu.haloed_image import HaloedImage
-from mlc.kernels.cpu.next_panel import number_of
+from mlc.kernels.cpu.next_panel import NextPanel, number_of
 from mlc.kernels.cpu.once import Once
 from mlc.kernels.cpu.padding import Window
 from mlc.kernels.cpu.register_tile import Column, Ends, Tile
@@ -185,7 +185,11 @@ class _TileProduct(DotProduct):
     def _row_loop(
         self, point: list[Idx], columns: list[Column], bounds: tuple[Scalar, Scalar, Scalar], height: int
     ) -> None:
-        """Blocks of `height` rows; `bounds` are the first row, the end of the loop, and that of the rows."""
+        """Blocks of `height` rows; `bounds` are the first row, the end of the loop, and that of the rows.
+
+        The epilogue of a block is behind the products of the next one, and waits for none of them: the processor has
+        both under way at the same time.
+        """
         math, dim = self.frame.math, self.s.line_dim
         low, high, end = bounds
         line, lines, tiles = 0, (0, 1), height // ROWS
@@ -194,15 +198,22 @@ class _TileProduct(DotProduct):
             lines = first, math.minimum(math.add(first, LINES), self.shape[dim])
             line, tiles = math.minimum(first, math.sub(self.shape[dim], LINES)), LINES
 
+        def block(first: Scalar, rows: tuple[Scalar, Scalar]) -> _Block:
+            begin = math.minimum(first, math.maximum(0, math.sub(self.row_extent, height)))
+            return _Block(point, columns, tiles, begin, rows, line, lines)
+
+        def before(position: Scalar) -> _Block:
+            first = math.sub(position, height)
+            return block(first, (math.maximum(low, first), math.minimum(position, end)))
+
         def body(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            begin = math.minimum(variable, math.maximum(0, math.sub(self.row_extent, height)))
-            rows = variable, math.minimum(math.add(variable, height), end)
-            block = _Block(point, columns, tiles, begin, rows, line, lines)
-            self._sum_up(block)
-            self._finish(block)
+            sums = self._sums(block(variable, (variable, math.minimum(math.add(variable, height), end))))
+            self._finish(before(variable))
+            self._put_down(sums, len(columns))
             return []
 
         for_loop(self.frame, low, high, height, [], body)
+        self._finish(before(math.add(low, math.mul(math.ceildiv(math.sub(high, low), height), height))))
 
     def _at(self, block: _Block, tile: Scalar, row: Scalar, column: Column | None = None) -> list[Idx]:
         """The output coordinates of a row of one of the tiles, in its first column."""
@@ -216,15 +227,17 @@ class _TileProduct(DotProduct):
 
     # -- sums -------------------------------------------------------------------------------------------------------
 
-    def _sum_up(self, block: _Block) -> None:
-        """The sums of `block`, on the stack."""
-        numbers = [(i, j) for i in range(block.high) for j in range(len(block.columns))]
-        zeros = [self.tiles.zero(self.tile_rows) for _ in numbers]
-        sums = self._over(block, self.outer, {}, zeros)
+    def _sums(self, block: _Block) -> list[ir.Value]:
+        """The sums of `block`, as tiles."""
+        zeros = [self.tiles.zero(self.tile_rows) for _ in range(block.high * len(block.columns))]
+        return self._over(block, self.outer, {}, zeros)
+
+    def _put_down(self, sums: Sequence[ir.Value], columns: int) -> None:
+        """Stores the tiles of `sums`, `columns` of them side by side, to the stack."""
         width = self.s.panel * 4
-        for (i, j), tile in zip(numbers, sums, strict=True):
-            place = self.tiles.place(self.sums, i * ROWS * width + j * LINE, width)
-            self.tiles.store(self.tile_rows, place, tile)
+        for number, tile in enumerate(sums):
+            i, j = divmod(number, columns)
+            self.tiles.store(self.tile_rows, self.tiles.place(self.sums, i * ROWS * width + j * LINE, width), tile)
 
     def _over(
         self,
@@ -263,7 +276,7 @@ class _TileProduct(DotProduct):
         def body(variable: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
             if self.next is not None:
                 outer = [(position[d].base, extent) for d, extent in self.outer]
-                self.next.fetch(block.rows[0], block.high * ROWS, [*outer, (variable, full)])
+                self.next.fetch(block.rows[0], self._rows_fetching(block), [*outer, (variable, full)])
             return self._step(block, position, variable, self.steps, sums)
 
         sums = list(carried)
@@ -272,6 +285,16 @@ class _TileProduct(DotProduct):
         elif full:
             sums = for_loop(self.frame, 0, full, 1, sums, body)
         return self._step(block, position, full, rest, sums) if rest else sums
+
+    def _next_panel(self, point: list[Idx], panel: Scalar, panels: Scalar, row: Scalar) -> NextPanel:
+        """The first level of cache has no room for what is not multiplied yet."""
+        return replace(super()._next_panel(point, panel, panels, row), level=2)
+
+    def _rows_fetching(self, block: _Block) -> int:
+        """How many of the rows that fetch the next panel (`ahead`) a block has."""
+        if self.s.line_dim < 0:
+            return block.high * ROWS
+        return self.tile_rows if isinstance(self.tile_rows, int) else ROWS
 
     def _step(
         self, block: _Block, position: dict[int, Idx], number: Scalar, live: int, sums: Sequence[ir.Value]
@@ -514,6 +537,8 @@ class _TileProduct(DotProduct):
     def _finish(self, block: _Block) -> None:
         """The epilogue of what is new in `block`, of sums that wait on the stack."""
         math, s = self.frame.math, self.s
+        if isinstance(block.rows[0], int) and block.rows[0] == block.rows[1]:
+            return
 
         def row(line: Scalar, variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             tile = math.sub(line, block.line)

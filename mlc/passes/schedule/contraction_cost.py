@@ -24,6 +24,8 @@ LATENCY = 8  # accumulators that two multiply-adds a cycle take as long for as o
 SAVED = 0.98  # of the time that plain tiles take: what makes up for rows that others read more often
 MANY_ROWS = 12 * LATENCY  # where only a run knows them
 FAR = 1 << 20  # bytes of a panel that does not stay in the second level of cache: fewer tiles fetch it less often
+STREAMED = 1 << 18  # bytes of a weight on tiles that the second level of cache does not have from the last run
+BLOCK_OF_ROWS = 1 << 15  # bytes of rows on tiles that a work item keeps near
 NEAR = 1 << 15  # bytes of a panel that may stay in the first level of cache
 FAR_WINDOW = 1 << 18  # bytes of a convolution's panel that do not stay there beside the image
 LINES_TOGETHER = 4  # of an image that read a part of such a panel one after the other
@@ -105,7 +107,7 @@ def choose_contraction(
     elif _is_read_in_lines(root, shape[axis], few, int(schedule["lanes"])):
         return schedule | _in_lines(shape[axis], few)
     if tiled := as_tile_product(root, operand, schedule, few, unit.bf16_tiles, unit.int8_tiles):
-        return tiled | {"block": _row_block(shape, axis, first, row, *_size_of_tile(tiled))}
+        return _tiles_in_order(root, operand, order, shape, tiled)
     in_pairs = as_dot_product(root, operand, schedule, unit.bf16_dot)
     grouped = in_pairs or as_dot_quads(root, operand, schedule, unit.int8_dot, unit.int16_dot)
     schedule = _window_in_blocks(root, operand, order, shape, _in_blocks(root, operand, schedule))
@@ -504,6 +506,34 @@ def _rows_ahead(
     if rows is None:
         return -1
     return rows if rows >= FETCHING_TILES * int(schedule["rows"]) else 0
+
+
+def _tiles_in_order(
+    root: ir.Operation, operand: int, order: Sequence[int], shape: Sequence[Extent], schedule: dict[str, int | str]
+) -> dict[str, int | str]:
+    """`block`, `ahead` and `panels_last` of a product on matrix tiles, which take operands from memory faster than it
+    has them.
+
+    A small weight stays in the second level of cache: blocks of rows that stay in the first one meet it whole, and what
+    they give is stored line by line. Of a large one the next panel is fetched. Rows count that are of one line where
+    two lines are side by side.
+    """
+    axis, first, last, lines = (int(schedule.get(k, -1)) for k in ("vector_dim", "row_first", "row_last", "line_dim"))
+    chosen = schedule | {"block": _row_block(shape, axis, first, last, *_size_of_tile(schedule))}
+    weight, columns = root.operands[operand].type, shape[axis]
+    size = known(shape_of(weight))
+    if schedule["stored"] != "tiles" or size is None or columns is None or columns <= int(schedule["panel"]):
+        return chosen
+    width = weight.element_type.width // 8
+    if size * width < STREAMED:
+        row = max(1, (_innermost_extent(root) or 1) * width)
+        return chosen | {"block": max(1, BLOCK_OF_ROWS // (row * int(schedule["rows"]))), "panels_last": 1}
+    rows = known([e for i, e in enumerate(shape) if i != axis and not _touches(root, operand, order[i])])
+    if rows is None:
+        return chosen | {"ahead": -1}
+    pairs = shape[lines] if lines >= 0 else 1
+    assert pairs is not None
+    return chosen | {"ahead": rows // pairs * -(-pairs // 2) if lines >= 0 else rows}
 
 
 def _panel_bytes(root: ir.Operation, operand: int, unit: VectorUnit, columns: Extent) -> int:

@@ -31,7 +31,7 @@ def as_tile_product(
     if not (bf16 and sums_bf16(root) or int8 and sums_bytes(root)):
         return None
     group = 2 if sums_bf16(root) else 4
-    grouped = in_groups(root, operand, {k: v for k, v in schedule.items() if k != "tail"}, group)
+    grouped = in_groups(root, operand, {k: v for k, v in schedule.items() if k not in ("tail", "ahead")}, group)
     type_ = root.operands[1 - operand].type
     if grouped is None or type_.is_dynamic_dim(type_.rank - 1) or int(schedule["row_first"]) < 0:
         return None
@@ -48,7 +48,6 @@ def as_tile_product(
     line = _line_dim(root, operand, schedule) if rows is not None and rows < 2 * ROWS else -1
     if line >= 0:
         changed |= {"rows": ROWS, "line_dim": line}
-        changed |= {"ahead": (int(schedule["ahead"]) + 1) // 2} if int(schedule.get("ahead", 0)) > 0 else {}
     changed |= {"joined": 1} if joined else {"halo": 1} if _has_small_image(root, 1 - operand) else {}
     changed |= {"stored": stored, "instruction": _tile_instruction(root, operand)}
     return {**grouped, **changed, **({"panel": panel} if "packed_operand" in schedule else {})}
