@@ -12,21 +12,24 @@ from mlc.kernels.common.index import Scalar
 
 
 class Once:
-    """Remembers by its number what is there, for a call of the kernel, which may have many work items."""
+    """Remembers by its number what is there, in each of some places, for a call of the kernel, which may have many work
+    items."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: Frame, places: int = 1) -> None:
         self.frame = frame
         with frame.prologue():
-            self.there = memref.AllocaOp(ir.MemRefType.get([1], ir.IndexType.get()), [], []).result
-            memref.store(frame.constants.index(-1), self.there, [frame.constants.index(0)])
+            self.there = memref.AllocaOp(ir.MemRefType.get([places], ir.IndexType.get()), [], []).result
+            for place in range(places):
+                memref.store(frame.constants.index(-1), self.there, [frame.constants.index(place)])
 
-    def make(self, number: Scalar, emit: Callable[[], None]) -> None:
-        """What has `number`, by `emit` unless it is there."""
+    def make(self, number: Scalar, emit: Callable[[], None], place: Scalar = 0) -> None:
+        """What has `number` at `place`, by `emit` unless it is there."""
         constants = self.frame.constants
-        here, there = constants.index(number), memref.load(self.there, [constants.index(0)])
+        at = [constants.index(place)]
+        here, there = constants.index(number), memref.load(self.there, at)
 
         def made() -> None:
             emit()
-            memref.store(here, self.there, [constants.index(0)])
+            memref.store(here, self.there, at)
 
         if_then(arith.cmpi(arith.CmpIPredicate.ne, here, there), made)

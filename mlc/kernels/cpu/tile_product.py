@@ -20,53 +20,32 @@ columns; `stored`: `tiles` or `rows`; `instruction`: what multiplies tiles (`tdp
 `line_dim`: the output dimension of which a work item has two points, with 16 `rows` of each (-1: there is none);
 `halo`: 1 where the padded image is copied;
 `joined`: 1 where the taps along a line of a window and the channels are one stretch of memory, and of steps: rows of a
-packed weight then.
+packed weight then;
+`unfolded`: how many lines of an image a work item keeps on the stack as rows of whole steps, for `joined` (0: none).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from dataclasses import replace
+from functools import partial
 
 from mlir import ir
-from mlir.dialects import arith, memref, vector
+from mlir.dialects import arith, vector
 
 from mlc.kernels.common import memory
-from mlc.kernels.common.evaluate import Evaluator, lane_mask
-from mlc.kernels.common.frame import Buffer, Frame, KernelSource, for_loop, if_then
+from mlc.kernels.common.evaluate import Evaluator
+from mlc.kernels.common.frame import Frame, KernelSource, for_loop
 from mlc.kernels.common.generics import starts_at
 from mlc.kernels.common.index import Idx, Scalar
-from mlc.kernels.common.padding import padding_of
 from mlc.kernels.cpu.contraction_grid import tile_grid
-from mlc.kernels.cpu.dot_product import DotProduct, DotProductSchedule, interleaved
-from mlc.kernels.cpu.haloed_image import HaloedImage
+from mlc.kernels.cpu.dot_product import interleaved
 from mlc.kernels.cpu.next_panel import NextPanel, number_of
 from mlc.kernels.cpu.once import Once
-from mlc.kernels.cpu.padding import Window
 from mlc.kernels.cpu.register_tile import Column, Ends, Tile
-from mlc.kernels.cpu.tiles import LINE, PRODUCTS, ROWS, Place, Tiles
-
-
-@dataclass(frozen=True)
-class TileProductSchedule(DotProductSchedule):
-    """Parameters of the template; see the module's description."""
-
-    line_dim: int = field(default=-1, kw_only=True)
-    joined: int = field(default=0, kw_only=True)
-    halo: int = field(default=0, kw_only=True)
-
-    @property
-    def high(self) -> int:
-        """The most tiles of rows that are summed up together."""
-        return LINES if self.line_dim >= 0 else self.rows // ROWS
-
-    def together(self, dim: int) -> int:
-        return LINES if dim == self.line_dim else 1
-
-
-LINES = 2  # points of `line_dim` of a work item
+from mlc.kernels.cpu.tile_rows import LINES, Block, TileProductSchedule, TileRows
+from mlc.kernels.cpu.tiles import LINE, ROWS, Place
 
 
 def expand(source: KernelSource, schedule: TileProductSchedule) -> list[Frame]:
@@ -74,83 +53,17 @@ def expand(source: KernelSource, schedule: TileProductSchedule) -> list[Frame]:
     return [_TileProduct(source, schedule).emit(), tile_grid(source, schedule)]
 
 
-@dataclass(frozen=True)
-class _Block:
-    """One or two tiles of rows by one or two of columns, whose sums are made together: the first row and the first line
-    that they read, and which of these are new, from one to another."""
-
-    point: list[Idx]
-    columns: list[Column]
-    high: int
-    begin: Scalar
-    rows: tuple[Scalar, Scalar]
-    line: Scalar = 0
-    lines: tuple[Scalar, Scalar] = (0, 1)
-
-
-@dataclass(frozen=True)
-class _Outside:
-    """Where a tile of rows may be outside of an image: a window, the first tap and the last one that a step may have,
-    and the first row, or the line of all."""
-
-    window: Window
-    taps: tuple[Scalar, Scalar]
-    at: Scalar
-    is_row: bool
-
-
-class _TileProduct(DotProduct):
-    s: TileProductSchedule
-
+class _TileProduct(TileRows):
     def __init__(self, source: KernelSource, schedule: TileProductSchedule) -> None:
         super().__init__(source, schedule)
-        bits = PRODUCTS[schedule.instruction]
-        self.group, self.bytes = 32 // bits, bits // 8
-        self.steps = LINE // self.bytes
-        self.outer = self.reductions[: len(self.reductions) - 1 - schedule.joined]
-        self.inner = [dim for dim, _ in self.reductions[len(self.outer) :]]
-        self.channels = self._known(self.reductions[-1][1])
-        self.depth = self.channels * (self._known(self.reductions[-2][1]) if schedule.joined else 1)
-        self.along = 1 - schedule.vector_operand
-        self.image: HaloedImage | None = None
         self.copied = Once(self.frame) if schedule.stored == "rows" else None  # the panel that is there
-        self.tiles = Tiles(self.frame)
-        self.element = self.root.operands[schedule.vector_operand].type.element_type
         self.sum_type = self.root.results[0].type.element_type
         self.groups = -(-self.depth // self.steps) * ROWS
-        self.read = self._operand_along()
         with self.frame.prologue():
-            shape = self.shape[schedule.row_first : schedule.row_last + 1]
-            self.tile_rows = self.frame.math.minimum(ROWS, self.frame.math.product(shape))
-            self.stride = self._distance()
             self.sums = self._scratch(schedule.high * ROWS * schedule.panel, self.sum_type)
-            self.staged = self._scratch(schedule.high * ROWS * self.steps, self.element)
             if schedule.stored == "rows":
                 parts = math.prod(self._known(extent) for _, extent in self.outer)
                 self.copy = self._scratch(parts * self.groups * self.group * schedule.panel, self.element)
-
-    def _use_padding(self, operand: int) -> None:
-        if not self.s.halo:
-            super()._use_padding(operand)
-
-    def _operand_along(self) -> Buffer:
-        """Where the operand along the reduction lies, without its padding or as a copy with it."""
-        value = self.root.operands[self.along]
-        if not self.s.halo:
-            return self.frame.buffers[self.padded[self.along].source if self.along in self.padded else value]
-        padding = padding_of(value.owner.operation)
-        if padding is None:
-            raise ValueError(f"kernel {self.frame.name}: the operand along the reduction is not padded")
-        self.image = HaloedImage(self.frame, value, padding, self.steps)
-        return self.image.buffer
-
-    def _known(self, extent: Scalar) -> int:
-        if not isinstance(extent, int):
-            raise ValueError(f"kernel {self.frame.name}: the extent of a reduction dimension is not known")
-        return extent
-
-    def _scratch(self, size: int, element: ir.Type) -> ir.Value:
-        return memref.AllocaOp(ir.MemRefType.get([size], element), [], [], alignment=LINE).result
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
@@ -163,6 +76,8 @@ class _TileProduct(DotProduct):
         if self.image is not None:
             dims, ev = self._iteration(point, {}), Evaluator(self.frame, 1)
             self.image.fill([ev.idx.affine(e, dims) for e in self.reads[self.along][0][: self.image.first]])
+        if s.unfolded:
+            self._unfold(Block(point, columns, 1, 0, (0, extent)))
         start = math.mul(block, s.row_block)
         end = math.minimum(math.add(start, s.row_block), extent)
         position = start
@@ -198,11 +113,11 @@ class _TileProduct(DotProduct):
             lines = first, math.minimum(math.add(first, LINES), self.shape[dim])
             line, tiles = math.minimum(first, math.sub(self.shape[dim], LINES)), LINES
 
-        def block(first: Scalar, rows: tuple[Scalar, Scalar]) -> _Block:
+        def block(first: Scalar, rows: tuple[Scalar, Scalar]) -> Block:
             begin = math.minimum(first, math.maximum(0, math.sub(self.row_extent, height)))
-            return _Block(point, columns, tiles, begin, rows, line, lines)
+            return Block(point, columns, tiles, begin, rows, line, lines)
 
-        def before(position: Scalar) -> _Block:
+        def before(position: Scalar) -> Block:
             first = math.sub(position, height)
             return block(first, (math.maximum(low, first), math.minimum(position, end)))
 
@@ -215,19 +130,9 @@ class _TileProduct(DotProduct):
         for_loop(self.frame, low, high, height, [], body)
         self._finish(before(math.add(low, math.mul(math.ceildiv(math.sub(high, low), height), height))))
 
-    def _at(self, block: _Block, tile: Scalar, row: Scalar, column: Column | None = None) -> list[Idx]:
-        """The output coordinates of a row of one of the tiles, in its first column."""
-        math, dim, point = self.frame.math, self.s.line_dim, list(block.point)
-        row = math.add(block.begin, row)
-        if dim >= 0:
-            point[dim] = Idx(math.add(block.line, tile), level=2)
-        else:
-            row = math.add(row, math.mul(tile, ROWS))
-        return self._point(point, Idx(row, level=2), (column or block.columns[0]).at)
-
     # -- sums -------------------------------------------------------------------------------------------------------
 
-    def _sums(self, block: _Block) -> list[ir.Value]:
+    def _sums(self, block: Block) -> list[ir.Value]:
         """The sums of `block`, as tiles."""
         zeros = [self.tiles.zero(self.tile_rows) for _ in range(block.high * len(block.columns))]
         return self._over(block, self.outer, {}, zeros)
@@ -241,7 +146,7 @@ class _TileProduct(DotProduct):
 
     def _over(
         self,
-        block: _Block,
+        block: Block,
         loops: list[tuple[int, Scalar]],
         position: dict[int, Idx],
         carried: Sequence[ir.Value],
@@ -260,16 +165,7 @@ class _TileProduct(DotProduct):
 
         return for_loop(self.frame, low, high, 1, carried, body)
 
-    def _taps_of(self, block: _Block, dim: int, extent: Scalar) -> tuple[Scalar, Scalar]:
-        """The first tap over dimension `dim` that any tile of `block` has inside, and the end of those."""
-        last = block.high - 1 if self.s.line_dim >= 0 else 0
-        ends = []
-        for tile in (last, 0):
-            corner = Tile(block.begin, {(0, 0): self._at(block, tile, 0)}, block.columns, Ends.INSIDE)
-            ends.append(self._taps(corner, dim, extent))
-        return ends[0][0], ends[1][1]
-
-    def _over_steps(self, block: _Block, position: dict[int, Idx], carried: Sequence[ir.Value]) -> list[ir.Value]:
+    def _over_steps(self, block: Block, position: dict[int, Idx], carried: Sequence[ir.Value]) -> list[ir.Value]:
         """The innermost dimension, 64 bytes at a time; what is left at the end is a step with zeros."""
         full, rest = divmod(self.depth, self.steps)
 
@@ -290,14 +186,14 @@ class _TileProduct(DotProduct):
         """The first level of cache has no room for what is not multiplied yet."""
         return replace(super()._next_panel(point, panel, panels, row), level=2)
 
-    def _rows_fetching(self, block: _Block) -> int:
+    def _rows_fetching(self, block: Block) -> int:
         """How many of the rows that fetch the next panel (`ahead`) a block has."""
         if self.s.line_dim < 0:
             return block.high * ROWS
         return self.tile_rows if isinstance(self.tile_rows, int) else ROWS
 
     def _step(
-        self, block: _Block, position: dict[int, Idx], number: Scalar, live: int, sums: Sequence[ir.Value]
+        self, block: Block, position: dict[int, Idx], number: Scalar, live: int, sums: Sequence[ir.Value]
     ) -> list[ir.Value]:
         """The products of step `number`, of which `live` elements exist. Every tile is loaded right before the first
         product that takes it: where two threads share a core, there are few registers beside those with names."""
@@ -315,7 +211,7 @@ class _TileProduct(DotProduct):
 
     # -- the operand with the columns -------------------------------------------------------------------------------
 
-    def _columns_at(self, block: _Block, j: int, position: dict[int, Idx], number: Scalar) -> Place:
+    def _columns_at(self, block: Block, j: int, position: dict[int, Idx], number: Scalar) -> Place:
         """The groups of step `number` for tile `j` of the columns."""
         math = self.frame.math
         width, groups = self.s.panel * 4, math.mul(number, ROWS)
@@ -404,137 +300,9 @@ class _TileProduct(DotProduct):
         rows += [self._zeros(type_)] * (self.group - live)
         return interleaved(rows)
 
-    def _zeros(self, type_: ir.VectorType) -> ir.Value:
-        zero = 0.0 if isinstance(self.element, ir.FloatType) else 0
-        return vector.broadcast(type_, self.frame.constants.get(self.element, zero))
-
-    # -- the operand along the reduction ----------------------------------------------------------------------------
-
-    def _rows_at(self, block: _Block, i: int, position: dict[int, Idx], number: Scalar, live: int) -> Place:
-        """The 64 bytes of step `number` of every row of tile `i`: where they lie, or a copy with zeros."""
-        math = self.frame.math
-        start = self._start_of(self._at(block, i, 0), position)
-        first = math.add(math.mul(start, self.bytes), math.mul(number, LINE))
-        direct = self.tiles.place(self.read.memory, first, self.stride)
-        if self.image is not None:
-            return direct
-        staged = self.tiles.place(self.staged, i * ROWS * LINE, LINE)
-        checks = self._checks(block, i, position)
-        stage = partial(self._stage, block, i, position, (number, live), checks)
-        if live < self.steps:
-            stage()
-            return staged
-        if not checks:
-            return direct
-        inside = self._are_there(checks)
-        if_then(inside, lambda: None, stage)
-        return Place(
-            arith.select(inside, direct.address, staged.address),
-            arith.select(inside, direct.stride, staged.stride),
-        )
-
-    def _checks(self, block: _Block, i: int, position: dict[int, Idx]) -> list[_Outside]:
-        """How rows of tile `i` may be outside of the image at a position of the reduction."""
-        point, found = self._at(block, i, 0), []
-        if self.row_window is not None:
-            tap, row = self.row_window.tap, point[self.s.row_last].base
-            taps = (position[tap].base,) * 2 if tap not in self.inner else (0, self.depth // self.channels - 1)
-            found.append(_Outside(self.row_window, taps, row, True))
-        for tap, (window, axis) in self.outer_windows.items():
-            if axis == self.s.line_dim:
-                found.append(_Outside(window, (position[tap].base,) * 2, point[axis].base, False))
-        return found
-
-    def _are_there(self, checks: Sequence[_Outside]) -> ir.Value:
-        """Are all rows of a tile inside, with every tap of a step?"""
-        last, results = self.frame.math.sub(self.tile_rows, 1), []
-        for check in checks:
-            results.append(self._is_there(check, 0, 0))
-            if check.is_row:
-                results.append(self._is_there(check, last, 1))
-        return reduce(arith.andi, results)
-
-    def _is_there(self, check: _Outside, row: Scalar, end: int) -> ir.Value:
-        """Is the first or the last tap of `row` of a tile inside of the image?"""
-        math, c, window = self.frame.math, self.frame.constants, check.window
-        at = math.add(self._before(check, row), math.mul(check.taps[end], window.dilation))
-        return arith.cmpi(arith.CmpIPredicate.ult, c.index(at), c.index(self._source_extent(window)))
-
-    def _before(self, check: _Outside, row: Scalar) -> Scalar:
-        """Where in the image the window of `row` of a tile begins."""
-        math, window = self.frame.math, check.window
-        point = math.add(check.at, row) if check.is_row else check.at
-        return math.sub(math.mul(point, window.stride), window.low)
-
-    def _start_of(self, point: Sequence[Idx], position: dict[int, Idx]) -> Scalar:
-        """The element of the operand, without its padding, for an output point at a position of the reduction."""
-        ev = Evaluator(self.frame, 1)
-        dims = self._iteration(point, position)
-        coords = [ev.idx.affine(e, dims) for e in self.reads[self.along][0]]
-        if self.along in self.padded:
-            low = self.padded[self.along].low
-            coords = [ev.idx.add(at, Idx(-n)) for at, n in zip(coords, low, strict=True)]
-        return memory.address(self.read, coords, ev.idx).base
-
-    def _distance(self) -> Scalar:
-        """Bytes between two rows."""
-        ev, math = Evaluator(self.frame, 1), self.frame.math
-        dim = self.order[self.s.row_last]
-        buffer, exprs = self.read, self.reads[self.along][0]
-        ends = []
-        for row in range(2):
-            dims = [Idx(row if d == dim else 0) for d in range(self.rank)]
-            ends.append(memory.address(buffer, [ev.idx.affine(e, dims) for e in exprs], ev.idx).base)
-        return math.mul(math.sub(ends[1], ends[0]), self.bytes)
-
-    def _stage(
-        self,
-        block: _Block,
-        i: int,
-        position: dict[int, Idx],
-        step: tuple[Scalar, int],
-        checks: Sequence[_Outside],
-    ) -> None:
-        """Copies what the rows of tile `i` have for a step, its number and how many elements exist, and zeros beside
-        them and for what is outside."""
-        math, c, (number, live) = self.frame.math, self.frame.constants, step
-        buffer, type_ = self.read, ir.VectorType.get([self.steps], self.element)
-
-        def row(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            low: Scalar = 0
-            high: Scalar = live
-            for check in checks:
-                if check.is_row and self.s.joined:
-                    low, high = self._stretch(check, variable, math.mul(number, self.steps), live)
-            for check in checks:
-                if not (check.is_row and self.s.joined):
-                    high = arith.select(self._is_there(check, variable, 0), c.index(high), c.index(0))
-            start = math.add(self._start_of(self._at(block, i, variable), position), math.mul(number, self.steps))
-            mask = lane_mask(self.frame, self.steps, c.index(high))
-            if low != 0:
-                mask = arith.andi(mask, self._all_but(lane_mask(self.frame, self.steps, c.index(low))))
-            value = vector.MaskedLoadOp(type_, buffer.memory, [c.index(start)], mask, self._zeros(type_)).result
-            place = c.index(math.mul(math.add(variable, i * ROWS), self.steps))
-            vector.StoreOp(value, self.staged, [place], alignment=LINE)
-            return []
-
-        for_loop(self.frame, 0, self.tile_rows, 1, [], row)
-
-    def _stretch(self, check: _Outside, row: Scalar, done: Scalar, live: int) -> tuple[Scalar, Scalar]:
-        """From which to which of the `live` elements of a step, behind `done` ones, the taps of `row` are inside."""
-        math, before = self.frame.math, self._before(check, row)
-        first = math.mul(math.maximum(0, math.sub(0, before)), self.channels)
-        end = math.mul(math.maximum(0, math.sub(self._source_extent(check.window), before)), self.channels)
-        low, high = (math.minimum(live, math.maximum(0, math.sub(at, done))) for at in (first, end))
-        return low, high
-
-    def _all_but(self, mask: ir.Value) -> ir.Value:
-        """The lanes that are not in `mask`."""
-        return arith.xori(mask, memory.full_mask(self.frame, self.steps))
-
     # -- epilogue ---------------------------------------------------------------------------------------------------
 
-    def _finish(self, block: _Block) -> None:
+    def _finish(self, block: Block) -> None:
         """The epilogue of what is new in `block`, of sums that wait on the stack."""
         math, s = self.frame.math, self.s
         if isinstance(block.rows[0], int) and block.rows[0] == block.rows[1]:

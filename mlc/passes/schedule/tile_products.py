@@ -48,7 +48,10 @@ def as_tile_product(
     line = _line_dim(root, operand, schedule) if rows is not None and rows < 2 * ROWS else -1
     if line >= 0:
         changed |= {"rows": ROWS, "line_dim": line}
-    changed |= {"joined": 1} if joined else {"halo": 1} if _has_small_image(root, 1 - operand) else {}
+    if joined:
+        changed |= {"joined": 1} | _unfolded(root, operand, schedule, line)
+    elif _has_small_image(root, 1 - operand):
+        changed["halo"] = 1
     changed |= {"stored": stored, "instruction": _tile_instruction(root, operand)}
     return {**grouped, **changed, **({"panel": panel} if "packed_operand" in schedule else {})}
 
@@ -84,6 +87,30 @@ def _is_joined(root: ir.Operation, operand: int, schedule: Schedule) -> bool:
     terms = dict(terms_of(exprs[-2]) or [])
     others = [e for e in exprs[:-2] if mentions(e, inner - 1)]
     return terms.get(inner - 1) == 1 and not others and reach(root, operand, inner - 1) != 1
+
+
+def _unfolded(root: ir.Operation, operand: int, schedule: Schedule, line: int) -> Schedule:
+    """`unfolded` of a product whose taps along a line are joined with its channels: as many lines as a window reaches
+    over, where they fit on the stack. Lines of the result that are side by side read other ones."""
+    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
+    exprs, inner = operand_map(root, 1 - operand).results, innermost(root)
+    taps = [d for d, reduced in enumerate(kinds[: inner - 1]) if reduced]
+    if line >= 0 or len(taps) != 1 or int(schedule["row_first"]) != int(schedule["row_last"]):
+        return {}
+    dilation = dict(terms_of(exprs[-3]) or []).get(taps[0]) if len(exprs) > 2 else None
+    elsewhere = [e for i, e in enumerate(exprs) if i != len(exprs) - 3 and mentions(e, taps[0])]
+    row = ir.AffineDimExpr(operand_map(root, 2).results[int(schedule["row_last"])]).position
+    across = [e for i, e in enumerate(exprs) if i != len(exprs) - 2 and mentions(e, row)]
+    taken = reach(root, operand, taps[0])
+    extent, shape = root.results[0].type, root.operands[1 - operand].type
+    if not dilation or elsewhere or across or taken is None or extent.is_dynamic_dim(int(schedule["row_last"])):
+        return {}
+    lines, joined = (taken - 1) * dilation + 1, reach(root, operand, inner - 1)
+    if joined is None or not isinstance(exprs[-1], ir.AffineDimExpr):
+        return {}
+    pitch = -(-joined * shape.get_dim_size(shape.rank - 1) * _width(root) // LINE) * LINE
+    size = lines * int(extent.get_dim_size(int(schedule["row_last"]))) * pitch
+    return {"unfolded": lines} if size <= TILE_STACK else {}
 
 
 def _width(root: ir.Operation) -> int:

@@ -9,20 +9,22 @@
 #g = affine_map<(n, h, w, o, y, x, c) -> (y, x, c, o)>
 #d = affine_map<(n, h, w, o, y, x, c) -> (n, h, w, o)>
 
-func.func @main(%x0: tensor<?x64xbf16>, %o0: tensor<?x100xf32>, %x1: tensor<1x14x14x64xbf16>, %o1: tensor<1x14x14x48xf32>, %x2: tensor<1x64x64x3xbf16>, %o2: tensor<1x32x32x40xf32>)
-    -> (tensor<?x100xf32>, tensor<1x14x14x48xf32>, tensor<1x32x32x40xf32>) {
+func.func @main(%x0: tensor<?x64xbf16>, %o0: tensor<?x100xf32>, %x1: tensor<1x14x14x64xbf16>, %o1: tensor<1x14x14x48xf32>, %x2: tensor<1x64x64x3xbf16>, %o2: tensor<1x32x32x40xf32>, %x3: tensor<64x1024xbf16>, %o3: tensor<64x512xf32>)
+    -> (tensor<?x100xf32>, tensor<1x14x14x48xf32>, tensor<1x32x32x40xf32>, tensor<64x512xf32>) {
   %w0 = mlc.weight "w0" : tensor<64x100xbf16>
   %0 = mlc.launch @packed(%x0, %w0) outs(%o0) : (tensor<?x64xbf16>, tensor<64x100xbf16>) outs(tensor<?x100xf32>) -> tensor<?x100xf32>
   %w1 = mlc.weight "w1" : tensor<3x3x64x48xbf16>
   %1 = mlc.launch @window(%x1, %w1) outs(%o1) : (tensor<1x14x14x64xbf16>, tensor<3x3x64x48xbf16>) outs(tensor<1x14x14x48xf32>) -> tensor<1x14x14x48xf32>
   %w2 = mlc.weight "w2" : tensor<7x7x3x40xbf16>
   %2 = mlc.launch @first_layer(%x2, %w2) outs(%o2) : (tensor<1x64x64x3xbf16>, tensor<7x7x3x40xbf16>) outs(tensor<1x32x32x40xf32>) -> tensor<1x32x32x40xf32>
-  return %0, %1, %2 : tensor<?x100xf32>, tensor<1x14x14x48xf32>, tensor<1x32x32x40xf32>
+  %w3 = mlc.weight "w3" : tensor<1024x512xbf16>
+  %3 = mlc.launch @large(%x3, %w3) outs(%o3) : (tensor<64x1024xbf16>, tensor<1024x512xbf16>) outs(tensor<64x512xf32>) -> tensor<64x512xf32>
+  return %0, %1, %2, %3 : tensor<?x100xf32>, tensor<1x14x14x48xf32>, tensor<1x32x32x40xf32>, tensor<64x512xf32>
 }
 
-// A weight is stored for tiles; two by two of them.
+// A weight is stored for tiles; two by two of them. A block of rows meets all of a small one.
 // CHECK: module @packed
-// CHECK-SAME: instruction = "tdpbf16ps", lanes = 16 : i64, packed_operand = 1 : i64, panel = 32 : i64
+// CHECK-SAME: block = 8 : i64, instruction = "tdpbf16ps", lanes = 16 : i64, packed_operand = 1 : i64, panel = 32 : i64, panels_last = 1 : i64
 // CHECK-SAME: rows = 32 : i64, stored = "tiles", template = "tile_product"
 // CHECK-SAME: vector_operand = 1 : i64, vectors = 2 : i64
 // BYTES: module @packed
@@ -219,10 +221,10 @@ module @window attributes {mlc.kernel} {
   }
 }
 
-// Taps along a line and channels are one stretch of 21 elements.
+// Taps along a line and channels are one stretch of 21 elements, of which seven lines are kept in rows of whole steps.
 // CHECK: module @first_layer
 // CHECK-SAME: joined = 1 : i64
-// CHECK-SAME: template = "tile_product"
+// CHECK-SAME: template = "tile_product", unfolded = 7 : i64
 module @first_layer attributes {mlc.kernel} {
   func.func @first_layer(%a: tensor<1x64x64x3xbf16>, %b: tensor<7x7x3x40xbf16>, %o: tensor<1x32x32x40xf32>) -> tensor<1x32x32x40xf32> {
     %zero = arith.constant 0.0 : f32
@@ -261,5 +263,27 @@ module @first_layer attributes {mlc.kernel} {
       linalg.yield %s : f32
     } -> tensor<1x32x32x40xf32>
     return %m : tensor<1x32x32x40xf32>
+  }
+}
+
+// The next panel of a large weight is fetched by 64 rows.
+// CHECK: module @large
+// CHECK-SAME: ahead = 64 : i64
+// CHECK-NOT: panels_last
+// CHECK: func.func @large
+module @large attributes {mlc.kernel} {
+  func.func @large(%a: tensor<64x1024xbf16>, %b: tensor<1024x512xbf16>, %o: tensor<64x512xf32>) -> tensor<64x512xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<64x512xf32>) -> tensor<64x512xf32>
+    %m = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<64x1024xbf16>, tensor<1024x512xbf16>) outs(%f : tensor<64x512xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: bf16, %y: bf16, %z: f32):
+      %l = arith.extf %x : bf16 to f32
+      %r = arith.extf %y : bf16 to f32
+      %p = arith.mulf %l, %r : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<64x512xf32>
+    return %m : tensor<64x512xf32>
   }
 }
