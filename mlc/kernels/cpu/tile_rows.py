@@ -272,29 +272,55 @@ class TileRows(DotProduct):
 
     def _unfold(self, block: Block) -> None:
         """Makes the rows of the lines that the point of `block` reads, unless they are there from the one before."""
-        math, c, (dim, extent) = self.frame.math, self.frame.constants, self.outer[0]
+        dim, extent = self.outer[0]
         low, high = self._taps_of(block, dim, extent)
 
         def line(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             position = {dim: Idx(variable, level=2), **dict.fromkeys(self.inner, Idx(0))}
-            checks = [check for check in self._checks(block, 0, position) if check.is_row]
             first, number, place = self._line_in(block, position)
-
-            def row(at: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-                to = math.mul(math.add(first, at), self.pitch)
-                for begin in range(0, self.depth, self.steps):
-                    step = begin // self.steps, min(self.steps, self.depth - begin)
-                    value = self._row(block, 0, position, step, checks, at)
-                    vector.StoreOp(value, self.lines, [c.index(math.add(to, begin))], alignment=LINE)
-                return []
+            checks = [check for check in self._checks(block, 0, position) if check.is_row]
 
             def make() -> None:
-                for_loop(self.frame, 0, self.row_extent, 1, [], row)
+                start, end = self._rows_inside(checks)
+                for begin, behind, tests in ((0, start, checks), (start, end, []), (end, self.row_extent, checks)):
+                    self._unfold_rows(block, position, first, (begin, behind), tests)
 
             self.unfolded.make(number, make, place)
             return []
 
         for_loop(self.frame, low, high, 1, [], line)
+
+    def _rows_inside(self, checks: Sequence[Outside]) -> tuple[Scalar, Scalar]:
+        """The first row of which all taps are inside, and the end of those."""
+        math = self.frame.math
+        if not checks:
+            return 0, self.row_extent
+        window, last = checks[0].window, checks[0].taps[1]
+        start = math.minimum(-(-window.low // window.stride), self.row_extent)
+        room = math.add(math.sub(self._source_extent(window), last), window.low + window.stride - 1)
+        end = math.div(math.maximum(0, room), window.stride)
+        return start, math.maximum(start, math.minimum(end, self.row_extent))
+
+    def _unfold_rows(
+        self,
+        block: Block,
+        position: dict[int, Idx],
+        first: Scalar,
+        rows: tuple[Scalar, Scalar],
+        checks: Sequence[Outside],
+    ) -> None:
+        """Makes `rows`, from one to another, of a line whose rows begin at `first`."""
+        math, c = self.frame.math, self.frame.constants
+
+        def row(at: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            to = math.mul(math.add(first, at), self.pitch)
+            for begin in range(0, self.depth, self.steps):
+                step = begin // self.steps, min(self.steps, self.depth - begin)
+                value = self._row(block, 0, position, step, checks, at)
+                vector.StoreOp(value, self.lines, [c.index(math.add(to, begin))], alignment=LINE)
+            return []
+
+        for_loop(self.frame, *rows, 1, [], row)
 
     def _line_in(self, block: Block, position: dict[int, Idx]) -> tuple[Scalar, Scalar, Scalar]:
         """Which line of the image the point of `block` reads at a position of the reduction: its first row among those
