@@ -25,6 +25,7 @@ SAVED = 0.98  # of the time that plain tiles take: what makes up for rows that o
 MANY_ROWS = 12 * LATENCY  # where only a run knows them
 FAR = 1 << 20  # bytes of a panel that does not stay in the second level of cache: fewer tiles fetch it less often
 STREAMED = 1 << 18  # bytes of a weight on tiles that the second level of cache does not have from the last run
+REREAD = 1 << 20  # bytes of rows and results on tiles that it does not keep until the next panel
 BLOCK_OF_ROWS = 1 << 15  # bytes of rows on tiles that a work item keeps near
 NEAR = 1 << 15  # bytes of a panel that may stay in the first level of cache
 FAR_WINDOW = 1 << 18  # bytes of a convolution's panel that do not stay there beside the image
@@ -514,26 +515,26 @@ def _tiles_in_order(
     """`block`, `ahead` and `panels_last` of a product on matrix tiles, which take operands from memory faster than it
     has them.
 
-    A small weight stays in the second level of cache: blocks of rows that stay in the first one meet it whole, and what
-    they give is stored line by line. Of a large one the next panel is fetched. Rows count that are of one line where
-    two lines are side by side.
+    Of a large weight the next panel is fetched; rows count that are of one line where two lines are side by side. A
+    small one stays in the second level of cache: where rows and results do not, blocks of rows meet it whole, so that
+    both pass once.
     """
     axis, first, last, lines = (int(schedule.get(k, -1)) for k in ("vector_dim", "row_first", "row_last", "line_dim"))
     chosen = schedule | {"block": _row_block(shape, axis, first, last, *_size_of_tile(schedule))}
-    weight, columns = root.operands[operand].type, shape[axis]
-    size = known(shape_of(weight))
-    if schedule["stored"] != "tiles" or size is None or columns is None or columns <= int(schedule["panel"]):
+    weight, columns, panel = root.operands[operand].type, shape[axis], _size_of_tile(schedule)[1]
+    size, width = known(shape_of(weight)), weight.element_type.width // 8
+    if schedule["stored"] != "tiles" or size is None or columns is None or columns <= panel:
         return chosen
-    width = weight.element_type.width // 8
-    if size * width < STREAMED:
-        row = max(1, (_innermost_extent(root) or 1) * width)
-        return chosen | {"block": max(1, BLOCK_OF_ROWS // (row * int(schedule["rows"]))), "panels_last": 1}
     rows = known([e for i, e in enumerate(shape) if i != axis and not _touches(root, operand, order[i])])
-    if rows is None:
-        return chosen | {"ahead": -1}
-    pairs = shape[lines] if lines >= 0 else 1
-    assert pairs is not None
-    return chosen | {"ahead": rows // pairs * -(-pairs // 2) if lines >= 0 else rows}
+    if size * width >= STREAMED:
+        pairs = shape[lines] if lines >= 0 else 1
+        if rows is None or pairs is None:
+            return chosen | {"ahead": -1}
+        return chosen | {"ahead": rows // pairs * -(-pairs // 2) if lines >= 0 else rows}
+    row = (_innermost_extent(root) or 1) * width
+    if rows is None or rows * (row + columns * width) <= REREAD or columns <= 2 * panel:
+        return chosen
+    return chosen | {"block": max(1, BLOCK_OF_ROWS // (row * int(schedule["rows"]))), "panels_last": 1}
 
 
 def _panel_bytes(root: ir.Operation, operand: int, unit: VectorUnit, columns: Extent) -> int:
