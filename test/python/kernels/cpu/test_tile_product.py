@@ -30,6 +30,14 @@ def _templates(model: mlc.Model) -> list[str]:
     return [kernel["template"] for kernel in model.metadata["kernels"]]
 
 
+def _planned(tmp_path: Path, proto: onnx.ModelProto, cpu: str, name: str) -> tuple[mlc.Model, list[int]]:
+    """The model, and parameter `name` of its products on tiles."""
+    report = tmp_path / "report.json"
+    model = mlc.compile(proto, output=tmp_path / "planned.so", precision="bf16", cpu=cpu, report=report)
+    kernels = json.loads(report.read_text())["kernels"]
+    return model, [k["schedule"].get(name, 0) for k in kernels if k["template"] == "tile_product"]
+
+
 def _least(rows: int, depth: int, columns: int) -> int:
     """The fewest products of tiles that a product of matrices takes."""
     return -(-rows // ROWS) * -(-columns // COLUMNS) * -(-depth // STEPS)
@@ -66,6 +74,36 @@ def test_product_with_a_weight(tiles: Tiles, tmp_path: Path, shape: tuple[int, i
     model = _compile(tmp_path, proto, tiles.cpu)
     assert "tile_product" in _templates(model)
     _check_product(tiles, model, x, w, x)
+
+
+@pytest.mark.parametrize("shape", [(2086, 64, 196), (5500, 33, 65)], ids=lambda s: "x".join(map(str, s)))
+def test_blocks_of_rows_meet_all_panels(tiles: Tiles, tmp_path: Path, shape: tuple[int, int, int]) -> None:
+    """Rows and results of more than a cache has, on both sides of ends of blocks and panels."""
+    rows, depth, columns = shape
+    x, w = _drawn(6, (rows, depth), (depth, columns))
+    proto = _model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": x.shape}, {"w": w})
+    model, planned = _planned(tmp_path, proto, tiles.cpu, "panels_last")
+    assert planned == [1]
+    _check_product(tiles, model, x, w, x)
+
+
+@pytest.mark.parametrize("window", [(1, 1), (3, 3)], ids=["1x1", "3x3"])
+@pytest.mark.parametrize("size", [7, 12, 20], ids=str)
+def test_the_next_panel_of_a_large_weight_is_fetched(
+    tiles: Tiles, tmp_path: Path, size: int, window: tuple[int, int]
+) -> None:
+    """Lines side by side and not, an odd number of them, and fewer panels than a whole one at the end."""
+    channels, filters = (2048, 70) if window == (1, 1) else (256, 70)
+    x, filter_ = _drawn(7, (1, channels, size, size + 13), (filters, channels, *window))
+    pad = window[0] // 2
+    nodes = [helper.make_node("Conv", ["x", "f"], ["y"], pads=[pad] * 4)]
+    model, planned = _planned(tmp_path, _model(nodes, {"x": x.shape}, {"f": filter_}), tiles.cpu, "ahead")
+    assert planned and all(planned)
+    [got] = model(x)
+    [want] = _reference(nodes, {"f": rounded(filter_)}, rounded(x))
+    [magnitude] = _reference(nodes, {"f": np.abs(rounded(filter_))}, np.abs(rounded(x)))
+    _close(got, want, magnitude, channels * window[0] * window[1])
+    assert tiles.count("tdpbf16ps")
 
 
 @pytest.mark.parametrize(("depth", "columns"), [(32, 32), (45, 70), (130, 16)])
