@@ -86,7 +86,7 @@ def prepared(model: onnx.ModelProto, results: Sequence[np.ndarray] = ()) -> back
     for number, output in enumerate(model.graph.output):
         dtype = results[number].dtype if results else np.dtype(np.float32)
         output.type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(dtype)
-    return backend.prepare(model, cache=False, jobs=1)
+    return backend.prepare(model, jobs=1)
 
 
 def feeds_of(case: Case) -> dict[str, np.ndarray]:

@@ -16,13 +16,15 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import json
 import multiprocessing
 import os
 import re
 import sys
+import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for
@@ -68,7 +70,7 @@ def run_case(case: Case) -> tuple[str, str]:
 
     model, data = load_data(case)
     try:
-        prepared = onnx_backend.prepare(model, "CPU", cache=False, jobs=1)
+        prepared = onnx_backend.prepare(model, "CPU", jobs=1)
         for inputs, wanted in data:
             got = prepared.run(inputs)
             try:
@@ -172,6 +174,21 @@ def run_cases(cases: Sequence[Case], workers: int, limit: float) -> Iterable[Out
         worker.stop()
 
 
+@contextlib.contextmanager
+def cache_of_the_run() -> Iterator[None]:
+    """A cache that begins empty: many cases are made of the same kernels, each of which is compiled once in a run, and
+    none comes from another run."""
+    before = os.environ.get("MLC_CACHE_DIR")
+    with tempfile.TemporaryDirectory(prefix="mlc-suite-") as folder:
+        os.environ["MLC_CACHE_DIR"] = folder
+        try:
+            yield
+        finally:
+            os.environ.pop("MLC_CACHE_DIR")
+            if before is not None:
+                os.environ["MLC_CACHE_DIR"] = before
+
+
 def surprises(outcomes: Sequence[Outcome], expected: Mapping[str, str], complete: bool) -> list[str]:
     """What differs from the list of expected failures, one line each."""
     found = []
@@ -200,10 +217,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cases = [c for c in load_cases(options.light) if re.search(options.k, c.name)]
     began = time.monotonic()
     outcomes = []
-    for outcome in run_cases(cases, options.workers, options.limit):
-        outcomes.append(outcome)
-        if len(outcomes) % 200 == 0:
-            print(f"{len(outcomes)} cases in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    with cache_of_the_run():
+        for outcome in run_cases(cases, options.workers, options.limit):
+            outcomes.append(outcome)
+            if len(outcomes) % 200 == 0:
+                print(f"{len(outcomes)} cases in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     if options.json:
         options.json.write_text(json.dumps([asdict(one) for one in outcomes], indent=0), encoding="utf-8")
     found = surprises(outcomes, expected_failures(), complete=not options.k and options.light)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from gpu.assembled import assemble, spread
 from gpu.test_tensor_cores import ATTENTIONS, SHARED_KEYS, _attention, _compile, _convolution, _product
 from models.gpu_cases import build, cases
 from toolchain import needs_ptxas
@@ -17,7 +18,10 @@ from mlc.targets.nvidia import NAMED
 pytestmark = needs_ptxas
 
 ARCHITECTURES = [name for name, target in NAMED.items() if not target.has_wgmma]
+OTHERS = [name for name in ARCHITECTURES if name != "sm_80"]
 FORMS = [((4096, 4096, 4096), ""), ((4096, 4096, 4096), "b"), ((304, 520, 136), "a"), (("m", 520, 136), "")]
+TYPED = [(shape, turned, dtype) for shape, turned in FORMS for dtype in ("bfloat16", "float16")]
+CONVOLUTIONS = [(56, 64, 64, 3, 1), (17, 24, 40, 5, 2), (28, 512, 256, 1, 2)]
 
 
 def _check(folder: Path, arch: str, names: str, spilled: int = 0) -> None:
@@ -32,12 +36,9 @@ def _check(folder: Path, arch: str, names: str, spilled: int = 0) -> None:
         assert max(resources["spill_stores"], resources["spill_loads"], resources["stack"]) <= spilled, names
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-@pytest.mark.parametrize(("shape", "turned"), FORMS, ids=str)
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_ptxas_takes_every_form(
-    arch: str, shape: tuple[int | str, int, int], turned: str, dtype: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("arch", "form"), spread(TYPED, "sm_80", OTHERS, 3), ids=str)
+def test_ptxas_takes_every_form(arch: str, form: tuple[tuple[int | str, int, int], str, str], tmp_path: Path) -> None:
+    shape, turned, dtype = form
     model = _product(*shape, dtype=dtype, turned=turned)
     _check(_compile(model, tmp_path / "product", gpu=arch, emit="cubin"), arch, f"{shape} {turned}")
 
@@ -55,14 +56,13 @@ def test_ptxas_takes_tf32(arch: str, tmp_path: Path) -> None:
 def test_ptxas_takes_exact_products(name: str, arch: str, tmp_path: Path) -> None:
     """Large products of f32 with a weight, with edges in every dimension, are tiles of the ordinary units."""
     model = build(next(case for case in cases() if case.name == name))
-    _check(_compile(model, tmp_path / "product", gpu=arch, emit="cubin"), arch, name)
-    folder = _compile(model, tmp_path / "ptx", gpu=arch, emit="ptx")
-    text = "".join(path.read_text() for path in folder.glob("*.ptx"))
+    assembly = assemble(model, tmp_path / "product", gpu=arch)
+    _check(tmp_path / "product", arch, name)
+    text = assembly.ptx
     assert "cp.async" in text and "fma.rn.f32" in text and "mma.sync" not in text
 
 
-@pytest.mark.parametrize("form", [(56, 64, 64, 3, 1), (17, 24, 40, 5, 2), (28, 512, 256, 1, 2)], ids=str)
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize(("arch", "form"), spread(CONVOLUTIONS, "sm_80", OTHERS, 3), ids=str)
 def test_ptxas_takes_convolutions(arch: str, form: tuple[int, int, int, int, int], tmp_path: Path) -> None:
     folder = _compile(_convolution(*form), tmp_path / "convolution", gpu=arch, emit="cubin", precision="bf16")
     _check(folder, arch, str(form))
@@ -81,8 +81,8 @@ WIDE: dict[str, tuple[int, tuple[int | str, int | str], int, dict[str, object]]]
 }
 
 
-@pytest.mark.parametrize("form", [*ATTENTIONS, *WIDE])
-@pytest.mark.parametrize("arch", ["sm_80", "sm_86"])
+# What ptxas makes of the widest has differed between chips.
+@pytest.mark.parametrize(("arch", "form"), spread([*ATTENTIONS, *WIDE], "sm_80", ["sm_86"], 2, ["widest"]))
 def test_ptxas_takes_attention(arch: str, form: str, tmp_path: Path) -> None:
     heads, lengths, depth, options = (ATTENTIONS | WIDE)[form]
     folder = _compile(_attention(heads, lengths, depth, **options), tmp_path / "attention", gpu=arch, emit="cubin")
@@ -90,8 +90,7 @@ def test_ptxas_takes_attention(arch: str, form: str, tmp_path: Path) -> None:
     _check(folder, arch, form)
 
 
-@pytest.mark.parametrize("form", [*ATTENTIONS, *WIDE])
-@pytest.mark.parametrize("arch", ["sm_86", "sm_90a"])
+@pytest.mark.parametrize(("arch", "form"), spread([*ATTENTIONS, *WIDE], "sm_90a", ["sm_86"], 2, ["widest"]))
 def test_ptxas_takes_attention_of_tf32(arch: str, form: str, tmp_path: Path) -> None:
     """On Hopper too, whose own instructions take f32 along the sum only."""
     heads, lengths, depth, options = (ATTENTIONS | WIDE)[form]
@@ -113,12 +112,10 @@ LONG = {"long": (32, (2048, 2048), 128, {}), "long_causal": (32, (2048, 2048), 1
 SPILLED = {("sm_90a", "long"): 48, ("sm_90a", "long_causal"): 384, ("sm_90a", "many_wide"): 48}
 EXACT |= LONG
 
-FORMS_OF = {arch: [*ATTENTIONS, *WIDE, *EXACT] for arch in ("sm_80", "sm_86", "sm_90a")}
-# Like sm_86 but for the number of multiprocessors; what ptxas makes of it has differed in the widest.
-FORMS_OF["sm_89"] = [*WIDE, *EXACT]
+EXACT_ON = spread([*ATTENTIONS, *WIDE, *EXACT], "sm_90a", ["sm_80", "sm_86", "sm_89"], 3, ["widest"])
 
 
-@pytest.mark.parametrize(("arch", "form"), [(arch, form) for arch, forms in FORMS_OF.items() for form in forms])
+@pytest.mark.parametrize(("arch", "form"), EXACT_ON)
 def test_ptxas_takes_exact_attention(arch: str, form: str, tmp_path: Path) -> None:
     """That of f32 which is not rounded, by the ordinary units."""
     heads, lengths, depth, options = (ATTENTIONS | WIDE | EXACT)[form]
@@ -149,8 +146,7 @@ def test_few_queries_stay_three_kernels(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tile", ampere_cost.TILES, ids=str)
-@pytest.mark.parametrize("arch", ["sm_80", "sm_86"])
+@pytest.mark.parametrize(("arch", "tile"), spread(ampere_cost.TILES, "sm_80", ["sm_86"], 3), ids=str)
 def test_ptxas_takes_every_tile(
     arch: str, tile: tuple[int, int, int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

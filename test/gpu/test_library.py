@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from gpu.assembled import SPILLED, assemble
 from gpu.stand_in import RUN, RUN_ALL, Outcome, run_with
 from models.gpu_cases import build, cases
 from onnx import helper, numpy_helper
@@ -95,8 +96,13 @@ def test_a_run_uploads_launches_and_waits_once(driver: Path, perceptron: Path) -
 
 @pytest.mark.slow
 def test_every_case_keeps_the_rules(driver: Path, tmp_path: Path) -> None:
-    """Sixteen in one process."""
-    libraries = [_compile(build(case), tmp_path / f"{case.name}.so") for case in cases()]
+    """What ptxas says of its kernels, and what is asked of the driver, by sixteen in one process."""
+    libraries = []
+    for case in cases():
+        libraries.append(tmp_path / f"{case.name}.so")
+        for kernel in assemble(build(case), libraries[-1], cache=True, emit="library").description:
+            assert kernel["warnings"] == []
+            assert kernel["resources"]["spill_stores"] == 0 or case.name in SPILLED, (case.name, kernel["name"])
     for group in (libraries[i : i + 16] for i in range(0, len(libraries), 16)):
         outcome = run_with(driver, [sys.executable, "-c", RUN_ALL, *group])
         names = [library.stem for library in group]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -549,8 +550,9 @@ def bench_cases() -> list[Case]:
     ]  # fmt: skip
 
 
-def cases() -> list[Case]:
-    """All cases that check results."""
+@cache
+def cases() -> tuple[Case, ...]:
+    """All cases that check results, made once: drawing their constants takes a third of a second."""
     from models.gpu_columns import column_cases
     from models.gpu_scans import scan_cases
     from models.gpu_scatters import scatter_cases
@@ -560,4 +562,4 @@ def cases() -> list[Case]:
     ten = [ten_operators(5, True), ten_operators(16, False)]
     moving = [*_movement_cases(), *top_k_cases(), *position_cases(), *scan_cases(), *scatter_cases(), *split_cases()]
     reduced = [*_reduction_cases(), *column_cases()]
-    return [*ten, *_elementwise_cases(), *moving, *reduced, *_contraction_cases()]
+    return (*ten, *_elementwise_cases(), *moving, *reduced, *_contraction_cases())

@@ -53,12 +53,12 @@ class Region:
         words = self.words()
         if not len(words):
             return "nothing"
+        if words[0] != UNWRITTEN and (words - _counted(len(words)) == words[0]).all():
+            return f"{words[0]}+{len(words)}"
         if (words == UNWRITTEN).any():
             raise PlanError(
                 f"{self} is read, but {np.count_nonzero(words == UNWRITTEN)} of its bytes were never written"
             )
-        if (words - words[0] == np.arange(len(words), dtype=np.uint64)).all():
-            return f"{words[0]}+{len(words)}"
         return hashlib.sha256(words.tobytes()).hexdigest()
 
     def write(self, source: str) -> None:
@@ -104,7 +104,17 @@ def base_of(source: str) -> np.uint64:
 
 def value_words(source: str, nbytes: int) -> np.ndarray:
     """The words of a whole value."""
-    return base_of(source) + np.arange(nbytes, dtype=np.uint64)
+    return base_of(source) + _counted(nbytes)
+
+
+def _counted(number: int) -> np.ndarray:
+    """0, 1, 2, … as words, which are not to be written: the beginning of the longest that was wanted."""
+    if len(_longest[0]) < number:
+        _longest[0] = np.arange(number, dtype=np.uint64)
+    return _longest[0][:number]
+
+
+_longest = [np.arange(0, dtype=np.uint64)]
 
 
 class Numbers:

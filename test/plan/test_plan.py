@@ -54,7 +54,8 @@ def _check(texts: Texts, extent: int = 3) -> None:
 def test_buffers_hold_what_tensors_say(case: Case, target: str, tmp_path: Path) -> None:
     onnx.save(build(case), tmp_path / "model.onnx")
     texts = _texts(tmp_path / "model.onnx", target, tmp_path)
-    for extent in (3, 1, 17):
+    # Without an extent that only the run knows, every run is the same.
+    for extent in (3, 1, 17) if "?" in "".join(texts) else (3,):
         _check(texts, extent)
 
 

@@ -1,0 +1,63 @@
+"""Kernels as they leave the compiler, their PTX and what ptxas says of them, from the compilation that a test wants
+anyway."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import onnx
+
+from mlc.codegen.ptx import CompiledKernel, launch_description
+from mlc.compilation import Compilation
+from mlc.options import make_options
+
+Form = TypeVar("Form")
+
+# Everything for every architecture, some minutes more.
+EVERY = bool(os.environ.get("MLC_EVERY_ARCHITECTURE"))
+# Cases whose kernel has a thread for each item, whose arrays are in local memory on every chip.
+SPILLED = {"scatter_nd"}
+
+
+def spread(
+    forms: Sequence[Form], whole: str, others: Sequence[str], step: int, always: Sequence[Form] = ()
+) -> list[tuple[str, Form]]:
+    """Pairs of architecture and form: all forms for `whole`, for each of the others one of `step`, in turns, and those
+    that are `always` wanted. What a template writes does not depend on the chip but for the numbers of its schedule, so
+    each form need not meet each chip; with MLC_EVERY_ARCHITECTURE=1 it does.
+    """
+    pairs = [(whole, form) for form in forms]
+    for turn, arch in enumerate(others):
+        chosen = [f for n, f in enumerate(forms) if EVERY or f in always or n % step == turn % step]
+        pairs += [(arch, form) for form in chosen]
+    return pairs
+
+
+class Assembly(Compilation):
+    """A compilation for GPUs that keeps its kernels."""
+
+    kernels: list[CompiledKernel]
+
+    def _gpu_kernels(self) -> list[CompiledKernel]:
+        self.kernels = super()._gpu_kernels()
+        return self.kernels
+
+    @property
+    def ptx(self) -> str:
+        """The text of all kernels, in the order of their names."""
+        return "".join(one.ptx for one in sorted(self.kernels, key=lambda one: one.kernel.name))
+
+    @property
+    def description(self) -> list[dict]:
+        """What `launch.json` says of the kernels."""
+        return launch_description(self.kernels)
+
+
+def assemble(model: onnx.ModelProto, output: Path, *, cache: bool = False, **options: object) -> Assembly:
+    """Compiles `model` for GPUs, down to machine code unless `options` say otherwise."""
+    compilation = Assembly(make_options(target="cuda", cache=cache, **{"emit": "cubin", **options}))
+    compilation.run(model, output)
+    return compilation
