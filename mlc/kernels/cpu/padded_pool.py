@@ -8,18 +8,19 @@ the vector loop (channels last), so that a vector is in one of the two with all 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
 from mlir.dialects import arith, scf
 
 from mlc.kernels.common.evaluate import Evaluator, Hook, iteration_coords
-from mlc.kernels.common.frame import defining_op
-from mlc.kernels.common.generics import is_reduction, operand_map
+from mlc.kernels.common.frame import defining_op, for_loop
+from mlc.kernels.common.generics import is_identity, is_reduction, only_operation, operand_map, starts_at
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.padding import Padding, padding_of
 from mlc.kernels.common.reduce import combiner, reduce_at, reduction_extents
+from mlc.kernels.cpu import bf16_order
 from mlc.kernels.cpu.padding import Window, taps_inside, windows_of
 
 _WIDENS = "arith.extf"
@@ -65,6 +66,19 @@ def _is_neutral(padding: Padding, op: ir.Operation) -> bool:
     return is_read and len(names) <= 3 and padding.value.value == combine.identity
 
 
+def narrow_source(pool: PaddedPool) -> ir.Value | None:
+    """The image of bf16 whose widened elements the pool takes the largest of; None for other pools."""
+    op, source = pool.reduction, pool.padding.source
+    combine = combiner(op)
+    if combine is None or combine.op != "arith.maximumf" or not starts_at(op, float("-inf")):
+        return None
+    widen = defining_op(source)
+    if widen is not None and only_operation(widen, _WIDENS) and is_identity(widen, 0) and is_identity(widen, 1):
+        source = widen.operands[0]
+    is_f32 = isinstance(op.results[0].type.element_type, ir.F32Type)
+    return source if is_f32 and isinstance(source.type.element_type, ir.BF16Type) else None
+
+
 def pooling(pool: PaddedPool) -> Hook:
     """Computes the pool at a point in place of the evaluator."""
 
@@ -105,6 +119,9 @@ class _Pooled:
     def _reduced(self, ranges: dict[int, tuple[Scalar, Scalar]]) -> ir.Value:
         """The taps of `ranges`, read from the image itself."""
         pool, ev = self.pool, self.ev
+        narrow = narrow_source(pool)
+        if narrow is not None:
+            return self._largest(narrow, self.taps.keys(), ranges)
 
         def read(scope: Evaluator, coords: Sequence[Idx]) -> ir.Value:
             inner = [scope.idx.add(at, Idx(-low)) for at, low in zip(coords, pool.padding.low, strict=True)]
@@ -113,6 +130,32 @@ class _Pooled:
         hooks = {**ev.hooks, pool.reduction.operands[0]: read}
         scope = Evaluator(ev.frame, ev.lanes, ev.mask, parent=ev, hooks=hooks)
         return reduce_at(scope, pool.reduction, self.coords, ranges)[0]
+
+    def _largest(self, image: ir.Value, taps: Iterable[int], ranges: dict[int, tuple[Scalar, Scalar]]) -> ir.Value:
+        """The largest number of bf16 among the taps, widened."""
+        ev, op = self.ev, self.pool.reduction
+        scope = ev.child(mask=ev.mask) if any(not c.uniform for c in self.coords) else ev.child(lanes=1)
+        rank = len(op.attributes["iterator_types"])
+        point = [d if d is not None else Idx(0) for d in iteration_coords(op, 0, self.coords, rank)]
+        start = scope.splat(ev.frame.constants.get(ir.IntegerType.get_signless(16), bf16_order.LEAST))
+
+        def nest(inner: Evaluator, dims: list[Idx], left: list[int], largest: ir.Value) -> ir.Value:
+            if not left:
+                at = [inner.idx.affine(e, dims) for e in operand_map(op, 0).results]
+                coords = [inner.idx.add(c, Idx(-low)) for c, low in zip(at, self.pool.padding.low, strict=True)]
+                return arith.maxsi(largest, bf16_order.to_integers(inner, inner.tensor(image, coords)))
+            level = 1 + max(d.level for d in dims)
+
+            def body(variable: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+                there = [Idx(variable, level=level) if i == left[0] else d for i, d in enumerate(dims)]
+                return [nest(inner.child(mask=inner.mask), there, left[1:], carried[0])]
+
+            return for_loop(ev.frame, *ranges.get(left[0], (0, self.taps[left[0]])), 1, [largest], body)[0]
+
+        found, element = nest(scope, point, list(taps), start), ir.BF16Type.get()
+        narrow = element if scope.lanes == 1 else ir.VectorType.get([scope.lanes], element)
+        wide = ir.F32Type.get() if scope.lanes == 1 else ir.VectorType.get([scope.lanes], ir.F32Type.get())
+        return arith.extf(wide, bf16_order.from_integers(scope, found, narrow))
 
     def _ranges(self) -> dict[int, tuple[Scalar, Scalar]]:
         """The taps that are inside of the image."""

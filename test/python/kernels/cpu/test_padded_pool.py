@@ -153,12 +153,28 @@ def test_pools_of_extents_that_only_a_run_knows(tmp_path: Path, name: str, kind:
         np.testing.assert_allclose(model(x)[0], _pooled(x, other, kind), rtol=1e-5, atol=1e-6)
 
 
-def test_nan_and_infinities(tmp_path: Path) -> None:
-    """A NaN is the largest of its windows, and windows of nothing but the least number have that."""
-    case = Case((7, 7), (3, 3), (2, 2), ((1, 1), (1, 1)))
-    model = _compiled(tmp_path, case, "max", "f32")
-    x = np.full((2, 7, 7, 16), -np.inf, np.float32)
-    x[1, 3, 0, 5], x[0, 0, 0, 3] = np.nan, np.inf
-    expected = np.full((2, 4, 4, 16), -np.inf, np.float32)
-    expected[1, 1:3, 0, 5], expected[0, 0, 0, 3] = np.nan, np.inf
-    np.testing.assert_array_equal(model(x)[0], expected)
+@pytest.mark.parametrize("element", ["f32", "bf16"])
+def test_nan_and_infinities(tmp_path: Path, element: str) -> None:
+    """A NaN, of either sign, is the largest of its windows, and windows of nothing but the least number have that."""
+    case = Case((7, 7), (3, 3), (2, 2), ((1, 1), (1, 1)), channels=19)
+    model = _compiled(tmp_path, case, "max", element)
+    x = np.full((2, 7, 7, 19), -np.inf, np.float32)
+    x[:, 2] = 1
+    x[1, 3, 0, 5], x[1, 3, 0, 6], x[0, 0, 0, 3] = np.nan, np.copysign(np.nan, np.float32(-1)), np.inf
+    expected = np.full((2, 4, 4, 19), -np.inf, np.float32)
+    expected[:, 1] = 1
+    expected[1, 1:3, 0, 5:7], expected[0, 0, 0, 3] = np.nan, np.inf
+    (y,) = model(x.astype(TYPES[element]))
+    np.testing.assert_array_equal(y.astype(np.float32), expected)
+
+
+def test_largest_of_every_number(tmp_path: Path) -> None:
+    """Numbers of bf16 are compared by their bits: each of them against others, of which none is in its order."""
+    case = Case((256, 256), (1, 3), (1, 1), ((0, 0), (1, 1)), channels=2, images=1)
+    model = _compiled(tmp_path, case, "max", "bf16")
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    both = np.stack([bits, bits * np.uint16(40503)], -1).reshape(1, 256, 256, 2)
+    x = both.view(ml_dtypes.bfloat16)
+    wide = np.pad(x.astype(np.float32), ((0, 0), (0, 0), (1, 1), (0, 0)), constant_values=-np.inf)
+    expected = np.maximum(np.maximum(wide[:, :, :-2], wide[:, :, 1:-1]), wide[:, :, 2:])
+    np.testing.assert_array_equal(model(x)[0].astype(np.float32), expected)
