@@ -7,7 +7,7 @@ is a plain associative one or finds a position (`positions`); a scalar loop othe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -121,8 +121,15 @@ def has_long_terms(generic: ir.Operation) -> bool:
     return False
 
 
-def reduce_at(ev: Evaluator, generic: ir.Operation, coords: Sequence[Idx]) -> list[ir.Value]:
-    """Results of the reduction `generic` for the output element(s) `coords`."""
+def reduce_at(
+    ev: Evaluator,
+    generic: ir.Operation,
+    coords: Sequence[Idx],
+    ranges: Mapping[int, tuple[Scalar, Scalar]] | None = None,
+) -> list[ir.Value]:
+    """Results of the reduction `generic` for the output element(s) `coords`; of `ranges` of reduction dimensions, each
+    from its first coordinate to its end, where the other elements change nothing.
+    """
     from mlc.kernels.common.evaluate import iteration_coords
 
     rank = len(generic.attributes["iterator_types"])
@@ -133,6 +140,8 @@ def reduce_at(ev: Evaluator, generic: ir.Operation, coords: Sequence[Idx]) -> li
     along = lane_dim(generic)
     combine = combiner(generic)
     lanes = ev.frame.vector_lanes
+    if ranges:
+        along = None  # elements are taken one after the other
     if all(c.uniform for c in coords) and along is not None and finds_position(generic) and lanes > 1:
         return _position(ev, generic, dims, along, extents[along], inits, lanes)
     if all(c.uniform for c in coords) and along is not None and combine is not None and lanes > 1:
@@ -143,7 +152,8 @@ def reduce_at(ev: Evaluator, generic: ir.Operation, coords: Sequence[Idx]) -> li
     vectors = not all(c.uniform for c in coords)
     inner = ev.child(mask=ev.mask) if vectors else ev.child(lanes=1)
     starts = [ev.splat(v) for v in inits] if vectors else inits
-    return _nest(inner, generic, dims, list(extents.items()), starts)
+    loops = {dim: (0, extent) for dim, extent in extents.items()} | dict(ranges or {})
+    return _nest(inner, generic, dims, list(loops.items()), starts)
 
 
 def _flattened(frame: Frame, generic: ir.Operation, extents: dict[int, Scalar], along: int) -> dict[int, Scalar]:
@@ -163,33 +173,33 @@ def _nest(
     ev: Evaluator,
     generic: ir.Operation,
     dims: list[Idx],
-    extents: list[tuple[int, Scalar]],
+    loops: list[tuple[int, tuple[Scalar, Scalar]]],
     carried: Sequence[ir.Value],
 ) -> list[ir.Value]:
-    """Loops over `extents` (outermost first) around one application of the body per lane."""
+    """`loops` over dimensions (outermost first) around one application of the body per lane."""
     from mlc.kernels.common.body import inline_body
     from mlc.kernels.common.evaluate import input_values
 
-    if not extents and peepholes.ignores_nan(generic):
+    if not loops and peepholes.ignores_nan(generic):
         value = input_values(ev, generic, dims, carried)[0]
         vectors = isinstance(carried[0].type, ir.VectorType)
         return [peepholes.maximum_of_numbers(carried[0], ev.splat(value) if vectors else value)]
-    if not extents:
+    if not loops:
         results = inline_body(ev, generic, input_values(ev, generic, dims, carried), dims)
         vectors = any(isinstance(c.type, ir.VectorType) for c in carried)
         return [ev.splat(r) for r in results] if vectors else results
-    dim, extent = extents[0]
-    if isinstance(extent, int) and extent == 1:
-        return _nest(ev, generic, _with(dims, dim, Idx(0)), extents[1:], carried)
+    dim, (low, high) = loops[0]
+    if (low, high) == (0, 1):
+        return _nest(ev, generic, _with(dims, dim, Idx(0)), loops[1:], carried)
     depth = 1 + max(d.level for d in dims)
 
     def body(variable: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
         point = _with(dims, dim, Idx(variable, level=depth))
-        if len(extents) == 1 and ev.lanes >= WIDE and ev.mask is None:
+        if len(loops) == 1 and ev.lanes >= WIDE and ev.mask is None:
             _fetch_ahead(ev, generic, _with(dims, dim, Idx(ev.frame.math.add(variable, AHEAD), level=depth)))
-        return _nest(ev.child(mask=ev.mask), generic, point, extents[1:], inner)
+        return _nest(ev.child(mask=ev.mask), generic, point, loops[1:], inner)
 
-    return for_loop(ev.frame, 0, extent, 1, carried, body)
+    return for_loop(ev.frame, low, high, 1, carried, body)
 
 
 def _fetch_ahead(ev: Evaluator, generic: ir.Operation, dims: list[Idx]) -> None:

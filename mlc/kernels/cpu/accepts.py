@@ -9,14 +9,16 @@ from mlir import ir
 from mlc.kernels.common.fusion import Accepts, Dims, Role, accepts_pointwise, accepts_rows, refuses_all
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.cpu import attention_fusion, contraction_fusion
+from mlc.kernels.cpu.padded_pool import padded_pool
 from mlc.kernels.cpu.planes import find_plane, plane_padding
 
 
 def accepts_reduction(role: Role, op: ir.Operation, dims: Dims) -> str | None:
-    """The rule of reductions: pools over planes take the padding of their input, which they leave out."""
-    is_padding = role == "producer" and dims.reader == dims.root and padding_of(op) is not None
-    if is_padding and find_plane(dims.root) is not None and plane_padding(dims.root) is not None:
-        return None
+    """The rule of reductions: pools take the padding of their input, which they leave out."""
+    if role == "producer" and dims.reader == dims.root and dims.operand == 0 and padding_of(op) is not None:
+        is_plane = find_plane(dims.root) is not None and plane_padding(dims.root) is not None
+        if is_plane or padded_pool(dims.root) is not None:
+            return None
     return accepts_pointwise(role, op, dims)
 
 

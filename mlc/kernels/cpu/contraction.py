@@ -35,7 +35,7 @@ from mlc.kernels.common.padding import Padding, padding_of
 from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.cpu.contraction_grid import ContractionSchedule, grid_items, grid_point, outer_dims, tile_grid
 from mlc.kernels.cpu.next_panel import NextPanel, number_of, panel_ahead
-from mlc.kernels.cpu.padding import Window, windows_of
+from mlc.kernels.cpu.padding import Window, taps_inside, windows_of
 from mlc.kernels.cpu.register_tile import Column, Ends, Tile, matrices_behind, num_products, rest_sizes, split_rows
 
 
@@ -405,12 +405,9 @@ class Contraction:
         """The first tap of a window over a dimension of the grid that is inside, and the end of those that are."""
         if tap not in self.outer_windows:
             return 0, extent
-        math, (window, axis) = self.frame.math, self.outer_windows[tap]
-        at = math.mul(next(iter(tile.points.values()))[axis].base, window.stride)
-        before = math.maximum(math.sub(window.low, at), 0)
-        after = math.sub(math.add(self._source_extent(window), window.low), at)
-        past = math.div(math.maximum(math.add(after, window.dilation - 1), 0), window.dilation)
-        return math.ceildiv(before, window.dilation), math.minimum(past, extent)
+        window, axis = self.outer_windows[tap]
+        point = next(iter(tile.points.values()))[axis].base
+        return taps_inside(self.frame.math, window, point, self._source_extent(window), extent)
 
     def _taps_by_row(
         self,

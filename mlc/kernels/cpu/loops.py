@@ -3,8 +3,9 @@
 It takes any kernel whose roots are evaluable at a coordinate: elementwise chains, reductions, windows, gathers, and
 rows with inner reductions (softmax, layer norm: the inner reductions are evaluated once per row, before the loop that
 reads them). The innermost dimension, or a group of trailing dimensions that flatten, is vectorised with a masked tail;
-a concatenation or padding along it splits the loop where another input begins. What a row's reduction and its result
-both need and takes long to compute (the exponentials of a softmax) waits in the destination in between.
+a concatenation or padding along it splits the loop where another input begins. Pools of padded images whose channels
+are vectors leave out the taps in the padding (`padded_pool`). What a row's reduction and its result both need and takes
+long to compute (the exponentials of a softmax) waits in the destination in between.
 
 Schedule parameters (`docs/ir.md` §5): `lanes`; `first`, `last`: the domain dimensions of the vector loop, walked as one
 (`first > last`: no vector loop, reductions run along lanes instead); `grid`: how many outer dimensions are work items;
@@ -29,13 +30,14 @@ from mlir.dialects import arith, func
 
 from mlc.kernels.common import memory
 from mlc.kernels.common.accesses import plain_accesses
-from mlc.kernels.common.analysis import cuts, mentions, reduction_demands
+from mlc.kernels.common.analysis import cuts, mentions, reachable, reduction_demands
 from mlc.kernels.common.evaluate import Evaluator, Hook, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_grid
 from mlc.kernels.cpu.jam import jam
 from mlc.kernels.cpu.kept import kept_value
+from mlc.kernels.cpu.padded_pool import padded_pool, pooling
 
 _PARTS = 64  # loops that a vector loop is split into at most: each is code of its own
 
@@ -95,6 +97,8 @@ class _Loops:
         self.fetching_rows = schedule.ahead > 0 and not schedule.stream
         self.at_results = False  # are they fetched while the results are computed?
         self.cuts = cuts(source.results, schedule.last) if schedule.first == schedule.last else []
+        pools = [p for p in map(padded_pool, reachable(source.results)) if p is not None]
+        self.pools: dict[ir.Value, Hook] = {p.reduction.results[0]: pooling(p) for p in pools}
 
     def emit(self) -> Frame:
         frame, s = self.frame, self.s
@@ -142,7 +146,7 @@ class _Loops:
 
             for_loop(self.frame, 0, extent, 1, [], body)
             return
-        ev = Evaluator(self.frame, self.s.lanes)
+        ev = Evaluator(self.frame, self.s.lanes, hooks=self.pools)
         moving = range(self.s.first, self.s.last + 1)
         kept = None if self.s.block else kept_value(self.source, [d.value for d in self.demands])
         self.at_results = self.fetching_rows and kept is None
@@ -152,9 +156,10 @@ class _Loops:
             everything = dims + [Idx(0)] * (len(self.shape) - len(dims))
             coords = [ev.idx.affine(e, everything) for e in demand.exprs]
             if kept is not None and demand.value == kept.reduction:
-                keeping = Evaluator(self.frame, self.s.lanes, parent=ev, hooks={kept.value: self._keep(kept.value)})
+                hooks = self.pools | {kept.value: self._keep(kept.value)}
+                keeping = Evaluator(self.frame, self.s.lanes, parent=ev, hooks=hooks)
                 ev.remember(demand.value, coords, keeping.tensor(demand.value, coords))
-                ev.hooks = {kept.value: self._take}
+                ev.hooks = self.pools | {kept.value: self._take}
             else:
                 ev.tensor(demand.value, coords)
         self._vector_loop(ev, dims, block)

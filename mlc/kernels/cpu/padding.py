@@ -1,9 +1,10 @@
-"""Windows over a padded operand: which taps of a contraction have something to read.
+"""Windows over a padded operand: which taps of a contraction or a pool have something to read.
 
-A zero-padded operand adds nothing where a tap is outside of its source, so that the template leaves those taps out
-instead of reading a padded copy or guarding every access. Where a tap may leave the source in a dimension of the grid,
-the loop over the taps gets tighter bounds; along the rows of a register tile, tiles at the ends of a line leave taps
-out row by row. (As in other compilers a NaN or an infinity of the filter does not meet the zeros of the padding.)
+A zero-padded operand of a contraction adds nothing where a tap is outside of its source, so that the template leaves
+those taps out instead of reading a padded copy or guarding every access. Where a tap may leave the source in a
+dimension of the grid, the loop over the taps gets tighter bounds; along the rows of a register tile, tiles at the ends
+of a line leave taps out row by row. (As in other compilers a NaN or an infinity of the filter does not meet the zeros
+of the padding.)
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from mlc.kernels.common.index import IndexMath, Scalar
 from mlc.kernels.common.padding import Padding
 
 
@@ -20,7 +22,7 @@ from mlc.kernels.common.padding import Padding
 class Window:
     """`point * stride + tap * dilation - low`: the coordinate in the source, valid from 0 up to its extent.
 
-    `axis` is the padded dimension of the operand; `point` and `tap` are iteration dimensions of the contraction.
+    `axis` is the padded dimension of the operand; `point` and `tap` are iteration dimensions of the reader.
     """
 
     axis: int
@@ -42,6 +44,17 @@ def windows_of(padding: Padding, exprs: Sequence[ir.AffineExpr], iterators: Sequ
             return None
         found.append(Window(axis, *points[0], *taps[0], padding.low[axis]))
     return found if len({w.tap for w in found}) == len(found) else None
+
+
+def taps_inside(math: IndexMath, window: Window, point: Scalar, source: Scalar, taps: Scalar) -> tuple[Scalar, Scalar]:
+    """The first of `taps` taps of the window at `point` that is inside of the `source` elements along its axis, and the
+    end of those that are: not above the first one where none is.
+    """
+    at = math.mul(point, window.stride)
+    before = math.maximum(math.sub(window.low, at), 0)
+    after = math.sub(math.add(source, window.low), at)
+    past = math.div(math.maximum(math.add(after, window.dilation - 1), 0), window.dilation)
+    return math.ceildiv(before, window.dilation), math.minimum(past, taps)
 
 
 def terms_of(expr: ir.AffineExpr) -> list[tuple[int, int]] | None:

@@ -15,7 +15,9 @@ computed of them element by element; what is stored rounded for a contraction an
 arithmetic stays in `f32`: a value is rounded once, where it leaves its kernel, as the operands of contractions are.
 What stays is what the host needs, what kernels read that only complete results of the model element by element, or take
 the largest of something (of the logits of a softmax the exponential makes an absolute error a relative one), operands
-of contractions that are not rounded, and tensors of few elements. Obeys and extends `mlc.cluster`.
+of contractions that are not rounded, and tensors of few elements. The largest of what a pool reads, padded or not,
+may be taken of rounded elements where it is rounded itself and nothing else reads it: rounding keeps the order, so that
+the result is the same. Obeys and extends `mlc.cluster`.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ from mlir.dialects import arith
 
 from mlc.kernels.common.analysis import is_contraction
 from mlc.kernels.common.frame import defining_op
-from mlc.kernels.common.generics import is_identity, is_reduction, only_operation
+from mlc.kernels.common.generics import body_of, is_identity, is_reduction, only_operation
+from mlc.kernels.common.padding import padding_of
 from mlc.passes.base import Pass
 from mlc.passes.fuse.graph import host_blocks
 from mlc.passes.lower.to_linalg.builder import elementwise
@@ -64,7 +67,7 @@ def narrow_block(block: ir.Block, fewest: int) -> int:
         number = _cluster(view.operation)
         if number is not None:
             clusters.setdefault(number, []).append(view.operation)
-    exact = {number for number, ops in clusters.items() if any(map(_takes_largest, ops)) or _only_completes(ops)}
+    exact = {number for number, ops in clusters.items() if any(map(_wants_exact, ops)) or _only_completes(ops)}
     replaced: list[ir.Operation] = []
     count = 0
     for number, ops in clusters.items():
@@ -96,6 +99,36 @@ def _takes_largest(op: ir.Operation) -> bool:
     return any(inner.operation.name in _LARGEST for inner in op.regions[0].blocks[0].operations)
 
 
+def _wants_exact(op: ir.Operation) -> bool:
+    """Does `op` take the largest of what it reads, unless rounding that first gives the same?"""
+    return _takes_largest(op) and not _takes_largest_of_rounded(op)
+
+
+def _takes_largest_of_rounded(op: ir.Operation) -> bool:
+    """Is `op` an extreme of elements of other kernels, or of their padding, as they are, and read rounded only?"""
+    names = [inner.name for inner in body_of(op)]
+    users = [use.owner.operation for result in op.results for use in result.uses]
+    is_extreme = len(names) == 2 and names[0] in _LARGEST
+    inputs = list(op.operands)[: len(op.operands) - len(op.results)]
+    return is_extreme and bool(users) and all(map(_rounds, users)) and all(_is_from_outside(v, op) for v in inputs)
+
+
+def _is_from_outside(value: ir.Value, reader: ir.Operation) -> bool:
+    """Does the cluster of `reader` read `value`, or what it is padded from, as it is?"""
+    producer = defining_op(value)
+    if producer is None or _cluster(producer) != _cluster(reader):
+        return True
+    padding = padding_of(producer)
+    source = None if padding is None else defining_op(padding.source)
+    return padding is not None and (source is None or _cluster(source) != _cluster(reader))
+
+
+def _rounds(op: ir.Operation) -> bool:
+    """Does `op` round its operand to bf16, element by element?"""
+    rounds = only_operation(op, "arith.truncf") is not None and is_identity(op, 0) and is_identity(op, 1)
+    return rounds and isinstance(op.results[0].type.element_type, ir.BF16Type)
+
+
 def _only_completes(ops: list[ir.Operation]) -> bool:
     """Is a kernel of `ops` elementwise, and its result one of the model?"""
     reduces = any(op.name == "linalg.generic" and is_reduction(op) for op in ops)
@@ -113,8 +146,7 @@ def _rounded(value: ir.Value, number: int) -> list[ir.Operation]:
     found = []
     for use in value.uses:
         op = use.owner.operation
-        rounds = only_operation(op, "arith.truncf") is not None and is_identity(op, 0) and is_identity(op, 1)
-        if rounds and _cluster(op) == number and isinstance(op.results[0].type.element_type, ir.BF16Type):
+        if _cluster(op) == number and _rounds(op):
             found.append(op)
     return found if any(_cluster(u.owner.operation) != number for op in found for u in op.results[0].uses) else []
 
@@ -151,11 +183,24 @@ def _is_read(value: ir.Value, number: int, exact: set[int], fewest: int) -> bool
 def _readers(value: ir.Value, number: int) -> Iterator[ir.Operation]:
     """The operations outside of cluster `number` that read elements of `value`, through views."""
     for use in value.uses:
-        op = use.owner.operation
+        op = _reader(use.owner.operation)
         if op.name in _VIEWS and _cluster(op) is None:
             yield from _readers(op.results[0], number)
         elif op.name != "tensor.dim" and _cluster(op) != number:
             yield op
+
+
+def _reader(op: ir.Operation) -> ir.Operation:
+    """The padding that a pool takes and whose body `op` is in; `op` itself anywhere else."""
+    around = op.parent
+    while around is not None and around.operation.name == "scf.if":
+        around = around.operation.parent
+    generic = None if around is None else around.operation
+    if generic is None or generic.name != "linalg.generic" or padding_of(generic) is None:
+        return op
+    users = [use.owner.operation for use in generic.results[0].uses]
+    is_taken = all(_cluster(u) == _cluster(generic) and is_reduction(u) and not is_contraction(u) for u in users)
+    return generic if is_taken else op
 
 
 def _may_read(op: ir.Operation, exact: set[int]) -> bool:
@@ -181,9 +226,10 @@ def _narrow(value: ir.Value, number: int, rounded: list[ir.Operation]) -> None:
 def _redirect(value: ir.Value, stored: ir.Value, number: int) -> None:
     """Readers of `value` outside of cluster `number` get `stored`: views as it is, others widened in their cluster."""
     widened: dict[int, ir.Value] = {}
-    here = [use for use in value.uses if use.owner.operation.block == stored.owner.operation.block]
-    for use in sorted(here, key=cmp_to_key(_in_order)):
-        op, operand, cluster = use.owner.operation, use.operand_number, _cluster(use.owner.operation)
+    uses = [(_reader(use.owner.operation), use) for use in value.uses]
+    here = [(op, use) for op, use in uses if op.block == stored.owner.operation.block]
+    for op, use in sorted(here, key=cmp_to_key(_in_order)):
+        operand, cluster = use.operand_number, _cluster(op)
         if op.name in _VIEWS and cluster is None:
             with ir.InsertionPoint(op), op.location:
                 _redirect(op.results[0], _viewed(op, stored), number)
@@ -194,7 +240,7 @@ def _redirect(value: ir.Value, stored: ir.Value, number: int) -> None:
             if cluster not in widened:
                 with ir.InsertionPoint(op), op.location:
                     widened[cluster] = _converted(stored, ir.F32Type.get(), cluster)
-            op.operands[operand] = widened[cluster]
+            use.owner.operation.operands[operand] = widened[cluster]
 
 
 def _viewed(op: ir.Operation, stored: ir.Value) -> ir.Value:
@@ -205,9 +251,9 @@ def _viewed(op: ir.Operation, stored: ir.Value) -> ir.Value:
     return ir.Operation.create(op.name, types, [stored, *list(op.operands)[1:]], attributes).results[0]
 
 
-def _in_order(a: ir.OpOperand, b: ir.OpOperand) -> int:
-    """Compares uses in one block by their place there."""
-    first, second = a.owner.operation, b.owner.operation
+def _in_order(a: tuple[ir.Operation, ir.OpOperand], b: tuple[ir.Operation, ir.OpOperand]) -> int:
+    """Compares the uses by operations of one block by their place there."""
+    first, second = a[0], b[0]
     return 0 if first == second else -1 if first.is_before_in_block(second) else 1
 
 

@@ -94,3 +94,25 @@ func.func @moved(%x: tensor<128x256xbf16>, %w: tensor<256x256xbf16>) -> tensor<2
   %t = mlc.transpose %b {permutation = array<i64: 1, 0>} : tensor<128x256xf32> -> tensor<256x128xf32>
   return %t : tensor<256x128xf32>
 }
+
+// The largest of rounded elements, also of padded ones, is the rounded largest, where nothing else reads that.
+// CHECK-LABEL: func.func @rounded_largest
+// CHECK: mlc.launch {{.*}} -> tensor<4096x64xbf16>
+// CHECK: mlc.launch {{.*}} -> tensor<1x32x32x64xbf16>
+func.func @rounded_largest(%x: tensor<4096x32xbf16>, %w: tensor<32x64xbf16>) -> tensor<1x32x32x64xbf16> {
+  %a = mlc.matmul %x, %w {widen} : tensor<4096x32xbf16>, tensor<32x64xbf16> -> tensor<4096x64xf32>
+  %v = mlc.reshape %a [1, 64, 64, 64] : tensor<4096x64xf32> -> tensor<1x64x64x64xf32>
+  %p = mlc.pool max %v {kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc"} : tensor<1x64x64x64xf32> -> tensor<1x32x32x64xf32>
+  %y = mlc.cast %p : tensor<1x32x32x64xf32> -> tensor<1x32x32x64xbf16>
+  return %y : tensor<1x32x32x64xbf16>
+}
+
+// CHECK-LABEL: func.func @exact_largest
+// CHECK: mlc.launch {{.*}} -> tensor<4096x64xf32>
+// CHECK: mlc.launch {{.*}} -> tensor<1x32x32x64xf32>
+func.func @exact_largest(%x: tensor<4096x32xbf16>, %w: tensor<32x64xbf16>) -> tensor<1x32x32x64xf32> {
+  %a = mlc.matmul %x, %w {widen} : tensor<4096x32xbf16>, tensor<32x64xbf16> -> tensor<4096x64xf32>
+  %v = mlc.reshape %a [1, 64, 64, 64] : tensor<4096x64xf32> -> tensor<1x64x64x64xf32>
+  %p = mlc.pool max %v {kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc"} : tensor<1x64x64x64xf32> -> tensor<1x32x32x64xf32>
+  return %p : tensor<1x32x32x64xf32>
+}
