@@ -88,13 +88,12 @@ class _DotQuads(DotProduct):
         return [shift_right(arith.shli(words, by[24 - n]), by[24]) for n in by]
 
     def _dot(self, accumulator: ir.Value, a: Sequence[ir.Value], b: Sequence[ir.Value]) -> ir.Value:
-        bits = 32 * accumulator.type.shape[0]
         if self.s.instruction == "vpdpbusd":
             first, second = (a, b) if self.unsigned[1 - self.s.vector_operand] else (b, a)
             return quad_products(accumulator, first[0], second[0])
         for left, right in zip(a, b, strict=True):
             if self.s.instruction == "vpmaddwd":
-                product = _intrinsic(_PAIR_PRODUCTS[bits], accumulator.type, [left, right])
+                product = pair_products(left, right)
             else:
                 product = arith.muli(left, right)
             accumulator = arith.addi(accumulator, product)
@@ -105,6 +104,13 @@ def quad_products(accumulator: ir.Value, unsigned: ir.Value, signed: ir.Value) -
     """`accumulator` and the products of quads of bytes, without a sign and with one, by `vpdpbusd`."""
     name = f"avx512.vpdpbusd.{32 * accumulator.type.shape[0]}"
     return _intrinsic(name, accumulator.type, [accumulator, unsigned, signed])
+
+
+def pair_products(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The products of pairs of words, in 32 bits for each pair, by `vpmaddwd`."""
+    pairs = a.type.shape[0] // 2
+    type_ = ir.VectorType.get([pairs], ir.IntegerType.get_signless(32))
+    return _intrinsic(_PAIR_PRODUCTS[32 * pairs], type_, [a, b])
 
 
 def _intrinsic(name: str, type_: ir.Type, operands: Sequence[ir.Value]) -> ir.Value:
