@@ -11,8 +11,9 @@ Obeys `mlc.integers` of `mlc-plan-integers`. With zero points `u` and `v`,
 `Σ (x - u) (w - v) = Σ x w - u Σ w - v Σ x + n u v`, all of it in integers of 32 bits: exact. What depends on weights
 only becomes a weight. The left operand is one without a sign and the right one has a sign, which is what instructions
 multiply: others have their highest bit turned over, `x ^ 0x80`, which moves their zero point by 128. With
-`mlc.own_signs` instructions take what there is, and only a right operand whose zero point goes away is turned over. The
-padding of a convolution stands for the zero point.
+`mlc.never_negative` a left operand with a sign is one without as it is. With `mlc.own_signs` instructions take what
+there is, and only a right operand whose zero point goes away is turned over. The padding of a convolution stands for
+the zero point.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from mlir import ir
 from mlc.passes.adaptor import OpAdaptor, splat_number
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
-from mlc.passes.simplify.codes import OWN_SIGNS, PLANNED, Codes, read_codes, reduced_dims, turned
+from mlc.passes.simplify.codes import NEVER_NEGATIVE, OWN_SIGNS, PLANNED, Codes, read_codes, reduced_dims, turned
 from mlc.passes.simplify.rewrite import replace
 from mlc.passes.walk import functions, operations
 
@@ -60,6 +61,8 @@ def _rewritten(op: OpAdaptor) -> ir.Value:
     left, right = sides
     if not isinstance(left, Codes) or not isinstance(right, Codes):
         raise ValueError(f"{op.node}: {PLANNED} is on a contraction of operands that are not quantized")
+    if NEVER_NEGATIVE in op.op.attributes:
+        left = Codes(left.values, True, left.zero, left.scale, left.axis)
     own = OWN_SIGNS in op.op.attributes
     signs = (left.unsigned, right.unsigned and not _is_middle(right)) if own else (True, False)
     x, w = (_with_sign(codes, unsigned=sign) for codes, sign in zip((left, right), signs, strict=True))
