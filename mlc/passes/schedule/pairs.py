@@ -7,11 +7,12 @@ from mlir import ir
 
 from mlc.kernels.common.analysis import mentions
 from mlc.kernels.common.frame import defining_op
-from mlc.kernels.common.generics import is_unsigned_input, operand_map
+from mlc.kernels.common.generics import is_never_negative_input, is_unsigned_input, operand_map
 
 Schedule = dict[str, int | str]
 
-WORD_STEPS = 1
+WORD_STEPS = 1  # in the body of a loop: of more LLVM adds the products first, which takes registers
+LEAST_LANES = 8  # of targets that are sure to have `vpmaddubsw`
 
 
 def as_dot_product(root: ir.Operation, operand: int, schedule: Schedule, native: bool) -> Schedule | None:
@@ -42,6 +43,8 @@ def as_dot_quads(root: ir.Operation, operand: int, schedule: Schedule, native: b
     mixed = is_unsigned_input(root, 0) != is_unsigned_input(root, 1)
     instruction = "vpdpbusd" if native and mixed else "vpmaddwd" if pairs else "mul"
     if instruction == "vpmaddwd" and stored == "quads" and _depth(root, operand) is not None:
+        if mixed and is_never_negative_input(root, 1 - operand) and int(schedule["lanes"]) >= LEAST_LANES:
+            return {**grouped, "template": "dot_quads", "stored": stored, "instruction": "vpmaddubsw", "unroll": 1}
         return {**grouped, "template": "dot_words", "stored": "pairs", "unroll": WORD_STEPS}
     return {**grouped, "template": "dot_quads", "stored": stored, "instruction": instruction}
 

@@ -20,9 +20,6 @@ PLANNED = "mlc.integers"
 OWN_SIGNS = "mlc.own_signs"
 """Attribute of such a contraction for instructions that take operands with and without signs."""
 
-NEVER_NEGATIVE = "mlc.never_negative"
-"""Attribute of such a contraction whose left operand has a sign that it does not use: it is below 128."""
-
 
 @dataclass(frozen=True)
 class Codes:

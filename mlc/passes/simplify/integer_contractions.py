@@ -24,10 +24,11 @@ from typing import Any
 
 from mlir import ir
 
+from mlc.kernels.common.generics import NEVER_NEGATIVE
 from mlc.passes.adaptor import OpAdaptor, splat_number
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
-from mlc.passes.simplify.codes import NEVER_NEGATIVE, OWN_SIGNS, PLANNED, Codes, read_codes, reduced_dims, turned
+from mlc.passes.simplify.codes import OWN_SIGNS, PLANNED, Codes, read_codes, reduced_dims, turned
 from mlc.passes.simplify.rewrite import replace
 from mlc.passes.walk import functions, operations
 
@@ -110,9 +111,10 @@ def _placed(op: OpAdaptor, number: int, parameter: ir.Value) -> ir.Value:
 
 
 def _without_sign(op: OpAdaptor, x: _Operand, w: _Operand) -> dict[str, ir.Attribute]:
-    """The attributes of a contraction that say which of its operands have no sign."""
+    """The attributes of a contraction that say which of its operands have no sign, or do not use it."""
     names = ("unsigned_lhs", "unsigned_rhs") if op.name == "mlc.matmul" else ("unsigned_input", "unsigned_filter")
-    return {name: ir.UnitAttr.get() for name, side in zip(names, (x, w), strict=True) if side.unsigned}
+    found = {name: ir.UnitAttr.get() for name, side in zip(names, (x, w), strict=True) if side.unsigned}
+    return found | ({NEVER_NEGATIVE: ir.UnitAttr.get()} if NEVER_NEGATIVE in op.op.attributes else {})
 
 
 def _sums(values: ir.Value, dims: Sequence[int], unsigned: bool) -> ir.Value:

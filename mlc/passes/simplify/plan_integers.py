@@ -20,10 +20,11 @@ from typing import Any
 
 from mlir import ir
 
+from mlc.kernels.common.generics import NEVER_NEGATIVE
 from mlc.passes.adaptor import DYNAMIC, OpAdaptor
 from mlc.passes.base import Pass
 from mlc.passes.schedule.tile_products import TILE_DEPTH, TILE_ROWS
-from mlc.passes.simplify.codes import NEVER_NEGATIVE, OWN_SIGNS, PLANNED, Codes, read_codes, reduced_dims, terms
+from mlc.passes.simplify.codes import OWN_SIGNS, PLANNED, Codes, read_codes, reduced_dims, terms
 from mlc.passes.simplify.never_negative import is_never_negative
 from mlc.passes.simplify.weight_only import WeightOnly
 from mlc.passes.walk import functions, operations
@@ -67,8 +68,9 @@ class PlanIntegers(Pass):
         in_tiles, codes = self.tiles and suits_tiles(op), read_codes(op.operand(0))
         if in_tiles or self.words:
             op.op.attributes[OWN_SIGNS] = ir.UnitAttr.get()
-        has_sign = isinstance(codes, Codes) and not codes.unsigned
-        if has_sign and not in_tiles and is_never_negative(codes.values):
+        if not isinstance(codes, Codes) or codes.unsigned or in_tiles:
+            return
+        if is_never_negative(codes.values):
             op.op.attributes[NEVER_NEGATIVE] = ir.UnitAttr.get()
 
 

@@ -5,11 +5,12 @@
 #b = affine_map<(m, n, k) -> (k, n)>
 #c = affine_map<(m, n, k) -> (m, n)>
 
-func.func @main(%x: tensor<12x70xi8>, %o: tensor<12x100xi32>, %y: tensor<12x?xi8>, %z: tensor<?x100xi8>) -> (tensor<12x100xi32>, tensor<12x100xi32>) {
+func.func @main(%x: tensor<12x70xi8>, %o: tensor<12x100xi32>, %y: tensor<12x?xi8>, %z: tensor<?x100xi8>) -> (tensor<12x100xi32>, tensor<12x100xi32>, tensor<12x100xi32>) {
   %w = mlc.weight "w" : tensor<70x100xi8>
   %0 = mlc.launch @mixed(%x, %w) outs(%o) : (tensor<12x70xi8>, tensor<70x100xi8>) outs(tensor<12x100xi32>) -> tensor<12x100xi32>
   %1 = mlc.launch @run_time(%y, %z) outs(%o) : (tensor<12x?xi8>, tensor<?x100xi8>) outs(tensor<12x100xi32>) -> tensor<12x100xi32>
-  return %0, %1 : tensor<12x100xi32>, tensor<12x100xi32>
+  %2 = mlc.launch @bounded(%x, %w) outs(%o) : (tensor<12x70xi8>, tensor<70x100xi8>) outs(tensor<12x100xi32>) -> tensor<12x100xi32>
+  return %0, %1, %2 : tensor<12x100xi32>, tensor<12x100xi32>, tensor<12x100xi32>
 }
 
 // Without vpdpbusd a weight is multiplied by words; tiles of six rows leave registers for a product.
@@ -49,6 +50,29 @@ module @run_time attributes {mlc.kernel} {
         ins(%a, %b : tensor<12x?xi8>, tensor<?x100xi8>) outs(%f : tensor<12x100xi32>) attrs = {mlc.contraction} {
     ^bb0(%x: i8, %y: i8, %z: i32):
       %l = arith.extsi %x : i8 to i32
+      %r = arith.extsi %y : i8 to i32
+      %p = arith.muli %l, %r : i32
+      %s = arith.addi %z, %p : i32
+      linalg.yield %s : i32
+    } -> tensor<12x100xi32>
+    return %m : tensor<12x100xi32>
+  }
+}
+
+// Where the left operand is below 128, sums of two products of bytes fit into 16 bits.
+// WORDS: module @bounded
+// WORDS-SAME: instruction = "vpmaddubsw"
+// WORDS-SAME: rows = 6 : i64, stored = "quads", template = "dot_quads", unroll = 1 : i64
+// QUADS: module @bounded
+// QUADS-SAME: instruction = "vpdpbusd"
+module @bounded attributes {mlc.kernel} {
+  func.func @bounded(%a: tensor<12x70xi8>, %b: tensor<70x100xi8>, %o: tensor<12x100xi32>) -> tensor<12x100xi32> {
+    %zero = arith.constant 0 : i32
+    %f = linalg.fill ins(%zero : i32) outs(%o : tensor<12x100xi32>) -> tensor<12x100xi32>
+    %m = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<12x70xi8>, tensor<70x100xi8>) outs(%f : tensor<12x100xi32>) attrs = {mlc.contraction} {
+    ^bb0(%x: i8, %y: i8, %z: i32):
+      %l = arith.extui %x {mlc.never_negative} : i8 to i32
       %r = arith.extsi %y : i8 to i32
       %p = arith.muli %l, %r : i32
       %s = arith.addi %z, %p : i32

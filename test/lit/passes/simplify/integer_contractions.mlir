@@ -73,7 +73,7 @@ func.func @padding(%x: tensor<1x3x8x8xi8>, %s: tensor<f32>) -> (tensor<1x4x8x8xf
 // A sign that is not used is none: no highest bits are turned over, and padding stays with the convolution.
 // CHECK-LABEL: func.func @never_negative
 // CHECK-NOT: mlc.pad
-// CHECK: mlc.conv %arg0, %{{.*}} {{{.*}}padding = array<i64: 1, 1, 1, 1>{{.*}}unsigned_input}
+// CHECK: mlc.conv %arg0, %{{.*}} {{{.*}}mlc.never_negative, padding = array<i64: 1, 1, 1, 1>{{.*}}unsigned_input}
 func.func @never_negative(%x: tensor<1x3x8x8xi8>, %s: tensor<f32>) -> tensor<1x4x8x8xf32> {
   %f = mlc.weight "f" : tensor<4x3x3x3xi8>
   %a = mlc.dequantize %x, %s : tensor<1x3x8x8xi8>, tensor<f32> -> tensor<1x3x8x8xf32>

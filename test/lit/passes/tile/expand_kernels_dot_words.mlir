@@ -4,10 +4,11 @@
 #b = affine_map<(m, n, k) -> (k, n)>
 #c = affine_map<(m, n, k) -> (m, n)>
 
-func.func @main(%x: tensor<12x70xi8>, %o: tensor<12x100xi32>) -> tensor<12x100xi32> {
+func.func @main(%x: tensor<12x70xi8>, %o: tensor<12x100xi32>) -> (tensor<12x100xi32>, tensor<12x100xi32>) {
   %w = mlc.weight "w" : tensor<70x100xi8>
   %0 = mlc.launch @mixed(%x, %w) outs(%o) : (tensor<12x70xi8>, tensor<70x100xi8>) outs(tensor<12x100xi32>) -> tensor<12x100xi32>
-  return %0 : tensor<12x100xi32>
+  %1 = mlc.launch @bounded(%x, %w) outs(%o) : (tensor<12x70xi8>, tensor<70x100xi8>) outs(tensor<12x100xi32>) -> tensor<12x100xi32>
+  return %0, %1 : tensor<12x100xi32>, tensor<12x100xi32>
 }
 
 // The rows of a tile are widened, sixteen bytes at a time and then six; pairs of the weight are where they are loaded.
@@ -31,6 +32,29 @@ module @mixed attributes {mlc.kernel} {
         ins(%a, %b : tensor<12x70xi8>, tensor<70x100xi8>) outs(%f : tensor<12x100xi32>) attrs = {mlc.contraction} {
     ^bb0(%x: i8, %y: i8, %z: i32):
       %l = arith.extui %x : i8 to i32
+      %r = arith.extsi %y : i8 to i32
+      %p = arith.muli %l, %r : i32
+      %s = arith.addi %z, %p : i32
+      linalg.yield %s : i32
+    } -> tensor<12x100xi32>
+    return %m : tensor<12x100xi32>
+  }
+}
+
+// Bytes below 128 are multiplied as they are: a pair of products in 16 bits, and of these a pair by ones.
+// CHECK: module @bounded
+// CHECK-NOT: memref.alloca
+// CHECK: scf.for {{.*}} = %c0 to %c17 step %c1
+// CHECK: llvm.call_intrinsic "llvm.x86.avx2.pmadd.ub.sw"
+// CHECK: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"
+module @bounded attributes {mlc.kernel} {
+  func.func @bounded(%a: tensor<12x70xi8>, %b: tensor<70x100xi8>, %o: tensor<12x100xi32>) -> tensor<12x100xi32> {
+    %zero = arith.constant 0 : i32
+    %f = linalg.fill ins(%zero : i32) outs(%o : tensor<12x100xi32>) -> tensor<12x100xi32>
+    %m = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<12x70xi8>, tensor<70x100xi8>) outs(%f : tensor<12x100xi32>) attrs = {mlc.contraction} {
+    ^bb0(%x: i8, %y: i8, %z: i32):
+      %l = arith.extui %x {mlc.never_negative} : i8 to i32
       %r = arith.extsi %y : i8 to i32
       %p = arith.muli %l, %r : i32
       %s = arith.addi %z, %p : i32

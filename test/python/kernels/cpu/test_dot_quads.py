@@ -134,6 +134,32 @@ def test_product_of_two_inputs(tmp_path: Path, signs: tuple[type, type]) -> None
             np.testing.assert_array_equal(got, _product(x, z, 9, 5))
 
 
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("shape", [(6, 64, 64), (13, 77, 51), (1, 1099, 24), (5, 9, 16)], ids=str)
+def test_codes_that_are_never_negative(tmp_path: Path, shape: tuple[int, int, int], cpu: str) -> None:
+    """Codes up to 127 by weights down to -128: sums of two products are the largest that 16 bits hold."""
+    if not _runs_here(cpu):
+        pytest.skip(f"this machine does not run code for {cpu}")
+    rows, depth, columns = shape
+    x = _numbers(1, (rows, depth), np.int8).astype(np.float32)
+    w = _numbers(2, (depth, columns), np.int8)
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("QuantizeLinear", ["r", "one", "zero"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "one", "zero"], ["a"]),
+        helper.make_node("DequantizeLinear", ["w", "one", "zero"], ["b"]),
+        helper.make_node("MatMul", ["a", "b"], ["y"]),
+    ]
+    proto = _model(nodes[0], {"x": (np.float32, x.shape)}, {"w": w, "one": np.float32(1), "zero": np.int8(0)})
+    del proto.graph.node[:]
+    proto.graph.node.extend(nodes)
+    proto.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    model = _compile(tmp_path, proto, cpu)
+    assert _of_bytes(model)
+    [got] = model(x)
+    np.testing.assert_array_equal(got, _product(np.maximum(x, 0), w, 0, 0))
+
+
 ZEROS = [(77, 50), (0, 0), (130, 0), (0, 128)]
 CASES = [(name, ZEROS[i % 4]) for i, name in enumerate(WINDOWS)] + [("3x3", zeros) for zeros in ZEROS]
 
