@@ -49,7 +49,7 @@ CANONICALIZE = (
 def _integers(target: CpuTarget) -> list[str]:
     """Contractions of quantized operands on the integers themselves."""
     return [
-        f"mlc-plan-integers{{tiles={str(target.int8_tiles).lower()}}}",
+        f"mlc-plan-integers{{tiles={str(target.int8_tiles).lower()} words={str(not target.int8_dot).lower()}}}",
         "mlc-integer-contractions",
         CANONICALIZE,
         "cse",

@@ -6,6 +6,10 @@ from mlir import ir
 
 from mlc.kernels.common.frame import defining_op
 
+NEVER_NEGATIVE = "mlc.never_negative"
+"""Attribute of a contraction of bytes whose left operand has a sign that it does not use: it is below 128. In the body
+of a generic the widening of that operand has it."""
+
 
 def operand_map(generic: ir.Operation, operand: int) -> ir.AffineMap:
     """Indexing map of operand number `operand` of a linalg.generic."""
@@ -75,6 +79,12 @@ def is_unsigned_input(generic: ir.Operation, number: int) -> bool:
     """Does the body widen its input `number` as an integer without a sign?"""
     uses = generic.regions[0].blocks[0].arguments[number].uses
     return any(use.owner.operation.name == "arith.extui" for use in uses)
+
+
+def is_never_negative_input(generic: ir.Operation, number: int) -> bool:
+    """Is the highest bit of every integer of input `number` known to be zero?"""
+    uses = generic.regions[0].blocks[0].arguments[number].uses
+    return any(NEVER_NEGATIVE in use.owner.operation.attributes for use in uses)
 
 
 def turned_over(op: ir.Operation | None) -> ir.Value | None:

@@ -9,10 +9,12 @@ four rows are interleaved on the way. The other operand is read as 32 bits and b
 saturation (Intel, "Intrinsics Guide"). It takes operands of these two kinds, in either order; where the broadcast
 operand is another tensor with its highest bits turned over (`x ^ 0x80`), these are turned over on the way. `vpmaddwd`
 adds products of pairs of 16 bits, for operands with and without signs: bytes 0 and 2 of every quad make up one pair,
-bytes 1 and 3 the other. `mul` is ordinary arithmetic. All three give the same bits.
+bytes 1 and 3 the other. `vpmaddubsw` adds products of pairs of bytes in 16 bits, and `vpmaddwd` by ones adds pairs of
+those: for a left operand below 128 (`mlc.never_negative`), as sums of larger products saturate. `mul` is ordinary
+arithmetic. All of them give the same bits.
 
 Schedule parameters: those of `contraction`; `vector_operand`: the input with the vector dimension; `stored`: `quads` or
-`rows`; `instruction`: `vpdpbusd`, `vpmaddwd` or `mul`.
+`rows`; `instruction`: `vpdpbusd`, `vpmaddubsw`, `vpmaddwd` or `mul`.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ from mlc.kernels.cpu.dot_product import DotProduct, DotProductSchedule, words_of
 from mlc.kernels.cpu.register_tile import Tile
 
 _PAIR_PRODUCTS = {512: "avx512.pmaddw.d.512", 256: "avx2.pmadd.wd", 128: "sse2.pmadd.wd"}
+_BYTE_PAIR_PRODUCTS = {512: "avx512.pmaddubs.w.512", 256: "avx2.pmadd.ub.sw", 128: "ssse3.pmadd.ub.sw.128"}
+_OF_BYTES = ("vpdpbusd", "vpmaddubsw")  # of one operand with a sign and one without
 _HIGHEST = 0x80808080 - (1 << 32)  # the highest bit of every byte
 
 
@@ -50,8 +54,8 @@ class _DotQuads(DotProduct):
     def __init__(self, source: KernelSource, schedule: DotQuadsSchedule) -> None:
         super().__init__(source, schedule)
         self.unsigned = [is_unsigned_input(self.root, i) for i in range(2)]
-        if schedule.instruction == "vpdpbusd" and self.unsigned[0] == self.unsigned[1]:
-            raise ValueError(f"kernel {self.frame.name}: vpdpbusd takes one operand with a sign and one without")
+        if schedule.instruction in _OF_BYTES and self.unsigned[0] == self.unsigned[1]:
+            raise ValueError(f"kernel {self.frame.name}: {schedule.instruction} takes one operand with a sign")
 
     def _broadcast(self, ev: Evaluator, tile: Tile, i: int, coords: Sequence[Idx], live: int) -> ir.Value:
         """Bits that an operation in front turns over are turned over in the vector."""
@@ -76,7 +80,7 @@ class _DotQuads(DotProduct):
     def _prepared(self, i: int, groups: ir.Value) -> list[ir.Value]:
         """Quads of input `i` as operands of the instruction: bytes, two pairs of 16 bits, or four numbers of 32."""
         lanes, i32, i16 = words_of(groups), ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(16)
-        if self.s.instruction == "vpdpbusd":
+        if self.s.instruction in _OF_BYTES:
             return [vector.bitcast(ir.VectorType.get([4 * lanes], ir.IntegerType.get_signless(8)), groups)]
         words = vector.bitcast(ir.VectorType.get([lanes], i32), groups)
         shift_right = arith.shrui if self.unsigned[i] else arith.shrsi
@@ -88,23 +92,39 @@ class _DotQuads(DotProduct):
         return [shift_right(arith.shli(words, by[24 - n]), by[24]) for n in by]
 
     def _dot(self, accumulator: ir.Value, a: Sequence[ir.Value], b: Sequence[ir.Value]) -> ir.Value:
-        bits = 32 * accumulator.type.shape[0]
-        if self.s.instruction == "vpdpbusd":
+        if self.s.instruction in _OF_BYTES:
             first, second = (a, b) if self.unsigned[1 - self.s.vector_operand] else (b, a)
+            if self.s.instruction == "vpmaddubsw":
+                return self._quads_by_pairs(accumulator, first[0], second[0])
             return quad_products(accumulator, first[0], second[0])
         for left, right in zip(a, b, strict=True):
             if self.s.instruction == "vpmaddwd":
-                product = _intrinsic(_PAIR_PRODUCTS[bits], accumulator.type, [left, right])
+                product = pair_products(left, right)
             else:
                 product = arith.muli(left, right)
             accumulator = arith.addi(accumulator, product)
         return accumulator
+
+    def _quads_by_pairs(self, accumulator: ir.Value, unsigned: ir.Value, signed: ir.Value) -> ir.Value:
+        """`accumulator` and the products of quads of bytes, of which those without a sign are below 128."""
+        i16, size = ir.IntegerType.get_signless(16), accumulator.type.shape[0]
+        name = _BYTE_PAIR_PRODUCTS[32 * size]
+        pairs = _intrinsic(name, ir.VectorType.get([2 * size], i16), [unsigned, signed])
+        ones = memory.splat(self.frame.constants.get(i16, 1), 2 * size)
+        return arith.addi(accumulator, pair_products(pairs, ones))
 
 
 def quad_products(accumulator: ir.Value, unsigned: ir.Value, signed: ir.Value) -> ir.Value:
     """`accumulator` and the products of quads of bytes, without a sign and with one, by `vpdpbusd`."""
     name = f"avx512.vpdpbusd.{32 * accumulator.type.shape[0]}"
     return _intrinsic(name, accumulator.type, [accumulator, unsigned, signed])
+
+
+def pair_products(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The products of pairs of words, in 32 bits for each pair, by `vpmaddwd`."""
+    pairs = a.type.shape[0] // 2
+    type_ = ir.VectorType.get([pairs], ir.IntegerType.get_signless(32))
+    return _intrinsic(_PAIR_PRODUCTS[32 * pairs], type_, [a, b])
 
 
 def _intrinsic(name: str, type_: ir.Type, operands: Sequence[ir.Value]) -> ir.Value:

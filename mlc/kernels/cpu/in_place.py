@@ -10,7 +10,7 @@ from mlc.kernels.common.frame import KernelSource
 
 # Their register tiles read what the epilogue needs at the points that they store to, right before they do, and no point
 # is in two tiles.
-_TILED = ("contraction", "deep_contraction", "dot_product", "dot_quads", "tile_product")
+_TILED = ("contraction", "deep_contraction", "dot_product", "dot_quads", "dot_words", "tile_product")
 
 
 def replaceable(source: KernelSource, template: str) -> list[int]:

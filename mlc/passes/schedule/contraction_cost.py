@@ -15,7 +15,7 @@ from mlc.kernels.cpu.next_panel import FETCHING_TILES
 from mlc.kernels.cpu.panel_copy import MOST_STEPS, SUMS_BESIDE, most_steps
 from mlc.kernels.cpu.register_tile import matrices_behind, split_rows
 from mlc.passes.schedule.extents import ITEMS_WANTED, MASKED_BITS, Extent, VectorUnit, known, reach, shape_of
-from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads, sums_mixed_bytes
+from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads, sums_bytes, sums_mixed_bytes
 from mlc.passes.schedule.tile_products import as_tile_product
 
 TILE, TALLER = (6, 4), 7  # rows and vectors of accumulators; the most rows that leave registers for an operand
@@ -173,6 +173,8 @@ def _taller(
 ) -> tuple[int, int]:
     """`tile`, or a taller and narrower one that takes less time."""
     lanes = unit.lanes(root.results[0].type.element_type)
+    if tile == WIDE and sums_bytes(root) and not (unit.int8_dot and sums_mixed_bytes(root)):
+        return TALL  # a product of words has a register before it is added
     return TALL if tile == WIDE and _is_f32(root) and _is_tall_better(columns, rows, lanes) else tile
 
 

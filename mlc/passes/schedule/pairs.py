@@ -7,9 +7,13 @@ from mlir import ir
 
 from mlc.kernels.common.analysis import mentions
 from mlc.kernels.common.frame import defining_op
-from mlc.kernels.common.generics import is_unsigned_input, operand_map
+from mlc.kernels.common.generics import is_never_negative_input, is_unsigned_input, operand_map
 
 Schedule = dict[str, int | str]
+
+WORD_STEPS = 1  # in the body of a loop: of more LLVM adds the products first, which takes registers
+LEAST_LANES = 8  # of targets that are sure to have `vpmaddubsw`
+
 
 def as_dot_product(root: ir.Operation, operand: int, schedule: Schedule, native: bool) -> Schedule | None:
     """`schedule`, of the contraction `root` with vectors of input `operand`, for the template `dot_product`.
@@ -38,6 +42,10 @@ def as_dot_quads(root: ir.Operation, operand: int, schedule: Schedule, native: b
     stored = "quads" if "packed_operand" in schedule else "rows"
     mixed = is_unsigned_input(root, 0) != is_unsigned_input(root, 1)
     instruction = "vpdpbusd" if native and mixed else "vpmaddwd" if pairs else "mul"
+    if instruction == "vpmaddwd" and stored == "quads" and _depth(root, operand) is not None:
+        if mixed and is_never_negative_input(root, 1 - operand) and int(schedule["lanes"]) >= LEAST_LANES:
+            return {**grouped, "template": "dot_quads", "stored": stored, "instruction": "vpmaddubsw", "unroll": 1}
+        return {**grouped, "template": "dot_words", "stored": "pairs", "unroll": WORD_STEPS}
     return {**grouped, "template": "dot_quads", "stored": stored, "instruction": instruction}
 
 
@@ -54,8 +62,7 @@ def in_groups(root: ir.Operation, operand: int, schedule: Schedule, group: int) 
         return None
     if not any(is_dim(e, inner) for e in operand_map(root, operand).results):
         return None
-    type_ = root.operands[1 - operand].type
-    depth = None if type_.is_dynamic_dim(len(along) - 1) else type_.get_dim_size(len(along) - 1)
+    depth = _depth(root, operand)
     if depth is not None and depth < 2 or depth is None and group > 2 and "packed_operand" in schedule:
         return None
     steps = 1 if depth is None else depth // group
@@ -65,6 +72,13 @@ def in_groups(root: ir.Operation, operand: int, schedule: Schedule, group: int) 
     choices = (4, 1) if "tail" in schedule else (4, 3, 2, 1)
     unroll = 1 if depth is None else next(u for u in choices if steps % u == 0)
     return {**schedule, "unroll": unroll, "vector_operand": operand}
+
+
+def _depth(root: ir.Operation, operand: int) -> int | None:
+    """The extent of the innermost reduction dimension, the last one of the input that is not `operand`."""
+    type_ = root.operands[1 - operand].type
+    last = type_.rank - 1
+    return None if type_.is_dynamic_dim(last) else int(type_.get_dim_size(last))
 
 
 def sums_bf16(root: ir.Operation) -> bool:

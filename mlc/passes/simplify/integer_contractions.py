@@ -11,8 +11,9 @@ Obeys `mlc.integers` of `mlc-plan-integers`. With zero points `u` and `v`,
 `Σ (x - u) (w - v) = Σ x w - u Σ w - v Σ x + n u v`, all of it in integers of 32 bits: exact. What depends on weights
 only becomes a weight. The left operand is one without a sign and the right one has a sign, which is what instructions
 multiply: others have their highest bit turned over, `x ^ 0x80`, which moves their zero point by 128. With
-`mlc.own_signs` instructions take what there is, and only a right operand whose zero point goes away is turned over. The
-padding of a convolution stands for the zero point.
+`mlc.never_negative` a left operand with a sign is one without as it is. With `mlc.own_signs` instructions take what
+there is, and only a right operand whose zero point goes away is turned over. The padding of a convolution stands for
+the zero point.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 
 from mlir import ir
 
+from mlc.kernels.common.generics import NEVER_NEGATIVE
 from mlc.passes.adaptor import OpAdaptor, splat_number
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
@@ -60,6 +62,8 @@ def _rewritten(op: OpAdaptor) -> ir.Value:
     left, right = sides
     if not isinstance(left, Codes) or not isinstance(right, Codes):
         raise ValueError(f"{op.node}: {PLANNED} is on a contraction of operands that are not quantized")
+    if NEVER_NEGATIVE in op.op.attributes:
+        left = Codes(left.values, True, left.zero, left.scale, left.axis)
     own = OWN_SIGNS in op.op.attributes
     signs = (left.unsigned, right.unsigned and not _is_middle(right)) if own else (True, False)
     x, w = (_with_sign(codes, unsigned=sign) for codes, sign in zip((left, right), signs, strict=True))
@@ -107,9 +111,10 @@ def _placed(op: OpAdaptor, number: int, parameter: ir.Value) -> ir.Value:
 
 
 def _without_sign(op: OpAdaptor, x: _Operand, w: _Operand) -> dict[str, ir.Attribute]:
-    """The attributes of a contraction that say which of its operands have no sign."""
+    """The attributes of a contraction that say which of its operands have no sign, or do not use it."""
     names = ("unsigned_lhs", "unsigned_rhs") if op.name == "mlc.matmul" else ("unsigned_input", "unsigned_filter")
-    return {name: ir.UnitAttr.get() for name, side in zip(names, (x, w), strict=True) if side.unsigned}
+    found = {name: ir.UnitAttr.get() for name, side in zip(names, (x, w), strict=True) if side.unsigned}
+    return found | ({NEVER_NEGATIVE: ir.UnitAttr.get()} if NEVER_NEGATIVE in op.op.attributes else {})
 
 
 def _sums(values: ir.Value, dims: Sequence[int], unsigned: bool) -> ir.Value:

@@ -9,7 +9,8 @@ dequantized operands need a weight on the right: of two activations they stay fl
 Operands that are integers already (`cast(x) - zero`) always qualify. What has an operand that was quantized and stays
 as it is, is kept for the report in the module attribute `mlc.kept_float`: an array of dictionaries `{node, reason}`.
 With `tiles`, those that matrix tiles will multiply have `mlc.own_signs`: there are instructions for operands with and
-without signs. `mlc-integer-contractions` obeys.
+without signs; with `words`, all of them. Those outside of tiles whose left operand has a sign and is never negative, as
+codes of what a ReLU gives, have `mlc.never_negative`. `mlc-integer-contractions` obeys.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from typing import Any
 
 from mlir import ir
 
+from mlc.kernels.common.generics import NEVER_NEGATIVE
 from mlc.passes.adaptor import DYNAMIC, OpAdaptor
 from mlc.passes.base import Pass
 from mlc.passes.schedule.tile_products import TILE_DEPTH, TILE_ROWS
 from mlc.passes.simplify.codes import OWN_SIGNS, PLANNED, Codes, read_codes, reduced_dims, terms
+from mlc.passes.simplify.never_negative import is_never_negative
 from mlc.passes.simplify.weight_only import WeightOnly
 from mlc.passes.walk import functions, operations
 
@@ -37,6 +40,8 @@ class PlanIntegers(Pass):
     dialects = ("mlc",)
     tiles: bool = False
     "the target has matrix tiles that multiply 8-bit integers"
+    words: bool = False
+    "the target multiplies bytes as words, whatever their signs"
     statistics = {"planned": "contractions that will multiply integers", "kept": "quantized ones that will not"}
 
     def run(self, op: Any) -> None:
@@ -49,8 +54,7 @@ class PlanIntegers(Pass):
                 reason = refusal(OpAdaptor(inner), weights)
                 if reason is None:
                     inner.attributes[PLANNED] = ir.UnitAttr.get()
-                    if self.tiles and suits_tiles(OpAdaptor(inner)):
-                        inner.attributes[OWN_SIGNS] = ir.UnitAttr.get()
+                    self._plan_signs(OpAdaptor(inner))
                     self.count("planned")
                 elif reason:
                     entry = {"node": OpAdaptor(inner).node, "reason": reason}
@@ -58,6 +62,16 @@ class PlanIntegers(Pass):
                     self.count("kept")
         if kept:
             op.operation.attributes[KEPT] = ir.ArrayAttr.get(kept)
+
+    def _plan_signs(self, op: OpAdaptor) -> None:
+        """What becomes of the operands' signs."""
+        in_tiles, codes = self.tiles and suits_tiles(op), read_codes(op.operand(0))
+        if in_tiles or self.words:
+            op.op.attributes[OWN_SIGNS] = ir.UnitAttr.get()
+        if not isinstance(codes, Codes) or codes.unsigned or in_tiles:
+            return
+        if is_never_negative(codes.values):
+            op.op.attributes[NEVER_NEGATIVE] = ir.UnitAttr.get()
 
 
 def refusal(op: OpAdaptor, weights: WeightOnly) -> str | None:

@@ -54,11 +54,15 @@ def test_matrix_tiles() -> None:
     assert (target.bf16_tiles, target.int8_tiles, target.required) == (False, True, "+avx2,+amx-tile,+amx-int8")
 
 
-def test_signs_are_kept_where_tiles_take_all() -> None:
+def test_signs_are_kept_where_tiles_or_words_take_all() -> None:
     host = _native.host_info()
-    for cpu, tiles in (("sapphirerapids", "true"), ("znver4", "false")):
+    for cpu, tiles, words in (
+        ("sapphirerapids", "true", "false"),
+        ("znver4", "false", "false"),
+        ("znver3", "false", "true"),
+    ):
         passes = dict(phases(resolve(cpu, host)))
-        assert f"mlc-plan-integers{{tiles={tiles}}}" in passes["simplify"]
+        assert f"mlc-plan-integers{{tiles={tiles} words={words}}}" in passes["simplify"]
         assert f"bf16-tiles={tiles} int8-tiles={tiles}" in passes["schedule"][0]
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from mlir import ir
 
+from mlc.kernels.common.generics import NEVER_NEGATIVE
 from mlc.passes.adaptor import Size, element, shape_of
 from mlc.passes.lower.to_linalg import lowers, scalar, winograd
 from mlc.passes.lower.to_linalg.builder import Source, dim, dims, pointwise
 from mlc.passes.lower.to_linalg.context import Lowering
-from mlc.passes.lower.to_linalg.linalg import contraction
+from mlc.passes.lower.to_linalg.linalg import Signs, contraction
 from mlc.passes.lower.to_linalg.sizes import divide, sizes_of
 from mlc.passes.lower.to_linalg.views import collapse, expand
 from mlc.passes.lower.to_linalg.windows import Layout, padded, window
@@ -58,8 +59,8 @@ def _windows(op: Lowering, positions: list[int], first_tap: int) -> list[ir.Affi
     return [window(p, first_tap + i, strides[i], dilations[i]) for i, p in enumerate(positions)]
 
 
-def _unsigned(op: Lowering) -> tuple[bool, bool]:
-    return op.flag("unsigned_input"), op.flag("unsigned_filter")
+def _signs(op: Lowering) -> Signs:
+    return Signs((op.flag("unsigned_input"), op.flag("unsigned_filter")), op.flag(NEVER_NEGATIVE))
 
 
 def _is_pointwise(op: Lowering, layout: Layout, filter_: ir.Value) -> bool:
@@ -85,7 +86,7 @@ def _plain(
         weights = [*first, dim(rank), out] if layout.channels_last else [out, dim(rank), *first]
         source = _activation(layout, strided, [dim(rank)])
         operands = Source(value, source), Source(filter_, weights)
-        return contraction(sizes, dims(rank), "p" * rank + "r", *operands, result, _unsigned(op))
+        return contraction(sizes, dims(rank), "p" * rank + "r", *operands, result, _signs(op))
     first_tap = rank if layout.channels_last else rank + 1
     channel = dim(rank + spatial if layout.channels_last else rank)
     taps = [dim(first_tap + i) for i in range(spatial)]
@@ -93,7 +94,7 @@ def _plain(
     weights = [*taps, channel, out] if layout.channels_last else [out, channel, *taps]
     iterators = "p" * rank + "r" * (spatial + 1)
     operands = Source(value, source), Source(filter_, weights)
-    return contraction(sizes, dims(rank), iterators, *operands, result, _unsigned(op))
+    return contraction(sizes, dims(rank), iterators, *operands, result, _signs(op))
 
 
 def _joined(
@@ -109,7 +110,7 @@ def _joined(
     weights = [*(dim(rank + i) for i in range(spatial)), channel, out]
     iterators = "p" * rank + "r" * (spatial + 1)
     operands = Source(value, source), Source(filter_, weights)
-    return contraction(sizes, dims(rank), iterators, *operands, result, _unsigned(op))
+    return contraction(sizes, dims(rank), iterators, *operands, result, _signs(op))
 
 
 def _depthwise(
@@ -128,7 +129,7 @@ def _depthwise(
     filter_ = collapse(filter_, groups)
     iterators = "p" * rank + "r" * spatial
     operands = Source(value, source), Source(filter_, weights)
-    return contraction(sizes, dims(rank), iterators, *operands, result, _unsigned(op))
+    return contraction(sizes, dims(rank), iterators, *operands, result, _signs(op))
 
 
 def _split_channels(value: ir.Value, extents: list[int]) -> ir.Value:
@@ -161,5 +162,5 @@ def _grouped(
     split = [*sizes[:at], groups, outputs, *sizes[at + 1 :]]
     iterators = "p" * rank + "r" * (spatial + 1)
     operands = Source(value, source), Source(filter_, weights)
-    value = contraction(split, dims(rank), iterators, *operands, result, _unsigned(op))
+    value = contraction(split, dims(rank), iterators, *operands, result, _signs(op))
     return collapse(value, [[i] for i in range(at)] + [[at, at + 1]] + [[i] for i in range(at + 2, rank)])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from mlir import ir
 
+from mlc.kernels.common.generics import NEVER_NEGATIVE
 from mlc.passes.adaptor import Size, element
 from mlc.passes.layout.align_products import ALONG_SUM
 from mlc.passes.lower.to_linalg import lowers, scalar
@@ -21,13 +23,23 @@ def accumulator_type(element_type: ir.Type) -> ir.Type:
     return scalar.compute_type(element_type)
 
 
-def multiply_add(unsigned: tuple[bool, bool]) -> Callable[[list[ir.Value]], ir.Value]:
-    """The body of a contraction: `acc + lhs * rhs` after widening, of integers that have a sign unless `unsigned`."""
+@dataclass(frozen=True)
+class Signs:
+    """Which operands of a contraction of integers have no sign, and whether the left one is below 128."""
+
+    unsigned: tuple[bool, bool] = (False, False)
+    never_negative: bool = False
+
+
+def multiply_add(signs: Signs) -> Callable[[list[ir.Value]], ir.Value]:
+    """The body of a contraction: `acc + lhs * rhs` after widening."""
 
     def body(args: list[ir.Value]) -> ir.Value:
         lhs, rhs, acc = args
-        left = scalar.convert(lhs, acc.type, unsigned_in=unsigned[0])
-        right = scalar.convert(rhs, acc.type, unsigned_in=unsigned[1])
+        left = scalar.convert(lhs, acc.type, unsigned_in=signs.unsigned[0])
+        right = scalar.convert(rhs, acc.type, unsigned_in=signs.unsigned[1])
+        if signs.never_negative and signs.unsigned[0]:
+            left.owner.attributes[NEVER_NEGATIVE] = ir.UnitAttr.get()
         return scalar.add(acc, scalar.mul(left, right))
 
     return body
@@ -40,7 +52,7 @@ def contraction(
     lhs: Source,
     rhs: Source,
     result: ir.Type,
-    unsigned: tuple[bool, bool] = (False, False),
+    signs: Signs | None = None,
 ) -> ir.Value:
     """A contraction marked `mlc.contraction` and the narrowing of its accumulator to `result`."""
     accumulator = accumulator_type(element(lhs.value))
@@ -49,7 +61,7 @@ def contraction(
         [list(out_exprs)],
         iterators,
         [lhs, rhs],
-        multiply_add(unsigned),
+        multiply_add(signs or Signs()),
         {"mlc.contraction": ir.UnitAttr.get()},
     )[0]
     if accumulator == result:
@@ -70,8 +82,8 @@ def matmul(op: Lowering) -> ir.Value:
     if along_k and not op.flag(ALONG_SUM) and _is_worth_transposing(right.value, sizes[-2]):
         right, along_k = Source(_with_rows(right.value), right.exprs, right.dynamic), False
     rhs = _source(right, [n, k] if along_k else [k, n], sizes[:-2])
-    unsigned = op.flag("unsigned_lhs"), op.flag("unsigned_rhs")
-    return contraction(sizes, dims(rank), "p" * rank + "r", lhs, rhs, op.types[0].element_type, unsigned)
+    signs = Signs((op.flag("unsigned_lhs"), op.flag("unsigned_rhs")), op.flag(NEVER_NEGATIVE))
+    return contraction(sizes, dims(rank), "p" * rank + "r", lhs, rhs, op.types[0].element_type, signs)
 
 
 _FEW_ROWS = 4  # with fewer rows of the result every element of the right side is used too rarely

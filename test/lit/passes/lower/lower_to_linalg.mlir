@@ -153,3 +153,12 @@ func.func @opaque(%x: tensor<4x8xf32>) -> (tensor<2x?xi64>, tensor<4x2xf32>) {
   %1, %2 = mlc.topk %x, %k {axis = 1 : i64} : tensor<4x8xf32> -> tensor<4x2xf32>, tensor<4x2xi64>
   return %0, %1 : tensor<2x?xi64>, tensor<4x2xf32>
 }
+
+// A left operand whose sign is not used is widened as one without, which says so.
+// CHECK-LABEL: func.func @never_negative
+// CHECK: arith.extui %{{.*}} {mlc.never_negative} : i8 to i32
+// CHECK: arith.extsi %{{.*}} : i8 to i32
+func.func @never_negative(%x: tensor<4x8xi8>, %w: tensor<8x16xi8>) -> tensor<4x16xi32> {
+  %0 = mlc.matmul %x, %w {mlc.never_negative, unsigned_lhs} : tensor<4x8xi8>, tensor<8x16xi8> -> tensor<4x16xi32>
+  return %0 : tensor<4x16xi32>
+}

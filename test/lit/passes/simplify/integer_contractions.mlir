@@ -69,3 +69,16 @@ func.func @padding(%x: tensor<1x3x8x8xi8>, %s: tensor<f32>) -> (tensor<1x4x8x8xf
     : tensor<1x3x8x8xf32>, tensor<4x3x3x3xf32> -> tensor<1x4x8x8xf32>
   return %0, %1 : tensor<1x4x8x8xf32>, tensor<1x4x8x8xf32>
 }
+
+// A sign that is not used is none: no highest bits are turned over, and padding stays with the convolution.
+// CHECK-LABEL: func.func @never_negative
+// CHECK-NOT: mlc.pad
+// CHECK: mlc.conv %arg0, %{{.*}} {{{.*}}mlc.never_negative, padding = array<i64: 1, 1, 1, 1>{{.*}}unsigned_input}
+func.func @never_negative(%x: tensor<1x3x8x8xi8>, %s: tensor<f32>) -> tensor<1x4x8x8xf32> {
+  %f = mlc.weight "f" : tensor<4x3x3x3xi8>
+  %a = mlc.dequantize %x, %s : tensor<1x3x8x8xi8>, tensor<f32> -> tensor<1x3x8x8xf32>
+  %d = mlc.dequantize %f, %s : tensor<4x3x3x3xi8>, tensor<f32> -> tensor<4x3x3x3xf32>
+  %0 = mlc.conv %a, %d {mlc.integers, mlc.never_negative, strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>}
+    : tensor<1x3x8x8xf32>, tensor<4x3x3x3xf32> -> tensor<1x4x8x8xf32>
+  return %0 : tensor<1x4x8x8xf32>
+}

@@ -61,11 +61,17 @@ def _templates(model: mlc.Model) -> list[str]:
     return [kernel["template"] for kernel in model.metadata["kernels"]]
 
 
+def _of_bytes(model: mlc.Model) -> bool:
+    """Is there a product of bytes, by quads of them or, without `vpdpbusd`, by words?"""
+    return bool({"dot_quads", "dot_words"} & set(_templates(model)))
+
+
 def _product(x: np.ndarray, w: np.ndarray, zero_x: object, zero_w: object) -> np.ndarray:
     return (x.astype(np.int64) - np.asarray(zero_x, np.int64)) @ (w.astype(np.int64) - np.asarray(zero_w, np.int64))
 
 
 SHAPES = [(6, 64, 64), (13, 77, 51), (1, 33, 130), (5, 9, 16), (7, 8, 1), (70, 31, 65), (4, 2, 20), (3, 259, 17)]
+SHAPES += [(8, 1024, 24), (11, 1099, 40)]  # sums in pieces of 512
 
 
 @pytest.mark.parametrize("cpu", CPUS)
@@ -79,7 +85,7 @@ def test_product_with_a_weight(tmp_path: Path, shape: tuple[int, int, int], cpu:
     zeros = {"zx": left(7), "zw": right(3)}
     node = helper.make_node("MatMulInteger", ["x", "w", "zx", "zw"], ["y"])
     model = _compile(tmp_path, _model(node, {"x": (left, x.shape)}, {"w": w, **zeros}), cpu)
-    assert w.size <= 64 or "dot_quads" in _templates(model)  # small weights are constants, which are not packed
+    assert w.size <= 64 or _of_bytes(model)  # small weights are constants, which are not packed
     [got] = model(x)
     np.testing.assert_array_equal(got, _product(x, w, 7, 3))
 
@@ -102,7 +108,7 @@ def test_zero_points(tmp_path: Path, signs: tuple[type, type], cpu: str) -> None
     for names, zeros, zero_x, zero_w in cases:
         node = helper.make_node("MatMulInteger", names, ["y"])
         model = _compile(tmp_path, _model(node, {"x": (left, ["m", 50])}, {"w": w, **zeros}), cpu)
-        assert "dot_quads" in _templates(model)
+        assert _of_bytes(model)
         for rows in (9, 1, 4):
             [got] = model(x[:rows])
             np.testing.assert_array_equal(got, _product(x[:rows], w, zero_x, zero_w))
@@ -128,6 +134,32 @@ def test_product_of_two_inputs(tmp_path: Path, signs: tuple[type, type]) -> None
             np.testing.assert_array_equal(got, _product(x, z, 9, 5))
 
 
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("shape", [(6, 64, 64), (13, 77, 51), (1, 1099, 24), (5, 9, 16)], ids=str)
+def test_codes_that_are_never_negative(tmp_path: Path, shape: tuple[int, int, int], cpu: str) -> None:
+    """Codes up to 127 by weights down to -128: sums of two products are the largest that 16 bits hold."""
+    if not _runs_here(cpu):
+        pytest.skip(f"this machine does not run code for {cpu}")
+    rows, depth, columns = shape
+    x = _numbers(1, (rows, depth), np.int8).astype(np.float32)
+    w = _numbers(2, (depth, columns), np.int8)
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("QuantizeLinear", ["r", "one", "zero"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "one", "zero"], ["a"]),
+        helper.make_node("DequantizeLinear", ["w", "one", "zero"], ["b"]),
+        helper.make_node("MatMul", ["a", "b"], ["y"]),
+    ]
+    proto = _model(nodes[0], {"x": (np.float32, x.shape)}, {"w": w, "one": np.float32(1), "zero": np.int8(0)})
+    del proto.graph.node[:]
+    proto.graph.node.extend(nodes)
+    proto.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    model = _compile(tmp_path, proto, cpu)
+    assert _of_bytes(model)
+    [got] = model(x)
+    np.testing.assert_array_equal(got, _product(np.maximum(x, 0), w, 0, 0))
+
+
 ZEROS = [(77, 50), (0, 0), (130, 0), (0, 128)]
 CASES = [(name, ZEROS[i % 4]) for i, name in enumerate(WINDOWS)] + [("3x3", zeros) for zeros in ZEROS]
 
@@ -144,7 +176,7 @@ def test_convolution(tmp_path: Path, name: str, dynamic: bool, zeros: tuple[int,
     node = helper.make_node("ConvInteger", ["x", "f", "zx", "zf"], ["y"], **attributes)
     points = {"zx": left(zeros[0]), "zf": right(zeros[1])}
     model = _compile(tmp_path, _model(node, {"x": (left, shape)}, {"f": w, **points}), "native")
-    assert channels == groups or "dot_quads" in _templates(model)
+    assert channels == groups or _of_bytes(model)
     for batch, h, wide in [(2, height, width)] + ([(1, height + 3, width + 8)] if dynamic else []):
         x = _numbers(h, (batch, channels, h, wide), left)
         [got] = model(x)

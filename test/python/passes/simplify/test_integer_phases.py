@@ -59,7 +59,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
     model = mlc.compile(folder / "model.onnx", output=folder / "model.so")
     templates = [kernel["template"] for kernel in model.metadata["kernels"]]
     # The weights of four bits are copied to panels where vectors are short.
-    assert "dot_quads" in templates and {"contraction", "panel_copy"} & set(templates)
+    assert {"dot_quads", "dot_words"} & set(templates) and {"contraction", "panel_copy"} & set(templates)
     return folder / "model.onnx", (folder / "model.so").read_bytes()
 
 

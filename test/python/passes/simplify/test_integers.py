@@ -15,6 +15,9 @@ from onnx import TensorProto, helper, numpy_helper
 import mlc
 from mlc import _native
 
+OF_BYTES = {"dot_quads", "dot_words"}
+"""Templates of products of bytes: by quads, and where a processor has no `vpdpbusd` by words."""
+
 
 def _quantized_chain(
     middle: Sequence[onnx.NodeProto], left: type, right: type, weight: np.ndarray, per_channel: bool, axis: int
@@ -60,14 +63,21 @@ def _defined(proto: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
     return np.asarray(session.run(None, {"x": x})[0])
 
 
-def _check(tmp_path: Path, nodes: list[onnx.NodeProto], shape: Sequence[int], left: type, weights: dict) -> mlc.Model:
+def _check(
+    tmp_path: Path,
+    nodes: list[onnx.NodeProto],
+    shape: Sequence[int],
+    left: type,
+    weights: dict,
+    cpu: str = "native",
+) -> mlc.Model:
     """Differences from the definition of at most one step, and few."""
     info = np.iinfo(left)
     x = np.random.default_rng(1).integers(info.min, info.max + 1, shape).astype(left)
     top = np.abs(_defined(_proto(nodes[:-1], shape, left, weights, "y"), x)).max()
     proto = _proto(nodes, shape, left, {**weights, "sy": np.float32(top / 100)})
     want = _defined(proto, x)
-    model = mlc.compile(proto, output=tmp_path / "model.so")
+    model = mlc.compile(proto, output=tmp_path / "model.so", cpu=cpu)
     [got] = model(x)
     steps = np.abs(got.astype(np.int32) - want.astype(np.int32))
     assert got.dtype == want.dtype and np.unique(want).size > 20
@@ -89,7 +99,8 @@ def test_product(tmp_path: Path, signs: tuple[type, type], per_channel: bool) ->
     nodes, weights = _quantized_chain(middle, left, right, w, per_channel, 1)
     bias = np.random.default_rng(2).standard_normal(90).astype(np.float32)
     model = _check(tmp_path, nodes, [11, 70], left, {**weights, "bias": bias})
-    assert [k["template"] for k in model.metadata["kernels"]] == ["dot_quads"]
+    [kernel] = model.metadata["kernels"]
+    assert kernel["template"] in OF_BYTES
 
 
 @pytest.mark.parametrize("groups", [1, 4, 16], ids=["plain", "grouped", "depthwise"])
@@ -108,7 +119,24 @@ def test_convolution(tmp_path: Path, signs: tuple[type, type], groups: int) -> N
     model = _check(tmp_path, nodes, [2, 16, 9, 9], left, {**weights, "bias": bias})
     templates = [k["template"] for k in model.metadata["kernels"]]
     if groups < 16 or {"+avx512vnni", "+avxvnni"} & set(_native.host_info()["features"]):
-        assert ("dot_quads" if groups < 16 else "depthwise_quads") in templates
+        assert (OF_BYTES if groups < 16 else {"depthwise_quads"}) & set(templates)
+
+
+@pytest.mark.parametrize("cpu", ["native", "x86-64"])
+def test_convolution_of_codes_that_are_never_negative(tmp_path: Path, cpu: str) -> None:
+    """Codes with a sign of what a ReLU gives: only the change of layout makes a copy of them, padding does not."""
+    w = np.random.default_rng(0).standard_normal((24, 10, 3, 3)).astype(np.float32)
+    middle = [
+        helper.make_node("Relu", ["a"], ["r"]),
+        helper.make_node("QuantizeLinear", ["r", "sr", "zr"], ["c"]),
+        helper.make_node("DequantizeLinear", ["c", "sr", "zr"], ["d"]),
+        helper.make_node("Conv", ["d", "b"], ["y"], pads=[1, 1, 1, 1]),
+    ]
+    nodes, weights = _quantized_chain(middle, np.int8, np.int8, w, True, 0)
+    weights |= {"sr": np.float32(0.02), "zr": np.int8(0)}
+    model = _check(tmp_path, nodes, [2, 10, 9, 11], np.int8, weights, cpu)
+    templates = [k["template"] for k in model.metadata["kernels"]]
+    assert len(templates) == 3 and OF_BYTES & set(templates)
 
 
 def test_of_two_activations_stay_floats(tmp_path: Path) -> None:
@@ -121,7 +149,7 @@ def test_of_two_activations_stay_floats(tmp_path: Path) -> None:
     ]
     weights = {"sx": np.float32(0.1), "zx": np.uint8(9)}
     model = _check(tmp_path, nodes, [12, 20], np.uint8, weights)
-    assert "dot_quads" not in [k["template"] for k in model.metadata["kernels"]]
+    assert not OF_BYTES & {k["template"] for k in model.metadata["kernels"]}
 
 
 @pytest.mark.parametrize("form", ["QDQ", "QOperator", "dynamic"])
@@ -149,7 +177,7 @@ def test_network_of_onnxruntime(tmp_path: Path, form: str) -> None:
     [want] = onnxruntime.InferenceSession(target, options, providers=["CPUExecutionProvider"]).run(None, {"x": x})
     model = mlc.compile(target, output=tmp_path / "model.so")
     [got] = model(x)
-    assert "dot_quads" in [k["template"] for k in model.metadata["kernels"]]
+    assert OF_BYTES & {k["template"] for k in model.metadata["kernels"]}
     # Steps of the quantized results, and what differences of one step before them come to.
     assert np.abs(got - want).max() <= 0.03 * np.abs(want).max()
 
