@@ -12,8 +12,8 @@ Schedule parameters: `lanes`; `vector_dim`, `row_first`, `row_last`: output dime
 `block`: row tiles per work item; `tail`: lanes of the last vector where no more columns remain (0: all lanes);
 `ahead`: how many rows fetch the next panel of a packed weight (0: none do; −1: as many as a run counts);
 `early`: does a tile fetch what is added to its sums before it begins with them (1)? `pieces`: are the last columns
-stored in parts of a vector (1), for targets on which masked stores take long? `panels_last`: does a block of rows meet
-all panels before the next block does (1), or a panel all rows (0)?
+stored in parts of a vector (1), for targets on which masked stores take long? `part`: how many work items of a panel,
+blocks of rows and points of other dimensions, are behind each other before those of the next panel (0: all are).
 """
 
 from __future__ import annotations
@@ -111,6 +111,9 @@ class Contraction:
                     row = math.mul(number_of(math, others), self.row_extent)
                     if s.ahead < 0:
                         self.rows_ahead = math.product([self.row_extent, *items[products + 1 : -1]])
+                    if s.part:  # the rows of a part are those that meet a panel one after the other
+                        self.rows_ahead = s.part * s.row_block
+                        row = math.mul(math.div(block, s.part), -self.rows_ahead)
                     self.next = self._next_panel(point, panel, items[products], row)
                 self._panel(point, panel, block)
                 return []

@@ -26,7 +26,7 @@ class ContractionSchedule:
     ahead: int = field(default=0, kw_only=True)
     early: int = field(default=0, kw_only=True)
     pieces: int = field(default=0, kw_only=True)
-    panels_last: int = field(default=0, kw_only=True)
+    part: int = field(default=0, kw_only=True)
 
     @property
     def panel(self) -> int:
@@ -65,10 +65,19 @@ def grid_point(
     math: IndexMath, item: Scalar, items: list[Scalar], products: int, s: ContractionSchedule
 ) -> list[Scalar]:
     """The coordinates among `items` of work item number `item`, in the order of `grid_items`."""
-    if not s.panels_last:
+    if not s.part:
         return math.delinearize(item, items)
-    *others, panel = math.delinearize(item, [*items[:products], *items[products + 1 :], items[products]])
-    return [*others[:products], panel, *others[products:]]
+    panels, others = items[products], items[products + 1 :]
+    blocks = math.product(others)
+    *front, number = math.delinearize(item, [*items[:products], math.mul(panels, blocks)])
+    part = math.div(number, math.mul(panels, s.part))
+    first, before = math.mul(part, s.part), math.mul(part, math.mul(panels, s.part))
+    length: Scalar = s.part
+    if not (isinstance(blocks, int) and blocks % s.part == 0):
+        length = math.minimum(s.part, math.sub(blocks, first))
+    rest = math.sub(number, before)
+    block = math.add(first, math.rem(rest, length))
+    return [*front, math.div(rest, length), *math.delinearize(block, others)]
 
 
 def tile_grid(source: KernelSource, schedule: ContractionSchedule) -> Frame:

@@ -11,10 +11,10 @@ from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.cpu.depthwise_quads import QUAD, find_across
 from mlc.kernels.cpu.inner_product import has_few_rows, lies_along_sum
-from mlc.kernels.cpu.next_panel import FETCHING_TILES
 from mlc.kernels.cpu.panel_copy import MOST_STEPS, SUMS_BESIDE, most_steps
 from mlc.kernels.cpu.register_tile import matrices_behind, split_rows
 from mlc.passes.schedule.extents import ITEMS_WANTED, MASKED_BITS, Extent, VectorUnit, known, reach, shape_of
+from mlc.passes.schedule.grid_order import in_parts, innermost_extent, rows_ahead, tiles_in_order
 from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads, sums_bytes, sums_mixed_bytes
 from mlc.passes.schedule.tile_products import as_tile_product
 
@@ -24,10 +24,6 @@ LATENCY = 8  # accumulators that two multiply-adds a cycle take as long for as o
 SAVED = 0.98  # of the time that plain tiles take: what makes up for rows that others read more often
 MANY_ROWS = 12 * LATENCY  # where only a run knows them
 FAR = 1 << 20  # bytes of a panel that does not stay in the second level of cache: fewer tiles fetch it less often
-STREAMED = 1 << 18  # bytes of a weight on tiles that the second level of cache does not have from the last run
-REREAD = 1 << 20  # bytes of rows and results on tiles that it does not keep until the next panel
-BLOCK_OF_ROWS = 1 << 15  # bytes of rows on tiles that a work item keeps near
-NEAR = 1 << 15  # bytes of a panel that may stay in the first level of cache
 FAR_WINDOW = 1 << 18  # bytes of a convolution's panel that do not stay there beside the image
 LINES_TOGETHER = 4  # of an image that read a part of such a panel one after the other
 LEAST_DEPTH = 512  # steps of the reduction in a block that pay for storing the sums
@@ -101,18 +97,19 @@ def choose_contraction(
     schedule["block"] = _row_block(shape, axis, first, row, height, panel)
     if packed:
         schedule |= {"packed_operand": operand, "panel": panel}
-        if rows_ahead := _rows_ahead(root, operand, order, shape, schedule):
-            schedule["ahead"] = rows_ahead
+        if fetching := rows_ahead(root, operand, shape, schedule):
+            schedule["ahead"] = fetching
     elif copying := _copying_panels(root, unit, operand, order[axis], shape, schedule):
         schedule = copying
     elif _is_read_in_lines(root, shape[axis], few, int(schedule["lanes"])):
         return schedule | _in_lines(shape[axis], few)
     if tiled := as_tile_product(root, operand, schedule, few, unit.bf16_tiles, unit.int8_tiles):
-        return _tiles_in_order(root, operand, order, shape, tiled)
+        tiled |= {"block": _row_block(shape, axis, first, row, *_size_of_tile(tiled))}
+        return tiles_in_order(root, operand, shape, tiled)
     in_pairs = as_dot_product(root, operand, schedule, unit.bf16_dot)
     grouped = in_pairs or as_dot_quads(root, operand, schedule, unit.int8_dot, unit.int16_dot)
     schedule = _window_in_blocks(root, operand, order, shape, _in_blocks(root, operand, schedule))
-    return grouped or _fetching_addends(source, root, unit, schedule)
+    return in_parts(root, operand, shape, grouped or _fetching_addends(source, root, unit, schedule))
 
 
 def _size_of_tile(schedule: dict[str, int | str]) -> tuple[int, int]:
@@ -311,7 +308,7 @@ def _columns_beside(
 ) -> tuple[int, tuple[int, int]]:
     """How many of the last columns are to be sums along the reduction, and the tile of all others, where panels of
     `operand` are copied; `tile` is that of all columns."""
-    steps, lanes = _innermost_extent(root), unit.lanes(root.results[0].type.element_type)
+    steps, lanes = innermost_extent(root), unit.lanes(root.results[0].type.element_type)
     kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
     along = kinds.count(True) == 1 and _unit_stride(root, 1 - operand, kinds.index(True))
     if columns is None or steps is None or columns <= lanes or lanes > NARROW_LANES or not along or not _is_f32(root):
@@ -443,7 +440,7 @@ def _register_tile(extent: Extent, unit: VectorUnit, element: ir.Type) -> tuple[
 def _in_blocks(root: ir.Operation, operand: int, schedule: dict[str, int | str]) -> dict[str, int | str]:
     """`schedule` with blocks of the reduction where a panel would fill the second level of cache."""
     element, panel = root.operands[operand].type.element_type, int(schedule.get("panel", 0))
-    step, steps = panel * element.width // 8, _innermost_extent(root)
+    step, steps = panel * element.width // 8, innermost_extent(root)
     if "ahead" not in schedule or steps is None or steps * step <= FAR // 2 or not _is_f32(root):
         return schedule
     unroll = int(schedule["unroll"])
@@ -493,52 +490,6 @@ def _fetching_addends(
     return schedule | {"early": 1} if wanted else schedule
 
 
-def _rows_ahead(
-    root: ir.Operation, operand: int, order: Sequence[int], shape: Sequence[Extent], schedule: dict[str, int | str]
-) -> int:
-    """How many rows fetch the next panel of the packed `operand`; 0 where none do, −1 where a run counts them."""
-    axis, panel = int(schedule["vector_dim"]), int(schedule["panel"])
-    columns, weight = shape[axis], root.operands[operand].type
-    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
-    size = known(shape_of(weight))
-    rows = known([e for i, e in enumerate(shape) if i != axis and not _touches(root, operand, order[i])])
-    if columns is None or columns <= panel or size is None or sum(kinds) != 1:
-        return 0
-    if size // columns * panel * weight.element_type.width // 8 <= NEAR:
-        return 0
-    if rows is None:
-        return -1
-    return rows if rows >= FETCHING_TILES * int(schedule["rows"]) else 0
-
-
-def _tiles_in_order(
-    root: ir.Operation, operand: int, order: Sequence[int], shape: Sequence[Extent], schedule: dict[str, int | str]
-) -> dict[str, int | str]:
-    """`block`, `ahead` and `panels_last` of a product on matrix tiles, which take operands from memory faster than it
-    has them.
-
-    Of a large weight the next panel is fetched; rows count that are of one line where two lines are side by side. A
-    small one stays in the second level of cache: where rows and results do not, blocks of rows meet it whole, so that
-    both pass once.
-    """
-    axis, first, last, lines = (int(schedule.get(k, -1)) for k in ("vector_dim", "row_first", "row_last", "line_dim"))
-    chosen = schedule | {"block": _row_block(shape, axis, first, last, *_size_of_tile(schedule))}
-    weight, columns, panel = root.operands[operand].type, shape[axis], _size_of_tile(schedule)[1]
-    size, width = known(shape_of(weight)), weight.element_type.width // 8
-    if schedule["stored"] != "tiles" or size is None or columns is None or columns <= panel:
-        return chosen
-    rows = known([e for i, e in enumerate(shape) if i != axis and not _touches(root, operand, order[i])])
-    if size * width >= STREAMED:
-        pairs = shape[lines] if lines >= 0 else 1
-        if rows is None or pairs is None:
-            return chosen | {"ahead": -1}
-        return chosen | {"ahead": rows // pairs * -(-pairs // 2) if lines >= 0 else rows}
-    row = (_innermost_extent(root) or 1) * width
-    if rows is None or rows * (row + columns * width) <= REREAD or columns <= 2 * panel:
-        return chosen
-    return chosen | {"block": max(1, BLOCK_OF_ROWS // (row * int(schedule["rows"]))), "panels_last": 1}
-
-
 def _panel_bytes(root: ir.Operation, operand: int, unit: VectorUnit, columns: Extent) -> int:
     """How much of a weight every register tile of a panel reads; 0 where that is not known."""
     size, element = known(shape_of(root.operands[operand].type)), root.operands[operand].type.element_type
@@ -556,19 +507,8 @@ def _line_vectors(extent: Extent, lanes: int, rows: int) -> int:
 
 def _unroll(root: ir.Operation) -> int:
     """Unrolling of the innermost reduction dimension: a divisor of its extent."""
-    extent = _innermost_extent(root)
+    extent = innermost_extent(root)
     return 1 if extent is None else next(u for u in (4, 3, 2, 1) if extent % u == 0)
-
-
-def _innermost_extent(root: ir.Operation) -> Extent:
-    """The extent of the innermost reduction dimension."""
-    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
-    innermost = max(i for i, r in enumerate(kinds) if r)
-    for operand in range(2):
-        for position, expr in enumerate(operand_map(root, operand).results):
-            if isinstance(expr, ir.AffineDimExpr) and expr.position == innermost:
-                return shape_of(root.operands[operand].type)[position]
-    return 1
 
 
 def _row_block(shape: Sequence[Extent], axis: int, first: int, last: int, rows: int, panel: int) -> int:

@@ -271,7 +271,7 @@ module @first_layer attributes {mlc.kernel} {
 // The next panel of a large weight is fetched by 64 rows.
 // CHECK: module @large
 // CHECK-SAME: ahead = 64 : i64
-// CHECK-NOT: panels_last
+// CHECK-NOT: part =
 // CHECK: func.func @large
 module @large attributes {mlc.kernel} {
   func.func @large(%a: tensor<64x1024xbf16>, %b: tensor<1024x512xbf16>, %o: tensor<64x512xf32>) -> tensor<64x512xf32> {
@@ -293,7 +293,7 @@ module @large attributes {mlc.kernel} {
 // Blocks of 256 rows meet all of a small weight: rows and results stay in no cache until the next panel.
 // CHECK: module @many_rows
 // CHECK-SAME: block = 8 : i64
-// CHECK-SAME: panels_last = 1 : i64
+// CHECK-SAME: part = 1 : i64
 module @many_rows attributes {mlc.kernel} {
   func.func @many_rows(%a: tensor<3136x64xbf16>, %b: tensor<64x256xbf16>, %o: tensor<3136x256xf32>) -> tensor<3136x256xf32> {
     %zero = arith.constant 0.0 : f32

@@ -82,7 +82,7 @@ def test_blocks_of_rows_meet_all_panels(tiles: Tiles, tmp_path: Path, shape: tup
     rows, depth, columns = shape
     x, w = _drawn(6, (rows, depth), (depth, columns))
     proto = _model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": x.shape}, {"w": w})
-    model, planned = _planned(tmp_path, proto, tiles.cpu, "panels_last")
+    model, planned = _planned(tmp_path, proto, tiles.cpu, "part")
     assert planned == [1]
     _check_product(tiles, model, x, w, x)
 

@@ -1,0 +1,122 @@
+"""In which order the work items of contractions on CPUs follow each other, and what is fetched meanwhile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mlir import ir
+
+from mlc.kernels.common.analysis import mentions
+from mlc.kernels.common.generics import operand_map
+from mlc.kernels.cpu.next_panel import FETCHING_TILES
+from mlc.passes.schedule.extents import Extent, known, shape_of
+
+Schedule = dict[str, int | str]
+
+NEAR = 1 << 15  # bytes of a panel that may stay in the first level of cache
+STREAMED = 1 << 18  # bytes of a weight on tiles that the second level of cache does not have from the last run
+REREAD = 1 << 20  # bytes of rows and results on tiles that it does not keep until the next panel
+BLOCK_OF_ROWS = 1 << 15  # bytes of rows on tiles that a work item keeps near
+PARTS = (4, 2)  # of the rows: threads that have each their own, or two of them
+ROWS_OF_PART = 96  # that read a panel in a tenth of the time in which they multiply it
+IN_PARTS = ("contraction", "dot_product", "dot_quads", "dot_words")  # templates with the grid of `contraction`
+
+
+def panel_of(schedule: Schedule) -> int:
+    """Columns of a panel."""
+    return int(schedule["lanes"]) * int(schedule["vectors"])
+
+
+def touches(root: ir.Operation, operand: int, axis: int) -> bool:
+    """Is input `operand` another one at other points of dimension `axis` of the result?"""
+    dim = ir.AffineDimExpr(operand_map(root, 2).results[axis]).position
+    return any(mentions(e, dim) for e in operand_map(root, operand).results)
+
+
+def in_parts(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule: Schedule) -> Schedule:
+    """`schedule` with the rows in as many parts as threads may be, each of which meets all panels.
+
+    Threads have neighbouring work items: what one has written, of an image, it reads in the next kernel from its own
+    cache. A panel is read again for every part, so that one must have rows enough. What is another input at other
+    points of the result, as for products of a batch, is in no parts; nor is a panel that lines of an image fetch ahead.
+    """
+    axis, first, last = (int(schedule[k]) for k in ("vector_dim", "row_first", "row_last"))
+    columns, panel = shape[axis], panel_of(schedule)
+    if schedule["template"] not in IN_PARTS or columns is None or columns <= panel or first < 0:
+        return schedule
+    if schedule["template"] != "contraction" and "packed_operand" not in schedule:
+        return schedule
+    moving = [i for i, e in enumerate(shape) if i != axis and e != 1]
+    if any(touches(root, operand, i) for i in moving):
+        return schedule
+    others = math.prod(shape[i] or 1 for i in moving if not first <= i <= last)
+    rows = math.prod(e or 1 for e in shape[first : last + 1])
+    if "ahead" in schedule and (others != 1 or None in shape):
+        return schedule
+    weight = root.operands[operand].type
+    size = (known(shape_of(weight)) or 1) // columns * panel * weight.element_type.width // 8
+    tiles, block = -(-rows // int(schedule["rows"])), int(schedule["block"])
+    enough = size <= NEAR // 2
+    parts = next((n for n in PARTS if enough or others * rows >= n * ROWS_OF_PART), 0)
+    if not parts or others * tiles < parts:
+        return schedule
+    if others >= parts:
+        return schedule | {"part": -(-others // parts) * -(-tiles // block)}
+    if others > 1:
+        return schedule
+    tiles = -(-tiles // parts)
+    part = -(-tiles // block)
+    return schedule | {"block": -(-tiles // part), "part": part}
+
+
+def rows_ahead(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule: Schedule) -> int:
+    """How many rows fetch the next panel of the packed `operand`; 0 where none do, −1 where a run counts them."""
+    axis, panel = int(schedule["vector_dim"]), int(schedule["panel"])
+    columns, weight = shape[axis], root.operands[operand].type
+    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
+    size = known(shape_of(weight))
+    rows = known([e for i, e in enumerate(shape) if i != axis and not touches(root, operand, i)])
+    if columns is None or columns <= panel or size is None or sum(kinds) != 1:
+        return 0
+    if size // columns * panel * weight.element_type.width // 8 <= NEAR:
+        return 0
+    if rows is None:
+        return -1
+    return rows if rows >= FETCHING_TILES * int(schedule["rows"]) else 0
+
+
+def tiles_in_order(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule: Schedule) -> Schedule:
+    """`schedule` with `ahead`, or `block` and `part`, of a product on matrix tiles, which take operands from memory
+    faster than it has them.
+
+    Of a large weight the next panel is fetched; rows count that are of one line where two lines are side by side. A
+    small one stays in the second level of cache: where rows and results do not, blocks of rows meet it whole, so that
+    both pass once.
+    """
+    axis, lines, panel = int(schedule["vector_dim"]), int(schedule.get("line_dim", -1)), panel_of(schedule)
+    weight, columns = root.operands[operand].type, shape[axis]
+    size, width = known(shape_of(weight)), weight.element_type.width // 8
+    if schedule["stored"] != "tiles" or size is None or columns is None or columns <= panel:
+        return schedule
+    rows = known([e for i, e in enumerate(shape) if i != axis and not touches(root, operand, i)])
+    if size * width >= STREAMED:
+        pairs = shape[lines] if lines >= 0 else 1
+        if rows is None or pairs is None:
+            return schedule | {"ahead": -1}
+        return schedule | {"ahead": rows // pairs * -(-pairs // 2) if lines >= 0 else rows}
+    row = (innermost_extent(root) or 1) * width
+    if rows is None or rows * (row + columns * width) <= REREAD or columns <= 2 * panel:
+        return schedule
+    return schedule | {"block": max(1, BLOCK_OF_ROWS // (row * int(schedule["rows"]))), "part": 1}
+
+
+def innermost_extent(root: ir.Operation) -> Extent:
+    """The extent of the innermost reduction dimension."""
+    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
+    innermost = max(i for i, r in enumerate(kinds) if r)
+    for operand in range(2):
+        for position, expr in enumerate(operand_map(root, operand).results):
+            if isinstance(expr, ir.AffineDimExpr) and expr.position == innermost:
+                return shape_of(root.operands[operand].type)[position]
+    return 1
