@@ -97,15 +97,14 @@ def choose_contraction(
     schedule["block"] = _row_block(shape, axis, first, row, height, panel)
     if packed:
         schedule |= {"packed_operand": operand, "panel": panel}
-        if fetching := rows_ahead(root, operand, shape, schedule):
-            schedule["ahead"] = fetching
+        schedule |= rows_ahead(root, operand, shape, schedule)
     elif copying := _copying_panels(root, unit, operand, order[axis], shape, schedule):
         schedule = copying
     elif _is_read_in_lines(root, shape[axis], few, int(schedule["lanes"])):
         return schedule | _in_lines(shape[axis], few)
     if tiled := as_tile_product(root, operand, schedule, few, unit.bf16_tiles, unit.int8_tiles):
-        tiled |= {"block": _row_block(shape, axis, first, row, *_size_of_tile(tiled))}
-        return tiles_in_order(root, operand, shape, tiled)
+        block = _row_block(shape, axis, first, row, *_size_of_tile(tiled))
+        return tiles_in_order(root, operand, shape, tiled | {"block": block})
     in_pairs = as_dot_product(root, operand, schedule, unit.bf16_dot)
     grouped = in_pairs or as_dot_quads(root, operand, schedule, unit.int8_dot, unit.int16_dot)
     schedule = _window_in_blocks(root, operand, order, shape, _in_blocks(root, operand, schedule))

@@ -70,20 +70,20 @@ def in_parts(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule
     return schedule | {"block": -(-tiles // part), "part": part}
 
 
-def rows_ahead(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule: Schedule) -> int:
-    """How many rows fetch the next panel of the packed `operand`; 0 where none do, −1 where a run counts them."""
+def rows_ahead(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule: Schedule) -> Schedule:
+    """`ahead`, where rows fetch the next panel of the packed `operand`: how many do, −1 where a run counts them."""
     axis, panel = int(schedule["vector_dim"]), int(schedule["panel"])
     columns, weight = shape[axis], root.operands[operand].type
     kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
     size = known(shape_of(weight))
     rows = known([e for i, e in enumerate(shape) if i != axis and not touches(root, operand, i)])
     if columns is None or columns <= panel or size is None or sum(kinds) != 1:
-        return 0
+        return {}
     if size // columns * panel * weight.element_type.width // 8 <= NEAR:
-        return 0
+        return {}
     if rows is None:
-        return -1
-    return rows if rows >= FETCHING_TILES * int(schedule["rows"]) else 0
+        return {"ahead": -1}
+    return {"ahead": rows} if rows >= FETCHING_TILES * int(schedule["rows"]) else {}
 
 
 def tiles_in_order(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule: Schedule) -> Schedule:
