@@ -25,7 +25,9 @@ NARROW_TILES = 1 << 17
 
 def _storing(target: CpuTarget, precision: str) -> list[str]:
     """The pass that narrows what is stored between kernels, where operands are narrow."""
-    return [f"mlc-narrow-stores{{fewest={NARROW_TILES if target.bf16_tiles else NARROW}}}"] * (precision == "bf16")
+    if precision != "bf16":
+        return []
+    return [f"mlc-narrow-stores{{fewest={NARROW_TILES if target.bf16_tiles else NARROW}}}"]
 
 
 def _assign_schedules(target: CpuTarget) -> str:

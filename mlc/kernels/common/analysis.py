@@ -89,6 +89,11 @@ def mentions(expr: ir.AffineExpr, dim: int) -> bool:
     return _mentions(expr, dim)
 
 
+def touches(generic: ir.Operation, operand: int, dim: int) -> bool:
+    """Are other elements of an operand read at other points of the iteration dimension `dim`?"""
+    return any(mentions(e, dim) for e in operand_map(generic, operand).results)
+
+
 def reduction_demands(roots: Sequence[ir.Value]) -> list[Demand]:
     """Reductions below `roots` (not the roots themselves), producers before consumers.
 

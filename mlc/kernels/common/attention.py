@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from mlc.kernels.common.analysis import is_contraction, mentions, reachable
+from mlc.kernels.common.analysis import is_contraction, mentions, reachable, touches
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import (
     body_of,
@@ -142,7 +142,7 @@ def _product(op: ir.Operation, rows_in: ir.AffineMap) -> Product | None:
     kinds = ["reduction" in str(t) for t in op.attributes["iterator_types"]]
     if sum(kinds) != 1 or len(out) != len(kinds) - 1:
         return None
-    left, right = ([d for d in range(len(kinds)) if _touches(op, i, d)] for i in range(2))
+    left, right = ([d for d in range(len(kinds)) if touches(op, i, d)] for i in range(2))
     inner = kinds.index(True)
     rows = [d for d in left if d not in right and d != inner]
     columns = [d for d in right if d not in left and not _is_unit(op, d)]
@@ -160,10 +160,6 @@ def _is_unit(op: ir.Operation, dim: int) -> bool:
         extent == 1 and isinstance(e, ir.AffineDimExpr) and e.position == dim
         for e, extent in zip(operand_map(op, 2).results, shape, strict=True)
     )
-
-
-def _touches(op: ir.Operation, operand: int, dim: int) -> bool:
-    return any(mentions(e, dim) for e in operand_map(op, operand).results)
 
 
 def _plain(op: ir.Operation, operand: int, dim: int) -> bool:

@@ -7,7 +7,7 @@ is a plain associative one or finds a position (`positions`); a scalar loop othe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -153,7 +153,7 @@ def reduce_at(
     inner = ev.child(mask=ev.mask) if vectors else ev.child(lanes=1)
     starts = [ev.splat(v) for v in inits] if vectors else inits
     loops = {dim: (0, extent) for dim, extent in extents.items()} | dict(ranges or {})
-    return _nest(inner, generic, dims, list(loops.items()), starts)
+    return nest(inner, generic, dims, list(loops.items()), starts)
 
 
 def _flattened(frame: Frame, generic: ir.Operation, extents: dict[int, Scalar], along: int) -> dict[int, Scalar]:
@@ -169,35 +169,45 @@ def _flattened(frame: Frame, generic: ir.Operation, extents: dict[int, Scalar], 
     return {d: total if d == along else e for d, e in extents.items() if not first <= d < along}
 
 
-def _nest(
+def _applied(ev: Evaluator, generic: ir.Operation, dims: list[Idx], carried: Sequence[ir.Value]) -> list[ir.Value]:
+    """One application of the body per lane."""
+    from mlc.kernels.common.body import inline_body
+    from mlc.kernels.common.evaluate import input_values
+
+    values = input_values(ev, generic, dims, carried)
+    if peepholes.ignores_nan(generic):
+        vectors = isinstance(carried[0].type, ir.VectorType)
+        return [peepholes.maximum_of_numbers(carried[0], ev.splat(values[0]) if vectors else values[0])]
+    results = inline_body(ev, generic, values, dims)
+    vectors = any(isinstance(c.type, ir.VectorType) for c in carried)
+    return [ev.splat(r) for r in results] if vectors else results
+
+
+Apply = Callable[["Evaluator", ir.Operation, list[Idx], Sequence[ir.Value]], list[ir.Value]]
+"""What the sums of a generic become at a point of its iteration."""
+
+
+def nest(
     ev: Evaluator,
     generic: ir.Operation,
     dims: list[Idx],
     loops: list[tuple[int, tuple[Scalar, Scalar]]],
     carried: Sequence[ir.Value],
+    apply: Apply = _applied,
 ) -> list[ir.Value]:
-    """`loops` over dimensions (outermost first) around one application of the body per lane."""
-    from mlc.kernels.common.body import inline_body
-    from mlc.kernels.common.evaluate import input_values
-
-    if not loops and peepholes.ignores_nan(generic):
-        value = input_values(ev, generic, dims, carried)[0]
-        vectors = isinstance(carried[0].type, ir.VectorType)
-        return [peepholes.maximum_of_numbers(carried[0], ev.splat(value) if vectors else value)]
+    """`loops` over dimensions of `generic` (outermost first) around `apply`, at the other coordinates of `dims`."""
     if not loops:
-        results = inline_body(ev, generic, input_values(ev, generic, dims, carried), dims)
-        vectors = any(isinstance(c.type, ir.VectorType) for c in carried)
-        return [ev.splat(r) for r in results] if vectors else results
+        return apply(ev, generic, dims, carried)
     dim, (low, high) = loops[0]
     if (low, high) == (0, 1):
-        return _nest(ev, generic, _with(dims, dim, Idx(0)), loops[1:], carried)
+        return nest(ev, generic, _with(dims, dim, Idx(0)), loops[1:], carried, apply)
     depth = 1 + max(d.level for d in dims)
 
     def body(variable: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
         point = _with(dims, dim, Idx(variable, level=depth))
         if len(loops) == 1 and ev.lanes >= WIDE and ev.mask is None:
             _fetch_ahead(ev, generic, _with(dims, dim, Idx(ev.frame.math.add(variable, AHEAD), level=depth)))
-        return _nest(ev.child(mask=ev.mask), generic, point, loops[1:], inner)
+        return nest(ev.child(mask=ev.mask), generic, point, loops[1:], inner, apply)
 
     return for_loop(ev.frame, low, high, 1, carried, body)
 
@@ -314,7 +324,7 @@ def _lane_loop(
         for number in range(count):
             turn = slice(first := number * width % len(results), first + width)
             point = _with(dims, along, Idx(math.add(base, number * lanes), 1, level=depth))
-            new = _nest(ev.child(lanes=lanes, mask=mask), generic, point, [], results[turn])
+            new = _applied(ev.child(lanes=lanes, mask=mask), generic, point, results[turn])
             results[turn] = masked(mask, new, results[turn])
         return results
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from mlir import ir
 
-from mlc.kernels.common.analysis import can_flatten, can_flatten_reduction, mentions
+from mlc.kernels.common.analysis import can_flatten, can_flatten_reduction, touches
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.padding import padding_of
@@ -79,7 +79,7 @@ def contraction_roles(root: ir.Operation, results: Sequence[ir.Value]) -> Roles 
     order = tuple(ir.AffineDimExpr(e).position for e in out)
     shape = root.results[0].type.shape
     axis = max((i for i, e in enumerate(shape) if e != 1), default=len(shape) - 1)
-    holders = [i for i in range(2) if _has(root, i, order[axis])]
+    holders = [i for i in range(2) if touches(root, i, order[axis])]
     if len(holders) != 1 or not all(_is_plain(root, i) for i in range(2)):
         return None
     left = 1 - holders[0]
@@ -100,7 +100,7 @@ def _group(
     """Positions up to `last` in the result of dimensions that operand `holder` alone has and that can be walked as one;
     dimensions of extent 1 that no operand has go along."""
     first = last
-    while first > 0 and not _has(root, other, order[first - 1]) and _has(root, holder, order[first - 1]):
+    while first > 0 and not touches(root, other, order[first - 1]) and touches(root, holder, order[first - 1]):
         if not can_flatten(results, first - 1, last):
             break
         first -= 1
@@ -118,12 +118,8 @@ def _is_plain(root: ir.Operation, operand: int) -> bool:
     return all(isinstance(e, ir.AffineDimExpr | ir.AffineConstantExpr) for e in exprs)
 
 
-def _has(root: ir.Operation, operand: int, dim: int) -> bool:
-    return any(mentions(e, dim) for e in operand_map(root, operand).results)
-
-
 def _only(root: ir.Operation, dim: int, operand: int) -> bool:
-    return _has(root, operand, dim) and not _has(root, 1 - operand, dim)
+    return touches(root, operand, dim) and not touches(root, 1 - operand, dim)
 
 
 def convolution_roles(root: ir.Operation, results: Sequence[ir.Value]) -> Roles | None:

@@ -81,7 +81,6 @@ class Contraction:
         self.outer_windows: dict[int, tuple[Window, int]] = {}  # by tap: the window and its output dimension
         self.row_window: Window | None = None
         self.next: NextPanel | None = None
-        self.rows_ahead: Scalar = schedule.ahead
         for operand in range(2):
             self._use_padding(operand)
 
@@ -108,13 +107,7 @@ class Contraction:
                     point[dim] = Idx(coord, level=1)
                 if s.ahead:
                     others = list(zip(outer[products:], items[products + 1 : -1], strict=True))
-                    row = math.mul(number_of(math, others), self.row_extent)
-                    if s.ahead < 0:
-                        self.rows_ahead = math.product([self.row_extent, *items[products + 1 : -1]])
-                    if s.part:  # the rows of a part are those that meet a panel one after the other
-                        self.rows_ahead = s.part * s.row_block
-                        row = math.mul(math.div(block, s.part), -self.rows_ahead)
-                    self.next = self._next_panel(point, panel, items[products], row)
+                    self.next = self._next_panel(point, panel, items[products], self._rows_ahead(others, block))
                 self._panel(point, panel, block)
                 return []
 
@@ -136,15 +129,26 @@ class Contraction:
         coords = [(ev.idx.affine(e, dims).base, extent(i)) for i, e in enumerate(self.reads[operand][0])]
         return number_of(self.frame.math, coords)
 
-    def _next_panel(self, point: list[Idx], panel: Scalar, panels: Scalar, row: Scalar) -> NextPanel:
-        """The panel behind `panel`; `row` is the number of the first row at `point` among those of a panel."""
+    def _rows_ahead(self, others: Sequence[tuple[Scalar, Scalar]], block: Scalar) -> tuple[Scalar, Scalar]:
+        """The number of row 0 of a work item among the rows that fetch a panel together, and how many these are; it has
+        `block` of the rows and point `others`, coordinates and extents, of the dimensions beside these."""
+        math, s = self.frame.math, self.s
+        if s.part:
+            return math.mul(math.div(block, s.part), -s.part * s.row_block), s.part * s.row_block
+        count = s.ahead if s.ahead > 0 else math.product([self.row_extent, *(extent for _, extent in others)])
+        return math.mul(number_of(math, others), self.row_extent), count
+
+    def _next_panel(
+        self, point: list[Idx], panel: Scalar, panels: Scalar, rows: tuple[Scalar, Scalar]
+    ) -> NextPanel:
+        """The panel behind `panel`, which `rows` fetch (`_rows_ahead`)."""
         math, s, columns = self.frame.math, self.s, self.order[self.s.vector_dim]
         buffer, exprs = self.frame.buffers[self.root.operands[s.packed_operand]], self.reads[s.packed_operand][0]
         start = self._panel_start(point, math.minimum(math.add(panel, 1), math.sub(panels, 1)))
         elements = buffer.strides[next(i for i, e in enumerate(exprs) if mentions(e, columns))]
         assert isinstance(elements, int)
         size = elements * buffer.element.width // 8
-        return panel_ahead(self.frame, buffer, (start, size), (row, self.rows_ahead), s.rows)
+        return panel_ahead(self.frame, buffer, (start, size), rows, s.rows)
 
     # -- the vector dimension ---------------------------------------------------------------------------------------
 

@@ -47,6 +47,14 @@ class ContractionSchedule:
         return columns
 
 
+@dataclass(frozen=True)
+class GroupedSchedule(ContractionSchedule):
+    """Those of templates whose step is a group of adjacent elements of the reduction."""
+
+    vector_operand: int
+    stored: str
+
+
 def outer_dims(rank: int, s: ContractionSchedule) -> list[int]:
     """The output's dimensions that are neither rows nor columns."""
     return [d for d in range(rank) if d != s.vector_dim and not s.row_first <= d <= s.row_last]
@@ -70,12 +78,11 @@ def grid_point(
     panels, others = items[products], items[products + 1 :]
     blocks = math.product(others)
     *front, number = math.delinearize(item, [*items[:products], math.mul(panels, blocks)])
-    part = math.div(number, math.mul(panels, s.part))
-    first, before = math.mul(part, s.part), math.mul(part, math.mul(panels, s.part))
+    size = math.mul(panels, s.part)
+    first, rest = math.mul(math.div(number, size), s.part), math.rem(number, size)
     length: Scalar = s.part
     if not (isinstance(blocks, int) and blocks % s.part == 0):
         length = math.minimum(s.part, math.sub(blocks, first))
-    rest = math.sub(number, before)
     block = math.add(first, math.rem(rest, length))
     return [*front, math.div(rest, length), *math.delinearize(block, others)]
 

@@ -103,9 +103,11 @@ class _DeepContraction(Contraction):
 
     # -- what is fetched ahead --------------------------------------------------------------------------------------
 
-    def _next_panel(self, point: list[Idx], panel: Scalar, panels: Scalar, row: Scalar) -> NextPanel:
+    def _next_panel(
+        self, point: list[Idx], panel: Scalar, panels: Scalar, rows: tuple[Scalar, Scalar]
+    ) -> NextPanel:
         self.start = self._panel_start(point, panel)
-        return super()._next_panel(point, panel, panels, row)
+        return super()._next_panel(point, panel, panels, rows)
 
     def _following(self, panel: NextPanel, low: Scalar) -> NextPanel:
         """The block behind that from step `low` on; behind the last one it is the first one of the next `panel`."""

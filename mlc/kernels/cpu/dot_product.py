@@ -30,16 +30,14 @@ from mlc.kernels.common.frame import Frame, KernelSource, for_loop
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.cpu.contraction import Contraction
-from mlc.kernels.cpu.contraction_grid import ContractionSchedule, tile_grid
+from mlc.kernels.cpu.contraction_grid import GroupedSchedule, tile_grid
 from mlc.kernels.cpu.register_tile import Tile
 
 
 @dataclass(frozen=True)
-class DotProductSchedule(ContractionSchedule):
+class DotProductSchedule(GroupedSchedule):
     """Parameters of the template; see the module's description."""
 
-    vector_operand: int
-    stored: str
     instruction: str
 
 

@@ -18,7 +18,6 @@ Schedule parameters: those of `contraction`; `vector_operand`: the input with th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mlir import ir
 from mlir.dialects import arith, memref, vector
@@ -29,7 +28,7 @@ from mlc.kernels.common.frame import Frame, KernelSource, for_loop
 from mlc.kernels.common.generics import is_unsigned_input
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.cpu.contraction import Contraction
-from mlc.kernels.cpu.contraction_grid import ContractionSchedule, tile_grid
+from mlc.kernels.cpu.contraction_grid import GroupedSchedule, tile_grid
 from mlc.kernels.cpu.dot_quads import pair_products
 from mlc.kernels.cpu.register_tile import Tile
 
@@ -37,12 +36,8 @@ DEPTH = 512  # elements of the sum whose rows are widened at a time: with their 
 _ALIGNMENT = 64  # bytes: a line of the cache
 
 
-@dataclass(frozen=True)
-class DotWordsSchedule(ContractionSchedule):
+class DotWordsSchedule(GroupedSchedule):
     """Parameters of the template; see the module's description."""
-
-    vector_operand: int
-    stored: str
 
 
 def expand(source: KernelSource, schedule: DotWordsSchedule) -> list[Frame]:

@@ -8,18 +8,18 @@ the vector loop (channels last), so that a vector is in one of the two with all 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
 from mlir.dialects import arith, scf
 
 from mlc.kernels.common.evaluate import Evaluator, Hook, iteration_coords
-from mlc.kernels.common.frame import defining_op, for_loop
+from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import is_identity, is_reduction, only_operation, operand_map, starts_at
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.padding import Padding, padding_of
-from mlc.kernels.common.reduce import combiner, reduce_at, reduction_extents
+from mlc.kernels.common.reduce import combiner, nest, reduce_at, reduction_extents
 from mlc.kernels.cpu import bf16_order
 from mlc.kernels.cpu.padding import Window, taps_inside, windows_of
 
@@ -121,7 +121,7 @@ class _Pooled:
         pool, ev = self.pool, self.ev
         narrow = narrow_source(pool)
         if narrow is not None:
-            return self._largest(narrow, self.taps.keys(), ranges)
+            return self._largest(narrow, ranges)
 
         def read(scope: Evaluator, coords: Sequence[Idx]) -> ir.Value:
             inner = [scope.idx.add(at, Idx(-low)) for at, low in zip(coords, pool.padding.low, strict=True)]
@@ -131,7 +131,7 @@ class _Pooled:
         scope = Evaluator(ev.frame, ev.lanes, ev.mask, parent=ev, hooks=hooks)
         return reduce_at(scope, pool.reduction, self.coords, ranges)[0]
 
-    def _largest(self, image: ir.Value, taps: Iterable[int], ranges: dict[int, tuple[Scalar, Scalar]]) -> ir.Value:
+    def _largest(self, image: ir.Value, ranges: dict[int, tuple[Scalar, Scalar]]) -> ir.Value:
         """The largest number of bf16 among the taps, widened."""
         ev, op = self.ev, self.pool.reduction
         scope = ev.child(mask=ev.mask) if any(not c.uniform for c in self.coords) else ev.child(lanes=1)
@@ -139,20 +139,14 @@ class _Pooled:
         point = [d if d is not None else Idx(0) for d in iteration_coords(op, 0, self.coords, rank)]
         start = scope.splat(ev.frame.constants.get(ir.IntegerType.get_signless(16), bf16_order.LEAST))
 
-        def nest(inner: Evaluator, dims: list[Idx], left: list[int], largest: ir.Value) -> ir.Value:
-            if not left:
-                at = [inner.idx.affine(e, dims) for e in operand_map(op, 0).results]
-                coords = [inner.idx.add(c, Idx(-low)) for c, low in zip(at, self.pool.padding.low, strict=True)]
-                return arith.maxsi(largest, bf16_order.to_integers(inner, inner.tensor(image, coords)))
-            level = 1 + max(d.level for d in dims)
+        def larger(inner: Evaluator, op: ir.Operation, dims: list[Idx], largest: Sequence[ir.Value]) -> list[ir.Value]:
+            at = [inner.idx.affine(e, dims) for e in operand_map(op, 0).results]
+            coords = [inner.idx.add(c, Idx(-low)) for c, low in zip(at, self.pool.padding.low, strict=True)]
+            return [arith.maxsi(largest[0], bf16_order.to_integers(inner, inner.tensor(image, coords)))]
 
-            def body(variable: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-                there = [Idx(variable, level=level) if i == left[0] else d for i, d in enumerate(dims)]
-                return [nest(inner.child(mask=inner.mask), there, left[1:], carried[0])]
-
-            return for_loop(ev.frame, *ranges.get(left[0], (0, self.taps[left[0]])), 1, [largest], body)[0]
-
-        found, element = nest(scope, point, list(taps), start), ir.BF16Type.get()
+        loops = {dim: (0, extent) for dim, extent in self.taps.items()} | ranges
+        [found] = nest(scope, op, point, list(loops.items()), [start], larger)
+        element = ir.BF16Type.get()
         narrow = element if scope.lanes == 1 else ir.VectorType.get([scope.lanes], element)
         wide = ir.F32Type.get() if scope.lanes == 1 else ir.VectorType.get([scope.lanes], ir.F32Type.get())
         return arith.extf(wide, bf16_order.from_integers(scope, found, narrow))

@@ -44,7 +44,7 @@ from mlc.kernels.cpu.dot_product import interleaved
 from mlc.kernels.cpu.next_panel import NextPanel, number_of
 from mlc.kernels.cpu.once import Once
 from mlc.kernels.cpu.register_tile import Column, Ends, Tile
-from mlc.kernels.cpu.tile_rows import LINES, Block, TileProductSchedule, TileRows
+from mlc.kernels.cpu.tile_rows import LINES, Block, Step, TileProductSchedule, TileRows
 from mlc.kernels.cpu.tiles import LINE, ROWS, Place
 
 
@@ -182,9 +182,11 @@ class _TileProduct(TileRows):
             sums = for_loop(self.frame, 0, full, 1, sums, body)
         return self._step(block, position, full, rest, sums) if rest else sums
 
-    def _next_panel(self, point: list[Idx], panel: Scalar, panels: Scalar, row: Scalar) -> NextPanel:
+    def _next_panel(
+        self, point: list[Idx], panel: Scalar, panels: Scalar, rows: tuple[Scalar, Scalar]
+    ) -> NextPanel:
         """The first level of cache has no room for what is not multiplied yet."""
-        return replace(super()._next_panel(point, panel, panels, row), level=2)
+        return replace(super()._next_panel(point, panel, panels, rows), level=2)
 
     def _rows_fetching(self, block: Block) -> int:
         """How many of the rows that fetch the next panel (`ahead`) a block has."""
@@ -201,7 +203,7 @@ class _TileProduct(TileRows):
         right: list[ir.Value] = []
         results = []
         for i in range(block.high):
-            left = tiles.load(rows, self._rows_at(block, i, position, number, live))
+            left = tiles.load(rows, self._rows_at(Step(block, i, position, number, live)))
             for j in columns:
                 if i == 0:
                     right.append(tiles.load(ROWS, self._columns_at(block, j, position, number)))

@@ -59,6 +59,18 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Step:
+    """64 bytes of the reduction for every row of tile number `tile` of a block: a position of the outer dimensions, the
+    number of the step there, and how many of its elements exist."""
+
+    block: Block
+    tile: int
+    position: dict[int, Idx]
+    number: Scalar
+    live: int
+
+
+@dataclass(frozen=True)
 class Outside:
     """Where a tile of rows may be outside of an image: a window, the first tap and the last one that a step may have,
     and the first row, or the line of all."""
@@ -143,22 +155,21 @@ class TileRows(DotProduct):
 
     # -- the operand along the reduction ----------------------------------------------------------------------------
 
-    def _rows_at(self, block: Block, i: int, position: dict[int, Idx], number: Scalar, live: int) -> Place:
-        """The 64 bytes of step `number` of every row of tile `i`: where they lie, or a copy with zeros."""
+    def _rows_at(self, step: Step) -> Place:
+        """Where the rows of a step lie, or a copy of them with zeros."""
         math = self.frame.math
         if self.s.unfolded:
-            row = math.add(self._line_in(block, position)[0], math.add(block.begin, i * ROWS))
-            place = math.add(math.mul(row, self.pitch * self.bytes), math.mul(number, LINE))
+            row = math.add(self._line_in(step.block, step.position)[0], math.add(step.block.begin, step.tile * ROWS))
+            place = math.add(math.mul(row, self.pitch * self.bytes), math.mul(step.number, LINE))
             return self.tiles.place(self.lines, place, self.pitch * self.bytes)
-        start = self._start_of(self._at(block, i, 0), position)
-        first = math.add(math.mul(start, self.bytes), math.mul(number, LINE))
+        first = math.add(math.mul(self._start_of(step, 0), self.bytes), math.mul(step.number, LINE))
         direct = self.tiles.place(self.read.memory, first, self.stride)
         if self.image is not None:
             return direct
-        staged = self.tiles.place(self.staged, i * ROWS * LINE, LINE)
-        checks = self._checks(block, i, position)
-        stage = partial(self._stage, block, i, position, (number, live), checks)
-        if live < self.steps:
+        staged = self.tiles.place(self.staged, step.tile * ROWS * LINE, LINE)
+        checks = self._checks(step)
+        stage = partial(self._stage, step, checks)
+        if step.live < self.steps:
             stage()
             return staged
         if not checks:
@@ -170,9 +181,9 @@ class TileRows(DotProduct):
             arith.select(inside, direct.stride, staged.stride),
         )
 
-    def _checks(self, block: Block, i: int, position: dict[int, Idx]) -> list[Outside]:
-        """How rows of tile `i` may be outside of the image at a position of the reduction."""
-        point, found = self._at(block, i, 0), []
+    def _checks(self, step: Step) -> list[Outside]:
+        """How rows of a step may be outside of the image."""
+        point, position, found = self._at(step.block, step.tile, 0), step.position, []
         if self.row_window is not None:
             tap, row = self.row_window.tap, point[self.s.row_last].base
             taps = (position[tap].base,) * 2 if tap not in self.inner else (0, self.depth // self.channels - 1)
@@ -203,10 +214,10 @@ class TileRows(DotProduct):
         point = math.add(check.at, row) if check.is_row else check.at
         return math.sub(math.mul(point, window.stride), window.low)
 
-    def _start_of(self, point: Sequence[Idx], position: dict[int, Idx]) -> Scalar:
-        """The element of the operand, without its padding, for an output point at a position of the reduction."""
+    def _start_of(self, step: Step, row: Scalar) -> Scalar:
+        """The element of the operand, without its padding, at which a row of the tile begins at the step's position."""
         ev = Evaluator(self.frame, 1)
-        dims = self._iteration(point, position)
+        dims = self._iteration(self._at(step.block, step.tile, row), step.position)
         coords = [ev.idx.affine(e, dims) for e in self.reads[self.along][0]]
         if self.along in self.padded:
             low = self.padded[self.along].low
@@ -224,46 +235,30 @@ class TileRows(DotProduct):
             ends.append(memory.address(buffer, [ev.idx.affine(e, dims) for e in exprs], ev.idx).base)
         return math.mul(math.sub(ends[1], ends[0]), self.bytes)
 
-    def _stage(
-        self,
-        block: Block,
-        i: int,
-        position: dict[int, Idx],
-        step: tuple[Scalar, int],
-        checks: Sequence[Outside],
-    ) -> None:
-        """Copies what the rows of tile `i` have for a step, its number and how many elements exist, and zeros beside
-        them and for what is outside."""
+    def _stage(self, step: Step, checks: Sequence[Outside]) -> None:
+        """Copies the rows of a step, with zeros beside them and for what is outside."""
         math, c = self.frame.math, self.frame.constants
 
         def row(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            value = self._row(block, i, position, step, checks, variable)
-            place = c.index(math.mul(math.add(variable, i * ROWS), self.steps))
+            value = self._row(step, checks, variable)
+            place = c.index(math.mul(math.add(variable, step.tile * ROWS), self.steps))
             vector.StoreOp(value, self.staged, [place], alignment=LINE)
             return []
 
         for_loop(self.frame, 0, self.tile_rows, 1, [], row)
 
-    def _row(
-        self,
-        block: Block,
-        i: int,
-        position: dict[int, Idx],
-        step: tuple[Scalar, int],
-        checks: Sequence[Outside],
-        row: Scalar,
-    ) -> ir.Value:
-        """What one row of tile `i` has for a step, with zeros."""
-        math, c, (number, live) = self.frame.math, self.frame.constants, step
+    def _row(self, step: Step, checks: Sequence[Outside], row: Scalar) -> ir.Value:
+        """One row of a step, with zeros."""
+        math, c = self.frame.math, self.frame.constants
         low: Scalar = 0
-        high: Scalar = live
+        high: Scalar = step.live
         for check in checks:
             if check.is_row and self.s.joined:
-                low, high = self._stretch(check, row, math.mul(number, self.steps), live)
+                low, high = self._stretch(check, row, step)
         for check in checks:
             if not (check.is_row and self.s.joined):
                 high = arith.select(self._is_there(check, row, 0), c.index(high), c.index(0))
-        start = math.add(self._start_of(self._at(block, i, row), position), math.mul(number, self.steps))
+        start = math.add(self._start_of(step, row), math.mul(step.number, self.steps))
         mask = lane_mask(self.frame, self.steps, c.index(high))
         if low != 0:
             mask = arith.andi(mask, self._all_but(lane_mask(self.frame, self.steps, c.index(low))))
@@ -278,12 +273,14 @@ class TileRows(DotProduct):
         def line(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             position = {dim: Idx(variable, level=2), **dict.fromkeys(self.inner, Idx(0))}
             first, number, place = self._line_in(block, position)
-            checks = [check for check in self._checks(block, 0, position) if check.is_row]
+            parts = range(0, self.depth, self.steps)
+            steps = [Step(block, 0, position, n, min(self.steps, self.depth - at)) for n, at in enumerate(parts)]
+            checks = [check for check in self._checks(steps[0]) if check.is_row]
 
             def make() -> None:
                 start, end = self._rows_inside(checks)
                 for begin, behind, tests in ((0, start, checks), (start, end, []), (end, self.row_extent, checks)):
-                    self._unfold_rows(block, position, first, (begin, behind), tests)
+                    self._unfold_rows(steps, first, (begin, behind), tests)
 
             self.unfolded.make(number, make, place)
             return []
@@ -302,22 +299,16 @@ class TileRows(DotProduct):
         return start, math.maximum(start, math.minimum(end, self.row_extent))
 
     def _unfold_rows(
-        self,
-        block: Block,
-        position: dict[int, Idx],
-        first: Scalar,
-        rows: tuple[Scalar, Scalar],
-        checks: Sequence[Outside],
+        self, steps: Sequence[Step], first: Scalar, rows: tuple[Scalar, Scalar], checks: Sequence[Outside]
     ) -> None:
-        """Makes `rows`, from one to another, of a line whose rows begin at `first`."""
+        """Makes `rows`, from one to another, of a line whose rows begin at `first`: all of their steps."""
         math, c = self.frame.math, self.frame.constants
 
         def row(at: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             to = math.mul(math.add(first, at), self.pitch)
-            for begin in range(0, self.depth, self.steps):
-                step = begin // self.steps, min(self.steps, self.depth - begin)
-                value = self._row(block, 0, position, step, checks, at)
-                vector.StoreOp(value, self.lines, [c.index(math.add(to, begin))], alignment=LINE)
+            for number, step in enumerate(steps):
+                place = c.index(math.add(to, number * self.steps))
+                vector.StoreOp(self._row(step, checks, at), self.lines, [place], alignment=LINE)
             return []
 
         for_loop(self.frame, *rows, 1, [], row)
@@ -333,12 +324,12 @@ class TileRows(DotProduct):
         number = number_of(math, list(zip(coords, extents, strict=True)))
         return math.mul(place, self.row_extent), number, place
 
-    def _stretch(self, check: Outside, row: Scalar, done: Scalar, live: int) -> tuple[Scalar, Scalar]:
-        """From which to which of the `live` elements of a step, behind `done` ones, the taps of `row` are inside."""
-        math, before = self.frame.math, self._before(check, row)
+    def _stretch(self, check: Outside, row: Scalar, step: Step) -> tuple[Scalar, Scalar]:
+        """From which to which of the elements of a step the taps of `row` are inside."""
+        math, done, before = self.frame.math, self.frame.math.mul(step.number, self.steps), self._before(check, row)
         first = math.mul(math.maximum(0, math.sub(0, before)), self.channels)
         end = math.mul(math.maximum(0, math.sub(self._source_extent(check.window), before)), self.channels)
-        low, high = (math.minimum(live, math.maximum(0, math.sub(at, done))) for at in (first, end))
+        low, high = (math.minimum(step.live, math.maximum(0, math.sub(at, done))) for at in (first, end))
         return low, high
 
     def _all_but(self, mask: ir.Value) -> ir.Value:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from mlc.kernels.common.analysis import can_flatten, is_plain_fma, mentions
+from mlc.kernels.common.analysis import can_flatten, is_plain_fma, mentions, touches
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.cpu.depthwise_quads import QUAD, find_across
@@ -14,7 +14,7 @@ from mlc.kernels.cpu.inner_product import has_few_rows, lies_along_sum
 from mlc.kernels.cpu.panel_copy import MOST_STEPS, SUMS_BESIDE, most_steps
 from mlc.kernels.cpu.register_tile import matrices_behind, split_rows
 from mlc.passes.schedule.extents import ITEMS_WANTED, MASKED_BITS, Extent, VectorUnit, known, reach, shape_of
-from mlc.passes.schedule.grid_order import in_parts, innermost_extent, rows_ahead, tiles_in_order
+from mlc.passes.schedule.grid_order import in_parts, innermost_extent, rows_ahead, size_of_tile, tiles_in_order
 from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads, sums_bytes, sums_mixed_bytes
 from mlc.passes.schedule.tile_products import as_tile_product
 
@@ -67,7 +67,7 @@ def choose_contraction(
         packed = _packable(source, root, operand, order[axis], constant_inputs, shape[axis])
         if not packed and not _unit_stride(root, operand, order[axis]):
             continue
-        rows = [i for i in moving if i != axis and not _touches(root, operand, order[i])]
+        rows = [i for i in moving if i != axis and not touches(root, operand, order[i])]
         candidate = (rows[-1] if rows else -1, operand, packed)
         if best is None or _row_size(shape, candidate[0]) > _row_size(shape, best[0]):
             best = candidate
@@ -93,7 +93,7 @@ def choose_contraction(
         "unroll": _unroll(root),
     }
     schedule |= _ends_of_rows(shape[axis], schedule, unit)
-    panel = _size_of_tile(schedule)[1]
+    panel = size_of_tile(schedule)[1]
     schedule["block"] = _row_block(shape, axis, first, row, height, panel)
     if packed:
         schedule |= {"packed_operand": operand, "panel": panel}
@@ -103,17 +103,12 @@ def choose_contraction(
     elif _is_read_in_lines(root, shape[axis], few, int(schedule["lanes"])):
         return schedule | _in_lines(shape[axis], few)
     if tiled := as_tile_product(root, operand, schedule, few, unit.bf16_tiles, unit.int8_tiles):
-        block = _row_block(shape, axis, first, row, *_size_of_tile(tiled))
+        block = _row_block(shape, axis, first, row, *size_of_tile(tiled))
         return tiles_in_order(root, operand, shape, tiled | {"block": block})
     in_pairs = as_dot_product(root, operand, schedule, unit.bf16_dot)
     grouped = in_pairs or as_dot_quads(root, operand, schedule, unit.int8_dot, unit.int16_dot)
     schedule = _window_in_blocks(root, operand, order, shape, _in_blocks(root, operand, schedule))
     return in_parts(root, operand, shape, grouped or _fetching_addends(source, root, unit, schedule))
-
-
-def _size_of_tile(schedule: dict[str, int | str]) -> tuple[int, int]:
-    """Rows and columns of the tile of a schedule."""
-    return int(schedule["rows"]), int(schedule["lanes"]) * int(schedule["vectors"])
 
 
 def _in_quads_of_pixels(
@@ -151,7 +146,7 @@ def _tile(
     """Rows and vectors of the register tile; `operand` is loaded as vectors along `dim`, of `columns`."""
     element = root.results[0].type.element_type
     height, vectors = _register_tile(columns, unit, element)
-    if all(_touches(root, i, dim) for i in range(2)):
+    if all(touches(root, i, dim) for i in range(2)):
         height = min(height, max(1, DEPTHWISE_SUMS // vectors))
     elif packed or rows is not None and rows >= NARROW_ROWS[1]:
         height, vectors = _taller(root, (height, vectors), columns, rows, unit)
@@ -212,11 +207,11 @@ def _along_sum(source: KernelSource, root: ir.Operation, unit: VectorUnit, axis:
     """The schedule of a product whose operands both lie along the sum; None for other contractions."""
     shape, order = shape_of(root.results[0].type), [e.position for e in operand_map(root, 2).results]
     element = root.results[0].type.element_type
-    holding = [i for i in range(2) if _touches(root, i, order[axis])]
+    holding = [i for i in range(2) if touches(root, i, order[axis])]
     if not lies_along_sum(root) or len(holding) != 1 or _depth(root) == 1:
         return None
     [operand], lanes, depth = holding, unit.lanes(element), _depth(root)
-    rows = [i for i, e in enumerate(shape) if e != 1 and i != axis and not _touches(root, operand, order[i])]
+    rows = [i for i, e in enumerate(shape) if e != 1 and i != axis and not touches(root, operand, order[i])]
     first = row = rows[-1] if rows else -1
     while row >= 0 and first > 0 and first - 1 != axis and _rows_flatten(source, root, operand, order, first - 1, row):
         first -= 1
@@ -391,10 +386,6 @@ def _row_size(shape: Sequence[Extent], axis: int) -> int:
     return 1 << 30 if extent is None else extent
 
 
-def _touches(root: ir.Operation, operand: int, dim: int) -> bool:
-    return any(mentions(e, dim) for e in operand_map(root, operand).results)
-
-
 def _unit_stride(root: ir.Operation, operand: int, dim: int) -> bool:
     exprs = list(operand_map(root, operand).results)
     last = exprs[-1] if exprs else None
@@ -419,7 +410,7 @@ def _packable(
 def _rows_flatten(
     source: KernelSource, root: ir.Operation, operand: int, order: Sequence[int], first: int, last: int
 ) -> bool:
-    if any(_touches(root, operand, order[i]) for i in range(first, last + 1)):
+    if any(touches(root, operand, order[i]) for i in range(first, last + 1)):
         return False
     return can_flatten(source.results, first, last)
 

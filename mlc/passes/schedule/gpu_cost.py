@@ -15,6 +15,7 @@ from mlc.kernels.common.analysis import (
     reachable,
     reduction_demands,
     root_operation,
+    touches,
 )
 from mlc.kernels.common.attention import find_attention
 from mlc.kernels.common.frame import KernelSource, defining_op
@@ -310,7 +311,7 @@ def _row_group(
     """Output dimensions that `operand` does not have and that flatten into one: (first, last), (-1, -2) for none."""
 
     def is_free(dim: int) -> bool:
-        return not any(mentions(e, order[dim]) for e in operand_map(root, operand).results)
+        return not touches(root, operand, order[dim])
 
     free = [i for i, e in enumerate(shape) if i != axis and e != 1 and is_free(i)]
     if not free:

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from mlc.kernels.common.analysis import mentions
+from mlc.kernels.common.analysis import touches
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.cpu.next_panel import FETCHING_TILES
-from mlc.passes.schedule.extents import Extent, known, shape_of
-
-Schedule = dict[str, int | str]
+from mlc.passes.schedule.extents import Extent, known, reach, shape_of
+from mlc.passes.schedule.pairs import Schedule, innermost
 
 NEAR = 1 << 15  # bytes of a panel that may stay in the first level of cache
 STREAMED = 1 << 18  # bytes of a weight on tiles that the second level of cache does not have from the last run
@@ -23,15 +22,14 @@ ROWS_OF_PART = 96  # that read a panel in a tenth of the time in which they mult
 IN_PARTS = ("contraction", "dot_product", "dot_quads", "dot_words")  # templates with the grid of `contraction`
 
 
-def panel_of(schedule: Schedule) -> int:
-    """Columns of a panel."""
-    return int(schedule["lanes"]) * int(schedule["vectors"])
+def size_of_tile(schedule: Schedule) -> tuple[int, int]:
+    """Rows and columns of the tile of a schedule."""
+    return int(schedule["rows"]), int(schedule["lanes"]) * int(schedule["vectors"])
 
 
-def touches(root: ir.Operation, operand: int, axis: int) -> bool:
-    """Is input `operand` another one at other points of dimension `axis` of the result?"""
-    dim = ir.AffineDimExpr(operand_map(root, 2).results[axis]).position
-    return any(mentions(e, dim) for e in operand_map(root, operand).results)
+def _shares(root: ir.Operation, operand: int, axis: int) -> bool:
+    """Do all points of dimension `axis` of the result read the same elements of input `operand`?"""
+    return not touches(root, operand, ir.AffineDimExpr(operand_map(root, 2).results[axis]).position)
 
 
 def in_parts(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule: Schedule) -> Schedule:
@@ -42,13 +40,13 @@ def in_parts(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule
     points of the result, as for products of a batch, is in no parts; nor is a panel that lines of an image fetch ahead.
     """
     axis, first, last = (int(schedule[k]) for k in ("vector_dim", "row_first", "row_last"))
-    columns, panel = shape[axis], panel_of(schedule)
+    columns, (height, panel) = shape[axis], size_of_tile(schedule)
     if schedule["template"] not in IN_PARTS or columns is None or columns <= panel or first < 0:
         return schedule
     if schedule["template"] != "contraction" and "packed_operand" not in schedule:
         return schedule
     moving = [i for i, e in enumerate(shape) if i != axis and e != 1]
-    if any(touches(root, operand, i) for i in moving):
+    if not all(_shares(root, operand, i) for i in moving):
         return schedule
     others = math.prod(shape[i] or 1 for i in moving if not first <= i <= last)
     rows = math.prod(e or 1 for e in shape[first : last + 1])
@@ -56,7 +54,7 @@ def in_parts(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule
         return schedule
     weight = root.operands[operand].type
     size = (known(shape_of(weight)) or 1) // columns * panel * weight.element_type.width // 8
-    tiles, block = -(-rows // int(schedule["rows"])), int(schedule["block"])
+    tiles, block = -(-rows // height), int(schedule["block"])
     enough = size <= NEAR // 2
     parts = next((n for n in PARTS if enough or others * rows >= n * ROWS_OF_PART), 0)
     if not parts or others * tiles < parts:
@@ -76,7 +74,7 @@ def rows_ahead(root: ir.Operation, operand: int, shape: Sequence[Extent], schedu
     columns, weight = shape[axis], root.operands[operand].type
     kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
     size = known(shape_of(weight))
-    rows = known([e for i, e in enumerate(shape) if i != axis and not touches(root, operand, i)])
+    rows = known([e for i, e in enumerate(shape) if i != axis and _shares(root, operand, i)])
     if columns is None or columns <= panel or size is None or sum(kinds) != 1:
         return {}
     if size // columns * panel * weight.element_type.width // 8 <= NEAR:
@@ -94,12 +92,12 @@ def tiles_in_order(root: ir.Operation, operand: int, shape: Sequence[Extent], sc
     small one stays in the second level of cache: where rows and results do not, blocks of rows meet it whole, so that
     both pass once.
     """
-    axis, lines, panel = int(schedule["vector_dim"]), int(schedule.get("line_dim", -1)), panel_of(schedule)
-    weight, columns = root.operands[operand].type, shape[axis]
+    axis, lines = int(schedule["vector_dim"]), int(schedule.get("line_dim", -1))
+    weight, columns, (height, panel) = root.operands[operand].type, shape[axis], size_of_tile(schedule)
     size, width = known(shape_of(weight)), weight.element_type.width // 8
     if schedule["stored"] != "tiles" or size is None or columns is None or columns <= panel:
         return schedule
-    rows = known([e for i, e in enumerate(shape) if i != axis and not touches(root, operand, i)])
+    rows = known([e for i, e in enumerate(shape) if i != axis and _shares(root, operand, i)])
     if size * width >= STREAMED:
         pairs = shape[lines] if lines >= 0 else 1
         if rows is None or pairs is None:
@@ -108,15 +106,10 @@ def tiles_in_order(root: ir.Operation, operand: int, shape: Sequence[Extent], sc
     row = (innermost_extent(root) or 1) * width
     if rows is None or rows * (row + columns * width) <= REREAD or columns <= 2 * panel:
         return schedule
-    return schedule | {"block": max(1, BLOCK_OF_ROWS // (row * int(schedule["rows"]))), "part": 1}
+    return schedule | {"block": max(1, BLOCK_OF_ROWS // (row * height)), "part": 1}
 
 
 def innermost_extent(root: ir.Operation) -> Extent:
     """The extent of the innermost reduction dimension."""
-    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
-    innermost = max(i for i, r in enumerate(kinds) if r)
-    for operand in range(2):
-        for position, expr in enumerate(operand_map(root, operand).results):
-            if isinstance(expr, ir.AffineDimExpr) and expr.position == innermost:
-                return shape_of(root.operands[operand].type)[position]
-    return 1
+    extents = [reach(root, operand, innermost(root)) for operand in range(2)]
+    return next((extent for extent in extents if extent != 1), 1)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlir import ir
 
-from mlc.kernels.common.analysis import mentions
+from mlc.kernels.common.analysis import mentions, touches
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import is_unsigned_input, operand_map
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.cpu.haloed_image import image_size
 from mlc.kernels.cpu.padding import terms_of, windows_of
 from mlc.kernels.cpu.tiles import LINE, ROWS
-from mlc.passes.schedule.extents import known, reach
+from mlc.passes.schedule.extents import known, reach, shape_of
 from mlc.passes.schedule.pairs import Schedule, in_groups, innermost, sums_bf16, sums_bytes
 
 TILE_ROWS = 4  # of a product that pay for tiles: fewer are as slow as memory
@@ -85,32 +87,33 @@ def _is_joined(root: ir.Operation, operand: int, schedule: Schedule) -> bool:
     if not kinds[inner - 1] or not all(isinstance(e, ir.AffineDimExpr) for e in weight):
         return False
     terms = dict(terms_of(exprs[-2]) or [])
-    others = [e for e in exprs[:-2] if mentions(e, inner - 1)]
-    return terms.get(inner - 1) == 1 and not others and reach(root, operand, inner - 1) != 1
+    return terms.get(inner - 1) == 1 and _is_only_in(exprs, -2, inner - 1) and reach(root, operand, inner - 1) != 1
+
+
+def _is_only_in(exprs: Sequence[ir.AffineExpr], number: int, dim: int) -> bool:
+    """Is the iteration dimension `dim` in no coordinate but that of `number`, which counts from the end if negative?"""
+    return not any(mentions(e, dim) for i, e in enumerate(exprs) if i != number % len(exprs))
 
 
 def _unfolded(root: ir.Operation, operand: int, schedule: Schedule, line: int) -> Schedule:
     """`unfolded` of a product whose taps along a line are joined with its channels: as many lines as a window reaches
     over, where they fit on the stack. Lines of the result that are side by side read other ones."""
     kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
-    exprs, inner = operand_map(root, 1 - operand).results, innermost(root)
+    exprs, inner = list(operand_map(root, 1 - operand).results), innermost(root)
     taps = [d for d, reduced in enumerate(kinds[: inner - 1]) if reduced]
-    if line >= 0 or len(taps) != 1 or int(schedule["row_first"]) != int(schedule["row_last"]):
+    first, last = int(schedule["row_first"]), int(schedule["row_last"])
+    if line >= 0 or len(taps) != 1 or first != last or not isinstance(exprs[-1], ir.AffineDimExpr):
         return {}
-    dilation = dict(terms_of(exprs[-3]) or []).get(taps[0]) if len(exprs) > 2 else None
-    elsewhere = [e for i, e in enumerate(exprs) if i != len(exprs) - 3 and mentions(e, taps[0])]
-    row = ir.AffineDimExpr(operand_map(root, 2).results[int(schedule["row_last"])]).position
-    across = [e for i, e in enumerate(exprs) if i != len(exprs) - 2 and mentions(e, row)]
-    taken = reach(root, operand, taps[0])
-    extent, shape = root.results[0].type, root.operands[1 - operand].type
-    if not dilation or elsewhere or across or taken is None or extent.is_dynamic_dim(int(schedule["row_last"])):
+    row = ir.AffineDimExpr(operand_map(root, 2).results[last]).position
+    dilation = dict(terms_of(exprs[-3]) or []).get(taps[0])
+    if not dilation or not _is_only_in(exprs, -3, taps[0]) or not _is_only_in(exprs, -2, row):
         return {}
-    lines, joined = (taken - 1) * dilation + 1, reach(root, operand, inner - 1)
-    if joined is None or not isinstance(exprs[-1], ir.AffineDimExpr):
+    rows, window = shape_of(root.results[0].type)[last], reach(root, operand, taps[0])
+    depth = known([reach(root, operand, dim) for dim in (inner - 1, inner)])
+    if rows is None or window is None or depth is None:
         return {}
-    pitch = -(-joined * shape.get_dim_size(shape.rank - 1) * _width(root) // LINE) * LINE
-    size = lines * int(extent.get_dim_size(int(schedule["row_last"]))) * pitch
-    return {"unfolded": lines} if size <= TILE_STACK else {}
+    lines, row_bytes = (window - 1) * dilation + 1, -(-depth * _width(root) // LINE) * LINE
+    return {"unfolded": lines} if lines * rows * row_bytes <= TILE_STACK else {}
 
 
 def _width(root: ir.Operation) -> int:
@@ -128,7 +131,7 @@ def _line_dim(root: ir.Operation, operand: int, schedule: Schedule) -> int:
         i
         for i, dim in enumerate(order)
         if i not in rows
-        and not any(mentions(e, dim) for e in operand_map(root, operand).results)
+        and not touches(root, operand, dim)
         and not shape.is_dynamic_dim(i)
         and shape.get_dim_size(i) > 1
     ]

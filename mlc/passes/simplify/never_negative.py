@@ -12,7 +12,7 @@ _DEEPEST = 16  # operations that are looked through
 
 
 def is_never_negative(value: ir.Value, depth: int = 0) -> bool:
-    """Is every element of `value` known to be at least zero (or NaN)? Scales are positive."""
+    """Is every element of `value` known to be at least zero (or NaN)?"""
     op = defining_op(value)
     if op is None or depth > _DEEPEST:
         return False
@@ -23,7 +23,7 @@ def is_never_negative(value: ir.Value, depth: int = 0) -> bool:
 
     if op.name in ("mlc.quantize", "mlc.dequantize"):
         zero = view.trailing(2)
-        if zero is not None and splat_number(zero) != 0:
+        if zero is not None and splat_number(zero) != 0 or not _is_at_least_zero(view.operand(1)):
             return False
         return known(0) or op.name == "mlc.dequantize" and view.flag("unsigned")
     if op.name == "mlc.activation":

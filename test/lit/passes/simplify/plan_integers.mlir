@@ -84,20 +84,23 @@ func.func @tiles(%x: tensor<4x16xi8>, %y: tensor<?x16xi8>, %z: tensor<3x16xi8>)
 }
 
 // Codes of what is never negative do not use their sign: through a pooling whose windows all have elements, and views.
-// With a zero point, and after sums with something negative, they do. Products of words keep all signs.
+// With a zero point, a
+// scale that may be negative, and after sums with something negative, they do. Products of words keep all signs.
 // CHECK-LABEL: func.func @never_negative
 // CHECK: mlc.matmul {{.*}} {mlc.integers, mlc.never_negative}
 // CHECK: mlc.conv {{.*}}mlc.integers, mlc.never_negative
 // CHECK: mlc.matmul {{.*}} {mlc.integers} : tensor<4x8xf32>
 // CHECK: mlc.matmul {{.*}} {mlc.integers} : tensor<4x8xf32>
 // CHECK: mlc.conv {{.*}}dilations = array<i64: 1, 1>, mlc.integers, padding
+// CHECK: mlc.matmul {{.*}} {mlc.integers} : tensor<4x8xf32>
 // TILES-LABEL: func.func @never_negative
 // WORDS-LABEL: func.func @never_negative
 // WORDS: mlc.matmul {{.*}} {mlc.integers, mlc.never_negative, mlc.own_signs}
 // WORDS: mlc.conv {{.*}}mlc.integers, mlc.never_negative, mlc.own_signs
 // WORDS: mlc.matmul {{.*}} {mlc.integers, mlc.own_signs} : tensor<4x8xf32>
-func.func @never_negative(%x: tensor<4x8xf32>, %i: tensor<1x3x8x8xf32>, %s: tensor<f32>)
-    -> (tensor<4x16xf32>, tensor<1x4x3x3xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<1x4x7x7xf32>) {
+func.func @never_negative(%x: tensor<4x8xf32>, %i: tensor<1x3x8x8xf32>, %u: tensor<f32>)
+    -> (tensor<4x16xf32>, tensor<1x4x3x3xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<1x4x7x7xf32>, tensor<4x16xf32>) {
+  %s = mlc.constant dense<0.05> : tensor<f32>
   %w = mlc.weight "w" : tensor<8x16xi8>
   %b = mlc.dequantize %w, %s : tensor<8x16xi8>, tensor<f32> -> tensor<8x16xf32>
   %f = mlc.weight "f" : tensor<4x3x3x3xi8>
@@ -130,5 +133,8 @@ func.func @never_negative(%x: tensor<4x8xf32>, %i: tensor<1x3x8x8xf32>, %s: tens
   %a5 = mlc.dequantize %q5, %s : tensor<1x3x9x9xi8>, tensor<f32> -> tensor<1x3x9x9xf32>
   %4 = mlc.conv %a5, %d {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>}
     : tensor<1x3x9x9xf32>, tensor<4x3x3x3xf32> -> tensor<1x4x7x7xf32>
-  return %0, %1, %2, %3, %4 : tensor<4x16xf32>, tensor<1x4x3x3xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<1x4x7x7xf32>
+  %q6 = mlc.quantize %r, %u : tensor<4x8xf32>, tensor<f32> -> tensor<4x8xi8>
+  %a6 = mlc.dequantize %q6, %u : tensor<4x8xi8>, tensor<f32> -> tensor<4x8xf32>
+  %5 = mlc.matmul %a6, %b : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
+  return %0, %1, %2, %3, %4, %5 : tensor<4x16xf32>, tensor<1x4x3x3xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<1x4x7x7xf32>, tensor<4x16xf32>
 }
