@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from mlc.kernels.common.blocks import blocks_of
+from mlc.kernels.common.blocks import read_inside
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.padding import coordinate_shift
@@ -25,11 +25,7 @@ def reachable(values: Sequence[ir.Value]) -> Iterator[ir.Operation]:
             continue
         seen.add(op)
         yield op
-        inputs = list(op.operands)
-        for block in blocks_of(op):
-            for inner in block.operations:
-                inputs.extend(inner.operation.operands)
-        stack.extend(d for d in (defining_op(v) for v in inputs) if d is not None and d.block == op.block)
+        stack.extend(d for d in map(defining_op, read_inside(op)) if d is not None and d.block == op.block)
 
 
 def is_contraction(op: ir.Operation) -> bool:

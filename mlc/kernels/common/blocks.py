@@ -20,3 +20,19 @@ def blocks_of(op: ir.Operation) -> list[ir.Block]:
         blocks = regions[i].blocks
         found += [blocks[j] for j in range(len(blocks))]
     return found
+
+
+def read_inside(op: ir.Operation) -> list[ir.Value]:
+    """What `op` and everything inside of its regions read."""
+    found = list(op.operands)
+    for block in blocks_of(op):
+        for view in block.operations:
+            found += read_inside(view.operation)
+    return found
+
+
+def ancestor_in(block: ir.Block, op: ir.Operation) -> ir.Operation:
+    """The operation of `block` that is `op`, or that has it inside of its regions."""
+    while op.block != block:
+        op = op.parent.operation
+    return op

@@ -6,6 +6,7 @@ from mlir import ir
 
 from mlc.kernels.common.accesses import input_accesses
 from mlc.kernels.common.analysis import is_contraction, reachable, root_operation
+from mlc.kernels.common.blocks import ancestor_in
 from mlc.kernels.common.frame import KernelSource
 
 # Their register tiles read what the epilogue needs at the points that they store to, right before they do, and no point
@@ -31,5 +32,5 @@ def replaceable(source: KernelSource, template: str) -> list[int]:
         for number, argument in enumerate(list(source.block.arguments)[:-1])
         if argument.type == result.type
         and accesses.get(argument) == itself
-        and not any(use.owner.operation in summed for use in argument.uses)
+        and not any(ancestor_in(source.block, use.owner.operation) in summed for use in argument.uses)
     ]

@@ -16,6 +16,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from mlc.kernels.common.analysis import reachable
+from mlc.kernels.common.blocks import read_inside
 from mlc.kernels.common.frame import Frame, KernelSource, if_then
 from mlc.kernels.common.index import Scalar
 from mlc.kernels.common.items import emit_items
@@ -69,14 +70,8 @@ class Part(KernelSource):
 
     @property
     def tensors(self) -> list[ir.Value]:
-        used = {value for op in reachable(self.results) for value in _read(op)}
+        used = {value for op in reachable(self.results) for value in read_inside(op)}
         return [t for t in self.whole.tensors if t in used or t in self.destinations]
-
-
-def _read(op: ir.Operation) -> list[ir.Value]:
-    """What an operation, and what is inside it, reads."""
-    inner = [view.operation for region in op.regions for block in region.blocks for view in block.operations]
-    return [*op.operands, *(value for each in inner for value in _read(each))]
 
 
 def is_joined(source: KernelSource) -> bool:

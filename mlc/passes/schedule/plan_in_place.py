@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from mlir import ir
 
+from mlc.kernels.common.blocks import ancestor_in
 from mlc.kernels.common.frame import defining_op, kernel_source
 from mlc.kernels.cpu.in_place import replaceable
 from mlc.passes.base import Pass
@@ -86,6 +87,4 @@ def _readers(value: ir.Value) -> Iterator[ir.Operation]:
 
 def _is_before(user: ir.Operation, launch: ir.Operation) -> bool:
     """Is all of `user`, or of what it is inside of in the block of `launch`, over when that begins?"""
-    while user.block != launch.block:
-        user = user.parent.operation
-    return user.is_before_in_block(launch)
+    return ancestor_in(launch.block, user).is_before_in_block(launch)

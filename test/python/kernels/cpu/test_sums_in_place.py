@@ -118,6 +118,39 @@ def test_product_of_itself(tmp_path: Path) -> None:
     _check(model(x)[0], a @ weights["w1"] + a)
 
 
+@pytest.mark.parametrize("groups", [1, 16])
+@pytest.mark.parametrize("extent", [1, 3, 5])
+def test_convolution_of_itself(tmp_path: Path, extent: int, groups: int) -> None:
+    """An image that is padded, convolved and added in one kernel is not written over while others read its pixels."""
+    rng, channels, pads = np.random.default_rng(6), 16, [extent // 2] * 4
+    first = (0.5 * rng.standard_normal((channels, 3, 1, 1))).astype(np.float32)
+    second = (0.2 * rng.standard_normal((channels, channels // groups, extent, extent))).astype(np.float32)
+    graph = helper.make_graph(
+        [
+            helper.make_node("Conv", ["x", "u"], ["a"]),
+            helper.make_node("Conv", ["a", "v"], ["c"], pads=pads, group=groups),
+            helper.make_node("Relu", ["c"], ["r"]),
+            helper.make_node("Add", ["r", "a"], ["y"]),
+        ],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 3, 20, 12))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, channels, 20, 12))],
+        [numpy_helper.from_array(first, "u"), numpy_helper.from_array(second, "v")],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    x = rng.standard_normal((1, 3, 20, 12), np.float32)
+    model = mlc.compile(proto, output=tmp_path / "m.so", cache=False)
+    image = np.einsum("oi,nihw->nohw", first[:, :, 0, 0].astype(np.float64), x)
+    padded = np.pad(image, [(0, 0), (0, 0), (extent // 2,) * 2, (extent // 2,) * 2])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (extent, extent), axis=(2, 3))
+    if groups == 1:
+        sums = np.einsum("nihwkl,oikl->nohw", windows, second.astype(np.float64))
+    else:
+        sums = np.einsum("nihwkl,ikl->nihw", windows, second[:, 0].astype(np.float64))
+    for _ in range(2):
+        _check(model(x)[0], np.maximum(sums, 0) + image)
+
+
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("depth", [64, 4096])
 def test_templates(tmp_path: Path, precision: str, depth: int) -> None:
