@@ -16,18 +16,19 @@ Coordinate = tuple[int | None, int]
 
 @dataclass(frozen=True)
 class Move:
-    """`result[c] = source[coordinates of c]`; `is_plain`: through an indexing map, whose dimensions have equal extents
-    on both sides."""
+    """`result[c] = source[coordinates of c]`, where `c` has `rank` dimensions; `is_plain`: through an indexing map, whose
+    dimensions have equal extents on both sides."""
 
     source: ir.Value
     coordinates: tuple[Coordinate, ...]
     is_plain: bool
+    rank: int
 
     @property
     def permutation(self) -> list[int] | None:
-        """For every dimension of the source that of the result; None for other movements."""
+        """For every dimension of the source that of the result; None for other movements (to more dimensions, too)."""
         dims = [d for d, c in self.coordinates if c == 0 and d is not None]
-        complete = len(dims) == len(set(dims)) == len(self.coordinates)
+        complete = len(dims) == len(set(dims)) == len(self.coordinates) == self.rank
         return dims if complete and self.is_plain else None
 
 
@@ -55,7 +56,7 @@ def move_of(op: ir.Operation) -> Move | None:
         plain, source = False, load.operands[0]
     if any(c is None for c in coordinates) or source.type.element_type != op.results[0].type.element_type:
         return None
-    return Move(source, tuple(c for c in coordinates if c is not None), plain)
+    return Move(source, tuple(c for c in coordinates if c is not None), plain, rank)
 
 
 def _coordinate(expr: ir.AffineExpr) -> Coordinate | None:

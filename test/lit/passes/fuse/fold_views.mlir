@@ -133,3 +133,19 @@ func.func @padded_slice(%x: tensor<4x3x8x8xf32>) -> tensor<4x1x10x8xf32> {
   %p = mlc.pad constant %s low [0, 0, 1, 1] high [0, 0, 1, 1] : tensor<4x1x8x6xf32> -> tensor<4x1x10x8xf32>
   return %p : tensor<4x1x10x8xf32>
 }
+
+// What turns the result of a product and gives it one more dimension stays as it is: the product has none to write.
+// CHECK-LABEL: func.func @more_dimensions
+// CHECK: linalg.generic {{.*}} ins({{.*}}mlc.contraction
+// CHECK: linalg.generic {{.*}} outs(%{{.*}} : tensor<1x64x4x16xf32>)
+// CHECK: return
+func.func @more_dimensions(%x: tensor<4x64x32xf32>, %w: tensor<4x32x16xf32>) -> tensor<1x64x4x16xf32> {
+  %m = mlc.matmul %x, %w : tensor<4x64x32xf32>, tensor<4x32x16xf32> -> tensor<4x64x16xf32>
+  %e = tensor.empty() : tensor<1x64x4x16xf32>
+  %t = linalg.generic {indexing_maps = [affine_map<(a, b, c, d) -> (c, b, d)>, affine_map<(a, b, c, d) -> (a, b, c, d)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%m : tensor<4x64x16xf32>) outs(%e : tensor<1x64x4x16xf32>) {
+  ^bb0(%p: f32, %q: f32):
+    linalg.yield %p : f32
+  } -> tensor<1x64x4x16xf32>
+  return %t : tensor<1x64x4x16xf32>
+}
