@@ -16,8 +16,8 @@ Coordinate = tuple[int | None, int]
 
 @dataclass(frozen=True)
 class Move:
-    """`result[c] = source[coordinates of c]`, where `c` has `rank` dimensions; `is_plain`: through an indexing map, whose
-    dimensions have equal extents on both sides."""
+    """`result[c] = source[coordinates of c]`, where `c` has `rank` dimensions; `is_plain`: through an indexing map,
+    whose dimensions have equal extents on both sides."""
 
     source: ir.Value
     coordinates: tuple[Coordinate, ...]
