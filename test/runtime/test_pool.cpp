@@ -24,18 +24,26 @@ using mlc::Pool;
 extern "C" const mlc_rt_program mlc_program = {};
 
 static constexpr int64_t kMost = 5000;
+// Calls for a range: a quarter of what is left of 64 chunks, again and again.
+static constexpr int32_t kCalls = 13;
 
 struct Counters {
   std::atomic<int32_t> items[kMost];
   std::atomic<int32_t> calls{0};
   int64_t count = 0;
-  int32_t slow = 0; // microseconds in the first item
+  int32_t slow = 0;   // microseconds in the first item
+  int64_t ranges = 0; // in whose last calls there is little left; 0: not known
 };
 
 static void countItems(void *data, int64_t begin, int64_t end) {
   auto &counters = *static_cast<Counters *>(data);
   CHECK(0 <= begin && begin < end && end <= counters.count);
   ++counters.calls;
+  for (int64_t i = 0; i < counters.ranges; ++i) {
+    int64_t first = mlc::rangeBegin(counters.count, counters.ranges, i),
+            behind = mlc::rangeBegin(counters.count, counters.ranges, i + 1);
+    CHECK(end != behind || end - begin <= (behind - first + 63) / 64);
+  }
   if (begin == 0 && counters.slow)
     usleep(counters.slow);
   for (int64_t i = begin; i < end; ++i)
@@ -50,17 +58,19 @@ static void launch(Pool &pool, Counters &counters, int64_t count) {
   pool.run(countItems, &counters, count);
   for (int64_t i = 0; i < count; ++i)
     CHECK(counters.items[i] == 1);
-  CHECK(counters.calls <= 4 * pool.threads());
+  CHECK(counters.calls <= kCalls * pool.threads());
 }
 
 static void testCounts(int32_t threads) {
   Pool *pool = Pool::create(threads);
   auto *counters = new (malloc(sizeof(Counters))) Counters();
   pool->checkProcess();
-  for (int64_t count = 0; count < 70; ++count)
+  for (int64_t count = 0; count < kMost;
+       count = count < 70 ? count + 1 : count * 3 / 2) {
+    counters->ranges = threads == 1 ? 0 : count < threads ? count : threads;
     launch(*pool, *counters, count);
-  for (int64_t count = 70; count < kMost; count = count * 3 / 2)
-    launch(*pool, *counters, count);
+  }
+  counters->ranges = 0;
   counters->slow = 2000; // others take over what the slow thread has not begun,
                          // and sleep meanwhile
   for (int i = 0; i < 3; ++i)

@@ -38,6 +38,8 @@ def in_parts(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule
     Threads have neighbouring work items: what one has written, of an image, it reads in the next kernel from its own
     cache. A panel is read again for every part, so that one must have rows enough. What is another input at other
     points of the result, as for products of a batch, is in no parts; nor is a panel that lines of an image fetch ahead.
+    Panels of a depthwise convolution read different channels, pieces of the same lines of the cache, so that each line
+    of an image meets all of them while it is near.
     """
     axis, first, last = (int(schedule[k]) for k in ("vector_dim", "row_first", "row_last"))
     columns, (height, panel) = shape[axis], size_of_tile(schedule)
@@ -60,7 +62,8 @@ def in_parts(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule
     if not parts or others * tiles < parts:
         return schedule
     if others >= parts:
-        return schedule | {"part": -(-others // parts) * -(-tiles // block)}
+        lines = -(-others // parts) if _shares(root, 1 - operand, axis) else 1
+        return schedule | {"part": lines * -(-tiles // block)}
     if others > 1:
         return schedule
     tiles = -(-tiles // parts)

@@ -23,11 +23,19 @@ static constexpr int64_t kPoliteNanoseconds = 5000;
 // Workers that are steered to other processors when they wake up: it takes the
 // caller a microsecond or two for each.
 static constexpr int32_t kSteered = 8;
-// Chunks of a thread's range: what others can take over.
-static constexpr uint32_t kChunks = 4;
+// Chunks of a thread's range, at most: what others can take over.
+static constexpr int64_t kChunks = 64;
+// Who takes work takes this part of the chunks that a range has left. Threads
+// are never equally fast: the first pieces cost few calls, and the last ones
+// are so small that all threads end at about the same time.
+static constexpr uint32_t kPart = 4;
 // How many other ranges a worker looks at: reading those of all threads would
 // cost more than it brings. The caller does look at all.
 static constexpr int64_t kReach = 7;
+
+static int64_t chunksOf(int64_t items) {
+  return items < kChunks ? items : kChunks;
+}
 
 static void relax() {
 #if defined(__x86_64__)
@@ -222,23 +230,24 @@ void Pool::checkProcess() {
 // Whoever has taken a chunk may read the launch: it cannot end before its
 // chunks are done. Chunks of another launch are left alone.
 uint32_t Pool::runChunks(uint32_t number, int64_t range) {
-  std::atomic<uint64_t> &taken = shares[range].taken;
+  std::atomic<uint64_t> &share = shares[range].left;
   uint32_t done = 0;
-  for (uint64_t seen = taken.load(std::memory_order_acquire);;) {
-    if (seen >> 32 != number || (seen & 0xffffffff) >= kChunks)
+  for (uint64_t seen = share.load(std::memory_order_acquire);;) {
+    auto left = static_cast<uint32_t>(seen);
+    if (seen >> 32 != number || !left)
       return done;
-    if (!taken.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel,
+    uint32_t size = (left + kPart - 1) / kPart;
+    if (!share.compare_exchange_weak(seen, seen - size,
+                                     std::memory_order_acq_rel,
                                      std::memory_order_acquire))
       continue;
     int64_t first = rangeBegin(count, ranges, range);
-    int64_t size = rangeBegin(count, ranges, range + 1) - first;
-    auto chunk = static_cast<int64_t>(seen & 0xffffffff);
-    int64_t begin = first + rangeBegin(size, kChunks, chunk),
-            end = first + rangeBegin(size, kChunks, chunk + 1);
-    if (begin < end)
-      body(data, begin, end);
-    ++done;
-    ++seen;
+    int64_t items = rangeBegin(count, ranges, range + 1) - first;
+    int64_t chunks = chunksOf(items), next = chunks - left;
+    body(data, first + rangeBegin(items, chunks, next),
+         first + rangeBegin(items, chunks, next + size));
+    done += size;
+    seen -= size;
   }
 }
 
@@ -334,12 +343,17 @@ void Pool::run(Body task, void *argument, int64_t items) {
   data = argument;
   count = items;
   ranges = items < started + 1 ? items : started + 1;
-  pending.store(static_cast<uint32_t>(ranges) * kChunks,
-                std::memory_order_relaxed);
   ++launch;
-  for (int64_t i = 0; i < ranges; ++i)
-    shares[i].taken.store(static_cast<uint64_t>(launch) << 32,
-                          std::memory_order_release);
+  uint32_t chunks = 0;
+  for (int64_t i = 0, begin = 0; i < ranges; ++i) {
+    int64_t end = rangeBegin(items, ranges, i + 1);
+    auto left = static_cast<uint32_t>(chunksOf(end - begin));
+    shares[i].left.store(static_cast<uint64_t>(launch) << 32 | left,
+                         std::memory_order_release);
+    chunks += left;
+    begin = end;
+  }
+  pending.store(chunks, std::memory_order_relaxed);
   for (int64_t i = 0; i < ranges - 1; ++i) {
     workers[i].ticket.store(launch);
     if (workers[i].sleeping.load()) {

@@ -19,17 +19,18 @@ inline int64_t rangeBegin(int64_t count, int64_t ranges, int64_t index) {
 /// Runs a range of work items on a fixed number of threads, the caller being
 /// one of them.
 ///
-/// Each thread has a contiguous range of its own, cut into a few chunks; who is
-/// done takes chunks of others that nobody has begun. So a worker that wakes up
-/// late, or that the system has taken the processor from, costs little, and the
-/// caller alone finishes a launch that no worker comes to. Idle workers spin
-/// for a moment, then sleep on a futex; they wake up on another processor than
-/// the caller's. Each has a mailbox of its own, so a
-/// launch that needs three threads of sixty-four touches few cache lines. One
-/// launch has the workers at a time; a launch from another context meanwhile
-/// runs on its caller alone. Workers start at the first parallel launch; a
-/// child process of fork() starts its own. A pool that could not start all its
-/// threads works with those it has.
+/// Each thread has a contiguous range of its own, cut into chunks, of which it
+/// takes the fewer at a time the fewer are left; who is done takes chunks of
+/// others in the same way. So threads of unlike speed end together, a worker
+/// that wakes up late, or that the system has taken the processor from, costs
+/// little, and the caller alone finishes a launch that no worker comes to. Idle
+/// workers spin for a moment, then sleep on a futex; they wake up on another
+/// processor than the caller's. Each has a mailbox of its own, so a launch that
+/// needs three threads of sixty-four touches few cache lines. One launch has
+/// the workers at a time; a launch from another context meanwhile runs on its
+/// caller alone. Workers start at the first parallel launch; a child process of
+/// fork() starts its own. A pool that could not start all its threads works
+/// with those it has.
 class Pool {
 public:
   using Body = void (*)(void *data, int64_t begin, int64_t end);
@@ -52,9 +53,9 @@ public:
 
 private:
   /// A thread's chunks: the launch they belong to in the upper half, how many
-  /// of them are taken in the lower.
+  /// of them nobody has taken in the lower.
   struct alignas(64) Range {
-    std::atomic<uint64_t> taken{0};
+    std::atomic<uint64_t> left{0};
   };
 
   /// Processors, as the system has them: a bit for each of the first 1024.

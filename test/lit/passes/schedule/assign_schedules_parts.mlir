@@ -9,6 +9,9 @@
 #i = affine_map<(n, h, w, c, y, x) -> (n, h + y, w + x, c)>
 #g = affine_map<(n, h, w, c, y, x) -> (y, x, c)>
 #d = affine_map<(n, h, w, c, y, x) -> (n, h, w, c)>
+#j = affine_map<(n, h, w, f, y, x, c) -> (n, h + y, w + x, c)>
+#h = affine_map<(n, h, w, f, y, x, c) -> (y, x, c, f)>
+#e = affine_map<(n, h, w, f, y, x, c) -> (n, h, w, f)>
 
 // Four parts of 131 tiles of rows meet all panels: halves of the work items are halves of the rows.
 // CHECK: module @pixels
@@ -30,9 +33,10 @@ module @pixels attributes {mlc.kernel} {
   }
 }
 
-// Seven of the 28 lines, whatever the batch is.
+// Panels of other channels read pieces of the same lines of the cache: each line of the image meets all of them.
 // CHECK: module @depthwise
-// CHECK-SAME: part = 7 : i64
+// CHECK-SAME: block = 7 : i64
+// CHECK-SAME: part = 1 : i64
 module @depthwise attributes {mlc.kernel} {
   func.func @depthwise(%a: tensor<?x30x30x192xf32>, %b: tensor<3x3x192xf32>, %o: tensor<?x28x28x192xf32>) -> tensor<?x28x28x192xf32> {
     %zero = arith.constant 0.0 : f32
@@ -45,6 +49,25 @@ module @depthwise attributes {mlc.kernel} {
       linalg.yield %s : f32
     } -> tensor<?x28x28x192xf32>
     return %m : tensor<?x28x28x192xf32>
+  }
+}
+
+// Seven of the 28 lines.
+// CHECK: module @window
+// CHECK-SAME: block = 5 : i64
+// CHECK-SAME: part = 7 : i64
+module @window attributes {mlc.kernel} {
+  func.func @window(%a: tensor<1x30x30x64xf32>, %b: tensor<3x3x64x192xf32>, %o: tensor<1x28x28x192xf32>) -> tensor<1x28x28x192xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<1x28x28x192xf32>) -> tensor<1x28x28x192xf32>
+    %m = linalg.generic {indexing_maps = [#j, #h, #e], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+        ins(%a, %b : tensor<1x30x30x64xf32>, tensor<3x3x64x192xf32>) outs(%f : tensor<1x28x28x192xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %t = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %t : f32
+      linalg.yield %s : f32
+    } -> tensor<1x28x28x192xf32>
+    return %m : tensor<1x28x28x192xf32>
   }
 }
 
