@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 Extent = int | None  # None: known at run time only
@@ -32,6 +33,7 @@ NARROW_PANEL = 128  # the same, of elements of one or two bytes, whose squares a
 SHARED = 128  # lines so many bytes apart, or a multiple of it, do not have all sets of the first cache to themselves
 HIGH = 16  # squares that such an item has at least along the results' lines
 ONE_SET = 1 << 12  # lines so many bytes apart share one set of the first cache
+WAYS = 8  # lines that a set holds
 FEW_SETS = 1 << 11  # sixteen lines so many bytes apart, or a multiple of it, drive each other out of the first cache
 
 
@@ -98,12 +100,14 @@ def _walk(
         panel = _panel(read, write, outer, lanes, piece, sizes)
         if panel:
             return panel
-    walk = {"down": 0, "ahead": 2}
-    if whole and collide:
-        walk = {"down": 1, "ahead": 1}
-    elif sizes[0] < 4 and not whole:
+    walk, height, block = {"down": 0, "ahead": 2}, SQUARES * lanes, 0
+    if sizes[0] < 4 and not whole:
         walk = {"down": 1, "ahead": 0}
-    height, block = SQUARES * lanes, 0
+        if read is not None:  # the other pieces of its lines are read after a whole column
+            height = max(lanes, min(height, _kept_lines(read * sizes[0])))
+    elif (whole and collide) or (write is not None and any(write * size % FEW_SETS == 0 for size in sizes[1:])):
+        # Of lines that follow each other the processor fetches the next one by itself; it waits for every single one.
+        walk = {"down": 1, "ahead": 1}
     if read is not None and write is not None and outer is not None:
         moved = read * write * outer * sizes[0]
         wanted = min(ITEMS_WANTED, moved // ITEM)
@@ -183,6 +187,11 @@ def _panel(read: int, write: int, outer: int, lanes: int, piece: int, sizes: Seq
     height = max(HIGH * lanes, -(-write // (parts * lanes)) * lanes) if parts > 1 else write
     walk = {"line": piece, "block": block, "height": 0 if height >= write else height, "down": 0, "stream": 0}
     return {**walk, "ahead": LINE // (piece * size), **({"lanes": lanes // 2} if few_sets else {})}
+
+
+def _kept_lines(distance: int) -> int:
+    """How many lines so many bytes apart stay in the first level of cache, of 64 sets of 8."""
+    return WAYS * min(ONE_SET // LINE, ONE_SET // math.gcd(distance, ONE_SET))
 
 
 def copy_past_caches(total: Extent, line: Extent, front: Extent, lanes: int, sizes: Sequence[int]) -> dict[str, int]:
