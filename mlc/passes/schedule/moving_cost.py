@@ -97,7 +97,7 @@ def _walk(
         squares = {"block": beside * lanes, "height": run * lanes}
         return {"line": lanes, **squares, "down": 1, "ahead": 0 if near else 1, "stream": 0}
     if read is not None and write is not None and outer is not None and not collide and read >= lanes:
-        panel = _panel(read, write, outer, lanes, piece, sizes)
+        panel = _panel(read, write, outer, lanes, piece, sizes, paired)
         if panel:
             return panel
     walk, height, block = {"down": 0, "ahead": 2}, SQUARES * lanes, 0
@@ -167,10 +167,15 @@ def _joined(read: int, write: int, outer: int, lanes: int, line: int, sizes: Seq
     return {"line": line, "block": lanes, "height": height, "down": 1, "ahead": 2, "stream": 1, "joined": 1}
 
 
-def _panel(read: int, write: int, outer: int, lanes: int, piece: int, sizes: Sequence[int]) -> dict[str, int | str]:
+def _panel(
+    read: int, write: int, outer: int, lanes: int, piece: int, sizes: Sequence[int], paired: bool
+) -> dict[str, int | str]:
     """The parameters of a transposition whose items are some lines of the cache wide and high as many squares as they
     can: a result's lines are written from their beginning to their end. That is a gain where they do not begin with a
     line of the cache, which then is completed soon after it was begun, and where they are short. Empty elsewhere.
+
+    Where a register is half a line of the cache and no two are a vector, squares are loaded as whole registers, and
+    near as the input is nothing is fetched ahead: so few of its lines stay in the first cache that it costs more.
     """
     size, moved = sizes[0], read * write * outer * sizes[0]
     aligned = all(write * s % LINE == 0 for s in sizes[1:])
@@ -185,8 +190,12 @@ def _panel(read: int, write: int, outer: int, lanes: int, piece: int, sizes: Seq
     block = width // size if wanted > 1 else 0
     parts = -(-wanted // (outer * -(-read // block))) if block else 1
     height = max(HIGH * lanes, -(-write // (parts * lanes)) * lanes) if parts > 1 else write
-    walk = {"line": piece, "block": block, "height": 0 if height >= write else height, "down": 0, "stream": 0}
-    return {**walk, "ahead": LINE // (piece * size), **({"lanes": lanes // 2} if few_sets else {})}
+    walk = {"block": block, "height": 0 if height >= write else height, "down": 0, "stream": 0}
+    used = {"lanes": lanes // 2} if few_sets else {}
+    squares = lanes // 2 if few_sets else lanes
+    if size >= PAIRED_SIZE and 2 * squares * size == LINE and (paired or not few_sets):
+        return {**walk, "line": squares, "ahead": 0, **used}
+    return {**walk, "line": piece, "ahead": LINE // (piece * size), **used}
 
 
 def _kept_lines(distance: int) -> int:

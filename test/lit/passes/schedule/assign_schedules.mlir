@@ -183,6 +183,23 @@ module @runs attributes {mlc.kernel} {
   }
 }
 
+// Lines of results that begin anywhere are written from end to end, from the input's lines near by: registers of half a line take
+// whole ones of what they read, and nothing is fetched ahead.
+// CHECK: module @panel
+// CHECK-SAME: ahead = 4 : i64, argument = 0 : i64, block = 64 : i64, down = 0 : i64, height = 256 : i64, lanes = 16 : i64, line = 4 : i64
+// AVX2: module @panel
+// AVX2-SAME: ahead = 0 : i64, argument = 0 : i64, back = 1 : i64, block = 64 : i64, down = 0 : i64, height = 128 : i64, lanes = 8 : i64, line = 8 : i64
+module @panel attributes {mlc.kernel} {
+  func.func @panel(%a: tensor<300x768xf32>, %o: tensor<768x300xf32>) -> tensor<768x300xf32> {
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<300x768xf32>) outs(%o : tensor<768x300xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      linalg.yield %x : f32
+    } -> tensor<768x300xf32>
+    return %s : tensor<768x300xf32>
+  }
+}
+
 // Where a register is half a line of the cache, a vector is two; what would be cut begins earlier instead of being masked.
 // CHECK: module @pairs
 // CHECK-SAME: ahead = 4 : i64, argument = 0 : i64, block = 64 : i64, down = 0 : i64, height = 256 : i64, lanes = 16 : i64, line = 4 : i64, piece = 4 : i64
