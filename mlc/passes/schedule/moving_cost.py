@@ -27,6 +27,8 @@ ITEMS_WANTED = 64  # work items that keep a pool busy
 ITEM = 1 << 14  # bytes that make a work item worth its start
 SQUARES = 4  # squares of an item along the results' lines
 RUN = 16  # the same, where results collide: they are written in longer runs
+PAIRED_RUN = 2  # the same of pieces of near lines, where registers are half a line of the cache
+PAIRED_RUN_ONE_SET = 4  # and where the results' lines share one set
 BESIDE = 2  # squares of such an item along the input's lines
 PANEL = 256  # bytes of the input's lines that an item takes when it walks along the results' lines to their ends
 NARROW_PANEL = 128  # the same, of elements of one or two bytes, whose squares are higher
@@ -91,11 +93,10 @@ def _walk(
         joined = _joined(read, write, outer, lanes, lanes if whole else piece, sizes)
         if joined:
             return joined
-    if collide and not whole and read is not None and read >= lanes and read * sizes[0] % LINE == 0:
+    lines = read is not None and read >= lanes and read * sizes[0] % LINE == 0
+    if read is not None and write is not None and collide and lines and not whole:
         near = total is not None and total * sizes[0] <= NEAR
-        beside, run = (BESIDE, RUN) if lanes * sizes[0] == LINE else (SQUARES, RUN // 2)
-        squares = {"block": beside * lanes, "height": run * lanes}
-        return {"line": lanes, **squares, "down": 1, "ahead": 0 if near else 1, "stream": 0}
+        return _runs(read, write, lanes, piece, sizes, near, paired)
     if read is not None and write is not None and outer is not None and not collide and read >= lanes:
         panel = _panel(read, write, outer, lanes, piece, sizes, paired)
         if panel:
@@ -150,6 +151,21 @@ def _staged(
         strips //= 2
     walk = {"line": lanes, "block": strips * lanes, "height": min(write, height), "down": 0}
     return {"template": "staged_transpose", **walk, "ahead": int(not small), "stream": stream}
+
+
+def _runs(
+    read: int, write: int, lanes: int, piece: int, sizes: Sequence[int], near: bool, paired: bool
+) -> dict[str, int | str]:
+    """The parameters of a transposition whose results' lines collide: items are few squares wide and more high. Where a
+    register is half a line of the cache and the input is near and does not collide, pieces are loaded, so that few of
+    the results' lines are written at a time.
+    """
+    if paired and near and read * sizes[0] % COLLIDING != 0:
+        run = PAIRED_RUN_ONE_SET if any(write * size % ONE_SET == 0 for size in sizes[1:]) else PAIRED_RUN
+        return {"line": piece, "block": BESIDE * lanes, "height": run * lanes, "down": 1, "ahead": 0, "stream": 0}
+    beside, run = (BESIDE, RUN) if lanes * sizes[0] == LINE else (SQUARES, RUN // 2)
+    squares = {"block": beside * lanes, "height": run * lanes}
+    return {"line": lanes, **squares, "down": 1, "ahead": 0 if near else 1, "stream": 0}
 
 
 def _joined(read: int, write: int, outer: int, lanes: int, line: int, sizes: Sequence[int]) -> dict[str, int | str]:

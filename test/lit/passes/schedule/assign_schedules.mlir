@@ -183,6 +183,22 @@ module @runs attributes {mlc.kernel} {
   }
 }
 
+// Results that collide, the input's lines being whole ones: registers of half a line take pieces of it, and shorter runs.
+// CHECK: module @beside
+// CHECK-SAME: ahead = 0 : i64, argument = 0 : i64, block = 32 : i64, down = 1 : i64, height = 256 : i64, lanes = 16 : i64, line = 16 : i64
+// AVX2: module @beside
+// AVX2-SAME: ahead = 0 : i64, argument = 0 : i64, back = 1 : i64, block = 32 : i64, down = 1 : i64, height = 64 : i64, lanes = 16 : i64, line = 4 : i64
+module @beside attributes {mlc.kernel} {
+  func.func @beside(%a: tensor<1024x64xf32>, %o: tensor<64x1024xf32>) -> tensor<64x1024xf32> {
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<1024x64xf32>) outs(%o : tensor<64x1024xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      linalg.yield %x : f32
+    } -> tensor<64x1024xf32>
+    return %s : tensor<64x1024xf32>
+  }
+}
+
 // Lines of results that begin anywhere are written from end to end, from the input's lines near by: registers of half a line take
 // whole ones of what they read, and nothing is fetched ahead.
 // CHECK: module @panel

@@ -79,6 +79,8 @@ def test_transpose(tmp_path: Path, extents: Sequence[int | str], permutation: Se
         ((300, 256), (1, 0), "f32"),
         ((49, 259), (1, 0), "f64"),
         ((49, 512), (1, 0), "f32"),
+        ((3, 512, 96), (0, 2, 1), "f32"),
+        ((1024, 64), (1, 0), "f32"),
     ],
     ids=str,
 )
