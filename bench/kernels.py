@@ -11,9 +11,9 @@
 Every kernel is an ONNX model of one node. Engines run in processes of their own, are compared with onnxruntime first,
 and are timed in bursts that take turns. In the same rounds the machine's arithmetic peak is measured, and the speed
 of a copy that touches as many bytes as the kernel, so that caches count for both. A kernel's share is that of the
-bound that is nearer: the time that its arithmetic or its bytes take at least, over the time that it takes. For
-arithmetic that is compared round by round, as engines are, with stretches of the peak as long as a call: what takes
-time from all programs alike, interrupts and busy neighbours, is no part of it. FLOPs are
+bound that is nearer: the time that its arithmetic or its bytes take at least, over the time that it takes. That is
+compared round by round, as engines are, arithmetic with stretches of the peak as long as a call: what takes time from
+all programs alike, interrupts and busy neighbours, is no part of it. FLOPs are
 those that are needed: taps in the padding of a convolution are not. What a call of an engine takes that does nothing
 is measured first, and is no part of rates and shares; ratios are those of whole calls. The sizes that no model has are
 drawn by the date. Exits 1 when a kernel of mlc does not compile or differs from onnxruntime.
@@ -82,6 +82,7 @@ def measure(
         "bytes": case.bytes,
         "peak_gflops": peak.best,
         "copy_gbs": copy.best,
+        "copies_gbs": [sample[0] for sample in copy.samples],
         "ratio": paired_ratio(ours, [r for r in results[1:] if r.status == "ok"]),
         "engines": [
             _engine(r, ours, flops, case.bytes, calls.get(r.engine, 0.0))
@@ -109,8 +110,9 @@ def add_shares(record: dict[str, Any]) -> None:
         if bound == "compute" and engine["net_rounds_ms"]:
             pairs = zip(engine["peaks_gflops"], engine["net_rounds_ms"], strict=False)  # a peak may be out of reach
             engine["share"] = statistics.median(flops / rate / 1e6 / milliseconds for rate, milliseconds in pairs)
-        elif bound == "memory" and engine["net_ms"]:
-            engine["share"] = known[bound] / engine["net_ms"] * 1e3
+        elif bound == "memory" and engine["net_rounds_ms"]:
+            pairs, size = zip(record["copies_gbs"], engine["net_rounds_ms"], strict=False), record["bytes"]
+            engine["share"] = statistics.median(size / rate / 1e6 / milliseconds for rate, milliseconds in pairs)
 
 
 def _engine(result: Result, ours: Result, flops: int | None, size: int, call: float) -> dict[str, Any]:

@@ -26,6 +26,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 #if defined(__AVX512BF16__) || defined(__AVX512VNNI__)
 #include <immintrin.h>
 #endif
@@ -284,10 +287,23 @@ static void *int8(void *result) {
 }
 #endif
 
+/* Memory as models have it: from 2 MB on in huge pages where the system grants
+ * them. A copy takes up to 1.4 times as long without. */
+static void *tensor(size_t bytes) {
+  size_t huge = (size_t)2 << 20, alignment = bytes < huge ? 64 : huge;
+  size_t size = (bytes + alignment - 1) / alignment * alignment;
+  void *memory = aligned_alloc(alignment, size);
+#if defined(__linux__)
+  if (memory && bytes >= huge)
+    madvise(memory, size, MADV_HUGEPAGE);
+#endif
+  return memory;
+}
+
 static void *copy(void *result) {
   size_t vectors = copy_bytes / 2 / sizeof(vec);
-  vec *from = aligned_alloc(64, (vectors * sizeof(vec) + 63) / 64 * 64);
-  vec *to = aligned_alloc(64, (vectors * sizeof(vec) + 63) / 64 * 64);
+  vec *from = tensor(vectors * sizeof(vec));
+  vec *to = tensor(vectors * sizeof(vec));
   if (from && to && vectors) {
     memset(from, 1, vectors * sizeof(vec));
     memset(to, 2, vectors * sizeof(vec));

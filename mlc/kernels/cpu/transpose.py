@@ -308,8 +308,8 @@ class Transpose:
         """Begin to bring the lines of the square that is `ahead` squares further down into the cache."""
         s, math = self.s, self.frame.math
         for j in range(s.lanes if s.ahead else 0):
-            row = math.add(write, s.ahead * s.lanes + j)
-            memref.PrefetchOp(self.frame.buffers[self.input].memory, [self._address(read, row)], False, 3, True)
+            at = self._last_address(read, math.add(write, s.ahead * s.lanes + j))
+            memref.PrefetchOp(self.frame.buffers[self.input].memory, [at], False, 3, True)
 
     # -- one square -------------------------------------------------------------------------------------------------
 
@@ -374,8 +374,8 @@ class Transpose:
         count = s.lanes // parts
         first = math.mul(math.rem(math.div(at, s.line), parts), count) if parts > 1 else 0
         for j in range(count):
-            row = math.add(math.add(write, first), j)
-            memref.PrefetchOp(buffer.memory, [self._address(read, row)], False, 3, True)
+            at = self._last_address(read, math.add(math.add(write, first), j))
+            memref.PrefetchOp(buffer.memory, [at], False, 3, True)
 
     def _load(self, read: Scalar, write: Scalar, row: int, height: Scalar, mask: ir.Value | None) -> ir.Value:
         """Piece of a line of the input as it is in memory; lines behind the end repeat the last one."""
@@ -397,6 +397,12 @@ class Transpose:
         point = self._point(Idx(read, 1, level=3), Idx(row, level=2))
         at = memory.address(self.frame.buffers[self.input], [idx.affine(e, point) for e in self.exprs], idx)
         return self.frame.constants.index(at.base)
+
+    def _last_address(self, read: Scalar, row: Scalar) -> ir.Value:
+        """The last element of a piece, for fetching: where inputs begin within a line of the cache a piece lies in two,
+        of which the first one is that of the piece before.
+        """
+        return self._address(self.frame.math.add(read, self.s.line - 1), row)
 
     def _point(self, read: Idx, write: Idx) -> list[Idx]:
         point = list(self.origin)

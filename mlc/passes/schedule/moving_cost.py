@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 Extent = int | None  # None: known at run time only
@@ -26,12 +27,15 @@ ITEMS_WANTED = 64  # work items that keep a pool busy
 ITEM = 1 << 14  # bytes that make a work item worth its start
 SQUARES = 4  # squares of an item along the results' lines
 RUN = 16  # the same, where results collide: they are written in longer runs
+PAIRED_RUN = 2  # the same of pieces of near lines, where registers are half a line of the cache
+PAIRED_RUN_ONE_SET = 4  # and where the results' lines share one set
 BESIDE = 2  # squares of such an item along the input's lines
 PANEL = 256  # bytes of the input's lines that an item takes when it walks along the results' lines to their ends
 NARROW_PANEL = 128  # the same, of elements of one or two bytes, whose squares are higher
 SHARED = 128  # lines so many bytes apart, or a multiple of it, do not have all sets of the first cache to themselves
 HIGH = 16  # squares that such an item has at least along the results' lines
 ONE_SET = 1 << 12  # lines so many bytes apart share one set of the first cache
+WAYS = 8  # lines that a set holds
 FEW_SETS = 1 << 11  # sixteen lines so many bytes apart, or a multiple of it, drive each other out of the first cache
 
 
@@ -89,21 +93,22 @@ def _walk(
         joined = _joined(read, write, outer, lanes, lanes if whole else piece, sizes)
         if joined:
             return joined
-    if collide and not whole and read is not None and read >= lanes and read * sizes[0] % LINE == 0:
+    lines = read is not None and read >= lanes and read * sizes[0] % LINE == 0
+    if read is not None and write is not None and collide and lines and not whole:
         near = total is not None and total * sizes[0] <= NEAR
-        beside, run = (BESIDE, RUN) if lanes * sizes[0] == LINE else (SQUARES, RUN // 2)
-        squares = {"block": beside * lanes, "height": run * lanes}
-        return {"line": lanes, **squares, "down": 1, "ahead": 0 if near else 1, "stream": 0}
+        return _runs(read, write, lanes, piece, sizes, near, paired)
     if read is not None and write is not None and outer is not None and not collide and read >= lanes:
-        panel = _panel(read, write, outer, lanes, piece, sizes)
+        panel = _panel(read, write, outer, lanes, piece, sizes, paired)
         if panel:
             return panel
-    walk = {"down": 0, "ahead": 2}
-    if whole and collide:
-        walk = {"down": 1, "ahead": 1}
-    elif sizes[0] < 4 and not whole:
+    walk, height, block = {"down": 0, "ahead": 2}, SQUARES * lanes, 0
+    if sizes[0] < 4 and not whole:
         walk = {"down": 1, "ahead": 0}
-    height, block = SQUARES * lanes, 0
+        if read is not None:  # the other pieces of its lines are read after a whole column
+            height = max(lanes, min(height, _kept_lines(read * sizes[0])))
+    elif (whole and collide) or (write is not None and any(write * size % FEW_SETS == 0 for size in sizes[1:])):
+        # Of lines that follow each other the processor fetches the next one by itself; it waits for every single one.
+        walk = {"down": 1, "ahead": 1}
     if read is not None and write is not None and outer is not None:
         moved = read * write * outer * sizes[0]
         wanted = min(ITEMS_WANTED, moved // ITEM)
@@ -148,6 +153,21 @@ def _staged(
     return {"template": "staged_transpose", **walk, "ahead": int(not small), "stream": stream}
 
 
+def _runs(
+    read: int, write: int, lanes: int, piece: int, sizes: Sequence[int], near: bool, paired: bool
+) -> dict[str, int | str]:
+    """The parameters of a transposition whose results' lines collide: items are few squares wide and more high. Where a
+    register is half a line of the cache and the input is near and does not collide, pieces are loaded, so that few of
+    the results' lines are written at a time.
+    """
+    if paired and near and read * sizes[0] % COLLIDING != 0:
+        run = PAIRED_RUN_ONE_SET if any(write * size % ONE_SET == 0 for size in sizes[1:]) else PAIRED_RUN
+        return {"line": piece, "block": BESIDE * lanes, "height": run * lanes, "down": 1, "ahead": 0, "stream": 0}
+    beside, run = (BESIDE, RUN) if lanes * sizes[0] == LINE else (SQUARES, RUN // 2)
+    squares = {"block": beside * lanes, "height": run * lanes}
+    return {"line": lanes, **squares, "down": 1, "ahead": 0 if near else 1, "stream": 0}
+
+
 def _joined(read: int, write: int, outer: int, lanes: int, line: int, sizes: Sequence[int]) -> dict[str, int | str]:
     """The parameters of a transposition that goes past the caches though its results' lines begin anywhere. Empty where
     it had better not, or where columns `lanes` apart do not begin alike in every matrix.
@@ -163,10 +183,15 @@ def _joined(read: int, write: int, outer: int, lanes: int, line: int, sizes: Seq
     return {"line": line, "block": lanes, "height": height, "down": 1, "ahead": 2, "stream": 1, "joined": 1}
 
 
-def _panel(read: int, write: int, outer: int, lanes: int, piece: int, sizes: Sequence[int]) -> dict[str, int | str]:
+def _panel(
+    read: int, write: int, outer: int, lanes: int, piece: int, sizes: Sequence[int], paired: bool
+) -> dict[str, int | str]:
     """The parameters of a transposition whose items are some lines of the cache wide and high as many squares as they
     can: a result's lines are written from their beginning to their end. That is a gain where they do not begin with a
     line of the cache, which then is completed soon after it was begun, and where they are short. Empty elsewhere.
+
+    Where a register is half a line of the cache and no two are a vector, squares are loaded as whole registers, and
+    near as the input is nothing is fetched ahead: so few of its lines stay in the first cache that it costs more.
     """
     size, moved = sizes[0], read * write * outer * sizes[0]
     aligned = all(write * s % LINE == 0 for s in sizes[1:])
@@ -181,8 +206,17 @@ def _panel(read: int, write: int, outer: int, lanes: int, piece: int, sizes: Seq
     block = width // size if wanted > 1 else 0
     parts = -(-wanted // (outer * -(-read // block))) if block else 1
     height = max(HIGH * lanes, -(-write // (parts * lanes)) * lanes) if parts > 1 else write
-    walk = {"line": piece, "block": block, "height": 0 if height >= write else height, "down": 0, "stream": 0}
-    return {**walk, "ahead": LINE // (piece * size), **({"lanes": lanes // 2} if few_sets else {})}
+    walk = {"block": block, "height": 0 if height >= write else height, "down": 0, "stream": 0}
+    used = {"lanes": lanes // 2} if few_sets else {}
+    squares = lanes // 2 if few_sets else lanes
+    if size >= PAIRED_SIZE and 2 * squares * size == LINE and (paired or not few_sets):
+        return {**walk, "line": squares, "ahead": 0, **used}
+    return {**walk, "line": piece, "ahead": LINE // (piece * size), **used}
+
+
+def _kept_lines(distance: int) -> int:
+    """How many lines so many bytes apart stay in the first level of cache, of 64 sets of 8."""
+    return WAYS * min(ONE_SET // LINE, ONE_SET // math.gcd(distance, ONE_SET))
 
 
 def copy_past_caches(total: Extent, line: Extent, front: Extent, lanes: int, sizes: Sequence[int]) -> dict[str, int]:

@@ -75,3 +75,17 @@ def test_one_kernel_from_end_to_end(tmp_path: Path) -> None:
         assert all(0 < e["net_ms"] < e["median_ms"] for e in record["engines"])
     assert "| concat:256x56x56-axis1 |" in (tmp_path / "k.md").read_text()
     assert "concat:256x56x56-axis1" in done.stdout and "<table" in (tmp_path / "k.html").read_text()
+
+
+def test_shares_compare_what_was_measured_in_the_same_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the second round the machine had half of its time: for the copy and for the kernel alike."""
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    import kernels
+
+    engine = {"net_ms": 1.5, "net_rounds_ms": [1.0, 2.0, 2.0], "peaks_gflops": []}
+    copies = [10.0, 5.0, 5.0]
+    record = {
+        "flops": 0, "bytes": 8_000_000, "peak_gflops": None, "copy_gbs": 10.0, "copies_gbs": copies, "engines": [engine],
+    }  # fmt: skip
+    kernels.add_shares(record)
+    assert record["bound"] == "memory" and engine["share"] == pytest.approx(0.8)

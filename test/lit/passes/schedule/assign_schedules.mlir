@@ -151,6 +151,71 @@ module @staged attributes {mlc.kernel} {
   }
 }
 
+// Pieces of lines 512 bytes apart are taken from as many lines as the first cache holds of such ones before the next pieces.
+// CHECK: module @sets
+// CHECK-SAME: template = "staged_transpose"
+// AVX2: module @sets
+// AVX2-SAME: down = 1 : i64, height = 64 : i64, lanes = 32 : i64, line = 16 : i64
+module @sets attributes {mlc.kernel} {
+  func.func @sets(%a: tensor<512x512xi8>, %o: tensor<512x512xi8>) -> tensor<512x512xi8> {
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<512x512xi8>) outs(%o : tensor<512x512xi8>) {
+    ^bb0(%x: i8, %y: i8):
+      linalg.yield %x : i8
+    } -> tensor<512x512xi8>
+    return %s : tensor<512x512xi8>
+  }
+}
+
+// Results that share few sets of the first cache are written in runs of lines, whatever the input's lines are.
+// CHECK: module @runs
+// CHECK-SAME: ahead = 0 : i64, argument = 0 : i64, block = 0 : i64, down = 1 : i64, height = 64 : i64, lanes = 16 : i64, line = 4 : i64
+// AVX2: module @runs
+// AVX2-SAME: ahead = 0 : i64, argument = 0 : i64, back = 1 : i64, block = 0 : i64, down = 1 : i64, height = 64 : i64, lanes = 16 : i64, line = 4 : i64
+module @runs attributes {mlc.kernel} {
+  func.func @runs(%a: tensor<512x49xf32>, %o: tensor<49x512xf32>) -> tensor<49x512xf32> {
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<512x49xf32>) outs(%o : tensor<49x512xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      linalg.yield %x : f32
+    } -> tensor<49x512xf32>
+    return %s : tensor<49x512xf32>
+  }
+}
+
+// Results that collide, the input's lines being whole ones: registers of half a line take pieces of it, and shorter runs.
+// CHECK: module @beside
+// CHECK-SAME: ahead = 0 : i64, argument = 0 : i64, block = 32 : i64, down = 1 : i64, height = 256 : i64, lanes = 16 : i64, line = 16 : i64
+// AVX2: module @beside
+// AVX2-SAME: ahead = 0 : i64, argument = 0 : i64, back = 1 : i64, block = 32 : i64, down = 1 : i64, height = 64 : i64, lanes = 16 : i64, line = 4 : i64
+module @beside attributes {mlc.kernel} {
+  func.func @beside(%a: tensor<1024x64xf32>, %o: tensor<64x1024xf32>) -> tensor<64x1024xf32> {
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<1024x64xf32>) outs(%o : tensor<64x1024xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      linalg.yield %x : f32
+    } -> tensor<64x1024xf32>
+    return %s : tensor<64x1024xf32>
+  }
+}
+
+// Lines of results that begin anywhere are written from end to end, from the input's lines near by: registers of half a line take
+// whole ones of what they read, and nothing is fetched ahead.
+// CHECK: module @panel
+// CHECK-SAME: ahead = 4 : i64, argument = 0 : i64, block = 64 : i64, down = 0 : i64, height = 256 : i64, lanes = 16 : i64, line = 4 : i64
+// AVX2: module @panel
+// AVX2-SAME: ahead = 0 : i64, argument = 0 : i64, back = 1 : i64, block = 64 : i64, down = 0 : i64, height = 128 : i64, lanes = 8 : i64, line = 8 : i64
+module @panel attributes {mlc.kernel} {
+  func.func @panel(%a: tensor<300x768xf32>, %o: tensor<768x300xf32>) -> tensor<768x300xf32> {
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<300x768xf32>) outs(%o : tensor<768x300xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      linalg.yield %x : f32
+    } -> tensor<768x300xf32>
+    return %s : tensor<768x300xf32>
+  }
+}
+
 // Where a register is half a line of the cache, a vector is two; what would be cut begins earlier instead of being masked.
 // CHECK: module @pairs
 // CHECK-SAME: ahead = 4 : i64, argument = 0 : i64, block = 64 : i64, down = 0 : i64, height = 256 : i64, lanes = 16 : i64, line = 4 : i64, piece = 4 : i64

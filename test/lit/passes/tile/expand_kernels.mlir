@@ -59,3 +59,25 @@ module @k1 attributes {mlc.kernel, mlc.schedule = [{block = 1 : i64, lanes = 16 
   }
 }
 }
+
+// -----
+
+// What is fetched is the last element of a piece: an input that begins within a line of the cache has each piece in two,
+// of which the piece before fetches the first one.
+// CHECK: module @fetching
+// CHECK: %[[LAST:.*]] = arith.constant 15 : index
+// CHECK: %[[COLUMN:.*]] = arith.addi %{{.*}}, %[[LAST]] overflow<nsw> : index
+// CHECK: %[[AT:.*]] = arith.addi %{{.*}}, %[[COLUMN]] overflow<nsw> : index
+// CHECK: memref.prefetch %{{.*}}[%[[AT]]], read
+module {
+module @fetching attributes {mlc.kernel, mlc.schedule = [{ahead = 1 : i64, argument = 0 : i64, block = 64 : i64, down = 1 : i64, height = 64 : i64, lanes = 16 : i64, line = 16 : i64, piece = 4 : i64, read_dim = 0 : i64, read_first = 0 : i64, stream = 0 : i64, template = "transpose", write_dim = 1 : i64, write_first = 1 : i64}]} {
+  func.func @fetching(%a: tensor<64x64xf32>, %o: tensor<64x64xf32>) -> tensor<64x64xf32> {
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<64x64xf32>) outs(%o : tensor<64x64xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      linalg.yield %x : f32
+    } -> tensor<64x64xf32>
+    return %s : tensor<64x64xf32>
+  }
+}
+}
