@@ -13,7 +13,9 @@ reduction, is in the first level of cache. A vector of few columns would take as
 that operand once more.
 
 Schedule parameters: those of `contraction`; `vector_operand`: the input with the vector dimension; `beside`: columns at
-the end, fewer than lanes, that no panel has. The reduction has one dimension of known extent.
+the end, fewer than lanes, that no panel has; `fetched`: how many lines before its turn a line is fetched (0: none is),
+as what fetches ahead by itself finds no order in lines that are far apart. The reduction has one dimension of known
+extent.
 """
 
 from __future__ import annotations
@@ -53,6 +55,7 @@ class PanelCopySchedule(ContractionSchedule):
 
     vector_operand: int
     beside: int = 0
+    fetched: int = 0
 
     def in_panels(self, columns: Scalar) -> Scalar:
         if not self.beside:
@@ -108,6 +111,8 @@ class _PanelCopy(Contraction):
         operand = self.s.vector_operand
 
         def line(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            if self.s.fetched:
+                self._fetch_line(point, columns, self.frame.math.add(variable, self.s.fetched))
             for j, column in enumerate(columns):
                 at = list(point)
                 at[self.s.vector_dim] = column.at
@@ -119,6 +124,18 @@ class _PanelCopy(Contraction):
             return []
 
         for_loop(self.frame, 0, self.extent, 1, [], line)
+
+    def _fetch_line(self, point: list[Idx], columns: list[Column], number: Scalar) -> None:
+        """Fetches all of line `number` that is in a panel, wherever in a line of the cache it begins."""
+        ev, at = Evaluator(self.frame, 1), list(point)
+        at[self.s.vector_dim] = Idx(columns[0].at.base)
+        operand, dims = self.root.operands[self.s.vector_operand], self._iteration(at, {self.dim: Idx(number, level=2)})
+        buffer, exprs = self.frame.buffers[operand], operand_map(self.root, self.s.vector_operand).results
+        start = memory.address(buffer, [ev.idx.affine(e, dims) for e in exprs], ev.idx).base
+        width, line = sum(column.lanes for column in columns), memory.LINE * 8 // self.element.width
+        for element in (*range(0, width, line), width - 1):
+            where = self.frame.constants.index(self.frame.math.add(start, element))
+            memref.PrefetchOp(buffer.memory, [where], False, 3, True)
 
     def _copy_across(self, point: list[Idx], columns: list[Column]) -> None:
         """The panel of `columns` of an operand that is contiguous along the reduction."""

@@ -32,6 +32,8 @@ COPIED_STEPS = 128  # lines of a panel that is copied: enough to hurt
 COPIED_ROWS, ROW_STEPS = 160, 6  # rows of a work item that pay for the copy: so many, and one for so many lines
 # With vectors of half a cache line a tile waits for what it loads: few rows and lines pay, also of narrow matrices.
 NARROW_LANES, NARROW_STEPS, NARROW_ROWS, NARROW_TIMES = 8, 16, (16, 32), 4096
+FAR_MATRIX = 1 << 19  # bytes of one that is not in the second level of cache when its next panel is copied
+FETCHED_LINES = 16  # before its turn that a line of such a matrix is fetched
 LANE_SUM = 60  # steps of a sum along vectors that take as long as to add up the lanes of its sums at the end
 TRANSPOSED_ROWS = 48  # rows of a work item for which a panel may be transposed anew
 FAR_APART = 256  # elements between two lines from which on they are copied
@@ -268,7 +270,17 @@ def _copying_panels(
     copying = _with_columns_beside(root, unit, operand, shape, schedule)
     if not _is_worth_copying(root, operand, columns, shape, copying):
         return None
-    return copying | {"template": "panel_copy", "vector_operand": operand}
+    copying |= {"template": "panel_copy", "vector_operand": operand}
+    return copying | ({"fetched": FETCHED_LINES} if _is_far(root, operand, copying) else {})
+
+
+def _is_far(root: ir.Operation, operand: int, schedule: dict[str, int | str]) -> bool:
+    """Does copying a panel of an input wait for what is behind the second level of cache? Measured with vectors of half
+    a line of the cache."""
+    value = root.operands[operand]
+    size = known(shape_of(value.type))
+    bytes_ = 0 if size is None else size * value.type.element_type.width // 8
+    return defining_op(value) is None and bytes_ >= FAR_MATRIX and int(schedule["lanes"]) <= NARROW_LANES
 
 
 def _is_worth_copying(
