@@ -41,7 +41,7 @@ EXPLORED_ON_GPUS = {
 """Of templates for GPUs: what tuning explores of each."""
 COPYING = ("contraction", "panel_copy")
 """Two templates that differ in a copy of an operand at run time: either may take the other's place."""
-OF_COPIES = ("vector_operand", "beside", "fetched")
+OF_COPIES = ("vector_operand", "beside", "fetched", "joined")
 """What the second one has for its copy."""
 
 

@@ -116,16 +116,24 @@ def test_last_columns_on_several_threads(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not _runs_here(NARROW), reason=f"this machine does not run code for {NARROW}")
 @pytest.mark.parametrize("batch", ["", "3x"])
-@pytest.mark.parametrize("n", [270, 1000])
-def test_lines_that_are_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int, batch: str) -> None:
+@pytest.mark.parametrize("n", [240, 264, 270, 286, 1000])
+@pytest.mark.parametrize("farther", [0, 1 << 30], ids=["joined", "alone"])
+def test_lines_that_are_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int, batch: str, farther: int
+) -> None:
     """Up to the last lines of the matrix, behind which nothing is read: every result is compared."""
     monkeypatch.setattr(contraction_cost, "FAR_MATRIX", 0)
+    monkeypatch.setattr(contraction_cost, "FARTHER_MATRIX", farther)
+    from mlc.runtime import load
+
     m, k, lead = 97, 75, (3,) * bool(batch)
     a, b, o = f"tensor<{batch}{m}x{k}xf32>", f"tensor<{batch}{k}x{n}xf32>", f"tensor<{batch}{m}x{n}xf32>"
     body = f"%r = mlc.matmul %a0, %a1 : {a}, {b} -> {o}\nreturn %r : {o}"
     inputs = (draw((*lead, m, k)), draw((*lead, k, n), seed=1))
     model = check(tmp_path, body, [a, b], [o], [inputs], 2e-5, cpu=NARROW)
     assert [kernel["template"] for kernel in model.metadata["kernels"]] == ["panel_copy"]
+    results = {load(tmp_path / "kernel.so", threads=count)(*inputs)[0].tobytes() for count in (1, 2, 3)}
+    assert len(results) == 1  # wherever among panels that are joined a thread begins
 
 
 @pytest.mark.skipif(not _runs_here(NARROW), reason=f"this machine does not run code for {NARROW}")
