@@ -41,6 +41,8 @@ EXPLORED_ON_GPUS = {
 """Of templates for GPUs: what tuning explores of each."""
 COPYING = ("contraction", "panel_copy")
 """Two templates that differ in a copy of an operand at run time: either may take the other's place."""
+OF_COPIES = ("vector_operand", "beside", "fetched", "joined")
+"""What the second one has for its copy."""
 
 
 class TuningError(OSError):
@@ -68,8 +70,8 @@ def fixed_part(schedule: Schedule) -> Schedule:
     explored = table.get(str(schedule.get("template")), EXPLORED)
     fixed = {name: value for name, value in schedule.items() if name not in explored}
     if fixed.get("template") in COPYING:
+        fixed = {name: value for name, value in fixed.items() if name not in OF_COPIES}
         fixed["template"] = COPYING[0]
-        fixed.pop("vector_operand", None)
     return fixed
 
 

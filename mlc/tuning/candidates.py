@@ -15,7 +15,7 @@ from mlc.kernels.common.analysis import is_contraction, reachable
 from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.cpu.register_tile import split_rows
-from mlc.tuning.cache import COPYING, Schedule
+from mlc.tuning.cache import COPYING, OF_COPIES, Schedule
 
 TUNED = ("contraction", "deep_contraction", "panel_copy", "dot_product", "line_product", "loops")
 MOST = 12
@@ -145,7 +145,7 @@ def _extent(root: ir.Operation, dim: int) -> int | None:
 def _copying(root: ir.Operation, s: Schedule) -> Schedule | None:
     """The same tiles with a copied panel, or without where the panel is; None where neither is possible."""
     if s["template"] == "panel_copy":
-        return {**{k: v for k, v in s.items() if k not in ("vector_operand", "beside")}, "template": COPYING[0]}
+        return {**{k: v for k, v in s.items() if k not in OF_COPIES}, "template": COPYING[0]}
     if s["template"] != COPYING[0] or "packed_operand" in s:
         return None
     moving = [extent for _, extent in reductions_of(root) if extent != 1]

@@ -24,7 +24,7 @@ from mlc.kernels.common.frame import kernel_source
 from mlc.passes.base import run_pipeline
 from mlc.passes.fuse.dedupe_kernels import kernel_text
 from mlc.passes.schedule.assign_schedules import read_schedule, target_text
-from mlc.tuning.cache import EXPLORED, Entry, Schedule, entry_key
+from mlc.tuning.cache import COPYING, EXPLORED, OF_COPIES, Entry, Schedule, entry_key
 from mlc.tuning.candidates import TUNED, candidates
 from mlc.tuning.measure import Builder, Operands, Timing, Variants, race
 
@@ -208,8 +208,8 @@ def _together(tried: Sequence[Schedule], times: dict[int, Timing]) -> Schedule |
         touched |= differing
         changed += 1
         result.update({k: v for k, v in tried[n].items() if default.get(k) != v})
-        if tried[n]["template"] == "contraction":
-            result.pop("vector_operand", None)
+        if tried[n]["template"] == COPYING[0]:
+            result = {k: v for k, v in result.items() if k not in OF_COPIES}
     return result if changed > 1 else None
 
 

@@ -13,7 +13,10 @@ reduction, is in the first level of cache. A vector of few columns would take as
 that operand once more.
 
 Schedule parameters: those of `contraction`; `vector_operand`: the input with the vector dimension; `beside`: columns at
-the end, fewer than lanes, that no panel has. The reduction has one dimension of known extent.
+the end, fewer than lanes, that no panel has; `fetched`: how many lines before its turn a line is fetched (0: none is),
+as what fetches ahead by itself finds no order in lines that are far apart; `joined`: how many neighbouring panels are
+copied at once where they are whole, as they share lines of the cache and pages. The reduction has one dimension of
+known extent.
 """
 
 from __future__ import annotations
@@ -53,6 +56,8 @@ class PanelCopySchedule(ContractionSchedule):
 
     vector_operand: int
     beside: int = 0
+    fetched: int = 0
+    joined: int = 1
 
     def in_panels(self, columns: Scalar) -> Scalar:
         if not self.beside:
@@ -76,8 +81,9 @@ class _PanelCopy(Contraction):
             raise ValueError(f"kernel {self.frame.name}: a panel is copied along one dimension of known extent")
         self.dim, self.extent = moving[0]
         self.element = self.root.operands[schedule.vector_operand].type.element_type
-        type_ = ir.MemRefType.get([self.extent * schedule.panel], self.element)
+        type_ = ir.MemRefType.get([schedule.joined * self.extent * schedule.panel], self.element)
         self.copied = Once(self.frame)  # the panel that is there
+        self.slot: Scalar = 0  # where among panels that are copied together
         with self.frame.prologue():
             self.panel = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
             if schedule.beside:
@@ -91,23 +97,47 @@ class _PanelCopy(Contraction):
     def _rows(self, point: list[Idx], columns: list[Column], block: Scalar) -> None:
         """Blocks of rows follow each other, so that one copy does for those of a panel: what is there is known by the
         panel and its first column, as a panel at an end that only the run knows is copied vector by vector."""
-        operand = self.s.vector_operand
+        s, math = self.s, self.frame.math
+        first, is_joined = self._joined(columns)
+        if s.joined > 1:
+            self.slot = math.mul(math.rem(self.number, s.joined), self.extent * s.panel)
+        slot = self.slot
 
         def copy() -> None:
-            if mentions(operand_map(self.root, operand).results[-1], self.dim):
+            if mentions(operand_map(self.root, s.vector_operand).results[-1], self.dim):
                 self._copy_across(point, columns)
+            elif is_joined is None:
+                self._copy(point, columns, slot)
             else:
-                self._copy(point, columns)
+                lows = range(0, s.joined * s.panel, s.lanes)
+                several = [Column(self._column(first, low), s.lanes) for low in lows]
+                if_then(is_joined, lambda: self._copy(point, several, 0), lambda: self._copy(point, columns, slot))
             self._in_last_panel(lambda: self._copy_lines(point))
 
-        self.copied.make(self._number_of_panel(operand, point, columns[0]), copy)
+        start = columns[0] if is_joined is None else Column(self._column(first, 0), s.lanes)
+        self.copied.make(self._number_of_panel(s.vector_operand, point, start), copy)
         super()._rows(point, columns, block)
 
-    def _copy(self, point: list[Idx], columns: list[Column]) -> None:
-        """The panel of `columns`, a line for every step of the reduction; masked lanes hold anything."""
-        operand = self.s.vector_operand
+    def _joined(self, columns: list[Column]) -> tuple[Scalar, ir.Value | None]:
+        """Which panel the copy with that of `columns` begins at, and whether it has all that are `joined` (None: it has
+        that one alone, as it is not whole)."""
+        s, math, c = self.s, self.frame.math, self.frame.constants
+        extent = s.in_panels(self.shape[s.vector_dim])
+        if s.joined == 1 or len(columns) < s.vectors or columns[-1].mask is not None or columns[-1].lanes < s.lanes:
+            return self.number, None
+        first = math.sub(self.number, math.rem(self.number, s.joined))
+        end = math.mul(math.add(first, s.joined), s.panel)
+        is_joined = arith.cmpi(arith.CmpIPredicate.ule, c.index(end), c.index(extent))
+        return arith.select(is_joined, c.index(first), c.index(self.number)), is_joined
+
+    def _copy(self, point: list[Idx], columns: list[Column], slot: Scalar) -> None:
+        """The panels of `columns` to those from `slot` on, a line for every step of the reduction; masked lanes hold
+        anything."""
+        operand, math = self.s.vector_operand, self.frame.math
 
         def line(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            if self.s.fetched:
+                self._fetch_line(point, columns, self.frame.math.add(variable, self.s.fetched))
             for j, column in enumerate(columns):
                 at = list(point)
                 at[self.s.vector_dim] = column.at
@@ -115,10 +145,24 @@ class _PanelCopy(Contraction):
                 ev = Evaluator(self.frame, column.lanes, column.mask)
                 coords = [ev.idx.affine(e, dims) for e in operand_map(self.root, operand).results]
                 value = ev.splat(ev.tensor(self.root.operands[operand], coords))
-                vector.StoreOp(value, self.panel, [self._place(variable, j)], alignment=_ALIGNMENT)
+                panel, number = divmod(j, self.s.vectors)
+                place = self._place(variable, number, math.add(slot, panel * self.extent * self.s.panel))
+                vector.StoreOp(value, self.panel, [place], alignment=_ALIGNMENT)
             return []
 
         for_loop(self.frame, 0, self.extent, 1, [], line)
+
+    def _fetch_line(self, point: list[Idx], columns: list[Column], number: Scalar) -> None:
+        """Fetches all of line `number` that is in a panel, wherever in a line of the cache it begins."""
+        ev, at = Evaluator(self.frame, 1), list(point)
+        at[self.s.vector_dim] = Idx(columns[0].at.base)
+        operand, dims = self.root.operands[self.s.vector_operand], self._iteration(at, {self.dim: Idx(number, level=2)})
+        buffer, exprs = self.frame.buffers[operand], operand_map(self.root, self.s.vector_operand).results
+        start = memory.address(buffer, [ev.idx.affine(e, dims) for e in exprs], ev.idx).base
+        width, line = sum(column.lanes for column in columns), memory.LINE * 8 // self.element.width
+        for element in (*range(0, width, line), width - 1):
+            where = self.frame.constants.index(self.frame.math.add(start, element))
+            memref.PrefetchOp(buffer.memory, [where], False, 3, True)
 
     def _copy_across(self, point: list[Idx], columns: list[Column]) -> None:
         """The panel of `columns` of an operand that is contiguous along the reduction."""
@@ -244,10 +288,11 @@ class _PanelCopy(Contraction):
 
     # -- the panel --------------------------------------------------------------------------------------------------
 
-    def _place(self, step: Scalar, vector_number: int) -> ir.Value:
-        """Where vector `vector_number` of a line is."""
+    def _place(self, step: Scalar, vector_number: int, slot: Scalar = 0) -> ir.Value:
+        """Where vector `vector_number` of a line is, of the panel from `slot` on."""
         math = self.frame.math
-        return self.frame.constants.index(math.add(math.mul(step, self.s.panel), vector_number * self.s.lanes))
+        at = math.add(math.mul(step, self.s.panel), vector_number * self.s.lanes)
+        return self.frame.constants.index(math.add(slot, at))
 
     def _operand(
         self,
@@ -263,6 +308,6 @@ class _PanelCopy(Contraction):
         key = (i, -1, name[1])
         if key not in loaded:
             type_ = ir.VectorType.get([ev.lanes], self.element)
-            place = [self._place(dims[self.dim].base, name[1])]
+            place = [self._place(dims[self.dim].base, name[1], self.slot)]
             loaded[key] = vector.LoadOp(type_, self.panel, place, alignment=_ALIGNMENT).result
         return loaded[key]

@@ -7,7 +7,9 @@ stands alone would be transposed twice for that; here a work item is a plane, wh
 by a mask that is known.
 
 Takes contractions and reductions that `find_plane` describes, the padding of their input and elementwise consumers.
-Schedule parameters: `lanes`; `rows`: the height of a tile.
+Schedule parameters: `lanes`; `rows`: the height of a tile; `pieces`: is the last vector of a line stored in parts (1),
+for targets on which masked stores take long? `halves`: are taps two elements apart picked within the halves of vectors
+(1), which takes one instruction each? Sums are then in an order that is undone before the epilogue.
 """
 
 from __future__ import annotations
@@ -39,6 +41,8 @@ class PlanesSchedule:
 
     lanes: int
     rows: int
+    pieces: int = 0
+    halves: int = 0
 
 
 def find_plane(root: ir.Operation) -> tuple[Window, Window] | None:
@@ -151,7 +155,7 @@ class _Place:
 class _Planes:
     def __init__(self, source: KernelSource, schedule: PlanesSchedule) -> None:
         self.source, self.s = source, schedule
-        self.frame = Frame(source, vector_lanes=schedule.lanes)
+        self.frame = Frame(source, vector_lanes=schedule.lanes, in_pieces=schedule.pieces == 1)
         self.root = root_operation(source)
         windows, neutral = find_plane(self.root), neutral_value(self.root)
         if windows is None or neutral is None:
@@ -163,6 +167,8 @@ class _Planes:
         self.lines, self.line = (
             _Axis(w, self.input.type.shape[w.axis], shape[w.axis], n) for w, n in zip(windows, taps, strict=True)
         )
+        if schedule.halves and (self.line.window.stride != 2 or schedule.lanes % 4):
+            raise ValueError(f"kernel {self.frame.name}: taps are not two elements apart, or vectors have no quarters")
 
     def emit(self) -> Frame:
         frame = self.frame
@@ -224,7 +230,7 @@ class _Planes:
         points = [[*self.plane, Idx(self.frame.math.add(rows.base, r), level=2), Idx(columns.base, 1, level=3)]
                   for r in range(rows.count)]  # fmt: skip
         ev = Evaluator(self.frame, self.s.lanes)
-        sums = [ev.splat(ev.child(mask=mask).tensor(init, point)) for point in points]
+        sums = [self._halved(ev.splat(ev.child(mask=mask).tensor(init, point))) for point in points]
         lines: dict[int, list[ir.Value]] = {}
         for i in range(self.lines.taps):
             for r in range(rows.count):
@@ -236,7 +242,7 @@ class _Planes:
                     lines[below] = self._summed(ev, load(rows.base, below, columns))
                 for j, tap in enumerate(lines[below]):
                     sums[r] = self._combined(ev, tap, i, j, sums[r])
-        self._store(points, sums, mask)
+        self._store(points, [self._halved(total) for total in sums], mask)
 
     def _summed(self, ev: Evaluator, taps: list[ir.Value]) -> list[ir.Value]:
         """The taps along a line; those of a pool together, for all rows that read the line."""
@@ -260,6 +266,8 @@ class _Planes:
     def _strided_taps(self, row: Scalar, below: int, columns: _Place) -> list[ir.Value]:
         """The same where outputs lie several elements apart: adjacent vectors, out of which all taps are picked."""
         lanes, stride = self.s.lanes, self.line.window.stride
+        if self.s.halves:
+            return self._pairs(row, below, columns)
         count = -(-self.line.reach(lanes) // lanes)
         first = self.line.offset(0)
         pieces = [self._load(row, below, columns, first + i * lanes) for i in range(count)]
@@ -274,6 +282,29 @@ class _Planes:
             else:
                 by_offset[offset] = _picked(pieces, places)
         return list(by_offset.values())
+
+    def _pairs(self, row: Scalar, below: int, columns: _Place) -> list[ir.Value]:
+        """The taps of every second element, in the order of `_halved`: two vectors are loaded for each that begins at
+        an even element and for the one behind it, and one instruction picks each tap from both of their halves."""
+        lanes, first, loaded = self.s.lanes, self.line.offset(0), dict[int, tuple[ir.Value, ir.Value]]()
+        found = []
+        for j in range(self.line.taps):
+            odd = j * self.line.window.dilation % 2
+            even = j * self.line.window.dilation - odd
+            if even not in loaded:
+                low, high = (self._load(row, below, columns, first + even + i * lanes) for i in range(2))
+                loaded[even] = low, high
+            halves = [range(at + odd, at + lanes // 2, 2) for at in (0, lanes // 2)]
+            order = [lane + vector * lanes for half in halves for vector in range(2) for lane in half]
+            low, high = loaded[even]
+            found.append(_shuffle(low, high, order))
+        return found
+
+    def _halved(self, value: ir.Value) -> ir.Value:
+        """A vector in the order of the tile's lanes, and back: the quarters in the middle change places."""
+        quarter = self.s.lanes // 4
+        order = [at * quarter + lane for at in (0, 2, 1, 3) for lane in range(quarter)]
+        return _shuffle(value, value, order) if self.s.halves else value
 
     def _load(self, row: Scalar, below: int, columns: _Place, offset: int) -> ir.Value:
         """Adjacent elements of a line, from `offset` behind what the first output of the tile is at."""

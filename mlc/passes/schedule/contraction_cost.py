@@ -32,6 +32,9 @@ COPIED_STEPS = 128  # lines of a panel that is copied: enough to hurt
 COPIED_ROWS, ROW_STEPS = 160, 6  # rows of a work item that pay for the copy: so many, and one for so many lines
 # With vectors of half a cache line a tile waits for what it loads: few rows and lines pay, also of narrow matrices.
 NARROW_LANES, NARROW_STEPS, NARROW_ROWS, NARROW_TIMES = 8, 16, (16, 32), 4096
+FAR_MATRIX = 1 << 19  # bytes of one that is not in the second level of cache when its next panel is copied
+FARTHER_MATRIX, JOINED_PANELS = 1 << 22, 2  # bytes of one of which so many panels are copied at once
+FETCHED_LINES = 16  # before its turn that a line of such a matrix is fetched
 LANE_SUM = 60  # steps of a sum along vectors that take as long as to add up the lanes of its sums at the end
 TRANSPOSED_ROWS = 48  # rows of a work item for which a panel may be transposed anew
 FAR_APART = 256  # elements between two lines from which on they are copied
@@ -268,7 +271,23 @@ def _copying_panels(
     copying = _with_columns_beside(root, unit, operand, shape, schedule)
     if not _is_worth_copying(root, operand, columns, shape, copying):
         return None
-    return copying | {"template": "panel_copy", "vector_operand": operand}
+    copying |= {"template": "panel_copy", "vector_operand": operand}
+    return copying | _from_afar(root, operand, shape, copying)
+
+
+def _from_afar(
+    root: ir.Operation, operand: int, shape: Sequence[Extent], schedule: dict[str, int | str]
+) -> dict[str, int | str]:
+    """What changes in copies of panels of an input that wait for what is behind the second level of cache. Measured
+    with vectors of half a line of the cache."""
+    value, lanes, steps = root.operands[operand], int(schedule["lanes"]), innermost_extent(root)
+    size = (known(shape_of(value.type)) or 0) * value.type.element_type.width // 8
+    if defining_op(value) is not None or size < FAR_MATRIX or lanes > NARROW_LANES:
+        return {}
+    columns = shape[int(schedule["vector_dim"])]
+    fits = steps is not None and JOINED_PANELS * steps <= most_steps(lanes) and "beside" not in schedule
+    joins = fits and columns is not None and size >= FARTHER_MATRIX
+    return {"fetched": FETCHED_LINES, "joined": JOINED_PANELS} if joins else {"fetched": FETCHED_LINES}
 
 
 def _is_worth_copying(

@@ -26,7 +26,7 @@ from mlc.kernels.cpu.radix_sort import MOST
 from mlc.kernels.cpu.scan import accumulator
 from mlc.passes.schedule.attention_cost import choose_attention, choose_tile_attention, is_narrow
 from mlc.passes.schedule.contraction_cost import choose_contraction
-from mlc.passes.schedule.extents import ITEMS_WANTED, MASKED_BITS, Extent, VectorUnit, known, or_many, shape_of
+from mlc.passes.schedule.extents import ITEMS_WANTED, MASKED_BITS, Extent, VectorUnit, known, or_many, reach, shape_of
 from mlc.passes.schedule.moving_cost import copy_past_caches, transposing_walk
 
 ITEMS_ENOUGH, SMALL_ITEM = 16, 1024  # work items that may do, where more of them would have less than so many elements
@@ -42,6 +42,9 @@ COLUMN_REGISTERS = 16  # accumulators of such a sum
 POSITION_REGISTERS = 4  # of a search along columns for the position of an extreme value: as many hold positions
 BLOCK = 4096  # elements of a vector loop per work item
 PIECE = 16  # bytes within which processors interleave vectors cheaply
+NARROWEST_PLANE = 4  # lanes of a vector along a line of a plane
+PICKED_ACROSS = 3  # instructions that pick elements which are further apart than two, across the halves of a vector
+FEW_TAPS = 4  # along a line of one vector that pay for two masked loads for each two of them
 PLANE_ROWS = 4  # lines of a tile of a depthwise convolution that share what they load
 SCANNED_VECTORS = 4  # vectors of neighbouring lines of a running sum: whole pages of memory are walked less often
 SCANNED_BLOCK = 1024  # elements of neighbouring lines that are summed together
@@ -276,11 +279,45 @@ def _vectorizable(source: KernelSource) -> bool:
 
 
 def _planes(root: ir.Operation, unit: VectorUnit) -> dict[str, int | str]:
-    """Half vectors where they cover a line with fewer lanes."""
+    """Half vectors where they take less time: wide masks make them cover a line with fewer lanes, without such masks
+    what counts is instructions."""
     lanes, extent = unit.lanes(root.results[0].type.element_type), root.results[0].type.shape[3]
-    while lanes > 4 and -(-extent // (lanes // 2)) * (lanes // 2) < -(-extent // lanes) * lanes:
+    if unit.bits < MASKED_BITS:
+        lanes = min((NARROWEST_PLANE, lanes), key=lambda n: _time_of_line(root, n, extent))
+        schedule: dict[str, int | str] = {"template": "planes", "lanes": lanes, "rows": PLANE_ROWS}
+        if extent % lanes not in (0, 1):
+            schedule["pieces"] = 1
+        if lanes > NARROWEST_PLANE and _is_picked_in_halves(root, extent > lanes):
+            schedule["halves"] = 1
+        return schedule
+    while lanes > NARROWEST_PLANE and -(-extent // (lanes // 2)) * (lanes // 2) < -(-extent // lanes) * lanes:
         lanes //= 2
     return {"template": "planes", "lanes": lanes, "rows": PLANE_ROWS}
+
+
+def _time_of_line(root: ir.Operation, lanes: int, extent: int) -> int:
+    """Instructions for the tiles of a line of `extent` results of a window over planes."""
+    windows = find_plane(root)
+    assert windows is not None
+    height, width = (reach(root, 1, window.tap) or 1 for window in windows)
+    lines, stride = (PLANE_ROWS - 1) * windows[0].stride + height, _stride_of_line(root)
+    picking = 0 if stride == 1 else 1 if stride == 2 or lanes == NARROWEST_PLANE else PICKED_ACROSS
+    return -(-extent // lanes) * (PLANE_ROWS * height * width + lines * width * picking)
+
+
+def _is_picked_in_halves(root: ir.Operation, several: bool) -> bool:
+    """Are taps loaded in pairs of vectors? Those of a line of one vector, not `several`, are all masked, which pays for
+    few taps only."""
+    windows = find_plane(root)
+    assert windows is not None
+    return windows[1].stride == 2 and (several or (reach(root, 1, windows[1].tap) or 1) <= FEW_TAPS)
+
+
+def _stride_of_line(root: ir.Operation) -> int:
+    """How many elements apart the results of a window over planes begin along a line."""
+    windows = find_plane(root)
+    assert windows is not None
+    return windows[1].stride
 
 
 # -- transpositions ----------------------------------------------------------------------------------------------------

@@ -55,6 +55,26 @@ def test_candidates_of_a_product(shape: tuple[int, int, int], packed: bool) -> N
     assert any(one["template"] == "panel_copy" for one in found) == (not packed and shape[0] > 1)
 
 
+@pytest.mark.parametrize(
+    "shape, names",
+    [
+        ((319, 49, 36), {"beside"}),
+        ((300, 1600, 500), {"fetched"}),  # 3 MB
+        ((300, 1600, 1000), {"fetched", "joined"}),
+        ((300, 1600, 1700), {"fetched"}),  # two panels are too much for the stack
+    ],
+)
+def test_a_product_without_its_copy_fits_its_default(shape: tuple[int, int, int], names: set[str]) -> None:
+    """What only copies have is no part of what tuning leaves alone, else a kernel would refuse what was measured."""
+    schedule, found = _product(*shape, False, AVX2)
+    assert schedule["template"] == "panel_copy" and {"beside", "fetched", "joined"} & schedule.keys() == names
+    plain = next(one for one in found if one["template"] == "contraction")
+    assert not {*names, "vector_operand"} & plain.keys()
+    assert fixed_part(plain) == fixed_part(schedule)
+    times = {n: Timing(t, t) for n, t in enumerate([1.0, 0.8, 0.9])}
+    assert search._together([schedule, plain, {**schedule, "unroll": 1}], times) == {**plain, "unroll": 1}
+
+
 def test_work_for_several_threads_is_kept() -> None:
     schedule, found = _product(256, 256, 256, True)
     items = [4 * -(-256 // (int(s["rows"]) * int(s["block"]))) for s in (schedule, *found)]

@@ -466,10 +466,11 @@ module @added attributes {mlc.kernel} {
 }
 
 // With vectors of half a line of the cache even a panel of few short lines is copied, and one of more lines than fit with wider ones.
-// Tiles of six rows leave less over of thirteen vectors.
+// Lines are fetched ahead of the copy where they are not in the second level of cache. Tiles of six rows leave less over of thirteen vectors.
 // CHECK: module @narrow
 // CHECK-SAME: template = "contraction"
 // AVX2: module @narrow
+// AVX2-NOT: fetched
 // HALVES: module @narrow
 // AVX2-SAME: rows = 6 : i64, template = "panel_copy", unroll = 4 : i64, vector_dim = 1 : i64, vector_operand = 1 : i64, vectors = 2
 module @narrow attributes {mlc.kernel} {
@@ -490,6 +491,7 @@ module @narrow attributes {mlc.kernel} {
 // CHECK: module @long
 // CHECK-SAME: template = "contraction"
 // AVX2: module @long
+// AVX2-SAME: fetched = 16 : i64
 // AVX2-SAME: template = "panel_copy"
 module @long attributes {mlc.kernel} {
   func.func @long(%a: tensor<300x1800xf32>, %b: tensor<1800x540xf32>, %o: tensor<300x540xf32>) -> tensor<300x540xf32> {

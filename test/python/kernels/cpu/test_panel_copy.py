@@ -9,6 +9,8 @@ import pytest
 from test_dot_product import _runs_here
 from test_templates import check, draw
 
+from mlc.passes.schedule import contraction_cost
+
 
 @pytest.mark.parametrize("m, n, k", [(512, 512, 256), (403, 333, 131), (192, 1000, 128), (300, 256, 1024), (35, 101, 19), (64, 77, 1801)])
 def test_products(tmp_path: Path, m: int, n: int, k: int) -> None:
@@ -110,3 +112,37 @@ def test_last_columns_on_several_threads(tmp_path: Path) -> None:
     check(tmp_path, body, [a, b], [o], [inputs], 2e-5, cpu=NARROW)
     results = {load(tmp_path / "kernel.so", threads=n)(*inputs)[0].tobytes() for n in (1, 2, 3)}
     assert len(results) == 1
+
+
+@pytest.mark.skipif(not _runs_here(NARROW), reason=f"this machine does not run code for {NARROW}")
+@pytest.mark.parametrize("batch", ["", "3x"])
+@pytest.mark.parametrize("n", [240, 264, 270, 286, 1000])
+@pytest.mark.parametrize("farther", [0, 1 << 30], ids=["joined", "alone"])
+def test_lines_that_are_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int, batch: str, farther: int
+) -> None:
+    """Up to the last lines of the matrix, behind which nothing is read: every result is compared."""
+    monkeypatch.setattr(contraction_cost, "FAR_MATRIX", 0)
+    monkeypatch.setattr(contraction_cost, "FARTHER_MATRIX", farther)
+    from mlc.runtime import load
+
+    m, k, lead = 97, 75, (3,) * bool(batch)
+    a, b, o = f"tensor<{batch}{m}x{k}xf32>", f"tensor<{batch}{k}x{n}xf32>", f"tensor<{batch}{m}x{n}xf32>"
+    body = f"%r = mlc.matmul %a0, %a1 : {a}, {b} -> {o}\nreturn %r : {o}"
+    inputs = (draw((*lead, m, k)), draw((*lead, k, n), seed=1))
+    model = check(tmp_path, body, [a, b], [o], [inputs], 2e-5, cpu=NARROW)
+    assert [kernel["template"] for kernel in model.metadata["kernels"]] == ["panel_copy"]
+    results = {load(tmp_path / "kernel.so", threads=count)(*inputs)[0].tobytes() for count in (1, 2, 3)}
+    assert len(results) == 1  # wherever among panels that are joined a thread begins
+
+
+@pytest.mark.skipif(not _runs_here(NARROW), reason=f"this machine does not run code for {NARROW}")
+def test_what_is_computed_on_the_way_is_not_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A right side that is fused into the product has no memory of its own."""
+    monkeypatch.setattr(contraction_cost, "FAR_MATRIX", 0)
+    a, b, o = "tensor<97x75xf32>", "tensor<75x270xf32>", "tensor<97x270xf32>"
+    body = f"""
+      %s = mlc.unary neg %a1 : {b}
+      %r = mlc.matmul %a0, %s : {a}, {b} -> {o}
+      return %r : {o}"""
+    check(tmp_path, body, [a, b], [o], [(draw((97, 75)), draw((75, 270), seed=1))], 2e-5, cpu=NARROW)

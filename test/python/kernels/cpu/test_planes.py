@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,9 +13,13 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import mlc
+from mlc.compilation import Compilation
+from mlc.options import make_options
 
 # channels, height, width, window, pads (top, left, bottom, right), strides, dilations
 CASES = {
+    "three vectors and a half": (3, 28, 28, (5, 5), (2, 2, 2, 2), (1, 1), (1, 1)),
+    "ends of one, two and four elements": (3, 9, 15, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1)),
     "3x3": (5, 14, 14, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1)),
     "5x5 on half vectors": (3, 7, 7, (5, 5), (2, 2, 2, 2), (1, 1), (1, 1)),
     "strided": (3, 30, 37, (3, 3), (1, 1, 1, 1), (2, 2), (1, 1)),
@@ -70,6 +75,34 @@ def test_depthwise_convolution_that_stands_alone(tmp_path: Path, name: str) -> N
     x = rng.standard_normal(shape).astype(np.float32)
     (expected,) = reference.run(None, {"x": x})
     np.testing.assert_allclose(model(x)[0], expected, rtol=1e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    "cpu, width, taps, stride, chosen",
+    [
+        ("x86-64-v3", 28, 5, 1, (8, 1, 0)),  # four vectors take less time than seven halves
+        ("x86-64-v3", 56, 3, 2, (8, 1, 1)),
+        ("x86-64-v3", 14, 3, 2, (8, 1, 1)),
+        ("x86-64-v3", 14, 5, 2, (8, 1, 0)),  # one vector, all of it masked
+        ("x86-64-v3", 84, 3, 3, (4, 0, 0)),  # where elements are picked across the halves they do not
+        ("x86-64-v3", 7, 3, 1, (8, 1, 0)),
+        ("x86-64-v3", 4, 3, 1, (4, 0, 0)),
+        ("x86-64-v3", 56, 3, 1, (8, 0, 0)),
+        ("znver4", 28, 5, 1, (16, 0, 0)),
+        ("znver4", 14, 5, 2, (8, 0, 0)),
+    ],
+)
+def test_choice(tmp_path: Path, cpu: str, width: int, taps: int, stride: int, chosen: tuple[int, ...]) -> None:
+    nodes = [helper.make_node("Conv", ["x", "f"], ["y"], pads=[taps // 2] * 4, strides=[stride] * 2, group=3)]
+    shapes = {"x": [1, 3, width, width], "y": None}
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+    weight = numpy_helper.from_array(np.ones((3, 1, taps, taps), np.float32), "f")
+    graph = helper.make_graph(nodes, "planes", ends[:1], ends[1:], [weight])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    report = tmp_path / "report.json"
+    Compilation(make_options(cpu=cpu, report=report)).run(proto, tmp_path / "m.so")
+    schedule = json.loads(report.read_text())["kernels"][0]["schedule"]
+    assert (schedule["lanes"], schedule.get("pieces", 0), schedule.get("halves", 0)) == chosen
 
 
 def test_depthwise_convolution_between_others_is_channels_last(tmp_path: Path) -> None:
