@@ -68,7 +68,7 @@ class Compilation:
         self.options = options
         self._progress = progress
         self._note = note
-        self.context = new_context()
+        self.context = new_context(gpu=options.target == "cuda")
         self.title = ""
         self.written: list[Path] = []
         self.needs = ""

@@ -30,11 +30,15 @@ base.register_all(_native.register_pass)
 # What programs are made of. MLIR's other dialects are as many again: two thirds of the time that a context takes, and
 # every canonicalization would collect their patterns.
 DIALECTS = (
-    *("mlc", "affine", "arith", "bufferization", "cf", "func", "gpu", "index", "linalg", "llvm", "math", "memref"),
-    *("nvvm", "scf", "tensor", "ub", "vector"),
+    *("mlc", "affine", "arith", "bufferization", "cf", "func", "index", "linalg", "llvm", "math", "memref"),
+    *("scf", "tensor", "ub", "vector"),
 )
+GPU_DIALECTS = ("gpu", "nvvm")
+"""What programs for GPUs are made of beside these; their bindings take a fiftieth of a small compilation to load."""
 
 
-def new_context() -> ir.Context:
-    """A context with the dialects that passes and front ends build with; the parser loads any other that it meets."""
-    return ir.Context(load_on_create_dialects=DIALECTS)
+def new_context(*, gpu: bool = True) -> ir.Context:
+    """A context with the dialects that passes and front ends build with, those for a `gpu` or for CPUs only; the parser
+    loads any other that it meets.
+    """
+    return ir.Context(load_on_create_dialects=(*DIALECTS, *GPU_DIALECTS) if gpu else DIALECTS)

@@ -5,9 +5,14 @@ Only those of one target are imported: those for GPUs bring two dialects with th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+from mlir import ir
 
 from mlc.kernels.common.fusion import Accepts
+
+Keeps = Callable[[ir.Operation], bool]
+"""Does a target keep the columns of a reduction across memory, as far as their sizes say?"""
 
 
 def accepts_of(target: str) -> Mapping[str, Accepts]:
@@ -24,3 +29,12 @@ def accepts_of(target: str) -> Mapping[str, Accepts]:
 def is_cpu(target: str) -> bool:
     """Does a name stand for a kind of CPUs?"""
     return target.split("-")[0] == "cpu"
+
+
+def keeps_of(target: str) -> Keeps | None:
+    """Which reductions across memory the target keeps the columns of; None where it keeps none."""
+    if is_cpu(target):
+        return None
+    from mlc.kernels.nvidia.column_shares import keeps_columns
+
+    return keeps_columns

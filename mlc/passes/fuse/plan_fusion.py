@@ -18,11 +18,10 @@ from collections.abc import Mapping
 
 from mlir import ir
 
-from mlc.kernels.accepts import accepts_of, is_cpu
+from mlc.kernels.accepts import Keeps, accepts_of, is_cpu, keeps_of
 from mlc.kernels.common.fusion import Accepts, Dims, Role, is_expensive
 from mlc.kernels.common.generics import is_identity, is_reduction
 from mlc.kernels.common.padding import padding_of
-from mlc.kernels.nvidia.column_shares import keeps_columns
 from mlc.passes.base import Pass
 from mlc.passes.fuse.attention import find_attention, own_positions
 from mlc.passes.fuse.graph import (
@@ -35,7 +34,7 @@ from mlc.passes.fuse.graph import (
     is_contraction,
     is_elementwise,
 )
-from mlc.passes.fuse.rows import Keeps, find_rows
+from mlc.passes.fuse.rows import find_rows
 from mlc.passes.host.nodes import node_name
 
 _PREFERENCE = {"attention": 0, "contraction": 0, "rows": 1, "columns": 1, "reduction": 2, "elementwise": 3}
@@ -61,8 +60,7 @@ class PlanFusion(Pass):
             if on_gpu:
                 own_positions(block, accepts["attention"])
             graph = BlockGraph(block)
-            keeps = keeps_columns if on_gpu else None
-            _Planner(graph, accepts, self.fuse_padding, keeps, positions=on_gpu).plan()
+            _Planner(graph, accepts, self.fuse_padding, keeps_of(self.target), positions=on_gpu).plan()
             first += _write(graph, first)
 
 

@@ -7,10 +7,9 @@ a softmax over the middle dimension: where a target keeps a whole column near th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from mlir import ir
 
+from mlc.kernels.accepts import Keeps
 from mlc.kernels.common.generics import is_identity, is_reduction, operand_map
 from mlc.passes.fuse.graph import (
     BlockGraph,
@@ -20,9 +19,6 @@ from mlc.passes.fuse.graph import (
     is_contraction,
     is_elementwise,
 )
-
-Keeps = Callable[[ir.Operation], bool]
-"""Does a target keep the columns of a reduction across memory, as far as their sizes say?"""
 
 
 def _parallel_dims(op: ir.Operation) -> tuple[int, ...] | None:

@@ -14,8 +14,8 @@ from __future__ import annotations
 from mlir import ir
 
 from mlc.passes.base import Pass
-from mlc.passes.schedule.assign_placement import copy_kernel, is_host_kernel
-from mlc.passes.schedule.copies import KERNEL_OF
+from mlc.passes.schedule.assign_placement import is_host_kernel
+from mlc.passes.schedule.copies import KERNEL_OF, copy_kernel
 from mlc.targets.nvidia import H200, NvidiaTarget, resolve_all
 
 ARCHITECTURE = "mlc.architecture"

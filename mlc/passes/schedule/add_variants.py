@@ -24,8 +24,8 @@ from mlc.kernels.common.frame import KernelSource, kernel_source
 from mlc.kernels.common.roles import roles_of
 from mlc.passes.base import Pass
 from mlc.passes.schedule.add_architectures import target_of
-from mlc.passes.schedule.assign_placement import copy_kernel, is_host_kernel
-from mlc.passes.schedule.copies import MOST, VARIANT_OF
+from mlc.passes.schedule.assign_placement import is_host_kernel
+from mlc.passes.schedule.copies import MOST, VARIANT_OF, copy_kernel
 from mlc.passes.schedule.gpu_cost import Schedule, choose
 from mlc.passes.schedule.matrices import ROWS, matrices_of, reduction_shape
 from mlc.targets.nvidia import NvidiaTarget

@@ -25,6 +25,7 @@ from mlc.kernels.nvidia.block_select import is_shared
 from mlc.kernels.nvidia.limits import missing_functions
 from mlc.kernels.nvidia.scatter import SCATTERS, is_parallel
 from mlc.passes.base import Pass
+from mlc.passes.schedule.copies import copy_kernel
 from mlc.passes.walk import functions, operations
 
 HOST, DEVICE = "host", "device"
@@ -274,15 +275,3 @@ def _clone_for_host(kernel: ir.Operation, name: str, launches: list[ir.Operation
     copy_kernel(kernel, copied, ir.InsertionPoint(kernel)).attributes["mlc.placement"] = ir.StringAttr.get(HOST)
     for launch in launches:
         launch.attributes["kernel"] = ir.FlatSymbolRefAttr.get(copied)
-
-
-def copy_kernel(kernel: ir.Operation, copied: str, place: ir.InsertionPoint) -> ir.Operation:
-    """A copy of a kernel module by the name `copied`, and of its function."""
-    name = ir.StringAttr(kernel.attributes["sym_name"]).value
-    clone = kernel.clone(ip=place)
-    clone.attributes["sym_name"] = ir.StringAttr.get(copied)
-    for view in clone.regions[0].blocks[0].operations:
-        function = view.operation
-        if function.name == "func.func" and ir.StringAttr(function.attributes["sym_name"]).value == name:
-            function.attributes["sym_name"] = ir.StringAttr.get(copied)
-    return clone

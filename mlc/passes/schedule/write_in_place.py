@@ -16,8 +16,8 @@ from mlir import ir
 from mlc.dialects import mlc as m
 from mlc.kernels.common.frame import defining_op, kernel_source
 from mlc.passes.base import Pass
-from mlc.passes.schedule.assign_placement import copy_kernel
 from mlc.passes.schedule.assign_schedules import collect_launches
+from mlc.passes.schedule.copies import copy_kernel
 from mlc.passes.schedule.plan_in_place import OVER
 
 FIRST = [0]
