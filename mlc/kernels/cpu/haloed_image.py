@@ -13,6 +13,7 @@ from mlir import ir
 from mlir.dialects import arith, memref, vector
 
 from mlc.kernels.common import memory
+from mlc.kernels.common.analysis import mentions
 from mlc.kernels.common.evaluate import lane_mask
 from mlc.kernels.common.frame import Buffer, Frame, for_loop, if_then
 from mlc.kernels.common.index import Idx, IdxMath, Scalar
@@ -23,9 +24,17 @@ from mlc.kernels.cpu.once import Once
 _ALIGNMENT = 64  # bytes: lines of the cache
 
 
-def image_size(shape: Sequence[int], padding: Padding, step: int) -> int:
-    """Elements of the copy of a tensor of the padded `shape`, with channels up to a multiple of `step`."""
-    return prod(shape[min(padding.dims) : -1]) * _pitch(shape, step)
+def first_axis(padding: Padding, coordinates: Sequence[ir.AffineExpr], line: int | None) -> int:
+    """The first axis of the copy: one that is padded, or one whose coordinate moves along iteration dimension `line`,
+    where a work item has several lines of the result. `coordinates` are those that the padded tensor is read at."""
+    lines = [i for i, expr in enumerate(coordinates) if line is not None and mentions(expr, line)]
+    return min([*padding.dims, *lines])
+
+
+def image_size(shape: Sequence[int], first: int, step: int) -> int:
+    """Elements of the copy of a tensor of the padded `shape` from axis `first` on, with channels up to a multiple of
+    `step`."""
+    return prod(shape[first:-1]) * _pitch(shape, step)
 
 
 def _pitch(shape: Sequence[int], step: int) -> int:
@@ -34,16 +43,16 @@ def _pitch(shape: Sequence[int], step: int) -> int:
 
 class HaloedImage:
     """The copy of the image that a work item reads; `buffer` has the coordinates of the padded tensor, of which those
-    in front of the padded dimensions do not count."""
+    in front of axis `first` do not count."""
 
-    def __init__(self, frame: Frame, padded: ir.Value, padding: Padding, step: int) -> None:
+    def __init__(self, frame: Frame, padded: ir.Value, padding: Padding, first: int, step: int) -> None:
         """`padded`, of static shape, is what `padding` describes; `step` elements are a vector. Emits into the
         prologue of `frame`."""
         shape = [int(n) for n in padded.type.shape]
         self.frame, self.padding, self.step = frame, padding, step
-        self.first, self.pitch = min(padding.dims), _pitch(shape, step)
+        self.first, self.pitch = first, _pitch(shape, step)
         source = frame.buffers[padding.source]
-        type_ = ir.MemRefType.get([image_size(shape, padding, step)], source.element)
+        type_ = ir.MemRefType.get([image_size(shape, first, step)], source.element)
         self.copied = Once(frame)
         with frame.prologue():
             copy = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result

@@ -15,7 +15,7 @@ from mlc.kernels.common.frame import Buffer, KernelSource, for_loop, if_then
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.cpu.dot_product import DotProduct, DotProductSchedule
-from mlc.kernels.cpu.haloed_image import HaloedImage
+from mlc.kernels.cpu.haloed_image import HaloedImage, first_axis
 from mlc.kernels.cpu.next_panel import number_of
 from mlc.kernels.cpu.once import Once
 from mlc.kernels.cpu.padding import Window
@@ -123,7 +123,9 @@ class TileRows(DotProduct):
         padding = padding_of(value.owner.operation)
         if padding is None:
             raise ValueError(f"kernel {self.frame.name}: the operand along the reduction is not padded")
-        self.image = HaloedImage(self.frame, value, padding, self.steps)
+        line = self.order[self.s.line_dim] if self.s.line_dim >= 0 else None
+        first = first_axis(padding, self.reads[self.along][0], line)
+        self.image = HaloedImage(self.frame, value, padding, first, self.steps)
         return self.image.buffer
 
     def _known(self, extent: Scalar) -> int:

@@ -10,7 +10,7 @@ from mlc.kernels.common.analysis import mentions, touches
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import is_unsigned_input, operand_map
 from mlc.kernels.common.padding import padding_of
-from mlc.kernels.cpu.haloed_image import image_size
+from mlc.kernels.cpu.haloed_image import first_axis, image_size
 from mlc.kernels.cpu.padding import terms_of, windows_of
 from mlc.kernels.cpu.tiles import LINE, ROWS
 from mlc.passes.schedule.extents import known, reach, shape_of
@@ -52,20 +52,23 @@ def as_tile_product(
         changed |= {"rows": ROWS, "line_dim": line}
     if joined:
         changed |= {"joined": 1} | _unfolded(root, operand, schedule, line)
-    elif _has_small_image(root, 1 - operand):
+    elif _has_small_image(root, 1 - operand, line):
         changed["halo"] = 1
     changed |= {"stored": stored, "instruction": _tile_instruction(root, operand)}
     return {**grouped, **changed, **({"panel": panel} if "packed_operand" in schedule else {})}
 
 
-def _has_small_image(root: ir.Operation, operand: int) -> bool:
-    """Is input `operand` a padded image that a work item may keep on its stack?"""
+def _has_small_image(root: ir.Operation, operand: int, line: int) -> bool:
+    """Is input `operand` a padded image that a work item may keep on its stack? `line` is the output dimension of which
+    it has several lines, or -1."""
     producer, type_ = defining_op(root.operands[operand]), root.operands[operand].type
     padding = None if producer is None else padding_of(producer)
     if padding is None or not type_.has_static_shape or type_.rank - 1 in padding.dims:
         return False
-    width = _width(root)
-    return image_size([int(n) for n in type_.shape], padding, LINE // width) * width <= TILE_STACK
+    width, lines = _width(root), operand_map(root, 2).results
+    moved = ir.AffineDimExpr(lines[line]).position if line >= 0 else None
+    first = first_axis(padding, operand_map(root, operand).results, moved)
+    return image_size([int(n) for n in type_.shape], first, LINE // width) * width <= TILE_STACK
 
 
 def _num_steps(root: ir.Operation, operand: int) -> int:
