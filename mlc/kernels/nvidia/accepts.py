@@ -76,7 +76,7 @@ def _skips_ones(dims: Dims) -> bool:
     shape, exprs = dims.reader.results[0].type.shape, dims.coordinates or []
     found = [e.position for e in exprs if isinstance(e, ir.AffineDimExpr)]
     plain = all(isinstance(e, ir.AffineDimExpr) or isinstance(e, ir.AffineConstantExpr) and e.value == 0 for e in exprs)
-    is_last = bool(found) and found[-1] == len(shape) - 1
+    is_last = bool(found) and found[-1] == len(shape) - 1 and len(exprs) <= len(shape)
     return plain and is_last and found == [i for i, e in enumerate(shape) if i in found or e != 1]
 
 

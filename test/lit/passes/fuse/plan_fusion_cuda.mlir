@@ -93,3 +93,28 @@ func.func @looked_up_rows(%ids: tensor<16xi64>, %words: tensor<100x?xf32>, %s: t
   %n = mlc.layer_norm %w scale(%s : tensor<?xf32>) {axis = 1 : i64, epsilon = 1.0e-5 : f64, rms = true} : tensor<16x?xf32>
   return %n : tensor<16x?xf32>
 }
+
+// What has fewer dimensions than the maxima is a kernel of its own: results of one kernel have one domain.
+// CHECK-LABEL: func.func @fewer_dimensions
+// CHECK: mlc.launch @{{.*}} outs(tensor<1x8x8x1xf32>)
+// CHECK: mlc.launch @{{.*}} outs(tensor<1x8x8xf32>)
+// CHECK: mlc.launch @{{.*}} outs(tensor<8x8xf32>)
+// CHECK: return
+func.func @fewer_dimensions(%x: tensor<1x8x8x1xf32>) -> (tensor<1x8x8xf32>, tensor<8x8xf32>) {
+  %p = mlc.pool max %x {kernel = array<i64: 3, 3>, dilations = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, strides = array<i64: 1, 1>, layout = "nhwc"} : tensor<1x8x8x1xf32> -> tensor<1x8x8x1xf32>
+  %a = tensor.empty() : tensor<1x8x8xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (0, b, c, 0)>, affine_map<(a, b, c) -> (a, b, c)>],
+      iterator_types = ["parallel", "parallel", "parallel"]} ins(%p : tensor<1x8x8x1xf32>) outs(%a : tensor<1x8x8xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    %0 = math.exp %i : f32
+    linalg.yield %0 : f32
+  } -> tensor<1x8x8xf32>
+  %b = tensor.empty() : tensor<8x8xf32>
+  %t = linalg.generic {indexing_maps = [affine_map<(a, b) -> (0, a, b)>, affine_map<(a, b) -> (a, b)>],
+      iterator_types = ["parallel", "parallel"]} ins(%s : tensor<1x8x8xf32>) outs(%b : tensor<8x8xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    %0 = math.exp %i : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x8xf32>
+  return %s, %t : tensor<1x8x8xf32>, tensor<8x8xf32>
+}
