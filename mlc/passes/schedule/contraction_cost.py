@@ -19,6 +19,8 @@ from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads, sums_bytes, 
 from mlc.passes.schedule.tile_products import as_tile_product
 
 TILE, TALLER = (6, 4), 7  # rows and vectors of accumulators; the most rows that leave registers for an operand
+FEW_READS = (8, 3)  # rows and vectors that read a weight less often where rows are few; of thirty-two registers, too
+MOST_FEW = 16  # rows of which each tile reads a weight that comes from memory
 WIDE, TALL = (4, 3), (6, 2)  # of sixteen registers
 LATENCY = 8  # accumulators that two multiply-adds a cycle take as long for as one of them takes
 SAVED = 0.98  # of the time that plain tiles take: what makes up for rows that others read more often
@@ -159,6 +161,9 @@ def _tile(
         return rows, max(vectors, _line_vectors(columns, unit.lanes(element), rows))
     if packed and _is_f32(root) and (height, vectors) == TILE and _panel_bytes(root, operand, unit, columns) > FAR:
         height = min((height, TALLER), key=lambda most: -(-rows // most))
+    sums = ["reduction" in str(t) for t in root.attributes["iterator_types"]].count(True)
+    if packed and sums == 1 and _is_f32(root) and (height, vectors) == TILE and rows <= MOST_FEW:
+        return min((TILE, FEW_READS), key=lambda tile: -(-rows // tile[0]))
     return height, vectors
 
 
