@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from mlir import ir
 
+from mlc.kernels.common.blocks import ancestor_in
 from mlc.passes.base import Pass
 from mlc.passes.schedule.assign_placement import BRANCHES, DEVICE, HOST, LOOPS, VIEWS, is_tensor, placed
 from mlc.passes.walk import functions
@@ -143,9 +144,9 @@ class _Transfers:
 
     def _copy(self, value: ir.Value, wanted: str, user: ir.Operation) -> ir.Value:
         if isinstance(value.owner, ir.Block):
-            return _transfer(value, wanted, _ancestor(user, value.owner))
+            return _transfer(value, wanted, ancestor_in(value.owner, user))
         op = value.owner.operation
-        before = _ancestor(user, op.block)
+        before = ancestor_in(op.block, user)
         if op.name in CONSTANTS:
             clone = op.clone(ip=ir.InsertionPoint(before))
             if wanted == DEVICE:
@@ -167,10 +168,3 @@ def _transfer(value: ir.Value, wanted: str, before: ir.Operation) -> ir.Value:
     attributes = {"callee": ir.StringAttr.get(CALLEES[wanted]), "config": ir.StringAttr.get("")}
     ip = ir.InsertionPoint(before)
     return ir.Operation.create("mlc.extern", [value.type], [value], attributes, loc=before.location, ip=ip).results[0]
-
-
-def _ancestor(op: ir.Operation, block: ir.Block) -> ir.Operation:
-    """The operation of `block` that is or contains `op`."""
-    while op.block != block:
-        op = op.parent.operation
-    return op

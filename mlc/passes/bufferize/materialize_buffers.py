@@ -5,6 +5,7 @@ from __future__ import annotations
 import mlir.ir as ir
 from mlir.dialects import arith, memref
 
+from mlc.kernels.common.blocks import ancestor_in
 from mlc.passes.base import Pass
 from mlc.passes.bufferize.place_weights import ALIGNMENT, align, element_bytes
 from mlc.passes.bufferize.plan_arena import dimension_names
@@ -120,14 +121,14 @@ class _Materializer:
                 bytes_ = self.emitter.emit(unit * Size.constant(ir.IntegerAttr(attributes["bytes"]).value))
             else:
                 bytes_ = self._largest(members[number])
-            with ir.InsertionPoint(_ancestor(inside[0][0], self.entry)), self.function.location:
+            with ir.InsertionPoint(ancestor_in(self.entry, inside[0][0])), self.function.location:
                 dynamic = bytes_ if dynamic is None else arith.addi(dynamic, bytes_)
-        self._emit_reservation(_ancestor(inside[0][0], self.entry), static, dynamic)
+        self._emit_reservation(ancestor_in(self.entry, inside[0][0]), static, dynamic)
 
     def _largest(self, sizes: list[Size]) -> ir.Value:
         first = next(a for a, p in self.allocs if ir.StringAttr(p["where"]).value == "arena")
         values = [self.emitter.emit(size) for size in dict.fromkeys(sizes)]
-        with ir.InsertionPoint(_ancestor(first, self.entry)), self.function.location:
+        with ir.InsertionPoint(ancestor_in(self.entry, first)), self.function.location:
             largest = values[0]
             for value in values[1:]:
                 largest = arith.maxsi(largest, value)
@@ -222,13 +223,6 @@ def _allocations(function: ir.Operation) -> list[tuple[ir.Operation, ir.DictAttr
 
     function.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
-
-
-def _ancestor(op: ir.Operation, block: ir.Block) -> ir.Operation:
-    """The operation of `block` that is or contains `op`."""
-    while op.block != block:
-        op = op.parent.operation
-    return op
 
 
 def _buffer(where: str, target: ir.Type, sizes: list[ir.Value], space: str = HOST, **numbers: int) -> ir.Value:

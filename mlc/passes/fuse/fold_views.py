@@ -22,7 +22,7 @@ from mlir.dialects import arith, tensor
 from mlc.dialects import linalg
 from mlc.kernels.accepts import accepts_of
 from mlc.kernels.common.analysis import is_contraction
-from mlc.kernels.common.blocks import blocks_of
+from mlc.kernels.common.blocks import ancestor_in, blocks_of
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.fusion import Accepts, Dims
 from mlc.kernels.common.generics import is_identity, is_reduction, operand_map
@@ -286,7 +286,7 @@ def _fold_operand(op: ir.Operation, operand: int, access: Access, accepts: Accep
 
 def _only_moved(producer: ir.Operation) -> bool:
     """Is there one reader, or does everyone only move parts of the result?"""
-    users = [_enclosing(user, producer.block) for user, _ in _users(producer)]
+    users = [ancestor_in(producer.block, user) for user, _ in _users(producer)]
     views = ("tensor.expand_shape", "tensor.collapse_shape")
     return len(users) == 1 or all(user.name in views or move_of(user) is not None for user in users)
 
@@ -300,13 +300,6 @@ def _lies_together(op: ir.Operation, value: ir.Value, access: Access) -> bool:
         return False
     lanes = VECTOR_BITS // value.type.element_type.width if isinstance(value.type.element_type, _NUMBERS) else 0
     return bool(lanes) and all(n % lanes == 0 for n in (last.size, last.extent, last.offset))
-
-
-def _enclosing(op: ir.Operation, block: ir.Block) -> ir.Operation:
-    """The operation of `block` that `op` is in: bodies read tensors too."""
-    while op.block != block and op.parent is not None:
-        op = op.parent.operation
-    return op
 
 
 def _reads_once(op: ir.Operation, access: Access) -> bool:

@@ -21,6 +21,7 @@ from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.peepholes import shifted_by_maximum
 from mlc.kernels.common.positions import finds_position
 from mlc.kernels.common.reduce import combiner, has_long_terms, lane_dim
+from mlc.kernels.cpu.padding import Window
 from mlc.kernels.cpu.planes import find_plane
 from mlc.kernels.cpu.radix_sort import MOST
 from mlc.kernels.cpu.scan import accumulator
@@ -68,8 +69,9 @@ def choose(source: KernelSource, unit: VectorUnit, constant_inputs: set[int]) ->
     root = root_operation(source)
     if root.name.startswith("mlc.") and root.name != "mlc.constant":
         return _opaque(root, unit)
-    if find_plane(root) is not None:
-        return _planes(root, unit)
+    plane = find_plane(root)
+    if plane is not None:
+        return _planes(root, plane, unit)
     if is_contraction(root):
         schedule = choose_contraction(source, root, unit, constant_inputs)
         if schedule is not None:
@@ -278,16 +280,16 @@ def _vectorizable(source: KernelSource) -> bool:
     return True
 
 
-def _planes(root: ir.Operation, unit: VectorUnit) -> dict[str, int | str]:
+def _planes(root: ir.Operation, windows: tuple[Window, Window], unit: VectorUnit) -> dict[str, int | str]:
     """Half vectors where they take less time: wide masks make them cover a line with fewer lanes, without such masks
     what counts is instructions."""
     lanes, extent = unit.lanes(root.results[0].type.element_type), root.results[0].type.shape[3]
     if unit.bits < MASKED_BITS:
-        lanes = min((NARROWEST_PLANE, lanes), key=lambda n: _time_of_line(root, n, extent))
+        lanes = min((NARROWEST_PLANE, lanes), key=lambda n: _time_of_line(root, windows, n, extent))
         schedule: dict[str, int | str] = {"template": "planes", "lanes": lanes, "rows": PLANE_ROWS}
         if extent % lanes not in (0, 1):
             schedule["pieces"] = 1
-        if lanes > NARROWEST_PLANE and _is_picked_in_halves(root, extent > lanes):
+        if lanes > NARROWEST_PLANE and _is_picked_in_halves(root, windows[1], extent > lanes):
             schedule["halves"] = 1
         return schedule
     while lanes > NARROWEST_PLANE and -(-extent // (lanes // 2)) * (lanes // 2) < -(-extent // lanes) * lanes:
@@ -295,29 +297,18 @@ def _planes(root: ir.Operation, unit: VectorUnit) -> dict[str, int | str]:
     return {"template": "planes", "lanes": lanes, "rows": PLANE_ROWS}
 
 
-def _time_of_line(root: ir.Operation, lanes: int, extent: int) -> int:
+def _time_of_line(root: ir.Operation, windows: tuple[Window, Window], lanes: int, extent: int) -> int:
     """Instructions for the tiles of a line of `extent` results of a window over planes."""
-    windows = find_plane(root)
-    assert windows is not None
     height, width = (reach(root, 1, window.tap) or 1 for window in windows)
-    lines, stride = (PLANE_ROWS - 1) * windows[0].stride + height, _stride_of_line(root)
+    lines, stride = (PLANE_ROWS - 1) * windows[0].stride + height, windows[1].stride
     picking = 0 if stride == 1 else 1 if stride == 2 or lanes == NARROWEST_PLANE else PICKED_ACROSS
     return -(-extent // lanes) * (PLANE_ROWS * height * width + lines * width * picking)
 
 
-def _is_picked_in_halves(root: ir.Operation, several: bool) -> bool:
+def _is_picked_in_halves(root: ir.Operation, line: Window, several: bool) -> bool:
     """Are taps loaded in pairs of vectors? Those of a line of one vector, not `several`, are all masked, which pays for
     few taps only."""
-    windows = find_plane(root)
-    assert windows is not None
-    return windows[1].stride == 2 and (several or (reach(root, 1, windows[1].tap) or 1) <= FEW_TAPS)
-
-
-def _stride_of_line(root: ir.Operation) -> int:
-    """How many elements apart the results of a window over planes begin along a line."""
-    windows = find_plane(root)
-    assert windows is not None
-    return windows[1].stride
+    return line.stride == 2 and (several or (reach(root, 1, line.tap) or 1) <= FEW_TAPS)
 
 
 # -- transpositions ----------------------------------------------------------------------------------------------------
