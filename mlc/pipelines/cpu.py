@@ -79,6 +79,7 @@ def _simplify(integers: Sequence[str]) -> list[str]:
         "cse",
         "mlc-refine-types",
         "mlc-fold-batch-norm",
+        "mlc-lift-gathers",
         "mlc-hoist-weights",
         CANONICALIZE,
         "cse",
