@@ -73,6 +73,7 @@ def _simplify(integers: Sequence[str]) -> list[str]:
         "mlc-fold-constants",
         CANONICALIZE,
         "cse",
+        "mlc-cancel-quantization",
         *integers,
         "mlc-resolve-dims",
         CANONICALIZE,

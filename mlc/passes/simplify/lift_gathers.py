@@ -32,6 +32,8 @@ from mlc.passes.simplify.weight_only import WeightOnly
 from mlc.passes.walk import functions, operations
 
 _FUNCTIONS = ("mlc.unary", "mlc.cast", "mlc.activation", "mlc.binary")
+_PASSED = (*_FUNCTIONS, "mlc.dequantize")
+_ENDLESS = 1 << 62
 
 
 class LiftGathers(Pass):
@@ -57,8 +59,11 @@ class LiftGathers(Pass):
 
 def _is_wider(table: ir.Value, weights: WeightOnly) -> bool:
     """Is `table` a function of weights that takes more memory than they do, and too much to be one for the gather?"""
-    source, size = defining_op(table), _bytes(table.type) if is_static(table.type) else 0
-    if size <= HoistWeights.limit or source is None or not weights.has(table):
+    source = defining_op(table)
+    if source is None or source.name not in _PASSED or not weights.has(table):
+        return False
+    size = _bytes(table.type)
+    if size <= HoistWeights.limit:
         return False
     takes = _takes(table, set())
     if size <= 2 * takes and any(use.owner.operation.name != "mlc.gather" for use in table.uses):
@@ -72,7 +77,7 @@ def _takes(value: ir.Value, seen: set[ir.Value]) -> int:
     if value in seen:
         return 0
     seen.add(value)
-    if op is None or op.name not in (*_FUNCTIONS, "mlc.dequantize"):
+    if op is None or op.name not in _PASSED:
         return _bytes(value.type)
     return sum(_takes(operand, seen) for operand in op.operands)
 
@@ -86,6 +91,8 @@ def _picks_less(op: ir.Operation) -> bool:
 
 
 def _bytes(type_: ir.Type) -> int:
+    if not isinstance(type_.element_type, (ir.IntegerType, ir.FloatType)):
+        return _ENDLESS  # strings
     return element_count(type_) * numpy_dtype(result_type(type_).dtype).itemsize
 
 
