@@ -4,6 +4,9 @@ Operation by operation that is a rounding, an addition, two bounds and a convers
 that are moved by the zero point may come first, as rounding keeps whole numbers and is monotonic. What is within them
 is rounded by adding 1.5 * 2^23: the sum has no bits behind the point, ties go to even, and the lowest bits of the
 float are the whole number. An even zero point is part of what is added. The same codes come out, NaN's too.
+
+Where the same kernel goes on with the codes as numbers (`cast(code) - zero point`), subtracting what was added gives
+them: nothing is narrowed and widened again.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from mlc.kernels.common.generics import body_of, input_number, is_identity, only
 from mlc.kernels.common.index import Constants
 
 _ROUNDER = 12582912.0  # 1.5 * 2^23: floats about it are whole numbers
+_FLOATS = ("arith.sitofp", "arith.uitofp")
 _MOST_BITS = 16  # of a code: bounds and zero points are far below 2^22
 
 
@@ -36,6 +40,16 @@ class Rounded:
     high: int
     guarded: bool
     type: ir.Type
+
+
+@dataclass(frozen=True)
+class Restored:
+    """A generic that is `float(code) - zero` of codes that its kernel rounds; `skipped` is what those in between
+    compute, the codes among it."""
+
+    rounded: Rounded
+    skipped: list[ir.Value]
+    zero: int
 
 
 def ends_in_codes(op: ir.Operation) -> bool:
@@ -71,6 +85,53 @@ def rounded_to_codes(op: ir.Operation) -> Rounded | None:
     return Rounded(skipped, _above(producer, low - zero, skipped), zero, low, high, guarded, type_)
 
 
+def ends_in_numbers(op: ir.Operation) -> bool:
+    """A quick look: is the body of `op` a conversion of an integer to f32?"""
+    ops = op.regions[0].blocks[0].operations
+    return len(ops) == 2 and ops[0].operation.name in _FLOATS and isinstance(ops[0].result.type, ir.F32Type)
+
+
+def restored_from_codes(op: ir.Operation) -> Restored | None:
+    """What the elementwise generic `op` makes numbers of again; None where its kernel does not round that."""
+    convert = only_operation(op, "arith.sitofp") or only_operation(op, "arith.uitofp")
+    if convert is None or not is_identity(op, 0):
+        return None
+    skipped, zero = [op.operands[0]], 0
+    producer = _in_order(skipped[-1])
+    subtract = only_operation(producer, "arith.subi")
+    if producer is not None and subtract is not None:
+        offset = _whole_constant(subtract.operands[1])
+        if offset is None or abs(offset) >= 1 << _MOST_BITS or input_number(producer, subtract.operands[0]) != 0:
+            return None
+        skipped.append(producer.operands[0])
+        producer, zero = _in_order(skipped[-1]), offset
+    unsigned = convert.name == "arith.uitofp"
+    widen = only_operation(producer, "arith.extui") or only_operation(producer, "arith.extsi")
+    if producer is not None and widen is not None:
+        if unsigned or convert.operands[0].type.width != 32:
+            return None
+        unsigned = widen.name == "arith.extui"
+        skipped.append(producer.operands[0])
+        producer = _in_order(skipped[-1])
+    rounded = None if producer is None or not ends_in_codes(producer) else rounded_to_codes(producer)
+    return Restored(rounded, skipped, zero) if rounded is not None and _is_inside(rounded, unsigned) else None
+
+
+def _is_inside(rounded: Rounded, unsigned: bool) -> bool:
+    """Is every code the number that its bits are, without a sign or with one?"""
+    width = rounded.type.width
+    low, high = (0, 1 << width) if unsigned else (-1 << width - 1, 1 << width - 1)
+    return low <= rounded.low and rounded.high < high
+
+
+def _in_order(value: ir.Value) -> ir.Operation | None:
+    """The generic that makes `value`, with its input 0 and its result in the order of its loops."""
+    op = defining_op(value)
+    if op is None or op.name != "linalg.generic" or len(op.results) != 1:
+        return None
+    return op if is_identity(op, 0) and is_identity(op, len(op.operands) - 1) else None
+
+
 def _above(rounding: ir.Operation, low: int, skipped: list[ir.Value]) -> ir.Operation:
     """The generic whose input 0 is to be rounded: that in front of `rounding` where it gives at least a number not
     above `low`, as a ReLU does, else `rounding` itself."""
@@ -89,23 +150,36 @@ def _above(rounding: ir.Operation, low: int, skipped: list[ir.Value]) -> ir.Oper
 
 def emit_codes(x: ir.Value, rounded: Rounded, constants: Constants) -> ir.Value:
     """The code of `x`, what is to be rounded: f32, one or a vector."""
+    i32, odd = ir.IntegerType.get_signless(32), rounded.zero % 2
+    shape = x.type.shape if isinstance(x.type, ir.VectorType) else None
+    total = _rounded_sum(x, rounded, constants)
+    bits = arith.bitcast(i32 if shape is None else ir.VectorType.get(shape, i32), total)
+    code = arith.addi(bits, _every(bits, odd, constants)) if odd else bits
+    return arith.trunci(rounded.type if shape is None else ir.VectorType.get(shape, rounded.type), code)
 
-    def every(type_: ir.Type, number: float) -> ir.Value:
-        value = constants.get(type_, number)
-        return memory.splat(value, x.type.shape[0]) if isinstance(x.type, ir.VectorType) else value
 
-    f32, i32 = ir.F32Type.get(), ir.IntegerType.get_signless(32)
+def emit_numbers(x: ir.Value, restored: Restored, constants: Constants) -> ir.Value:
+    """`float(code) - zero` of the code of `x`."""
+    added = _ROUNDER - restored.rounded.zero % 2
+    total = _rounded_sum(x, restored.rounded, constants)
+    return arith.subf(total, _every(total, added + restored.zero, constants))
+
+
+def _rounded_sum(x: ir.Value, rounded: Rounded, constants: Constants) -> ir.Value:
+    """1.5 * 2^23, the even part of the zero point, and `x` between the bounds, which the sum rounds."""
     if rounded.guarded:
-        x = arith.select(arith.cmpf(arith.CmpFPredicate.ORD, x, x), x, every(f32, float(-rounded.zero)))
-    low, high = (every(f32, float(bound - rounded.zero)) for bound in (rounded.low, rounded.high))
+        x = arith.select(arith.cmpf(arith.CmpFPredicate.ORD, x, x), x, _every(x, float(-rounded.zero), constants))
+    low, high = (_every(x, float(bound - rounded.zero), constants) for bound in (rounded.low, rounded.high))
     x = arith.select(arith.cmpf(arith.CmpFPredicate.OGT, x, low), x, low)
     x = arith.select(arith.cmpf(arith.CmpFPredicate.OLT, x, high), x, high)
-    odd = rounded.zero % 2
-    x = arith.addf(x, every(f32, _ROUNDER + rounded.zero - odd))
-    bits = arith.bitcast(ir.VectorType.get(x.type.shape, i32) if isinstance(x.type, ir.VectorType) else i32, x)
-    code = arith.addi(bits, every(i32, odd)) if odd else bits
-    narrow = ir.VectorType.get(x.type.shape, rounded.type) if isinstance(x.type, ir.VectorType) else rounded.type
-    return arith.trunci(narrow, code)
+    return arith.addf(x, _every(x, _ROUNDER + rounded.zero - rounded.zero % 2, constants))
+
+
+def _every(like: ir.Value, number: float, constants: Constants) -> ir.Value:
+    """`number` in the type of `like`."""
+    if not isinstance(like.type, ir.VectorType):
+        return constants.get(like.type, number)
+    return memory.splat(constants.get(like.type.element_type, number), like.type.shape[0])
 
 
 def _saturation(op: ir.Operation) -> tuple[ir.Value, int, int, bool, ir.Type] | None:
@@ -160,6 +234,13 @@ def _constant(value: ir.Value) -> float | None:
     if op is None or op.name != "arith.constant" or not isinstance(op.attributes["value"], ir.FloatAttr):
         return None
     return float(op.attributes["value"].value)
+
+
+def _whole_constant(value: ir.Value) -> int | None:
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant" or not isinstance(op.attributes["value"], ir.IntegerAttr):
+        return None
+    return int(op.attributes["value"].value)
 
 
 def _only_reader(value: ir.Value) -> ir.Operation | None:

@@ -159,7 +159,7 @@ def _shorter(ev: Evaluator, op: ir.Operation, dims: Sequence[Idx]) -> list[ir.Va
         frame.patterns[result] = _patterns(frame, op)
     if frame.patterns[result] is None:
         return []
-    if isinstance(frame.patterns[result], codes.Rounded):
+    if isinstance(frame.patterns[result], (codes.Rounded, codes.Restored)):
         return _rounded(ev, frame.patterns[result], dims)
     found, is_shifted, divisor = frame.patterns[result]
     if found is not None and found[0].results[0] not in ev.overrides and found[0].results[0] not in ev.hooks:
@@ -176,21 +176,28 @@ def _shorter(ev: Evaluator, op: ir.Operation, dims: Sequence[Idx]) -> list[ir.Va
 
 def _patterns(
     frame: Frame, op: ir.Operation
-) -> tuple[tuple[ir.Operation, str] | None, bool, int | None] | codes.Rounded | None:
+) -> tuple[tuple[ir.Operation, str] | None, bool, int | None] | codes.Rounded | codes.Restored | None:
     """Which of the `peepholes` an elementwise generic fits, asked once for all of its elements."""
     if not frame.has_exp2 and codes.ends_in_codes(op):  # GPUs round and convert in one instruction
         return codes.rounded_to_codes(op)
+    if not frame.has_exp2 and codes.ends_in_numbers(op):
+        return codes.restored_from_codes(op)
     if not peepholes.may_match(op):
         return None
     return peepholes.plus_one(op), peepholes.shifted_by_maximum(op) is not None, peepholes.row_sum(op)
 
 
-def _rounded(ev: Evaluator, rounded: codes.Rounded, dims: Sequence[Idx]) -> list[ir.Value]:
-    """The codes that `rounded` describes; empty where something else stands in for what it skips."""
-    if any(value in ev.overrides or value in ev.hooks for value in rounded.skipped):
+def _rounded(ev: Evaluator, pattern: codes.Rounded | codes.Restored, dims: Sequence[Idx]) -> list[ir.Value]:
+    """The codes, or the numbers that these stand for, that `pattern` describes; empty where something else stands in
+    for what it skips."""
+    rounded = pattern if isinstance(pattern, codes.Rounded) else pattern.rounded
+    skipped = [*rounded.skipped, *([] if pattern is rounded else pattern.skipped)]
+    if any(value in ev.overrides or value in ev.hooks for value in skipped):
         return []
     [x, *_] = input_values(ev, rounded.first, dims, [])
-    return [codes.emit_codes(x, rounded, ev.frame.constants)]
+    if isinstance(pattern, codes.Rounded):
+        return [codes.emit_codes(x, pattern, ev.frame.constants)]
+    return [codes.emit_numbers(x, pattern, ev.frame.constants)]
 
 
 def _rank(generic: ir.Operation) -> int:

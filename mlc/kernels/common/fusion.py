@@ -24,12 +24,13 @@ class Dims:
     """Where an operation would join a kernel: `reader` is the operation of the pair that reads the other's result, as
     its operand number `operand` (-1: its body reads it); `root` is the kernel's root. `through` is
     set when `op` moves data and would become part of an indexing map of the root: the map that the root's operand, for
-    a consumer its result, would get."""
+    a consumer its result, would get. `behind`: the reader computes with the root's result and is no operand of it."""
 
     root: ir.Operation
     reader: ir.Operation
     operand: int
     through: ir.AffineMap | None = None
+    behind: bool = False
 
     @property
     def coordinates(self) -> list[ir.AffineExpr] | None:

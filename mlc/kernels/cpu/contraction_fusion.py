@@ -1,6 +1,7 @@
 """What the contraction template of CPUs takes into its kernels.
 
-Consumers run on the accumulators before they are stored. Of producers it takes the padding of a convolution (its
+Consumers run on the accumulators before they are stored, and with them what is computed from other tensors at the same
+points. Of producers of its operands it takes the padding of a convolution (its
 windows then read the tensor that is not padded; so does the template of depthwise convolutions over planes), and what
 turns over the highest bits of bytes. Movements of data become indexing maps where the operand that is loaded as
 vectors, and the result, keep their vectors contiguous, or where both operands come to lie along the reduction and a
@@ -10,10 +11,12 @@ groups along the innermost reduction.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from mlir import ir
 
 from mlc.kernels.common.analysis import mentions
-from mlc.kernels.common.fusion import Dims, Role, accepts_pointwise
+from mlc.kernels.common.fusion import Dims, Role, accepts_pointwise, is_expensive
 from mlc.kernels.common.generics import is_identity, operand_map, turned_over
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.cpu.inner_product import has_few_rows, lies_along_sum
@@ -27,6 +30,8 @@ def accepts(role: Role, op: ir.Operation, dims: Dims) -> str | None:
         return _moved_result(dims) if role == "consumer" else _moved_operand(dims)
     if role == "consumer":
         return accepts_pointwise(role, op, dims)
+    if dims.behind and dims.is_same_point and _is_in_order(op):
+        return None  # it is computed once, on the way to the result
     padding = padding_of(op)
     if turned_over(op) is not None and not _holds_columns(dims):
         return None
@@ -49,6 +54,19 @@ def accepts(role: Role, op: ir.Operation, dims: Dims) -> str | None:
         if columns is None or mentions(expr, columns):
             return f"dimension {dim} is padded, along which vectors are loaded"
     return None
+
+
+def _is_in_order(op: ir.Operation) -> bool:
+    """Is `op` cheap, and does it read vectors where it writes some: tensors in the order of its loops, or fewer
+    dimensions of them?"""
+    if op.name != "linalg.generic" or is_expensive(op) or not is_identity(op, len(op.operands) - 1):
+        return False
+    for number in range(len(op.operands) - 1):
+        exprs = [e for e in operand_map(op, number).results if not isinstance(e, ir.AffineConstantExpr)]
+        places = [ir.AffineDimExpr(e).position if isinstance(e, ir.AffineDimExpr) else -1 for e in exprs]
+        if -1 in places or any(a >= b for a, b in pairwise(places)):
+            return False
+    return True
 
 
 def _is_dequantization(op: ir.Operation) -> bool:

@@ -35,6 +35,7 @@ from mlc.passes.fuse.graph import (
     is_elementwise,
 )
 from mlc.passes.fuse.rows import find_rows
+from mlc.passes.fuse.widenings import find_widenings
 from mlc.passes.host.nodes import node_name
 
 _PREFERENCE = {"attention": 0, "contraction": 0, "rows": 1, "columns": 1, "reduction": 2, "elementwise": 3}
@@ -122,6 +123,7 @@ class _Planner:
         if self.positions:
             for cluster in [c for c, kind in graph.kinds.items() if kind in _LINES]:
                 self._absorb_functions(cluster)
+        widenings = find_widenings(graph)
         for n, op in enumerate(graph.ops):
             if n in graph.cluster:
                 continue
@@ -131,12 +133,16 @@ class _Planner:
                 self._inline_producers(n, self._root(n, "contraction"))
             elif op.name == "linalg.generic" and is_reduction(op):
                 self._inline_producers(n, self._root(n, "reduction"))
+            elif n in widenings:
+                self._inline_producers(n, self._root(n, "elementwise"))
             elif is_elementwise(op):
                 self._place_elementwise(n)
             elif op.name == "linalg.fill" and any(self._needs_memory(u) for u in graph.users[n]):
                 graph.new_cluster([n], "elementwise")
         for cluster in [c for c, kind in graph.kinds.items() if kind in _LINES]:
             self._lengthen_rows(cluster)
+        for cluster in [c for c, members in graph.members.items() if widenings.issuperset(members)]:
+            self._join_producer(cluster)  # its reader has not taken it
         for cluster in attentions:
             for n in [m for m in graph.members[cluster] if is_contraction(graph.ops[m])]:
                 self._inline_producers(n, cluster)
@@ -152,12 +158,12 @@ class _Planner:
         """Does `user` want the filled tensor itself?"""
         return user not in self.graph.cluster and self.graph.ops[user].name != "linalg.generic"
 
-    def _ask(self, cluster: int, role: Role, n: int, reader: int, operand: int) -> bool:
-        """Does the template of `cluster` take operation `n`? A refusal is kept."""
+    def _ask(self, cluster: int, role: Role, n: int, reader: int, operand: int, *, behind: bool = False) -> bool:
+        """Does the template of `cluster` take operation `n`? A refusal is kept. `behind`: see `Dims`."""
         graph = self.graph
         root = graph.ops[self.roots.get(cluster, min(graph.members[cluster]))]
         op = graph.ops[n]
-        reason = self.accepts[graph.kinds[cluster]](role, op, Dims(root, graph.ops[reader], operand))
+        reason = self.accepts[graph.kinds[cluster]](role, op, Dims(root, graph.ops[reader], operand, behind=behind))
         if reason is not None:
             self._refuse(cluster, role, n, reason)
         return reason is None
@@ -184,6 +190,17 @@ class _Planner:
         if joined is None:
             joined = self._root(n, "elementwise")
         self._inline_producers(n, joined)
+
+    def _join_producer(self, cluster: int) -> None:
+        """Merge an elementwise cluster of functions with the kernel that computes what it reads, if that takes it."""
+        graph, members = self.graph, sorted(self.graph.members[cluster])
+        for other, operand in self._read_clusters(members[0]):
+            asked = [(n, operand if n == members[0] else 0) for n in members]
+            if not all(self._ask(other, "consumer", n, n, number) for n, number in asked):
+                continue
+            if graph.legal([*graph.members[other], *members]):
+                graph.merge(cluster, other)
+                return
 
     def _read_clusters(self, n: int) -> list[tuple[int, int]]:
         """Clusters with a result that operation `n` reads, and the operand; the best first."""
@@ -227,8 +244,8 @@ class _Planner:
             if not self.fuse_padding and is_contraction(op) and padding_of(graph.ops[producer]) is not None:
                 self._refuse(cluster, "producer", producer, "padding on the way is switched off")
                 continue
-            readers = {n, *members}
-            if not all(self._ask(cluster, "producer", m, *self._reader(m, readers)) for m in members):
+            readers, behind = {n, *members}, self.roots.get(cluster) != n
+            if not all(self._ask(cluster, "producer", m, *self._reader(m, readers), behind=behind) for m in members):
                 continue
             if not graph.legal([*members, *graph.members[cluster]]):
                 self._refuse(cluster, "producer", producer, "the kernel also feeds what it reads")

@@ -158,6 +158,40 @@ def test_rounding_to_codes(tmp_path: Path, zero: int | None, sign: str) -> None:
     np.testing.assert_array_equal(result.view(np.int8 if shift else np.uint8), expected)
 
 
+@pytest.mark.parametrize("zero", [None, 0, 128, 113])
+@pytest.mark.parametrize("other", [0, 5])
+@pytest.mark.parametrize("sign", ["unsigned", "signed"])
+def test_numbers_of_codes(tmp_path: Path, zero: int | None, other: int, sign: str) -> None:
+    """Codes that the same kernel goes on with, and stores: with its own zero point or another one subtracted."""
+    steps = np.arange(-300, 301, dtype=np.float32)
+    x = np.concatenate([steps, steps + 0.5, SPECIAL, draw((333,)) * 100]).astype(np.float32)
+    t, w, q = (f"tensor<{x.size}x{kind}>" for kind in ("f32", "i32", "i8"))
+    is_signed = sign == "signed"
+    offset = 0 if zero is None else zero - (128 if is_signed else 0)
+    less = offset + other
+    plain = zero is None and other == 0
+    out, back = ("", "") if is_signed else ("unsigned_out, ", " {unsigned_in}")
+    body = f"""
+      %zero = mlc.constant dense<{float(offset)}> : tensor<f32>
+      %less = mlc.constant dense<{less}> : tensor<i32>
+      %r = mlc.unary round %a0 : {t}
+      %s = mlc.binary add %r, %zero : {t}, tensor<f32> -> {t}
+      %q = mlc.cast {"%r" if zero is None else "%s"} {{{out}saturate}} : {t} -> {q}
+      %i = mlc.cast %q{back} : {q} -> {w}
+      %d = mlc.binary sub %i, %less : {w}, tensor<i32> -> {w}
+      %f = mlc.cast {f"%q{back} : {q}" if plain else f"%d : {w}"} -> {t}
+      %y = mlc.binary mul %f, %f : {t}
+      return %q, %y : {q}, {t}"""
+    model = check(tmp_path, body, [t], [q, t], [(x,)])
+    codes, squares = model(x)
+    codes = codes.view(np.int8 if is_signed else np.uint8)
+    np.testing.assert_array_equal(squares, (codes.astype(np.float32) - (0 if plain else less)) ** 2)
+    assert len(model.metadata["kernels"]) == 1
+    low, high = (-128, 127) if is_signed else (0, 255)
+    expected = np.where(np.isnan(x), 0, np.clip(np.rint(np.nan_to_num(x, posinf=1e9, neginf=-1e9)) + offset, low, high))
+    np.testing.assert_array_equal(codes, expected)
+
+
 def test_a_rounded_number_that_is_read_elsewhere_stays_one(tmp_path: Path) -> None:
     t, q = "tensor<100xf32>", "tensor<100xi8>"
     body = f"""
