@@ -162,6 +162,10 @@ class BlockGraph:
         self.cluster[n] = number
         self.members[number].append(n)
 
+    def remove(self, n: int) -> None:
+        """Take operation `n` out of its cluster, which has others."""
+        self.members[self.cluster.pop(n)].remove(n)
+
     def merge(self, source: int, target: int) -> None:
         """Move all operations of cluster `source` to `target`."""
         for n in self.members.pop(source):

@@ -123,7 +123,6 @@ class _Planner:
         if self.positions:
             for cluster in [c for c, kind in graph.kinds.items() if kind in _LINES]:
                 self._absorb_functions(cluster)
-        widenings = find_widenings(graph)
         for n, op in enumerate(graph.ops):
             if n in graph.cluster:
                 continue
@@ -133,16 +132,15 @@ class _Planner:
                 self._inline_producers(n, self._root(n, "contraction"))
             elif op.name == "linalg.generic" and is_reduction(op):
                 self._inline_producers(n, self._root(n, "reduction"))
-            elif n in widenings:
-                self._inline_producers(n, self._root(n, "elementwise"))
             elif is_elementwise(op):
                 self._place_elementwise(n)
             elif op.name == "linalg.fill" and any(self._needs_memory(u) for u in graph.users[n]):
                 graph.new_cluster([n], "elementwise")
         for cluster in [c for c, kind in graph.kinds.items() if kind in _LINES]:
             self._lengthen_rows(cluster)
-        for cluster in [c for c, members in graph.members.items() if widenings.issuperset(members)]:
-            self._join_producer(cluster)  # its reader has not taken it
+        if not self.positions:  # GPUs take no functions of other tensors behind a contraction
+            for chain, cluster in find_widenings(graph):
+                self._move(chain, cluster)
         for cluster in attentions:
             for n in [m for m in graph.members[cluster] if is_contraction(graph.ops[m])]:
                 self._inline_producers(n, cluster)
@@ -191,17 +189,6 @@ class _Planner:
             joined = self._root(n, "elementwise")
         self._inline_producers(n, joined)
 
-    def _join_producer(self, cluster: int) -> None:
-        """Merge an elementwise cluster of functions with the kernel that computes what it reads, if that takes it."""
-        graph, members = self.graph, sorted(self.graph.members[cluster])
-        for other, operand in self._read_clusters(members[0]):
-            asked = [(n, operand if n == members[0] else 0) for n in members]
-            if not all(self._ask(other, "consumer", n, n, number) for n, number in asked):
-                continue
-            if graph.legal([*graph.members[other], *members]):
-                graph.merge(cluster, other)
-                return
-
     def _read_clusters(self, n: int) -> list[tuple[int, int]]:
         """Clusters with a result that operation `n` reads, and the operand; the best first."""
         graph, op = self.graph, self.graph.ops[n]
@@ -244,7 +231,7 @@ class _Planner:
             if not self.fuse_padding and is_contraction(op) and padding_of(graph.ops[producer]) is not None:
                 self._refuse(cluster, "producer", producer, "padding on the way is switched off")
                 continue
-            readers, behind = {n, *members}, self.roots.get(cluster) != n
+            readers, behind = {n, *members}, self._is_behind(n, cluster)
             if not all(self._ask(cluster, "producer", m, *self._reader(m, readers), behind=behind) for m in members):
                 continue
             if not graph.legal([*members, *graph.members[cluster]]):
@@ -253,6 +240,29 @@ class _Planner:
             if not is_identity(op, i) or is_reduction(op):
                 graph.inlined.update(members)
             graph.merge(other, cluster)
+
+    def _is_behind(self, n: int, cluster: int) -> bool:
+        """Is operation `n` computed from the result of its cluster's root?"""
+        graph, work, seen = self.graph, [self.roots.get(cluster, n)], set[int]()
+        while work:
+            new = [u for u in graph.users[work.pop()] if graph.cluster.get(u) == cluster and u not in seen]
+            seen.update(new)
+            work.extend(new)
+        return n in seen
+
+    def _move(self, chain: list[int], cluster: int) -> None:
+        """Let `cluster`, which alone reads the last one of the operations `chain`, compute them, if its template does
+        that once for an element."""
+        if self.graph.kinds[cluster] in (*_LINES, "opaque"):
+            return
+        graph, readers = self.graph, {*chain, *self.graph.users[chain[-1]]}
+        behind = all(self._is_behind(u, cluster) for u in graph.users[chain[-1]])
+        for n in chain:
+            if not self._ask(cluster, "producer", n, *self._reader(n, readers), behind=behind):
+                return
+        for n in chain:
+            graph.remove(n)
+            graph.add(n, cluster)
 
     def _absorb_functions(self, cluster: int) -> None:
         """Take in cheap functions of one tensor of no larger elements that the row kernel alone reads: rows read that

@@ -8,7 +8,8 @@
 Quantizers of models put such pairs around every operator. Where a reshape or a transpose is in between, the
 quantization comes before it. Reshapes, which move nothing, also come behind dequantizations and the functions of these
 (`gelu(reshape(dequantize(%q)))` becomes `reshape(gelu(dequantize(%q)))`), so that they meet the reshape back, and the
-contraction that makes the integers becomes one kernel with all that follows.
+contraction that makes the integers becomes one kernel with all that follows. The largest numbers of windows are those
+of the largest integers.
 
 Codes of at most 16 bits with one scale of f32, of ordinary size, for all elements: `(q - z) * s / s` is then off by
 less than a hundredth of a step and is rounded to `q - z`.
@@ -52,12 +53,29 @@ class CancelQuantization(Pass):
                     source.erase()
                 self.count("cancelled")
                 return
+            if _is_maximum_of_codes(OpAdaptor(op), source):
+                op = self._quantize_first(op, source)
+                continue
             region = [op]
             if source.name != "mlc.reshape" and not (source.name == "mlc.transpose" and _has_one_use(source)):
                 region = _region(op)
             if not region:  # another thing is quantized
                 return
             op = self._rebuild(region)
+
+    def _quantize_first(self, op: ir.Operation, pool: ir.Operation) -> ir.Operation:
+        """The largest of quantized numbers in place of the largest number, quantized; gives the new quantization."""
+        result, source = op.results[0].type, pool.operands[0]
+        with ir.InsertionPoint(op), op.location:
+            first = _like(op, [source, *list(op.operands)[1:]], shape_of(source), result.element_type)
+        with ir.InsertionPoint(op), pool.location:
+            largest = _like(pool, [first.results[0]], shape_of(pool.results[0]), result.element_type)
+        if "unsigned" in op.attributes:
+            largest.attributes["unsigned"] = ir.UnitAttr.get()
+        replace(op, [largest.results[0]])
+        pool.erase()
+        self.count("passed")
+        return first
 
     def _rebuild(self, region: list[ir.Operation]) -> ir.Operation:
         """`g(f(move(x)))` becomes `move(g(f(x)))` for the operations `region`, the first of which reads the movement;
@@ -95,10 +113,10 @@ def _is_of_tensor(op: OpAdaptor) -> bool:
 
 def _are_alike(quantize: OpAdaptor, dequantize: OpAdaptor) -> bool:
     """Does `quantize` give back what `dequantize`, which it reads, has read?"""
-    codes, result = dequantize.operand(0), quantize.types[0]
-    if not _is_of_tensor(dequantize) or codes.type != result or not isinstance(result.element_type, ir.IntegerType):
+    kind = quantize.types[0].element_type
+    if not _is_of_tensor(dequantize) or element(dequantize.operand(0)) != kind or not isinstance(kind, ir.IntegerType):
         return False
-    if result.element_type.width > _MOST_BITS or quantize.flag("unsigned") != dequantize.flag("unsigned"):
+    if kind.width > _MOST_BITS or quantize.flag("unsigned") != dequantize.flag("unsigned"):
         return False
     if not all(isinstance(element(v), ir.F32Type) for v in (quantize.operand(0), quantize.operand(1))):
         return False
@@ -106,6 +124,16 @@ def _are_alike(quantize: OpAdaptor, dequantize: OpAdaptor) -> bool:
     if scale is None or zero is None or not _ORDINARY[0] < scale < _ORDINARY[1]:
         return False
     return scale == splat_number(dequantize.operand(1)) and zero == _zero(dequantize)
+
+
+def _is_maximum_of_codes(op: OpAdaptor, source: ir.Operation) -> bool:
+    """Is `source` the pooling, which `op` alone reads, of what was dequantized as `op` quantizes?"""
+    if source.name != "mlc.pool" or OpAdaptor(source).text() != "max" or not _has_one_use(source):
+        return False
+    before = defining_op(source.operands[0])
+    if before is None or before.name != "mlc.dequantize":
+        return False
+    return _are_alike(op, OpAdaptor(before))
 
 
 def _zero(op: OpAdaptor) -> int | float | None:

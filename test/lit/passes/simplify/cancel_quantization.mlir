@@ -91,3 +91,20 @@ func.func @kept(%q: tensor<4x12xi8>, %x: tensor<2x24xf32>)
   %13 = mlc.quantize %12, %l : tensor<4x12xf32>, tensor<f32> -> tensor<4x12xi8>
   return %3, %2, %9, %11, %13 : tensor<2x24xi8>, tensor<2x24xf32>, tensor<6x8xi8>, tensor<4x12xi8>, tensor<4x12xi8>
 }
+
+// The largest of the numbers is that of the largest of the integers, with their sign; means are of numbers.
+// CHECK-LABEL: func.func @pools
+// CHECK-NEXT: %[[S:.*]] = mlc.constant
+// CHECK-NEXT: mlc.pool max %arg0 {{{.*}}unsigned} : tensor<1x3x8x8xi8> -> tensor<1x3x4x4xi8>
+// CHECK-NEXT: %[[D:.*]] = mlc.dequantize %arg0, %[[S]]
+// CHECK-NEXT: mlc.pool avg %[[D]]
+func.func @pools(%q: tensor<1x3x8x8xi8>) -> (tensor<1x3x4x4xi8>, tensor<1x3x4x4xi8>) {
+  %s = mlc.constant dense<0.3> : tensor<f32>
+  %0 = mlc.dequantize %q, %s {unsigned} : tensor<1x3x8x8xi8>, tensor<f32> -> tensor<1x3x8x8xf32>
+  %1 = mlc.pool max %0 {dilations = array<i64: 1, 1>, kernel = array<i64: 3, 3>, padding = array<i64: 1, 1, 1, 1>, strides = array<i64: 2, 2>} : tensor<1x3x8x8xf32> -> tensor<1x3x4x4xf32>
+  %2 = mlc.quantize %1, %s {unsigned} : tensor<1x3x4x4xf32>, tensor<f32> -> tensor<1x3x4x4xi8>
+  %3 = mlc.dequantize %q, %s : tensor<1x3x8x8xi8>, tensor<f32> -> tensor<1x3x8x8xf32>
+  %4 = mlc.pool avg %3 {dilations = array<i64: 1, 1>, kernel = array<i64: 3, 3>, padding = array<i64: 1, 1, 1, 1>, strides = array<i64: 2, 2>} : tensor<1x3x8x8xf32> -> tensor<1x3x4x4xf32>
+  %5 = mlc.quantize %4, %s : tensor<1x3x4x4xf32>, tensor<f32> -> tensor<1x3x4x4xi8>
+  return %2, %5 : tensor<1x3x4x4xi8>, tensor<1x3x4x4xi8>
+}
