@@ -50,6 +50,7 @@ LINES, LINE_TILE = 8, (6, 2)  # of a matrix that are read side by side; rows and
 LINE_SUMS = 4096  # that wait in the first level of cache meanwhile
 LINE_ITEMS, LEAST_ITEMS = (512, 256, 128, 64), 16  # columns of a work item: as many as leave so many items
 SHORT_PIECE = 128  # columns that an ordinary tile reads at once
+LARGE = 3 << 17  # elements that the second cache does not hold: with whole lines in a vector it does as well as lines
 PIXELS = 4  # of a tile whose sums have four vectors each
 DEPTHWISE_SUMS = 16  # accumulators where a sum has two operands of its own: neither stays in a register
 
@@ -377,8 +378,11 @@ def _is_read_in_lines(root: ir.Operation, columns: Extent, rows: Extent, lanes: 
     exprs = [e for i in range(2) for e in operand_map(root, i).results]
     reductions = sum("reduction" in str(t) for t in root.attributes["iterator_types"])
     plain = reductions == 1 and all(isinstance(e, ir.AffineDimExpr | ir.AffineConstantExpr) for e in exprs)
-    few = rows is not None and rows < NARROW_ROWS[1] and lanes <= NARROW_LANES
-    return plain and few and is_plain_fma(root) and _is_f32(root) and (columns is None or columns > SHORT_PIECE)
+    few = rows is not None and rows < NARROW_ROWS[1] and (columns is None or columns > SHORT_PIECE)
+    if not (plain and few and is_plain_fma(root) and _is_f32(root)):
+        return False
+    steps = innermost_extent(root)
+    return lanes <= NARROW_LANES or columns is None or steps is None or columns * steps >= LARGE
 
 
 def _in_lines(columns: Extent, rows: Extent) -> dict[str, int | str]:

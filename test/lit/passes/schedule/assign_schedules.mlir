@@ -567,11 +567,17 @@ module @one_panel attributes {mlc.kernel} {
   }
 }
 
-// Where both operands are only known to a run, vectors of eight read the matrix line by line for one row.
-// CHECK: module @one_row
+// Where both operands are only known to a run, a matrix that no cache near holds is read line by line for one row. One
+// that is near is by vectors of eight.
+// CHECK: module @one_row attributes
+// CHECK-SAME: lanes = 16 : i64, line = 4096 : i64
+// CHECK-SAME: steps = 8 : i64, tail = 0 : i64, template = "line_product"
+// CHECK: module @one_row_near
 // CHECK-SAME: template = "contraction"
-// AVX2: module @one_row
+// AVX2: module @one_row attributes
 // AVX2-SAME: item = 128 : i64, lanes = 8 : i64, line = 4096 : i64, row_first = -1 : i64, row_last = -2 : i64, rows = 1 : i64, steps = 8 : i64, tail = 0 : i64, template = "line_product", unroll = 1 : i64, vector_dim = 1 : i64, vectors = 2 : i64
+// AVX2: module @one_row_near
+// AVX2-SAME: template = "line_product"
 module @one_row attributes {mlc.kernel} {
   func.func @one_row(%a: tensor<1x512xf32>, %b: tensor<512x2048xf32>, %o: tensor<1x2048xf32>) -> tensor<1x2048xf32> {
     %z = arith.constant 0.0 : f32
@@ -583,5 +589,18 @@ module @one_row attributes {mlc.kernel} {
       linalg.yield %t : f32
     } -> tensor<1x2048xf32>
     return %r : tensor<1x2048xf32>
+  }
+}
+module @one_row_near attributes {mlc.kernel} {
+  func.func @one_row_near(%a: tensor<1x256xf32>, %b: tensor<256x1024xf32>, %o: tensor<1x1024xf32>) -> tensor<1x1024xf32> {
+    %z = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%z : f32) outs(%o : tensor<1x1024xf32>) -> tensor<1x1024xf32>
+    %r = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : tensor<1x256xf32>, tensor<256x1024xf32>) outs(%f : tensor<1x1024xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %s: f32):
+      %m = arith.mulf %x, %y : f32
+      %t = arith.addf %s, %m : f32
+      linalg.yield %t : f32
+    } -> tensor<1x1024xf32>
+    return %r : tensor<1x1024xf32>
   }
 }

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_dot_product import _runs_here
 from test_templates import check, draw
 
 from mlc.passes.schedule.contraction_cost import _in_lines
@@ -16,10 +17,16 @@ CPU = "x86-64-v3"
 
 
 def check_lines(
-    folder: Path, body: str, arguments: list[str], result: str, inputs: list[np.ndarray], threads: tuple[int, ...]
+    folder: Path,
+    body: str,
+    arguments: list[str],
+    result: str,
+    inputs: list[np.ndarray],
+    threads: tuple[int, ...],
+    cpu: str = CPU,
 ) -> None:
     """Compares with the interpreter; every number of threads gives the same bytes, by lines."""
-    model = check(folder, body, arguments, [result], [inputs], 2e-5, cpu=CPU)
+    model = check(folder, body, arguments, [result], [inputs], 2e-5, cpu=cpu)
     assert [kernel["template"] for kernel in model.metadata["kernels"]] == ["line_product"]
     results = {load(folder / "kernel.so", threads=n)(*inputs)[0].tobytes() for n in threads}
     assert results == {model(*inputs)[0].tobytes()}
@@ -33,6 +40,14 @@ def test_products_with_what_follows(tmp_path: Path, m: int, n: int, k: int) -> N
       %e = mlc.unary neg %r : {o}
       return %e : {o}"""
     check_lines(tmp_path, body, [a, b], o, [draw((m, k)), draw((k, n), seed=1)], (1, 2, 5))
+
+
+@pytest.mark.skipif(not _runs_here("x86-64-v4"), reason="this machine has no AVX-512")
+@pytest.mark.parametrize("m, n, k", [(1, 2050, 200), (15, 1000, 401), (7, 1300, 310)])
+def test_large_matrices_with_avx512(tmp_path: Path, m: int, n: int, k: int) -> None:
+    a, b, o = f"tensor<{m}x{k}xf32>", f"tensor<{k}x{n}xf32>", f"tensor<{m}x{n}xf32>"
+    body = f"%r = mlc.matmul %a0, %a1 : {a}, {b} -> {o}\nreturn %r : {o}"
+    check_lines(tmp_path, body, [a, b], o, [draw((m, k)), draw((k, n), seed=1)], (1, 2, 5), "x86-64-v4")
 
 
 @pytest.mark.parametrize("right", ["3x40x300", "40x300"])
