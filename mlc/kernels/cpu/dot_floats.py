@@ -12,11 +12,14 @@ Halves of pairs could be split on their way into registers instead: two more ins
 a tile has rows by sides, which compete with these for the same units. Measured with 512 bits, tiles of twelve rows by
 two vectors: 0.95 of the speed; with 256 bits there are no registers for it (0.85).
 
+That is what is done for few rows, where only a run knows how many there are: they do not pay for writing a weight.
+
 A block that is the whole reduction begins and ends with sums in registers. Others have one tap of a window, or several
 where these have few channels.
 
 Schedule parameters: those of `deep_contraction`; `vector_operand`: the input with the vector dimension, the weight;
-`stored`: `pairs`; `side`: vectors of the tile that are multiplied at a time (`widened_rows`).
+`stored`: `pairs`; `side`: vectors of the tile that are multiplied at a time (`widened_rows`); `least`: rows of a work
+item from which on a block is written to the stack, where it is asked (0: always).
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from mlc.kernels.common import memory
 from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
 from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.cpu.contraction import Contraction
 from mlc.kernels.cpu.contraction_grid import tile_grid
 from mlc.kernels.cpu.deep_contraction import DeepContraction, DeepContractionSchedule
 from mlc.kernels.cpu.register_tile import Column, Tile
@@ -47,6 +51,7 @@ class DotFloatsSchedule(DeepContractionSchedule):
     vector_operand: int = field(kw_only=True)
     stored: str = field(kw_only=True)
     side: int = field(kw_only=True)
+    least: int = field(default=0, kw_only=True)
 
 
 def expand(source: KernelSource, schedule: DotFloatsSchedule) -> list[Frame]:
@@ -108,13 +113,25 @@ class _DotFloats(WidenedRows, DeepContraction):
     # -- rows and sums ----------------------------------------------------------------------------------------------
 
     def _rows(self, point: list[Idx], columns: list[Column], block: Scalar) -> None:
-        is_whole = not self.outer and self.extent == self.s.depth
-        if not is_whole or self.has_taps or self.padded:
-            super()._rows(point, columns, block)
+        math, c, s = self.frame.math, self.frame.constants, self.s
+
+        def many() -> None:
+            if self.outer or self.extent != s.depth or self.has_taps or self.padded:
+                super(_DotFloats, self)._rows(point, columns, block)
+                return
+            self.stage, self.low = self._multiply_whole, 0
+            self._enter()
+            self._lines(point, columns, block)
+
+        def few() -> None:
+            self.stage = self._multiply_few
+            Contraction._rows(self, point, columns, block)
+
+        if not s.least or self.padded:
+            many()
             return
-        self.stage, self.low = self._multiply_whole, 0
-        self._enter()
-        self._lines(point, columns, block)
+        left = math.sub(self.row_extent, math.mul(block, s.row_block))
+        if_then(arith.cmpi(arith.CmpIPredicate.slt, c.index(left), c.index(s.least)), few, many)
 
     def _known_ends(self, start: Scalar, size: int, count: int) -> list[bool] | None:
         return super()._known_ends(start, size, count) if self.has_taps else None
@@ -126,6 +143,50 @@ class _DotFloats(WidenedRows, DeepContraction):
             part = self._part(0, self.s.depth, number)
             sums = self._multiply(ev, side, position, part, self._initial(ev, side))
             self._epilogue(side, dict(zip(side.points, sums, strict=True)))
+
+    def _multiply_few(self, ev: Evaluator, tile: Tile) -> None:
+        """The weight's pairs are taken apart in registers. Memory likes whole lines of a panel: sums of one or two rows
+        leave room for all sides."""
+        fits = len(tile.points) <= self.s.rows * self.s.side
+        for side in [tile] if fits else self._sides(tile):
+
+            def add(low: ir.Value, sums: list[ir.Value], side: Tile = side) -> list[ir.Value]:
+                self._widen(ev, side, self._position(), low, self.s.depth)
+                return self._multiply_pairs(ev, side, low, sums)
+
+            sums = for_loop(self.frame, 0, self.extent, self.s.depth, self._initial(ev, side), add)
+            self._epilogue(side, dict(zip(side.points, sums, strict=True)))
+
+    def _multiply_pairs(self, ev: Evaluator, tile: Tile, low: Scalar, carried: Sequence[ir.Value]) -> list[ir.Value]:
+        """The sums with the products of the steps of a block from `low` on."""
+        pairs, odd = divmod(self.s.depth, _GROUP)
+
+        def body(pair: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
+            return self._add_pair(ev.child(), tile, low, pair, sums, _GROUP)
+
+        sums = for_loop(self.frame, 0, pairs, 1, list(carried), body)
+        return self._add_pair(ev.child(), tile, low, pairs, sums, odd) if odd else sums
+
+    def _add_pair(
+        self, ev: Evaluator, tile: Tile, low: Scalar, pair: Scalar, carried: Sequence[ir.Value], live: int
+    ) -> list[ir.Value]:
+        """`live` steps of a block, from its pair number `pair` on."""
+        index, s = self.frame.math, self.s
+        buffer = self.frame.buffers[self.root.operands[s.packed_operand]]
+        line = index.add(index.add(self.start, index.mul(low, s.panel)), index.mul(pair, _GROUP * s.panel))
+        type_ = ir.VectorType.get([_GROUP * s.lanes], buffer.element)
+        halves: dict[int, list[ir.Value]] = {}
+        for column in sorted({column for _, column in tile.points}):
+            place = self.frame.constants.index(index.add(line, _GROUP * column * s.lanes))
+            halves[column] = self._halves(vector.LoadOp(type_, buffer.memory, [place]).result)
+        sums = list(carried)
+        for half in range(live):
+            at = index.add(index.mul(pair, _GROUP), half)
+            for number, (row, column) in enumerate(tile.points):
+                value = memref.load(self.widened, [self._place(row, at)])
+                spread = vector.broadcast(sums[number].type, value)
+                sums[number] = vector.FMAOp(spread, halves[column][half], sums[number]).result
+        return sums
 
     def _add(self, ev: Evaluator, tile: Tile) -> None:
         """Of a block of one tap each side has its sums in registers once."""

@@ -15,13 +15,14 @@ from mlc.passes.schedule.pairs import Schedule, in_groups, sums_bf16
 
 # By the number of registers: rows of a tile by the vectors of a side; how many sides a tile has at most, as with narrow
 # vectors it takes several to spread what widened rows cost; bytes of a block of the weight in f32, which shares the
-# first level of cache (48 kB where there is AVX-512, else 32) with rows and sums.
+# first level of cache (48 kB where there is AVX-512, else 32) with rows and sums; rows that it is widened for, as
+# multiply-adds on halves in registers take longer where there are few of these.
 TILES = {32: {1: 14, 2: 12, 3: 8, 4: 6}, 16: {1: 10, 2: 6, 3: 4}}
 MOST_SIDES = {32: 1, 16: 2}
 BLOCK = {32: 24 << 10, 16: 16 << 10}
+LEAST_ROWS = {32: 16, 16: 4}
 LEAST_DEPTH = 32  # steps of a block that pay for loading and storing the sums
 LEAST_CHANNELS = 16  # of the innermost dimension: rows of fewer are widened in parts of a vector
-LEAST_ROWS = 16  # that a block of the weight is widened for
 ITEM_ROWS, FEW_ROWS = 128, 32  # rows of a work item: where these make few items, no fewer than that
 ANY_ROWS = 16  # tiles of a work item whose rows only a run knows
 LEAST_ITEMS = 8
@@ -50,7 +51,7 @@ def as_dot_floats(
     outer, depth = _block(steps, BLOCK[registers] // (4 * panel))
     changed: Schedule = {"template": "dot_floats", "stored": "pairs", "vector_operand": operand, "panel": panel}
     changed |= {"rows": tiles[side], "vectors": side * sides, "side": side, "outer": outer, "depth": depth}
-    items = _items(root, operand, shape, {**schedule, **changed}) if depth else None
+    items = _items(root, operand, shape, {**schedule, **changed}, LEAST_ROWS[registers]) if depth else None
     if items is None:
         return None
     inner = depth if outer == len(steps) - 1 else steps[-1]
@@ -83,13 +84,17 @@ def _block(steps: Sequence[int], most: int) -> tuple[int, int]:
     return 0, 0
 
 
-def _items(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule: Schedule) -> Schedule | None:
-    """`block`, and `line_dim` and `lines`, of work items with enough rows; None where there are too few of these."""
+def _items(
+    root: ir.Operation, operand: int, shape: Sequence[Extent], schedule: Schedule, least: int
+) -> Schedule | None:
+    """`block`, and `line_dim` and `lines`, of work items with enough rows; None where there are fewer than `least`, and
+    `least` for the kernel where only a run knows."""
     axis, first, last = (int(schedule[name]) for name in ("vector_dim", "row_first", "row_last"))
     height, columns = int(schedule["rows"]), shape[axis]
     rows = known(shape[first : last + 1]) if first >= 0 else 1
     if rows is None or columns is None:
-        return {"block": ANY_ROWS}
+        is_product = ["reduction" in str(t) for t in root.attributes["iterator_types"]].count(True) == 1
+        return {"block": ANY_ROWS, "least": least} if is_product else {"block": ANY_ROWS}
     order = [ir.AffineDimExpr(e).position for e in operand_map(root, 2).results]
     others = [i for i in range(len(shape)) if i != axis and not first <= i <= last and shape[i] != 1]
     lines = [i for i in others if shape[i] is not None and not touches(root, operand, order[i])]
@@ -99,10 +104,10 @@ def _items(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule: 
         count = min(extent, ITEM_ROWS // rows)
         while items // extent * -(-extent // count) < LEAST_ITEMS and rows * (count // 2) >= FEW_ROWS:
             count //= 2
-        if rows * count < LEAST_ROWS:
+        if rows * count < least:
             return None
         return {"block": -(-rows // height), "line_dim": lines[-1], "lines": count}
-    if rows < LEAST_ROWS:
+    if rows < least:
         return None
     blocks = -(-rows // ITEM_ROWS)
     while items * blocks < LEAST_ITEMS and rows >= 2 * blocks * FEW_ROWS:

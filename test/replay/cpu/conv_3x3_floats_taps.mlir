@@ -1,6 +1,6 @@
 // Convolution of bf16 in f32: a block is one tap.
 module {
-module @k1 attributes {mlc.kernel, mlc.packed, mlc.schedule = [{block = 2 : i64, depth = 1 : i64, lanes = 16 : i64, line_dim = 1 : i64, lines = 4 : i64, outer = 1 : i64, packed_operand = 1 : i64, panel = 48 : i64, row_first = 2 : i64, row_last = 2 : i64, rows = 8 : i64, side = 3 : i64, stored = "pairs", template = "dot_floats", unroll = 4 : i64, vector_dim = 3 : i64, vector_operand = 1 : i64, vectors = 3 : i64}]} {
+module @k1 attributes {mlc.kernel, mlc.packed, mlc.schedule = [{block = 2 : i64, depth = 64 : i64, lanes = 16 : i64, line_dim = 1 : i64, lines = 4 : i64, outer = 2 : i64, packed_operand = 1 : i64, panel = 48 : i64, row_first = 2 : i64, row_last = 2 : i64, rows = 8 : i64, side = 3 : i64, stored = "pairs", template = "dot_floats", unroll = 4 : i64, vector_dim = 3 : i64, vector_operand = 1 : i64, vectors = 3 : i64}]} {
   func.func @k1(%arg0: tensor<1x14x14x64xbf16>, %arg1: tensor<1x3x3x32x48x2xbf16>, %arg2: tensor<1x14x14x48xf32>) -> tensor<1x14x14x48xf32> {
     %0 = tensor.empty() : tensor<1x16x16x64xbf16>
     %c1 = arith.constant 1 : index

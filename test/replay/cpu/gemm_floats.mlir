@@ -1,6 +1,6 @@
-// Product of bf16 in f32: blocks of 96 steps of the sum, rows that only a run knows.
+// Product of bf16 in f32: blocks of 96 steps of the sum; rows that only a run knows, which may be few.
 module {
-module @k1 attributes {mlc.kernel, mlc.packed, mlc.schedule = [{block = 16 : i64, depth = 96 : i64, lanes = 16 : i64, outer = 0 : i64, packed_operand = 1 : i64, panel = 64 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 6 : i64, side = 4 : i64, stored = "pairs", template = "dot_floats", unroll = 4 : i64, vector_dim = 1 : i64, vector_operand = 1 : i64, vectors = 4 : i64}]} {
+module @k1 attributes {mlc.kernel, mlc.packed, mlc.schedule = [{block = 16 : i64, depth = 96 : i64, lanes = 16 : i64, least = 16 : i64, outer = 0 : i64, packed_operand = 1 : i64, panel = 64 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 6 : i64, side = 4 : i64, stored = "pairs", template = "dot_floats", unroll = 4 : i64, vector_dim = 1 : i64, vector_operand = 1 : i64, vectors = 4 : i64}]} {
   func.func @k1(%arg0: tensor<?x192xbf16>, %arg1: tensor<2x96x64x2xbf16>, %arg2: tensor<70xf32>, %arg3: index, %arg4: tensor<?x70xf32>) -> tensor<?x70xf32> {
     %cst = arith.constant 0.000000e+00 : f32
     %0 = tensor.empty(%arg3) : tensor<?x70xf32>

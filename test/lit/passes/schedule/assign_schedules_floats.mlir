@@ -73,9 +73,9 @@ module @few_rows attributes {mlc.kernel} {
   }
 }
 
-// The whole sum is one block; of columns there are three vectors.
+// The whole sum is one block; of columns there are three vectors. A run may have too few rows.
 // CHECK: module @any_rows
-// CHECK-SAME: block = 16 : i64, depth = 48 : i64{{.*}} panel = 48 : i64{{.*}} rows = 8 : i64, side = 3 : i64, {{.*}} vectors = 3 : i64
+// CHECK-SAME: block = 16 : i64, depth = 48 : i64{{.*}} least = 16 : i64{{.*}} panel = 48 : i64{{.*}} rows = 8 : i64, side = 3 : i64, {{.*}} vectors = 3 : i64
 module @any_rows attributes {mlc.kernel} {
   func.func @any_rows(%a: tensor<?x48xbf16>, %b: tensor<48x40xbf16>, %o: tensor<?x40xf32>) -> tensor<?x40xf32> {
     %zero = arith.constant 0.0 : f32
