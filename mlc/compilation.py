@@ -43,7 +43,7 @@ from mlc.pipelines import cuda as cuda_pipeline
 from mlc.runtime.needed_memory import needed_memory
 from mlc.stage_files import blame_stage, module_text, read_stage, text_attribute, write_stage
 from mlc.targets import nvidia
-from mlc.targets.cpu import CpuTarget, resolve
+from mlc.targets.cpu import CODE, TRAITS, CpuTarget, resolve
 from mlc.tuning import cache as tuning_cache
 from mlc.tuning.request import check_request, is_measuring, tuning_file
 from mlc.weights import Store, registry
@@ -228,8 +228,8 @@ class Compilation:
             self._resolve_gpu(said.removeprefix("nvidia:"))
         if "mlc.codegen" in attributes:
             kept = {named.name: named.attr for named in ir.DictAttr(attributes["mlc.codegen"])}
-            triple, cpu, *features = (ir.StringAttr(kept[k]).value for k in ("triple", "cpu", "features", "required"))
-            self.target = CpuTarget(triple, cpu, features[0], features[1], "halves" in kept)
+            triple, cpu, features, required = (ir.StringAttr(kept[k]).value for k in CODE)
+            self.target = CpuTarget(triple, cpu, features, required, **{name: name in kept for name in TRAITS})
             self.opt_level = ir.IntegerAttr(kept["opt_level"]).value
             self.precision = ir.StringAttr(kept["precision"]).value if "precision" in kept else "fp32"
             if self.options.precision not in ("fp32", self.precision):
@@ -245,11 +245,8 @@ class Compilation:
         except ValueError as error:
             raise UsageError(str(error)) from error
         self.opt_level = 3 if self.options.opt_level is None else self.options.opt_level
-        values: dict[str, ir.Attribute] = {
-            name: ir.StringAttr.get(getattr(self.target, name)) for name in ("triple", "cpu", "features", "required")
-        }
-        if self.target.halves:
-            values["halves"] = ir.BoolAttr.get(True)
+        values: dict[str, ir.Attribute] = {name: ir.StringAttr.get(getattr(self.target, name)) for name in CODE}
+        values |= {name: ir.BoolAttr.get(True) for name in TRAITS if getattr(self.target, name)}
         values["opt_level"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.opt_level)
         self.precision = self.options.precision
         values["precision"] = ir.StringAttr.get(self.precision)

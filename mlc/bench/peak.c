@@ -4,9 +4,10 @@
  *   ./peak THREADS fp32          GFLOP/s of fused multiply-adds on registers,
  *                                in each of RUNS pieces of equal work, and the
  *                                seconds of each
- *   ./peak THREADS bf16          the same of bf16 products summed in fp32, on
- *                                matrix tiles where there are any; 0 where the
- *                                CPU has no instruction for them
+ *   ./peak THREADS bf16          the same of bf16 products summed in fp32: on
+ *                                matrix tiles where there are any, else by the
+ *                                instruction for pairs or by multiply-adds of
+ *                                fp32, whichever is faster
  *   ./peak THREADS int8          the same of products of bytes summed in 32
  * bits
  *   ./peak THREADS copy BYTES    GB/s, read and written, of a copy that touches
@@ -226,6 +227,8 @@ static void *bf16(void *result) {
   if (tiles(piece, 1))
     return NULL;
 #endif
+  if (one_bf16_run() > 2 * one_run())
+    return fp32(result);
   for (int run = 0; run < RUNS; ++run, ++piece) {
     piece->seconds = one_bf16_run();
     piece->rate = 2 * FLOPS_OF_A_RUN / piece->seconds * 1e-9;
@@ -233,10 +236,7 @@ static void *bf16(void *result) {
   return NULL;
 }
 #else
-static void *bf16(void *result) {
-  (void)result; /* zeros */
-  return NULL;
-}
+static void *bf16(void *result) { return fp32(result); }
 #endif
 
 #if defined(__AVX512VNNI__)

@@ -16,6 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
+from .bf16_rounding import ROUNDING, round_in_integers, rounds_in_integers
 from .cache import ObjectCache
 from .contexts import thread_context
 from .symbols import ANONYMOUS, can_be_anonymous, kernel_symbol, named, renamed
@@ -55,7 +56,7 @@ _ONLY_FOR = {
     "convert-index-to-llvm": ("index.",),
 }
 # Bump when the code generated from the same text changes.
-FORMAT = "5"
+FORMAT = "6"
 
 
 @dataclass(frozen=True)
@@ -239,6 +240,8 @@ def compile_unit(unit: Unit, target: Target) -> bytes:
         try:
             module = ir.Module.parse(unit.text)
             if unit.is_kernel:
+                if ROUNDING in unit.text and rounds_in_integers(target.features):
+                    round_in_integers(module)
                 _lower_kernel(module, unit.name, lowering(unit.text))
             data: bytes = _native.emit(
                 module.operation,

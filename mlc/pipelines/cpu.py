@@ -14,13 +14,19 @@ from mlc.targets.cpu import CpuTarget
 Phase = tuple[str, list[str]]
 
 
-# How operands of contractions are rounded, by precision.
-NARROWING = {"fp32": [], "tf32": [], "bf16": ["mlc-narrow-contractions", "cse"]}
+NARROWING = "mlc-narrow-contractions"
 # From how many elements on tensors between kernels are stored rounded. A CPU gains where the second cache does not hold
 # them, 1 MB of f32; where products take a tenth of the time, on tiles, what they store counts earlier. Sequences of 128
 # tokens keep the sums of their residual stream, which many layers add to, in f32.
 NARROW = 1 << 18
 NARROW_TILES = 1 << 17
+
+
+def _narrowing(target: CpuTarget, precision: str) -> list[str]:
+    """The passes that round operands of contractions."""
+    if precision != "bf16":
+        return []
+    return [NARROWING if target.bf16_dot or target.bf16_tiles else f"{NARROWING}{{weights-only=true}}", "cse"]
 
 
 def _storing(target: CpuTarget, precision: str) -> list[str]:
@@ -97,7 +103,8 @@ def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True,
     planned = [f"mlc-plan-winograd{{{options}}}"] if winograd else []
     # Transformed filters are several times as large as the weights that they come from.
     transformed = [f"mlc-hoist-weights{{limit={1 << 40}}}"] if winograd else []
-    decompose = ["mlc-decompose", CANONICALIZE, "mlc-fold-constants", CANONICALIZE, "cse", *NARROWING[precision]]
+    decompose = ["mlc-decompose", CANONICALIZE, "mlc-fold-constants", CANONICALIZE, "cse"]
+    decompose += _narrowing(target, precision)
     return [
         ("import", []),
         ("simplify", _simplify(_integers(target) if integers else [])),

@@ -36,8 +36,8 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     asked = ("cuda" if all(t.has_wgmma for t in targets) else "cuda-mma") + ("-tf32" if precision == "tf32" else "")
     f32 = "{f32=true}" if precision == "tf32" else ""
     channels = [f"mlc-unfold-windows{f32}", f"mlc-pad-channels{f32}", "mlc-align-products"]
-    narrowed = {p: f"{p}{{bytes=true}}" for p in cpu.NARROWING["bf16"][:1]}
-    decomposed = [narrowed.get(p, p) for p in of_cpu["decompose"]]
+    narrowing = f"{cpu.NARROWING}{{bytes=true}}"
+    decomposed = [narrowing if p.startswith(cpu.NARROWING) else p for p in of_cpu["decompose"]]
     place = decomposed.index("mlc-fold-constants") + 1
     native = str(all(t.has_wgmma for t in targets)).lower()
     floats8 = f"mlc-float8-contractions{{native={native}}}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 _V1 = ("cmov", "cx8", "fxsr", "mmx", "sse", "sse2")
@@ -30,9 +31,20 @@ NAMED: dict[str, tuple[str, tuple[str, ...]]] = {
 _CODE = {*_VNNI, *_TILES, "avx512bf16", "avx512fp16", "avxvnni", "avxifma", "avxvnniint8", "avxneconvert", "gfni"}
 
 
+# CPUs on which `vdpbf16ps` does twice the arithmetic of multiply-adds of f32. Measured on Zen 4 and 5; of Cooper Lake
+# Intel says so ("Empowering PyTorch on Intel Xeon Scalable processors with Bfloat16", 2022). On Intel's cores since
+# Sapphire Rapids, which have matrix tiles for it, a vector takes four times as long as a multiply-add (measured on
+# Emerald Rapids; the same is seen in libxsmm/tpp-mlir, pull request 1025). CPUs that are not named here, and levels of
+# the psABI, multiply in f32, which takes no more than twice as long anywhere.
+_FAST_BF16 = {"cooperlake", "znver4", "znver5"}
 # CPUs with arithmetic units of half the width of their vectors (AMD, "Software Optimization Guide for the AMD Zen4
 # Microarchitecture", 2.11).
 _HALVES = {"znver4"}
+
+CODE = ("triple", "cpu", "features", "required")
+"""What code is generated with and checks, as attributes of a target."""
+TRAITS = ("halves", "fast_bf16")
+"""What is known of a CPU by its name, beside its features: attributes of a target that are true or false."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +69,8 @@ class CpuTarget:
     required: str
     halves: bool = False
     """Does a core compute on its widest vectors in two halves, so that vectors of half the width take half the time?"""
+    fast_bf16: bool = False
+    """Does the instruction that sums products of pairs of bf16 pay, where there is one?"""
 
     @property
     def vector_bits(self) -> int:
@@ -78,8 +92,8 @@ class CpuTarget:
 
     @property
     def bf16_dot(self) -> bool:
-        """Is there an instruction that sums products of pairs of bf16 (`vdpbf16ps`)?"""
-        return "+avx512bf16" in self.required.split(",")
+        """Is there an instruction that sums products of pairs of bf16 (`vdpbf16ps`), and faster than multiply-adds?"""
+        return self.fast_bf16 and "+avx512bf16" in self.required.split(",")
 
     @property
     def bf16_tiles(self) -> bool:
@@ -126,9 +140,15 @@ def resolve(cpu: str, host: dict[str, object]) -> CpuTarget:
     if cpu == "native":
         features = [str(f) for f in host["features"] if f[1:] in _CODE]  # type: ignore[attr-defined]
         required = [f for f in features if f[0] == "+"]
-        return CpuTarget(triple, str(host["cpu"]), ",".join(features), ",".join(required), str(host["cpu"]) in _HALVES)
+        return _target(triple, cpu=str(host["cpu"]), features=features, required=required, name=str(host["cpu"]))
     if cpu not in NAMED:
         raise ValueError(f"unknown CPU '{cpu}'; known are {', '.join(known_names())}")
     level, names = NAMED[cpu]
-    listed = ",".join(f"+{name}" for name in names)
-    return CpuTarget(triple, level, listed, listed, cpu in _HALVES)
+    listed = [f"+{name}" for name in names]
+    return _target(triple, cpu=level, features=listed, required=listed, name=cpu)
+
+
+def _target(triple: str, *, cpu: str, features: Sequence[str], required: Sequence[str], name: str) -> CpuTarget:
+    """The target with what is known of the CPU `name`."""
+    traits = {"halves": name in _HALVES, "fast_bf16": name in _FAST_BF16}
+    return CpuTarget(triple, cpu, ",".join(features), ",".join(required), **traits)

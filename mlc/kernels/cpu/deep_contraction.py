@@ -6,13 +6,14 @@ of a panel, which stays in the second level of cache beside the rows, where a wh
 in the same order. (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008, section 4.)
 
 Schedule parameters: those of `contraction`; `depth`: steps of the reduction's outermost dimension in a block, a divisor
-of all, which are known. Of a convolution these are taps of its window, and since a line of the image has few tiles,
-a work item has `lines` of them, points of the output dimension `line_dim` (-1: there is none).
+of all, which are known; `outer`: how many dimensions are further out, of which a block has one step (0: none). Of a
+convolution these are taps of its window, and since a line of the image has few tiles, a work item has `lines` of them,
+points of the output dimension `line_dim` (-1: there is none).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -36,6 +37,7 @@ class DeepContractionSchedule(ContractionSchedule):
     depth: int
     line_dim: int = -1
     lines: int = 1
+    outer: int = 0
 
     def together(self, dim: int) -> int:
         return self.lines if dim == self.line_dim else 1
@@ -43,15 +45,16 @@ class DeepContractionSchedule(ContractionSchedule):
 
 def expand(source: KernelSource, schedule: DeepContractionSchedule) -> list[Frame]:
     """The memref function and the grid function of `source`."""
-    return [_DeepContraction(source, schedule).emit(), tile_grid(source, schedule)]
+    return [DeepContraction(source, schedule).emit(), tile_grid(source, schedule)]
 
 
-class _DeepContraction(Contraction):
+class DeepContraction(Contraction):
     s: DeepContractionSchedule
 
     def __init__(self, source: KernelSource, schedule: DeepContractionSchedule) -> None:
         super().__init__(source, schedule)
         moving = [(d, e) for d, e in self.reductions if e != 1]
+        self.outer, moving = moving[: schedule.outer], moving[schedule.outer :]
         if not moving or not isinstance(moving[0][1], int) or moving[0][1] % schedule.depth:
             raise ValueError(f"kernel {self.frame.name}: blocks of {schedule.depth} steps are no part of the reduction")
         self.dim, self.extent = moving[0]
@@ -61,6 +64,7 @@ class _DeepContraction(Contraction):
             self.rows = min(rows, schedule.row_block) if isinstance(rows, int) else schedule.row_block
             type_ = ir.MemRefType.get([schedule.lines * self.rows * schedule.panel], self.element)
             self.sums = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
+        self.at: dict[int, Scalar] = {}  # a block's points of the dimensions in front
         self.low: Scalar = 0
         self.start: Scalar = 0
         self.first_row: Scalar = 0
@@ -74,15 +78,35 @@ class _DeepContraction(Contraction):
             self.low, self.stage = variable, self._add
             if panel is not None:
                 self.next = self._following(panel, variable)
+            self._enter()
             self._lines(point, columns, block)
             return []
 
         self.stage = self._begin
         self._lines(point, columns, block)
-        for_loop(self.frame, 0, self.extent, self.s.depth, [], part)
+        self._blocks(self.outer, part)
         self.stage = self._finish
         self._lines(point, columns, block)
         self.next = panel
+
+    def _blocks(
+        self, outer: Sequence[tuple[int, Scalar]], part: Callable[[ir.Value, list[ir.Value]], list[ir.Value]]
+    ) -> None:
+        """All blocks, one after the other; `outer` are the dimensions of those that have no point yet."""
+        if not outer:
+            for_loop(self.frame, 0, self.extent, self.s.depth, [], part)
+            return
+        (dim, extent), rest = outer[0], outer[1:]
+
+        def point(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            self.at[dim] = variable
+            self._blocks(rest, part)
+            return []
+
+        for_loop(self.frame, 0, extent, 1, [], point)
+
+    def _enter(self) -> None:
+        """What is done before the tiles of a block, from step `low` on."""
 
     def _lines(self, point: list[Idx], columns: list[Column], block: Scalar) -> None:
         """One stage of all tiles of a work item."""
@@ -96,7 +120,7 @@ class _DeepContraction(Contraction):
         def line(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             self.line, there = math.sub(variable, first), list(point)
             there[dim] = Idx(variable, level=1)
-            super(_DeepContraction, self)._rows(there, columns, block)
+            super(DeepContraction, self)._rows(there, columns, block)
             return []
 
         for_loop(self.frame, first, end, 1, [], line)
@@ -162,16 +186,24 @@ class _DeepContraction(Contraction):
 
     # -- one block of the reduction ---------------------------------------------------------------------------------
 
+    def _known_ends(self, start: Scalar, size: int, count: int) -> list[bool] | None:
+        window = self.row_window
+        if window is not None and window.tap in [self.dim, *(d for d, _ in self.outer)]:
+            return None  # which tap it is only a run knows
+        return super()._known_ends(start, size, count)
+
     def _taps(self, tile: Tile, tap: int, extent: Scalar) -> tuple[Scalar, Scalar]:
-        if tap != self.dim:
-            return super()._taps(tile, tap, extent)
         first, last = super()._taps(tile, tap, extent)
-        math, end = self.frame.math, self.frame.math.add(self.low, self.s.depth)
+        if tap != self.dim and tap not in self.at:
+            return first, last
+        math = self.frame.math
+        low = self.low if tap == self.dim else self.at[tap]
+        end = math.add(low, self.s.depth if tap == self.dim else 1)
         if (first, last) == (0, extent):
-            return self.low, end
-        return math.maximum(first, self.low), math.minimum(last, end)
+            return low, end
+        return math.maximum(first, low), math.minimum(last, end)
 
     def _steps(self, dim: int, low: Scalar, high: Scalar) -> Scalar | None:
-        if dim != self.dim:
+        if dim != self.dim and dim not in self.at:
             return super()._steps(dim, low, high)
-        return None if dim in self.outer_windows else self.s.depth
+        return None if dim in self.outer_windows else self.s.depth if dim == self.dim else 1

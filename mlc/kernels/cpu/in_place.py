@@ -11,7 +11,7 @@ from mlc.kernels.common.frame import KernelSource
 
 # Their register tiles read what the epilogue needs at the points that they store to, right before they do, and no point
 # is in two tiles.
-_TILED = ("contraction", "deep_contraction", "dot_product", "dot_quads", "dot_words", "tile_product")
+_TILED = ("contraction", "deep_contraction", "dot_floats", "dot_product", "dot_quads", "dot_words", "tile_product")
 
 
 def replaceable(source: KernelSource, template: str) -> list[int]:

@@ -12,8 +12,9 @@ A value that only contractions read, directly or through operations that move el
 so that it is stored in `bf16`. Casts of weights become weights (`mlc-hoist-weights`). Products read the left operand
 along its rows and an activation on the right along its rows: others are transposed first. What sums fewer than eight
 products stays (small products are often coordinates), and so do products of activations of fewer than eight rows or
-columns: rounding takes as long as they do. A depthwise convolution has no products to pair; it stays too unless the
-option `bytes` says that half the bytes are worth it. Weights of few bits are not rounded either
+columns: rounding takes as long as they do. Where bf16 is multiplied no faster than f32, all products of activations
+stay (`weights_only`): there is no weight that takes half the room. A depthwise convolution has no products to pair; it
+stays too unless the option `bytes` says that half the bytes are worth it. Weights of few bits are not rounded either
 (`mlc-stream-weights`).
 """
 
@@ -45,17 +46,24 @@ class NarrowContractions(Pass):
     bytes: bool = False
     "Where less to read and write is worth it: depthwise convolutions too, and what pools take the largest of"
 
+    weights_only: bool = False
+    "Where bf16 is multiplied no faster than f32: products of activations stay as they are"
+
     def run(self, root: ir.OpView) -> None:
         for function in functions(root):
-            self.count("narrowed", narrow_function(function, self.bytes))
+            self.count("narrowed", narrow_function(function, self.bytes, self.weights_only))
 
 
-def narrow_function(function: ir.Operation, for_bytes: bool = False) -> int:
-    """Narrows every contraction of `function`, also inside control flow, and with `for_bytes` what is bound by memory;
-    gives their number.
+def narrow_function(function: ir.Operation, for_bytes: bool = False, weights_only: bool = False) -> int:
+    """Narrows every contraction of `function`, also inside control flow, with `for_bytes` what is bound by memory, and
+    with `weights_only` those that read a weight; gives their number.
     """
     weights = _weights(function)
-    contractions = [op for op in operations(function) if _is_wide(op, weights, for_bytes)]
+    contractions = [
+        op
+        for op in operations(function)
+        if _is_wide(op, weights, for_bytes) and not (weights_only and weights.isdisjoint(list(op.operands)[:2]))
+    ]
     casts: dict[ir.Value, ir.Value] = {}
     for op in contractions:
         is_packed = op.operands[1] in weights

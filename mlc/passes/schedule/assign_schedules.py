@@ -34,7 +34,7 @@ class AssignSchedules(Pass):
     vector_bits: int = 512
     vector_registers: int = 32
     bf16_dot: bool = False
-    "the target has an instruction that sums products of pairs of bf16"
+    "the target has a fast instruction that sums products of pairs of bf16"
     int8_dot: bool = False
     "the target has an instruction that sums products of quads of 8-bit integers"
     int16_dot: bool = False

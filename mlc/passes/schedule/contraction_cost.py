@@ -14,6 +14,7 @@ from mlc.kernels.cpu.inner_product import has_few_rows, lies_along_sum
 from mlc.kernels.cpu.panel_copy import MOST_STEPS, SUMS_BESIDE, most_steps
 from mlc.kernels.cpu.register_tile import matrices_behind, split_rows
 from mlc.passes.schedule.extents import ITEMS_WANTED, MASKED_BITS, Extent, VectorUnit, known, reach, shape_of
+from mlc.passes.schedule.float_products import as_dot_floats
 from mlc.passes.schedule.grid_order import in_parts, innermost_extent, rows_ahead, size_of_tile, tiles_in_order
 from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads, sums_bytes, sums_mixed_bytes
 from mlc.passes.schedule.tile_products import as_tile_product
@@ -108,13 +109,30 @@ def choose_contraction(
         schedule = copying
     elif _is_read_in_lines(root, shape[axis], few, int(schedule["lanes"])):
         return schedule | _in_lines(shape[axis], few)
-    if tiled := as_tile_product(root, operand, schedule, few, unit.bf16_tiles, unit.int8_tiles):
-        block = _row_block(shape, axis, first, row, *size_of_tile(tiled))
-        return tiles_in_order(root, operand, shape, tiled | {"block": block})
+    if narrow := _of_narrow_operands(root, operand, shape, schedule, few, unit):
+        return narrow
     in_pairs = as_dot_product(root, operand, schedule, unit.bf16_dot)
     grouped = in_pairs or as_dot_quads(root, operand, schedule, unit.int8_dot, unit.int16_dot)
     schedule = _window_in_blocks(root, operand, order, shape, _in_blocks(root, operand, schedule))
     return in_parts(root, operand, shape, grouped or _fetching_addends(source, root, unit, schedule))
+
+
+def _of_narrow_operands(
+    root: ir.Operation,
+    operand: int,
+    shape: Sequence[Extent],
+    schedule: dict[str, int | str],
+    rows: Extent,
+    unit: VectorUnit,
+) -> dict[str, int | str] | None:
+    """The schedule of a contraction of bf16 or of bytes whose register tile is not that of f32; None for others."""
+    axis, first, last = (int(schedule[name]) for name in ("vector_dim", "row_first", "row_last"))
+    if tiled := as_tile_product(root, operand, schedule, rows, unit.bf16_tiles, unit.int8_tiles):
+        block = _row_block(shape, axis, first, last, *size_of_tile(tiled))
+        return tiles_in_order(root, operand, shape, tiled | {"block": block})
+    if not unit.bf16_dot and (floats := as_dot_floats(root, operand, schedule, shape, unit.registers)):
+        return floats | rows_ahead(root, operand, shape, floats)
+    return None
 
 
 def _in_quads_of_pixels(

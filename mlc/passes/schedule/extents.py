@@ -20,7 +20,7 @@ class VectorUnit:
 
     bits: int
     registers: int
-    bf16_dot: bool = False  # has an instruction that sums products of pairs of bf16
+    bf16_dot: bool = False  # has a fast instruction that sums products of pairs of bf16
     int8_dot: bool = False  # has an instruction that sums products of quads of 8-bit integers
     int16_dot: bool = False  # has an instruction that sums products of pairs of 16-bit integers
     halves: bool = False  # vectors of half the width take half the time

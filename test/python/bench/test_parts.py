@@ -101,7 +101,7 @@ def test_peak_without_a_program_and_with_one(tmp_path: Path) -> None:
     program = peak.build(tmp_path)
     if program is None:
         pytest.skip("no C compiler")
-    for what, size in (("fp32", 0), ("copy", 1 << 16)):
+    for what, size in (("fp32", 0), ("bf16", 0), ("copy", 1 << 16)):
         rate = peak.Peak(program, 1, what, size)
         rate.sample()
         assert rate.best is not None and rate.best > 0

@@ -15,6 +15,7 @@ from mlc.options import PHASES
 from mlc.pipelines.cpu import phases
 from mlc.targets.cpu import beyond_level, known_names, resolve
 
+CPUS_OF_BF16 = {"znver5": True, "cooperlake": True, "emeraldrapids": False, "one of tomorrow": False}
 ROOT = Path(__file__).parents[3]
 
 
@@ -31,6 +32,19 @@ def test_every_pass_parses(cpu: str) -> None:
         for _, passes in phases(resolve(cpu, _native.host_info())):
             for text in passes:
                 PassManager.parse(f"builtin.module({text})")
+
+
+def test_bf16_is_multiplied_where_that_is_fast() -> None:
+    """The instruction for pairs of bf16 is there on Intel's cores too, half as fast as multiply-adds."""
+    host = _native.host_info()
+    fast = [cpu for cpu in known_names() if cpu != "native" and resolve(cpu, host).bf16_dot]
+    assert fast == ["znver4", "znver5"]
+    features = ["+avx2", "+avx512f", "+avx512bf16"]
+    natives = {name: resolve("native", {**host, "cpu": name, "features": features}) for name in CPUS_OF_BF16}
+    assert {name: target.bf16_dot for name, target in natives.items()} == CPUS_OF_BF16
+    for cpu, expected in {"znver4": "", "sapphirerapids": "", "x86-64-v4": "{weights-only=true}"}.items():
+        assert f"mlc-narrow-contractions{expected}" in dict(phases(resolve(cpu, host), "bf16"))["decompose"]
+        assert f"bf16-dot={str(cpu == 'znver4').lower()}" in dict(phases(resolve(cpu, host)))["schedule"][0]
 
 
 def test_vector_widths() -> None:

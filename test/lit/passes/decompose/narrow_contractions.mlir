@@ -1,5 +1,6 @@
 // RUN: mlc-opt %s --mlc-narrow-contractions | FileCheck %s
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-narrow-contractions{bytes=true})' | FileCheck %s --check-prefix=BYTES
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-narrow-contractions{weights-only=true})' | FileCheck %s --check-prefix=WEIGHTS
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-narrow-contractions,mlc-hoist-weights,canonicalize,cse)' | FileCheck %s --check-prefix=HOIST
 
 // CHECK-LABEL: func.func @product
@@ -94,6 +95,10 @@ func.func @stays(%x: tensor<2x12x4x4xf32>, %a: tensor<5x3xf32>, %b: tensor<3x5xf
 // CHECK: %[[R:.*]] = mlc.transpose %{{.*}} {permutation = array<i64: 0, 2, 1>} : tensor<2x9x16xbf16> -> tensor<2x16x9xbf16>
 // CHECK: mlc.matmul %[[L]], %[[R]] {widen} : tensor<2x12x16xbf16>, tensor<2x16x9xbf16> -> tensor<2x12x9xf32>
 // CHECK: mlc.matmul %{{.*}}, %{{.*}} {transpose_rhs, widen} : tensor<2x12x16xbf16>, tensor<5x16xbf16> -> tensor<2x12x5xf32>
+// Of two activations nothing is stored in half the room.
+// WEIGHTS-LABEL: func.func @order
+// WEIGHTS: mlc.matmul %{{.*}}, %{{.*}} {transpose_lhs, transpose_rhs} : tensor<2x16x12xf32>, tensor<2x9x16xf32> -> tensor<2x12x9xf32>
+// WEIGHTS: mlc.matmul %{{.*}}, %{{.*}} {transpose_rhs, widen} : tensor<2x12x16xbf16>, tensor<5x16xbf16> -> tensor<2x12x5xf32>
 func.func @order(%x: tensor<2x16x12xf32>, %y: tensor<2x9x16xf32>, %z: tensor<2x12x16xf32>)
     -> (tensor<2x12x9xf32>, tensor<2x12x5xf32>) {
   %w = mlc.weight "w" : tensor<5x16xf32>

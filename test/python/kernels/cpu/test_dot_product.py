@@ -15,8 +15,8 @@ from windows import WINDOWS
 
 import mlc
 
-# native: vdpbf16ps where this machine has it; x86-64-v4 and v3 have not
-CPUS = ["native", "x86-64-v4", "x86-64-v3"]
+# znver4: vdpbf16ps, which is fast there; x86-64-v4 and v3 have it not, and multiply in f32
+CPUS = ["native", "znver4", "x86-64-v4", "x86-64-v3"]
 UNIT = 2.0**-24  # half an ulp of f32
 
 
@@ -28,6 +28,15 @@ def _runs_here(cpu: str) -> bool:
     present = set(resolve("native", host).required.split(","))
     wanted = set(resolve(cpu, host).required.split(","))
     return cpu == "native" or {w for w in wanted if "avx" in w or "fma" in w} <= present
+
+
+def _rounds_activations(cpu: str) -> bool:
+    """Are products of two activations narrowed? Where they gain nothing they keep f32."""
+    from mlc import _native
+    from mlc.targets.cpu import resolve
+
+    target = resolve(cpu, _native.host_info())
+    return target.bf16_dot or target.bf16_tiles
 
 
 def rounded(x: np.ndarray) -> np.ndarray:
@@ -95,25 +104,32 @@ def test_product_of_two_inputs(tmp_path: Path, shape: tuple[int, int, int], cpu:
         z = rng.standard_normal((batch, depth, columns)).astype(np.float32)
         [got] = model(x, z)
         # A product of so few columns takes as long as rounding its operands, and keeps f32.
-        a, b = (v.astype(np.float64) if columns < 8 else rounded(v) for v in (x, z))
+        is_exact = columns < 8 or not _rounds_activations(cpu)
+        a, b = (v.astype(np.float64) if is_exact else rounded(v) for v in (x, z))
         _close(got, a @ b, np.abs(a) @ np.abs(b), depth)
 
 
+@pytest.mark.parametrize("cpu", ["native", "znver4"])
 @pytest.mark.parametrize("depth", [8, 17])
-def test_reduction_known_at_run_time(tmp_path: Path, depth: int) -> None:
+def test_reduction_known_at_run_time(tmp_path: Path, depth: int, cpu: str) -> None:
+    if not _runs_here(cpu):
+        pytest.skip(f"this machine does not run code for {cpu}")
+    exact = rounded if _rounds_activations(cpu) else lambda v: v.astype(np.float64)
     shapes: dict[str, Sequence[int | str]] = {"x": [9, "k"], "z": ["k", 40]}
-    model = _compile(tmp_path, _model([helper.make_node("MatMul", ["x", "z"], ["y"])], shapes, {}), "native")
+    model = _compile(tmp_path, _model([helper.make_node("MatMul", ["x", "z"], ["y"])], shapes, {}), cpu)
     for extent in (depth, depth + 1, 1, 0):
         x = np.random.default_rng(1).standard_normal((9, extent)).astype(np.float32)
         z = np.random.default_rng(2).standard_normal((extent, 40)).astype(np.float32)
         [got] = model(x, z)
-        a, b = rounded(x), rounded(z)
+        a, b = exact(x), exact(z)
         _close(got, a @ b, np.abs(a) @ np.abs(b), max(extent, 1))
 
 
 @pytest.mark.parametrize("swapped", ["x", "z", "xz"])
 def test_transposed_operands(tmp_path: Path, swapped: str) -> None:
     """Whichever dimension of an operand is contiguous."""
+    if not _runs_here("znver4"):
+        pytest.skip("this machine does not run code for znver4")
     shapes = {"x": [3, 20, 33], "z": [3, 33, 50]}
     nodes, names = [], []
     for name in "xz":
@@ -122,7 +138,7 @@ def test_transposed_operands(tmp_path: Path, swapped: str) -> None:
             nodes.append(helper.make_node("Transpose", [name], [f"{name}t"], perm=[0, 2, 1]))
         names.append(f"{name}t" if name in swapped else name)
     proto = _model([*nodes, helper.make_node("MatMul", names, ["y"])], shapes, {})
-    model = _compile(tmp_path, proto, "native")
+    model = _compile(tmp_path, proto, "znver4")
     rng = np.random.default_rng(3)
     x, z = (rng.standard_normal(shapes[n]).astype(np.float32) for n in "xz")
     assert "dot_product" in [kernel["template"] for kernel in model.metadata["kernels"]]
@@ -144,7 +160,7 @@ def test_convolution(tmp_path: Path, name: str, dynamic: bool) -> None:
         helper.make_node("Relu", ["c"], ["y"]),
     ]
     model = _compile(tmp_path, _model(nodes, {"x": shape}, {"f": filter_, "b": bias}), "native")
-    paired = any(kernel["template"] == "dot_product" for kernel in model.metadata["kernels"])
+    paired = bool({"dot_product", "dot_floats"} & {kernel["template"] for kernel in model.metadata["kernels"]})
     # One channel a group has no pairs and keeps f32.
     assert paired == (channels > groups)
     exact = (lambda v: v.astype(np.float64)) if channels == groups else rounded
