@@ -3,7 +3,8 @@
 Operation by operation that is a rounding, an addition, two bounds and a conversion that would round once more. Bounds
 that are moved by the zero point may come first, as rounding keeps whole numbers and is monotonic. What is within them
 is rounded by adding 1.5 * 2^23: the sum has no bits behind the point, ties go to even, and the lowest bits of the
-float are the whole number. An even zero point is part of what is added. The same codes come out, NaN's too.
+float are the whole number. An even zero point is part of what is added; one that is an input is added behind that, as
+it may be odd. The same codes come out, NaN's too.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from mlc.kernels.common.index import Constants
 
 _ROUNDER = 12582912.0  # 1.5 * 2^23: floats about it are whole numbers
 _MOST_BITS = 16  # of a code: bounds and zero points are far below 2^22
+MOST_WHOLE = 1 << _MOST_BITS
+WHOLE = "mlc.whole"
+"""Attribute of what reads a number from an input: it is whole, and its magnitude is below `MOST_WHOLE`."""
 
 
 @dataclass(frozen=True)
 class Rounded:
     """A generic that is `saturate(round(x) + zero)` to `type`: `first` is the generic whose input 0 is x, and the
     code is between `low` and `high`. Where `guarded`, NaN counts as a rounded 0 in place of the lowest code.
-    `skipped` is what the generics in between compute.
+    `skipped` is what the generics in between compute. A `given` zero point is an input, and `zero` is 0 then.
     """
 
     skipped: list[ir.Value]
@@ -36,6 +40,7 @@ class Rounded:
     high: int
     guarded: bool
     type: ir.Type
+    given: ir.Value | None = None
 
 
 def ends_in_codes(op: ir.Operation) -> bool:
@@ -56,11 +61,12 @@ def rounded_to_codes(op: ir.Operation) -> Rounded | None:
     if number is None or not is_identity(op, number):
         return None
     skipped = [op.operands[number]]
-    producer, zero = _only_reader(skipped[0]), 0
+    producer, zero, given = _only_reader(skipped[0]), 0, None
     add = only_operation(producer, "arith.addf")
     if producer is not None and add is not None and is_identity(producer, 0):
-        offset = _constant(add.operands[1])
-        if offset is None or not offset.is_integer() or abs(offset) >= 1 << _MOST_BITS:
+        given = add.operands[1] if _is_whole(add.operands[1]) else None
+        offset = _constant(add.operands[1]) if given is None else 0.0
+        if offset is None or not offset.is_integer() or abs(offset) >= MOST_WHOLE:
             return None
         if input_number(producer, add.operands[0]) != 0:
             return None
@@ -68,7 +74,8 @@ def rounded_to_codes(op: ir.Operation) -> Rounded | None:
         producer, zero = _only_reader(skipped[1]), int(offset)
     if producer is None or only_operation(producer, "math.roundeven") is None or not is_identity(producer, 0):
         return None
-    return Rounded(skipped, _above(producer, low - zero, skipped), zero, low, high, guarded, type_)
+    first = producer if given is not None else _above(producer, low - zero, skipped)
+    return Rounded(skipped, first, zero, low, high, guarded, type_, given)
 
 
 def _above(rounding: ir.Operation, low: int, skipped: list[ir.Value]) -> ir.Operation:
@@ -87,25 +94,49 @@ def _above(rounding: ir.Operation, low: int, skipped: list[ir.Value]) -> ir.Oper
     return before
 
 
-def emit_codes(x: ir.Value, rounded: Rounded, constants: Constants) -> ir.Value:
-    """The code of `x`, what is to be rounded: f32, one or a vector."""
+def emit_codes(x: ir.Value, rounded: Rounded, constants: Constants, given: Given | None = None) -> ir.Value:
+    """The code of `x`, what is to be rounded: f32, one or a vector; `given` is the zero point that is an input."""
 
-    def every(type_: ir.Type, number: float) -> ir.Value:
-        value = constants.get(type_, number)
+    def every(value: ir.Value) -> ir.Value:
         return memory.splat(value, x.type.shape[0]) if isinstance(x.type, ir.VectorType) else value
 
     f32, i32 = ir.F32Type.get(), ir.IntegerType.get_signless(32)
+
+    def bound(number: int, moved: ir.Value | None) -> ir.Value:
+        return every(moved if moved is not None else constants.get(f32, float(number - rounded.zero)))
+
     if rounded.guarded:
-        x = arith.select(arith.cmpf(arith.CmpFPredicate.ORD, x, x), x, every(f32, float(-rounded.zero)))
-    low, high = (every(f32, float(bound - rounded.zero)) for bound in (rounded.low, rounded.high))
+        none = bound(0, given.none if given is not None else None)
+        x = arith.select(arith.cmpf(arith.CmpFPredicate.ORD, x, x), x, none)
+    low = bound(rounded.low, given.low if given is not None else None)
+    high = bound(rounded.high, given.high if given is not None else None)
     x = arith.select(arith.cmpf(arith.CmpFPredicate.OGT, x, low), x, low)
     x = arith.select(arith.cmpf(arith.CmpFPredicate.OLT, x, high), x, high)
     odd = rounded.zero % 2
-    x = arith.addf(x, every(f32, _ROUNDER + rounded.zero - odd))
+    x = arith.addf(x, every(constants.get(f32, _ROUNDER + rounded.zero - odd)))
     bits = arith.bitcast(ir.VectorType.get(x.type.shape, i32) if isinstance(x.type, ir.VectorType) else i32, x)
-    code = arith.addi(bits, every(i32, odd)) if odd else bits
+    shift = given.zero if given is not None else constants.get(i32, odd) if odd else None
+    code = bits if shift is None else arith.addi(bits, every(shift))
     narrow = ir.VectorType.get(x.type.shape, rounded.type) if isinstance(x.type, ir.VectorType) else rounded.type
     return arith.trunci(narrow, code)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A zero point that is an input, as an integer, and what moves with it: the bounds, and what becomes code 0."""
+
+    zero: ir.Value
+    none: ir.Value
+    low: ir.Value
+    high: ir.Value
+
+
+def emit_given(number: ir.Value, rounded: Rounded, constants: Constants) -> Given:
+    """What codes about the zero point `number`, a float, take; for the prologue."""
+    none, low, high = (
+        arith.subf(constants.get(number.type, float(n)), number) for n in (0, rounded.low, rounded.high)
+    )
+    return Given(arith.fptosi(ir.IntegerType.get_signless(32), number), none, low, high)
 
 
 def _saturation(op: ir.Operation) -> tuple[ir.Value, int, int, bool, ir.Type] | None:
@@ -160,6 +191,12 @@ def _constant(value: ir.Value) -> float | None:
     if op is None or op.name != "arith.constant" or not isinstance(op.attributes["value"], ir.FloatAttr):
         return None
     return float(op.attributes["value"].value)
+
+
+def _is_whole(value: ir.Value) -> bool:
+    """Is it a small whole number that an input has?"""
+    op = defining_op(value)
+    return op is not None and WHOLE in op.attributes
 
 
 def _only_reader(value: ir.Value) -> ir.Operation | None:
