@@ -119,7 +119,7 @@ def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True,
             [
                 *("mlc-count-nonzero", "mlc-fold-views", _plan_fusion(target)),
                 *_storing(target, precision),
-                *("mlc-outline-kernels", "mlc-dedupe-kernels"),
+                *("mlc-outline-kernels", "mlc-dedupe-kernels", "mlc-share-kernels"),
             ],
         ),
         (

@@ -3,7 +3,8 @@
 Operation by operation that is a rounding, an addition, two bounds and a conversion that would round once more. Bounds
 that are moved by the zero point may come first, as rounding keeps whole numbers and is monotonic. What is within them
 is rounded by adding 1.5 * 2^23: the sum has no bits behind the point, ties go to even, and the lowest bits of the
-float are the whole number. An even zero point is part of what is added. The same codes come out, NaN's too.
+float are the whole number. An even zero point is part of what is added; one that is an input is added behind that, as
+it may be odd. The same codes come out, NaN's too.
 
 Where the same kernel goes on with the codes as numbers (`cast(code) - zero point`), subtracting what was added gives
 them: nothing is narrowed and widened again.
@@ -24,13 +25,16 @@ from mlc.kernels.common.index import Constants
 _ROUNDER = 12582912.0  # 1.5 * 2^23: floats about it are whole numbers
 _FLOATS = ("arith.sitofp", "arith.uitofp")
 _MOST_BITS = 16  # of a code: bounds and zero points are far below 2^22
+MOST_WHOLE = 1 << _MOST_BITS
+WHOLE = "mlc.whole"
+"""Attribute of what reads a number from an input: it is whole, and its magnitude is below `MOST_WHOLE`."""
 
 
 @dataclass(frozen=True)
 class Rounded:
     """A generic that is `saturate(round(x) + zero)` to `type`: `first` is the generic whose input 0 is x, and the
     code is between `low` and `high`. Where `guarded`, NaN counts as a rounded 0 in place of the lowest code.
-    `skipped` is what the generics in between compute.
+    `skipped` is what the generics in between compute. A `given` zero point is an input, and `zero` is 0 then.
     """
 
     skipped: list[ir.Value]
@@ -40,16 +44,18 @@ class Rounded:
     high: int
     guarded: bool
     type: ir.Type
+    given: ir.Value | None = None
 
 
 @dataclass(frozen=True)
 class Restored:
     """A generic that is `float(code) - zero` of codes that its kernel rounds; `skipped` is what those in between
-    compute, the codes among it."""
+    compute, the codes among it. `given` is a zero point that is an input, a float: `zero` is then 0."""
 
     rounded: Rounded
     skipped: list[ir.Value]
     zero: int
+    given: ir.Value | None = None
 
 
 def ends_in_codes(op: ir.Operation) -> bool:
@@ -70,11 +76,12 @@ def rounded_to_codes(op: ir.Operation) -> Rounded | None:
     if number is None or not is_identity(op, number):
         return None
     skipped = [op.operands[number]]
-    producer, zero = _only_reader(skipped[0]), 0
+    producer, zero, given = _only_reader(skipped[0]), 0, None
     add = only_operation(producer, "arith.addf")
     if producer is not None and add is not None and is_identity(producer, 0):
-        offset = _constant(add.operands[1])
-        if offset is None or not offset.is_integer() or abs(offset) >= 1 << _MOST_BITS:
+        given = add.operands[1] if _is_whole(add.operands[1]) else None
+        offset = _constant(add.operands[1]) if given is None else 0.0
+        if offset is None or not offset.is_integer() or abs(offset) >= MOST_WHOLE:
             return None
         if input_number(producer, add.operands[0]) != 0:
             return None
@@ -82,7 +89,8 @@ def rounded_to_codes(op: ir.Operation) -> Rounded | None:
         producer, zero = _only_reader(skipped[1]), int(offset)
     if producer is None or only_operation(producer, "math.roundeven") is None or not is_identity(producer, 0):
         return None
-    return Rounded(skipped, _above(producer, low - zero, skipped), zero, low, high, guarded, type_)
+    first = producer if given is not None else _above(producer, low - zero, skipped)
+    return Rounded(skipped, first, zero, low, high, guarded, type_, given)
 
 
 def ends_in_numbers(op: ir.Operation) -> bool:
@@ -96,12 +104,13 @@ def restored_from_codes(op: ir.Operation) -> Restored | None:
     convert = only_operation(op, "arith.sitofp") or only_operation(op, "arith.uitofp")
     if convert is None or not is_identity(op, 0):
         return None
-    skipped, zero = [op.operands[0]], 0
+    skipped, zero, given = [op.operands[0]], 0, None
     producer = _in_order(skipped[-1])
     subtract = only_operation(producer, "arith.subi")
     if producer is not None and subtract is not None:
-        offset = _whole_constant(subtract.operands[1])
-        if offset is None or abs(offset) >= 1 << _MOST_BITS or input_number(producer, subtract.operands[0]) != 0:
+        given = _given_number(subtract.operands[1])
+        offset = _whole_constant(subtract.operands[1]) if given is None else 0
+        if offset is None or abs(offset) >= MOST_WHOLE or input_number(producer, subtract.operands[0]) != 0:
             return None
         skipped.append(producer.operands[0])
         producer, zero = _in_order(skipped[-1]), offset
@@ -114,7 +123,9 @@ def restored_from_codes(op: ir.Operation) -> Restored | None:
         skipped.append(producer.operands[0])
         producer = _in_order(skipped[-1])
     rounded = None if producer is None or not ends_in_codes(producer) else rounded_to_codes(producer)
-    return Restored(rounded, skipped, zero) if rounded is not None and _is_inside(rounded, unsigned) else None
+    if rounded is None or not _is_inside(rounded, unsigned):
+        return None
+    return Restored(rounded, skipped, zero, given)
 
 
 def _is_inside(rounded: Rounded, unsigned: bool) -> bool:
@@ -148,38 +159,76 @@ def _above(rounding: ir.Operation, low: int, skipped: list[ir.Value]) -> ir.Oper
     return before
 
 
-def emit_codes(x: ir.Value, rounded: Rounded, constants: Constants) -> ir.Value:
-    """The code of `x`, what is to be rounded: f32, one or a vector."""
+def emit_codes(x: ir.Value, rounded: Rounded, constants: Constants, given: Given | None = None) -> ir.Value:
+    """The code of `x`, what is to be rounded: f32, one or a vector; `given` is the zero point that is an input."""
     i32, odd = ir.IntegerType.get_signless(32), rounded.zero % 2
     shape = x.type.shape if isinstance(x.type, ir.VectorType) else None
-    total = _rounded_sum(x, rounded, constants)
+    total = _rounded_sum(x, rounded, constants, given)
     bits = arith.bitcast(i32 if shape is None else ir.VectorType.get(shape, i32), total)
-    code = arith.addi(bits, _every(bits, odd, constants)) if odd else bits
+    shift = given.zero if given is not None else constants.get(i32, odd) if odd else None
+    code = bits if shift is None else arith.addi(bits, _every(shift, bits))
     return arith.trunci(rounded.type if shape is None else ir.VectorType.get(shape, rounded.type), code)
 
 
-def emit_numbers(x: ir.Value, restored: Restored, constants: Constants) -> ir.Value:
-    """`float(code) - zero` of the code of `x`."""
-    added = _ROUNDER - restored.rounded.zero % 2
-    total = _rounded_sum(x, restored.rounded, constants)
-    return arith.subf(total, _every(total, added + restored.zero, constants))
+def emit_numbers(
+    x: ir.Value, restored: Restored, constants: Constants, given: Given | None = None, less: ir.Value | None = None
+) -> ir.Value:
+    """`float(code) - zero` of the code of `x`; `less` is what has to be subtracted where a zero point is an input
+    (`emit_less`)."""
+    total = _rounded_sum(x, restored.rounded, constants, given)
+    if less is None:
+        less = constants.get(ir.F32Type.get(), _ROUNDER - restored.rounded.zero % 2 + restored.zero)
+    return arith.subf(total, _every(less, total))
 
 
-def _rounded_sum(x: ir.Value, rounded: Rounded, constants: Constants) -> ir.Value:
-    """1.5 * 2^23, the even part of the zero point, and `x` between the bounds, which the sum rounds."""
+def emit_less(
+    restored: Restored, zero: ir.Value | None, subtracted: ir.Value | None, constants: Constants
+) -> ir.Value:
+    """What `emit_numbers` subtracts where the zero point of the codes or the one that is subtracted is an input, as
+    floats; for the prologue. All of it are whole numbers below 2^24."""
+    added = constants.get(ir.F32Type.get(), _ROUNDER - restored.rounded.zero % 2 + restored.zero)
+    less = added if zero is None else arith.subf(added, zero)
+    return less if subtracted is None else arith.addf(less, subtracted)
+
+
+def _rounded_sum(x: ir.Value, rounded: Rounded, constants: Constants, given: Given | None) -> ir.Value:
+    """1.5 * 2^23, the even part of a known zero point, and `x` between the bounds, which the sum rounds."""
+    f32 = ir.F32Type.get()
+
+    def bound(number: int, moved: ir.Value | None) -> ir.Value:
+        return _every(moved if moved is not None else constants.get(f32, float(number - rounded.zero)), x)
+
     if rounded.guarded:
-        x = arith.select(arith.cmpf(arith.CmpFPredicate.ORD, x, x), x, _every(x, float(-rounded.zero), constants))
-    low, high = (_every(x, float(bound - rounded.zero), constants) for bound in (rounded.low, rounded.high))
+        none = bound(0, given.none if given is not None else None)
+        x = arith.select(arith.cmpf(arith.CmpFPredicate.ORD, x, x), x, none)
+    low = bound(rounded.low, given.low if given is not None else None)
+    high = bound(rounded.high, given.high if given is not None else None)
     x = arith.select(arith.cmpf(arith.CmpFPredicate.OGT, x, low), x, low)
     x = arith.select(arith.cmpf(arith.CmpFPredicate.OLT, x, high), x, high)
-    return arith.addf(x, _every(x, _ROUNDER + rounded.zero - rounded.zero % 2, constants))
+    return arith.addf(x, _every(constants.get(f32, _ROUNDER + rounded.zero - rounded.zero % 2), x))
 
 
-def _every(like: ir.Value, number: float, constants: Constants) -> ir.Value:
-    """`number` in the type of `like`."""
-    if not isinstance(like.type, ir.VectorType):
-        return constants.get(like.type, number)
-    return memory.splat(constants.get(like.type.element_type, number), like.type.shape[0])
+def _every(value: ir.Value, like: ir.Value) -> ir.Value:
+    """`value` in every lane, where `like` is a vector."""
+    return memory.splat(value, like.type.shape[0]) if isinstance(like.type, ir.VectorType) else value
+
+
+@dataclass(frozen=True)
+class Given:
+    """A zero point that is an input, as an integer, and what moves with it: the bounds, and what becomes code 0."""
+
+    zero: ir.Value
+    none: ir.Value
+    low: ir.Value
+    high: ir.Value
+
+
+def emit_given(number: ir.Value, rounded: Rounded, constants: Constants) -> Given:
+    """What codes about the zero point `number`, a float, take; for the prologue."""
+    none, low, high = (
+        arith.subf(constants.get(number.type, float(n)), number) for n in (0, rounded.low, rounded.high)
+    )
+    return Given(arith.fptosi(ir.IntegerType.get_signless(32), number), none, low, high)
 
 
 def _saturation(op: ir.Operation) -> tuple[ir.Value, int, int, bool, ir.Type] | None:
@@ -241,6 +290,20 @@ def _whole_constant(value: ir.Value) -> int | None:
     if op is None or op.name != "arith.constant" or not isinstance(op.attributes["value"], ir.IntegerAttr):
         return None
     return int(op.attributes["value"].value)
+
+
+def _given_number(value: ir.Value) -> ir.Value | None:
+    """The float that an integer is the whole number of, where an input has that."""
+    op = defining_op(value)
+    if op is None or op.name != "arith.fptosi" or not _is_whole(op.operands[0]):
+        return None
+    return op.operands[0]
+
+
+def _is_whole(value: ir.Value) -> bool:
+    """Is it a small whole number that an input has?"""
+    op = defining_op(value)
+    return op is not None and WHOLE in op.attributes
 
 
 def _only_reader(value: ir.Value) -> ir.Operation | None:

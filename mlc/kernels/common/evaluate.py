@@ -195,9 +195,37 @@ def _rounded(ev: Evaluator, pattern: codes.Rounded | codes.Restored, dims: Seque
     if any(value in ev.overrides or value in ev.hooks for value in skipped):
         return []
     [x, *_] = input_values(ev, rounded.first, dims, [])
+    given = _given(ev, rounded)
     if isinstance(pattern, codes.Rounded):
-        return [codes.emit_codes(x, pattern, ev.frame.constants)]
-    return [codes.emit_numbers(x, pattern, ev.frame.constants)]
+        return [codes.emit_codes(x, pattern, ev.frame.constants, given)]
+    return [codes.emit_numbers(x, pattern, ev.frame.constants, given, _less(ev, pattern))]
+
+
+def _given(ev: Evaluator, rounded: codes.Rounded) -> codes.Given | None:
+    """A zero point that is an input, read once."""
+    if rounded.given is None:
+        return None
+    key = (rounded.given, rounded.low, rounded.high)
+    if key not in ev.frame.given:
+        number = scalar_operand(ev, rounded.given)
+        with ev.frame.prologue():
+            ev.frame.given[key] = codes.emit_given(number, rounded, ev.frame.constants)
+    found: codes.Given = ev.frame.given[key]
+    return found
+
+
+def _less(ev: Evaluator, restored: codes.Restored) -> ir.Value | None:
+    """What is subtracted from rounded numbers where a zero point is an input, computed once."""
+    zeros = (restored.rounded.given, restored.given)
+    if zeros == (None, None):
+        return None
+    key = (*zeros, restored.rounded.zero, restored.zero)
+    if key not in ev.frame.given:
+        zero, subtracted = (None if z is None else scalar_operand(ev, z) for z in zeros)
+        with ev.frame.prologue():
+            ev.frame.given[key] = codes.emit_less(restored, zero, subtracted, ev.frame.constants)
+    found: ir.Value = ev.frame.given[key]
+    return found
 
 
 def _rank(generic: ir.Operation) -> int:
@@ -215,14 +243,19 @@ def scalar_operand(ev: Evaluator, value: ir.Value) -> ir.Value:
     op = defining_op(value)
     if op is not None and op.name == "arith.constant":
         return constant_value(ev, op)
+    if value in ev.frame.numbers:
+        return ev.frame.numbers[value]
     if op is not None and op.name.startswith("arith."):
         with ev.frame.prologue():
             operands = [scalar_operand(ev, v) for v in op.operands]
             attributes = {name: op.attributes[name] for name in op.attributes}
-            return ir.Operation.create(op.name, [r.type for r in op.results], operands, attributes).results[0]
-    if op is not None and op.name == "tensor.extract" and len(op.operands) == 1:
+            number = ir.Operation.create(op.name, [r.type for r in op.results], operands, attributes).results[0]
+        return ev.frame.numbers.setdefault(value, number)
+    if op is not None and op.name == "tensor.extract" and op.operands[0] in ev.frame.buffers:
         with ev.frame.prologue():
-            return memory.load(ev.frame, IdxMath(ev.frame.math, 1), ev.frame.buffers[op.operands[0]], [], None)
+            place = [Idx(ev.frame.scalar(v)) for v in list(op.operands)[1:]]
+            number = memory.load(ev.frame, IdxMath(ev.frame.math, 1), ev.frame.buffers[op.operands[0]], place, None)
+        return ev.frame.numbers.setdefault(value, number)
     raise ValueError(f"kernel {ev.frame.name}: scalar {value} is neither a constant nor a size")
 
 

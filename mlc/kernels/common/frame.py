@@ -127,6 +127,10 @@ class Frame:
         """What `body` has read of operations of bodies, by their first results."""
         self.patterns: dict[ir.Value, Any] = {}
         """Which peepholes `evaluate` has found generics to fit, by their first results."""
+        self.numbers: dict[ir.Value, ir.Value] = {}
+        """Numbers outside of bodies that the prologue has computed or read."""
+        self.given: dict[Any, Any] = {}
+        """What the prologue has made of zero points that are inputs."""
         self._scalars: dict[ir.Value, Scalar] = {}
         self._declare()
 
