@@ -217,7 +217,7 @@ def _given(ev: Evaluator, rounded: codes.Rounded) -> codes.Given | None:
 def _less(ev: Evaluator, restored: codes.Restored) -> ir.Value | None:
     """What is subtracted from rounded numbers where a zero point is an input, computed once."""
     zeros = (restored.rounded.given, restored.given)
-    if zeros == (None, None):
+    if all(zero is None for zero in zeros):
         return None
     key = (*zeros, restored.rounded.zero, restored.zero)
     if key not in ev.frame.given:
