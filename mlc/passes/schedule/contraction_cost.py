@@ -477,7 +477,8 @@ def _in_blocks(root: ir.Operation, operand: int, schedule: dict[str, int | str])
     """`schedule` with blocks of the reduction where a panel would fill the second level of cache."""
     element, panel = root.operands[operand].type.element_type, int(schedule.get("panel", 0))
     step, steps = panel * element.width // 8, innermost_extent(root)
-    if "ahead" not in schedule or steps is None or steps * step <= FAR // 2 or not _is_f32(root):
+    sums = sum("reduction" in str(t) for t in root.attributes["iterator_types"])
+    if "ahead" not in schedule or steps is None or steps * step <= FAR // 2 or sums != 1 or not _is_f32(root):
         return schedule
     unroll = int(schedule["unroll"])
     depth = next((d for d in range(FAR // 4 // step, LEAST_DEPTH - 1, -1) if steps % d == 0 and d % unroll == 0), 0)

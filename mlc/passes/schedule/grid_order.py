@@ -14,6 +14,8 @@ from mlc.passes.schedule.extents import Extent, known, reach, shape_of
 from mlc.passes.schedule.pairs import Schedule, innermost
 
 NEAR = 1 << 15  # bytes of a panel that may stay in the first level of cache
+LARGE_WINDOW = 1 << 20  # bytes of the weight of a window that the second level of cache does not have from the last run
+WHOLE_LINE = 16  # lanes: with vectors of half a line more tiles read a panel, and blocks of taps stay near
 STREAMED = 1 << 18  # bytes of a weight on tiles that the second level of cache does not have from the last run
 REREAD = 1 << 20  # bytes of rows and results on tiles that it does not keep until the next panel
 BLOCK_OF_ROWS = 1 << 15  # bytes of rows on tiles that a work item keeps near
@@ -78,9 +80,14 @@ def rows_ahead(root: ir.Operation, operand: int, shape: Sequence[Extent], schedu
     kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
     size = known(shape_of(weight))
     rows = known([e for i, e in enumerate(shape) if i != axis and _shares(root, operand, i)])
-    if columns is None or columns <= panel or size is None or sum(kinds) != 1:
+    if columns is None or columns <= panel or size is None:
         return {}
-    if size // columns * panel * weight.element_type.width // 8 <= NEAR:
+    width, is_widened = weight.element_type.width // 8, schedule["template"] == "dot_floats"  # in blocks that stay near
+    if sum(kinds) != 1 and (rows is None or is_widened or int(schedule["lanes"]) < WHOLE_LINE):
+        return {}
+    if sum(kinds) != 1 and size * width < LARGE_WINDOW:
+        return {}
+    if size // columns * panel * width <= NEAR:
         return {}
     if rows is None:
         return {"ahead": -1}
