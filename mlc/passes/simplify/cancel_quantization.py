@@ -161,7 +161,9 @@ def _collect(op: ir.Operation, order: list[ir.Operation], depth: int) -> bool:
         source = defining_op(value)
         if _is_number(value):
             continue
-        if source is None or depth == 0 or not (_is_function(source) or _reads_reshaped_codes(source)):
+        if source is None or depth == 0 or source.block != op.block:  # it may be computed once for a loop
+            return False
+        if not _is_function(source) and not _reads_reshaped_codes(source):
             return False
         if not _collect(source, order, depth - 1):
             return False

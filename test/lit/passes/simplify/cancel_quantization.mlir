@@ -108,3 +108,24 @@ func.func @pools(%q: tensor<1x3x8x8xi8>) -> (tensor<1x3x4x4xi8>, tensor<1x3x4x4x
   %5 = mlc.quantize %4, %s : tensor<1x3x4x4xf32>, tensor<f32> -> tensor<1x3x4x4xi8>
   return %2, %5 : tensor<1x3x4x4xi8>, tensor<1x3x4x4xi8>
 }
+
+// What is computed once in front of a loop stays there.
+// CHECK-LABEL: func.func @loop
+// CHECK: %[[R:.*]] = mlc.reshape %arg0 [2, 24]
+// CHECK: mlc.unary erf %{{.*}} : tensor<2x24xf32>
+// CHECK: scf.for
+// CHECK: mlc.quantize %{{.*}} : tensor<2x24xf32>, tensor<f32> -> tensor<2x24xi8>
+func.func @loop(%q: tensor<4x12xi8>, %o: tensor<2x24xi8>, %n: index) -> tensor<2x24xi8> {
+  %s = mlc.constant dense<0.3> : tensor<f32>
+  %i = arith.constant 0 : index
+  %j = arith.constant 1 : index
+  %0 = mlc.reshape %q [2, 24] : tensor<4x12xi8> -> tensor<2x24xi8>
+  %1 = mlc.dequantize %0, %s : tensor<2x24xi8>, tensor<f32> -> tensor<2x24xf32>
+  %2 = mlc.unary erf %1 : tensor<2x24xf32>
+  %r = scf.for %k = %i to %n step %j iter_args(%a = %o) -> tensor<2x24xi8> {
+    %3 = mlc.quantize %2, %s : tensor<2x24xf32>, tensor<f32> -> tensor<2x24xi8>
+    %4 = mlc.binary add %3, %a : tensor<2x24xi8>
+    scf.yield %4 : tensor<2x24xi8>
+  }
+  return %r : tensor<2x24xi8>
+}
