@@ -40,10 +40,13 @@ _FAST_BF16 = {"cooperlake", "znver4", "znver5"}
 # CPUs with arithmetic units of half the width of their vectors (AMD, "Software Optimization Guide for the AMD Zen4
 # Microarchitecture", 2.11).
 _HALVES = {"znver4"}
+# CPUs on which stores wait for the lines they write to, so long that a transposition whose results begin anywhere
+# takes half of the time when it fetches them before. Measured on Emerald Rapids, whose cores are Sapphire Rapids'.
+_CLAIMS = {"sapphirerapids", "emeraldrapids"}
 
 CODE = ("triple", "cpu", "features", "required")
 """What code is generated with and checks, as attributes of a target."""
-TRAITS = ("halves", "fast_bf16")
+TRAITS = ("halves", "fast_bf16", "claims")
 """What is known of a CPU by its name, beside its features: attributes of a target that are true or false."""
 
 
@@ -71,6 +74,8 @@ class CpuTarget:
     """Does a core compute on its widest vectors in two halves, so that vectors of half the width take half the time?"""
     fast_bf16: bool = False
     """Does the instruction that sums products of pairs of bf16 pay, where there is one?"""
+    claims: bool = False
+    """Do stores gain where the lines of the cache that they write to were fetched before?"""
 
     @property
     def vector_bits(self) -> int:
@@ -150,5 +155,5 @@ def resolve(cpu: str, host: dict[str, object]) -> CpuTarget:
 
 def _target(triple: str, *, cpu: str, features: Sequence[str], required: Sequence[str], name: str) -> CpuTarget:
     """The target with what is known of the CPU `name`."""
-    traits = {"halves": name in _HALVES, "fast_bf16": name in _FAST_BF16}
+    traits = {"halves": name in _HALVES, "fast_bf16": name in _FAST_BF16, "claims": name in _CLAIMS}
     return CpuTarget(triple, cpu, ",".join(features), ",".join(required), **traits)

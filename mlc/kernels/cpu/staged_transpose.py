@@ -13,7 +13,8 @@ that it drives itself out of the cache.)
 Takes what `transpose` takes. Schedule parameters: its own; `lanes` elements are a line of the cache, `line` is as long,
 and both extents are known and multiples of it. `height` is a multiple of `lanes`, `block` of `lanes` too, `piece` times
 them at most. With `ahead` the next item's tile is brought into the second level of cache in the meantime, `block`
-elements of a line one behind the other. `down` and `joined` mean nothing here.
+elements of a line one behind the other. With `claim` the results' lines of a strip are brought into the first one, to
+be written, while the strip is loaded. `down` and `joined` mean nothing here.
 """
 
 from __future__ import annotations
@@ -69,6 +70,8 @@ class _Staged(Transpose):
             rows = [self._load(read, write, j, s.piece, None) for j in range(s.piece)]
             if s.ahead:
                 self._fetch_next(read, write)
+            if s.claim:
+                self._claim_lines(read, math.sub(write, self.down[0]))
             for c, column in enumerate(interleaved(rows, s.lanes)):
                 at = self._place(c, math.sub(write, self.down[0]))
                 vector.StoreOp(column, self.stack, [at], alignment=LINE)
@@ -120,6 +123,15 @@ class _Staged(Transpose):
             for k in range(strips):
                 at = self._address(math.add(next_read, k * s.lanes), math.add(first, j))
                 memref.PrefetchOp(self.frame.buffers[self.input].memory, [at], False, _SECOND_LEVEL, True)
+
+    def _claim_lines(self, read: Scalar, row: Scalar) -> None:
+        """Begin to bring lines of the strip's results into the cache, to be written there: as many as are loaded."""
+        s, math = self.s, self.frame.math
+        high = s.height // s.lanes
+        for j in range(s.piece):
+            number = math.add(row, j)
+            column, line = math.div(number, high), math.rem(number, high)
+            self._claim_line(math.add(read, column), math.add(self.down[0], math.mul(line, s.lanes)))
 
     def _loop(self, low: Scalar, high: Scalar, step: int, body: Callable[[ir.Value], None]) -> None:
         def run(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:

@@ -28,6 +28,9 @@ With `back` (not `joined`) the last squares of known extents, which would be cut
 of the results again: for targets on which masks cost more. Nothing but the transposed input may be read then, as what
 is written twice must be the same both times.
 
+`claim` (0: none): how many squares before its turn the results' lines of a square are fetched to be written, where
+stores wait for them. A vector that lies across two lines waits for both.
+
 A vector may be two registers long: then it is a line of the cache where one register is half of it.
 """
 
@@ -66,6 +69,7 @@ class TransposeSchedule:
     stream: int
     joined: int = 0
     back: int = 0
+    claim: int = 0
 
     @property
     def walked(self) -> list[int]:
@@ -319,8 +323,11 @@ class Transpose:
         across = None if width == s.line else lane_mask(self.frame, s.line, c.index(width))
         lanes = self._lanes(height)
         down = None if height == lanes else lane_mask(self.frame, lanes, c.index(height))
-        if s.ahead and across is None and height == s.lanes:
-            self._fetch(read, write)
+        if across is None and height == s.lanes:
+            if s.claim:
+                self._claim(read, write)
+            if s.ahead:
+                self._fetch(read, write)
         for i, column in self._columns(read, write, height, lanes, across):
             if isinstance(width, int):
                 if i < width:
@@ -355,19 +362,9 @@ class Transpose:
 
     def _fetch(self, read: Scalar, write: Scalar) -> None:
         """Begin to bring the lines of the square after next ones, as the walk goes, into the cache."""
-        s, math, c = self.s, self.frame.math, self.frame.constants
-        (start, end), step = (self.down, s.lanes) if s.down else (self.across, s.line)
-        at, aside = (write, read) if s.down else (read, write)
-        then = math.add(at, s.ahead * step)
-        next_aside = math.add(aside, s.line if s.down else s.lanes)
-        past = arith.cmpi(arith.CmpIPredicate.sge, c.index(then), c.index(end))
-        if not s.down:  # what lies beyond the last squares is the next item's
-            more = arith.cmpi(arith.CmpIPredicate.slt, c.index(next_aside), c.index(self.down[1]))
-            past = arith.andi(past, more)
-        back = math.sub(then, math.sub(end, start))
-        then = arith.select(past, c.index(back), c.index(then))
-        aside = arith.select(past, c.index(next_aside), c.index(aside))
-        read, write = (aside, then) if s.down else (then, aside)
+        s, math = self.s, self.frame.math
+        at = write if s.down else read
+        read, write = self._later(read, write, s.ahead)
         buffer = self.frame.buffers[self.input]
         # Squares side by side that share lines of the cache fetch a part of the lines each.
         parts = 1 if s.down else max(1, memory.LINE * 8 // (s.line * storage_type(buffer.element).width))
@@ -376,6 +373,39 @@ class Transpose:
         for j in range(count):
             at = self._last_address(read, math.add(math.add(write, first), j))
             memref.PrefetchOp(buffer.memory, [at], False, 3, True)
+
+    def _claim(self, read: Scalar, write: Scalar) -> None:
+        """Begin to bring the results' lines of a later square into the cache, to be written there: of the two that a
+        vector lies in the later one, as the square before it, of the same line, has written to the other.
+        """
+        s, math = self.s, self.frame.math
+        read, write = self._later(read, write, s.claim)
+        for i in range(s.line):
+            self._claim_line(math.add(read, i), math.add(write, s.lanes - 1))
+
+    def _claim_line(self, read: Scalar, write: Scalar) -> None:
+        """Begin to bring the line of the cache that has this element of every result."""
+        point, idx = self._point(Idx(read, level=3), Idx(write, level=2)), IdxMath(self.frame.math, 1)
+        for destination in self.source.destinations:
+            buffer = self.frame.buffers[destination]
+            at = self.frame.constants.index(memory.address(buffer, point, idx).base)
+            memref.PrefetchOp(buffer.memory, [at], True, 3, True)
+
+    def _later(self, read: Scalar, write: Scalar, count: int) -> tuple[Scalar, Scalar]:
+        """Where the square is that is `count` squares behind another one, as the walk goes."""
+        s, math, c = self.s, self.frame.math, self.frame.constants
+        (start, end), step = (self.down, s.lanes) if s.down else (self.across, s.line)
+        at, aside = (write, read) if s.down else (read, write)
+        then = math.add(at, count * step)
+        next_aside = math.add(aside, s.line if s.down else s.lanes)
+        past = arith.cmpi(arith.CmpIPredicate.sge, c.index(then), c.index(end))
+        if not s.down:  # what lies beyond the last squares is the next item's
+            more = arith.cmpi(arith.CmpIPredicate.slt, c.index(next_aside), c.index(self.down[1]))
+            past = arith.andi(past, more)
+        back = math.sub(then, math.sub(end, start))
+        then = arith.select(past, c.index(back), c.index(then))
+        aside = arith.select(past, c.index(next_aside), c.index(aside))
+        return (aside, then) if s.down else (then, aside)
 
     def _load(self, read: Scalar, write: Scalar, row: int, height: Scalar, mask: ir.Value | None) -> ir.Value:
         """Piece of a line of the input as it is in memory; lines behind the end repeat the last one."""

@@ -45,6 +45,8 @@ class AssignSchedules(Pass):
     "the target has matrix tiles that multiply bf16"
     int8_tiles: bool = False
     "the target has matrix tiles that multiply 8-bit integers"
+    claims: bool = False
+    "stores wait for the lines of the cache that they write to: these are fetched before"
     tuned: str = ""
     "a file of measured schedules"
 
@@ -61,6 +63,7 @@ class AssignSchedules(Pass):
             self.halves,
             self.bf16_tiles,
             self.int8_tiles,
+            self.claims,
         )
         launches = collect_launches(module)
         try:

@@ -354,7 +354,7 @@ def _transposed(source: KernelSource, unit: VectorUnit) -> dict[str, int | str] 
             "write_dim": write,
             "lanes": lanes,
             "piece": piece,
-            **transposing_walk(extents[0], extents[1], outer, lanes, piece, sizes, dense, unit.bits // 8),
+            **transposing_walk(extents[0], extents[1], outer, lanes, piece, sizes, dense, unit.bits // 8, unit.claims),
             **({"back": 1} if again else {}),
         }
     return None

@@ -26,6 +26,7 @@ class VectorUnit:
     halves: bool = False  # vectors of half the width take half the time
     bf16_tiles: bool = False  # has matrix tiles that multiply bf16
     int8_tiles: bool = False  # has matrix tiles that multiply integers of eight bits
+    claims: bool = False  # writes faster to lines of the cache that were fetched for it
 
     @property
     def scalef(self) -> bool:

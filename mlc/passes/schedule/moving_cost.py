@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-Extent = int | None  # None: known at run time only
+from mlc.passes.schedule.extents import Extent, or_many
 
 LINE = 64  # bytes of a line of the caches
 STREAMED = 12 << 20  # bytes of a result from which on it would leave the caches before anybody reads it
@@ -36,15 +36,25 @@ SHARED = 128  # lines so many bytes apart, or a multiple of it, do not have all 
 HIGH = 16  # squares that such an item has at least along the results' lines
 ONE_SET = 1 << 12  # lines so many bytes apart share one set of the first cache
 WAYS = 8  # lines that a set holds
+CLAIMED = 32  # lines of results that are written side by side, where those of the next squares are fetched for it
 FEW_SETS = 1 << 11  # sixteen lines so many bytes apart, or a multiple of it, drive each other out of the first cache
 
 
 def transposing_walk(
-    read: Extent, write: Extent, outer: Extent, lanes: int, piece: int, sizes: Sequence[int], dense: bool, register: int
+    read: Extent,
+    write: Extent,
+    outer: Extent,
+    lanes: int,
+    piece: int,
+    sizes: Sequence[int],
+    dense: bool,
+    register: int,
+    claims: bool = False,
 ) -> dict[str, int | str]:
     """The parameters `line`, `block`, `height`, `down`, `ahead` and `stream` of a transposition of `outer` matrices,
     whose input has lines of `read` elements and whose results have lines of `write`. `sizes` are the bytes of an
-    element of the input and of the results, which are `dense` where a matrix's lines follow each other.
+    element of the input and of the results, which are `dense` where a matrix's lines follow each other. `claims`: the
+    target writes faster to lines that were fetched for it.
 
     Where a register, of `register` bytes, is half a line of the cache, two of them make a vector (`lanes` is among the
     parameters then): results are written in whole lines, soon after each other or past the caches. Small elements do so
@@ -62,7 +72,60 @@ def transposing_walk(
             wanted = all(write * size % LINE == 0 for size in sizes[1:])
         if wanted and min(read, write) >= 2 * lanes:
             return {"lanes": 2 * lanes, **pairs}
-    return _walk(read, write, outer, lanes, piece, sizes, dense, paired=False)
+    plain = _walk(read, write, outer, lanes, piece, sizes, dense, paired=False)
+    if claims and lanes * sizes[0] == LINE and min(or_many(read), or_many(write)) >= lanes:
+        return _claimed(plain, read, write, outer, lanes, piece, sizes)
+    return plain
+
+
+def _claimed(
+    plain: dict[str, int | str],
+    read: Extent,
+    write: Extent,
+    outer: Extent,
+    lanes: int,
+    piece: int,
+    sizes: Sequence[int],
+) -> dict[str, int | str]:
+    """The parameters where stores wait for the lines that they write to, and vectors that lie across two of them for
+    both: the lines of squares that come soon are fetched to be written. `plain` are the parameters without.
+
+    An item is a strip as wide as `CLAIMED` lines of the results, which it writes from their beginning to their end.
+    Lines that drive each other out of the first cache, so that what was fetched is gone before it is written, stay as
+    they were where the input's do not; where those collide as well, a strip is narrower (when all is in the second
+    cache), or wider, which makes use of the neighbours that the processor fetches. Past the caches go these alone:
+    others are written as fast into them. Lines of the results that are no longer than two of the cache are written one
+    behind the other in any case.
+    """
+    size, results = sizes[0], max(sizes[1:])
+    moved = or_many(outer) * or_many(read) * or_many(write) * size
+    small, near = size < JOINED_SIZE, 2 * moved <= NEAR
+    kept = ONE_SET if write is None else _kept_lines(write * results)
+    collide = read is not None and read * size % COLLIDING == 0
+    if kept < CLAIMED and (plain["stream"] or not collide):
+        return plain
+    aligned = write is not None and write * results % LINE == 0
+    if or_many(write) * results <= 2 * LINE or (small and (plain["stream"] or (near and aligned))):
+        return plain
+    if small and "template" in plain:
+        return {**plain, "block": 2 * lanes, "height": 2 * lanes, "claim": 1} if plain["ahead"] else plain
+    width = min(max(lanes, CLAIMED), kept)
+    if width < lanes or (width < CLAIMED and not near):
+        width = SQUARES * lanes
+    known = read is not None and write is not None and outer is not None
+    line = lanes if collide or (known and moved > NEAR and not small) else piece
+    if read is None or write is None or outer is None:
+        return {"line": line, **_strip(width, HIGH * lanes), "claim": lanes // line}
+    if read <= 2 * width:
+        width = 0
+    parts = -(-min(ITEMS_WANTED, moved // ITEM) // (outer * (-(-read // width) if width else 1)))
+    height = max(HIGH * lanes, -(-write // (parts * lanes)) * lanes) if parts > 1 else write
+    return {"line": line, **_strip(width, 0 if height >= write else height), "claim": lanes // line}
+
+
+def _strip(block: int, height: int) -> dict[str, int | str]:
+    """The parameters of strips whose lines are not fetched ahead to be read."""
+    return {"block": block, "height": height, "down": 0, "ahead": 0, "stream": 0}
 
 
 def _walk(

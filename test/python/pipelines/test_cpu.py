@@ -47,6 +47,15 @@ def test_bf16_is_multiplied_where_that_is_fast() -> None:
         assert f"bf16-dot={str(cpu == 'znver4').lower()}" in dict(phases(resolve(cpu, host)))["schedule"][0]
 
 
+def test_stores_that_gain_from_lines_fetched_before() -> None:
+    host = _native.host_info()
+    claiming = [cpu for cpu in known_names() if cpu != "native" and resolve(cpu, host).claims]
+    assert claiming == ["sapphirerapids"]
+    assert resolve("native", {**host, "cpu": "emeraldrapids"}).claims
+    for cpu, expected in {"sapphirerapids": "true", "znver4": "false"}.items():
+        assert f"claims={expected}" in dict(phases(resolve(cpu, host)))["schedule"][0]
+
+
 def test_vector_widths() -> None:
     host = _native.host_info()
     widths = {cpu: resolve(cpu, host).vector_bits for cpu in ("x86-64", "x86-64-v3", "x86-64-v4")}

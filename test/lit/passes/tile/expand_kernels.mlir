@@ -81,3 +81,23 @@ module @fetching attributes {mlc.kernel, mlc.schedule = [{ahead = 1 : i64, argum
   }
 }
 }
+
+// -----
+
+// Lines of the result are fetched to be written: of the next square's, which begin anywhere, the later ones of the two
+// that a vector lies in.
+// CHECK: module @claiming
+// CHECK-COUNT-16: memref.prefetch %{{.*}}[%{{.*}}], write, locality<3>, data
+// CHECK-NOT: memref.prefetch
+module {
+module @claiming attributes {mlc.kernel, mlc.schedule = [{ahead = 0 : i64, argument = 0 : i64, block = 0 : i64, claim = 1 : i64, down = 0 : i64, height = 0 : i64, lanes = 16 : i64, line = 16 : i64, piece = 4 : i64, read_dim = 0 : i64, read_first = 0 : i64, stream = 0 : i64, template = "transpose", write_dim = 1 : i64, write_first = 1 : i64}]} {
+  func.func @claiming(%a: tensor<66x64xf32>, %o: tensor<64x66xf32>) -> tensor<64x66xf32> {
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<66x64xf32>) outs(%o : tensor<64x66xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      linalg.yield %x : f32
+    } -> tensor<64x66xf32>
+    return %s : tensor<64x66xf32>
+  }
+}
+}

@@ -15,6 +15,18 @@ from mlc.targets.cpu import resolve
 _HOST = resolve("native", _native.host_info())
 
 
+@pytest.fixture(autouse=True)
+def without_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The walks of CPUs that gain nothing from fetching what they write, wherever the tests run."""
+    monkeypatch.setattr("mlc.targets.cpu._CLAIMS", set())
+
+
+@pytest.fixture
+def claims(monkeypatch: pytest.MonkeyPatch, without_claims: None) -> None:
+    """The others' walks."""
+    monkeypatch.setattr("mlc.targets.cpu._CLAIMS", {str(_native.host_info()["cpu"])})
+
+
 def _type(extents: Sequence[int | str], dtype: str) -> str:
     return f"tensor<{''.join(f'{e}x' for e in extents)}{dtype}>"
 
@@ -303,3 +315,45 @@ def test_results_that_are_narrower_are_no_longer_than_their_line(tmp_path: Path,
         f"%r = mlc.cast %t : {m} -> {o}\nreturn %r : {o}"
     )
     check(tmp_path, body, [t], [o], [(draw([2, columns, 16], "f32"),)])
+
+
+@pytest.mark.usefixtures("claims")
+@pytest.mark.parametrize(
+    "extents, permutation, dtype",
+    [
+        ((197, 192), (1, 0), "f32"),
+        ((70, 81), (1, 0), "f32"),
+        ((3, 49, 65), (0, 2, 1), "f32"),
+        ((2, 40, 7, 9), (0, 2, 3, 1), "f32"),
+        ((1031, 530), (1, 0), "f32"),
+        ((256, 256), (1, 0), "f32"),
+        ((768, 768), (1, 0), "f32"),
+        ((512, 1024), (1, 0), "f32"),
+        ((1024, 49), (1, 0), "f32"),
+        ((97, 66), (1, 0), "i64"),
+        ((197, 136), (1, 0), "i16"),
+        ((1003, 1100), (1, 0), "i8"),
+        ((1024, 1088), (1, 0), "i8"),
+        ((1024, 1024), (1, 0), "i16"),
+        ((1024, 3008), (1, 0), "f32"),
+        (("?", 100), (1, 0), "f32"),
+        ((150, "?"), (1, 0), "i8"),
+        (("?", 197, 64), (0, 2, 1), "f32"),
+        ((2, 130, "?", 9), (0, 2, 3, 1), "f32"),
+    ],
+    ids=str,
+)
+def test_lines_of_results_that_are_fetched_to_be_written(
+    tmp_path: Path, extents: Sequence[int | str], permutation: Sequence[int], dtype: str
+) -> None:
+    """Strips and buffers that fetch what they write next; with something that follows, and two results."""
+    turned = [extents[p] for p in permutation]
+    t, o = _type(extents, dtype), _type(turned, dtype)
+    order = ", ".join(map(str, permutation))
+    body = f"""
+      %r = mlc.transpose %a0 {{permutation = array<i64: {order}>}} : {t} -> {o}
+      %s = mlc.binary add %r, %a1 : {o}, {_type([1], dtype)} -> {o}
+      return %r, %s : {o}, {o}"""
+    sizes = (1, 17, 300) if "?" in extents else (0,)
+    runs = [(draw(_static(extents, n), dtype), draw((1,), dtype, 1)) for n in sizes]
+    check(tmp_path, body, [t, _type([1], dtype)], [o, o], runs)
