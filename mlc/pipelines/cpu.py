@@ -58,6 +58,7 @@ def _integers(target: CpuTarget) -> list[str]:
     """Contractions of quantized operands on the integers themselves."""
     return [
         f"mlc-plan-integers{{tiles={str(target.int8_tiles).lower()} words={str(not target.int8_dot).lower()}}}",
+        "mlc-drop-signs",
         "mlc-integer-contractions",
         CANONICALIZE,
         "cse",

@@ -36,7 +36,7 @@ def is_never_negative(value: ir.Value, depth: int = 0) -> bool:
     if op.name == "mlc.concat":
         return known(*range(len(op.operands)))
     if op.name == "mlc.pool":
-        return _has_elements(view) and known(0)
+        return has_elements(view) and known(0)
     return op.name in _VIEWS and known(0)
 
 
@@ -45,7 +45,7 @@ def _is_at_least_zero(bound: ir.Value | None) -> bool:
     return number is not None and number >= 0
 
 
-def _has_elements(pool: OpAdaptor) -> bool:
+def has_elements(pool: OpAdaptor) -> bool:
     """Does no window of a pooling lie in the padding as a whole? A maximum of nothing is negative."""
     padding, kernel, dilations = (pool.ints(name) for name in ("padding", "kernel", "dilations"))
     reach = [(taps - 1) * step + 1 for taps, step in zip(kernel, dilations, strict=True)]
