@@ -8,6 +8,7 @@ from mlir import ir
 
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import is_reduction, operand_map
+from mlc.kernels.common.padding import padded_tensor
 
 Exprs = tuple[ir.AffineExpr, ...]
 _PLAIN = ("tensor.empty", "linalg.fill", "arith.constant", "mlc.constant")
@@ -22,12 +23,20 @@ def input_accesses(results: Sequence[ir.Value], root: ir.Operation | None = None
     return found if is_all else None
 
 
+def accesses_beside_padding(results: Sequence[ir.Value]) -> dict[ir.Value, set[Exprs]] | None:
+    """Those of `input_accesses`, where what is padded counts as read at its own coordinates, as if there were none."""
+    found, is_all = _accesses(results, None, past_padding=True)
+    return found if is_all else None
+
+
 def plain_accesses(results: Sequence[ir.Value]) -> dict[ir.Value, set[Exprs]]:
     """Those of `input_accesses` that no reduction, view or computed address is in between of."""
     return _accesses(results, None)[0]
 
 
-def _accesses(results: Sequence[ir.Value], root: ir.Operation | None) -> tuple[dict[ir.Value, set[Exprs]], bool]:
+def _accesses(
+    results: Sequence[ir.Value], root: ir.Operation | None, *, past_padding: bool = False
+) -> tuple[dict[ir.Value, set[Exprs]], bool]:
     """The accesses that are found, and whether they are all."""
     is_all = True
     found: dict[ir.Value, set[Exprs]] = {}
@@ -43,6 +52,8 @@ def _accesses(results: Sequence[ir.Value], root: ir.Operation | None) -> tuple[d
             stack.append((op.operands[0], exprs))
         elif op.name == "linalg.generic" and not is_reduction(op) and _only_computes(op):
             stack.extend(_operands(op, value, exprs, results[0].type.rank))
+        elif past_padding and (padded := padded_tensor(op)) is not None:
+            stack.append((padded, exprs))
         elif op.name not in _PLAIN:
             is_all = False
     return found, is_all

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from mlc.kernels.common.frame import defining_op
+from mlc.kernels.common.generics import is_identity
 
 
 @dataclass(frozen=True)
@@ -26,15 +27,9 @@ def padding_of(op: ir.Operation) -> Padding | None:
     """The padding that `op` computes; None when it is anything else, or its amounts are known at run time only."""
     if op.name != "linalg.generic" or len(op.results) != 1 or len(op.operands) != 1:
         return None
-    ops = [o.operation for o in op.regions[0].blocks[0].operations]
-    branches = [o for o in ops if o.name == "scf.if"]
-    names = {o.name for o in ops} - {"scf.if", "linalg.index", "linalg.yield", "arith.constant", "arith.addi"}
-    if len(branches) != 1 or names - {"arith.subi", "arith.cmpi", "arith.andi"}:
-        return None
-    if list(ops[-1].operands) != list(branches[0].results):
-        return None
-    extract, value = _sides(branches[0])
-    if extract is None or value is None:
+    branch = _branch(op)
+    extract, value = (None, None) if branch is None else _sides(branch)
+    if branch is None or extract is None or value is None:
         return None
     source = extract.operands[0]
     shifts = [coordinate_shift(c) for c in list(extract.operands)[1:]]
@@ -48,8 +43,38 @@ def padding_of(op: ir.Operation) -> Padding | None:
         if dim != i and not unit:
             return None
         low.append(-amount)
-    dims = _tested(branches[0].operands[0], source)
+    dims = _tested(branch.operands[0], source)
     return None if dims is None else Padding(source, tuple(low), tuple(sorted(dims)), value)
+
+
+def padded_tensor(op: ir.Operation) -> ir.Value | None:
+    """The tensor that `op` reads, each dimension at its own coordinate plus a constant, wherever a condition on the
+    coordinates holds, beside one number; None when it is anything else."""
+    if op.name != "linalg.generic" or len(op.results) != 1 or not is_identity(op, len(op.operands) - 1):
+        return None
+    branch = _branch(op)
+    if branch is None or any(v.type.rank for v in list(op.operands)[:-1]):
+        return None
+    inside, outside = ([o.operation for o in r.blocks[0].operations] for r in branch.regions)
+    if [o.name for o in inside] != ["tensor.extract", "scf.yield"] or [o.name for o in outside] != ["scf.yield"]:
+        return None
+    source, *coordinates = inside[0].operands
+    shape = source.type.shape
+    if len(shape) != op.results[0].type.rank or inside[1].operands[0] != inside[0].results[0]:
+        return None
+    shifts = [coordinate_shift(c) for c in coordinates]
+    own = (s is not None and s[0] == i or shape[i] == 1 for i, s in enumerate(shifts))
+    return source if all(own) else None
+
+
+def _branch(op: ir.Operation) -> ir.Operation | None:
+    """The branch, on coordinates, whose result is all that the body of a generic gives."""
+    ops = [o.operation for o in op.regions[0].blocks[0].operations]
+    branches = [o for o in ops if o.name == "scf.if"]
+    names = {o.name for o in ops} - {"scf.if", "linalg.index", "linalg.yield", "arith.constant", "arith.addi"}
+    if len(branches) != 1 or names - {"arith.subi", "arith.cmpi", "arith.andi"}:
+        return None
+    return branches[0] if list(ops[-1].operands) == list(branches[0].results) else None
 
 
 def _sides(branch: ir.Operation) -> tuple[ir.Operation | None, ir.Attribute | None]:

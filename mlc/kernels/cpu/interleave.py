@@ -2,7 +2,8 @@
 images with three channels that become the last dimension.
 
 The values of `lanes` points are evaluated for each element of a line, vectors along the dimension in front, and
-interleaved in registers: what is stored is whole vectors, one behind the other. Takes kernels that reduce nothing.
+interleaved in registers: what is stored is whole vectors, one behind the other. Takes kernels that reduce nothing, also
+those that pad the images where vectors have masks.
 
 Schedule parameters: `read_first` to `read_dim`: the dimensions in front of the results' lines, walked as one;
 `write_dim`: that of the lines, whose extent is known; `lanes`; `block`: points per work item, a multiple of them.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from mlc.kernels.common.accesses import input_accesses, read_dim
+from mlc.kernels.common.accesses import accesses_beside_padding, input_accesses, read_dim
 from mlc.kernels.common.analysis import (
     can_flatten,
     is_contraction,
@@ -18,6 +18,7 @@ from mlc.kernels.common.analysis import (
 from mlc.kernels.common.attention import find_attention
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_reduction, operand_map
+from mlc.kernels.common.padding import padded_tensor
 from mlc.kernels.common.peepholes import shifted_by_maximum
 from mlc.kernels.common.positions import finds_position
 from mlc.kernels.common.reduce import combiner, has_long_terms, lane_dim
@@ -319,6 +320,9 @@ def _transposed(source: KernelSource, unit: VectorUnit) -> dict[str, int | str] 
     shape = shape_of(source.results[0].type)
     write = max((i for i, e in enumerate(shape) if e != 1), default=-1)
     accesses = input_accesses(source.results) if write >= 0 else None
+    padded = write >= 0 and accesses is None and unit.bits >= MASKED_BITS  # bytes beside it are masked
+    if padded:
+        accesses = accesses_beside_padding(source.results)
     if accesses is None:
         return None
     for number, argument in enumerate(source.block.arguments):
@@ -336,6 +340,8 @@ def _transposed(source: KernelSource, unit: VectorUnit) -> dict[str, int | str] 
             lanes = unit.bits // (8 * size) if _only_moves(source) else lanes
             group = {"read_first": firsts[0], "read_dim": read, "write_dim": write}
             return {"template": "interleave", **group, "lanes": lanes, "block": INTERLEAVED * lanes}
+        if padded:  # tiles of transpositions load whole vectors
+            return None
         if _only_moves(source):
             while 2 * lanes * size * 8 <= unit.bits and or_many(extents[1]) > lanes:
                 lanes *= 2
@@ -379,6 +385,6 @@ def _reduces(source: KernelSource) -> bool:
 
 
 def _only_moves(source: KernelSource) -> bool:
-    """Does a kernel compute nothing?"""
+    """Does a kernel compute nothing but, maybe, padding?"""
     generics = [op for op in reachable(source.results) if op.name == "linalg.generic"]
-    return all(len(op.regions[0].blocks[0].operations) == 1 for op in generics)
+    return all(len(op.regions[0].blocks[0].operations) == 1 or padded_tensor(op) is not None for op in generics)

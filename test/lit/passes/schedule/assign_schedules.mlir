@@ -133,6 +133,44 @@ module @few attributes {mlc.kernel} {
   }
 }
 
+// So are those of an image that is padded on the way, where vectors of bytes have masks: beside it is one number.
+// CHECK: module @padded_image
+// CHECK-SAME: block = 8192 : i64, lanes = 64 : i64, read_dim = 1 : i64, read_first = 1 : i64, template = "interleave", write_dim = 2 : i64
+// AVX2: module @padded_image
+// AVX2-SAME: template = "loops"
+module @padded_image attributes {mlc.kernel} {
+  func.func @padded_image(%z: tensor<i8>, %a: tensor<3x224x224xi8>, %o: tensor<230x230x3xi8>) -> tensor<230x230x3xi8> {
+    %c3 = arith.constant 3 : index
+    %c224 = arith.constant 224 : index
+    %e = tensor.empty() : tensor<3x230x230xi8>
+    %p = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> ()>, affine_map<(i, j, k) -> (i, j, k)>], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%z : tensor<i8>) outs(%e : tensor<3x230x230xi8>) {
+    ^bb0(%x: i8, %y: i8):
+      %i = linalg.index 0 : index
+      %j = linalg.index 1 : index
+      %k = linalg.index 2 : index
+      %u = arith.subi %j, %c3 : index
+      %v = arith.subi %k, %c3 : index
+      %q = arith.cmpi ult, %u, %c224 : index
+      %r = arith.cmpi ult, %v, %c224 : index
+      %c = arith.andi %q, %r : i1
+      %n = scf.if %c -> (i8) {
+        %t = tensor.extract %a[%i, %u, %v] : tensor<3x224x224xi8>
+        scf.yield %t : i8
+      } else {
+        scf.yield %x : i8
+      }
+      linalg.yield %n : i8
+    } -> tensor<3x230x230xi8>
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (k, i, j)>, affine_map<(i, j, k) -> (i, j, k)>], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%p : tensor<3x230x230xi8>) outs(%o : tensor<230x230x3xi8>) {
+    ^bb0(%x: i8, %y: i8):
+      linalg.yield %x : i8
+    } -> tensor<230x230x3xi8>
+    return %s : tensor<230x230x3xi8>
+  }
+}
+
 // Small elements whose lines are a power of two apart go through a compact buffer, where vectors are lines of the cache.
 // CHECK: module @staged
 // CHECK-SAME: ahead = 1 : i64, argument = 0 : i64, block = 256 : i64, down = 0 : i64, height = 256 : i64, lanes = 64 : i64, line = 64 : i64, piece = 16 : i64, read_dim = 0 : i64, read_first = 0 : i64, stream = 0 : i64, template = "staged_transpose", write_dim = 1 : i64, write_first = 1 : i64

@@ -130,6 +130,39 @@ def test_lines_of_few_elements_with_what_follows(tmp_path: Path) -> None:
     check(tmp_path, body, [t, "tensor<3xf32>", "tensor<21x19x1xf32>"], [o, o], [inputs])
 
 
+@pytest.mark.parametrize("cpu", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("dtype", ["f32", "i8"])
+@pytest.mark.parametrize(
+    "extents, low, high",
+    [
+        ((3, 9, 224), (0, 3, 3), (0, 3, 3)),
+        ((3, 5, 61), (0, 0, 1), (0, 2, 2)),
+        ((1, 3, 4, 130), (0, 0, 1, 64), (0, 0, 0, 70)),
+        ((4, 70, 66), (1, 0, 2), (0, 1, 0)),
+        ((3, 2, "?"), (0, 1, 2), (0, 1, 3)),
+    ],
+    ids=str,
+)
+def test_padded_lines_of_few_elements(
+    tmp_path: Path, extents: Sequence[int | str], low: Sequence[int], high: Sequence[int], dtype: str, cpu: str
+) -> None:
+    """As a quantized image is laid out for its first convolution: around it is one number, an input."""
+    around = [e if e == "?" else int(e) + a + b for e, a, b in zip(extents, low, high, strict=True)]
+    first = len(extents) - 3
+    order = [*range(first), first + 1, first + 2, first]
+    t, p, o = _type(extents, dtype), _type(around, dtype), _type([around[d] for d in order], dtype)
+    body = f"""
+      %p = mlc.pad constant %a0 low {list(low)} high {list(high)} value(%a1 : tensor<{dtype}>) : {t} -> {p}
+      %r = mlc.transpose %p {{permutation = array<i64: {", ".join(map(str, order))}>}} : {p} -> {o}
+      return %r : {o}"""
+    sizes = (1, 63, 200) if "?" in extents else (0,)
+    number = draw((), dtype, seed=1)
+    inputs = [(draw(_static(extents, n), dtype), number) for n in sizes]
+    model = check(tmp_path, body, [t, f"tensor<{dtype}>"], [o], inputs, cpu=cpu)
+    if cpu == "native" and _HOST.vector_bits == 512:
+        assert [k["template"] for k in model.metadata["kernels"]] == ["interleave"]
+
+
 @pytest.mark.parametrize("rows, columns", [(2048, 1600), (2064, 1537)])
 def test_results_past_the_caches(tmp_path: Path, rows: int, columns: int) -> None:
     """Large ones: where a line of the caches begins, and where none does; the last squares are no whole ones."""
