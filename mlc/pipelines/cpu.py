@@ -104,6 +104,8 @@ def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True,
     planned = [f"mlc-plan-winograd{{{options}}}"] if winograd else []
     # Transformed filters are several times as large as the weights that they come from.
     transformed = [f"mlc-hoist-weights{{limit={1 << 40}}}"] if winograd else []
+    lower = ["mlc-strings-to-records", "mlc-lower-to-linalg", *transformed, CANONICALIZE, "cse"]
+    lower += ["mlc-invert-scales", "cse"] if target.fused else []
     decompose = ["mlc-decompose", CANONICALIZE, "mlc-fold-constants", CANONICALIZE, "cse"]
     decompose += _narrowing(target, precision)
     return [
@@ -114,7 +116,7 @@ def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True,
             "layout",
             ["mlc-propagate-layout", *planned, "mlc-merge-contractions", "mlc-hoist-weights", CANONICALIZE, "cse"],
         ),
-        ("linalg", ["mlc-strings-to-records", "mlc-lower-to-linalg", *transformed, CANONICALIZE, "cse"]),
+        ("linalg", lower),
         (
             "kernels",
             [

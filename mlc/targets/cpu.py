@@ -96,6 +96,11 @@ class CpuTarget:
         return Rates(100, 200, 30) if self.vector_bits > 128 else Rates(50, 100, 30)
 
     @property
+    def fused(self) -> bool:
+        """Is there an instruction that multiplies and adds with one rounding?"""
+        return self.triple.startswith("aarch64") or "+fma" in self.required.split(",")
+
+    @property
     def bf16_dot(self) -> bool:
         """Is there an instruction that sums products of pairs of bf16 (`vdpbf16ps`), and faster than multiply-adds?"""
         return self.fast_bf16 and "+avx512bf16" in self.required.split(",")

@@ -29,7 +29,7 @@ from mlc.passes.fuse.dedupe_kernels import kernel_text
 from mlc.passes.schedule.assign_schedules import collect_launches, constant_inputs
 from mlc.passes.walk import operations
 
-_PLAIN = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.addi", "arith.subi")
+_PLAIN = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.addi", "arith.subi", "math.fma")
 _MOST = 64  # numbers of a kernel: more are no constant of the host's, but a weight
 _ENDS = (-128.0, -32768.0)  # where codes begin: what a ReLU gives needs no other bound there
 
@@ -182,6 +182,7 @@ def _take_numbers(member: _Member, slots: dict[int, int], numbers: list[list[flo
     with old.location:
         block, given = _with_input(old, type_, len(member.source.results))
         read: dict[tuple[int, ir.Type], ir.Value] = {}
+        replaced: dict[ir.Operation, None] = {}  # the first operation of the block may be one, and holds the place
         with ir.InsertionPoint.at_block_begin(block):
             for place, slot in slots.items():
                 op, n = member.sites[place]
@@ -189,10 +190,11 @@ def _take_numbers(member: _Member, slots: dict[int, int], numbers: list[list[flo
                 if key not in read:
                     whole = all(_is_whole(values[place]) for values in numbers)
                     read[key] = _read(given, slot, op.operands[n].type, whole)
-                constant = op.operands[n].owner.operation
+                replaced[op.operands[n].owner.operation] = None
                 op.operands[n] = read[key]
-                if not any(True for _ in constant.results[0].uses):
-                    constant.erase()
+        for constant in replaced:
+            if not any(True for _ in constant.results[0].uses):
+                constant.erase()
 
 
 def _with_input(old: func.FuncOp, type_: ir.Type, results: int) -> tuple[ir.Block, ir.Value]:

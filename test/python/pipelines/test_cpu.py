@@ -56,6 +56,15 @@ def test_stores_that_gain_from_lines_fetched_before() -> None:
         assert f"claims={expected}" in dict(phases(resolve(cpu, host)))["schedule"][0]
 
 
+def test_scales_are_inverted_where_there_are_fused_multiply_adds() -> None:
+    host = _native.host_info()
+    fused = {cpu: resolve(cpu, host).fused for cpu in known_names() if cpu != "native"}
+    assert not fused["x86-64-v2"] and fused["x86-64-v3"] and fused["znver4"]
+    for cpu, expected in fused.items():
+        assert ("mlc-invert-scales" in dict(phases(resolve(cpu, host)))["linalg"]) == expected
+    assert resolve("native", {**host, "triple": "aarch64-unknown-linux-gnu", "features": ["+neon"]}).fused
+
+
 def test_vector_widths() -> None:
     host = _native.host_info()
     widths = {cpu: resolve(cpu, host).vector_bits for cpu in ("x86-64", "x86-64-v3", "x86-64-v4")}

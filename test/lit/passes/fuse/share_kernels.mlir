@@ -179,3 +179,50 @@ module @k1 attributes {mlc.kernel} {
     return %r : tensor<4xf32>
   }
 }
+
+// -----
+
+// Products with one over a scale, in two parts. The first operation of the kernel is one of the numbers.
+// CHECK-LABEL: func.func @inverted
+// CHECK: mlc.constant dense<[1.250000e-01, 5.000000e+01]> : tensor<2xf32>
+// CHECK: mlc.launch @k0(
+// CHECK: mlc.constant dense<[3.750000e-01, 3.000000e+01]> : tensor<2xf32>
+// CHECK: mlc.launch @k0(
+// CHECK: %[[SMALL:.*]] = arith.mulf
+// CHECK: math.fma %{{.*}}, %{{.*}}, %[[SMALL]]
+// CHECK-NOT: module @k1
+#id = affine_map<(d0) -> (d0)>
+func.func @inverted(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %a = mlc.launch @k0(%x) outs(%e) : (tensor<8xf32>) outs(tensor<8xf32>) -> tensor<8xf32>
+  %b = mlc.launch @k1(%a) outs(%e) : (tensor<8xf32>) outs(tensor<8xf32>) -> tensor<8xf32>
+  return %b : tensor<8xf32>
+}
+module @k0 attributes {mlc.kernel} {
+  func.func @k0(%x: tensor<8xf32>, %o: tensor<8xf32>) -> tensor<8xf32> {
+    %low = arith.constant 0.125 : f32
+    %high = arith.constant 50.0 : f32
+    %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+        ins(%x : tensor<8xf32>) outs(%o : tensor<8xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %0 = arith.mulf %in, %low : f32
+      %1 = math.fma %in, %high, %0 : f32
+      linalg.yield %1 : f32
+    } -> tensor<8xf32>
+    return %r : tensor<8xf32>
+  }
+}
+module @k1 attributes {mlc.kernel} {
+  func.func @k1(%x: tensor<8xf32>, %o: tensor<8xf32>) -> tensor<8xf32> {
+    %low = arith.constant 0.375 : f32
+    %high = arith.constant 30.0 : f32
+    %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+        ins(%x : tensor<8xf32>) outs(%o : tensor<8xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %0 = arith.mulf %in, %low : f32
+      %1 = math.fma %in, %high, %0 : f32
+      linalg.yield %1 : f32
+    } -> tensor<8xf32>
+    return %r : tensor<8xf32>
+  }
+}
