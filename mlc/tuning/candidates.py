@@ -17,7 +17,7 @@ from mlc.kernels.common.generics import operand_map
 from mlc.kernels.cpu.register_tile import split_rows
 from mlc.tuning.cache import COPYING, OF_COPIES, Schedule
 
-TUNED = ("contraction", "deep_contraction", "panel_copy", "dot_product", "line_product", "loops")
+TUNED = ("contraction", "copy_ahead", "deep_contraction", "panel_copy", "dot_product", "line_product", "loops")
 MOST = 12
 ENOUGH_ITEMS = 16  # work items below which none are given up
 COPIED_ELEMENTS = 1 << 16  # of a panel on the stack
@@ -104,7 +104,7 @@ def _contractions(source: KernelSource, s: Schedule, shape: Extents, registers: 
     yield {**s, "block": max(1, block // 2)}
     yield {**s, "block": block * 2}
     _, depth = reductions_of(root)[-1]
-    if depth is not None:
+    if depth is not None and s["template"] != "copy_ahead":  # which has groups of steps of its own
         steps = depth // 2 if s["template"] == "dot_product" else depth
         for unroll in _UNROLLS:
             if steps % unroll == 0:

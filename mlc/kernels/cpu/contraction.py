@@ -98,8 +98,10 @@ class Contraction:
             items = grid_items(frame, self.shape, s, products)
             math = frame.math
             self.row_extent = math.product(self.shape[s.row_first : s.row_last + 1])
+            self.items, self.products = items, products
 
             def item(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+                self.item = variable
                 *outer, block = grid_point(math, variable, items, products, s)
                 panel = outer.pop(products)
                 point = [Idx(0)] * len(self.shape)
@@ -107,7 +109,7 @@ class Contraction:
                     point[dim] = Idx(coord, level=1)
                 if s.ahead:
                     others = list(zip(outer[products:], items[products + 1 : -1], strict=True))
-                    self.next = self._next_panel(point, panel, items[products], self._rows_ahead(others, block))
+                    self._look_ahead(point, panel, items[products], self._rows_ahead(others, block))
                 self._panel(point, panel, block)
                 return []
 
@@ -137,6 +139,10 @@ class Contraction:
             return math.mul(math.div(block, s.part), -s.part * s.row_block), s.part * s.row_block
         count = s.ahead if s.ahead > 0 else math.product([self.row_extent, *(extent for _, extent in others)])
         return math.mul(number_of(math, others), self.row_extent), count
+
+    def _look_ahead(self, point: list[Idx], panel: Scalar, panels: Scalar, rows: tuple[Scalar, Scalar]) -> None:
+        """A work item prepares for the panel behind `panel`."""
+        self.next = self._next_panel(point, panel, panels, rows)
 
     def _next_panel(
         self, point: list[Idx], panel: Scalar, panels: Scalar, rows: tuple[Scalar, Scalar]

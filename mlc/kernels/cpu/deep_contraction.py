@@ -50,12 +50,14 @@ def expand(source: KernelSource, schedule: DeepContractionSchedule) -> list[Fram
 
 class DeepContraction(Contraction):
     s: DeepContractionSchedule
+    whole_blocks = True  # has the last block as many steps as the others?
 
     def __init__(self, source: KernelSource, schedule: DeepContractionSchedule) -> None:
         super().__init__(source, schedule)
         moving = [(d, e) for d, e in self.reductions if e != 1]
         self.outer, moving = moving[: schedule.outer], moving[schedule.outer :]
-        if not moving or not isinstance(moving[0][1], int) or moving[0][1] % schedule.depth:
+        steps = moving[0][1] if moving else None
+        if not isinstance(steps, int) or self.whole_blocks and steps % schedule.depth:
             raise ValueError(f"kernel {self.frame.name}: blocks of {schedule.depth} steps are no part of the reduction")
         self.dim, self.extent = moving[0]
         self.element = self.root.results[0].type.element_type
@@ -199,6 +201,8 @@ class DeepContraction(Contraction):
         math = self.frame.math
         low = self.low if tap == self.dim else self.at[tap]
         end = math.add(low, self.s.depth if tap == self.dim else 1)
+        if tap == self.dim and self.extent % self.s.depth:
+            end = math.minimum(end, self.extent)
         if (first, last) == (0, extent):
             return low, end
         return math.maximum(first, low), math.minimum(last, end)

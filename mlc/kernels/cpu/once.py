@@ -33,3 +33,13 @@ class Once:
             memref.store(here, self.there, at)
 
         if_then(arith.cmpi(arith.CmpIPredicate.ne, here, there), made)
+
+    def expect(self, number: Scalar, before: Scalar, place: Scalar = 0) -> None:
+        """What has `number` will be at `place` before it is asked for: this work item and those next to it make it
+        together, with `before` of them in front of this one. If these were not all of this call, it will not be
+        whole."""
+        constants = self.frame.constants
+        at, here = [constants.index(place)], constants.index(number)
+        is_first = arith.cmpi(arith.CmpIPredicate.eq, constants.index(before), constants.index(0))
+        is_there = arith.cmpi(arith.CmpIPredicate.eq, memref.load(self.there, at), here)
+        memref.store(arith.select(arith.ori(is_first, is_there), here, constants.index(-1)), self.there, at)

@@ -13,6 +13,7 @@ from mlc.kernels.cpu.depthwise_quads import QUAD, find_across
 from mlc.kernels.cpu.inner_product import has_few_rows, lies_along_sum
 from mlc.kernels.cpu.panel_copy import MOST_STEPS, SUMS_BESIDE, most_steps
 from mlc.kernels.cpu.register_tile import matrices_behind, split_rows
+from mlc.passes.schedule.copies_ahead import copying_ahead
 from mlc.passes.schedule.extents import ITEMS_WANTED, MASKED_BITS, Extent, VectorUnit, known, reach, shape_of
 from mlc.passes.schedule.float_products import as_dot_floats
 from mlc.passes.schedule.grid_order import in_parts, innermost_extent, rows_ahead, size_of_tile, tiles_in_order
@@ -292,6 +293,8 @@ def _copying_panels(
     schedule: dict[str, int | str],
 ) -> dict[str, int | str] | None:
     """`schedule` with panels of `operand` that are copied; None where that does not pay."""
+    if _is_f32(root) and (ahead := copying_ahead(root, operand, shape, schedule)):
+        return ahead
     copying = _with_columns_beside(root, unit, operand, shape, schedule)
     if not _is_worth_copying(root, operand, columns, shape, copying):
         return None

@@ -22,6 +22,7 @@ from mlc.kernels.common.frame import Frame, KernelSource, kernel_source
 from mlc.kernels.cpu import (
     attention,
     contraction,
+    copy_ahead,
     deep_contraction,
     depthwise_quads,
     dot_floats,
@@ -54,6 +55,7 @@ TEMPLATES: dict[str, Template] = {
     "attention": (attention.AttentionSchedule, attention.expand),
     "loops": (loops.LoopSchedule, loops.expand),
     "contraction": (contraction.ContractionSchedule, contraction.expand),
+    "copy_ahead": (copy_ahead.CopyAheadSchedule, copy_ahead.expand),
     "deep_contraction": (deep_contraction.DeepContractionSchedule, deep_contraction.expand),
     "depthwise_quads": (depthwise_quads.DepthwiseQuadsSchedule, depthwise_quads.expand),
     "dot_floats": (dot_floats.DotFloatsSchedule, dot_floats.expand),

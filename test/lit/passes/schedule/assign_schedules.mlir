@@ -526,8 +526,10 @@ module @narrow attributes {mlc.kernel} {
   }
 }
 
+// With vectors of a whole line panels are copied while others are multiplied, in blocks of which two fit on the stack.
 // CHECK: module @long
-// CHECK-SAME: template = "contraction"
+// CHECK-SAME: ahead = 300 : i64, block = 50 : i64, depth = 600 : i64, lanes = 16 : i64
+// CHECK-SAME: template = "copy_ahead", unroll = 1 : i64, vector_dim = 1 : i64, vector_operand = 1 : i64
 // AVX2: module @long
 // AVX2-SAME: fetched = 16 : i64
 // AVX2-SAME: template = "panel_copy"
@@ -543,6 +545,80 @@ module @long attributes {mlc.kernel} {
       linalg.yield %s : f32
     } -> tensor<300x540xf32>
     return %m : tensor<300x540xf32>
+  }
+}
+
+// A panel that is one block is copied by all of its work items together.
+// CHECK: module @together
+// CHECK-SAME: ahead = 197 : i64, block = 17 : i64, depth = 768 : i64
+// CHECK-SAME: template = "copy_ahead"
+module @together attributes {mlc.kernel} {
+  func.func @together(%a: tensor<197x768xf32>, %b: tensor<768x512xf32>, %o: tensor<197x512xf32>) -> tensor<197x512xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<197x512xf32>) -> tensor<197x512xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<197x768xf32>, tensor<768x512xf32>) outs(%f : tensor<197x512xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<197x512xf32>
+    return %m : tensor<197x512xf32>
+  }
+}
+
+// Of lines that are too many for one copy and rows that are too many for one work item, blocks of rows meet all panels.
+// CHECK: module @many
+// CHECK-SAME: block = 21 : i64, depth = 567 : i64
+// CHECK-SAME: part = 1 : i64
+// CHECK-SAME: template = "copy_ahead"
+module @many attributes {mlc.kernel} {
+  func.func @many(%a: tensor<500x1700xf32>, %b: tensor<1700x540xf32>, %o: tensor<500x540xf32>) -> tensor<500x540xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<500x540xf32>) -> tensor<500x540xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<500x1700xf32>, tensor<1700x540xf32>) outs(%f : tensor<500x540xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<500x540xf32>
+    return %m : tensor<500x540xf32>
+  }
+}
+
+// Few rows do not pay for copies of a matrix that is near, and as many do of one that is not.
+// CHECK: module @near
+// CHECK-SAME: template = "contraction"
+module @near attributes {mlc.kernel} {
+  func.func @near(%a: tensor<128x256xf32>, %b: tensor<256x512xf32>, %o: tensor<128x512xf32>) -> tensor<128x512xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<128x512xf32>) -> tensor<128x512xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<128x256xf32>, tensor<256x512xf32>) outs(%f : tensor<128x512xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<128x512xf32>
+    return %m : tensor<128x512xf32>
+  }
+}
+
+// CHECK: module @far
+// CHECK-SAME: template = "copy_ahead"
+module @far attributes {mlc.kernel} {
+  func.func @far(%a: tensor<128x768xf32>, %b: tensor<768x768xf32>, %o: tensor<128x768xf32>) -> tensor<128x768xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<128x768xf32>) -> tensor<128x768xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<128x768xf32>, tensor<768x768xf32>) outs(%f : tensor<128x768xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<128x768xf32>
+    return %m : tensor<128x768xf32>
   }
 }
 
