@@ -22,6 +22,8 @@ from mlc.passes.schedule.tile_products import as_tile_product
 
 TILE, TALLER = (6, 4), 7  # rows and vectors of accumulators; the most rows that leave registers for an operand
 FEW_READS = (8, 3)  # rows and vectors that read a weight less often where rows are few; of thirty-two registers, too
+# Of a large window half a panel and the next half fit into the second level of cache, and few tiles read it.
+OF_LARGE_WINDOWS = (14, 2)
 MOST_FEW = 16  # rows of which each tile reads a weight that comes from memory
 WIDE, TALL = (4, 3), (6, 2)  # of sixteen registers
 LATENCY = 8  # accumulators that two multiply-adds a cycle take as long for as one of them takes
@@ -179,9 +181,11 @@ def _tile(
         return height, vectors
     if not packed and rows <= FEW_ROWS:
         return rows, max(vectors, _line_vectors(columns, unit.lanes(element), rows))
-    if packed and _is_f32(root) and (height, vectors) == TILE and _panel_bytes(root, operand, unit, columns) > FAR:
-        height = min((height, TALLER), key=lambda most: -(-rows // most))
     sums = ["reduction" in str(t) for t in root.attributes["iterator_types"]].count(True)
+    if packed and _is_f32(root) and (height, vectors) == TILE and _panel_bytes(root, operand, unit, columns) > FAR:
+        if sums > 1:
+            return min(OF_LARGE_WINDOWS[0], rows), OF_LARGE_WINDOWS[1]
+        height = min((height, TALLER), key=lambda most: -(-rows // most))
     if packed and sums == 1 and _is_f32(root) and (height, vectors) == TILE and rows <= MOST_FEW:
         return min((TILE, FEW_READS), key=lambda tile: -(-rows // tile[0]))
     return height, vectors

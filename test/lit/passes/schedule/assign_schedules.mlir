@@ -42,10 +42,17 @@ func.func @many_steps(%x: tensor<40x3072xf32>) -> tensor<40x128xf32> {
   return %a : tensor<40x128xf32>
 }
 
+func.func @odd(%x: tensor<7x5003xf32>) -> tensor<7x128xf32> {
+  %w = mlc.weight "o" : tensor<5003x128xf32>
+  %e = tensor.empty() : tensor<7x128xf32>
+  %a = mlc.launch @taller(%x, %w) outs(%e) : (tensor<7x5003xf32>, tensor<5003x128xf32>) outs(tensor<7x128xf32>) -> tensor<7x128xf32>
+  return %a : tensor<7x128xf32>
+}
+
 func.func @deep(%x: tensor<1x9x9x512xf32>) -> tensor<1x7x7x512xf32> {
   %w = mlc.weight "f" : tensor<3x3x512x512xf32>
   %e = tensor.empty() : tensor<1x7x7x512xf32>
-  %a = mlc.launch @taller(%x, %w) outs(%e) : (tensor<1x9x9x512xf32>, tensor<3x3x512x512xf32>) outs(tensor<1x7x7x512xf32>) -> tensor<1x7x7x512xf32>
+  %a = mlc.launch @large_window(%x, %w) outs(%e) : (tensor<1x9x9x512xf32>, tensor<3x3x512x512xf32>) outs(tensor<1x7x7x512xf32>) -> tensor<1x7x7x512xf32>
   return %a : tensor<1x7x7x512xf32>
 }
 
@@ -381,12 +388,30 @@ module @panels attributes {mlc.kernel} {
 
 // A panel of weights that does not stay in the cache is read by one tile of seven rows, not by two of four and three.
 // CHECK: module @taller
-// CHECK-SAME: row_first = 2 : i64, row_last = 2 : i64, rows = 7 : i64, template = "contraction"{{.*}} vectors = 4 : i64
-// With shorter vectors it goes in blocks of a line of taps, for four lines of the image at a time.
-// AVX2: module @taller
-// AVX2-SAME: depth = 1 : i64, lanes = 8 : i64, line_dim = 1 : i64, lines = 4 : i64{{.*}} rows = 4 : i64, template = "deep_contraction"
+// CHECK-SAME: rows = 7 : i64, template = "contraction"{{.*}} vectors = 4 : i64
 module @taller attributes {mlc.kernel} {
-  func.func @taller(%a: tensor<1x9x9x512xf32>, %b: tensor<3x3x512x512xf32>, %o: tensor<1x7x7x512xf32>) -> tensor<1x7x7x512xf32> {
+  func.func @taller(%a: tensor<7x5003xf32>, %b: tensor<5003x128xf32>, %o: tensor<7x128xf32>) -> tensor<7x128xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<7x128xf32>) -> tensor<7x128xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<7x5003xf32>, tensor<5003x128xf32>) outs(%f : tensor<7x128xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<7x128xf32>
+    return %m : tensor<7x128xf32>
+  }
+}
+
+// Of a large window the panel is half as wide: the next one has room beside it.
+// CHECK: module @large_window
+// CHECK-SAME: ahead = 49 : i64{{.*}} panel = 32 : i64, row_first = 2 : i64, row_last = 2 : i64, rows = 7 : i64, template = "contraction"{{.*}} vectors = 2 : i64
+// With shorter vectors it goes in blocks of a line of taps, for four lines of the image at a time.
+// AVX2: module @large_window
+// AVX2-SAME: depth = 1 : i64, lanes = 8 : i64, line_dim = 1 : i64, lines = 4 : i64{{.*}} rows = 4 : i64, template = "deep_contraction"
+module @large_window attributes {mlc.kernel} {
+  func.func @large_window(%a: tensor<1x9x9x512xf32>, %b: tensor<3x3x512x512xf32>, %o: tensor<1x7x7x512xf32>) -> tensor<1x7x7x512xf32> {
     %zero = arith.constant 0.0 : f32
     %f = linalg.fill ins(%zero : f32) outs(%o : tensor<1x7x7x512xf32>) -> tensor<1x7x7x512xf32>
     %m = linalg.generic {indexing_maps = [affine_map<(n, h, w, o, y, x, c) -> (n, h + y, w + x, c)>, affine_map<(n, h, w, o, y, x, c) -> (y, x, c, o)>, affine_map<(n, h, w, o, y, x, c) -> (n, h, w, o)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
