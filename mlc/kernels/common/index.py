@@ -103,12 +103,12 @@ class IndexMath:
                 return self.add(self.mul(start, x), number * x)
         return self._emit("arith.muli", a, b)
 
-    def step(self, variable: ir.Value, number: int) -> Scalar:
-        """Step `number` of a loop's unrolled body: `variable + number`, of which known multiples are said as multiples
-        of `variable` and constants, that loads take as offsets.
+    def step(self, variable: Scalar, number: int) -> Scalar:
+        """Step `number` of a loop's unrolled body, or row `number` of a tile: `variable + number`, of which known
+        multiples are said as multiples of `variable` and constants, that loads take as offsets.
         """
         value = self.add(variable, number)
-        if not isinstance(value, int) and number:
+        if not isinstance(variable, int) and not isinstance(value, int) and number:
             self._steps[value] = variable, number
         return value
 

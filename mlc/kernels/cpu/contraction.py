@@ -315,7 +315,7 @@ class Contraction:
 
     def _tile_emitter(self, point: list[Idx], columns: list[Column]) -> _EmitTile:
         def emit(row: Scalar, size: int, ends: Ends) -> None:
-            rows = [Idx(self.frame.math.add(row, r), level=2) for r in range(size)]
+            rows = [Idx(self.frame.math.step(row, r), level=2) for r in range(size)]
             ev = Evaluator(self.frame, self.s.lanes)
             points = {(r, j): self._point(point, rows[r], c.at) for r in range(size) for j, c in enumerate(columns)}
             self._tile(ev, Tile(row, points, columns, ends))
