@@ -86,6 +86,7 @@ def _simplify(integers: Sequence[str]) -> list[str]:
         CANONICALIZE,
         "cse",
         "mlc-refine-types",
+        "mlc-drop-units",
         "mlc-fold-batch-norm",
         "mlc-lift-gathers",
         "mlc-hoist-weights",

@@ -21,6 +21,8 @@ ROUND_BIASED = ROUND + 254.0
 ROUND_EXPONENT = ROUND + 127.0
 #: e^x is 0 below and infinite above; inside, n stays in [-152, 129].
 EXP_LOW, EXP_HIGH = -105.0, 89.0
+#: Exponent of the powers that are 0 where a sum is divided by later.
+LEAST = -104.0
 
 
 def scale_factors(e: Emitter, biased: ir.Value) -> tuple[ir.Value, ir.Value]:
@@ -56,22 +58,26 @@ def exp(e: Emitter, x: ir.Value) -> ir.Value:
 
 
 def exp_nonpositive(e: Emitter, x: ir.Value, scalef: bool = False) -> ir.Value:
-    """e^x for x <= 0 (up to 87), with results below 2^-126.5 as 0.
+    """e^x for x <= 0 (up to 87), with results below 2^-103.5 as 0.
 
-    2^y with y = x / ln(2), y = n + f; two multiply-adds say n and f, and y is never rounded itself. The exponent field
-    of 2^n is 0 for n = -127, which makes the factor 0: one scaling step does. With `scalef` the instructions
-    `vrndscaleps` and `vscalefps` take the place of the clamp, of what rounds and of the shift: y is rounded, and n is y
-    itself where y is large, so that f is 0 and the result 0; for -inf, f is NaN, and `vscalefps` of NaN and -inf is 0
-    (Intel, "Software Developer's Manual", volume 2, table of VSCALEFPS).
+    Where a mask of -100 is added, results would be subnormal, and processors take a hundred times as long to multiply
+    those; below a quotient by the sum of a row of up to 2^22 elements they stay normal.
+
+    2^y with y = x / ln(2), y = n + f; two multiply-adds say n and f, and y is never rounded itself. The factor is
+    2^(n - 23), whose exponent field is 0 for n = -104, which makes it 0: one scaling step does, and the polynomial is
+    2^23 times as large. With `scalef` the instructions `vrndscaleps` and `vscalefps` take the place of the clamp, of
+    what rounds and of the shift: y is rounded, and n is y itself where y is large; what is to be 0 is masked.
     """
     if scalef:
         y = e.mul(x, k.LOG2_E[0])
         n = e.round(y)
-        return e.scalef(e.horner(e.sub(y, n), (1.0, *k.EXP2_SHORT)), n)
-    x = e.at_least(x, -88.0)
-    biased = e.fma(x, k.LOG2_E[0], ROUND_EXPONENT)
-    f = e.fma(x, k.LOG2_E[0], e.sub(ROUND_EXPONENT, biased))
-    return e.mul(e.horner(f, (1.0, *k.EXP2_SHORT)), scale(e, biased))
+        power = e.scalef(e.horner(e.sub(y, n), (1.0, *k.EXP2_SHORT)), n)
+        return e.select(e.compare("olt", n, LEAST + 0.5), 0.0, power)
+    x = e.at_least(x, LEAST / k.LOG2_E[0])
+    biased = e.fma(x, k.LOG2_E[0], ROUND - LEAST)
+    f = e.fma(x, k.LOG2_E[0], e.sub(ROUND - LEAST, biased))
+    larger = 2.0 ** (127 + LEAST)
+    return e.mul(e.horner(f, [larger * c for c in (1.0, *k.EXP2_SHORT)]), scale(e, biased))
 
 
 def exp2(e: Emitter, x: ir.Value) -> ir.Value:
