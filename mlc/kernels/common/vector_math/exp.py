@@ -55,15 +55,19 @@ def exp(e: Emitter, x: ir.Value) -> ir.Value:
     return exp_below(e, e.at_most(x, EXP_HIGH))
 
 
-def exp_nonpositive(e: Emitter, x: ir.Value, scalef: bool = False) -> ir.Value:
+def exp_nonpositive(e: Emitter, x: ir.Value, scalef: int = 0) -> ir.Value:
     """e^x for x <= 0 (up to 87), with results below 2^-126.5 as 0.
 
     2^y with y = x / ln(2), y = n + f; two multiply-adds say n and f, and y is never rounded itself. The exponent field
     of 2^n is 0 for n = -127, which makes the factor 0: one scaling step does. With `scalef` the instructions
     `vrndscaleps` and `vscalefps` take the place of the clamp, of what rounds and of the shift: y is rounded, and n is y
     itself where y is large, so that f is 0 and the result 0; for -inf, f is NaN, and `vscalefps` of NaN and -inf is 0
-    (Intel, "Software Developer's Manual", volume 2, table of VSCALEFPS).
+    (Intel, "Software Developer's Manual", volume 2, table of VSCALEFPS). As `vscalefps` takes what lies below y itself,
+    with 2 nothing is rounded at all: `vreduceps` says f, which is not negative then, 0 for -inf.
     """
+    if scalef == 2:
+        y = e.mul(x, k.LOG2_E[0])
+        return e.scalef(e.horner(e.fraction(y), (1.0, *k.EXP2_FRACTION)), y)
     if scalef:
         y = e.mul(x, k.LOG2_E[0])
         n = e.round(y)
