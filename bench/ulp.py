@@ -67,7 +67,10 @@ REFERENCES: dict[str, Function] = {
 }  # fmt: skip
 BINARY = ("atan2", "powf")
 #: Functions of their own, which are no operations of the `math` dialect.
-HELPERS = ("sigmoid", "exp_nonpositive", "exp_nonpositive/scalef", "one_plus_erf", "one_plus_tanh")
+HELPERS = (
+    *("sigmoid", "exp_nonpositive", "exp_nonpositive/scalef", "exp_nonpositive/scalef=2"),
+    *("one_plus_erf", "one_plus_tanh"),
+)
 
 
 def kernel_text(name: str, width: int, constant: float | None = None) -> str:
@@ -111,7 +114,8 @@ def kernel_text(name: str, width: int, constant: float | None = None) -> str:
                     operands.append(vector.BroadcastOp(lanes, splat).result if width else splat)
                 if name in HELPERS:
                     function, _, option = name.partition("/")
-                    result = getattr(vector_math, function)(*operands, **({option: True} if option else {}))
+                    option, _, number = option.partition("=")
+                    result = getattr(vector_math, function)(*operands, **({option: int(number or 1)} if option else {}))
                 else:
                     result = vector_math.expand(f"math.{name}", operands)
                 (vector.StoreOp if width else memref.StoreOp)(result, views[-1], at)

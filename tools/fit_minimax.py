@@ -270,6 +270,14 @@ def exponential_fits() -> list[Fit]:
             lambda r: np.exp2(-r),
         ),
         Fit(
+            "EXP2_FRACTION",
+            "2^r = 1 + sum c_j r^(j+1), 0 <= r <= 1",
+            (0.0, 1.0),
+            range(1, 6),
+            lambda r: np.expm1(r * LN2),
+            lambda r: np.exp2(-r) * (1 + r**4),  # arguments just below 0 end near 1: errors count double there
+        ),
+        Fit(
             "EXPM1",
             "e^r - 1 = r + sum c_j r^(j+2), |r| <= ln(2)/2",
             domain,

@@ -41,12 +41,16 @@ _FAST_BF16 = {"cooperlake", "znver4", "znver5"}
 # Microarchitecture", 2.11).
 _HALVES = {"znver4"}
 # CPUs on which stores wait for the lines they write to, so long that a transposition whose results begin anywhere
-# takes half of the time when it fetches them before. Measured on Emerald Rapids, whose cores are Sapphire Rapids'.
+# takes half of the time when it fetches them before; rows of a softmax gain a tenth. Measured on Emerald Rapids, whose
+# cores are Sapphire Rapids'.
 _CLAIMS = {"sapphirerapids", "emeraldrapids"}
+# CPUs on which `vreduceps`, which takes what lies behind the point, costs what `vrndscaleps` does, so that there is
+# nothing to subtract. Measured on Emerald Rapids.
+_FRACTIONS = {"sapphirerapids", "emeraldrapids"}
 
 CODE = ("triple", "cpu", "features", "required")
 """What code is generated with and checks, as attributes of a target."""
-TRAITS = ("halves", "fast_bf16", "claims")
+TRAITS = ("halves", "fast_bf16", "claims", "fractions")
 """What is known of a CPU by its name, beside its features: attributes of a target that are true or false."""
 
 
@@ -76,6 +80,8 @@ class CpuTarget:
     """Does the instruction that sums products of pairs of bf16 pay, where there is one?"""
     claims: bool = False
     """Do stores gain where the lines of the cache that they write to were fetched before?"""
+    fractions: bool = False
+    """Does the instruction that takes fractions cost no more than the one that rounds, where there are both?"""
 
     @property
     def vector_bits(self) -> int:
@@ -160,5 +166,6 @@ def resolve(cpu: str, host: dict[str, object]) -> CpuTarget:
 
 def _target(triple: str, *, cpu: str, features: Sequence[str], required: Sequence[str], name: str) -> CpuTarget:
     """The target with what is known of the CPU `name`."""
-    traits = {"halves": name in _HALVES, "fast_bf16": name in _FAST_BF16, "claims": name in _CLAIMS}
+    named = {"halves": _HALVES, "fast_bf16": _FAST_BF16, "claims": _CLAIMS, "fractions": _FRACTIONS}
+    traits = {trait: name in names for trait, names in named.items()}
     return CpuTarget(triple, cpu, ",".join(features), ",".join(required), **traits)

@@ -93,7 +93,7 @@ class Frame:
     With `grid=True` the function is the grid function: sizes only, no memory. `alignment` is what the addresses of all
     tensors are multiples of, in bytes, for targets whose wide accesses need to know it; 0 says nothing. `pointers` is
     the number of pointers that the function has behind everything else, for targets that describe tensors in memory.
-    `scalef` says that vectors of 16 floats are registers of AVX-512 (`vector_math.exp_nonpositive`); `sums` is the most
+    `scalef` says which instructions of AVX-512 exponentials may use (`vector_math.exp_nonpositive`); `sums` is the most
     accumulators that a reduction along vectors has whose terms take long to compute; `in_pieces` says
     that masked stores and gathers take long, as they do where masks are no registers of their own.
     """
@@ -106,7 +106,7 @@ class Frame:
         vector_lanes: int = 1,
         alignment: int = 0,
         pointers: int = 0,
-        scalef: bool = False,
+        scalef: int = 0,
         sums: int = 4,
         in_pieces: bool = False,
     ) -> None:

@@ -12,7 +12,8 @@ What does not come out as in three kernels: where a mask hides a whole block, in
 and scores above 1e30 do not show.
 
 Schedule parameters: `lanes`; `rows`: rows of a register tile; `vectors`: vectors of keys of a block, and of columns of
-the tile; `row_block`: rows of a work item; `scalef`: 1 when exponentials may use the AVX-512 instruction of this name.
+the tile; `row_block`: rows of a work item; `scalef`: 1 when exponentials may use the AVX-512 instruction of this name,
+2 when `vreduceps` as well.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class AttentionKernel:
 
     def __init__(self, source: KernelSource, schedule: AttentionSchedule, attention: Attention) -> None:
         self.source, self.s, self.a = source, schedule, attention
-        self.frame = frame = Frame(source, vector_lanes=schedule.lanes, scalef=schedule.scalef == 1)
+        self.frame = frame = Frame(source, vector_lanes=schedule.lanes, scalef=schedule.scalef)
         self.shape = frame.buffers[source.destinations[0]].shape
         order = attention.output.order
         with frame.prologue():

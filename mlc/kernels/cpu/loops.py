@@ -12,11 +12,11 @@ Schedule parameters (`docs/ir.md` §5): `lanes`; `first`, `last`: the domain dim
 `block`: elements of the vector loop per work item, 0 for all; `repeat`: the extent of dimension `last`, along which
 nothing changes (every element of an enlarged image is there several times), 1 when this is not so; `together`: 2 when
 two work items are computed in turns (`jam`), else 1; `scalef`: 1 when exponentials of a softmax may use the AVX-512
-instruction of this name; `sums`: the most accumulators of a reduction along vectors whose terms take long to compute;
-`stream`: 1 when what is written goes past the caches where its address allows it; `ahead`: how many steps of the
-dimension in front of the vector loop before its turn an input's line is fetched. A copy that streams does that in its
-loop; a kernel with reductions of rows in the loop that takes longest, so that memory arrives meanwhile (at a row's
-beginning nothing but loads would wait for it, and what fetches ahead by itself stops at pages);
+instruction of this name, 2 when `vreduceps` as well; `sums`: the most accumulators of a reduction along vectors whose
+terms take long to compute; `stream`: 1 when what is written goes past the caches where its address allows it; `ahead`:
+how many steps of the dimension in front of the vector loop before its turn an input's line is fetched. A copy that
+streams does that in its loop; a kernel with reductions of rows in the loop that takes longest, so that memory arrives
+meanwhile (at a row's beginning nothing but loads would wait for it, and what fetches ahead by itself stops at pages);
 `pieces`: 1 when the last elements of a line, where their number is known, are stored as parts of a vector, not masked.
 """
 
@@ -87,9 +87,9 @@ class _Loops:
     def __init__(self, source: KernelSource, schedule: LoopSchedule) -> None:
         self.source = source
         self.s = schedule
-        scalef, in_pieces = schedule.scalef == 1, schedule.pieces == 1
+        in_pieces = schedule.pieces == 1
         self.frame = Frame(
-            source, vector_lanes=schedule.lanes, scalef=scalef, sums=schedule.sums, in_pieces=in_pieces
+            source, vector_lanes=schedule.lanes, scalef=schedule.scalef, sums=schedule.sums, in_pieces=in_pieces
         )
         self.shape = self.frame.buffers[source.destinations[0]].shape
         self.demands = reduction_demands(source.results)

@@ -46,7 +46,9 @@ class AssignSchedules(Pass):
     int8_tiles: bool = False
     "the target has matrix tiles that multiply 8-bit integers"
     claims: bool = False
-    "stores wait for the lines of the cache that they write to: these are fetched before"
+    "stores wait for the lines of the cache that they write to: these are fetched before, and rows of functions"
+    fractions: bool = False
+    "an instruction that takes fractions costs what the one that rounds does"
     tuned: str = ""
     "a file of measured schedules"
 
@@ -64,6 +66,7 @@ class AssignSchedules(Pass):
             self.bf16_tiles,
             self.int8_tiles,
             self.claims,
+            self.fractions,
         )
         launches = collect_launches(module)
         try:

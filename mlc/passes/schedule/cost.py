@@ -36,9 +36,11 @@ FEW_SUMS = 2  # accumulators in sixteen registers, of which the constants of e^x
 FEW_ELEMENTS = 8  # of a line of the results that is put together in registers
 INTERLEAVED = 128  # vectors of points of a work item that does so
 SHORT_ROW = 1000  # elements of rows that are computed two at a time: both stay in the first level of cache
+FETCHED_SHORT_ROW = 512  # the same where as many are fetched
 NARROW_SHORT_ROW = 512  # the same where sixteen registers hold the constants of both
 NARROW_FUNCTIONS = 128  # the same where the rows' sums have terms that take long to compute
 FETCHED_ROW = (1 << 9, 1 << 14)  # bytes of rows of which the next one is fetched: longer ones come by themselves
+FETCHED_WIDE = (3 << 8, 5 << 10)  # the same with vectors of 512 bits, of functions
 LONG_COLUMN = 16  # elements of a column from which on several registers of columns are summed together
 COLUMN_REGISTERS = 16  # accumulators of such a sum
 POSITION_REGISTERS = 4  # of a search along columns for the position of an extreme value: as many hold positions
@@ -66,7 +68,7 @@ def choose(source: KernelSource, unit: VectorUnit, constant_inputs: set[int]) ->
         lanes = unit.lanes(source.results[0].type.element_type)
         narrow = is_narrow(attention)
         chosen = choose_tile_attention(attention) if narrow else choose_attention(attention, lanes, unit.registers)
-        return {**chosen, "scalef": 1} if unit.scalef else chosen
+        return {**chosen, "scalef": unit.scalef} if unit.scalef else chosen
     root = root_operation(source)
     if root.name.startswith("mlc.") and root.name != "mlc.constant":
         return _opaque(root, unit)
@@ -150,9 +152,12 @@ def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
     sizes = [_bytes(v) for v in (results[0], *results)]
     narrow = unit.bits < MASKED_BITS
     functions = lanes > 1 and _sums_functions(results)
-    short = (NARROW_FUNCTIONS if functions else NARROW_SHORT_ROW) if narrow else SHORT_ROW
+    fetched = whole and lanes > 1 and 0 < first <= last
+    fetched = fetched and _is_fetched(inner, _bytes(results[0]), narrow, functions and unit.claims)
+    short = FETCHED_SHORT_ROW if fetched else SHORT_ROW
+    if narrow:
+        short = NARROW_FUNCTIONS if functions else NARROW_SHORT_ROW
     together = 2 if whole and lanes > 1 and or_many(inner) <= short and len(results) == 1 else 1
-    fetched = narrow and whole and lanes > 1 and 0 < first <= last and _is_fetched(inner, _bytes(results[0]))
     moves = lanes > 1 and first <= last and input_accesses(results) is not None and _only_moves(source)
     copied = moves and repeat == 1
     return {
@@ -167,7 +172,7 @@ def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
         **({"together": together} if together > 1 else {}),
         **({"ahead": together} if fetched else {}),
         **({"pieces": 1} if narrow and lanes > 1 and first <= last and (inner is None or inner % lanes) else {}),
-        **({"scalef": 1} if unit.scalef and any(shifted_by_maximum(op) for op in reachable(results)) else {}),
+        **({"scalef": unit.scalef} if unit.scalef and any(shifted_by_maximum(op) for op in reachable(results)) else {}),
         **({"sums": FEW_SUMS} if functions and unit.registers <= 16 else {}),
     }
 
@@ -178,9 +183,14 @@ def _sums_functions(results: Sequence[ir.Value]) -> bool:
     return any(lane_dim(op) is not None and combiner(op) is not None and has_long_terms(op) for op in reductions)
 
 
-def _is_fetched(row: Extent, size: int) -> bool:
-    """Is a row of elements of `size` bytes fetched before its turn? Measured with vectors of 256 bits."""
-    return row is None or FETCHED_ROW[0] <= row * size < FETCHED_ROW[1]
+def _is_fetched(row: Extent, size: int, narrow: bool, wide: bool) -> bool:
+    """Is a row of elements of `size` bytes fetched before its turn? Measured with vectors of 256 bits (`narrow`), and
+    with `wide` ones where fetching pays and functions take so long that much arrives in the meantime: rows that are
+    only added up wait for memory in any case.
+    """
+    if narrow:
+        return row is None or FETCHED_ROW[0] <= row * size < FETCHED_ROW[1]
+    return wide and row is not None and FETCHED_WIDE[0] <= row * size < FETCHED_WIDE[1]
 
 
 def _repeats(results: Sequence[ir.Value], shape: Sequence[Extent], lanes: int) -> int:

@@ -26,12 +26,15 @@ class VectorUnit:
     halves: bool = False  # vectors of half the width take half the time
     bf16_tiles: bool = False  # has matrix tiles that multiply bf16
     int8_tiles: bool = False  # has matrix tiles that multiply integers of eight bits
-    claims: bool = False  # writes faster to lines of the cache that were fetched for it
+    claims: bool = False  # gains where lines of the cache were fetched before
+    fractions: bool = False  # takes fractions as fast as it rounds
 
     @property
-    def scalef(self) -> bool:
-        """Is there an instruction that scales by powers of two? It is AVX-512's, which alone has such registers."""
-        return self.bits == 512
+    def scalef(self) -> int:
+        """1 where an instruction scales by powers of two: AVX-512's, which alone has such registers. 2 where the one
+        that takes fractions is worth it too.
+        """
+        return 0 if self.bits != 512 else 2 if self.fractions else 1
 
     def lanes(self, element: ir.Type) -> int:
         """Lanes for computing on `element`: 32-bit lanes, 64-bit ones for f64."""

@@ -57,7 +57,7 @@ def exp(e: Emitter, x: ir.Value) -> ir.Value:
     return exp_below(e, e.at_most(x, EXP_HIGH))
 
 
-def exp_nonpositive(e: Emitter, x: ir.Value, scalef: bool = False) -> ir.Value:
+def exp_nonpositive(e: Emitter, x: ir.Value, scalef: int = 0) -> ir.Value:
     """e^x for x <= 0 (up to 87), with results below 2^-103.5 as 0.
 
     Where a mask of -100 is added, results would be subnormal, and processors take a hundred times as long to multiply
@@ -66,12 +66,14 @@ def exp_nonpositive(e: Emitter, x: ir.Value, scalef: bool = False) -> ir.Value:
     2^y with y = x / ln(2), y = n + f; two multiply-adds say n and f, and y is never rounded itself. The factor is
     2^(n - 23), whose exponent field is 0 for n = -104, which makes it 0: one scaling step does, and the polynomial is
     2^23 times as large. With `scalef` the instructions `vrndscaleps` and `vscalefps` take the place of the clamp, of
-    what rounds and of the shift: y is rounded, and n is y itself where y is large; what is to be 0 is masked.
+    what rounds and of the shift: y is rounded, what is to be 0 is masked. As `vscalefps` takes what lies below y
+    itself, with 2 nothing is rounded at all: `vreduceps` says f, which is not negative then.
     """
     if scalef:
         y = e.mul(x, k.LOG2_E[0])
-        n = e.round(y)
-        power = e.scalef(e.horner(e.sub(y, n), (1.0, *k.EXP2_SHORT)), n)
+        n = y if scalef == 2 else e.round(y)
+        f = e.fraction(y) if scalef == 2 else e.sub(y, n)
+        power = e.scalef(e.horner(f, (1.0, *(k.EXP2_FRACTION if scalef == 2 else k.EXP2_SHORT))), n)
         return e.select(e.compare("olt", n, LEAST + 0.5), 0.0, power)
     x = e.at_least(x, LEAST / k.LOG2_E[0])
     biased = e.fma(x, k.LOG2_E[0], ROUND - LEAST)

@@ -214,16 +214,18 @@ def test_exponential_for_softmax() -> None:
 
 
 @pytest.mark.skipif("+avx512f" not in _native.host_info()["features"], reason="AVX-512 only")
-def test_exponential_for_softmax_by_scalef() -> None:
+@pytest.mark.parametrize("option", ["scalef", "scalef=2"])
+def test_exponential_for_softmax_by_scalef(option: str) -> None:
     """The argument is rounded once more; results that are too small to be divided are 0."""
     values = -np.abs(stratified(8))
     values[-5:] = -1e9, -1e16, -1e30, np.finfo(np.float32).min, -np.inf
-    result, normal = ulp.build("exp_nonpositive/scalef")(values), values >= -71.6
+    result, normal = ulp.build(f"exp_nonpositive/{option}")(values), values >= -71.6
     error = np.abs(result[normal] / np.exp(values[normal].astype(np.float64)) - 1)
     assert normal.any() and (error <= 2.0**-22.6 + np.abs(values[normal]) * 2.0**-23.6).all()
     small = ~np.isnan(values) & ~normal
     assert (np.abs(result[small] - np.exp(values[small].astype(np.float64))) <= 2.0**-103).all()
     assert (result[values < -71.9].view(np.uint32) == 0).all()
+    assert (result[values == 0] == 1).all() and (values == 0).any()
     assert np.isnan(result[np.isnan(values)]).all()
 
 

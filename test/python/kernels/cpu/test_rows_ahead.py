@@ -45,6 +45,23 @@ def test_choice(tmp_path: Path, width: int, expected: tuple[int, int]) -> None:
     assert (kernel["schedule"].get("ahead", 0), kernel["schedule"].get("together", 1)) == expected
 
 
+@pytest.mark.parametrize("width, expected", [(128, 0), (192, 2), (600, 1), (1280, 0)])
+@pytest.mark.parametrize("function", ["math.exp", None])
+def test_wider_vectors(width: int, expected: int, function: str | None) -> None:
+    """Where fetching pays: rows of functions, neither short nor long ones."""
+    from mlir import ir
+
+    import mlc.compiler_setup  # noqa: F401
+
+    text = KERNEL.read_text().replace("x200x", f"x{width}x")
+    text = text if function else text.replace("math.exp %in", "arith.negf %in")
+    with ir.Context():
+        module = ir.Module.parse(text)
+        source = kernel_source(module.body.operations[0].operation)
+        schedule = choose(source, VectorUnit(512, 32, claims=True), set())
+    assert schedule.get("ahead", 0) == (expected if function else 0)
+
+
 def test_wider_vectors_and_what_is_read() -> None:
     from mlir import ir
 
@@ -55,6 +72,7 @@ def test_wider_vectors_and_what_is_read() -> None:
         source = kernel_source(module.body.operations[0].operation)
         assert choose(source, VectorUnit(512, 32), set()).get("ahead") is None
         assert choose(source, VectorUnit(256, 16), set())["ahead"] == 1
+        assert choose(source, VectorUnit(512, 32, claims=True), set())["ahead"] == 2
         assert input_accesses(source.results) is None
         [(argument, reads)] = plain_accesses(source.results).items()
         assert argument == source.block.arguments[0] and len(reads) == 1

@@ -1,0 +1,45 @@
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-assign-schedules{fractions=true claims=true})' | FileCheck %s
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-assign-schedules)' | FileCheck %s --check-prefix=PLAIN
+
+// A softmax: exponentials by `vscalefps` and, where it is fast, `vreduceps`; the next rows are fetched where that pays.
+// CHECK: mlc.schedule = [{ahead = 2 : i64, {{.*}}scalef = 2 : i64
+// PLAIN: mlc.schedule = [{block = 0 : i64, {{.*}}scalef = 1 : i64
+module {
+module @k0 attributes {mlc.kernel} {
+  func.func @k0(%arg0: tensor<?x200xf32>, %arg1: index, %arg2: index, %arg3: tensor<?x200xf32>) -> tensor<?x200xf32> {
+    %cst = arith.constant 0xFF800000 : f32
+    %0 = tensor.empty(%arg1) : tensor<?xf32>
+    %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<?xf32>) -> tensor<?xf32>
+    %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%arg0 : tensor<?x200xf32>) outs(%1 : tensor<?xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %10 = arith.maximumf %out, %in : f32
+      linalg.yield %10 : f32
+    } -> tensor<?xf32>
+    %3 = tensor.empty(%arg2) : tensor<?x200xf32>
+    %4 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%arg0, %2 : tensor<?x200xf32>, tensor<?xf32>) outs(%3 : tensor<?x200xf32>) {
+    ^bb0(%in: f32, %in_1: f32, %out: f32):
+      %10 = arith.subf %in, %in_1 : f32
+      linalg.yield %10 : f32
+    } -> tensor<?x200xf32>
+    %5 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%4 : tensor<?x200xf32>) outs(%3 : tensor<?x200xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %10 = math.exp %in : f32
+      linalg.yield %10 : f32
+    } -> tensor<?x200xf32>
+    %cst_0 = arith.constant 0.000000e+00 : f32
+    %6 = tensor.empty(%arg2) : tensor<?xf32>
+    %7 = linalg.fill ins(%cst_0 : f32) outs(%6 : tensor<?xf32>) -> tensor<?xf32>
+    %8 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%5 : tensor<?x200xf32>) outs(%7 : tensor<?xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %10 = arith.addf %out, %in : f32
+      linalg.yield %10 : f32
+    } -> tensor<?xf32>
+    %9 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%5, %8 : tensor<?x200xf32>, tensor<?xf32>) outs(%arg3 : tensor<?x200xf32>) {
+    ^bb0(%in: f32, %in_1: f32, %out: f32):
+      %10 = arith.divf %in, %in_1 : f32
+      linalg.yield %10 : f32
+    } -> tensor<?x200xf32>
+    return %9 : tensor<?x200xf32>
+  }
+}
+}
