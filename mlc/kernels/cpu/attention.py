@@ -2,9 +2,10 @@
 
 A work item is a block of query rows of one head. For every block of keys the item packs the keys (transposed) and the
 values onto the stack and walks over its rows in register tiles: the tile's scores, what is done to them (scale, masks)
-on demand, the exponentials relative to the largest logit so far, and the product with the values. When that largest
-logit grows, the row's sum and its accumulators are scaled down ("Online normalizer calculation for softmax", Milakov
-and Gimelshein, 2018; "FlashAttention", Dao et al., 2022). Blocks whose logits a mask hides are left out: when the chain
+on demand, the exponentials relative to a logit of the row, and the product with the values. That logit is the largest
+of the first block; when one exceeds it by more than `MARGIN`, the largest so far takes its place, and the row's sum and
+its accumulators are scaled down ("Online normalizer calculation for softmax", Milakov and Gimelshein, 2018;
+"FlashAttention", Dao et al., 2022). Blocks whose logits a mask hides are left out: when the chain
 grows with the scores and its value for a score of 1e30 is below −1e37 everywhere, while every row has seen a logit
 above −1e30, all exponentials are exactly 0. So any mask helps, a causal one as well as a padding.
 
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from mlir import ir
 from mlir.dialects import arith, func, memref, vector
@@ -37,6 +39,7 @@ from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.cpu.transpose import transposed
 
 LARGE_SCORE, _HIDDEN, SEEN = 1e30, -1e37, -1e30
+MARGIN = 16.0  # sums of 2^20 exponentials of it are far from the largest number
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,8 @@ class AttentionKernel:
             "sums": s.row_block * lanes,
             "output": s.row_block * self.width_pitch,
             "largest": s.row_block,
-            "shifts": lanes,
+            "limits": s.row_block,
+            "shifts": s.row_block,
             "factors": lanes,
         }
         with self.frame.prologue():
@@ -269,8 +273,8 @@ class AttentionKernel:
         self._for_rows(self._clear)
 
     def _clear(self, local: ir.Value) -> None:
-        math, c = self.frame.math, self.frame.constants
-        memref.store(self._number(float("-inf")), self.stack["largest"], [c.index(local)])
+        math = self.frame.math
+        self._note(local, self._number(float("-inf")), self._number(0.0))
         self._store("sums", math.mul(local, self.s.lanes), self._splat(0.0))
         for j in range(self.columns):
             at = math.add(math.mul(local, self.width_pitch), j * self.s.lanes)
@@ -382,9 +386,8 @@ class AttentionKernel:
         self, at: Scalar, size: int, key: Scalar, vectors: int, mask: ir.Value | None, count: Scalar
     ) -> None:
         def tile() -> None:
-            self._scores(at, size, key, vectors, mask)
-            self._loop(0, size, 1, lambda r: self._largest(at, r, vectors))
-            self._store("factors", 0, vector_math.exp_nonpositive(self._load("factors", 0), self.frame.scalef))
+            tops = self._scores(at, size, key, vectors, mask)
+            if_then(self._is_any_above(at, tops), lambda: self._shift(at, size, vectors))
             self._loop(0, size, 1, lambda r: self._exponentials(at, r, vectors))
             for first in range(0, self.columns, self.s.vectors):
                 self._product(at, size, first, min(self.s.vectors, self.columns - first), count)
@@ -394,8 +397,8 @@ class AttentionKernel:
         else:
             if_then(self._is_set(at), tile)
 
-    def _scores(self, at: Scalar, size: int, key: Scalar, vectors: int, mask: ir.Value | None) -> None:
-        """The logits of the tile, into the panel of scores."""
+    def _scores(self, at: Scalar, size: int, key: Scalar, vectors: int, mask: ir.Value | None) -> list[ir.Value]:
+        """The logits of the tile, into the panel of scores; of each row the largest ones, by lanes."""
         math, lanes = self.frame.math, self.s.lanes
         unroll = next(u for u in (4, 2, 1) if self.depth % u == 0)
 
@@ -413,11 +416,30 @@ class AttentionKernel:
 
         start = [self._splat(0.0)] * (size * vectors)
         sums = for_loop(self.frame, 0, self.depth, unroll, start, body)
+        tops = []
         for r in range(size):
+            values = []
             for j in range(vectors):
                 score = sums[r * vectors + j]
-                value = self._logits(at, r, key, j, mask if j == vectors - 1 else None, score)
-                self._store("scores", r * self.key_pitch + j * lanes, value)
+                values.append(self._logits(at, r, key, j, mask if j == vectors - 1 else None, score))
+                self._store("scores", r * self.key_pitch + j * lanes, values[-1])
+            tops.append(reduce(peepholes.maximum_of_numbers, values))
+        return tops
+
+    def _is_any_above(self, at: Scalar, tops: Sequence[ir.Value]) -> ir.Value:
+        """Does one of the rows from `at` on have a new logit too large for what its logits are shifted by?"""
+        above = []
+        for r, top in enumerate(tops):
+            limit = self._splat(self._load_scalar("limits", self.frame.math.add(at, r)))
+            above.append(arith.cmpf(arith.CmpFPredicate.OGT, top, limit))
+        kind = ir.Attribute.parse("#vector.kind<or>")
+        return vector.ReductionOp(ir.IntegerType.get_signless(1), kind, reduce(arith.ori, above)).result
+
+    def _shift(self, at: Scalar, size: int, vectors: int) -> None:
+        """Shift the logits of the tile's rows by the largest ones so far, and scale what the rows have come to."""
+        self._loop(0, size, 1, lambda r: self._largest(at, r, vectors))
+        self._store("factors", 0, vector_math.exp_nonpositive(self._load("factors", 0), self.frame.scalef))
+        self._loop(0, size, 1, lambda r: self._rescale(at, r))
 
     def _largest(self, at: Scalar, r: ir.Value, vectors: int) -> None:
         """The largest logit of one row so far, what its logits are shifted by, and how far that has moved."""
@@ -438,33 +460,38 @@ class AttentionKernel:
         new = peepholes.maximum_of_numbers(old, found)
         nothing = arith.cmpf(arith.CmpFPredicate.OEQ, new, self._number(float("-inf")))
         shift = arith.select(nothing, self._number(0.0), new)
-        for name, value, place in (
-            ("largest", new, local),
-            ("shifts", shift, r),
-            ("factors", arith.subf(old, shift), r),
-        ):
-            memref.store(value, self.stack[name], [c.index(place)])
+        memref.store(arith.subf(old, shift), self.stack["factors"], [c.index(r)])
+        self._note(local, new, shift)
+
+    def _note(self, local: Scalar, largest: ir.Value, shift: ir.Value) -> None:
+        """The largest logit of a row so far, and what its logits are shifted by from here on."""
+        at = [self.frame.constants.index(local)]
+        memref.store(largest, self.stack["largest"], at)
+        memref.store(shift, self.stack["shifts"], at)
+        if "limits" in self.stack:
+            memref.store(arith.addf(largest, self._number(MARGIN)), self.stack["limits"], at)
 
     def _exponentials(self, at: Scalar, r: ir.Value, vectors: int) -> None:
-        """Exponentials of one row in place of its logits; its sum and results are scaled to the new largest logit."""
+        """Exponentials of one row in place of its logits, and their sum."""
         math, lanes = self.frame.math, self.s.lanes
         local = math.add(at, r)
-        shift, factor = (self._splat(self._load_scalar(name, r)) for name in ("shifts", "factors"))
-        total = arith.mulf(self._load("sums", math.mul(local, lanes)), factor)
+        shift = self._splat(self._load_scalar("shifts", local))
+        total = self._load("sums", math.mul(local, lanes))
         for j in range(vectors):
             place = math.add(math.mul(r, self.key_pitch), j * lanes)
             power = vector_math.exp_nonpositive(arith.subf(self._load("scores", place), shift), self.frame.scalef)
             self._keep_power(place, power)
             total = arith.addf(total, power)
         self._store("sums", math.mul(local, lanes), total)
-        self._rescale(local, factor)
 
-    def _rescale(self, local: Scalar, factor: ir.Value) -> None:
-        """Scale the results of one row so far."""
+    def _rescale(self, at: Scalar, r: ir.Value) -> None:
+        """Scale the sum and the results of one row so far."""
         math, lanes = self.frame.math, self.s.lanes
-        for j in range(self.columns):
-            where = math.add(math.mul(local, self.width_pitch), j * lanes)
-            self._store("output", where, arith.mulf(self._load("output", where), factor))
+        local, factor = math.add(at, r), self._splat(self._load_scalar("factors", r))
+        places = [("sums", math.mul(local, lanes))]
+        places += [("output", math.add(math.mul(local, self.width_pitch), j * lanes)) for j in range(self.columns)]
+        for name, where in places:
+            self._store(name, where, arith.mulf(self._load(name, where), factor))
 
     def _keep_power(self, place: Scalar, power: ir.Value) -> None:
         self._store("scores", place, power)

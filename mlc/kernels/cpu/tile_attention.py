@@ -76,7 +76,7 @@ class _TileAttention(AttentionKernel):
             "sums": s.row_block * lanes,
             "output": s.row_block * self.width_pitch,
             "largest": s.row_block,
-            "shifts": s.rows,
+            "shifts": s.row_block,
             "factors": s.rows,
         }
         narrow = {
@@ -336,12 +336,9 @@ class _TileAttention(AttentionKernel):
             top = maximum_of_numbers(top, value)
         self._note_largest(at, r, top)
 
-    def _rescale(self, local: Scalar, factor: ir.Value) -> None:
-        """There is nothing in front of an only block."""
-        if not self.is_one_block:
-            super()._rescale(local, factor)
-
     def _take_powers(self, block: _Block, at: Scalar, r: ir.Value) -> None:
+        if not self.is_one_block:  # there is nothing in front of an only one
+            self._rescale(at, r)
         self._exponentials(at, r, len(block.masks))
         math, lanes = self.frame.math, self.s.lanes
         for j in range(len(block.masks), block.vectors):

@@ -10,9 +10,9 @@ from mlc.kernels.common.attention import Attention
 from mlc.kernels.cpu.attention_fusion import row_elements
 from mlc.kernels.cpu.tiles import ROWS
 
-ROWS_WANTED = 192  # per work item: what is packed for a block of keys is used by all of them
-ITEMS_WANTED = 24
-STACK = 24576  # floats of the item's queries and results
+ROWS_WANTED = 768  # per work item: what is packed for a block of keys is used by all of them
+ITEMS_WANTED = 16
+STACK, LARGE_STACK = 49152, 65536  # floats of the item's queries and results; processors with AVX-512 have large caches
 TILE_ROWS_WANTED, TILE_ITEMS_WANTED = 256, 12  # on tiles, where a key takes as long to pack as with 20 rows
 TILE_STACK = 32768  # results of the item there
 KEY_VECTORS, WIDE = 8, 128  # of a block of keys on tiles, half as many for wider heads: all panels fit the second cache
@@ -21,7 +21,8 @@ KEY_VECTORS, WIDE = 8, 128  # of a block of keys on tiles, half as many for wide
 def choose_attention(attention: Attention, lanes: int, registers: int) -> dict[str, int | str]:
     """The schedule of a kernel that is `attention` of f32."""
     height, vectors = (6, 4) if registers >= 32 else (4, 2)
-    block = _row_block(attention, height, min(ROWS_WANTED, STACK // (2 * _width(attention))), ITEMS_WANTED)
+    room = LARGE_STACK if registers >= 32 else STACK
+    block = _row_block(attention, height, min(ROWS_WANTED, room // (2 * _width(attention))), ITEMS_WANTED)
     return {"template": "attention", "lanes": lanes, "rows": height, "vectors": vectors, "row_block": block}
 
 

@@ -145,6 +145,17 @@ def test_large_scores_and_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         np.testing.assert_array_equal(again, got)
 
 
+@pytest.mark.parametrize("step", [3.0, 15.0, 17.0, 80.0, 120.0, -20.0])
+def test_logits_that_grow_by_steps(tmp_path: Path, step: float) -> None:
+    """Every block of 32 keys has logits larger by `step`: a row's shift stays for small ones, moves for large ones."""
+    model = _compile(tmp_path, (1, 2, 50, 16), (1, 2, 300, 16), (1, 2, 300, 16))
+    q, k, v = draw(1, 2, 50, 16), draw(1, 2, 300, 16, seed=1), draw(1, 2, 300, 16, seed=2)
+    q[..., 0], k[..., 0] = 1, 4 * step * (np.arange(300) // 32)  # scores are divided by 4
+    q[0, :, ::7, 0] = 0.25  # in some rows of a tile only
+    [got] = model(q, k, v)
+    np.testing.assert_allclose(got, _reference(q, k, v, None, False, 0), rtol=2e-3, atol=2e-4)
+
+
 def test_what_is_no_number(tmp_path: Path) -> None:
     """Rows with NaN are NaN, others are not."""
     model = _compile(tmp_path, (1, 1, 40, 16), (1, 1, 90, 16), (1, 1, 90, 16))
