@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Whole models with drawn weights, made from the architectures of other packages, as ONNX files.
+
+    python bench/architectures.py --list                             # every name
+    python bench/architectures.py torchvision/swin_t swin_t.onnx     # exports one
+
+Names are `package/architecture`: all of `timm`, those of `torchvision` that classify or segment images, and the ones of
+`transformers` below, most of them four layers at their usual width. Weights are those of a new model, but statistics of
+batch normalizations are drawn, so that nothing is multiplied with one. Shapes are fixed, the batch is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+Drawn = tuple["Module", tuple["Tensor", ...]]
+LAYERS, WORDS, TOKENS = 4, 4000, 128
+
+# transformers: the class of the model, the fields of its configuration, and the shape of its input (of tokens: None).
+BERT = {"vocab_size": WORDS, "num_hidden_layers": LAYERS}
+WIDE = {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072}
+DEBERTA = {
+    "relative_attention": True, "position_buckets": 256, "norm_rel_ebd": "layer_norm", "share_att_key": True,
+    "pos_att_type": ["p2c", "c2p"], "type_vocab_size": 0, "position_biased_input": False,
+}  # fmt: skip
+T5 = {"vocab_size": WORDS, "num_layers": LAYERS}
+WHISPER = {"d_model": 384, "encoder_layers": LAYERS, "encoder_attention_heads": 6, "encoder_ffn_dim": 1536}
+LLAMA = {
+    "vocab_size": WORDS, "hidden_size": 768, "intermediate_size": 2048, "num_hidden_layers": LAYERS,
+    "num_attention_heads": 12, "num_key_value_heads": 4,
+}  # fmt: skip
+IMAGE, SECOND = (1, 3, 224, 224), (1, 16000)
+TRANSFORMERS: dict[str, tuple[str, dict[str, Any], tuple[int, ...] | None]] = {
+    "albert": ("AlbertModel", {**BERT, **WIDE}, None),
+    "beit": ("BeitModel", {"num_hidden_layers": LAYERS}, IMAGE),
+    "bloom": ("BloomModel", {"vocab_size": WORDS, "hidden_size": 512, "n_layer": LAYERS, "n_head": 8}, None),
+    "clip-text": ("CLIPTextModel", BERT, None),
+    "clip-vision": ("CLIPVisionModel", {"num_hidden_layers": LAYERS}, IMAGE),
+    "convbert": ("ConvBertModel", BERT, None),
+    "convnextv2": ("ConvNextV2Model", {}, IMAGE),
+    "cvt": ("CvtModel", {}, IMAGE),
+    "deberta-v2": ("DebertaV2Model", {**BERT, **WIDE, **DEBERTA}, None),
+    "dinov2": ("Dinov2Model", {"hidden_size": 384, "num_hidden_layers": LAYERS, "num_attention_heads": 6}, IMAGE),
+    "distilbert": ("DistilBertModel", {"vocab_size": WORDS, "n_layers": LAYERS}, None),
+    "dpt": ("DPTForDepthEstimation", {"num_hidden_layers": 12, "image_size": 224}, IMAGE),
+    "electra": ("ElectraModel", BERT, None),
+    "falcon": ("FalconModel", {**BERT, "hidden_size": 768, "num_attention_heads": 12}, None),
+    "focalnet": ("FocalNetModel", {}, IMAGE),
+    "funnel": ("FunnelModel", {"vocab_size": WORDS, "block_sizes": [2, 2, 2]}, None),
+    "gemma2": ("Gemma2Model", {**LLAMA, "head_dim": 64}, None),
+    "gpt-neox": ("GPTNeoXModel", {**LLAMA, "num_key_value_heads": 12}, None),
+    "hubert": ("HubertModel", {"num_hidden_layers": LAYERS}, SECOND),
+    "layoutlm": ("LayoutLMModel", BERT, None),
+    "levit": ("LevitModel", {}, IMAGE),
+    "llama": ("LlamaForCausalLM", LLAMA, None),
+    "mistral": ("MistralModel", LLAMA, None),
+    "mobilebert": ("MobileBertModel", BERT, None),
+    "mobilevit": ("MobileViTModel", {}, (1, 3, 256, 256)),
+    "mobilevitv2": ("MobileViTV2Model", {}, (1, 3, 256, 256)),
+    "mpnet": ("MPNetModel", BERT, None),
+    "opt": ("OPTModel", {**BERT, "hidden_size": 768, "num_attention_heads": 12, "ffn_dim": 3072}, None),
+    "phi": ("PhiModel", {**LLAMA, "num_key_value_heads": 12}, None),
+    "poolformer": ("PoolFormerModel", {}, IMAGE),
+    "pvt": ("PvtModel", {}, IMAGE),
+    "qwen3": ("Qwen3Model", {**LLAMA, "head_dim": 64}, None),
+    "roberta": ("RobertaModel", BERT, None),
+    "roformer": ("RoFormerModel", BERT, None),
+    "segformer": ("SegformerForSemanticSegmentation", {}, (1, 3, 256, 256)),
+    "siglip-vision": ("SiglipVisionModel", {"num_hidden_layers": LAYERS}, IMAGE),
+    "squeezebert": ("SqueezeBertModel", BERT, None),
+    "swin2sr": ("Swin2SRForImageSuperResolution", {}, (1, 3, 64, 64)),
+    "t5-encoder": ("T5EncoderModel", {**T5, "feed_forward_proj": "gated-gelu"}, None),
+    "van": ("VanModel", {}, IMAGE),
+    "wav2vec2": ("Wav2Vec2Model", {"num_hidden_layers": LAYERS}, SECOND),
+    "whisper-encoder": ("WhisperEncoder", WHISPER, (1, 80, 3000)),
+    "yolos": ("YolosForObjectDetection", {"num_hidden_layers": LAYERS, "image_size": [256, 256]}, (1, 3, 256, 256)),
+}
+
+
+def names() -> list[str]:
+    """Every architecture of the packages that are installed, in order."""
+    found = []
+    for package, listed in (("timm", _timm_names), ("torchvision", _torchvision_names), ("transformers", _own_names)):
+        try:
+            found += [f"{package}/{name}" for name in listed()]
+        except ImportError:
+            print(f"{package} is not installed: pip install {package}", file=sys.stderr)
+    return found
+
+
+def _timm_names() -> list[str]:
+    import timm
+
+    return list(timm.list_models())
+
+
+def _torchvision_names() -> list[str]:
+    from torchvision import models
+
+    return [*models.list_models(module=models), *models.list_models(module=models.segmentation)]
+
+
+def _own_names() -> list[str]:
+    import transformers  # noqa: F401  (is it there?)
+
+    return sorted(TRANSFORMERS)
+
+
+# --- Making ---------------------------------------------------------------------------------------------------------
+
+
+def make(name: str) -> Drawn:
+    """The model of a name, and inputs for it. Raises KeyError when there is none, ImportError without its package."""
+    import torch
+
+    package, _, architecture = name.partition("/")
+    makers: dict[str, Callable[[str], Drawn]] = {"timm": _timm, "torchvision": _torchvision, "transformers": _own}
+    if package not in makers or not architecture:
+        raise KeyError(name)
+    torch.manual_seed(0)
+    model, inputs = makers[package](architecture)
+    for module in model.modules():
+        if isinstance(module, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d) and module.running_var is not None:
+            torch.nn.init.uniform_(module.running_var, 0.5, 1.5)
+            torch.nn.init.normal_(module.running_mean, 0, 0.1)
+    return model.eval(), inputs
+
+
+def _timm(name: str) -> Drawn:
+    import timm
+    import torch
+
+    if not timm.is_model(name):
+        raise KeyError(name)
+    model = timm.create_model(name, pretrained=False, exportable=True)
+    return model, (torch.randn(1, *model.pretrained_cfg["input_size"]),)
+
+
+def _torchvision(name: str) -> Drawn:
+    import torch
+    from torchvision import models
+
+    if name not in _torchvision_names():
+        raise KeyError(name)
+    weights = {"weights_backbone": None} if name in models.list_models(module=models.segmentation) else {}
+    return models.get_model(name, weights=None, **weights), (torch.randn(IMAGE),)
+
+
+def _own(name: str) -> Drawn:
+    import torch
+    import transformers
+
+    kind, fields, shape = TRANSFORMERS[name]
+    if kind == "WhisperEncoder":
+        from transformers.models.whisper.modeling_whisper import WhisperEncoder
+
+        return WhisperEncoder(transformers.WhisperConfig(**fields)), (torch.randn(shape),)
+    model = getattr(transformers, kind)
+    inputs = torch.randn(shape) if shape else torch.randint(0, WORDS, (1, TOKENS))
+    config = model.config_class(**fields)
+    config.use_cache = False
+    return model(config), (inputs,)
+
+
+def export(name: str, path: Path) -> None:
+    """Writes the ONNX file of a name. Raises KeyError, ImportError, and what `torch.onnx` raises."""
+    import torch
+
+    class First(torch.nn.Module):
+        """The first result of a model: logits, an image, the last layer's states."""
+
+        def __init__(self, model: Module) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, *inputs: Tensor) -> Any:
+            results = self.model(*inputs)
+            while not isinstance(results, torch.Tensor):
+                results = next(iter(results.values() if isinstance(results, dict) else results))
+            return results
+
+    model, inputs = make(name)
+    model = model if name.startswith("timm/") else First(model)
+    torch.onnx.export(model, inputs, path, dynamo=True, verbose=False, external_data=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", nargs="?", help="package/architecture")
+    parser.add_argument("output", nargs="?", type=Path, metavar="OUT.onnx")
+    parser.add_argument("--list", action="store_true", help="print every name")
+    options = parser.parse_args()
+    if options.list:
+        print(*names(), sep="\n")
+        return 0
+    if options.name is None or options.output is None:
+        parser.error("a name and an .onnx file to write, or --list")
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
+    try:
+        export(options.name, options.output)
+    except KeyError as error:
+        print(f"there is no architecture {error}: --list shows them", file=sys.stderr)
+        return 1
+    except ImportError as error:
+        print(f"{options.name}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
