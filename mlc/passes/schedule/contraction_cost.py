@@ -32,6 +32,8 @@ MANY_ROWS = 12 * LATENCY  # where only a run knows them
 FAR = 1 << 20  # bytes of a panel that does not stay in the second level of cache: fewer tiles fetch it less often
 FAR_WINDOW = 1 << 18  # bytes of a convolution's panel that do not stay there beside the image
 LINES_TOGETHER = 4  # of an image that read a part of such a panel one after the other
+# Where vectors are whole lines of the cache its second level is larger, and a part is read by lines of so many rows.
+LARGE_WINDOW, ROWS_TOGETHER = 5 << 18, 192
 LEAST_DEPTH = 512  # steps of the reduction in a block that pay for storing the sums
 DEEP_BLOCK = 16  # tiles of a work item whose rows only a run knows: each of them reads the whole panel once
 COPIED_STEPS = 128  # lines of a panel that is copied: enough to hurt
@@ -503,12 +505,13 @@ def _window_in_blocks(
     schedule: dict[str, int | str],
 ) -> dict[str, int | str]:
     """`schedule` with blocks of a convolution's outermost taps where its panel would fill the second level of cache: a
-    few lines of the image go through a block together. Measured with vectors of half a line of the cache."""
-    steps = known(shape_of(root.operands[operand].type))
-    columns, lanes = shape[int(schedule["vector_dim"])], int(schedule["lanes"])
-    if schedule["template"] != "contraction" or "panel" not in schedule or lanes > NARROW_LANES or not _is_f32(root):
+    few lines of the image go through a block together."""
+    steps, wide = known(shape_of(root.operands[operand].type)), int(schedule["lanes"]) > NARROW_LANES
+    columns = shape[int(schedule["vector_dim"])]
+    if schedule["template"] != "contraction" or "panel" not in schedule or not _is_f32(root):
         return schedule
-    if not steps or not columns or steps // columns * int(schedule["panel"]) * 4 <= FAR_WINDOW:
+    most = LARGE_WINDOW if wide else FAR_WINDOW
+    if not steps or not columns or steps // columns * int(schedule["panel"]) * 4 <= most:
         return schedule
     kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
     taps = [d for d, reduced in enumerate(kinds) if reduced and reach(root, operand, d) != 1]
@@ -521,7 +524,8 @@ def _window_in_blocks(
     ]
     if len(taps) < 2 or len(lines) != 1:
         return schedule
-    count = min(LINES_TOGETHER, shape[lines[0]] or 1)
+    line = known([shape[i] for i in rows]) or ROWS_TOGETHER
+    count = min(-(-ROWS_TOGETHER // line) if wide else LINES_TOGETHER, shape[lines[0]] or 1)
     return schedule | {"template": "deep_contraction", "depth": 1, "line_dim": lines[0], "lines": count}
 
 

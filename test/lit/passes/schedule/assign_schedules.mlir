@@ -56,6 +56,13 @@ func.func @deep(%x: tensor<1x9x9x512xf32>) -> tensor<1x7x7x512xf32> {
   return %a : tensor<1x7x7x512xf32>
 }
 
+func.func @deeper(%x: tensor<1x30x30x2048xf32>) -> tensor<1x28x28x512xf32> {
+  %w = mlc.weight "f" : tensor<3x3x2048x512xf32>
+  %e = tensor.empty() : tensor<1x28x28x512xf32>
+  %a = mlc.launch @huge_window(%x, %w) outs(%e) : (tensor<1x30x30x2048xf32>, tensor<3x3x2048x512xf32>) outs(tensor<1x28x28x512xf32>) -> tensor<1x28x28x512xf32>
+  return %a : tensor<1x28x28x512xf32>
+}
+
 // The right operand is a weight everywhere: it is packed. Vectors run along n, rows along m.
 // CHECK: module @k0
 // CHECK-SAME: lanes = 16 : i64, packed_operand = 1 : i64, panel = 64 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 6 : i64, template = "contraction", unroll = 4 : i64, vector_dim = 1 : i64, vectors = 4 : i64
@@ -422,6 +429,24 @@ module @large_window attributes {mlc.kernel} {
       linalg.yield %s : f32
     } -> tensor<1x7x7x512xf32>
     return %m : tensor<1x7x7x512xf32>
+  }
+}
+
+// Half a panel of a huge one does not fit either: it goes in blocks of a line of taps, for seven lines of the image.
+// CHECK: module @huge_window
+// CHECK-SAME: depth = 1 : i64, lanes = 16 : i64, line_dim = 1 : i64, lines = 7 : i64{{.*}} panel = 32 : i64{{.*}} rows = 14 : i64, template = "deep_contraction"
+module @huge_window attributes {mlc.kernel} {
+  func.func @huge_window(%a: tensor<1x30x30x2048xf32>, %b: tensor<3x3x2048x512xf32>, %o: tensor<1x28x28x512xf32>) -> tensor<1x28x28x512xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<1x28x28x512xf32>) -> tensor<1x28x28x512xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(n, h, w, o, y, x, c) -> (n, h + y, w + x, c)>, affine_map<(n, h, w, o, y, x, c) -> (y, x, c, o)>, affine_map<(n, h, w, o, y, x, c) -> (n, h, w, o)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+        ins(%a, %b : tensor<1x30x30x2048xf32>, tensor<3x3x2048x512xf32>) outs(%f : tensor<1x28x28x512xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<1x28x28x512xf32>
+    return %m : tensor<1x28x28x512xf32>
   }
 }
 

@@ -16,7 +16,7 @@ from mlc._native import host_info
 from mlc.passes.schedule import contraction_cost
 from mlc.targets.cpu import resolve
 
-CPU = "x86-64-v3"
+CPU, WIDE = "x86-64-v3", "x86-64-v4"
 SHAPES = [(40, 100, 4096), (25, 70, 3072), (130, 200, 2560)]
 
 
@@ -83,7 +83,7 @@ def test_any_rows(tmp_path: Path) -> None:
             assert np.max(np.abs(model(x, r)[0] - want)) <= 4e-6 * np.max(np.abs(want))
 
 
-@pytest.mark.skipif(not _runs_here(CPU), reason=f"this machine does not run code for {CPU}")
+@pytest.mark.parametrize("cpu, limit, lines", [(CPU, "FAR_WINDOW", "lines = 4"), (WIDE, "LARGE_WINDOW", "lines = ")])
 @pytest.mark.parametrize(
     "batch, extents, kernel, stride, pads",
     [
@@ -102,9 +102,14 @@ def test_windows(
     kernel: tuple[int, int],
     stride: int,
     pads: tuple[int, ...],
+    cpu: str,
+    limit: str,
+    lines: str,
 ) -> None:
     """A convolution's taps in blocks, a few lines of the image at a time: the same bits as without."""
-    monkeypatch.setattr(contraction_cost, "FAR_WINDOW", 0)
+    if not _runs_here(cpu):
+        pytest.skip(f"this machine does not run code for {cpu}")
+    monkeypatch.setattr(contraction_cost, limit, 0)
     channels, filters, rng = 40, 29, np.random.default_rng(0)
     weight = rng.standard_normal((filters, channels, *kernel), np.float32)
     x = rng.standard_normal((3 if isinstance(batch, str) else batch, channels, *extents), np.float32)
@@ -117,10 +122,10 @@ def test_windows(
     graph = helper.make_graph(nodes, "windows", ends[:1], ends[1:], [init])
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     scheduled = tmp_path / "scheduled.mlir"
-    mlc.compile(proto, output=scheduled, emit="schedule", cpu=CPU)
+    mlc.compile(proto, output=scheduled, emit="schedule", cpu=cpu)
     text = scheduled.read_text()
-    assert 'template = "deep_contraction"' in text and "lines = 4" in text
-    mlc.compile(proto, output=tmp_path / "blocks.so", cpu=CPU, cache=False)
+    assert 'template = "deep_contraction"' in text and lines in text
+    mlc.compile(proto, output=tmp_path / "blocks.so", cpu=cpu, cache=False)
     scheduled.write_text(text.replace('template = "deep_contraction"', 'template = "contraction"'))
     expected = mlc.compile(scheduled, output=tmp_path / "whole.so", from_phase="schedule")(x)[0]
     for threads in (1, 3):
