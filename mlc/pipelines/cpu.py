@@ -107,16 +107,15 @@ def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True,
     transformed = [f"mlc-hoist-weights{{limit={1 << 40}}}"] if winograd else []
     lower = ["mlc-strings-to-records", "mlc-lower-to-linalg", *transformed, CANONICALIZE, "cse"]
     lower += ["mlc-invert-scales", "cse"] if target.fused else []
+    layout = ["mlc-propagate-layout", *planned, "mlc-merge-contractions"]
+    layout += [f"mlc-span-groups{{lanes={target.vector_bits // 32}}}", "mlc-hoist-weights", CANONICALIZE, "cse"]
     decompose = ["mlc-decompose", CANONICALIZE, "mlc-fold-constants", CANONICALIZE, "cse"]
     decompose += _narrowing(target, precision)
     return [
         ("import", []),
         ("simplify", _simplify(_integers(target) if integers else [])),
         ("decompose", decompose),
-        (
-            "layout",
-            ["mlc-propagate-layout", *planned, "mlc-merge-contractions", "mlc-hoist-weights", CANONICALIZE, "cse"],
-        ),
+        ("layout", layout),
         ("linalg", lower),
         (
             "kernels",

@@ -276,6 +276,11 @@ class IdxMath:
             return Idx(a.tile[0], level=a.level)
         if a.uniform:
             return Idx(self.math.floordiv(a.base, size), level=a.level)
+        if a.tile is not None and a.step == 1 and a.repeat == 1 and a.lanes is None:
+            high, whole, low = a.tile
+            if whole % size == 0 and low % size == 0 and self.lanes % size == 0:  # whole groups of lanes
+                first = self.math.add(self.math.mul(high, whole // size), low // size)
+                return Idx(first, 1, level=a.level, repeat=size)
         return Idx(lanes=arith.floordivsi(self.vector(a), self.vector(Idx(size))), level=a.level)
 
     def mod(self, a: Idx, size: int) -> Idx:

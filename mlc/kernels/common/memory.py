@@ -31,7 +31,7 @@ def load(frame: Frame, idx: IdxMath, buffer: Buffer, coords: Sequence[Idx], mask
         value = memref.load(buffer.memory, [constants.index(where.base)], alignment=aligned)
         return from_memory(frame, value, buffer.element)
     type_ = ir.VectorType.get([idx.lanes], memory_type)
-    if where.step == 1 and where.repeat > 1:
+    if where.lanes is None and where.repeat > 1 and _reach(where, idx.lanes) <= idx.lanes:
         loaded = _repeated(frame, buffer, where, type_, mask)
     elif where.step == 1:
         base = [constants.index(where.base)]
@@ -55,17 +55,30 @@ def load(frame: Frame, idx: IdxMath, buffer: Buffer, coords: Sequence[Idx], mask
 _MAX_STRIDE = 4  # whole vectors are loaded up to here: as many loads, one exchange less; a gather is one load a lane
 
 
+def _reach(where: Idx, lanes: int) -> int:
+    """How many adjacent elements there are from that of the first of `lanes` to that of the last."""
+    return (-(-lanes // where.repeat) - 1) * where.step + 1 if where.step > 0 else lanes + 1
+
+
 def _repeated(frame: Frame, buffer: Buffer, where: Idx, type_: ir.VectorType, mask: ir.Value | None) -> ir.Value:
-    """Adjacent elements, each for `repeat` lanes."""
-    count = -(-type_.shape[0] // where.repeat)
+    """Every `step`-th element, each for `repeat` lanes. Nothing behind the last one is read."""
+    lanes, reach = type_.shape[0], _reach(where, type_.shape[0])
+    count = reach if where.step == 1 else lanes
     small, base = ir.VectorType.get([count], type_.element_type), [frame.constants.index(where.base)]
-    if mask is None:
+    if mask is None and count == reach:
         loaded = vector.LoadOp(small, buffer.memory, base).result
     else:
-        firsts = ir.DenseI64ArrayAttr.get([i * where.repeat for i in range(count)])
-        wanted = vector.ShuffleOp(mask, mask, firsts).result
+        bits = ir.VectorType.get([count], ir.IntegerType.get_signless(1))
+        if mask is None:
+            wanted = vector.create_mask(bits, [frame.constants.index(reach)])
+        else:
+            false = vector.broadcast(mask.type, frame.constants.get(bits.element_type, 0))
+            firsts = [
+                i // where.step * where.repeat if i % where.step == 0 and i < reach else lanes for i in range(count)
+            ]
+            wanted = vector.ShuffleOp(mask, false, ir.DenseI64ArrayAttr.get(firsts)).result
         loaded = vector.MaskedLoadOp(small, buffer.memory, base, wanted, _zeros(frame, small)).result
-    order = [lane // where.repeat for lane in range(type_.shape[0])]
+    order = [lane // where.repeat * where.step for lane in range(lanes)]
     return vector.ShuffleOp(loaded, loaded, ir.DenseI64ArrayAttr.get(order)).result
 
 
