@@ -8,12 +8,19 @@ from mlc.interp.dtypes import widen
 from mlc.interp.registry import Call, evaluates
 
 
+# Exponentials below it are 0, as in kernels: a probability that is a subnormal number, of a constant that becomes a
+# weight, would take the processor a hundred times as long in whatever reads it.
+LEAST_POWER = 2.0**-103.5
+
+
 def softmax_of(x: np.ndarray, axis: int, log: bool = False) -> np.ndarray:
     """Softmax (or its logarithm) of a float array along `axis`, in the dtype of `x`."""
     if x.shape[axis] == 0:
         return x.copy()
     shifted = x - np.max(x, axis=axis, keepdims=True)
     exponential = np.exp(shifted)
+    if not log and x.dtype == np.float32:
+        exponential[exponential < LEAST_POWER] = 0
     total = np.sum(exponential, axis=axis, keepdims=True)
     return shifted - np.log(total) if log else exponential / total
 

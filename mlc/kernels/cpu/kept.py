@@ -23,13 +23,13 @@ class Kept:
 def kept_value(source: KernelSource, reductions: Sequence[ir.Value]) -> Kept | None:
     """What the only result and a reduction over its rows both read at their own points, and takes long to compute.
 
-    `reductions` are the reductions of the kernel in the order in which they are computed. None when there is no such
-    value of the result's type, or when it is read at other points too.
+    `reductions` are those that are computed in front of the row's results, in this order; later ones may read the value
+    as well. None when there is no such value of the result's type, or when it is read at other points too.
     """
     if len(source.results) != 1:
         return None
     result = source.results[0]
-    for reduction in reductions:
+    for i, reduction in enumerate(reductions):
         op = defining_op(reduction)
         if op is None or len(op.operands) != 2 or not is_identity(op, 0):
             continue
@@ -38,19 +38,22 @@ def kept_value(source: KernelSource, reductions: Sequence[ir.Value]) -> Kept | N
         if producer is None or not is_expensive(producer) or is_reduction(producer) or value.type != result.type:
             continue
         others = [u.owner.operation for u in value.uses if u.owner.operation != op]
-        if value != result and others and all(_same_points(u, result) for u in others):
+        if value != result and others and all(_same_points(u, result, reductions[i + 1 :]) for u in others):
             return Kept(value, reduction)
     return None
 
 
-def _same_points(op: ir.Operation, result: ir.Value) -> bool:
-    """Does everything from `op` on to the result read at its own points, without reductions?"""
-    if op.name != "linalg.generic" or is_reduction(op):
+def _same_points(op: ir.Operation, result: ir.Value, later: Sequence[ir.Value]) -> bool:
+    """Does everything from `op` on to the result, and to `later` reductions, read at its own points?"""
+    if op.name != "linalg.generic":
         return False
     count = len(op.operands) - len(op.results)
+    if is_reduction(op):
+        own = all(is_identity(op, i) for i in range(count) if op.operands[i].type == result.type)
+        return own and all(r in later for r in op.results)
     if not all(
         is_identity(op, i) for i in range(len(op.operands)) if op.operands[i].type == result.type or i >= count
     ):
         return False
     users = [u.owner.operation for r in op.results for u in r.uses]
-    return all(u.name == "func.return" or _same_points(u, result) for u in users)
+    return all(u.name == "func.return" or _same_points(u, result, later) for u in users)

@@ -148,7 +148,8 @@ class _Loops:
             return
         ev = Evaluator(self.frame, self.s.lanes, hooks=self.pools)
         moving = range(self.s.first, self.s.last + 1)
-        kept = None if self.s.block else kept_value(self.source, [d.value for d in self.demands])
+        of_rows = [d.value for d in self.demands if not d.depends_on(moving)]
+        kept = None if self.s.block else kept_value(self.source, of_rows)
         self.at_results = self.fetching_rows and kept is None
         for demand in self.demands:
             if demand.depends_on(moving):

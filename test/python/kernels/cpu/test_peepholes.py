@@ -122,6 +122,23 @@ def test_softmax_of_masked_rows_has_no_subnormal_numbers(tmp_path: Path, shape: 
     np.testing.assert_allclose(result, power / power.sum(axis=1, keepdims=True), rtol=2e-5, atol=1e-31)
 
 
+@pytest.mark.parametrize("shape", ["11x40", "?x83", "7x?"])
+def test_probabilities_that_are_normalized_again(tmp_path: Path, shape: str) -> None:
+    """Exponentials wait in the result while two sums are made of them; the second one reads another matrix as well."""
+    t, r = f"tensor<{shape}xf32>", f"tensor<{shape.split('x')[0]}x1xf32>"
+    body = f"""
+      %h = mlc.constant dense<2.500000e-01> : tensor<f32>
+      %s = mlc.softmax %a0 {{axis = 1 : i64, log = false}} : {t}
+      %m = mlc.binary mul %s, %h : {t}, tensor<f32> -> {t}
+      %a = mlc.binary add %m, %a1 : {t}, {t} -> {t}
+      %n = mlc.reduce sum %a {{axes = array<i64: 1>, keepdims = true}} : {t} -> {r}
+      %q = mlc.binary div %a, %n : {t}, {r} -> {t}
+      return %q : {t}"""
+    rows, columns = (11 if e == "?" else int(e) for e in shape.split("x"))
+    columns = 51 if shape.endswith("?") else columns
+    check(tmp_path, body, [t, t], [t], [(draw((rows, columns)) * 5, np.abs(draw((rows, columns), seed=1)))])
+
+
 def test_exponentials_of_shifted_rows_keep_the_maximum_exact(tmp_path: Path) -> None:
     """Without the division a NaN of the row has to reach every result through the maximum."""
     t, r = "tensor<11x40xf32>", "tensor<11x1xf32>"
