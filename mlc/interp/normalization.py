@@ -7,7 +7,6 @@ import numpy as np
 from mlc.interp.dtypes import widen
 from mlc.interp.registry import Call, evaluates
 
-
 # Exponentials below it are 0, as in kernels: a probability that is a subnormal number, of a constant that becomes a
 # weight, would take the processor a hundred times as long in whatever reads it.
 LEAST_POWER = 2.0**-103.5

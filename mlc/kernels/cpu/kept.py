@@ -51,9 +51,7 @@ def _same_points(op: ir.Operation, result: ir.Value, later: Sequence[ir.Value]) 
     if is_reduction(op):
         own = all(is_identity(op, i) for i in range(count) if op.operands[i].type == result.type)
         return own and all(r in later for r in op.results)
-    if not all(
-        is_identity(op, i) for i in range(len(op.operands)) if op.operands[i].type == result.type or i >= count
-    ):
+    if not all(is_identity(op, i) for i in range(len(op.operands)) if op.operands[i].type == result.type or i >= count):
         return False
     users = [u.owner.operation for r in op.results for u in r.uses]
     return all(u.name == "func.return" or _same_points(u, result, later) for u in users)
