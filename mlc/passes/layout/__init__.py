@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Rule = Callable[[Layouts, ir.Operation], "list[Moved | None] | None"]
 
-FAMILIES = ("elementwise", "reduction", "conv", "pool", "shape", "indexing")
+FAMILIES = ("elementwise", "reduction", "linalg", "conv", "pool", "shape", "indexing")
 
 
 @dataclass(frozen=True)

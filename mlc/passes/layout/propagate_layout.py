@@ -5,6 +5,9 @@ becomes
     %t = mlc.transpose %x {mlc.relayout}
     %0 = mlc.conv %t, %wt {layout = "nhwc"} ; %1 = mlc.unary exp %0 ; %2 = mlc.conv %1, %vt {layout = "nhwc"}
     %3 = mlc.transpose %2 {mlc.relayout}
+
+A transposition that makes channels first out of channels last, or an image out of tokens, is followed as well: what is
+between it and a convolution, resizing and concatenations for example, has channels last, and it is gone.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from mlc.passes.adaptor import OpAdaptor
 from mlc.passes.base import Pass
 from mlc.passes.layout import Moved, rules
 from mlc.passes.layout.context import Layouts
-from mlc.passes.layout.shape import extent_of
+from mlc.passes.layout.shape import extent_of, makes_an_image
 from mlc.passes.lower.to_linalg.sizes import constant_index
 from mlc.passes.walk import functions
 
@@ -78,7 +81,7 @@ def _replace(layouts: Layouts, op: ir.Operation) -> bool:
     if op.name == "tensor.dim" and moved:
         return _replace_dim(layouts, op)
     rule = rules().get(op.name)
-    if rule is None or not (moved or op.name in _STARTS):
+    if rule is None or not (moved or op.name in _STARTS or makes_an_image(op)):
         return False
     with ir.InsertionPoint(op), op.location:
         results = rule(layouts, op)

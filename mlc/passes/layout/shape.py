@@ -17,10 +17,24 @@ from mlc.passes.lower.to_linalg.shape import matching_groups
 
 @moves("transpose")
 def transpose(layouts: Layouts, op: ir.Operation) -> list[Moved | None] | None:
-    """Two transpositions are one, or none."""
-    moved = layouts.of(op.operands[0])
-    assert moved is not None
-    return [Moved(moved.inner, tuple(moved.permutation[p] for p in OpAdaptor(op).ints("permutation")))]
+    """Two transpositions are one, or none; one alone is where an order begins that others follow (`makes_an_image`)."""
+    moved, permutation = layouts.of(op.operands[0]), OpAdaptor(op).ints("permutation")
+    if moved is None:
+        return [Moved(op.operands[0], tuple(permutation))]
+    return [Moved(moved.inner, tuple(moved.permutation[p] for p in permutation))]
+
+
+def makes_an_image(op: ir.Operation) -> bool:
+    """Does a transposition make an image with channels first of one with channels last, or of tokens that reshapes
+    make an image of?"""
+    if op.name != "mlc.transpose":
+        return False
+    permutation = tuple(OpAdaptor(op).ints("permutation"))
+    rank = len(permutation)
+    if rank < 3 or permutation != (0, rank - 1, *range(1, rank - 1)):
+        return False
+    users = [use.owner.operation for use in op.results[0].uses]
+    return rank > 3 or all(u.name == "mlc.reshape" and u.results[0].type.rank > 3 for u in users)
 
 
 @moves("concat")

@@ -88,3 +88,44 @@ func.func @pointwise_few_points(%x: tensor<1x40x13x20xf32>) -> tensor<1x130x7x10
   %y = mlc.conv %x, %f {strides = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64, layout = "nchw"} : tensor<1x40x13x20xf32>, tensor<130x40x1x1xf32> -> tensor<1x130x7x10xf32>
   return %y : tensor<1x130x7x10xf32>
 }
+
+// Tokens become an image, which is enlarged and joined with another one in front of a convolution: no transposition.
+// CHECK-LABEL: func.func @images_of_tokens
+// CHECK-NOT: mlc.transpose
+// CHECK: mlc.reshape {{.*}} -> tensor<1x4x4x16xf32>
+// CHECK: mlc.gather {{.*}}axis = 1 : i64{{.*}} -> tensor<1x8x4x16xf32>
+// CHECK: mlc.gather {{.*}}axis = 2 : i64{{.*}} -> tensor<1x8x8x16xf32>
+// CHECK: mlc.concat {{.*}}axis = 3 : i64
+// CHECK: mlc.conv {{.*}}layout = "nhwc"
+// CHECK: mlc.transpose {{.*}} -> tensor<1x5x8x8xf32>
+func.func @images_of_tokens(%a: tensor<1x16x16xf32>, %b: tensor<1x64x16xf32>, %i: tensor<8xi64>) -> tensor<1x5x8x8xf32> {
+  %w = mlc.weight "h" : tensor<5x32x1x1xf32>
+  %0 = mlc.transpose %a {permutation = array<i64: 0, 2, 1>} : tensor<1x16x16xf32> -> tensor<1x16x16xf32>
+  %1 = mlc.reshape %0 [1, 16, 4, 4] : tensor<1x16x16xf32> -> tensor<1x16x4x4xf32>
+  %2 = mlc.gather %1, %i {axis = 2 : i64} : tensor<1x16x4x4xf32>, tensor<8xi64> -> tensor<1x16x8x4xf32>
+  %3 = mlc.gather %2, %i {axis = 3 : i64} : tensor<1x16x8x4xf32>, tensor<8xi64> -> tensor<1x16x8x8xf32>
+  %4 = mlc.transpose %b {permutation = array<i64: 0, 2, 1>} : tensor<1x64x16xf32> -> tensor<1x16x64xf32>
+  %5 = mlc.reshape %4 [1, 16, 8, 8] : tensor<1x16x64xf32> -> tensor<1x16x8x8xf32>
+  %6 = mlc.concat %3, %5 {axis = 1 : i64} : tensor<1x16x8x8xf32>, tensor<1x16x8x8xf32> -> tensor<1x32x8x8xf32>
+  %7 = mlc.conv %6, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : tensor<1x32x8x8xf32>, tensor<5x32x1x1xf32> -> tensor<1x5x8x8xf32>
+  return %7 : tensor<1x5x8x8xf32>
+}
+
+// A product takes the tokens of an image as they are, either way round; other transpositions begin nothing.
+// CHECK-LABEL: func.func @tokens_of_images
+// CHECK: mlc.conv {{.*}}layout = "nhwc"
+// CHECK: %[[T:.*]] = mlc.reshape {{.*}} -> tensor<1x64x16xf32>
+// CHECK: mlc.matmul %[[T]], %arg1 : tensor<1x64x16xf32>, tensor<16x3xf32>
+// CHECK: mlc.matmul %arg2, %[[T]] {transpose_rhs} : tensor<1x2x16xf32>, tensor<1x64x16xf32>
+// CHECK: %[[K:.*]] = mlc.transpose %arg2 {permutation = array<i64: 0, 2, 1>}
+// CHECK: mlc.unary tanh %[[K]] : tensor<1x16x2xf32>
+func.func @tokens_of_images(%x: tensor<1x4x8x8xf32>, %m: tensor<16x3xf32>, %n: tensor<1x2x16xf32>) -> (tensor<1x64x3xf32>, tensor<1x2x64xf32>, tensor<1x16x2xf32>) {
+  %w = mlc.weight "i" : tensor<16x4x1x1xf32>
+  %0 = mlc.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : tensor<1x4x8x8xf32>, tensor<16x4x1x1xf32> -> tensor<1x16x8x8xf32>
+  %1 = mlc.reshape %0 [1, 16, 64] : tensor<1x16x8x8xf32> -> tensor<1x16x64xf32>
+  %2 = mlc.matmul %1, %m {transpose_lhs} : tensor<1x16x64xf32>, tensor<16x3xf32> -> tensor<1x64x3xf32>
+  %3 = mlc.matmul %n, %1 : tensor<1x2x16xf32>, tensor<1x16x64xf32> -> tensor<1x2x64xf32>
+  %4 = mlc.transpose %n {permutation = array<i64: 0, 2, 1>} : tensor<1x2x16xf32> -> tensor<1x16x2xf32>
+  %5 = mlc.unary tanh %4 : tensor<1x16x2xf32>
+  return %2, %3, %5 : tensor<1x64x3xf32>, tensor<1x2x64xf32>, tensor<1x16x2xf32>
+}

@@ -188,3 +188,20 @@ def test_inside_control_flow() -> None:
         "}",
     ]
     check(X, *lines, moved=3)
+
+
+def test_images_of_tokens_and_tokens_of_images() -> None:
+    """An order begins where an image is made of tokens, and ends in a product that takes matrices either way round."""
+    t, i, f = "tensor<2x48x3xf32>", "tensor<2x3x48xf32>", "tensor<3x5xf32>"
+    lines = (
+        f"%t = mlc.transpose %a {{permutation = array<i64: 0, 2, 1>}} : {t} -> {i}",
+        f"%i = mlc.reshape %t [2, 3, 6, 8] : {i} -> {X}",
+        f"%s = mlc.binary add %i, %x : {X}",
+        conv("c", "s"),
+        f"%k = mlc.reshape %c [2, 3, 48] : {X} -> {i}",
+        f"%p = mlc.matmul %k, %f {{transpose_lhs}} : {i}, {f} -> tensor<2x48x5xf32>",
+        f"%r = mlc.matmul %p, %k {{transpose_lhs, transpose_rhs}} : tensor<2x48x5xf32>, {i} -> tensor<2x5x3xf32>",
+    )
+    extra = f", %a: {t}, %f: {f}"
+    changed = check("tensor<2x5x3xf32>", *lines, extra=extra, inputs=(floats(2, 48, 3), floats(3, 5)), moved=1)
+    assert "mlc.matmul" in changed and changed.count("transpose_lhs") == 1 and "transpose_rhs" not in changed
