@@ -188,9 +188,11 @@ def _tile(
         if sums > 1:
             return min(OF_LARGE_WINDOWS[0], rows), OF_LARGE_WINDOWS[1]
         height = min((height, TALLER), key=lambda most: -(-rows // most))
-    if packed and sums == 1 and _is_f32(root) and (height, vectors) == TILE and rows <= MOST_FEW:
+    if not packed or not _is_f32(root) or (height, vectors) != TILE:
+        return height, vectors
+    if sums == 1 and rows <= MOST_FEW:
         return min((TILE, FEW_READS), key=lambda tile: -(-rows // tile[0]))
-    return height, vectors
+    return _better_tile(TILE, FEW_READS, columns, rows, unit.lanes(element))
 
 
 def _taller(
@@ -205,11 +207,20 @@ def _taller(
 
 def _is_tall_better(columns: Extent, rows: Extent, lanes: int) -> bool:
     """Do tiles of six rows by two vectors leave less over at the ends than those of four by three?"""
+    is_flat = min(size for size, _ in split_rows(MANY_ROWS if rows is None else rows, TALL[0])) * TALL[1] < LATENCY
+    return not is_flat and _better_tile(WIDE, TALL, columns, rows, lanes) == TALL
+
+
+def _better_tile(
+    usual: tuple[int, int], other: tuple[int, int], columns: Extent, rows: Extent, lanes: int
+) -> tuple[int, int]:
+    """The `other` tile where it leaves less over at the ends than the `usual` one: a last panel of one vector has too
+    few accumulators to hide how long they take."""
     if columns is None:
-        return False
+        return usual
     vectors, rows = -(-columns // lanes), MANY_ROWS if rows is None else rows
-    is_flat = min(size for size, _ in split_rows(rows, TALL[0])) * TALL[1] < LATENCY
-    return not is_flat and _time_of_tiles(TALL, vectors, rows) <= SAVED * _time_of_tiles(WIDE, vectors, rows)
+    pays = _time_of_tiles(other, vectors, rows) <= SAVED * _time_of_tiles(usual, vectors, rows)
+    return other if pays else usual
 
 
 def _time_of_tiles(tile: tuple[int, int], vectors: int, rows: int) -> int:

@@ -49,6 +49,13 @@ func.func @odd(%x: tensor<7x5003xf32>) -> tensor<7x128xf32> {
   return %a : tensor<7x128xf32>
 }
 
+func.func @nine_vectors(%x: tensor<61x166xf32>) -> tensor<61x131xf32> {
+  %w = mlc.weight "nine" : tensor<166x131xf32>
+  %e = tensor.empty() : tensor<61x131xf32>
+  %a = mlc.launch @threes(%x, %w) outs(%e) : (tensor<61x166xf32>, tensor<166x131xf32>) outs(tensor<61x131xf32>) -> tensor<61x131xf32>
+  return %a : tensor<61x131xf32>
+}
+
 func.func @deep(%x: tensor<1x9x9x512xf32>) -> tensor<1x7x7x512xf32> {
   %w = mlc.weight "f" : tensor<3x3x512x512xf32>
   %e = tensor.empty() : tensor<1x7x7x512xf32>
@@ -408,6 +415,24 @@ module @taller attributes {mlc.kernel} {
       linalg.yield %s : f32
     } -> tensor<7x128xf32>
     return %m : tensor<7x128xf32>
+  }
+}
+
+// Nine vectors of columns are three panels of three: of two panels of four, one vector would be left.
+// CHECK: module @threes
+// CHECK-SAME: rows = 8 : i64, template = "contraction"{{.*}} vectors = 3 : i64
+module @threes attributes {mlc.kernel} {
+  func.func @threes(%a: tensor<61x166xf32>, %b: tensor<166x131xf32>, %o: tensor<61x131xf32>) -> tensor<61x131xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<61x131xf32>) -> tensor<61x131xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<61x166xf32>, tensor<166x131xf32>) outs(%f : tensor<61x131xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<61x131xf32>
+    return %m : tensor<61x131xf32>
   }
 }
 
