@@ -77,6 +77,7 @@ def main() -> int:
     parser.add_argument("--threads", type=lambda t: [int(n) for n in t.split(",")], default=[1, 2])
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
+    measure.check_files([options.model])
     names, values = zip(*options.dim, strict=True)
     import mlc
 

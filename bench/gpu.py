@@ -55,6 +55,10 @@ def main() -> None:
         parser.error(f"there is no part {unknown[0]}; parts are {', '.join((*PARTS, *ON_REQUEST))}")
     measure.chosen_gpu = options.gpu
     models = {name: Path(path) for name, path in (text.split("=", 1) for text in options.model)}
+    if options.action == "compile":
+        from measure import check_files  # it needs onnx, which a machine that only runs may lack
+
+        check_files(models.values())
     options.folder.mkdir(parents=True, exist_ok=True)
     if options.action == "compile":
         _compile(options.folder, options.parts or PARTS, models)

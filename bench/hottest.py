@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from measure import random_inputs, shape_option
+from measure import check_files, random_inputs, shape_option
 
 from mlc.bench.output import machine
 from mlc.bench.peak import Peak, build
@@ -153,6 +153,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--json", type=Path, help="write all numbers to this file")
     options = parser.parse_args()
+    check_files(options.models)
     data: list[dict[str, Any]] = []
     failed = False
     for model in options.models:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -165,6 +165,13 @@ def random_inputs(model: Path, shapes: Shapes) -> dict[str, np.ndarray]:
         else:
             inputs[value.name] = generator.integers(0, 2 if dtype == np.bool_ else 256, shape).astype(dtype)
     return inputs
+
+
+def check_files(models: Iterable[Path]) -> None:
+    """Ends the program with one line when a model's file is missing: at once, not after the models before it."""
+    for model in models:
+        if not model.is_file():
+            raise SystemExit(f"{Path(sys.argv[0]).name}: there is no file '{model}'")
 
 
 def shape_option(text: str) -> tuple[str, tuple[int, ...]]:

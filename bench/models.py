@@ -95,6 +95,7 @@ def main() -> int:
     parser.add_argument("--threads", type=lambda t: [int(n) for n in t.split(",")], default=[1, 2])
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
+    measure.check_files(Path(name) for name in options.models if name not in PACKAGED)
     shapes = dict(options.input)
     results = []
     for name in options.models or PACKAGED:
