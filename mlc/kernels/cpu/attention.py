@@ -436,7 +436,8 @@ class AttentionKernel:
         return vector.ReductionOp(ir.IntegerType.get_signless(1), kind, reduce(arith.ori, above)).result
 
     def _shift(self, at: Scalar, size: int, vectors: int) -> None:
-        """Shift the logits of the tile's rows by the largest ones so far, and scale what the rows have come to."""
+        """Shift the logits of rows by the largest ones so far where these exceed the limit, and scale what such rows of
+        the tile have come to."""
         self._loop(0, size, 1, lambda r: self._largest(at, r, vectors))
         self._store("factors", 0, vector_math.exp_nonpositive(self._load("factors", 0), self.frame.scalef))
         self._loop(0, size, 1, lambda r: self._rescale(at, r))
@@ -457,6 +458,9 @@ class AttentionKernel:
         local = math.add(at, r)
         old = self._load_scalar("largest", local)
         found = vector.ReductionOp(f32, ir.Attribute.parse("#vector.kind<maxnumf>"), top, fastmath=fast).result
+        if "limits" in self.stack:  # what other rows of the tile have changes no bits of this one
+            exceeds = arith.cmpf(arith.CmpFPredicate.OGT, found, self._load_scalar("limits", local))
+            found = arith.select(exceeds, found, self._number(float("-inf")))
         new = peepholes.maximum_of_numbers(old, found)
         nothing = arith.cmpf(arith.CmpFPredicate.OEQ, new, self._number(float("-inf")))
         shift = arith.select(nothing, self._number(0.0), new)

@@ -156,6 +156,19 @@ def test_logits_that_grow_by_steps(tmp_path: Path, step: float) -> None:
     np.testing.assert_allclose(got, _reference(q, k, v, None, False, 0), rtol=2e-3, atol=2e-4)
 
 
+def test_rows_do_not_depend_on_each_other(tmp_path: Path) -> None:
+    """A row has the same bits whatever the other rows of its tile are, whose shifts may move."""
+    model = _compile(tmp_path, (1, 1, 24, 16), (1, 1, 300, 16), (1, 1, 300, 16))
+    q, k, v = draw(1, 1, 24, 16), draw(1, 1, 300, 16, seed=1), draw(1, 1, 300, 16, seed=2)
+    k[..., 0] = np.arange(300) // 32
+    q[..., 0] = 1
+    [first] = model(q, k, v)
+    q[0, 0, 1::2, 0] = 400  # every second row moves with each block
+    [second] = model(q, k, v)
+    np.testing.assert_array_equal(first[0, 0, ::2], second[0, 0, ::2])
+    assert not np.array_equal(first[0, 0, 1::2], second[0, 0, 1::2])
+
+
 def test_what_is_no_number(tmp_path: Path) -> None:
     """Rows with NaN are NaN, others are not."""
     model = _compile(tmp_path, (1, 1, 40, 16), (1, 1, 90, 16), (1, 1, 90, 16))
