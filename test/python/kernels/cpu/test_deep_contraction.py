@@ -17,7 +17,7 @@ from mlc.passes.schedule import contraction_cost
 from mlc.targets.cpu import resolve
 
 CPU, WIDE = "x86-64-v3", "x86-64-v4"
-SHAPES = [(40, 100, 4096), (25, 70, 3072), (130, 200, 2560)]
+SHAPES = [(40, 100, 4096), (25, 107, 3072), (130, 180, 2560)]
 
 
 def _model(m: int | str, n: int, k: int) -> onnx.ModelProto:
