@@ -19,16 +19,20 @@ import json
 import math
 import random
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import architectures
+from measure import check_files
+
+from mlc.bench.output import machine
 
 EXPORT = Path(__file__).resolve().with_name("architectures.py")
 SMALL = re.compile("tiny|nano|micro|mini|small|_s|_t|xx|18|26|_b0|_0|050|002|atto|pico")  # in names of variants
@@ -146,26 +150,27 @@ def rows_of(name: str, data: dict[str, Any]) -> list[Row]:
     return rows
 
 
-def sweep(names: Sequence[tuple[str, Path | None]], folder: Path, options: argparse.Namespace) -> Iterator[Sweep]:
-    """Measures one after the other; yields after each what is known so far."""
+def sweep(names: Sequence[tuple[str, Path | None]], folder: Path, options: argparse.Namespace) -> Sweep:
+    """Measures one after the other, and prints the rows of each when it is done."""
     known = Sweep()
     for name, given in names:
         try:
             model = given or exported(name, folder, options.timeout)
         except RuntimeError as error:
             known.passed_over[name] = str(error)
-            yield known
             continue
         try:
-            rows = timed(name, model, options)
-            known.rows += rows
-            known.failed |= {row.name: f"{row.status}: {row.message}" for row in rows if row.status != "ok"}
+            for row in timed(name, model, options):
+                print(line(row), flush=True)
+                known.rows.append(row)
+                if row.status != "ok":
+                    known.failed[name] = f"{row.status}: {row.message}"
         except RuntimeError as error:
             known.failed[name] = str(error)
         if given is None and options.keep is None:
             for file in folder.glob(f"{model.name}*"):
                 file.unlink()
-        yield known
+    return known
 
 
 # --- What is said ---------------------------------------------------------------------------------------------------
@@ -179,12 +184,6 @@ def line(row: Row) -> str:
     return f"{ratio}  {row.threads}T  {row.name:48}  {times}  error {error}"
 
 
-def mean(rows: Sequence[Row]) -> float | None:
-    """The geometric mean of the ratios."""
-    logs = [math.log(row.ratio) for row in rows if row.ratio]
-    return math.exp(sum(logs) / len(logs)) if logs else None
-
-
 def tell(known: Sweep) -> None:
     """Prints the table, worst first."""
     print(f"\n{len({row.name for row in known.rows})} models; ms, and the best peer's time by mlc's, worst first")
@@ -192,8 +191,9 @@ def tell(known: Sweep) -> None:
         rows = [row for row in known.rows if row.threads == threads]
         for row in sorted(rows, key=lambda row: row.ratio or math.inf):
             print(line(row))
-        average = mean(rows)
-        if average is not None:
+        ratios = [row.ratio for row in rows if row.ratio]
+        if ratios:
+            average = statistics.geometric_mean(ratios)
             print(f"geometric mean at {threads} thread{'s' if threads > 1 else ''}: {average:.2f}")
     for title, found in (("FAILED", known.failed), ("not exported", known.passed_over)):
         for name, reason in found.items():
@@ -224,23 +224,17 @@ def parsed() -> argparse.Namespace:
 
 def main() -> int:
     options = parsed()
-    for path in options.files:
-        if not path.is_file():
-            print(f"there is no file '{path}'", file=sys.stderr)
-            return 1
+    check_files(options.files)
     names: list[tuple[str, Path | None]] = [(path.stem, path) for path in options.files]
     names += [(name, None) for name in [*options.names, *(drawn(options) if options.draw else [])]]
-    known, said = Sweep(), 0
     with tempfile.TemporaryDirectory(prefix="mlc-sweep-") as temporary:
         folder = options.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        for known in sweep(names, folder, options):
-            for row in known.rows[said:]:
-                print(line(row), flush=True)
-            said = len(known.rows)
+        known = sweep(names, folder, options)
     tell(known)
     if options.json:
-        data = {"rows": [vars(row) for row in known.rows], "failed": known.failed, "not exported": known.passed_over}
+        data = {"machine": machine(), "rows": [vars(row) for row in known.rows]}
+        data |= {"failed": known.failed, "not exported": known.passed_over}
         options.json.write_text(json.dumps(data, indent=1) + "\n")
     return 1 if known.failed else 0
 

@@ -8,6 +8,8 @@ from typing import TypeAlias
 from mlir import ir
 
 DYNAMIC: int = ir.ShapedType.get_dynamic_size()
+TRANSPOSED = ("transpose_lhs", "transpose_rhs")
+"""Attributes of a `matmul` whose left, whose right operand has rows and columns the other way round."""
 
 Size: TypeAlias = "int | ir.Value"
 """An extent: a number, or an `index` value."""

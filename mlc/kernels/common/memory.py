@@ -68,15 +68,8 @@ def _repeated(frame: Frame, buffer: Buffer, where: Idx, type_: ir.VectorType, ma
     if mask is None and count == reach:
         loaded = vector.LoadOp(small, buffer.memory, base).result
     else:
-        bits = ir.VectorType.get([count], ir.IntegerType.get_signless(1))
-        if mask is None:
-            wanted = vector.create_mask(bits, [frame.constants.index(reach)])
-        else:
-            false = vector.broadcast(mask.type, frame.constants.get(bits.element_type, 0))
-            firsts = [
-                i // where.step * where.repeat if i % where.step == 0 and i < reach else lanes for i in range(count)
-            ]
-            wanted = vector.ShuffleOp(mask, false, ir.DenseI64ArrayAttr.get(firsts)).result
+        every = mask if mask is not None else full_mask(frame, lanes)
+        wanted = _spread(frame, every, 0, where.step, where.repeat, count)
         loaded = vector.MaskedLoadOp(small, buffer.memory, base, wanted, _zeros(frame, small)).result
     order = [lane // where.repeat * where.step for lane in range(lanes)]
     return vector.ShuffleOp(loaded, loaded, ir.DenseI64ArrayAttr.get(order)).result
@@ -122,14 +115,16 @@ def _strided(frame: Frame, buffer: Buffer, where: Idx, type_: ir.VectorType, mas
     return loaded
 
 
-def _spread(frame: Frame, mask: ir.Value, start: int, step: int) -> ir.Value:
-    """The mask of the elements from `start` on of which every `step`-th is wanted where `mask` is set."""
+def _spread(frame: Frame, mask: ir.Value, start: int, step: int, repeat: int = 1, count: int | None = None) -> ir.Value:
+    """The mask of `count` elements from `start` on, as many as lanes without a number, of which every `step`-th is
+    wanted where the first of its `repeat` lanes is set in `mask`."""
     lanes = mask.type.shape[0]
     false = vector.broadcast(mask.type, frame.constants.get(ir.IntegerType.get_signless(1), 0))
-    order = [lanes] * lanes
-    for lane in range(lanes):
-        if 0 <= lane * step - start < lanes:
-            order[lane * step - start] = lane
+    order = [lanes] * (lanes if count is None else count)
+    for lane in range(0, lanes, repeat):
+        place = lane // repeat * step - start
+        if 0 <= place < len(order):
+            order[place] = lane
     return vector.ShuffleOp(mask, false, ir.DenseI64ArrayAttr.get(order)).result
 
 

@@ -87,6 +87,8 @@ _EmitTile = Callable[[Scalar, int], None]
 class AttentionKernel:
     """The memref function of one kernel; templates for other units multiply in other ways."""
 
+    margin = MARGIN
+
     def __init__(self, source: KernelSource, schedule: AttentionSchedule, attention: Attention) -> None:
         self.source, self.s, self.a = source, schedule, attention
         self.frame = frame = Frame(source, vector_lanes=schedule.lanes, scalef=schedule.scalef)
@@ -121,7 +123,6 @@ class AttentionKernel:
             "sums": s.row_block * lanes,
             "output": s.row_block * self.width_pitch,
             "largest": s.row_block,
-            "limits": s.row_block,
             "shifts": s.row_block,
             "factors": lanes,
         }
@@ -430,10 +431,14 @@ class AttentionKernel:
         """Does one of the rows from `at` on have a new logit too large for what its logits are shifted by?"""
         above = []
         for r, top in enumerate(tops):
-            limit = self._splat(self._load_scalar("limits", self.frame.math.add(at, r)))
-            above.append(arith.cmpf(arith.CmpFPredicate.OGT, top, limit))
+            limit = self._limit(self._load_scalar("largest", self.frame.math.add(at, r)))
+            above.append(arith.cmpf(arith.CmpFPredicate.OGT, top, self._splat(limit)))
         kind = ir.Attribute.parse("#vector.kind<or>")
         return vector.ReductionOp(ir.IntegerType.get_signless(1), kind, reduce(arith.ori, above)).result
+
+    def _limit(self, largest: ir.Value) -> ir.Value:
+        """What a logit may be without a move of the shift, which is `largest`."""
+        return arith.addf(largest, self._number(self.margin))
 
     def _shift(self, at: Scalar, size: int, vectors: int) -> None:
         """Shift the logits of rows by the largest ones so far where these exceed the limit, and scale what such rows of
@@ -443,7 +448,8 @@ class AttentionKernel:
         self._loop(0, size, 1, lambda r: self._rescale(at, r))
 
     def _largest(self, at: Scalar, r: ir.Value, vectors: int) -> None:
-        """The largest logit of one row so far, what its logits are shifted by, and how far that has moved."""
+        """The largest logit of one row where it exceeds the limit, what its logits are shifted by, and how far that has
+        moved."""
         math, lanes = self.frame.math, self.s.lanes
         top = self._splat(float("-inf"))
         for j in range(vectors):
@@ -458,22 +464,18 @@ class AttentionKernel:
         local = math.add(at, r)
         old = self._load_scalar("largest", local)
         found = vector.ReductionOp(f32, ir.Attribute.parse("#vector.kind<maxnumf>"), top, fastmath=fast).result
-        if "limits" in self.stack:  # what other rows of the tile have changes no bits of this one
-            exceeds = arith.cmpf(arith.CmpFPredicate.OGT, found, self._load_scalar("limits", local))
-            found = arith.select(exceeds, found, self._number(float("-inf")))
-        new = peepholes.maximum_of_numbers(old, found)
+        # What other rows of the tile have changes no bits of this one.
+        new = arith.select(arith.cmpf(arith.CmpFPredicate.OGT, found, self._limit(old)), found, old)
         nothing = arith.cmpf(arith.CmpFPredicate.OEQ, new, self._number(float("-inf")))
         shift = arith.select(nothing, self._number(0.0), new)
         memref.store(arith.subf(old, shift), self.stack["factors"], [c.index(r)])
         self._note(local, new, shift)
 
     def _note(self, local: Scalar, largest: ir.Value, shift: ir.Value) -> None:
-        """The largest logit of a row so far, and what its logits are shifted by from here on."""
+        """The logit of a row that its limit comes from, and what its logits are shifted by from here on."""
         at = [self.frame.constants.index(local)]
         memref.store(largest, self.stack["largest"], at)
         memref.store(shift, self.stack["shifts"], at)
-        if "limits" in self.stack:
-            memref.store(arith.addf(largest, self._number(MARGIN)), self.stack["limits"], at)
 
     def _exponentials(self, at: Scalar, r: ir.Value, vectors: int) -> None:
         """Exponentials of one row in place of its logits, and their sum."""

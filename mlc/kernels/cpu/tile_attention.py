@@ -65,6 +65,8 @@ _EmitRows = Callable[[Scalar, Scalar, int], None]
 
 
 class _TileAttention(AttentionKernel):
+    margin = 0.0  # a row's shift is its largest logit
+
     def _allocate(self) -> None:
         s, lanes = self.s, self.s.lanes
         self.steps = -(-self.depth // STEP)

@@ -24,7 +24,7 @@ import math
 
 from mlir import ir
 
-from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op, element, shape_of
+from mlc.passes.adaptor import DYNAMIC, TRANSPOSED, OpAdaptor, defining_op, element, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
 from mlc.passes.simplify.stream_weights import STREAMED
@@ -124,7 +124,7 @@ def _narrowed(value: ir.Value, casts: dict[ir.Value, ir.Value]) -> ir.Value:
 
 def _put_in_order(op: ir.Operation, is_packed: bool) -> None:
     """The left operand as `[…, M, K]`, and the right one as `[…, K, N]` unless it is a weight, which is packed."""
-    for number, name in enumerate(("transpose_lhs", "transpose_rhs")):
+    for number, name in enumerate(TRANSPOSED):
         value = op.operands[number]
         if name not in op.attributes or (number == 1 and is_packed):
             continue

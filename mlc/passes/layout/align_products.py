@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from mlc.passes.adaptor import DYNAMIC, OpAdaptor, element, shape_of
+from mlc.passes.adaptor import DYNAMIC, TRANSPOSED, OpAdaptor, element, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
 from mlc.passes.simplify.rewrite import replace
@@ -28,7 +28,6 @@ MULTIPLE = 8  # elements of 16 bits
 ALONG_SUM = "mlc.along_sum"
 """Attribute of a product whose right operand stays along the sum."""
 
-_FLAGS = ("transpose_lhs", "transpose_rhs")
 _FEWEST_ROWS = 8  # with fewer rows a matrix is read once, and moving it takes longer
 _ASSUMED = 512  # rows that the run knows
 _LEAST = 1 << 22  # products of numbers from which on two more kernels pay
@@ -72,15 +71,15 @@ def _is_moved(op: ir.Operation, weights: WeightOnly) -> bool:
 def _extents(op: OpAdaptor) -> tuple[int, int, int]:
     """Rows, columns and terms of a product."""
     left, right = (shape_of(v)[-2:] for v in op.operands)
-    rows, depth = reversed(left) if op.flag(_FLAGS[0]) else left
-    return rows, right[0] if op.flag(_FLAGS[1]) else right[1], depth
+    rows, depth = reversed(left) if op.flag(TRANSPOSED[0]) else left
+    return rows, right[0] if op.flag(TRANSPOSED[1]) else right[1], depth
 
 
 def _moved(op: ir.Operation) -> ir.Value:
     """The product of moved operands. It gives f32, which is rounded behind it: the operands of such a product stay as
     they are."""
     more, operands, flags = -_extents(OpAdaptor(op))[2] % MULTIPLE, [], {"widen"}
-    for number, flag in enumerate(_FLAGS):
+    for number, flag in enumerate(TRANSPOSED):
         value = op.operands[number]
         rank, is_along = value.type.rank, (flag in op.attributes) == (number == 1)
         if not is_along and shape_of(value)[-1] % MULTIPLE:
@@ -92,7 +91,7 @@ def _moved(op: ir.Operation) -> ir.Value:
         if is_along == (number == 1):
             flags.add(flag)
         operands.append(value)
-    if _FLAGS[1] in flags:
+    if TRANSPOSED[1] in flags:
         flags.add(ALONG_SUM)
     total = b.operation("matmul", operands, {name: ir.UnitAttr.get() for name in sorted(flags)})[0]
     return b.cast(total, element(op.results[0]))

@@ -10,7 +10,7 @@ from mlir.dialects import tensor
 from mlc.passes.adaptor import DYNAMIC, OpAdaptor, Size, shape_of
 from mlc.passes.decompose import build as b
 from mlc.passes.layout import Moved, moves
-from mlc.passes.layout.context import Layouts, permuted, rebuilt
+from mlc.passes.layout.context import Layouts, channels_last, permuted, rebuilt
 from mlc.passes.layout.elementwise import chosen
 from mlc.passes.lower.to_linalg.shape import matching_groups
 
@@ -31,7 +31,7 @@ def makes_an_image(op: ir.Operation) -> bool:
         return False
     permutation = tuple(OpAdaptor(op).ints("permutation"))
     rank = len(permutation)
-    if rank < 3 or permutation != (0, rank - 1, *range(1, rank - 1)):
+    if rank < 3 or permutation != channels_last(rank):
         return False
     users = [use.owner.operation for use in op.results[0].uses]
     return rank > 3 or all(u.name == "mlc.reshape" and u.results[0].type.rank > 3 for u in users)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from mlc.passes.adaptor import OpAdaptor, element, shape_of
+from mlc.passes.adaptor import DYNAMIC, OpAdaptor, element, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.layout.join_groups import JOINED
 from mlc.passes.walk import functions, operations
@@ -48,7 +48,7 @@ class SpanGroups(Pass):
         if groups == 1 or not is_f32 or conv.text("layout", "nchw") != "nhwc" or JOINED in op.attributes:
             return False
         channels, filters = shape_of(op.operands[1])[-2:]
-        if ir.ShapedType.get_dynamic_size() in (channels, filters):
+        if DYNAMIC in (channels, filters):
             return False
         each, most = filters // groups, self.lanes // (2 if self.lanes <= EXCHANGED else 4)
         return 1 < each <= most and self.lanes % each == 0 and channels <= each

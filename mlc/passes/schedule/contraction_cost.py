@@ -535,7 +535,7 @@ def _window_in_blocks(
     ]
     if len(taps) < 2 or len(lines) != 1:
         return schedule
-    line = known([shape[i] for i in rows]) or ROWS_TOGETHER
+    line = known(shape[rows.start : rows.stop]) or ROWS_TOGETHER
     count = min(-(-ROWS_TOGETHER // line) if wide else LINES_TOGETHER, shape[lines[0]] or 1)
     return schedule | {"template": "deep_contraction", "depth": 1, "line_dim": lines[0], "lines": count}
 

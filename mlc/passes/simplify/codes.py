@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op, element, splat_number
+from mlc.passes.adaptor import DYNAMIC, TRANSPOSED, OpAdaptor, defining_op, element, splat_number
 from mlc.passes.decompose import build as b
 
 PLANNED = "mlc.integers"
@@ -118,7 +118,7 @@ def reduced_dims(op: OpAdaptor, number: int) -> list[int]:
     may not change."""
     rank = op.operand(number).type.rank
     if op.name == "mlc.matmul":
-        last = op.flag(("transpose_lhs", "transpose_rhs")[number]) == (number == 1)
+        last = op.flag(TRANSPOSED[number]) == (number == 1)
         return [rank - 1 if last else rank - 2]
     return list(range(rank)) if number == 0 else list(range(1, rank))
 
@@ -136,7 +136,7 @@ def terms(op: OpAdaptor) -> int | None:
 
 def turned(op: OpAdaptor, number: int, value: ir.Value) -> ir.Value:
     """What has the dimensions of a matrix of the `matmul` `op`, as the product sees it."""
-    if not op.flag(("transpose_lhs", "transpose_rhs")[number]) or value.type.rank < 1:
+    if not op.flag(TRANSPOSED[number]) or value.type.rank < 1:
         return value
     if value.type.rank == 1:
         value = b.expand_dims(value, [0])

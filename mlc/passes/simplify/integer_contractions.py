@@ -25,7 +25,7 @@ from typing import Any
 from mlir import ir
 
 from mlc.kernels.common.generics import NEVER_NEGATIVE
-from mlc.passes.adaptor import OpAdaptor, splat_number
+from mlc.passes.adaptor import TRANSPOSED, OpAdaptor, splat_number
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
 from mlc.passes.simplify.codes import OWN_SIGNS, PLANNED, Codes, read_codes, reduced_dims, turned
@@ -132,7 +132,7 @@ def _corrected(total: ir.Value, constant: ir.Value | None, moving: ir.Value | No
 
 
 def _product(op: OpAdaptor, x: _Operand, w: _Operand) -> ir.Value:
-    flags = {name: ir.UnitAttr.get() for name in ("transpose_lhs", "transpose_rhs") if op.flag(name)}
+    flags = {name: ir.UnitAttr.get() for name in TRANSPOSED if op.flag(name)}
     total = b.operation("matmul", [x.values, w.values], flags | _without_sign(op, x, w))[0]
     zeros = [z if z is None else _placed(op, n, z) for n, z in enumerate((x.zero, w.zero))]
     constant = moving = None
