@@ -36,7 +36,16 @@ from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.cpu.contraction_grid import ContractionSchedule, grid_items, grid_point, outer_dims, tile_grid
 from mlc.kernels.cpu.next_panel import NextPanel, number_of, panel_ahead
 from mlc.kernels.cpu.padding import Window, taps_inside, windows_of
-from mlc.kernels.cpu.register_tile import Column, Ends, Tile, matrices_behind, num_products, rest_sizes, split_rows
+from mlc.kernels.cpu.register_tile import (
+    Column,
+    Ends,
+    Tile,
+    is_taller,
+    matrices_behind,
+    num_products,
+    rest_sizes,
+    split_rows,
+)
 
 
 def find_contraction(source: KernelSource) -> ir.Operation:
@@ -223,14 +232,31 @@ class Contraction:
             self._full_or_last(tile, block, full, split_rows(rest, s.rows))
             return
         end = math.minimum(math.add(start, s.row_block), extent)
-        length = math.sub(end, start)
-        whole = math.mul(math.div(length, s.rows), s.rows)
-        self._tile_loop(tile, start, math.add(start, whole), s.rows)
-        position = math.add(start, whole)
-        for size in rest_sizes(s.rows):
+        position = math.add(start, self._whole_tiles(math.sub(end, start)))
+        self._tile_loop(tile, start, position, s.rows)
+        for size in rest_sizes(s.rows, self.row_window is not None):
             upto = math.add(position, math.mul(math.div(math.sub(end, position), size), size))
             self._tile_loop(tile, position, upto, size)
             position = upto
+
+    @property
+    def tallest(self) -> int:
+        """How many rows the highest tile has."""
+        s = self.s
+        is_known = all(isinstance(extent, int) for extent in self.shape[s.row_first : s.row_last + 1])
+        return s.rows if is_known or self.row_window is not None else s.rows + is_taller(s.rows)
+
+    def _whole_tiles(self, length: Scalar) -> Scalar:
+        """How many of `length` rows tiles of the schedule's height take; the last one's are a higher tile's where one
+        row is behind them and there are such tiles.
+        """
+        s, math, c = self.s, self.frame.math, self.frame.constants
+        rest = math.rem(length, s.rows)
+        whole = math.sub(length, rest)
+        if self.tallest == s.rows:
+            return whole
+        is_single = arith.cmpi(arith.CmpIPredicate.eq, c.index(rest), c.index(1))
+        return math.sub(whole, arith.select(is_single, c.index(math.minimum(whole, s.rows)), c.index(0)))
 
     def _full_or_last(self, tile: _EmitTile, block: Scalar, full: int, tiles: Sequence[tuple[int, int]]) -> None:
         """One of the `full` blocks of whole tiles, or the last one with its `tiles`. One loop walks those tiles of both

@@ -13,6 +13,8 @@ from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.common.generics import is_identity, operand_map
 from mlc.kernels.common.index import Idx, Scalar
 
+_ONE_TILE = 8  # rows of which all heights have a tile of their own where only a run counts them
+
 
 def split_rows(extent: int, tile: int) -> list[tuple[int, int]]:
     """`extent` rows as (size, count) tiles of at most `tile` rows, balanced to within one row."""
@@ -23,13 +25,25 @@ def split_rows(extent: int, tile: int) -> list[tuple[int, int]]:
     return [(size, n) for size, n in ((small + 1, more), (small, count - more)) if n]
 
 
-def rest_sizes(tile: int) -> list[int]:
-    """Heights of the tiles for fewer than `tile` rows whose number only a run knows, the highest first; what one leaves
-    the next ones take. Each height is code of its own, and each tile reads its columns' panel once more: up to four
-    rows are one tile, and of more at most one tile has each height.
+def rest_sizes(tile: int, is_window: bool = False) -> list[int]:
+    """Heights of the tiles for the last rows of a number that only a run knows, the highest first; what one leaves the
+    next ones take. Each height is code of its own, and each tile reads its columns' panel once more: fewer rows than a
+    tile has are one tile, and so is a single row above whole tiles with the last of those (`is_taller`). Of windows,
+    whose tiles are two pieces of code, and of tiles above eight rows up to four rows are one tile, and of more at most
+    one tile has each height.
     """
+    if tile <= _ONE_TILE and not is_window:
+        return [tile + 1] * is_taller(tile) + list(range(tile - 1, 0, -1))
     powers = [1 << bit for bit in reversed(range(3, tile.bit_length())) if 1 << bit < tile]
     return powers + list(range(min(tile - 1, 4), 0, -1))
+
+
+def is_taller(tile: int) -> bool:
+    """May the last tile have a row more than the others, where only a run knows how many rows there are? Its operands
+    then need a register or two that are not there: less than to read the panel again for one row, but two rows more
+    would need as many as a column has.
+    """
+    return 1 < tile < _ONE_TILE
 
 
 def matrices_behind(source: KernelSource, root: ir.Operation) -> list[ir.Value]:

@@ -56,7 +56,7 @@ class WidenedRows(Contraction):
         """Rows become elements of type `wide`."""
         self.wide, self.piece, self.side = wide, piece, side
         self.stride = min(piece, -(-self.depth // self.group) * self.group)  # elements of a row
-        self.widened = self._on_stack(self.s.rows * self.stride)
+        self.widened = self._on_stack(self.tallest * self.stride)
 
     def _on_stack(self, size: int) -> ir.Value:
         """Memory for `size` wide elements."""

@@ -9,18 +9,35 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mlc
-from mlc.kernels.cpu.register_tile import rest_sizes
+from mlc.kernels.cpu.register_tile import is_taller, rest_sizes
+
+
+@pytest.mark.parametrize("is_window", [False, True])
+@pytest.mark.parametrize("tile", range(1, 29))
+def test_each_rest_is_taken_by_tiles_of_different_heights(tile: int, is_window: bool) -> None:
+    most = tile - 1 if tile <= 8 and not is_window else min(tile - 1, 4)
+    for rest in range(tile):
+        taken = _tiles(rest, rest_sizes(tile, is_window))
+        assert len(set(taken)) == len(taken)
+        assert len(taken) == 1 or not 1 <= rest <= most
 
 
 @pytest.mark.parametrize("tile", range(1, 29))
-def test_each_rest_is_taken_by_tiles_of_different_heights(tile: int) -> None:
-    for rest in range(tile):
-        left, taken = rest, []
-        for size in rest_sizes(tile):
-            taken += [size] * (left // size)
-            left %= size
-        assert left == 0 and len(set(taken)) == len(taken)
-        assert len(taken) == 1 or not 1 <= rest <= 4
+def test_one_row_above_whole_tiles_has_a_tile_with_the_last_ones(tile: int) -> None:
+    sizes = rest_sizes(tile)
+    assert (tile + 1 in sizes) == is_taller(tile) == (2 <= tile <= 7)
+    if is_taller(tile):
+        assert _tiles(tile + 1, sizes) == [tile + 1]
+        assert tile + 1 not in rest_sizes(tile, is_window=True)
+
+
+def _tiles(rows: int, sizes: list[int]) -> list[int]:
+    taken = []
+    for size in sizes:
+        taken += [size] * (rows // size)
+        rows %= size
+    assert rows == 0
+    return taken
 
 
 @pytest.mark.parametrize("depth", [40, 6])  # of several steps at a time, and of one
