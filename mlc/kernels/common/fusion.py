@@ -58,6 +58,15 @@ class Dims:
         return len(exprs) == sum(isinstance(e, ir.AffineDimExpr) for e in exprs) == self.rank
 
     @property
+    def moves_lines(self) -> bool:
+        """Of a permutation: does another dimension than the reader's last one that has several elements walk along the
+        lines of what is read?
+        """
+        exprs, shape = self.coordinates or [], _result_shape(self.reader)
+        longer = [e.position for e in exprs if shape[e.position] != 1]
+        return bool(longer) and longer[-1] != max(longer)
+
+    @property
     def rank(self) -> int:
         """Number of iteration dimensions of the reader."""
         return len(self.reader.attributes["iterator_types"])
@@ -82,15 +91,36 @@ def accepts_rows(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     return accepts_pointwise(role, op, dims)
 
 
+def _result_shape(op: ir.Operation) -> list[int]:
+    """The extents of an elementwise generic's iteration."""
+    outs = list(op.operands)[-1]
+    exprs = list(operand_map(op, len(op.operands) - 1).results)
+    shape = [1] * len(op.attributes["iterator_types"])
+    for axis, expr in enumerate(exprs):
+        if isinstance(expr, ir.AffineDimExpr):
+            shape[ir.AffineDimExpr(expr).position] = outs.type.shape[axis]
+    return shape
+
+
 _CHEAP_MATH = ("math.absf", "math.absi", "math.fma", "math.copysign", "math.floor", "math.ceil", "math.trunc")
+_SEARCHES = ("tensor.extract", "scf.if")
 
 
 def is_expensive(op: ir.Operation) -> bool:
     """Does a generic compute a function that takes much longer than a load, or load at computed addresses?"""
+    names = _body_names(op)
+    return loads_at_computed(op) or any(n.startswith("math.") and n not in _CHEAP_MATH for n in names)
+
+
+def loads_at_computed(op: ir.Operation) -> bool:
+    """Does a generic load at addresses that it computes, or under a condition?"""
+    return any(name in _SEARCHES for name in _body_names(op))
+
+
+def _body_names(op: ir.Operation) -> list[str]:
     if op.name != "linalg.generic":
-        return False
-    names = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
-    return any(n.startswith("math.") and n not in _CHEAP_MATH or n in ("tensor.extract", "scf.if") for n in names)
+        return []
+    return [inner.operation.name for inner in op.regions[0].blocks[0].operations]
 
 
 def refuses_all(role: Role, op: ir.Operation, dims: Dims) -> str | None:
