@@ -87,6 +87,11 @@ def _at(expr: ir.AffineExpr, dims: ir.AffineMap) -> ir.AffineExpr:
     return expr.compose(dims).maybe_downcast()
 
 
+def write_dim(shape: Sequence[int | None]) -> int:
+    """The dimension that a result of this shape is contiguous along; -1 when it has one element."""
+    return max((i for i, extent in enumerate(shape) if extent != 1), default=-1)
+
+
 def read_dim(argument: ir.Value, accesses: set[tuple[ir.AffineExpr, ...]], write: int) -> int | None:
     """The result dimension that an input is contiguous along, where that is not `write` although the input has it."""
     if len(accesses) != 1:

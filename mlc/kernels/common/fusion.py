@@ -58,15 +58,6 @@ class Dims:
         return len(exprs) == sum(isinstance(e, ir.AffineDimExpr) for e in exprs) == self.rank
 
     @property
-    def moves_lines(self) -> bool:
-        """Of a permutation: does another dimension than the reader's last one that has several elements walk along the
-        lines of what is read?
-        """
-        exprs, shape = self.coordinates or [], _result_shape(self.reader)
-        longer = [e.position for e in exprs if shape[e.position] != 1]
-        return bool(longer) and longer[-1] != max(longer)
-
-    @property
     def rank(self) -> int:
         """Number of iteration dimensions of the reader."""
         return len(self.reader.attributes["iterator_types"])
@@ -89,17 +80,6 @@ def accepts_rows(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     if role == "producer" and not dims.is_same_point:
         return "its elements are not read along the rows"
     return accepts_pointwise(role, op, dims)
-
-
-def _result_shape(op: ir.Operation) -> list[int]:
-    """The extents of an elementwise generic's iteration."""
-    outs = list(op.operands)[-1]
-    exprs = list(operand_map(op, len(op.operands) - 1).results)
-    shape = [1] * len(op.attributes["iterator_types"])
-    for axis, expr in enumerate(exprs):
-        if isinstance(expr, ir.AffineDimExpr):
-            shape[ir.AffineDimExpr(expr).position] = outs.type.shape[axis]
-    return shape
 
 
 _CHEAP_MATH = ("math.absf", "math.absi", "math.fma", "math.copysign", "math.floor", "math.ceil", "math.trunc")

@@ -6,6 +6,8 @@ from functools import partial
 
 from mlir import ir
 
+from mlc.kernels.common.accesses import read_dim, write_dim
+from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.fusion import (
     Accepts,
     Dims,
@@ -15,6 +17,7 @@ from mlc.kernels.common.fusion import (
     loads_at_computed,
     refuses_all,
 )
+from mlc.kernels.common.generics import is_reduction
 from mlc.kernels.common.padding import padded_tensor, padding_of
 from mlc.kernels.cpu import attention_fusion, contraction_fusion
 from mlc.kernels.cpu.padded_pool import padded_pool
@@ -34,9 +37,15 @@ def accepts_elementwise(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     """The rule of elementwise kernels: a transposition loads lines and exchanges their elements in registers, which
     takes a pass of its own but less than to load element by element at addresses that are computed.
     """
-    if role == "producer" and dims.is_permutation and dims.moves_lines and _is_found(op):
+    if role == "producer" and _is_found(op) and _is_read_across(op, dims):
         return "its elements are found one by one, across the lines that are stored"
     return accepts_pointwise(role, op, dims)
+
+
+def _is_read_across(op: ir.Operation, dims: Dims) -> bool:
+    """Does the kernel transpose what `op` computes: is that contiguous along another dimension than the result?"""
+    write = write_dim(dims.reader.results[0].type.shape)
+    return dims.is_permutation and read_dim(op.results[0], {tuple(dims.coordinates or ())}, write) is not None
 
 
 def _is_found(op: ir.Operation) -> bool:
@@ -47,10 +56,10 @@ def _is_found(op: ir.Operation) -> bool:
         return False
     if loads_at_computed(op):
         return True
-    if "reduction" in str(op.attributes["iterator_types"]):
+    if is_reduction(op):
         return False
-    inputs = [value.owner.operation for value in list(op.operands)[:-1] if not isinstance(value.owner, ir.Block)]
-    return any(_is_found(owner) for owner in inputs if len(list(owner.results[0].uses)) == 1)
+    alone = [defining_op(value) for value in list(op.operands)[: -len(op.results)] if len(list(value.uses)) == 1]
+    return any(_is_found(producer) for producer in alone if producer is not None)
 
 
 ACCEPTS: dict[str, Accepts] = {

@@ -36,16 +36,7 @@ from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.cpu.contraction_grid import ContractionSchedule, grid_items, grid_point, outer_dims, tile_grid
 from mlc.kernels.cpu.next_panel import NextPanel, number_of, panel_ahead
 from mlc.kernels.cpu.padding import Window, taps_inside, windows_of
-from mlc.kernels.cpu.register_tile import (
-    Column,
-    Ends,
-    Tile,
-    is_taller,
-    matrices_behind,
-    num_products,
-    rest_sizes,
-    split_rows,
-)
+from mlc.kernels.cpu.register_tile import Column, Ends, Tile, matrices_behind, num_products, rest_sizes, split_rows
 
 
 def find_contraction(source: KernelSource) -> ir.Operation:
@@ -234,7 +225,7 @@ class Contraction:
         end = math.minimum(math.add(start, s.row_block), extent)
         position = math.add(start, self._whole_tiles(math.sub(end, start)))
         self._tile_loop(tile, start, position, s.rows)
-        for size in rest_sizes(s.rows, self.row_window is not None):
+        for size in self._rest_sizes:
             upto = math.add(position, math.mul(math.div(math.sub(end, position), size), size))
             self._tile_loop(tile, position, upto, size)
             position = upto
@@ -244,7 +235,12 @@ class Contraction:
         """How many rows the highest tile has."""
         s = self.s
         is_known = all(isinstance(extent, int) for extent in self.shape[s.row_first : s.row_last + 1])
-        return s.rows if is_known or self.row_window is not None else s.rows + is_taller(s.rows)
+        return s.rows if is_known else max([s.rows, *self._rest_sizes])
+
+    @property
+    def _rest_sizes(self) -> list[int]:
+        """Heights of the tiles for the last rows, where only a run knows how many there are."""
+        return rest_sizes(self.s.rows, self.row_window is not None)
 
     def _whole_tiles(self, length: Scalar) -> Scalar:
         """How many of `length` rows tiles of the schedule's height take; the last one's are a higher tile's where one

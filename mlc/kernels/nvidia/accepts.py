@@ -9,7 +9,15 @@ from mlir import ir
 
 from mlc.kernels.common.analysis import is_contraction, mentions
 from mlc.kernels.common.attention import attention_of
-from mlc.kernels.common.fusion import Accepts, Dims, Role, accepts_pointwise, accepts_rows, refuses_all
+from mlc.kernels.common.fusion import (
+    Accepts,
+    Dims,
+    Role,
+    accepts_pointwise,
+    accepts_rows,
+    loads_at_computed,
+    refuses_all,
+)
 from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.common.roles import convolution_roles, roles_of
@@ -97,8 +105,7 @@ def _columns(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     reason = _rows(role, op, dims)
     if reason is None or role == "consumer" or not dims.is_same_point:
         return reason
-    names = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
-    return reason if any(n in ("scf.if", "tensor.extract") for n in names) else None
+    return reason if loads_at_computed(op) else None
 
 
 def _elementwise(role: Role, op: ir.Operation, dims: Dims) -> str | None:

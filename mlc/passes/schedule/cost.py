@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from mlc.kernels.common.accesses import accesses_beside_padding, input_accesses, read_dim
+from mlc.kernels.common.accesses import accesses_beside_padding, input_accesses, read_dim, write_dim
 from mlc.kernels.common.analysis import (
     can_flatten,
     is_contraction,
@@ -328,7 +328,7 @@ def _is_picked_in_halves(root: ir.Operation, line: Window, several: bool) -> boo
 def _transposed(source: KernelSource, unit: VectorUnit) -> dict[str, int | str] | None:
     """The schedule of a kernel that reads an input across the results' contiguous dimension; None for other kernels."""
     shape = shape_of(source.results[0].type)
-    write = max((i for i, e in enumerate(shape) if e != 1), default=-1)
+    write = write_dim(shape)
     accesses = input_accesses(source.results) if write >= 0 else None
     padded = write >= 0 and accesses is None and unit.bits >= MASKED_BITS  # bytes beside it are masked
     if padded:
