@@ -69,8 +69,10 @@ BINARY = ("atan2", "powf")
 #: Functions of their own, which are no operations of the `math` dialect.
 HELPERS = (
     *("sigmoid", "exp_nonpositive", "exp_nonpositive/scalef", "exp_nonpositive/scalef=2"),
+    "exp_nonpositive/scalef=3",
     *("one_plus_erf", "one_plus_tanh"),
 )
+OF_ROWS = "exp_shifted"  # its second operand is a scalar
 
 
 def kernel_text(name: str, width: int, constant: float | None = None) -> str:
@@ -111,8 +113,9 @@ def kernel_text(name: str, width: int, constant: float | None = None) -> str:
                 operands = [load(view) for view in views[:-1]]
                 if constant is not None:
                     splat = arith.ConstantOp(f32, ir.FloatAttr.get(f32, constant)).result
-                    operands.append(vector.BroadcastOp(lanes, splat).result if width else splat)
-                if name in HELPERS:
+                    is_scalar = not width or name.startswith(OF_ROWS)
+                    operands.append(splat if is_scalar else vector.BroadcastOp(lanes, splat).result)
+                if name in HELPERS or name.startswith(OF_ROWS):
                     function, _, option = name.partition("/")
                     option, _, number = option.partition("=")
                     result = getattr(vector_math, function)(*operands, **({option: int(number or 1)} if option else {}))

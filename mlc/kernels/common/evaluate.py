@@ -10,6 +10,7 @@ the root's result with its accumulator.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from mlir import ir
@@ -26,12 +27,20 @@ Hook: TypeAlias = "Callable[[Evaluator, Sequence[Idx]], ir.Value]"
 """Computes a value in place of the evaluator, in the scope where it is needed."""
 
 
+@dataclass(frozen=True)
+class Early:
+    """A tensor that is evaluated so many vectors before something that is made of it at the same points."""
+
+    value: ir.Value
+    vectors: int
+
+
 class Evaluator:
     """Values of the source function's tensors, for `lanes` lanes, at the current insertion point.
 
     A value is a scalar when it is the same in every lane and a `vector<LxT>` otherwise. `mask` (a `vector<Lxi1>`, or
     None for all) guards memory accesses. Evaluated values are remembered; a child sees its parents' memory, so it must
-    be used where they dominate.
+    be used where they dominate. `early` says of what reductions along vectors take what they evaluate before.
     """
 
     def __init__(
@@ -42,6 +51,7 @@ class Evaluator:
         parent: Evaluator | None = None,
         overrides: dict[ir.Value, Override] | None = None,
         hooks: dict[ir.Value, Hook] | None = None,
+        early: dict[ir.Value, Early] | None = None,
     ) -> None:
         self.frame = frame
         self.lanes = lanes
@@ -51,6 +61,7 @@ class Evaluator:
         self.overrides: dict[ir.Value, Override] = dict(parent.overrides) if parent else {}
         self.overrides.update(overrides or {})
         self.hooks: dict[ir.Value, Hook] = hooks if hooks is not None else parent.hooks if parent else {}
+        self.early: dict[ir.Value, Early] = early if early is not None else parent.early if parent else {}
         self._known: dict[tuple[object, ...], ir.Value] = {}
 
     def child(self, lanes: int | None = None, mask: ir.Value | None = None) -> Evaluator:
@@ -161,10 +172,14 @@ def _shorter(ev: Evaluator, op: ir.Operation, dims: Sequence[Idx]) -> list[ir.Va
         return []
     if isinstance(frame.patterns[result], (codes.Rounded, codes.Restored)):
         return _rounded(ev, frame.patterns[result], dims)
-    found, is_shifted, divisor = frame.patterns[result]
-    if found is not None and found[0].results[0] not in ev.overrides and found[0].results[0] not in ev.hooks:
+    found, is_shifted, shift, divisor = frame.patterns[result]
+    if found is not None and not _is_given(ev, found[0]):
         [x, *_] = input_values(ev, found[0], dims, [])
         return [peepholes.emit_plus_one(found[1], x, frame.has_exp2)]
+    if shift is not None and frame.scalef and not _is_given(ev, shift.difference):
+        power = _shifted_power(ev, shift, dims)
+        if power is not None:
+            return [power]
     if is_shifted:
         return [vector_math.exp_nonpositive(input_values(ev, op, dims, [])[0], frame.scalef, frame.has_exp2)]
     if divisor is not None:
@@ -174,9 +189,27 @@ def _shorter(ev: Evaluator, op: ir.Operation, dims: Sequence[Idx]) -> list[ir.Va
     return []
 
 
+def _is_given(ev: Evaluator, op: ir.Operation) -> bool:
+    """Does something else stand in for the result of `op`?"""
+    return op.results[0] in ev.overrides or op.results[0] in ev.hooks
+
+
+def _shifted_power(ev: Evaluator, shift: peepholes.Shift, dims: Sequence[Idx]) -> ir.Value | None:
+    """The exponential of a softmax at a point, without the difference that is its argument."""
+    rank = len(shift.difference.attributes["iterator_types"])
+    inside = [d if d is not None else Idx(0) for d in iteration_coords(shift.difference, 0, dims, rank)]
+    values = input_values(ev, shift.difference, inside, [])
+    return vector_math.exp_shifted(values[shift.value], values[shift.maximum], ev.frame.scalef)
+
+
 def _patterns(
     frame: Frame, op: ir.Operation
-) -> tuple[tuple[ir.Operation, str] | None, bool, int | None] | codes.Rounded | codes.Restored | None:
+) -> (
+    tuple[tuple[ir.Operation, str] | None, bool, peepholes.Shift | None, int | None]
+    | codes.Rounded
+    | codes.Restored
+    | None
+):
     """Which of the `peepholes` an elementwise generic fits, asked once for all of its elements."""
     if not frame.has_exp2 and codes.ends_in_codes(op):  # GPUs round and convert in one instruction
         return codes.rounded_to_codes(op)
@@ -184,7 +217,8 @@ def _patterns(
         return codes.restored_from_codes(op)
     if not peepholes.may_match(op):
         return None
-    return peepholes.plus_one(op), peepholes.shifted_by_maximum(op) is not None, peepholes.row_sum(op)
+    shifted = peepholes.shifted_by_maximum(op) is not None
+    return peepholes.plus_one(op), shifted, peepholes.divided_shift(op), peepholes.row_sum(op)
 
 
 def _rounded(ev: Evaluator, pattern: codes.Rounded | codes.Restored, dims: Sequence[Idx]) -> list[ir.Value]:

@@ -12,6 +12,8 @@ Every pattern is matched where its last operation is evaluated; what it skips mu
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from mlir import ir
 from mlir.dialects import arith
 
@@ -100,24 +102,54 @@ def _is_f32(op: ir.Operation) -> bool:
     return isinstance(op.results[0].type.element_type, ir.F32Type)
 
 
-def shifted_by_maximum(op: ir.Operation) -> ir.Operation | None:
-    """The maximum of the row when `op` is `exp(x - max(x))`, else None."""
+@dataclass(frozen=True)
+class Shift:
+    """`difference` is x - max(x) over a row: operand `value` less operand `maximum`."""
+
+    difference: ir.Operation
+    value: int
+    maximum: int
+
+    @property
+    def reduction(self) -> ir.Operation:
+        """The maximum of the row."""
+        found = defining_op(self.difference.operands[self.maximum])
+        assert found is not None
+        return found
+
+
+def _shift(op: ir.Operation) -> Shift | None:
+    """The x - max(x) when `op` is `exp(x - max(x))`, else None."""
     exp = only_operation(op, "math.exp")
     number = None if exp is None else input_number(op, exp.operands[0])
     if number is None or not is_identity(op, number):
         return None
-    shift = defining_op(op.operands[number])
-    sub = only_operation(shift, "arith.subf")
-    if shift is None or sub is None:
+    difference = defining_op(op.operands[number])
+    sub = only_operation(difference, "arith.subf")
+    if difference is None or sub is None:
         return None
-    value, maximum = (input_number(shift, v) for v in sub.operands)
-    if value is None or maximum is None or not is_identity(shift, value):
+    value, maximum = (input_number(difference, v) for v in sub.operands)
+    if value is None or maximum is None or not is_identity(difference, value):
         return None
-    reduction = defining_op(shift.operands[maximum])
+    reduction = defining_op(difference.operands[maximum])
     if reduction is None or not _is_f32(reduction) or not reduces_by(reduction, "arith.maximumf"):
         return None
-    same_row = _is_of_row(shift, maximum, reduction)
-    return reduction if same_row and reduction.operands[0] == shift.operands[value] else None
+    same_row = _is_of_row(difference, maximum, reduction)
+    same = same_row and reduction.operands[0] == difference.operands[value]
+    return Shift(difference, value, maximum) if same else None
+
+
+def shifted_by_maximum(op: ir.Operation) -> ir.Operation | None:
+    """The maximum of the row when `op` is `exp(x - max(x))`, else None."""
+    shift = _shift(op)
+    return None if shift is None else shift.reduction
+
+
+def divided_shift(op: ir.Operation) -> Shift | None:
+    """The x - max(x) when `op` is `exp(x - max(x))` and all that is made of it are quotients by its sum over the row,
+    which do not feel by how much exactly x was shifted. Else None."""
+    shift = _shift(op)
+    return shift if shift is not None and ignores_nan(shift.reduction) else None
 
 
 def row_sum(op: ir.Operation) -> int | None:

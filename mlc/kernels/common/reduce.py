@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mlir import ir
-from mlir.dialects import vector
+from mlir.dialects import arith, vector
 
 from mlc.kernels.common import memory, peepholes
 from mlc.kernels.common.frame import Frame, defining_op, for_loop
@@ -22,7 +22,7 @@ from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.positions import Position, finds_position, masked
 
 if TYPE_CHECKING:
-    from mlc.kernels.common.evaluate import Evaluator
+    from mlc.kernels.common.evaluate import Early, Evaluator
 
 _COMBINERS: dict[str, tuple[str, float | int | str]] = {
     "arith.addf": ("add", 0.0),
@@ -316,28 +316,80 @@ def _lane_loop(
     from mlc.kernels.common.evaluate import lane_mask
 
     frame, math = ev.frame, ev.frame.math
-    depth = 1 + max(d.level for d in dims)
+    steps = _Steps(ev, generic, dims, along, lanes)
     width = len(generic.results)
-
-    def step(base: Scalar, accumulators: list[ir.Value], mask: ir.Value | None, count: int = 1) -> list[ir.Value]:
-        results = list(accumulators)
-        for number in range(count):
-            turn = slice(first := number * width % len(results), first + width)
-            point = _with(dims, along, Idx(math.add(base, number * lanes), 1, level=depth))
-            new = _applied(ev.child(lanes=lanes, mask=mask), generic, point, results[turn])
-            results[turn] = masked(mask, new, results[turn])
-        return results
-
     main = math.mul(math.div(extent, lanes * unroll), lanes * unroll)
-    if not (isinstance(main, int) and main == 0):
-        carried = for_loop(frame, 0, main, lanes * unroll, carried, lambda v, c: step(v, c, None, unroll))
+    early = ev.early.get(generic.operands[0])
+    if isinstance(main, int) and main > 0 and early is not None:
+        carried = steps.with_early(early, main, carried, unroll)
+    elif not (isinstance(main, int) and main == 0):
+        carried = for_loop(frame, 0, main, lanes * unroll, carried, lambda v, c: steps.step(v, c, None, unroll))
     whole = math.mul(math.div(extent, lanes), lanes)
     if not (isinstance(whole, int) and whole == main):
-        rest = for_loop(frame, main, whole, lanes, carried[:width], lambda v, c: step(v, c, None))
+        rest = for_loop(frame, main, whole, lanes, carried[:width], lambda v, c: steps.step(v, c, None))
         carried = [*rest, *carried[width:]]
     tail = math.rem(extent, lanes)
     if not (isinstance(tail, int) and tail == 0):
         # With a run-time extent the mask may be empty: masked-out lanes keep their accumulator.
         mask = lane_mask(frame, lanes, frame.constants.index(tail))
-        carried = [*step(whole, carried[:width], mask), *carried[width:]]
+        carried = [*steps.step(whole, carried[:width], mask), *carried[width:]]
     return carried
+
+
+class _Steps:
+    """Applications of the body of `generic` to vectors along dimension `along`, at the other coordinates of `dims`."""
+
+    def __init__(self, ev: Evaluator, generic: ir.Operation, dims: list[Idx], along: int, lanes: int) -> None:
+        self.ev, self.generic, self.dims, self.along, self.lanes = ev, generic, dims, along, lanes
+        self.depth = 1 + max(d.level for d in dims)
+
+    def _point(self, base: Scalar, number: int) -> list[Idx]:
+        linear = Idx(self.ev.frame.math.add(base, number * self.lanes), 1, level=self.depth)
+        return _with(self.dims, self.along, linear)
+
+    def step(
+        self, base: Scalar, accumulators: list[ir.Value], mask: ir.Value | None, count: int = 1
+    ) -> list[ir.Value]:
+        """The accumulators after `count` vectors from `base` on."""
+        results = list(accumulators)
+        for number in range(count):
+            self._add(self.ev.child(lanes=self.lanes, mask=mask), base, number, results)
+        return results
+
+    def _add(self, scope: Evaluator, base: Scalar, number: int, results: list[ir.Value]) -> None:
+        """Vector `number` behind `base` goes into its accumulators."""
+        width = len(self.generic.results)
+        turn = slice(first := number * width % len(results), first + width)
+        new = _applied(scope, self.generic, self._point(base, number), results[turn])
+        results[turn] = masked(scope.mask, new, results[turn])
+
+    def with_early(self, early: Early, main: int, carried: list[ir.Value], unroll: int) -> list[ir.Value]:
+        """The accumulators after the first `main` elements, some of which there are, `unroll` vectors a step. What is
+        `early` is evaluated before it is needed: in front of stores that processors take for those of the same memory,
+        where only higher bits of addresses differ.
+        """
+        from mlc.kernels.common.generics import operand_map
+
+        frame, exprs, stride = self.ev.frame, operand_map(self.generic, 0).results, self.lanes * unroll
+        ahead, last = min(early.vectors, unroll), frame.constants.index(main - stride)
+
+        def coords(base: Scalar, number: int) -> list[Idx]:
+            return [self.ev.idx.affine(e, self._point(base, number)) for e in exprs]
+
+        def value(base: Scalar, number: int) -> ir.Value:
+            scope = self.ev.child(lanes=self.lanes)
+            return scope.splat(scope.tensor(early.value, coords(base, number)))
+
+        def body(base: ir.Value, before: list[ir.Value]) -> list[ir.Value]:
+            results, known = before[: len(carried)], before[len(carried) :]
+            then = arith.minsi(frame.constants.index(frame.math.add(base, stride)), last)
+            for number in range(unroll):
+                later = number + ahead
+                known.append(value(base, later) if later < unroll else value(then, later - unroll))
+                scope = self.ev.child(lanes=self.lanes)
+                scope.remember(early.value, coords(base, number), known[number])
+                self._add(scope, base, number, results)
+            return [*results, *known[unroll:]]
+
+        starts = [value(0, number) for number in range(ahead)]
+        return for_loop(frame, 0, main, stride, [*carried, *starts], body)[: len(carried)]

@@ -14,7 +14,7 @@ and scores above 1e30 do not show.
 
 Schedule parameters: `lanes`; `rows`: rows of a register tile; `vectors`: vectors of keys of a block, and of columns of
 the tile; `row_block`: rows of a work item; `scalef`: 1 when exponentials may use the AVX-512 instruction of this name,
-2 when `vreduceps` as well.
+2 when `vreduceps` as well, 3 when results may be subnormal numbers.
 """
 
 from __future__ import annotations

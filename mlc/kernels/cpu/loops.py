@@ -12,12 +12,14 @@ Schedule parameters (`docs/ir.md` §5): `lanes`; `first`, `last`: the domain dim
 `block`: elements of the vector loop per work item, 0 for all; `repeat`: the extent of dimension `last`, along which
 nothing changes (every element of an enlarged image is there several times), 1 when this is not so; `together`: 2 when
 two work items are computed in turns (`jam`), else 1; `scalef`: 1 when exponentials of a softmax may use the AVX-512
-instruction of this name, 2 when `vreduceps` as well; `sums`: the most accumulators of a reduction along vectors whose
-terms take long to compute; `stream`: 1 when what is written goes past the caches where its address allows it; `ahead`:
-how many steps of the dimension in front of the vector loop before its turn an input's line is fetched. A copy that
-streams does that in its loop; a kernel with reductions of rows in the loop that takes longest, so that memory arrives
-meanwhile (at a row's beginning nothing but loads would wait for it, and what fetches ahead by itself stops at pages);
-`pieces`: 1 when the last elements of a line, where their number is known, are stored as parts of a vector, not masked.
+instruction of this name, 2 when `vreduceps` as well, 3 when results may be subnormal numbers; `sums`: the most
+accumulators of a reduction along vectors whose terms take long to compute; `stream`: 1 when what is written goes past
+the caches where its address allows it; `ahead`: how many steps of the dimension in front of the vector loop before its
+turn an input's line is fetched. A copy that streams does that in its loop; a kernel with reductions of rows in the loop
+that takes longest, so that memory arrives meanwhile (at a row's beginning nothing but loads would wait for it, and what
+fetches ahead by itself stops at pages); `early`: how many vectors of the x of a softmax are loaded before exponentials
+are stored (see `reduce`); `pieces`: 1 when the last elements of a line, where their number is known, are
+stored as parts of a vector, not masked.
 """
 
 from __future__ import annotations
@@ -31,10 +33,11 @@ from mlir.dialects import arith, func
 from mlc.kernels.common import memory
 from mlc.kernels.common.accesses import plain_accesses
 from mlc.kernels.common.analysis import cuts, mentions, reachable, reduction_demands
-from mlc.kernels.common.evaluate import Evaluator, Hook, lane_mask
-from mlc.kernels.common.frame import Frame, KernelSource, for_loop
+from mlc.kernels.common.evaluate import Early, Evaluator, Hook, lane_mask
+from mlc.kernels.common.frame import Frame, KernelSource, defining_op, for_loop
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_grid
+from mlc.kernels.common.peepholes import divided_shift
 from mlc.kernels.cpu.jam import jam
 from mlc.kernels.cpu.kept import kept_value
 from mlc.kernels.cpu.padded_pool import padded_pool, pooling
@@ -57,6 +60,7 @@ class LoopSchedule:
     sums: int = 4
     stream: int = 0
     ahead: int = 0
+    early: int = 0
     pieces: int = 0
 
 
@@ -158,12 +162,18 @@ class _Loops:
             coords = [ev.idx.affine(e, everything) for e in demand.exprs]
             if kept is not None and demand.value == kept.reduction:
                 hooks = self.pools | {kept.value: self._keep(kept.value)}
-                keeping = Evaluator(self.frame, self.s.lanes, parent=ev, hooks=hooks)
+                keeping = Evaluator(self.frame, self.s.lanes, parent=ev, hooks=hooks, early=self._early(kept.value))
                 ev.remember(demand.value, coords, keeping.tensor(demand.value, coords))
                 ev.hooks = self.pools | {kept.value: self._take}
             else:
                 ev.tensor(demand.value, coords)
         self._vector_loop(ev, dims, block)
+
+    def _early(self, kept: ir.Value) -> dict[ir.Value, Early]:
+        """The x of a softmax, for its exponentials."""
+        power = defining_op(kept)
+        shift = None if power is None or not self.s.early else divided_shift(power)
+        return {} if shift is None else {kept: Early(shift.difference.operands[shift.value], self.s.early)}
 
     def _keep(self, value: ir.Value) -> Hook:
         """Store `value` in the destination when it is computed."""

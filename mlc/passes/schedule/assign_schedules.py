@@ -49,6 +49,8 @@ class AssignSchedules(Pass):
     "stores wait for the lines of the cache that they write to: these are fetched before, and rows of functions"
     fractions: bool = False
     "an instruction that takes fractions costs what the one that rounds does"
+    subnormals: bool = False
+    "arithmetic takes no longer for subnormal numbers: powers of a softmax may be such"
     tuned: str = ""
     "a file of measured schedules"
 
@@ -67,6 +69,7 @@ class AssignSchedules(Pass):
             self.int8_tiles,
             self.claims,
             self.fractions,
+            self.subnormals,
         )
         launches = collect_launches(module)
         try:

@@ -19,7 +19,7 @@ from mlc.kernels.common.attention import find_attention
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.padding import padded_tensor
-from mlc.kernels.common.peepholes import shifted_by_maximum
+from mlc.kernels.common.peepholes import divided_shift, shifted_by_maximum
 from mlc.kernels.common.positions import finds_position
 from mlc.kernels.common.reduce import combiner, has_long_terms, lane_dim
 from mlc.kernels.cpu.padding import Window
@@ -38,6 +38,7 @@ INTERLEAVED = 128  # vectors of points of a work item that does so
 SHORT_ROW = 1000  # elements of rows that are computed two at a time: both stay in the first level of cache
 FETCHED_SHORT_ROW = 512  # the same where as many are fetched
 NARROW_SHORT_ROW = 512  # the same where sixteen registers hold the constants of both
+EARLY, EARLY_OF_TWO = 4, 2  # vectors of a row that are loaded before those in front of them are stored
 NARROW_FUNCTIONS = 128  # the same where the rows' sums have terms that take long to compute
 FETCHED_ROW = (1 << 9, 1 << 14)  # bytes of rows of which the next one is fetched: longer ones come by themselves
 FETCHED_WIDE = (3 << 8, 5 << 10)  # the same with vectors of 512 bits, of functions
@@ -172,9 +173,18 @@ def _loops(source: KernelSource, unit: VectorUnit) -> dict[str, int | str]:
         **({"together": together} if together > 1 else {}),
         **({"ahead": together} if fetched else {}),
         **({"pieces": 1} if narrow and lanes > 1 and first <= last and (inner is None or inner % lanes) else {}),
-        **({"scalef": unit.scalef} if unit.scalef and any(shifted_by_maximum(op) for op in reachable(results)) else {}),
+        **_exponentials(results, unit, together),
         **({"sums": FEW_SUMS} if functions and unit.registers <= 16 else {}),
     }
+
+
+def _exponentials(results: Sequence[ir.Value], unit: VectorUnit, together: int) -> dict[str, int]:
+    """The parameters of exponentials of softmax. Those of two rows in turns have few registers left."""
+    powers = [op for op in reachable(results) if shifted_by_maximum(op)] if unit.scalef else []
+    if not powers:
+        return {}
+    early = EARLY if together == 1 else EARLY_OF_TWO
+    return {"scalef": unit.scalef, **({"early": early} if any(map(divided_shift, powers)) else {})}
 
 
 def _sums_functions(results: Sequence[ir.Value]) -> bool:

@@ -28,13 +28,14 @@ class VectorUnit:
     int8_tiles: bool = False  # has matrix tiles that multiply integers of eight bits
     claims: bool = False  # gains where lines of the cache were fetched before
     fractions: bool = False  # takes fractions as fast as it rounds
+    subnormals: bool = False  # computes with subnormal numbers as fast as with others
 
     @property
     def scalef(self) -> int:
         """1 where an instruction scales by powers of two: AVX-512's, which alone has such registers. 2 where the one
-        that takes fractions is worth it too.
+        that takes fractions is worth it too, 3 where subnormal results need not be avoided.
         """
-        return 0 if self.bits != 512 else 2 if self.fractions else 1
+        return 0 if self.bits != 512 else 2 if self.fractions else 3 if self.subnormals else 1
 
     def lanes(self, element: ir.Type) -> int:
         """Lanes for computing on `element`: 32-bit lanes, 64-bit ones for f64."""

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mlir import ir
+from mlir.dialects import vector
 
 from . import exp, halves, hyperbolic, inverse_trig, log, nvptx, pow, trig
 from .emitter import Emitter
@@ -97,13 +98,28 @@ def exp_nonpositive(x: ir.Value, scalef: int = 0, has_exp2: bool = False) -> ir.
     sum of a row of up to 2^22 elements are no subnormal numbers; NaN stays NaN; e^0 is 1.
     The relative error is at most 2^-22.5 + |x| 2^-26; x = a - max(a), rounded, has brought one of 2^-24 |x| already.
     `scalef` says that vectors of 16 elements are registers of AVX-512: fewer instructions, but an error of up to
-    2^-22.6 + |x| 2^-23.6. With 2 they are fewer where `vreduceps` is fast, and the error is no larger. Targets with
-    `has_exp2` have 0 below 2^-126.
+    2^-22.6 + |x| 2^-23.6. With 2 they are fewer where `vreduceps` is fast, and the error is no larger; with 3 small
+    results are subnormal numbers. Targets with `has_exp2` have 0 below 2^-126.
     """
     if has_exp2:
         return nvptx.exp_nonpositive(Emitter(x.type), x)
-    sixteen = isinstance(x.type, ir.VectorType) and list(x.type.shape) == [16]
-    return exp.exp_nonpositive(Emitter(x.type), x, scalef if sixteen else 0)
+    return exp.exp_nonpositive(Emitter(x.type), x, scalef if _is_sixteen(x.type) else 0)
+
+
+def exp_shifted(x: ir.Value, most: ir.Value, scalef: int) -> ir.Value | None:
+    """Emits e^(x - most) for a vector of 16 f32 that are at most the scalar `most`, times a factor near 1 that is the
+    same for all x: for quotients by their sum. None where there is no `scalef` for it; errors are those of
+    `exp_nonpositive`, without that of a difference that is rounded.
+    """
+    if not scalef or not _is_sixteen(x.type) or isinstance(most.type, ir.VectorType):
+        return None
+    e = Emitter(x.type)
+    a, b = (vector.broadcast(x.type, v) for v in exp.shift_by(Emitter(most.type), most))
+    return exp.power(e, e.fma(x, a, b), scalef)
+
+
+def _is_sixteen(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.VectorType) and list(type_.shape) == [16]
 
 
 def reciprocal(x: ir.Value) -> ir.Value:

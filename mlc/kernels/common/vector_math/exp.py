@@ -65,21 +65,40 @@ def exp_nonpositive(e: Emitter, x: ir.Value, scalef: int = 0) -> ir.Value:
 
     2^y with y = x / ln(2), y = n + f; two multiply-adds say n and f, and y is never rounded itself. The factor is
     2^(n - 23), whose exponent field is 0 for n = -104, which makes it 0: one scaling step does, and the polynomial is
-    2^23 times as large. With `scalef` the instructions `vrndscaleps` and `vscalefps` take the place of the clamp, of
-    what rounds and of the shift: y is rounded, what is to be 0 is masked. As `vscalefps` takes what lies below y
-    itself, with 2 nothing is rounded at all: `vreduceps` says f, which is not negative then.
+    2^23 times as large. With `scalef` see `power`.
     """
     if scalef:
-        y = e.mul(x, k.LOG2_E[0])
-        n = y if scalef == 2 else e.round(y)
-        f = e.fraction(y) if scalef == 2 else e.sub(y, n)
-        power = e.scalef(e.horner(f, (1.0, *(k.EXP2_FRACTION if scalef == 2 else k.EXP2_SHORT))), n)
-        return e.select(e.compare("olt", n, LEAST + 0.5), 0.0, power)
+        return power(e, e.mul(x, k.LOG2_E[0]), scalef)
     x = e.at_least(x, LEAST / k.LOG2_E[0])
     biased = e.fma(x, k.LOG2_E[0], ROUND - LEAST)
     f = e.fma(x, k.LOG2_E[0], e.sub(ROUND - LEAST, biased))
     larger = 2.0 ** (127 + LEAST)
     return e.mul(e.horner(f, [larger * c for c in (1.0, *k.EXP2_SHORT)]), scale(e, biased))
+
+
+def power(e: Emitter, y: ir.Value, scalef: int) -> ir.Value:
+    """2^y for y <= 126 by `vscalefps`, which needs no clamp, nothing shifted, and makes n out of what is infinite.
+
+    With 1, n is rounded by `vrndscaleps`, and what is below 2^-103.5 is masked. As `vscalefps` takes what lies below y
+    itself, with 2 nothing is rounded at all: `vreduceps` says f, which is not negative then. 3 is as 1, and nothing is
+    masked: for processors that take no longer for subnormal numbers.
+    """
+    n = y if scalef == 2 else e.round(y)
+    f = e.fraction(y) if scalef == 2 else e.sub(y, n)
+    result = e.scalef(e.horner(f, (1.0, *(k.EXP2_FRACTION if scalef == 2 else k.EXP2_SHORT))), n)
+    return result if scalef == 3 else e.select(e.compare("olt", n, LEAST + 0.5), 0.0, result)
+
+
+def shift_by(e: Emitter, most: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """The a and b of y = a x + b with 2^y = e^(x - most) times a factor that is the same for all x <= most.
+
+    One multiply-add in place of a difference and a product. As b = -most / ln(2) is rounded, the factor is not quite 1:
+    off by 2^-24 |y| for the y of `most` itself, and up to 2^64 in the end, which quotients by sums of such powers do
+    not feel. From 2^30 on, floats are so far apart that only `most` itself has a power that counts: there y = x - most,
+    which neither overflows nor is far from 0 for it.
+    """
+    near = e.compare("olt", e.abs(most), 2.0**30)
+    return e.select(near, k.LOG2_E[0], 1.0), e.select(near, e.mul(most, -k.LOG2_E[0]), e.neg(most))
 
 
 def exp2(e: Emitter, x: ir.Value) -> ir.Value:

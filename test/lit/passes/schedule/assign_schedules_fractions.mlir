@@ -1,9 +1,12 @@
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-assign-schedules{fractions=true claims=true})' | FileCheck %s
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-assign-schedules)' | FileCheck %s --check-prefix=PLAIN
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-assign-schedules{subnormals=true})' | FileCheck %s --check-prefix=SMALL
 
 // A softmax: exponentials by `vscalefps` and, where it is fast, `vreduceps`; the next rows are fetched where that pays.
 // CHECK: mlc.schedule = [{ahead = 2 : i64, {{.*}}scalef = 2 : i64
 // PLAIN: mlc.schedule = [{block = 0 : i64, {{.*}}scalef = 1 : i64
+// Where subnormal numbers are as fast as others, no power is masked.
+// SMALL: mlc.schedule = [{block = 0 : i64, {{.*}}scalef = 3 : i64
 module {
 module @k0 attributes {mlc.kernel} {
   func.func @k0(%arg0: tensor<?x200xf32>, %arg1: index, %arg2: index, %arg3: tensor<?x200xf32>) -> tensor<?x200xf32> {

@@ -213,7 +213,10 @@ def test_exponential_for_softmax() -> None:
     assert np.isnan(result[np.isnan(values)]).all()
 
 
-@pytest.mark.skipif("+avx512f" not in _native.host_info()["features"], reason="AVX-512 only")
+needs_avx512 = pytest.mark.skipif("+avx512f" not in _native.host_info()["features"], reason="AVX-512 only")
+
+
+@needs_avx512
 @pytest.mark.parametrize("option", ["scalef", "scalef=2"])
 def test_exponential_for_softmax_by_scalef(option: str) -> None:
     """The argument is rounded once more; results that are too small to be divided are 0."""
@@ -227,6 +230,51 @@ def test_exponential_for_softmax_by_scalef(option: str) -> None:
     assert (result[values < -71.9].view(np.uint32) == 0).all()
     assert (result[values == 0] == 1).all() and (values == 0).any()
     assert np.isnan(result[np.isnan(values)]).all()
+
+
+@needs_avx512
+def test_exponential_for_softmax_with_subnormal_results() -> None:
+    values = -np.abs(stratified(8))
+    values[-5:] = -1e9, -1e16, -1e30, np.finfo(np.float32).min, -np.inf
+    result, exact = ulp.build("exp_nonpositive/scalef=3")(values), np.exp(values.astype(np.float64))
+    normal = values >= -87
+    assert (np.abs(result[normal] / exact[normal] - 1) <= 2.0**-22.6 + np.abs(values[normal]) * 2.0**-23.6).all()
+    small = (values < -87) & (values > -103)
+    assert small.any() and ((result[small] > 0) & (np.abs(result[small] - exact[small]) <= 2.0**-143)).all()
+    assert (result[values < -104.1].view(np.uint32) == 0).all()
+    assert (result[values == 0] == 1).all() and np.isnan(result[np.isnan(values)]).all()
+
+
+@needs_avx512
+@pytest.mark.parametrize("most", [0.0, 3.25, -700.125, 1e5, -1e9, 1.07e9, 1.08e9, -1e20, 3.4e38, -3.4028235e38])
+def test_exponential_of_a_shifted_row(most: float) -> None:
+    """Quotients by the power of the largest element are those of e^(x - most), for x of any size; what is not finite
+    comes out as the difference would say."""
+    most = float(np.float32(most))
+    below = np.abs(stratified(8))
+    below = below[np.isfinite(below)]
+    with np.errstate(over="ignore"):
+        x = (most - below[: below.size // 16 * 16].astype(np.float64)).astype(np.float32)
+    x[:16] = most
+    x[-1] = -np.inf
+    result = ulp.build("exp_shifted/scalef=3", constant=most)(x).astype(np.float64)
+    distance = x.astype(np.float64) - most
+    near = distance >= -60
+    assert near[:16].all() and np.isfinite(result).all() and (2.0**-65 <= result[0] <= 2.0**65)
+    error = np.abs(result[near] / result[0] / np.exp(distance[near]) - 1)
+    assert (error <= 2.0**-21.5 + np.abs(distance[near]) * 2.0**-23.6).all()
+    assert (result[~near] / result[0] <= 2.0**-60).all() and result[-1] == 0
+
+
+@needs_avx512
+@pytest.mark.parametrize("most", [np.inf, -np.inf])
+def test_exponential_of_a_row_that_is_not_finite(most: float) -> None:
+    x = np.array([most, -np.inf, np.nan, *[-1.0] * 13], np.float32)
+    result = ulp.build("exp_shifted/scalef=3", constant=most)(x)
+    with np.errstate(invalid="ignore"):
+        expected = np.exp(np.minimum(x - np.float32(most), 0))
+    kept = 16 if most > 0 else 3  # nothing is larger than the largest
+    np.testing.assert_array_equal(result[:kept], expected[:kept])
 
 
 @pytest.mark.parametrize("name", ODD)
