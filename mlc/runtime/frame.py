@@ -50,9 +50,9 @@ _address: Any = ctypes.addressof
 _as_buffer: Any = ctypes.c_char.from_buffer
 _NO_BUFFER = (TypeError, ValueError, BufferError)
 
-_LINE = 64  # bytes of a cache line
+_PAGE = 4096  # bytes of a page of memory
 _WORTH_SHARING = 1 << 16  # bytes of a result from which on its memory is shared: before that, a copy takes less time
-_WORTH_ALIGNING = 1 << 18  # bytes of an array that is stored faster when its vectors are whole cache lines
+_WORTH_ALIGNING = 1 << 17  # bytes of an array that is stored faster when it begins where a page does (`support.h`)
 
 
 def _is_small(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
@@ -60,11 +60,11 @@ def _is_small(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
 
 
 def new_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-    """An array without contents; a large one begins at a cache line."""
+    """An array without contents; a large one begins at a page."""
     if _is_small(shape, dtype):
         return np.empty(shape, dtype)
-    memory = np.empty(math.prod(shape) * dtype.itemsize + _LINE, np.uint8)
-    return np.ndarray(shape, dtype, memory, -_address(_as_buffer(memory)) % _LINE)
+    memory = np.empty(math.prod(shape) * dtype.itemsize + _PAGE, np.uint8)
+    return np.ndarray(shape, dtype, memory, -_address(_as_buffer(memory)) % _PAGE)
 
 
 def address_of(array: Any) -> int:

@@ -240,6 +240,22 @@ static void testMisaligned(void) {
   out.deleter(&out);
 }
 
+static void testLargeOutputs(void) {
+  /* They begin at a page, and all of them is there to be written. */
+  int64_t shape[2] = {4096, 4};
+  float *x = calloc(4096 * 4, sizeof *x);
+  CHECK(x != 0);
+  mlc_value in = tensorOf(MLC_FLOAT32, x, 2, shape), out[2] = {none(), none()};
+  for (int i = 0; i < 2; ++i) {
+    CHECK(api->run(context, FORWARD, &in, 1, &out[i], 1, 0, 0) == MLC_OK);
+    CHECK((uintptr_t)out[i].tensor.data % 4096 == 0);
+    CHECK(((float *)out[i].tensor.data)[4096 * 3 - 1] == 100);
+  }
+  out[0].deleter(&out[0]);
+  out[1].deleter(&out[1]);
+  free(x);
+}
+
 static void testSequences(void) {
   float a[6] = {1, 2, 3, 4, 5, 6}, b[1] = {7};
   int64_t shapeA[2] = {2, 3}, stridesA[2] = {1, 2}, shapeB[1] = {1}, two = 2;
@@ -327,6 +343,7 @@ int main(void) {
   testRunTimeErrors();
   testEmpty();
   testMisaligned();
+  testLargeOutputs();
   testSequences();
   testStrings();
   testProfile();

@@ -18,9 +18,9 @@ def element_bytes(element: ir.Type) -> int:
     return -(-element.width // 8)
 
 
-def align(size: int) -> int:
-    """`size` rounded up to the alignment of buffers."""
-    return -(-size // ALIGNMENT) * ALIGNMENT
+def align(size: int, alignment: int = ALIGNMENT) -> int:
+    """`size` rounded up to the alignment of buffers, or to another one."""
+    return -(-size // alignment) * alignment
 
 
 class PlaceWeights(Pass):

@@ -14,6 +14,8 @@ from mlc.passes.bufferize.sizes import Size, SizeAnalysis, evaluate, spell
 from mlc.passes.bufferize.spaces import HOST, SpaceAnalysis
 from mlc.passes.walk import functions
 
+PAGE = 4096  # large buffers of known size begin at multiples of it; see `support.h`
+PAGED = 1 << 14  # bytes from which on they do
 # What an unbounded dimension is taken to be when sizes that the types do not order are compared.
 TYPICAL_EXTENT = 128
 
@@ -23,9 +25,10 @@ class PlanArena(Pass):
 
     A buffer that is returned once becomes the caller's output buffer. A buffer whose size the arguments
     decide lies in the arena: buffers of static size are packed into one region by their lifetimes, largest
-    first; so are, for every unit of size (`batch*seq`), the buffers that are a multiple of it, with offsets
-    that are multiples of it; what is left shares slots of the size of their largest tenant. A buffer whose
-    size depends on data, or which a loop hands from iteration to iteration, comes from the pool.
+    first, and large ones begin at pages; so are, for every unit of size (`batch*seq`), the buffers that are
+    a multiple of it, with offsets that are multiples of it; what is left shares slots of the size of their
+    largest tenant. A buffer whose size depends on data, or which a loop hands from iteration to iteration,
+    comes from the pool.
 
     ```mlir
     %0 = memref.alloc(%n) : memref<?x4xf32>
@@ -76,7 +79,7 @@ class FunctionPlan:
             elif lifetime.carried or not size.known_at_entry or self._beside_the_arena(value):
                 _place(lifetime, "pool")
             elif size.static is not None:
-                static.append((lifetime, align(size.static)))
+                static.append((lifetime, align(size.static) if size.static < PAGED else align(size.static, PAGE)))
             elif len(size.terms) == 1:
                 monomial, bytes_ = size.terms[0]
                 unit = Size.of({monomial: 1})

@@ -25,8 +25,9 @@ void *Allocator::get(size_t bytes) const {
     return allocate(user, bytes ? bytes : 1, kAlignment);
   if (bytes < kHugePage) {
     void *memory = nullptr;
-    return posix_memalign(&memory, kAlignment, bytes ? bytes : 1) ? nullptr
-                                                                  : memory;
+    size_t alignment = bytes < kPaged ? kAlignment : kPage;
+    return posix_memalign(&memory, alignment, bytes ? bytes : 1) ? nullptr
+                                                                 : memory;
   }
   size_t size = alignUp(bytes, kHugePage);
   void *memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,

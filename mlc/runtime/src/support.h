@@ -17,6 +17,12 @@ namespace mlc {
 
 // Every buffer that kernels touch begins at a multiple of this.
 constexpr size_t kAlignment = 64;
+/// Large buffers begin where a page does. A kernel that writes a little behind
+/// what it reads, as the lower bits of addresses go, waits for each of its
+/// stores: processors take the next load for one of the same memory until they
+/// know the higher bits.
+constexpr size_t kPage = 4096;
+constexpr size_t kPaged = size_t{16} << 10; // bytes from which on they do
 
 /// Where memory comes from: the caller's callbacks, or mmap and the C library.
 /// Copied into every block that must outlive its instance.

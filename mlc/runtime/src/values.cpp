@@ -133,7 +133,8 @@ bool allocateTensor(mlc_context &context, int32_t dtype, int64_t rank,
                  static_cast<long long>(bytes));
     return false;
   }
-  char *memory = allocateOwned(context, shapeBytes + bytes);
+  size_t room = static_cast<size_t>(bytes) < kPaged ? 0 : kPage;
+  char *memory = allocateOwned(context, shapeBytes + bytes + room);
   if (!memory)
     return false;
   target = {};
@@ -144,7 +145,9 @@ bool allocateTensor(mlc_context &context, int32_t dtype, int64_t rank,
   target.tensor.shape = reinterpret_cast<int64_t *>(memory);
   if (rank)
     memcpy(memory, dims, rank * sizeof(int64_t));
-  target.tensor.data = memory + shapeBytes;
+  auto data = reinterpret_cast<uintptr_t>(memory + shapeBytes);
+  target.tensor.data =
+      reinterpret_cast<void *>(room ? alignUp(data, kPage) : data);
   adopt(target, memory);
   return true;
 }

@@ -21,6 +21,26 @@ func.func @static(%x: memref<16xf32>) -> memref<16xf32> {
 
 // -----
 
+// Large buffers begin at pages; a small one lies behind what they need.
+// CHECK-LABEL: func.func @pages(
+// CHECK-SAME: mlc.arena = [{bytes = 45184 : i64}], mlc.arena_formula = "45184"
+func.func @pages(%x: memref<16xf32>) -> memref<16xf32> {
+  // CHECK: memref.alloc() {mlc.place = {offset = 24576 : i64, region = 0 : i64, where = "arena"}} : memref<5001xf32>
+  %a = memref.alloc() : memref<5001xf32>
+  mlc.launch @k(%x) outs(%a) : (memref<16xf32>) outs(memref<5001xf32>)
+  // CHECK: memref.alloc() {mlc.place = {offset = 0 : i64, region = 0 : i64, where = "arena"}} : memref<5200xf32>
+  %b = memref.alloc() : memref<5200xf32>
+  mlc.launch @k(%a) outs(%b) : (memref<5001xf32>) outs(memref<5200xf32>)
+  // CHECK: memref.alloc() {mlc.place = {offset = 45056 : i64, region = 0 : i64, where = "arena"}} : memref<17xf32>
+  %c = memref.alloc() : memref<17xf32>
+  mlc.launch @k(%a, %b) outs(%c) : (memref<5001xf32>, memref<5200xf32>) outs(memref<17xf32>)
+  %d = memref.alloc() : memref<16xf32>
+  mlc.launch @k(%c) outs(%d) : (memref<17xf32>) outs(memref<16xf32>)
+  return %d : memref<16xf32>
+}
+
+// -----
+
 // Sizes that are a multiple of one product of dimensions share a region in units of it; dimensions of one name are
 // one extent. A sum of different products gets a slot, which a buffer of another time shares.
 // CHECK-LABEL: func.func @dynamic(
