@@ -39,11 +39,11 @@ def rest_sizes(tile: int, is_window: bool = False) -> list[int]:
 
 
 def is_taller(tile: int) -> bool:
-    """May the last tile have a row more than the others, where only a run knows how many rows there are? Its operands
-    then need a register or two that are not there: less than to read the panel again for one row, but two rows more
-    would need as many as a column has.
+    """May the last tile have a row more than the others, where only a run knows how many rows there are? With six rows
+    of four vectors its operands then need a register or two that are not there: less than to read the panel again for
+    one row, but two rows more would need as many as a column has. Eight rows of three vectors leave enough of them.
     """
-    return 1 < tile < _ONE_TILE
+    return 1 < tile <= _ONE_TILE
 
 
 def matrices_behind(source: KernelSource, root: ir.Operation) -> list[ir.Value]:

@@ -179,11 +179,11 @@ def _tile(
         height = min(height, max(1, DEPTHWISE_SUMS // vectors))
     elif packed or rows is not None and rows >= NARROW_ROWS[1]:
         height, vectors = _taller(root, (height, vectors), columns, rows, unit)
-    if rows is None:
-        return height, vectors
+    sums = ["reduction" in str(t) for t in root.attributes["iterator_types"]].count(True)
+    if rows is None:  # nine rows are one tile then, and many take no longer
+        return FEW_READS if packed and _is_f32(root) and (height, vectors) == TILE and sums == 1 else (height, vectors)
     if not packed and rows <= FEW_ROWS:
         return rows, max(vectors, _line_vectors(columns, unit.lanes(element), rows))
-    sums = ["reduction" in str(t) for t in root.attributes["iterator_types"]].count(True)
     if packed and _is_f32(root) and (height, vectors) == TILE and _panel_bytes(root, operand, unit, columns) > FAR:
         if sums > 1:
             return min(OF_LARGE_WINDOWS[0], rows), OF_LARGE_WINDOWS[1]
