@@ -149,13 +149,18 @@ def divided_shift(op: ir.Operation) -> Shift | None:
     """The x - max(x) when `op` is `exp(x - max(x))` and all that is made of it are quotients by its sum over the row,
     which do not feel by how much exactly x was shifted. Else None."""
     shift = _shift(op)
-    return shift if shift is not None and ignores_nan(shift.reduction) else None
+    if shift is None or not ignores_nan(shift.reduction):
+        return None
+    totals = [r for r in _users(op.results[0]) if reduces_by(r, "arith.addf")]
+    return shift if all(_is_quotient(u, op) for total in totals for u in _users(total.results[0])) else None
 
 
 def row_sum(op: ir.Operation) -> int | None:
     """The operand of a division `op` that is the sum of `exp(x - max(x))` over the row of this point, else None."""
     division = only_operation(op, "arith.divf")
-    number = None if division is None else input_number(op, division.operands[1])
+    if division is None or input_number(op, division.operands[0]) is None:  # a number by the sum
+        return None
+    number = input_number(op, division.operands[1])
     if number is None:
         return None
     reduction = defining_op(op.operands[number])
@@ -198,6 +203,12 @@ def _is_divided(op: ir.Operation, exponentials: ir.Operation) -> bool:
         return False
     total = defining_op(op.operands[number])
     return total is not None and total.operands[0] == exponentials.results[0]
+
+
+def _is_quotient(op: ir.Operation, exponentials: ir.Operation) -> bool:
+    """Is `op` each of the `exponentials` by the sum of its row?"""
+    numbers = [i for i, v in enumerate(op.operands) if v == exponentials.results[0]]
+    return len(numbers) == 1 and is_identity(op, numbers[0]) and _is_divided(op, exponentials)
 
 
 def maximum_of_numbers(accumulator: ir.Value, x: ir.Value) -> ir.Value:

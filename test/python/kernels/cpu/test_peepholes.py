@@ -154,6 +154,23 @@ def test_probabilities_that_are_normalized_again(tmp_path: Path, shape: str) -> 
     check(tmp_path, body, [t, t], [t], [(draw((rows, columns)) * 5, np.abs(draw((rows, columns), seed=1)))])
 
 
+@pytest.mark.parametrize("factor", ["log %n : tensor<18x1xf32>", "reciprocal %n : tensor<18x1xf32>"])
+def test_sums_of_exponentials_that_are_read_elsewhere(tmp_path: Path, factor: str) -> None:
+    """They are those of exponentials that are shifted by the maximum itself, also where that is large."""
+    t, r = "tensor<18x200xf32>", "tensor<18x1xf32>"
+    body = f"""
+      %m = mlc.reduce max %a0 {{axes = array<i64: 1>, keepdims = true}} : {t} -> {r}
+      %d = mlc.binary sub %a0, %m : {t}, {r} -> {t}
+      %e = mlc.unary exp %d : {t}
+      %n = mlc.reduce sum %e {{axes = array<i64: 1>, keepdims = true}} : {t} -> {r}
+      %q = mlc.binary div %e, %n : {t}, {r} -> {t}
+      %l = mlc.unary {factor}
+      %p = mlc.binary mul %q, %l : {t}, {r} -> {t}
+      return %p : {t}"""
+    rows = draw((18, 200)) + np.linspace(-3e5, 3e5, 18, dtype=np.float32)[:, None]
+    check(tmp_path, body, [t], [t], [(rows,)])
+
+
 def test_exponentials_of_shifted_rows_keep_the_maximum_exact(tmp_path: Path) -> None:
     """Without the division a NaN of the row has to reach every result through the maximum."""
     t, r = "tensor<18x200xf32>", "tensor<18x1xf32>"
