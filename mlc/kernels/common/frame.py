@@ -329,3 +329,17 @@ def if_then(condition: ir.Value, body: Callable[[], None], otherwise: Callable[[
         with ir.InsertionPoint(op.else_block):
             otherwise()
             scf.YieldOp([])
+
+
+def if_values(
+    condition: ir.Value,
+    types: Sequence[ir.Type],
+    body: Callable[[], Sequence[ir.Value]],
+    otherwise: Callable[[], Sequence[ir.Value]],
+) -> list[ir.Value]:
+    """An `scf.if` with results of `types`."""
+    op = scf.IfOp(condition, list(types), has_else=True)
+    for block, side in ((op.then_block, body), (op.else_block, otherwise)):
+        with ir.InsertionPoint(block):
+            scf.YieldOp(list(side()))
+    return list(op.results)

@@ -121,12 +121,45 @@ def _tested(condition: ir.Value, source: ir.Value) -> set[int] | None:
     return {shift[0]} if _is_extent(op.operands[1], source, shift[0]) else None
 
 
+def limits_of(op: ir.Operation) -> tuple[ir.Value, list[tuple[ir.Operation, int]]]:
+    """The source of the padding `op`, and the comparisons with an extent of it, each with the dimension."""
+    branch = _branch(op)
+    extract = None if branch is None else _sides(branch)[0]
+    assert branch is not None and extract is not None
+    found, left = list[tuple[ir.Operation, int]](), [branch.operands[0]]
+    while left:
+        condition = defining_op(left.pop())
+        assert condition is not None
+        if condition.name == "arith.andi":
+            left += condition.operands
+            continue
+        shift = coordinate_shift(condition.operands[0])
+        assert shift is not None and shift[0] is not None
+        found.append((condition, shift[0]))
+    return extract.operands[0], found
+
+
 def _is_extent(value: ir.Value, source: ir.Value, dim: int) -> bool:
-    """Is `value` the extent of dimension `dim` of `source`?"""
+    """Is `value` the extent of dimension `dim` of `source`, or what that was made with?"""
+    if not source.type.is_dynamic_dim(dim):
+        return coordinate_shift(value) == (None, source.type.shape[dim])
     op = defining_op(value)
-    if op is not None and op.name == "tensor.dim":
-        return op.operands[0] == source and coordinate_shift(op.operands[1]) == (None, dim)
-    return coordinate_shift(value) == (None, source.type.shape[dim]) and not source.type.is_dynamic_dim(dim)
+    if op is not None and op.name == "tensor.dim" and op.operands[0] == source:
+        return coordinate_shift(op.operands[1]) == (None, dim)
+    size = _size_of(source, dim)
+    return size is not None and size == value
+
+
+def _size_of(tensor: ir.Value, dim: int) -> ir.Value | None:
+    """The size that a dynamic dimension of `tensor` was made with; None where that is not seen."""
+    op = defining_op(tensor)
+    if op is None:
+        return None
+    if op.name == "tensor.empty":
+        return op.operands[sum(tensor.type.is_dynamic_dim(i) for i in range(dim))]
+    if op.name.startswith("linalg.") or op.name == "mlc.launch":
+        return _size_of(op.operands[len(op.operands) - len(op.results) + ir.OpResult(tensor).result_number], dim)
+    return None
 
 
 _ULT = 6  # arith.cmpi ult

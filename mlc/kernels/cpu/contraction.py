@@ -13,12 +13,14 @@ Schedule parameters: `lanes`; `vector_dim`, `row_first`, `row_last`: output dime
 `ahead`: how many rows fetch the next panel of a packed weight (0: none do; −1: as many as a run counts);
 `early`: does a tile fetch what is added to its sums before it begins with them (1)? `pieces`: are the last columns
 stored in parts of a vector (1), for targets on which masked stores take long? `part`: how many work items of a panel,
-blocks of rows and points of other dimensions, are behind each other before those of the next panel (0: all are).
+blocks of rows and points of other dimensions, are behind each other before those of the next panel (0: all are; −n: one
+of n parts, where only a run knows how many there are; not with `ahead`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from mlir import ir
@@ -28,14 +30,14 @@ from mlc.kernels.common import memory
 from mlc.kernels.common.analysis import is_contraction, is_plain_fma, mentions, reachable
 from mlc.kernels.common.body import inline_body
 from mlc.kernels.common.evaluate import Evaluator, Override, lane_mask
-from mlc.kernels.common.frame import Frame, KernelSource, defining_op, for_loop, if_then
+from mlc.kernels.common.frame import Frame, KernelSource, defining_op, for_loop, if_then, if_values
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.padding import Padding, padding_of
 from mlc.kernels.common.reduce import reduction_extents
+from mlc.kernels.cpu import padding as windows
 from mlc.kernels.cpu.contraction_grid import ContractionSchedule, grid_items, grid_point, outer_dims, tile_grid
 from mlc.kernels.cpu.next_panel import NextPanel, number_of, panel_ahead
-from mlc.kernels.cpu.padding import Window, taps_inside, windows_of
 from mlc.kernels.cpu.register_tile import Column, Ends, Tile, matrices_behind, num_products, rest_sizes, split_rows
 
 
@@ -53,6 +55,7 @@ def expand(source: KernelSource, schedule: ContractionSchedule) -> list[Frame]:
 
 
 _KNOWN_TAPS = 48  # taps of tiles at known positions that are written out, per kernel: they cost code
+_MOST_TURNS = 5  # taps of which each is written out twice, for tiles of every height
 
 _EmitTile = Callable[[Scalar, int, Ends], None]
 
@@ -78,8 +81,8 @@ class Contraction:
         self.reads = [self._read(i) for i in range(2)]
         self.addends = matrices_behind(source, self.root) if schedule.early else []
         self.padded: dict[int, Padding] = {}
-        self.outer_windows: dict[int, tuple[Window, int]] = {}  # by tap: the window and its output dimension
-        self.row_window: Window | None = None
+        self.outer_windows: dict[int, tuple[windows.Window, int]] = {}  # by tap: the window and its output dimension
+        self.row_window: windows.Window | None = None
         self.next: NextPanel | None = None
         for operand in range(2):
             self._use_padding(operand)
@@ -297,11 +300,7 @@ class Contraction:
         taps, extent = dict(self.reductions)[window.tap], self._source_extent(window)
         if not (isinstance(taps, int) and isinstance(extent, int)):
             return None
-        ends = []
-        for i in range(count):
-            first, last = start + i * size, start + (i + 1) * size - 1
-            reach = last * window.stride + (taps - 1) * window.dilation - window.low
-            ends.append(first * window.stride < window.low or reach >= extent)
+        ends = windows.ends_of_tiles(window, range(taps), extent, (start, size, count))
         return ends if sum(ends) * taps <= _KNOWN_TAPS else None
 
     def _line(self, tile: _EmitTile, start: int, size: int, ends: Sequence[bool]) -> None:
@@ -311,8 +310,7 @@ class Contraction:
             run = next((j for j in range(i, len(ends)) if ends[j]), len(ends)) - i
             if run:
                 low, high = start + i * size, start + (i + run) * size
-                emit = partial(_emit_inside, tile, size)
-                for_loop(self.frame, low, high, size, [], emit)
+                for_loop(self.frame, low, high, size, [], partial(_emit_inside, tile, size))
                 i += run
             else:
                 tile(start + i * size, size, Ends.KNOWN)
@@ -323,7 +321,9 @@ class Contraction:
             if self.row_window is None:
                 tile(variable, size, Ends.INSIDE)
             else:
-                inside = self._is_inside(self.row_window, variable, size)
+                every_tap = 0, dict(self.reductions)[self.row_window.tap]
+                extent = self._source_extent(self.row_window)
+                inside = windows.reads_inside(self.frame, self.row_window, extent, (variable, size), every_tap)
                 if_then(
                     inside,
                     lambda: tile(variable, size, Ends.INSIDE),
@@ -378,8 +378,11 @@ class Contraction:
         if not loops:
             return self._multiply_add(ev, tile, position, carried)
         dim, extent = loops[0]
-        if self.row_window is not None and dim == self.row_window.tap and tile.ends is Ends.KNOWN:
-            return self._taps_by_row(ev, tile, loops, position, carried)
+        if self.row_window is not None and dim == self.row_window.tap:
+            if tile.ends is Ends.KNOWN:
+                return self._taps_by_row(ev, tile, loops, position, carried)
+            if tile.ends is Ends.GUARDED and loops[1:] and isinstance(extent, int) and extent <= _MOST_TURNS:
+                return self._taps_in_turn(ev, tile, loops, position, carried)
         low, high = self._taps(tile, dim, extent)
         if (low, high) == (0, 1):
             return self._reduce(ev, tile, loops[1:], {**position, dim: Idx(0)}, carried)
@@ -417,13 +420,13 @@ class Contraction:
         if padding is None or padding.value.value != 0 or self.padded:
             return
         iterators = [str(t) for t in self.root.attributes["iterator_types"]]
-        windows = windows_of(padding, list(operand_map(self.root, operand).results), iterators) or []
-        axes = [self.order.index(w.point) for w in windows]
+        found = windows.windows_of(padding, list(operand_map(self.root, operand).results), iterators) or []
+        axes = [self.order.index(w.point) for w in found]
         several_rows = self.s.row_first < self.s.row_last
-        if not windows or any(a == self.s.vector_dim or several_rows and self._is_row(a) for a in axes):
+        if not found or any(a == self.s.vector_dim or several_rows and self._is_row(a) for a in axes):
             return
         self.padded[operand] = padding
-        for window, axis in zip(windows, axes, strict=True):
+        for window, axis in zip(found, axes, strict=True):
             if self._is_row(axis):
                 self.row_window = window
             else:
@@ -432,7 +435,7 @@ class Contraction:
     def _is_row(self, axis: int) -> bool:
         return self.s.row_first <= axis <= self.s.row_last
 
-    def _source_extent(self, window: Window) -> Scalar:
+    def _source_extent(self, window: windows.Window) -> Scalar:
         """Extent, along a window, of the tensor without padding."""
         return self.frame.extent(next(iter(self.padded.values())).source, window.axis)
 
@@ -442,7 +445,7 @@ class Contraction:
             return 0, extent
         window, axis = self.outer_windows[tap]
         point = next(iter(tile.points.values()))[axis].base
-        return taps_inside(self.frame.math, window, point, self._source_extent(window), extent)
+        return windows.taps_inside(self.frame.math, window, point, self._source_extent(window), extent)
 
     def _taps_by_row(
         self,
@@ -455,29 +458,52 @@ class Contraction:
         """All taps along the rows of a tile at a known position, each for the rows in which it is inside."""
         (tap, taps), window = loops[0], self.row_window
         assert window is not None and isinstance(taps, int) and isinstance(tile.row, int)
-        extent = self._source_extent(window)
+        extent, sums = self._source_extent(window), list(carried)
         assert isinstance(extent, int)
-        sums = dict(zip(tile.points, carried, strict=True))
         for t in range(taps):
             offset = t * window.dilation - window.low
             rows = [r for r in {r for r, _ in tile.points} if 0 <= (tile.row + r) * window.stride + offset < extent]
-            part = tile.only(rows)
             if rows:
-                at = {**position, tap: Idx(t)}
-                inner = self._reduce(ev.child(), part, loops[1:], at, [sums[k] for k in part.points])
-                sums.update(zip(part.points, inner, strict=True))
-        return list(sums.values())
+                sums = self._some_rows(ev, tile.only(rows), loops, {**position, tap: Idx(t)}, tile, sums)
+        return sums
 
-    def _is_inside(self, window: Window, row: Scalar, size: int) -> ir.Value:
-        """Are all taps of rows `row` … `row + size - 1` inside?"""
-        math, c = self.frame.math, self.frame.constants
-        first = math.mul(row, window.stride)
-        reach = math.add(first, (size - 1) * window.stride + 1)
-        taps = dict(self.reductions)[window.tap]
-        reach = math.sub(math.add(reach, math.mul(math.sub(taps, 1), window.dilation)), window.low)
-        after_start = arith.cmpi(arith.CmpIPredicate.sge, c.index(first), c.index(window.low))
-        before_end = arith.cmpi(arith.CmpIPredicate.sle, c.index(reach), c.index(self._source_extent(window)))
-        return arith.andi(after_start, before_end)
+    def _taps_in_turn(
+        self,
+        ev: Evaluator,
+        tile: Tile,
+        loops: list[tuple[int, Scalar]],
+        position: dict[int, Idx],
+        carried: Sequence[ir.Value],
+    ) -> list[ir.Value]:
+        """All taps along the rows of a tile at any position. Most are inside for all rows, or for all but those at one
+        end; others ask for each row."""
+        (tap, taps), window, sums = loops[0], self.row_window, list(carried)
+        assert window is not None and isinstance(taps, int)
+        rows, extent = range(len({r for r, _ in tile.points})), self._source_extent(window)
+        for t in range(taps):
+            at = {**position, tap: Idx(t)}
+            emit = partial(self._some_rows, ev, tile, loops, at, tile, sums)
+            for part in windows.parts_inside(window, rows, t, taps):
+                condition = windows.is_part_inside(self.frame, window, extent, (tile.row, rows, part), t)
+                inside = replace(tile.only(part), ends=Ends.INSIDE)
+                some = partial(self._some_rows, ev, inside, loops, at, tile, sums)
+                emit = partial(if_values, condition, [v.type for v in sums], some, emit)
+            sums = list(emit())
+        return sums
+
+    def _some_rows(
+        self,
+        ev: Evaluator,
+        part: Tile,
+        loops: list[tuple[int, Scalar]],
+        position: dict[int, Idx],
+        tile: Tile,
+        carried: Sequence[ir.Value],
+    ) -> list[ir.Value]:
+        """The accumulators of `tile` after the loops behind the first one, in which those of `part` take part."""
+        sums = dict(zip(tile.points, carried, strict=True))
+        inner = self._reduce(ev.child(), part, loops[1:], position, [sums[k] for k in part.points])
+        return list((sums | dict(zip(part.points, inner, strict=True))).values())
 
     def _unpadded(self, ev: Evaluator, tile: Tile, padding: Padding, coords: Sequence[Idx]) -> ir.Value:
         """The value of a padded operand at its coordinates `coords`."""

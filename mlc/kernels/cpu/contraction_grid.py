@@ -78,13 +78,19 @@ def grid_point(
     panels, others = items[products], items[products + 1 :]
     blocks = math.product(others)
     *front, number = math.delinearize(item, [*items[:products], math.mul(panels, blocks)])
-    size = math.mul(panels, s.part)
-    first, rest = math.mul(math.div(number, size), s.part), math.rem(number, size)
-    length: Scalar = s.part
-    if not (isinstance(blocks, int) and blocks % s.part == 0):
-        length = math.minimum(s.part, math.sub(blocks, first))
+    part = size_of_part(math, blocks, s)
+    size = math.mul(panels, part)
+    first, rest = math.mul(math.div(number, size), part), math.rem(number, size)
+    length = part
+    if not (isinstance(blocks, int) and isinstance(part, int) and blocks % part == 0):
+        length = math.minimum(part, math.sub(blocks, first))
     block = math.add(first, math.rem(rest, length))
     return [*front, math.div(rest, length), *math.delinearize(block, others)]
+
+
+def size_of_part(math: IndexMath, blocks: Scalar, s: ContractionSchedule) -> Scalar:
+    """How many of the `blocks` of rows that a panel meets are in a part."""
+    return s.part if s.part > 0 else math.maximum(math.ceildiv(blocks, -s.part), 1)
 
 
 def tile_grid(source: KernelSource, schedule: ContractionSchedule) -> Frame:

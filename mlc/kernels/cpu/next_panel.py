@@ -38,7 +38,7 @@ class NextPanel:
 
     def fetch(self, row: Scalar, height: int, loops: Sequence[tuple[Scalar, Scalar]]) -> None:
         """Fetches what one step of the tile of `height` rows from `row` on has to fetch (`lines`)."""
-        if self.height not in (0, height):
+        if 2 * height < self.height:
             return
         width = self.buffer.element.width // 8
         for at in self.lines(self.frame.math, row, height, loops):
@@ -53,8 +53,8 @@ class NextPanel:
         assert isinstance(steps, int)
         share = math.ceildiv(self.share, steps)  # bytes for a row and step
         if self.height:
-            reach = max(1, self.size // steps // (_FRACTION * memory.LINE)) * memory.LINE
-            share = math.minimum(share, reach // height)
+            reach = -(-self.size // (steps * _FRACTION * memory.LINE)) * memory.LINE
+            share = math.minimum(share, reach // max(self.height, height))
         else:
             assert isinstance(share, int)
             reach = share * height

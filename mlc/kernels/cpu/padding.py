@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
+from mlir.dialects import arith
 
+from mlc.kernels.common.frame import Frame
 from mlc.kernels.common.index import IndexMath, Scalar
 from mlc.kernels.common.padding import Padding
 
@@ -55,6 +57,58 @@ def taps_inside(math: IndexMath, window: Window, point: Scalar, source: Scalar, 
     after = math.sub(math.add(source, window.low), at)
     past = math.div(math.maximum(math.add(after, window.dilation - 1), 0), window.dilation)
     return math.ceildiv(before, window.dilation), math.minimum(past, taps)
+
+
+def ends_of_tiles(window: Window, taps: range, source: int, tiles: tuple[int, int, int]) -> list[bool]:
+    """For each of some tiles, whether a tap is outside: `tiles` are the first row, the rows of each, and how many."""
+    (start, size, count), ends = tiles, []
+    for i in range(count):
+        first, last = start + i * size, start + (i + 1) * size - 1
+        reach = last * window.stride + taps[-1] * window.dilation - window.low
+        ends.append(first * window.stride < window.low or reach >= source)
+    return ends
+
+
+def reads_inside(
+    frame: Frame, window: Window, source: Scalar, rows: tuple[Scalar, int], taps: tuple[Scalar, Scalar]
+) -> ir.Value:
+    """Are all `taps` (the first one and their number) inside of the `source` elements for all `rows`, likewise?"""
+    math, c, (row, height), (tap, count) = frame.math, frame.constants, rows, taps
+    first = math.add(math.mul(row, window.stride), math.mul(tap, window.dilation))
+    reach = math.add((height - 1) * window.stride + 1 - window.low, math.mul(math.sub(count, 1), window.dilation))
+    after_start = arith.cmpi(arith.CmpIPredicate.sge, c.index(first), c.index(window.low))
+    before_end = arith.cmpi(arith.CmpIPredicate.sle, c.index(math.add(first, reach)), c.index(source))
+    return arith.andi(after_start, before_end)
+
+
+def parts_inside(window: Window, rows: range, tap: int, taps: int) -> list[range]:
+    """Of the `rows` of a tile those that are inside for `tap` of `taps`, for each place where the tile may be: behind
+    the beginning of a line, in front of its end where the window is as far from both, in the midst of it."""
+    reach = (taps - 1) * window.dilation - window.low
+    before, after = window.low - tap * window.dilation, tap * window.dilation - reach
+    parts = [rows[-(-before // window.stride) :]] if before > 0 else []
+    parts += [rows[: len(rows) - -(-after // window.stride)]] if after > 0 and len(rows) * window.stride > after else []
+    return [*(part for part in parts if part), rows]
+
+
+def is_part_inside(
+    frame: Frame, window: Window, source: Scalar, rows: tuple[Scalar, range, range], tap: int
+) -> ir.Value:
+    """Is `tap` inside of the `source` elements for a part of the rows of a tile, and for no other one? `rows` are the
+    tile's first one, all of them, and that part, from there on."""
+    math, c, (row, every, part) = frame.math, frame.constants, rows
+    condition = reads_inside(frame, window, source, (math.add(row, part.start), len(part)), (tap, 1))
+
+    def place(number: int) -> ir.Value:
+        return c.index(math.add(math.mul(math.add(row, number), window.stride), tap * window.dilation))
+
+    if part.start > every.start:
+        before = arith.cmpi(arith.CmpIPredicate.slt, place(part.start - 1), c.index(window.low))
+        condition = arith.andi(condition, before)
+    if part.stop < every.stop:
+        limit = c.index(math.add(source, window.low))
+        condition = arith.andi(condition, arith.cmpi(arith.CmpIPredicate.sge, place(part.stop), limit))
+    return condition
 
 
 def terms_of(expr: ir.AffineExpr) -> list[tuple[int, int]] | None:

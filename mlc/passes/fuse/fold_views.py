@@ -415,7 +415,8 @@ def _fold_padding(op: ir.Operation, accepts: Accepts) -> bool:
     moved = None if padding is None else defining_op(padding.source)
     move = None if moved is None else move_of(moved)
     order = None if move is None else move.permutation
-    if moved is None or move is None or order is None or not op.results[0].type.has_static_shape:
+    sizes = _sizes_of_empty(op.operands[0])
+    if moved is None or move is None or order is None or sizes is None:
         return False
     users = _users(op)
     if not users or not all(is_contraction(user) and user.block == op.block for user, _ in users):
@@ -426,7 +427,7 @@ def _fold_padding(op: ir.Operation, accepts: Accepts) -> bool:
         maps[number] = ir.AffineMap.get(len(user.attributes["iterator_types"]), 0, [exprs[d] for d in order])
         if accepts("producer", moved, Dims(user, user, number, maps[number])) is not None:
             return False
-    padded = _pad_before(op, move.source, order)
+    padded = _pad_before(op, move.source, [sizes[d] for d in order], order)
     for user, number in users:
         user.operands[number] = padded
         all_maps = list(user.attributes["indexing_maps"])
@@ -438,13 +439,24 @@ def _fold_padding(op: ir.Operation, accepts: Accepts) -> bool:
     return True
 
 
-def _pad_before(op: ir.Operation, source: ir.Value, order: list[int]) -> ir.Value:
-    """The padding `op` of `source` itself, whose dimension `i` is `order[i]` after the transpose."""
+def _sizes_of_empty(value: ir.Value) -> list[int | ir.Value] | None:
+    """The sizes of an empty tensor; None where `value` is none whose sizes are seen."""
+    type_, op = value.type, defining_op(value)
+    if type_.has_static_shape:
+        return list(type_.shape)
+    if op is None or op.name != "tensor.empty":
+        return None
+    dynamic = iter(op.operands)
+    return [next(dynamic) if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)]
+
+
+def _pad_before(op: ir.Operation, source: ir.Value, sizes: list[int | ir.Value], order: list[int]) -> ir.Value:
+    """The padding `op` of `source` itself, whose dimension `i` is `order[i]` after the transpose; it has `sizes`."""
     old = op.results[0].type
     type_ = ir.RankedTensorType.get([old.shape[d] for d in order], old.element_type)
     clone = op.clone(ir.InsertionPoint(op))
     with ir.InsertionPoint(clone), op.location:
-        clone.operands[0] = tensor.empty(list(type_.shape), type_.element_type)
+        clone.operands[0] = tensor.empty(sizes, type_.element_type)
     clone.results[0].set_type(type_)
     i64 = ir.IntegerType.get_signless(64)
     for inner in _all_operations(clone):

@@ -13,7 +13,7 @@ kernel that uses them.
 from __future__ import annotations
 
 from mlir import ir
-from mlir.dialects import func, tensor
+from mlir.dialects import arith, func, tensor
 
 from mlc import _native
 from mlc.dialects import mlc as m
@@ -21,6 +21,7 @@ from mlc.kernels.common.analysis import is_contraction
 from mlc.kernels.common.clone import remap
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import is_reduction
+from mlc.kernels.common.padding import limits_of, padding_of
 from mlc.passes.base import Pass
 from mlc.passes.fuse.graph import OPAQUE, BlockGraph, captured, host_blocks, leaf_of, topological
 
@@ -28,7 +29,7 @@ from mlc.passes.fuse.graph import OPAQUE, BlockGraph, captured, host_blocks, lea
 class OutlineKernels(Pass):
     """Move every cluster into a kernel module of its own and call it."""
 
-    dialects = ("func", "tensor", "mlc")
+    dialects = ("arith", "func", "tensor", "mlc")
 
     def run(self, root: ir.OpView) -> None:
         module = root.operation
@@ -82,8 +83,8 @@ class OutlineKernels(Pass):
         with _root(ops).location:
             destinations = [_destination(r) for r in outputs] if updated is None else [updated]
             name = next(self.names)
-            self._kernel(name, ops, inputs, outputs, updated)
-            results = m.launch(name, [_passed(v) for v in inputs], destinations)
+            used = self._kernel(name, ops, inputs, outputs, updated)
+            results = m.launch(name, [_passed(v) for v in used], destinations)
             if updated is not None:
                 results[0].owner.attributes["mlc.inout"] = ir.DenseI64ArrayAttr.get([0])
                 results[0].owner.attributes["mlc.overwrite"] = ir.UnitAttr.get()
@@ -100,9 +101,10 @@ class OutlineKernels(Pass):
         inputs: list[ir.Value],
         outputs: list[ir.Value],
         updated: ir.Value | None,
-    ) -> None:
+    ) -> list[ir.Value]:
         """The kernel module: a function on tensors with the operations of the cluster. The destination has the old
-        contents of `updated`, if there is such a value."""
+        contents of `updated`, if there is such a value. Gives the `inputs` that the function takes: all but sizes that
+        nothing uses."""
         attributes = {"sym_name": ir.StringAttr.get(name), "mlc.kernel": ir.UnitAttr.get()}
         if updated is not None:
             attributes["mlc.inout"] = ir.DenseI64ArrayAttr.get([0])
@@ -125,6 +127,20 @@ class OutlineKernels(Pass):
             for op in ops:
                 _clone(op, mapping, targets)
             func.ReturnOp([mapping[v] for v in outputs])
+        return _drop_unused_sizes(function, inputs)
+
+
+def _drop_unused_sizes(function: func.FuncOp, inputs: list[ir.Value]) -> list[ir.Value]:
+    """Take arguments of `function` away that are sizes and have no use; gives those of `inputs` that are left."""
+    block, kept = function.entry_block, list(inputs)
+    for number in reversed(range(len(inputs))):
+        argument = block.arguments[number]
+        if isinstance(argument.type, ir.IndexType) and not any(True for _ in argument.uses):
+            block.erase_argument(number)
+            del kept[number]
+    types = [a.type for a in block.arguments]
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, function.type.results))
+    return kept
 
 
 def _updated_in_place(op: ir.Operation) -> ir.Value | None:
@@ -202,6 +218,8 @@ def _clone(op: ir.Operation, mapping: dict[ir.Value, ir.Value], targets: dict[ir
             _clone(leaf, mapping, {})
     clone = op.clone()
     remap(clone, mapping)
+    if padding_of(op) is not None:
+        _name_limits(clone)
     for name in ("mlc.cluster", "mlc.refused"):
         if name in clone.attributes:
             del clone.attributes[name]
@@ -209,6 +227,15 @@ def _clone(op: ir.Operation, mapping: dict[ir.Value, ir.Value], targets: dict[ir
         mapping[old] = new
         if old in targets and op.name.startswith("linalg."):
             _write_to(clone, len(clone.operands) - len(clone.results) + number, targets[old])
+
+
+def _name_limits(padding: ir.Operation) -> None:
+    """The limits of a padding are extents of the tensor that it reads, and say so: templates look for that."""
+    source, limits = limits_of(padding)
+    for limit, dim in limits:
+        if source.type.is_dynamic_dim(dim):
+            with ir.InsertionPoint(padding), padding.location:
+                limit.operands[1] = tensor.dim(source, arith.ConstantOp(ir.IndexType.get(), dim).result)
 
 
 def _write_to(clone: ir.Operation, operand: int, target: ir.Value) -> None:

@@ -14,7 +14,7 @@ from mlc.kernels.cpu.inner_product import has_few_rows, lies_along_sum
 from mlc.kernels.cpu.panel_copy import MOST_STEPS, SUMS_BESIDE, most_steps
 from mlc.kernels.cpu.register_tile import matrices_behind, split_rows
 from mlc.passes.schedule.copies_ahead import copying_ahead
-from mlc.passes.schedule.extents import ITEMS_WANTED, MASKED_BITS, Extent, VectorUnit, known, reach, shape_of
+from mlc.passes.schedule.extents import ITEMS_WANTED, MASKED_BITS, Extent, VectorUnit, at_least, known, reach, shape_of
 from mlc.passes.schedule.float_products import as_dot_floats
 from mlc.passes.schedule.grid_order import in_parts, innermost_extent, rows_ahead, size_of_tile, tiles_in_order
 from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads, sums_bytes, sums_mixed_bytes
@@ -23,12 +23,13 @@ from mlc.passes.schedule.tile_products import as_tile_product
 TILE, TALLER = (6, 4), 7  # rows and vectors of accumulators; the most rows that leave registers for an operand
 FEW_READS = (8, 3)  # rows and vectors that read a weight less often where rows are few; of thirty-two registers, too
 # Of a large window half a panel and the next half fit into the second level of cache, and few tiles read it.
-OF_LARGE_WINDOWS = (14, 2)
+OF_LARGE_WINDOWS, OF_UNKNOWN_LINES = (14, 2), (7, 2)  # the halves of the usual width of such layers
 MOST_FEW = 16  # rows of which each tile reads a weight that comes from memory
 WIDE, TALL = (4, 3), (6, 2)  # of sixteen registers
 LATENCY = 8  # accumulators that two multiply-adds a cycle take as long for as one of them takes
 SAVED = 0.98  # of the time that plain tiles take: what makes up for rows that others read more often
 MANY_ROWS = 12 * LATENCY  # where only a run knows them
+ENOUGH_ROWS = 48  # of one image, which tell how the rows of a number of images are best cut
 FAR = 1 << 20  # bytes of a panel that does not stay in the second level of cache: fewer tiles fetch it less often
 FAR_WINDOW = 1 << 18  # bytes of a convolution's panel that do not stay there beside the image
 LINES_TOGETHER = 4  # of an image that read a part of such a panel one after the other
@@ -93,7 +94,8 @@ def choose_contraction(
     few = known(shape[first : row + 1]) if row >= 0 else 1
     if quads := _in_quads_of_pixels(root, unit, order, shape, (axis, first, row)):
         return quads
-    height, vectors = _tile(root, unit, operand, packed, shape[axis], few, order[axis])
+    rows_wanted = at_least(shape[first : row + 1], ENOUGH_ROWS) if row >= 0 else 1
+    height, vectors = _tile(root, unit, operand, packed, shape[axis], rows_wanted, order[axis])
     schedule: dict[str, int | str] = {
         "template": "contraction",
         "lanes": unit.lanes(root.results[0].type.element_type),
@@ -180,15 +182,18 @@ def _tile(
     elif packed or rows is not None and rows >= NARROW_ROWS[1]:
         height, vectors = _taller(root, (height, vectors), columns, rows, unit)
     sums = ["reduction" in str(t) for t in root.attributes["iterator_types"]].count(True)
+    is_plain = packed and _is_f32(root) and (height, vectors) == TILE
+    if rows is None and is_plain and sums > 1 and _panel_bytes(root, operand, unit, columns) > FAR:
+        return OF_UNKNOWN_LINES
     if rows is None:  # nine rows are one tile then, and many take no longer
-        return FEW_READS if packed and _is_f32(root) and (height, vectors) == TILE and sums == 1 else (height, vectors)
+        return FEW_READS if is_plain and sums == 1 else (height, vectors)
     if not packed and rows <= FEW_ROWS:
         return rows, max(vectors, _line_vectors(columns, unit.lanes(element), rows))
-    if packed and _is_f32(root) and (height, vectors) == TILE and _panel_bytes(root, operand, unit, columns) > FAR:
+    if is_plain and _panel_bytes(root, operand, unit, columns) > FAR:
         if sums > 1:
             return min(OF_LARGE_WINDOWS[0], rows), OF_LARGE_WINDOWS[1]
         height = min((height, TALLER), key=lambda most: -(-rows // most))
-    if not packed or not _is_f32(root) or (height, vectors) != TILE:
+    if not is_plain or height != TILE[0]:
         return height, vectors
     if sums == 1 and rows <= MOST_FEW:
         return min((TILE, FEW_READS), key=lambda tile: -(-rows // tile[0]))
@@ -572,7 +577,7 @@ def _unroll(root: ir.Operation) -> int:
 
 def _row_block(shape: Sequence[Extent], axis: int, first: int, last: int, rows: int, panel: int) -> int:
     """Row tiles per work item: items of about one size, and enough of them."""
-    extent = known(shape[first : last + 1]) if first >= 0 else 1
+    extent = at_least(shape[first : last + 1], ENOUGH_ROWS) if first >= 0 else 1
     others = [e for i, e in enumerate(shape) if i != axis and not first <= i <= last]
     columns = shape[axis]
     outer = known([e if e is not None else 1 for e in others])

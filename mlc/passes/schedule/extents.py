@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -55,6 +56,13 @@ def known(extents: Sequence[Extent]) -> int | None:
             return None
         total *= extent
     return total
+
+
+def at_least(extents: Sequence[Extent], enough: int) -> int | None:
+    """Their product; where some are not known that of the others, if it is `enough` for decisions: one image is what
+    batches of images are made of. None where it is not."""
+    least = math.prod(extent for extent in extents if extent is not None)
+    return least if None not in extents or least >= enough else None
 
 
 def reach(root: ir.Operation, operand: int, dim: int) -> Extent:

@@ -10,7 +10,7 @@ from mlir import ir
 from mlc.kernels.common.analysis import touches
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.cpu.next_panel import FETCHING_TILES
-from mlc.passes.schedule.extents import Extent, known, reach, shape_of
+from mlc.passes.schedule.extents import Extent, at_least, known, reach, shape_of
 from mlc.passes.schedule.pairs import Schedule, innermost
 
 NEAR = 1 << 15  # bytes of a panel that may stay in the first level of cache
@@ -54,12 +54,14 @@ def in_parts(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule
         return schedule
     others = math.prod(shape[i] or 1 for i in moving if not first <= i <= last)
     rows = math.prod(e or 1 for e in shape[first : last + 1])
-    if "ahead" in schedule and (others != 1 or None in shape):
+    if int(schedule.get("ahead", 0)) < 0 or "ahead" in schedule and others != 1:
         return schedule
     weight = root.operands[operand].type
     size = (known(shape_of(weight)) or 1) // columns * panel * weight.element_type.width // 8
-    tiles, block = -(-rows // height), int(schedule["block"])
     enough = size <= NEAR // 2
+    if at_least([e for i, e in enumerate(shape) if i != axis], ROWS_OF_PART) is None:
+        return schedule | _parts_of_unknown(root, operand, axis, enough) if "ahead" not in schedule else schedule
+    tiles, block = -(-rows // height), int(schedule["block"])
     parts = next((n for n in PARTS if enough or others * rows >= n * ROWS_OF_PART), 0)
     if not parts or others * tiles < parts:
         return schedule
@@ -73,17 +75,26 @@ def in_parts(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule
     return schedule | {"block": -(-tiles // part), "part": part}
 
 
+def _parts_of_unknown(root: ir.Operation, operand: int, axis: int, enough: bool) -> Schedule:
+    """`part` where only a run knows how many rows there are: of images whose size is not known, above all."""
+    if not _shares(root, 1 - operand, axis):
+        return {"part": 1}
+    is_window = str(root.attributes["iterator_types"]).count("reduction") > 1
+    return {"part": -PARTS[0] if enough or is_window else -PARTS[1]}
+
+
 def rows_ahead(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule: Schedule) -> Schedule:
     """`ahead`, where rows fetch the next panel of the packed `operand`: how many do, −1 where a run counts them."""
     axis, panel = int(schedule["vector_dim"]), int(schedule["panel"])
     columns, weight = shape[axis], root.operands[operand].type
     kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
     size = known(shape_of(weight))
-    rows = known([e for i, e in enumerate(shape) if i != axis and _shares(root, operand, i)])
+    enough = FETCHING_TILES * int(schedule["rows"])
+    rows = at_least([e for i, e in enumerate(shape) if i != axis and _shares(root, operand, i)], enough)
     if columns is None or columns <= panel or size is None:
         return {}
     width, is_widened = weight.element_type.width // 8, schedule["template"] == "dot_floats"  # in blocks that stay near
-    if sum(kinds) != 1 and (rows is None or is_widened or int(schedule["lanes"]) < WHOLE_LINE):
+    if sum(kinds) != 1 and (is_widened or int(schedule["lanes"]) < WHOLE_LINE):
         return {}
     if sum(kinds) != 1 and size * width < LARGE_WINDOW:
         return {}
@@ -91,7 +102,7 @@ def rows_ahead(root: ir.Operation, operand: int, shape: Sequence[Extent], schedu
         return {}
     if rows is None:
         return {"ahead": -1}
-    return {"ahead": rows} if rows >= FETCHING_TILES * int(schedule["rows"]) else {}
+    return {"ahead": rows} if rows >= enough else {}
 
 
 def tiles_in_order(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule: Schedule) -> Schedule:

@@ -29,7 +29,13 @@ CASES = [
     (49, 7, 9 * 512 * 256, [3, 3, 128]),
 ]
 
-COUNTED = [(66, 6, 768 * 256, [192]), (2048, 6, 768 * 256, [192]), (28, 4, 768 * 96, [192])]
+COUNTED = [
+    (66, 6, 768 * 256, [192]),
+    (2048, 6, 768 * 256, [192]),
+    (28, 4, 768 * 96, [192]),
+    (48, 8, 2048 * 192, [512]),
+    (63, 7, 9 * 512 * 128, [3, 3, 128]),
+]
 
 
 def _fetched(rows: int, tile: int, size: int, loops: list[int], counted: bool = False) -> list[int]:
@@ -58,6 +64,20 @@ def test_every_line_is_fetched_and_few_are_twice(rows: int, tile: int, size: int
 def test_every_line_is_fetched_for_rows_that_a_run_counts(rows: int, tile: int, size: int, loops: list[int]) -> None:
     fetched = {at // LINE for at in _fetched(rows, tile, size, loops, counted=True)}
     assert fetched >= set(range(size // LINE)) and max(fetched) <= size // LINE  # the last step may reach behind the end
+
+
+def test_tiles_of_half_the_height_fetch_without_a_gap() -> None:
+    """The last tiles of lines that only a run knows: what full ones ask for at a step, or a part of it."""
+    none = cast(Any, None)
+    with ir.Context():
+        math = IndexMath(none)
+    panel = NextPanel(none, none, 0, 4096 * 192, -(-4096 * 192 // 64), 0, 8)
+    for height in (4, 7, 8, 9):
+        steps = [panel.lines(math, 0, height, [(step, 512)]) for step in range(8)]
+        reached = 0
+        for lines in steps:
+            assert lines[0] <= reached
+            reached = cast(int, lines[-1]) + LINE
 
 
 def test_fewer_rows_fetch_the_beginning() -> None:

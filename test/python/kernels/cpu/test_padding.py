@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -67,3 +68,51 @@ def test_padded_convolution(tmp_path: Path, name: str, dynamic: bool) -> None:
         [got] = model(x)
         assert got.shape == want.shape
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=3e-6 * np.abs(want).max())
+
+
+# window, pads (top, left, bottom, right), strides, dilations
+CHAINS = {
+    "3x3": ((3, 3), (1, 1, 1, 1), (1, 1), (1, 1)),
+    "3x3 strided": ((3, 3), (1, 1, 1, 1), (2, 2), (1, 1)),
+    "3x3, padding behind only": ((3, 3), (0, 0, 1, 1), (2, 2), (1, 1)),
+    "5x5": ((5, 5), (2, 2, 2, 2), (1, 1), (1, 1)),
+    "dilated": ((3, 3), (2, 2, 2, 2), (1, 1), (2, 2)),
+    "every pad different": ((3, 5), (0, 1, 2, 3), (1, 1), (1, 1)),
+}
+
+
+@pytest.mark.parametrize("groups", [1, 24], ids=["dense", "depthwise"])
+@pytest.mark.parametrize("name", CHAINS)
+def test_images_of_any_size(tmp_path: Path, name: str, groups: int) -> None:
+    """Behind another convolution, what is padded is computed: all lines that a run may bring, shorter than a tile and
+    longer, in one kernel a convolution."""
+    window, pads, strides, dilations = CHAINS[name]
+    rng = np.random.default_rng(3)
+    weights = {
+        "e": rng.standard_normal((24, 4, 1, 1)).astype(np.float32),
+        "f": rng.standard_normal((24 if groups > 1 else 80, 24 // groups, *window)).astype(np.float32),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "e"], ["h"]),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("Conv", ["r", "f"], ["y"], pads=pads, strides=strides, dilations=dilations, group=groups),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "images",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4, "h", "w"])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", len(weights["f"]), None, None])],
+        [numpy_helper.from_array(value, key) for key, value in weights.items()],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    onnx.save(proto, tmp_path / "model.onnx")
+    report = tmp_path / "report.json"
+    model = mlc.compile(tmp_path / "model.onnx", output=tmp_path / "model.so", report=report)
+    templates = [kernel["template"] for kernel in json.loads(report.read_text())["kernels"]]
+    assert templates.count("contraction") == 2 and templates.count("loops") == 0
+    reference = ReferenceEvaluator(proto)
+    for width in [*range(5, 24), 40]:
+        x = rng.standard_normal((1 + width % 2, 4, 5 + width % 3, width)).astype(np.float32)
+        [want] = reference.run(None, {"x": x})
+        [got] = model(x)
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
