@@ -14,7 +14,7 @@ def needed_memory(weights: int, arenas: Mapping[str, str]) -> str:
     """
     fixed = [int(formula) for formula in arenas.values() if formula.isdecimal()]
     open_ = [formula for formula in arenas.values() if not formula.isdecimal()]
-    names = sorted(set(re.findall(r"[^\W\d]\w*", " ".join(open_))) - {"max", "min"})
+    names = sorted(set(re.findall(r"[^\W\d][\w.]*", " ".join(open_))) - {"max", "min"})
     parts = [f"weights {amount(weights)}"] if weights else []
     if open_:
         return ", ".join([*parts, f"an arena that depends on {', '.join(names) or 'the data'}"])

@@ -10,7 +10,7 @@ from mlir.dialects import tensor
 from mlc.passes.adaptor import DYNAMIC, OpAdaptor, Size, shape_of
 from mlc.passes.decompose import build as b
 from mlc.passes.layout import Moved, moves
-from mlc.passes.layout.context import Layouts, channels_last, permuted, rebuilt
+from mlc.passes.layout.context import Layouts, channels_last, inverse, permuted, rebuilt, relayout
 from mlc.passes.layout.elementwise import chosen
 from mlc.passes.lower.to_linalg.shape import matching_groups
 
@@ -104,14 +104,22 @@ def broadcast(layouts: Layouts, op: ir.Operation) -> list[Moved | None] | None:
 
 @moves("reshape")
 def reshape(layouts: Layouts, op: ir.Operation) -> list[Moved | None] | None:
-    """When every group of dimensions that is split or joined also lies together, in order, in the inner value."""
+    """When every group of dimensions that is split or joined also lies together, in order, in the inner value; where it
+    makes an image, as a shuffle of pixels does, it is put together, with the channels last."""
     moved = layouts.of(op.operands[0])
     assert moved is not None
-    facts = layouts.facts
+    facts, inner = layouts.facts, moved.inner
     groups = list(zip(*matching_groups(facts.symbols, facts.operand(op, 0), facts.result(op, 0)), strict=True))
     sources = [[moved.permutation[i] for i in inputs] for inputs, _ in groups]
-    if any(s != list(range(s[0], s[0] + len(s))) if s else False for s in sources) or any(not s for s in sources):
+    if any(not s for s in sources):
         return None
+    if any(s != list(range(s[0], s[0] + len(s))) for s in sources):
+        if not _becomes_an_image(op):
+            return None
+        last = len(moved.permutation) - 1
+        together = [i for s in sorted(sources, key=lambda s: (last in s, s[0])) for i in s]
+        inner, places = relayout(inner, together), inverse(together)
+        sources = [[places[i] for i in s] for s in sources]
     order = sorted(range(len(groups)), key=lambda g: sources[g][0])
     sizes = OpAdaptor(op).mixed("sizes", list(op.operands)[1:])
     permutation = [0] * len(sizes)
@@ -122,8 +130,25 @@ def reshape(layouts: Layouts, op: ir.Operation) -> list[Moved | None] | None:
             inner_sizes.append(sizes[position])
     dynamic = [s for s in inner_sizes if isinstance(s, ir.Value)]
     changes = {"static_sizes": b.integers([s if isinstance(s, int) else DYNAMIC for s in inner_sizes])}
-    new = rebuilt(op, [moved.inner, *dynamic], permutation, changes)
+    new = rebuilt(op, [inner, *dynamic], permutation, changes)
     return [Moved(new.results[0], tuple(permutation))]
+
+
+def _becomes_an_image(op: ir.Operation) -> bool:
+    """Does a convolution or a pool read the result, perhaps behind elementwise operations?"""
+    waiting, seen = [op], set[ir.Operation]()
+    while waiting:
+        users = [use.owner.operation for use in waiting.pop().results[0].uses]
+        for user in users:
+            if user.name in ("mlc.conv", "mlc.pool") and user.operands[0].type.rank == op.results[0].type.rank:
+                return True
+            if user.name in _POINTWISE and user not in seen:
+                seen.add(user)
+                waiting.append(user)
+    return False
+
+
+_POINTWISE = frozenset(f"mlc.{name}" for name in ("unary", "activation", "binary", "clamp", "cast", "concat"))
 
 
 @moves("shape_of")

@@ -246,9 +246,9 @@ def _wide(lanes: int, most: int, inner: int, outer: Sequence[Extent]) -> tuple[i
 
 
 def _grid_rank(outer: Sequence[Extent], inner: Extent = None) -> int:
-    """The fewest outer dimensions that give enough work items; all of them when extents are unknown. Somewhat fewer
-    items do where one more dimension would leave little work to each, `inner` elements and the dimensions between: to
-    begin an item takes time.
+    """The fewest outer dimensions that give enough work items. Somewhat fewer items do where one more dimension would
+    leave little work to each, `inner` elements and the dimensions between: to begin an item takes time. Where extents
+    are unknown, all but those that this is true of; of images whose size is not known lines are items, not pixels.
     """
     total = 1
     for i, extent in enumerate(outer):
@@ -258,9 +258,17 @@ def _grid_rank(outer: Sequence[Extent], inner: Extent = None) -> int:
         if total >= ITEMS_ENOUGH and rest is not None and 0 < rest < SMALL_ITEM:
             return i
         if extent is None:
-            return len(outer)
+            return _grid_rank_of_unknown(outer, inner)
         total *= extent
     return len(outer)
+
+
+def _grid_rank_of_unknown(outer: Sequence[Extent], inner: Extent) -> int:
+    rank, size = len(outer), inner or SMALL_ITEM
+    while size < SMALL_ITEM and rank > 1 and None in outer[: rank - 1] and (extent := outer[rank - 1]) is not None:
+        size, rank = size * extent, rank - 1
+    is_pixel = rank > 2 and outer[rank - 1] is None and None in outer[1 : rank - 1]
+    return rank - 1 if inner and is_pixel else rank
 
 
 def _horizontal(results: Sequence[ir.Value]) -> bool:

@@ -16,6 +16,7 @@ from mlc.runtime.needed_memory import needed_memory
         (434_000_000, {"forward": "0"}, "weights 434.0 MB"),
         (0, {}, "0 B"),
         (5, {"a": "64", "b": "64 * max(seq, batch)"}, "weights 5 B, an arena that depends on batch, seq"),
+        (5, {"a": "16 * p2o.Dim.0"}, "weights 5 B, an arena that depends on p2o.Dim.0"),
     ],
 )
 def test_texts(weights: int, arenas: dict[str, str], text: str) -> None:

@@ -129,3 +129,35 @@ func.func @tokens_of_images(%x: tensor<1x4x8x8xf32>, %m: tensor<16x3xf32>, %n: t
   %5 = mlc.unary tanh %4 : tensor<1x16x2xf32>
   return %2, %3, %5 : tensor<1x64x3xf32>, tensor<1x2x64xf32>, tensor<1x16x2xf32>
 }
+
+// Pixels that are shuffled into an image for a convolution are so with channels last: a transposition of lines.
+// CHECK-LABEL: func.func @shuffle
+// CHECK: %[[C:.*]] = mlc.conv {{.*}}layout = "nhwc"{{.*}} -> tensor<1x6x8x64xf32>
+// CHECK: %[[R:.*]] = mlc.reshape %[[C]] [1, 6, 8, 2, 2, 16]
+// CHECK: %[[T:.*]] = mlc.transpose %[[R]] {mlc.relayout, permutation = array<i64: 0, 1, 3, 2, 4, 5>}
+// CHECK: %[[I:.*]] = mlc.reshape %[[T]] [1, 12, 16, 16]
+// CHECK: %[[U:.*]] = mlc.unary tanh %[[I]] : tensor<1x12x16x16xf32>
+// CHECK: mlc.conv %[[U]]
+func.func @shuffle(%x: tensor<1x16x6x8xf32>, %w: tensor<64x16x1x1xf32>, %v: tensor<8x16x3x3xf32>) -> tensor<1x8x12x16xf32> {
+  %a = mlc.conv %x, %w {dilations = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>} : tensor<1x16x6x8xf32>, tensor<64x16x1x1xf32> -> tensor<1x64x6x8xf32>
+  %r = mlc.reshape %a [1, 2, 2, 16, 6, 8] : tensor<1x64x6x8xf32> -> tensor<1x2x2x16x6x8xf32>
+  %t = mlc.transpose %r {permutation = array<i64: 0, 3, 4, 1, 5, 2>} : tensor<1x2x2x16x6x8xf32> -> tensor<1x16x6x2x8x2xf32>
+  %i = mlc.reshape %t [1, 16, 12, 16] : tensor<1x16x6x2x8x2xf32> -> tensor<1x16x12x16xf32>
+  %u = mlc.unary tanh %i : tensor<1x16x12x16xf32>
+  %b = mlc.conv %u, %v {dilations = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, strides = array<i64: 1, 1>} : tensor<1x16x12x16xf32>, tensor<8x16x3x3xf32> -> tensor<1x8x12x16xf32>
+  return %b : tensor<1x8x12x16xf32>
+}
+
+// For nobody but the caller they are put where he wants them, at once.
+// CHECK-LABEL: func.func @shuffled_result
+// CHECK: mlc.conv
+// CHECK: mlc.transpose {{.*}} -> tensor<1x3x6x2x8x2xf32>
+// CHECK-NEXT: mlc.reshape {{.*}} -> tensor<1x3x12x16xf32>
+// CHECK-NEXT: return
+func.func @shuffled_result(%x: tensor<1x16x6x8xf32>, %w: tensor<12x16x1x1xf32>) -> tensor<1x3x12x16xf32> {
+  %a = mlc.conv %x, %w {dilations = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>} : tensor<1x16x6x8xf32>, tensor<12x16x1x1xf32> -> tensor<1x12x6x8xf32>
+  %r = mlc.reshape %a [1, 2, 2, 3, 6, 8] : tensor<1x12x6x8xf32> -> tensor<1x2x2x3x6x8xf32>
+  %t = mlc.transpose %r {permutation = array<i64: 0, 3, 4, 1, 5, 2>} : tensor<1x2x2x3x6x8xf32> -> tensor<1x3x6x2x8x2xf32>
+  %i = mlc.reshape %t [1, 3, 12, 16] : tensor<1x3x6x2x8x2xf32> -> tensor<1x3x12x16xf32>
+  return %i : tensor<1x3x12x16xf32>
+}

@@ -2,6 +2,8 @@
 
 // Schedules where only a run knows how many images there are, or of which size.
 
+#x = affine_map<(n, h, w, c) -> (n, h, w, c)>
+#y = affine_map<(n, h, w, c) -> (h, c)>
 #ia = affine_map<(n, h, w, c, k) -> (n, h, w, k)>
 #kb = affine_map<(n, h, w, c, k) -> (k, c)>
 #ic = affine_map<(n, h, w, c, k) -> (n, h, w, c)>
@@ -191,5 +193,35 @@ module @any_large_window attributes {mlc.kernel} {
       linalg.yield %s : f32
     } -> tensor<?x?x?x512xf32>
     return %m : tensor<?x?x?x512xf32>
+  }
+}
+
+// What is not computed by products: lines are work items where images have any size, not pixels, which take a few
+// instructions each; rows of tokens are, and all their heads together.
+// CHECK: module @any_image
+// CHECK-SAME: first = 3 : i64, grid = 2 : i64
+module @any_image attributes {mlc.kernel} {
+  func.func @any_image(%a: tensor<?x?x?x96xf32>, %b: tensor<?x96xf32>, %o: tensor<?x?x?x96xf32>) -> tensor<?x?x?x96xf32> {
+    %m = linalg.generic {indexing_maps = [#x, #y, #x], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+        ins(%a, %b : tensor<?x?x?x96xf32>, tensor<?x96xf32>) outs(%o : tensor<?x?x?x96xf32>) {
+    ^bb0(%p: f32, %q: f32, %z: f32):
+      %t = arith.addf %p, %q : f32
+      linalg.yield %t : f32
+    } -> tensor<?x?x?x96xf32>
+    return %m : tensor<?x?x?x96xf32>
+  }
+}
+
+// CHECK: module @any_tokens
+// CHECK-SAME: first = 3 : i64, grid = 2 : i64
+module @any_tokens attributes {mlc.kernel} {
+  func.func @any_tokens(%a: tensor<?x?x12x64xf32>, %b: tensor<12x?x64xf32>, %o: tensor<?x?x12x64xf32>) -> tensor<?x?x12x64xf32> {
+    %m = linalg.generic {indexing_maps = [#x, affine_map<(n, h, w, c) -> (w, h, c)>, #x], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+        ins(%a, %b : tensor<?x?x12x64xf32>, tensor<12x?x64xf32>) outs(%o : tensor<?x?x12x64xf32>) {
+    ^bb0(%p: f32, %q: f32, %z: f32):
+      %t = arith.addf %p, %q : f32
+      linalg.yield %t : f32
+    } -> tensor<?x?x12x64xf32>
+    return %m : tensor<?x?x12x64xf32>
   }
 }
