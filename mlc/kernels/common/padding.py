@@ -155,8 +155,15 @@ def _size_of(tensor: ir.Value, dim: int) -> ir.Value | None:
     op = defining_op(tensor)
     if op is None:
         return None
+    before = sum(tensor.type.is_dynamic_dim(i) for i in range(dim))
     if op.name == "tensor.empty":
-        return op.operands[sum(tensor.type.is_dynamic_dim(i) for i in range(dim))]
+        return op.operands[before]
+    if op.name == "tensor.expand_shape":
+        return op.operands[1 + before]
+    if op.name == "tensor.collapse_shape":
+        source = op.operands[0]
+        group = [a.value for a in op.attributes["reassociation"][dim] if source.type.shape[a.value] != 1]
+        return _size_of(source, group[0]) if len(group) == 1 else None
     if op.name.startswith("linalg.") or op.name == "mlc.launch":
         return _size_of(op.operands[len(op.operands) - len(op.results) + ir.OpResult(tensor).result_number], dim)
     return None

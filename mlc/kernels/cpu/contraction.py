@@ -486,7 +486,7 @@ class Contraction:
             for part in windows.parts_inside(window, rows, t, taps):
                 condition = windows.is_part_inside(self.frame, window, extent, (tile.row, rows, part), t)
                 inside = replace(tile.only(part), ends=Ends.INSIDE)
-                some = partial(self._some_rows, ev, inside, loops, at, tile, sums)
+                some = partial(self._some_rows, ev, inside, loops, at, tile, sums) if part else partial(list, sums)
                 emit = partial(if_values, condition, [v.type for v in sums], some, emit)
             sums = list(emit())
         return sums

@@ -83,12 +83,14 @@ def reads_inside(
 
 def parts_inside(window: Window, rows: range, tap: int, taps: int) -> list[range]:
     """Of the `rows` of a tile those that are inside for `tap` of `taps`, for each place where the tile may be: behind
-    the beginning of a line, in front of its end where the window is as far from both, in the midst of it."""
+    the beginning of a line, in front of its end where the window is as far from both, near one of them where none is
+    inside, in the midst of it."""
     reach = (taps - 1) * window.dilation - window.low
     before, after = window.low - tap * window.dilation, tap * window.dilation - reach
     parts = [rows[-(-before // window.stride) :]] if before > 0 else []
     parts += [rows[: len(rows) - -(-after // window.stride)]] if after > 0 and len(rows) * window.stride > after else []
-    return [*(part for part in parts if part), rows]
+    none = [rows[:0]] if max(before, after) > (len(rows) - 1) * window.stride else []
+    return [*(part for part in parts if part), *none, rows]
 
 
 def is_part_inside(
@@ -97,17 +99,24 @@ def is_part_inside(
     """Is `tap` inside of the `source` elements for a part of the rows of a tile, and for no other one? `rows` are the
     tile's first one, all of them, and that part, from there on."""
     math, c, (row, every, part) = frame.math, frame.constants, rows
-    condition = reads_inside(frame, window, source, (math.add(row, part.start), len(part)), (tap, 1))
+    limit = c.index(math.add(source, window.low))
 
     def place(number: int) -> ir.Value:
         return c.index(math.add(math.mul(math.add(row, number), window.stride), tap * window.dilation))
 
+    def is_in_front(number: int) -> ir.Value:
+        return arith.cmpi(arith.CmpIPredicate.slt, place(number), c.index(window.low))
+
+    def is_behind(number: int) -> ir.Value:
+        return arith.cmpi(arith.CmpIPredicate.sge, place(number), limit)
+
+    if not part:
+        return arith.ori(is_in_front(every.stop - 1), is_behind(every.start))
+    condition = reads_inside(frame, window, source, (math.add(row, part.start), len(part)), (tap, 1))
     if part.start > every.start:
-        before = arith.cmpi(arith.CmpIPredicate.slt, place(part.start - 1), c.index(window.low))
-        condition = arith.andi(condition, before)
+        condition = arith.andi(condition, is_in_front(part.start - 1))
     if part.stop < every.stop:
-        limit = c.index(math.add(source, window.low))
-        condition = arith.andi(condition, arith.cmpi(arith.CmpIPredicate.sge, place(part.stop), limit))
+        condition = arith.andi(condition, is_behind(part.stop))
     return condition
 
 

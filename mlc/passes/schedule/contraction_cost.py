@@ -86,11 +86,8 @@ def choose_contraction(
             best = candidate
     if best is None:
         return _along_sum(source, root, unit, axis)
-    row, operand, packed = best
-    first = row
-    while row >= 0 and first > 0 and first - 1 != axis and _rows_flatten(source, root, operand, order, first - 1, row):
-        first -= 1
-    first, row = (first, row) if row >= 0 else (-1, -2)
+    _, operand, packed = best
+    first, row = _rows_of(source, root, operand, order, axis)
     few = known(shape[first : row + 1]) if row >= 0 else 1
     if quads := _in_quads_of_pixels(root, unit, order, shape, (axis, first, row)):
         return quads
@@ -253,6 +250,24 @@ def _ends_of_rows(columns: Extent, schedule: dict[str, int | str], unit: VectorU
     return {"tail": lanes // 2, "unroll": 4 if schedule["unroll"] == 4 else 1}
 
 
+def _rows_of(
+    source: KernelSource, root: ir.Operation, operand: int, order: Sequence[int], axis: int
+) -> tuple[int, int]:
+    """The first and the last dimension of the rows: the last one that `operand` does not have, with those in front of
+    it that flatten. Of one that only a run knows, a batch behind a sequence perhaps, there may be one: another one that
+    has rows enough for tiles is better."""
+    shape, groups = shape_of(root.results[0].type), []
+    for row in reversed(range(len(shape))):
+        if shape[row] == 1 or row == axis or touches(root, operand, order[row]):
+            continue
+        first = row
+        while first > 0 and first - 1 != axis and _rows_flatten(source, root, operand, order, first - 1, row):
+            first -= 1
+        groups.append((first, row))
+    enough = (g for g in groups if at_least(shape[g[0] : g[1] + 1], MOST_FEW) is not None)
+    return next(enough, groups[0]) if groups else (-1, -2)
+
+
 def _along_sum(source: KernelSource, root: ir.Operation, unit: VectorUnit, axis: int) -> dict[str, int | str] | None:
     """The schedule of a product whose operands both lie along the sum; None for other contractions."""
     shape, order = shape_of(root.results[0].type), [e.position for e in operand_map(root, 2).results]
@@ -261,14 +276,9 @@ def _along_sum(source: KernelSource, root: ir.Operation, unit: VectorUnit, axis:
     if not lies_along_sum(root) or len(holding) != 1 or _depth(root) == 1:
         return None
     [operand], lanes, depth = holding, unit.lanes(element), _depth(root)
-    rows = [i for i, e in enumerate(shape) if e != 1 and i != axis and not touches(root, operand, order[i])]
-    first = row = rows[-1] if rows else -1
-    while row >= 0 and first > 0 and first - 1 != axis and _rows_flatten(source, root, operand, order, first - 1, row):
-        first -= 1
-    if row < 0:
-        if lanes > NARROW_LANES and (depth is None or depth > SHORT_LINE):
-            return None
-        first, row = -1, -2
+    first, row = _rows_of(source, root, operand, order, axis)
+    if row < 0 and lanes > NARROW_LANES and (depth is None or depth > SHORT_LINE):
+        return None
     count = known(shape[first : row + 1]) if row >= 0 else 1
     height, vectors, template, unroll = INNER_ROWS, 1, "inner_product", 1
     copies, beside = isinstance(element, ir.F32Type) and _is_worth_transposing(count, depth, lanes), 0

@@ -24,6 +24,16 @@ func.func @first(%x: tensor<?x3x?x?xf32>, %w: tensor<3x3x3x32xf32>) -> tensor<?x
   return %b : tensor<?x?x?x32xf32>
 }
 
+// Groups of channels are split off what is padded: its size is that of the split.
+// CHECK-LABEL: func.func @groups
+// CHECK: mlc.launch @k3(
+// CHECK-NOT: mlc.launch
+// CHECK: return
+func.func @groups(%x: tensor<?x?x?x32xf32>, %w: tensor<3x3x8x32xf32>) -> tensor<?x?x?x32xf32> {
+  %b = mlc.conv %x, %w {layout = "nhwc", groups = 4, strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>} : tensor<?x?x?x32xf32>, tensor<3x3x8x32xf32> -> tensor<?x?x?x32xf32>
+  return %b : tensor<?x?x?x32xf32>
+}
+
 // CHECK: module @k1
 // CHECK-NEXT: func.func @k1(%[[S:[^:]*]]: tensor<?x?x?x16xf32>,
 // CHECK-DAG: %[[TWO:.*]] = arith.constant 2 : index

@@ -14,6 +14,13 @@
 #h = affine_map<(n, h, w, f, y, x, c) -> (y, x, c, f)>
 #e = affine_map<(n, h, w, f, y, x, c) -> (n, h, w, f)>
 
+func.func @of_behind_sequence(%x: tensor<?x197x768xf32>, %n: index) -> tensor<197x?x2304xf32> {
+  %w = mlc.weight "behind_sequence" : tensor<768x2304xf32>
+  %e = tensor.empty(%n) : tensor<197x?x2304xf32>
+  %r = mlc.launch @behind_sequence(%x, %w) outs(%e) : (tensor<?x197x768xf32>, tensor<768x2304xf32>) outs(tensor<197x?x2304xf32>) -> tensor<197x?x2304xf32>
+  return %r : tensor<197x?x2304xf32>
+}
+
 func.func @of_pixels_of_images(%x: tensor<?x56x56x64xf32>, %n: index) -> tensor<?x56x56x256xf32> {
   %w = mlc.weight "pixels_of_images" : tensor<64x256xf32>
   %e = tensor.empty(%n) : tensor<?x56x56x256xf32>
@@ -223,5 +230,23 @@ module @any_tokens attributes {mlc.kernel} {
       linalg.yield %t : f32
     } -> tensor<?x?x12x64xf32>
     return %m : tensor<?x?x12x64xf32>
+  }
+}
+
+// A batch that comes behind the sequence may have one element: the rows of tiles are those of the sequence.
+// CHECK: module @behind_sequence
+// CHECK-SAME: row_first = 0 : i64, row_last = 0 : i64
+module @behind_sequence attributes {mlc.kernel} {
+  func.func @behind_sequence(%a: tensor<?x197x768xf32>, %b: tensor<768x2304xf32>, %o: tensor<197x?x2304xf32>) -> tensor<197x?x2304xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<197x?x2304xf32>) -> tensor<197x?x2304xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(s, b, n, k) -> (b, s, k)>, affine_map<(s, b, n, k) -> (k, n)>, affine_map<(s, b, n, k) -> (s, b, n)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<?x197x768xf32>, tensor<768x2304xf32>) outs(%f : tensor<197x?x2304xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %t = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %t : f32
+      linalg.yield %s : f32
+    } -> tensor<197x?x2304xf32>
+    return %m : tensor<197x?x2304xf32>
   }
 }
