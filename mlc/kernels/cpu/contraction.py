@@ -20,7 +20,6 @@ of n parts, where only a run knows how many there are; not with `ahead`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
 from mlir import ir
@@ -30,14 +29,16 @@ from mlc.kernels.common import memory
 from mlc.kernels.common.analysis import is_contraction, is_plain_fma, mentions, reachable
 from mlc.kernels.common.body import inline_body
 from mlc.kernels.common.evaluate import Evaluator, Override, lane_mask
-from mlc.kernels.common.frame import Frame, KernelSource, defining_op, for_loop, if_then, if_values
+from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
-from mlc.kernels.common.padding import Padding, padding_of
+from mlc.kernels.common.padding import Padding
 from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.cpu import padding as windows
 from mlc.kernels.cpu.contraction_grid import ContractionSchedule, grid_items, grid_point, outer_dims, tile_grid
 from mlc.kernels.cpu.next_panel import NextPanel, number_of, panel_ahead
+from mlc.kernels.cpu.padded_rows import PaddedRows
+from mlc.kernels.cpu.padding import Place
 from mlc.kernels.cpu.register_tile import Column, Ends, Tile, matrices_behind, num_products, rest_sizes, split_rows
 
 
@@ -55,9 +56,8 @@ def expand(source: KernelSource, schedule: ContractionSchedule) -> list[Frame]:
 
 
 _KNOWN_TAPS = 48  # taps of tiles at known positions that are written out, per kernel: they cost code
-_MOST_TURNS = 5  # taps of which each is written out twice, for tiles of every height
 
-_EmitTile = Callable[[Scalar, int, Ends], None]
+_EmitTile = Callable[[Scalar, int, Ends | Place], None]
 
 
 def _emit_inside(tile: _EmitTile, size: int, variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
@@ -65,7 +65,7 @@ def _emit_inside(tile: _EmitTile, size: int, variable: ir.Value, _: list[ir.Valu
     return []
 
 
-class Contraction:
+class Contraction(PaddedRows):
     def __init__(self, source: KernelSource, schedule: ContractionSchedule) -> None:
         self.source = source
         self.s = schedule
@@ -321,14 +321,7 @@ class Contraction:
             if self.row_window is None:
                 tile(variable, size, Ends.INSIDE)
             else:
-                every_tap = 0, dict(self.reductions)[self.row_window.tap]
-                extent = self._source_extent(self.row_window)
-                inside = windows.reads_inside(self.frame, self.row_window, extent, (variable, size), every_tap)
-                if_then(
-                    inside,
-                    lambda: tile(variable, size, Ends.INSIDE),
-                    lambda: tile(variable, size, Ends.GUARDED),
-                )
+                self._at_its_place(partial(tile, variable, size), variable, size, written_out=type(self) is Contraction)
             return []
 
         for_loop(self.frame, low, high, size, [], body)
@@ -336,7 +329,7 @@ class Contraction:
     # -- one register tile ------------------------------------------------------------------------------------------
 
     def _tile_emitter(self, point: list[Idx], columns: list[Column]) -> _EmitTile:
-        def emit(row: Scalar, size: int, ends: Ends) -> None:
+        def emit(row: Scalar, size: int, ends: Ends | Place) -> None:
             rows = [Idx(self.frame.math.step(row, r), level=2) for r in range(size)]
             ev = Evaluator(self.frame, self.s.lanes)
             points = {(r, j): self._point(point, rows[r], c.at) for r in range(size) for j, c in enumerate(columns)}
@@ -379,10 +372,9 @@ class Contraction:
             return self._multiply_add(ev, tile, position, carried)
         dim, extent = loops[0]
         if self.row_window is not None and dim == self.row_window.tap:
-            if tile.ends is Ends.KNOWN:
-                return self._taps_by_row(ev, tile, loops, position, carried)
-            if tile.ends is Ends.GUARDED and loops[1:] and isinstance(extent, int) and extent <= _MOST_TURNS:
-                return self._taps_in_turn(ev, tile, loops, position, carried)
+            sums = self._taps_of_rows(ev, tile, loops, position, carried)
+            if sums is not None:
+                return sums
         low, high = self._taps(tile, dim, extent)
         if (low, high) == (0, 1):
             return self._reduce(ev, tile, loops[1:], {**position, dim: Idx(0)}, carried)
@@ -411,122 +403,7 @@ class Contraction:
         loops = [(position[d].base, extent) for d, extent in self.reductions if d in position]
         panel.fetch(tile.row, len({r for r, _ in tile.points}), [*loops, (at, steps)])
 
-    # -- padding ----------------------------------------------------------------------------------------------------
-
-    def _use_padding(self, operand: int) -> None:
-        """Skip the taps in the padding of an input where every padded dimension is a window over grid or rows."""
-        producer = defining_op(self.root.operands[operand])
-        padding = None if producer is None else padding_of(producer)
-        if padding is None or padding.value.value != 0 or self.padded:
-            return
-        iterators = [str(t) for t in self.root.attributes["iterator_types"]]
-        found = windows.windows_of(padding, list(operand_map(self.root, operand).results), iterators) or []
-        axes = [self.order.index(w.point) for w in found]
-        several_rows = self.s.row_first < self.s.row_last
-        if not found or any(a == self.s.vector_dim or several_rows and self._is_row(a) for a in axes):
-            return
-        self.padded[operand] = padding
-        for window, axis in zip(found, axes, strict=True):
-            if self._is_row(axis):
-                self.row_window = window
-            else:
-                self.outer_windows[window.tap] = (window, axis)
-
-    def _is_row(self, axis: int) -> bool:
-        return self.s.row_first <= axis <= self.s.row_last
-
-    def _source_extent(self, window: windows.Window) -> Scalar:
-        """Extent, along a window, of the tensor without padding."""
-        return self.frame.extent(next(iter(self.padded.values())).source, window.axis)
-
-    def _taps(self, tile: Tile, tap: int, extent: Scalar) -> tuple[Scalar, Scalar]:
-        """The first tap of a window over a dimension of the grid that is inside, and the end of those that are."""
-        if tap not in self.outer_windows:
-            return 0, extent
-        window, axis = self.outer_windows[tap]
-        point = next(iter(tile.points.values()))[axis].base
-        return windows.taps_inside(self.frame.math, window, point, self._source_extent(window), extent)
-
-    def _taps_by_row(
-        self,
-        ev: Evaluator,
-        tile: Tile,
-        loops: list[tuple[int, Scalar]],
-        position: dict[int, Idx],
-        carried: Sequence[ir.Value],
-    ) -> list[ir.Value]:
-        """All taps along the rows of a tile at a known position, each for the rows in which it is inside."""
-        (tap, taps), window = loops[0], self.row_window
-        assert window is not None and isinstance(taps, int) and isinstance(tile.row, int)
-        extent, sums = self._source_extent(window), list(carried)
-        assert isinstance(extent, int)
-        for t in range(taps):
-            offset = t * window.dilation - window.low
-            rows = [r for r in {r for r, _ in tile.points} if 0 <= (tile.row + r) * window.stride + offset < extent]
-            if rows:
-                sums = self._some_rows(ev, tile.only(rows), loops, {**position, tap: Idx(t)}, tile, sums)
-        return sums
-
-    def _taps_in_turn(
-        self,
-        ev: Evaluator,
-        tile: Tile,
-        loops: list[tuple[int, Scalar]],
-        position: dict[int, Idx],
-        carried: Sequence[ir.Value],
-    ) -> list[ir.Value]:
-        """All taps along the rows of a tile at any position. Most are inside for all rows, or for all but those at one
-        end; others ask for each row."""
-        (tap, taps), window, sums = loops[0], self.row_window, list(carried)
-        assert window is not None and isinstance(taps, int)
-        rows, extent = range(len({r for r, _ in tile.points})), self._source_extent(window)
-        for t in range(taps):
-            at = {**position, tap: Idx(t)}
-            emit = partial(self._some_rows, ev, tile, loops, at, tile, sums)
-            for part in windows.parts_inside(window, rows, t, taps):
-                condition = windows.is_part_inside(self.frame, window, extent, (tile.row, rows, part), t)
-                inside = replace(tile.only(part), ends=Ends.INSIDE)
-                some = partial(self._some_rows, ev, inside, loops, at, tile, sums) if part else partial(list, sums)
-                emit = partial(if_values, condition, [v.type for v in sums], some, emit)
-            sums = list(emit())
-        return sums
-
-    def _some_rows(
-        self,
-        ev: Evaluator,
-        part: Tile,
-        loops: list[tuple[int, Scalar]],
-        position: dict[int, Idx],
-        tile: Tile,
-        carried: Sequence[ir.Value],
-    ) -> list[ir.Value]:
-        """The accumulators of `tile` after the loops behind the first one, in which those of `part` take part."""
-        sums = dict(zip(tile.points, carried, strict=True))
-        inner = self._reduce(ev.child(), part, loops[1:], position, [sums[k] for k in part.points])
-        return list((sums | dict(zip(part.points, inner, strict=True))).values())
-
-    def _unpadded(self, ev: Evaluator, tile: Tile, padding: Padding, coords: Sequence[Idx]) -> ir.Value:
-        """The value of a padded operand at its coordinates `coords`."""
-        inner, inside = self._in_source(ev, tile, padding, coords)
-        value = ev.tensor(padding.source, inner)
-        if inside is None:
-            return value
-        zero = ev.splat(self.frame.constants.get(padding.source.type.element_type, padding.value.value))
-        return arith.select(ev.splat(inside), ev.splat(value), zero)
-
-    def _in_source(
-        self, ev: Evaluator, tile: Tile, padding: Padding, coords: Sequence[Idx]
-    ) -> tuple[list[Idx], ir.Value | None]:
-        """Coordinates in the source of a padded operand, and whether they are inside where that is not certain."""
-        inner = [ev.idx.add(at, Idx(-low)) for at, low in zip(coords, padding.low, strict=True)]
-        if self.row_window is None or tile.ends is not Ends.GUARDED:
-            return inner, None
-        c, guarded = self.frame.constants, self.row_window.axis
-        at = inner[guarded]
-        limit = c.index(self.frame.extent(padding.source, guarded))
-        inside = arith.cmpi(arith.CmpIPredicate.ult, c.index(at.base), limit)
-        inner[guarded] = Idx(arith.select(inside, c.index(at.base), c.index(0)), level=at.level)
-        return inner, inside
+    # -- coordinates ------------------------------------------------------------------------------------------------
 
     def _iteration(self, point: Sequence[Idx], position: dict[int, Idx]) -> list[Idx]:
         """Iteration coordinates of the output element `point` at a `position` of the reduction."""

@@ -9,7 +9,7 @@ of the padding.)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -33,6 +33,15 @@ class Window:
     tap: int
     dilation: int
     low: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a tile is: as if it began at row `first` of a line that is a window over `extent` elements (None: as many
+    as it needs)."""
+
+    first: int
+    extent: int | None
 
 
 def windows_of(padding: Padding, exprs: Sequence[ir.AffineExpr], iterators: Sequence[str]) -> list[Window] | None:
@@ -79,6 +88,38 @@ def reads_inside(
     after_start = arith.cmpi(arith.CmpIPredicate.sge, c.index(first), c.index(window.low))
     before_end = arith.cmpi(arith.CmpIPredicate.sle, c.index(math.add(first, reach)), c.index(source))
     return arith.andi(after_start, before_end)
+
+
+def rows_inside(window: Window, place: Place, rows: Iterable[int], tap: int) -> list[int]:
+    """Those of the `rows` of a tile at `place` whose `tap` is inside."""
+    at = {r: (place.first + r) * window.stride + tap * window.dilation - window.low for r in rows}
+    return [r for r, where in at.items() if where >= 0 and (place.extent is None or where < place.extent)]
+
+
+def places_at_ends(window: Window, size: int, taps: int) -> list[Place]:
+    """The places of a tile of `size` rows at one end of a line or at both, with as much padding behind it as in front:
+    as many of those behind it as there are elements that a line may end with and that no window has."""
+    reach, low = (size - 1) * window.stride + (taps - 1) * window.dilation, window.low
+    rests = [left for rest in range(window.stride) if 0 < (left := reach + 1 - 2 * low + rest) <= reach - low]
+    places = [Place(0, None)] if low > 0 else []
+    places += [Place(low, low * window.stride + rest) for rest in rests]
+    return [*places, *(Place(0, rest) for rest in rests if low > 0)]
+
+
+def is_at(
+    frame: Frame, window: Window, source: Scalar, place: Place, rows: tuple[Scalar, int], taps: int
+) -> ir.Value:
+    """Is a tile of `rows` (the first one and their number) at `place` of a line over `source` elements?"""
+    math, c, (row, size) = frame.math, frame.constants, rows
+    start = math.mul(row, window.stride)
+    if place.first == 0:
+        begins = arith.cmpi(arith.CmpIPredicate.eq, c.index(row), c.index(0))
+    else:
+        begins = arith.cmpi(arith.CmpIPredicate.sge, c.index(start), c.index(window.low))
+    reach = (size - 1) * window.stride + (taps - 1) * window.dilation - window.low + 1
+    left = reach if place.extent is None else place.extent - place.first * window.stride
+    fits = arith.CmpIPredicate.sge if place.extent is None else arith.CmpIPredicate.eq
+    return arith.andi(begins, arith.cmpi(fits, c.index(source), c.index(math.add(start, left))))
 
 
 def parts_inside(window: Window, rows: range, tap: int, taps: int) -> list[range]:

@@ -12,6 +12,7 @@ from mlc.kernels.common.analysis import mentions, reachable
 from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.common.generics import is_identity, operand_map
 from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.cpu.padding import Place
 
 _ONE_TILE = 8  # rows of which all heights have a tile of their own where only a run counts them
 
@@ -91,12 +92,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Tile:
-    """A register tile: the output coordinates of its accumulators, by (row, vector)."""
+    """A register tile: the output coordinates of its accumulators, by (row, vector); `ends` may be a place that a run
+    has found it at."""
 
     row: Scalar
     points: dict[tuple[int, int], list[Idx]]
     columns: list[Column]
-    ends: Ends
+    ends: Ends | Place
 
     def only(self, rows: Sequence[int]) -> Tile:
         """The accumulators of `rows`."""

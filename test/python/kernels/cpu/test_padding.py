@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import mlc
+from mlc.kernels.cpu.padding import Window, places_at_ends, rows_inside
 
 # channels, filters, height, width, window, pads (top, left, bottom, right), strides, dilations, groups
 CASES = {
@@ -117,3 +118,35 @@ def test_images_of_any_size(tmp_path: Path, name: str, groups: int) -> None:
         [want] = reference.run(None, {"x": x})
         [got] = model(x)
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("stride, taps, dilation", [(1, 3, 1), (2, 3, 1), (1, 5, 1), (2, 5, 1), (1, 3, 2), (3, 7, 1)])
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_places_at_ends(size: int, stride: int, taps: int, dilation: int) -> None:
+    """Tiles at one end of a line with as much padding on both sides, and with other ones inside, are at a known place,
+    which says of every tap which rows are inside."""
+    low = (taps - 1) * dilation // 2
+    window = Window(axis=0, point=0, stride=stride, tap=1, dilation=dilation, low=low)
+    places, met = places_at_ends(window, size, taps), set()
+    for source in range(1, 60):
+        line = (source + 2 * low - (taps - 1) * dilation - 1) // stride + 1
+        for row in {0, line // 2, line - size}:
+            if row < 0 or row + size > line:
+                continue
+            inside = [
+                [r for r in range(size) if 0 <= (row + r) * stride + tap * dilation - low < source]
+                for tap in range(taps)
+            ]
+            rest, reach = source - row * stride, (size - 1) * stride + (taps - 1) * dilation - low
+            fitting = [
+                p
+                for p in places
+                if (row == 0 if p.first == 0 else row * stride >= low)
+                and (reach < rest if p.extent is None else rest == p.extent - p.first * stride)
+            ]
+            met.update(fitting)
+            for place in fitting:
+                assert [rows_inside(window, place, range(size), tap) for tap in range(taps)] == inside
+            everywhere = all(len(rows) == size for rows in inside)
+            assert len(fitting) == 1 or everywhere or 0 < row * stride < low or line - size - row > 0 and reach >= rest
+    assert met == set(places)

@@ -1,0 +1,196 @@
+"""The rows of register tiles that are windows over a padded operand: which taps they leave out, and where.
+
+Where a tile is on its line is known when the kernel is written, or a run finds it: in the midst, where every tap of
+every row is inside; at an end, where the padding says which are not, if little is to be done for a tap, so that a tile
+can be written out for every such place; or taps ask in turn whether they are inside for all rows, for all but those at
+an end, or for none, and only others ask for each row.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from math import prod
+
+from mlir import ir
+from mlir.dialects import arith
+
+from mlc.kernels.common.evaluate import Evaluator
+from mlc.kernels.common.frame import Frame, defining_op, if_then, if_values
+from mlc.kernels.common.generics import operand_map
+from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.padding import Padding, padding_of
+from mlc.kernels.cpu import padding as windows
+from mlc.kernels.cpu.contraction_grid import ContractionSchedule
+from mlc.kernels.cpu.padding import Place
+from mlc.kernels.cpu.register_tile import Ends, Tile
+
+_MOST_TURNS = 5  # taps of which each is written out for every place, for tiles of every height
+_FEW_STEPS = 16  # of the sum for a tap: with more of them asking costs little beside
+
+
+class PaddedRows:
+    """What contractions do about the padding of an operand."""
+
+    frame: Frame
+    s: ContractionSchedule
+    root: ir.Operation
+    order: list[int]
+    reductions: list[tuple[int, Scalar]]
+    padded: dict[int, Padding]
+    outer_windows: dict[int, tuple[windows.Window, int]]
+    row_window: windows.Window | None
+
+    @abstractmethod
+    def _reduce(
+        self,
+        ev: Evaluator,
+        tile: Tile,
+        loops: list[tuple[int, Scalar]],
+        position: dict[int, Idx],
+        carried: Sequence[ir.Value],
+    ) -> list[ir.Value]:
+        """The accumulators after `loops` of the reduction."""
+
+    def _use_padding(self, operand: int) -> None:
+        """Skip the taps in the padding of an input where every padded dimension is a window over grid or rows."""
+        producer = defining_op(self.root.operands[operand])
+        padding = None if producer is None else padding_of(producer)
+        if padding is None or padding.value.value != 0 or self.padded:
+            return
+        iterators = [str(t) for t in self.root.attributes["iterator_types"]]
+        found = windows.windows_of(padding, list(operand_map(self.root, operand).results), iterators) or []
+        axes = [self.order.index(w.point) for w in found]
+        several_rows = self.s.row_first < self.s.row_last
+        if not found or any(a == self.s.vector_dim or several_rows and self._is_row(a) for a in axes):
+            return
+        self.padded[operand] = padding
+        for window, axis in zip(found, axes, strict=True):
+            if self._is_row(axis):
+                self.row_window = window
+            else:
+                self.outer_windows[window.tap] = (window, axis)
+
+    def _is_row(self, axis: int) -> bool:
+        return self.s.row_first <= axis <= self.s.row_last
+
+    def _source_extent(self, window: windows.Window) -> Scalar:
+        """Extent, along a window, of the tensor without padding."""
+        return self.frame.extent(next(iter(self.padded.values())).source, window.axis)
+
+    def _taps(self, tile: Tile, tap: int, extent: Scalar) -> tuple[Scalar, Scalar]:
+        """The first tap of a window over a dimension of the grid that is inside, and the end of those that are."""
+        if tap not in self.outer_windows:
+            return 0, extent
+        window, axis = self.outer_windows[tap]
+        point = next(iter(tile.points.values()))[axis].base
+        return windows.taps_inside(self.frame.math, window, point, self._source_extent(window), extent)
+
+    def _at_its_place(
+        self, tile: Callable[[Ends | Place], None], row: Scalar, size: int, *, written_out: bool
+    ) -> None:
+        """A tile from `row` on, which only a run knows, as it is to be written there; with `written_out` for each place
+        at an end, where little is to be done for a tap."""
+        window, dims = self.row_window, [dim for dim, _ in self.reductions]
+        assert window is not None
+        taps, source = dict(self.reductions)[window.tap], self._source_extent(window)
+        emit: Callable[[], None] = partial(tile, Ends.GUARDED)
+        behind = [extent for _, extent in self.reductions[dims.index(window.tap) + 1 :]]
+        is_little = all(isinstance(extent, int) for extent in behind) and prod(map(int, behind)) <= _FEW_STEPS
+        if written_out and is_little and isinstance(taps, int) and taps <= _MOST_TURNS:
+            for place in windows.places_at_ends(window, size, taps):
+                at = windows.is_at(self.frame, window, source, place, (row, size), taps)
+                emit = partial(if_then, at, partial(tile, place), emit)
+        inside = windows.reads_inside(self.frame, window, source, (row, size), (0, taps))
+        if_then(inside, partial(tile, Ends.INSIDE), emit)
+
+    def _taps_of_rows(
+        self,
+        ev: Evaluator,
+        tile: Tile,
+        loops: list[tuple[int, Scalar]],
+        position: dict[int, Idx],
+        carried: Sequence[ir.Value],
+    ) -> list[ir.Value] | None:
+        """The accumulators of a tile after the loops over the taps along its rows and those behind; None where these
+        are loops like others."""
+        taps, window, place = loops[0][1], self.row_window, tile.ends
+        assert window is not None
+        if place is Ends.GUARDED and loops[1:] and isinstance(taps, int) and taps <= _MOST_TURNS:
+            return self._taps_in_turn(ev, tile, loops, position, carried)
+        if place is Ends.KNOWN:
+            extent = self._source_extent(window)
+            assert isinstance(tile.row, int) and isinstance(extent, int)
+            place = Place(tile.row, extent)
+        if not isinstance(place, Place):
+            return None
+        assert isinstance(taps, int)
+        sums, rows = list(carried), {r for r, _ in tile.points}
+        for t in range(taps):
+            part = windows.rows_inside(window, place, rows, t)
+            if part:
+                sums = self._some_rows(ev, tile.only(part), loops, {**position, window.tap: Idx(t)}, tile, sums)
+        return sums
+
+    def _taps_in_turn(
+        self,
+        ev: Evaluator,
+        tile: Tile,
+        loops: list[tuple[int, Scalar]],
+        position: dict[int, Idx],
+        carried: Sequence[ir.Value],
+    ) -> list[ir.Value]:
+        """All taps along the rows of a tile at any position. Most are inside for all rows, or for all but those at one
+        end; others ask for each row."""
+        (tap, taps), window, sums = loops[0], self.row_window, list(carried)
+        assert window is not None and isinstance(taps, int)
+        rows, extent = range(len({r for r, _ in tile.points})), self._source_extent(window)
+        for t in range(taps):
+            at = {**position, tap: Idx(t)}
+            emit = partial(self._some_rows, ev, tile, loops, at, tile, sums)
+            for part in windows.parts_inside(window, rows, t, taps):
+                condition = windows.is_part_inside(self.frame, window, extent, (tile.row, rows, part), t)
+                inside = replace(tile.only(part), ends=Ends.INSIDE)
+                some = partial(self._some_rows, ev, inside, loops, at, tile, sums) if part else partial(list, sums)
+                emit = partial(if_values, condition, [v.type for v in sums], some, emit)
+            sums = list(emit())
+        return sums
+
+    def _some_rows(
+        self,
+        ev: Evaluator,
+        part: Tile,
+        loops: list[tuple[int, Scalar]],
+        position: dict[int, Idx],
+        tile: Tile,
+        carried: Sequence[ir.Value],
+    ) -> list[ir.Value]:
+        """The accumulators of `tile` after the loops behind the first one, in which those of `part` take part."""
+        sums = dict(zip(tile.points, carried, strict=True))
+        inner = self._reduce(ev.child(), part, loops[1:], position, [sums[k] for k in part.points])
+        return list((sums | dict(zip(part.points, inner, strict=True))).values())
+
+    def _unpadded(self, ev: Evaluator, tile: Tile, padding: Padding, coords: Sequence[Idx]) -> ir.Value:
+        """The value of a padded operand at its coordinates `coords`."""
+        inner, inside = self._in_source(ev, tile, padding, coords)
+        value = ev.tensor(padding.source, inner)
+        if inside is None:
+            return value
+        zero = ev.splat(self.frame.constants.get(padding.source.type.element_type, padding.value.value))
+        return arith.select(ev.splat(inside), ev.splat(value), zero)
+
+    def _in_source(
+        self, ev: Evaluator, tile: Tile, padding: Padding, coords: Sequence[Idx]
+    ) -> tuple[list[Idx], ir.Value | None]:
+        """Coordinates in the source of a padded operand, and whether they are inside where that is not certain."""
+        inner = [ev.idx.add(at, Idx(-low)) for at, low in zip(coords, padding.low, strict=True)]
+        if self.row_window is None or tile.ends is not Ends.GUARDED:
+            return inner, None
+        c, guarded = self.frame.constants, self.row_window.axis
+        at = inner[guarded]
+        limit = c.index(self.frame.extent(padding.source, guarded))
+        inside = arith.cmpi(arith.CmpIPredicate.ult, c.index(at.base), limit)
+        inner[guarded] = Idx(arith.select(inside, c.index(at.base), c.index(0)), level=at.level)
+        return inner, inside
