@@ -87,6 +87,7 @@ def _simplify(integers: Sequence[str]) -> list[str]:
         CANONICALIZE,
         "cse",
         "mlc-refine-types",
+        "mlc-guard-softmax",
         "mlc-drop-units",
         "mlc-fold-batch-norm",
         "mlc-lift-gathers",

@@ -57,7 +57,7 @@ def _attention(
         rows, columns = b.size(scores, 2), b.size(scores, 3)
         allowed = b.compare("le", b.iota([1, columns], 1, b.i64()), b.iota([rows, 1], 0, b.i64()))
         scores = b.select(allowed, scores, b.like(scores, float("-inf")))
-    weights = _softmax(scores, guarded=mask is not None)
+    weights = softmax(scores, guarded=mask is not None)
     return b.cast(_product(b.cast(weights, element(value)), value, groups), op.types[0].element_type)
 
 
@@ -105,12 +105,14 @@ def _masked(scores: ir.Value, mask: ir.Value) -> ir.Value:
     return b.add(scores, b.cast(mask, element(scores)))
 
 
-def _softmax(scores: ir.Value, *, guarded: bool) -> ir.Value:
-    """Softmax over the keys; with `guarded` a row whose every key is masked gives zeros and not NaN."""
+def softmax(scores: ir.Value, *, guarded: bool) -> ir.Value:
+    """Softmax over the keys, the last dimension; with `guarded` a row whose every key is masked gives zeros and not
+    NaN."""
+    keys = scores.type.rank - 1
     if not guarded:
-        return b.operation("softmax", [scores], {"axis": b.integer(3), "log": ir.BoolAttr.get(False)})[0]
-    top = b.reduce("max", scores, [3])
+        return b.operation("softmax", [scores], {"axis": b.integer(keys), "log": ir.BoolAttr.get(False)})[0]
+    top = b.reduce("max", scores, [keys])
     top = b.select(b.compare("eq", top, float("-inf")), b.like(top, 0), top)
     exponential = b.unary("exp", b.sub(scores, top))
-    total = b.reduce("sum", exponential, [3])
+    total = b.reduce("sum", exponential, [keys])
     return b.div(exponential, b.select(b.compare("eq", total, 0), b.like(total, 1), total))
