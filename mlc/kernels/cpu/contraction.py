@@ -294,11 +294,11 @@ class Contraction(PaddedRows):
 
     def _known_ends(self, start: Scalar, size: int, count: int) -> list[bool] | None:
         """For each of `count` tiles, whether a tap is outside; None when that is not known or takes too much code."""
-        window = self.row_window
-        if window is None or not isinstance(start, int):
+        window, taps = self.row_window, self._row_taps()
+        if window is None or taps is None or not isinstance(start, int):
             return None
-        taps, extent = dict(self.reductions)[window.tap], self._source_extent(window)
-        if not (isinstance(taps, int) and isinstance(extent, int)):
+        extent = self._source_extent(window)
+        if not isinstance(extent, int):
             return None
         ends = windows.ends_of_tiles(window, range(taps), extent, (start, size, count))
         return ends if sum(ends) * taps <= _KNOWN_TAPS else None

@@ -188,11 +188,11 @@ class DeepContraction(Contraction):
 
     # -- one block of the reduction ---------------------------------------------------------------------------------
 
-    def _known_ends(self, start: Scalar, size: int, count: int) -> list[bool] | None:
+    def _row_taps(self) -> int | None:
         window = self.row_window
         if window is not None and window.tap in [self.dim, *(d for d, _ in self.outer)]:
             return None  # which tap it is only a run knows
-        return super()._known_ends(start, size, count)
+        return super()._row_taps()
 
     def _taps(self, tile: Tile, tap: int, extent: Scalar) -> tuple[Scalar, Scalar]:
         first, last = super()._taps(tile, tap, extent)

@@ -133,8 +133,8 @@ class _DotFloats(WidenedRows, DeepContraction):
         left = math.sub(self.row_extent, math.mul(block, s.row_block))
         if_then(arith.cmpi(arith.CmpIPredicate.slt, c.index(left), c.index(s.least)), few, many)
 
-    def _known_ends(self, start: Scalar, size: int, count: int) -> list[bool] | None:
-        return super()._known_ends(start, size, count) if self.has_taps else None
+    def _row_taps(self) -> int | None:
+        return super()._row_taps() if self.has_taps else None
 
     def _multiply_whole(self, ev: Evaluator, tile: Tile) -> None:
         position = self._position()

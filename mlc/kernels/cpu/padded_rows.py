@@ -80,6 +80,12 @@ class PaddedRows:
         """Extent, along a window, of the tensor without padding."""
         return self.frame.extent(next(iter(self.padded.values())).source, window.axis)
 
+    def _row_taps(self) -> int | None:
+        """How many taps there are along rows, where a tile meets all of them one after the other; None where only a run
+        knows that, or which of them a tile meets at a time."""
+        taps = None if self.row_window is None else dict(self.reductions)[self.row_window.tap]
+        return taps if isinstance(taps, int) else None
+
     def _taps(self, tile: Tile, tap: int, extent: Scalar) -> tuple[Scalar, Scalar]:
         """The first tap of a window over a dimension of the grid that is inside, and the end of those that are."""
         if tap not in self.outer_windows:
@@ -99,9 +105,10 @@ class PaddedRows:
         emit: Callable[[], None] = partial(tile, Ends.GUARDED)
         behind = [extent for _, extent in self.reductions[dims.index(window.tap) + 1 :]]
         is_little = all(isinstance(extent, int) for extent in behind) and prod(map(int, behind)) <= _FEW_STEPS
-        if written_out and is_little and isinstance(taps, int) and taps <= _MOST_TURNS:
-            for place in windows.places_at_ends(window, size, taps):
-                at = windows.is_at(self.frame, window, source, place, (row, size), taps)
+        met = self._row_taps()
+        if written_out and is_little and met is not None and met <= _MOST_TURNS:
+            for place in windows.places_at_ends(window, size, met):
+                at = windows.is_at(self.frame, window, source, place, (row, size), met)
                 emit = partial(if_then, at, partial(tile, place), emit)
         inside = windows.reads_inside(self.frame, window, source, (row, size), (0, taps))
         if_then(inside, partial(tile, Ends.INSIDE), emit)
@@ -116,9 +123,10 @@ class PaddedRows:
     ) -> list[ir.Value] | None:
         """The accumulators of a tile after the loops over the taps along its rows and those behind; None where these
         are loops like others."""
-        taps, window, place = loops[0][1], self.row_window, tile.ends
-        assert window is not None
-        if place is Ends.GUARDED and loops[1:] and isinstance(taps, int) and taps <= _MOST_TURNS:
+        taps, window, place = self._row_taps(), self.row_window, tile.ends
+        if taps is None or window is None:
+            return None
+        if place is Ends.GUARDED and loops[1:] and taps <= _MOST_TURNS:
             return self._taps_in_turn(ev, tile, loops, position, carried)
         if place is Ends.KNOWN:
             extent = self._source_extent(window)
@@ -126,7 +134,6 @@ class PaddedRows:
             place = Place(tile.row, extent)
         if not isinstance(place, Place):
             return None
-        assert isinstance(taps, int)
         sums, rows = list(carried), {r for r, _ in tile.points}
         for t in range(taps):
             part = windows.rows_inside(window, place, rows, t)
