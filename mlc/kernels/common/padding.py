@@ -43,8 +43,10 @@ def padding_of(op: ir.Operation) -> Padding | None:
         if dim != i and not unit:
             return None
         low.append(-amount)
-    dims = _tested(branch.operands[0], source)
-    return None if dims is None else Padding(source, tuple(low), tuple(sorted(dims)), value)
+    limits = _comparisons(branch.operands[0])
+    if limits is None or not all(_is_extent(limit.operands[1], source, dim) for limit, dim in limits):
+        return None
+    return Padding(source, tuple(low), tuple(sorted({dim for _, dim in limits})), value)
 
 
 def padded_tensor(op: ir.Operation) -> ir.Value | None:
@@ -105,38 +107,27 @@ def coordinate_shift(value: ir.Value) -> tuple[int | None, int] | None:
     return a[0], a[1] + b[1] if op.name == "arith.addi" else a[1] - b[1]
 
 
-def _tested(condition: ir.Value, source: ir.Value) -> set[int] | None:
-    """The dimensions whose coordinate `condition` compares with the extent of `source`; None for other conditions."""
-    op = defining_op(condition)
-    if op is None:
-        return None
-    if op.name == "arith.andi":
-        sides = [_tested(v, source) for v in op.operands]
-        return None if sides[0] is None or sides[1] is None else sides[0] | sides[1]
-    if op.name != "arith.cmpi" or ir.IntegerAttr(op.attributes["predicate"]).value != _ULT:
-        return None
-    shift = coordinate_shift(op.operands[0])
-    if shift is None or shift[0] is None:
-        return None
-    return {shift[0]} if _is_extent(op.operands[1], source, shift[0]) else None
-
-
 def limits_of(op: ir.Operation) -> tuple[ir.Value, list[tuple[ir.Operation, int]]]:
     """The source of the padding `op`, and the comparisons with an extent of it, each with the dimension."""
     branch = _branch(op)
     extract = None if branch is None else _sides(branch)[0]
-    assert branch is not None and extract is not None
-    found, left = list[tuple[ir.Operation, int]](), [branch.operands[0]]
-    while left:
-        condition = defining_op(left.pop())
-        assert condition is not None
-        if condition.name == "arith.andi":
-            left += condition.operands
-            continue
-        shift = coordinate_shift(condition.operands[0])
-        assert shift is not None and shift[0] is not None
-        found.append((condition, shift[0]))
-    return extract.operands[0], found
+    limits = None if branch is None else _comparisons(branch.operands[0])
+    assert extract is not None and limits is not None
+    return extract.operands[0], limits
+
+
+def _comparisons(condition: ir.Value) -> list[tuple[ir.Operation, int]] | None:
+    """What has to hold for `condition`, if that is coordinates below something: each with its dimension."""
+    op = defining_op(condition)
+    if op is None:
+        return None
+    if op.name == "arith.andi":
+        sides = [_comparisons(v) for v in op.operands]
+        return None if sides[0] is None or sides[1] is None else sides[0] + sides[1]
+    if op.name != "arith.cmpi" or ir.IntegerAttr(op.attributes["predicate"]).value != _ULT:
+        return None
+    shift = coordinate_shift(op.operands[0])
+    return None if shift is None or shift[0] is None else [(op, shift[0])]
 
 
 def _is_extent(value: ir.Value, source: ir.Value, dim: int) -> bool:

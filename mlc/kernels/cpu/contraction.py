@@ -32,14 +32,22 @@ from mlc.kernels.common.evaluate import Evaluator, Override, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
-from mlc.kernels.common.padding import Padding
 from mlc.kernels.common.reduce import reduction_extents
-from mlc.kernels.cpu import padding as windows
 from mlc.kernels.cpu.contraction_grid import ContractionSchedule, grid_items, grid_point, outer_dims, tile_grid
 from mlc.kernels.cpu.next_panel import NextPanel, number_of, panel_ahead
 from mlc.kernels.cpu.padded_rows import PaddedRows
-from mlc.kernels.cpu.padding import Place
-from mlc.kernels.cpu.register_tile import Column, Ends, Tile, matrices_behind, num_products, rest_sizes, split_rows
+from mlc.kernels.cpu.padding import LinePlace
+from mlc.kernels.cpu.register_tile import (
+    Column,
+    Ends,
+    Loops,
+    Position,
+    Tile,
+    matrices_behind,
+    num_products,
+    rest_sizes,
+    split_rows,
+)
 
 
 def find_contraction(source: KernelSource) -> ir.Operation:
@@ -55,9 +63,7 @@ def expand(source: KernelSource, schedule: ContractionSchedule) -> list[Frame]:
     return [Contraction(source, schedule).emit(), tile_grid(source, schedule)]
 
 
-_KNOWN_TAPS = 48  # taps of tiles at known positions that are written out, per kernel: they cost code
-
-_EmitTile = Callable[[Scalar, int, Ends | Place], None]
+_EmitTile = Callable[[Scalar, int, Ends | LinePlace], None]
 
 
 def _emit_inside(tile: _EmitTile, size: int, variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
@@ -80,12 +86,8 @@ class Contraction(PaddedRows):
         self.fma = is_plain_fma(self.root)
         self.reads = [self._read(i) for i in range(2)]
         self.addends = matrices_behind(source, self.root) if schedule.early else []
-        self.padded: dict[int, Padding] = {}
-        self.outer_windows: dict[int, tuple[windows.Window, int]] = {}  # by tap: the window and its output dimension
-        self.row_window: windows.Window | None = None
         self.next: NextPanel | None = None
-        for operand in range(2):
-            self._use_padding(operand)
+        self._find_padding()
 
     def _read(self, operand: int) -> tuple[list[ir.AffineExpr], bool, bool]:
         """The map of an input, and whether it depends on the row and on the column of an accumulator."""
@@ -282,38 +284,27 @@ class Contraction(PaddedRows):
         math, position = self.frame.math, start
         for size, count in tiles:
             end = math.add(position, size * count)
-            ends = self._known_ends(position, size, count)
-            if ends is not None:
+            places = self._known_places(position, size, count)
+            if places is not None:
                 assert isinstance(position, int)
-                self._line(tile, position, size, ends)
+                self._line(tile, position, size, places)
             elif count == 1 and self.row_window is None:
                 tile(position, size, Ends.INSIDE)
             else:
                 self._tile_loop(tile, position, end, size)
             position = end
 
-    def _known_ends(self, start: Scalar, size: int, count: int) -> list[bool] | None:
-        """For each of `count` tiles, whether a tap is outside; None when that is not known or takes too much code."""
-        window, taps = self.row_window, self._row_taps()
-        if window is None or taps is None or not isinstance(start, int):
-            return None
-        extent = self._source_extent(window)
-        if not isinstance(extent, int):
-            return None
-        ends = windows.ends_of_tiles(window, range(taps), extent, (start, size, count))
-        return ends if sum(ends) * taps <= _KNOWN_TAPS else None
-
-    def _line(self, tile: _EmitTile, start: int, size: int, ends: Sequence[bool]) -> None:
-        """Tiles at known positions: those at an end one by one, runs of inner ones as a loop."""
+    def _line(self, tile: _EmitTile, start: int, size: int, places: Sequence[Ends | LinePlace]) -> None:
+        """Tiles at known places: those at an end one by one, runs of inner ones as a loop."""
         i = 0
-        while i < len(ends):
-            run = next((j for j in range(i, len(ends)) if ends[j]), len(ends)) - i
+        while i < len(places):
+            run = next((j for j in range(i, len(places)) if places[j] is not Ends.INSIDE), len(places)) - i
             if run:
                 low, high = start + i * size, start + (i + run) * size
                 for_loop(self.frame, low, high, size, [], partial(_emit_inside, tile, size))
                 i += run
             else:
-                tile(start + i * size, size, Ends.KNOWN)
+                tile(start + i * size, size, places[i])
                 i += 1
 
     def _tile_loop(self, tile: _EmitTile, low: Scalar, high: Scalar, size: int) -> None:
@@ -321,7 +312,7 @@ class Contraction(PaddedRows):
             if self.row_window is None:
                 tile(variable, size, Ends.INSIDE)
             else:
-                self._at_its_place(partial(tile, variable, size), variable, size, written_out=type(self) is Contraction)
+                self._at_its_place(partial(tile, variable, size), variable, size)
             return []
 
         for_loop(self.frame, low, high, size, [], body)
@@ -329,7 +320,7 @@ class Contraction(PaddedRows):
     # -- one register tile ------------------------------------------------------------------------------------------
 
     def _tile_emitter(self, point: list[Idx], columns: list[Column]) -> _EmitTile:
-        def emit(row: Scalar, size: int, ends: Ends | Place) -> None:
+        def emit(row: Scalar, size: int, ends: Ends | LinePlace) -> None:
             rows = [Idx(self.frame.math.step(row, r), level=2) for r in range(size)]
             ev = Evaluator(self.frame, self.s.lanes)
             points = {(r, j): self._point(point, rows[r], c.at) for r in range(size) for j, c in enumerate(columns)}
@@ -360,12 +351,7 @@ class Contraction(PaddedRows):
         return result
 
     def _reduce(
-        self,
-        ev: Evaluator,
-        tile: Tile,
-        loops: list[tuple[int, Scalar]],
-        position: dict[int, Idx],
-        carried: Sequence[ir.Value],
+        self, ev: Evaluator, tile: Tile, loops: Loops, position: Position, carried: Sequence[ir.Value]
     ) -> list[ir.Value]:
         """Loops over the reduction dimensions around one multiply-add per accumulator."""
         if not loops:
@@ -398,14 +384,14 @@ class Contraction(PaddedRows):
         """The number of steps of the loop over `dim` from `low` to `high`; None where it varies."""
         return high if isinstance(low, int) and low == 0 and isinstance(high, int) else None
 
-    def _fetch(self, panel: NextPanel, tile: Tile, position: dict[int, Idx], at: Scalar, steps: Scalar) -> None:
+    def _fetch(self, panel: NextPanel, tile: Tile, position: Position, at: Scalar, steps: Scalar) -> None:
         """A little of the next panel, at step `at` of the innermost loop's `steps`."""
         loops = [(position[d].base, extent) for d, extent in self.reductions if d in position]
         panel.fetch(tile.row, len({r for r, _ in tile.points}), [*loops, (at, steps)])
 
     # -- coordinates ------------------------------------------------------------------------------------------------
 
-    def _iteration(self, point: Sequence[Idx], position: dict[int, Idx]) -> list[Idx]:
+    def _iteration(self, point: Sequence[Idx], position: Position) -> list[Idx]:
         """Iteration coordinates of the output element `point` at a `position` of the reduction."""
         dims = [position.get(d, Idx(0)) for d in range(self.rank)]
         for axis, dim in enumerate(self.order):
@@ -415,7 +401,7 @@ class Contraction(PaddedRows):
     # -- multiply-add -----------------------------------------------------------------------------------------------
 
     def _multiply_add(
-        self, ev: Evaluator, tile: Tile, position: dict[int, Idx], carried: Sequence[ir.Value]
+        self, ev: Evaluator, tile: Tile, position: Position, carried: Sequence[ir.Value]
     ) -> list[ir.Value]:
         loaded: dict[tuple[int, int, int], ir.Value] = {}
         results = []

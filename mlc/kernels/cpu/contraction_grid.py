@@ -78,7 +78,7 @@ def grid_point(
     panels, others = items[products], items[products + 1 :]
     blocks = math.product(others)
     *front, number = math.delinearize(item, [*items[:products], math.mul(panels, blocks)])
-    part = size_of_part(math, blocks, s)
+    part = _size_of_part(math, blocks, s)
     size = math.mul(panels, part)
     first, rest = math.mul(math.div(number, size), part), math.rem(number, size)
     length = part
@@ -88,7 +88,7 @@ def grid_point(
     return [*front, math.div(rest, length), *math.delinearize(block, others)]
 
 
-def size_of_part(math: IndexMath, blocks: Scalar, s: ContractionSchedule) -> Scalar:
+def _size_of_part(math: IndexMath, blocks: Scalar, s: ContractionSchedule) -> Scalar:
     """How many of the `blocks` of rows that a panel meets are in a part."""
     return s.part if s.part > 0 else math.maximum(math.ceildiv(blocks, -s.part), 1)
 

@@ -33,7 +33,7 @@ from mlc.kernels.cpu.contraction_grid import grid_point, outer_dims, tile_grid
 from mlc.kernels.cpu.deep_contraction import DeepContraction, DeepContractionSchedule
 from mlc.kernels.cpu.next_panel import number_of
 from mlc.kernels.cpu.once import Once
-from mlc.kernels.cpu.register_tile import Column, Tile
+from mlc.kernels.cpu.register_tile import Column, Loops, Position, Tile
 
 PLACES = 2
 GROUP = 8  # steps of the reduction between two copies, as LLVM moves loads across a store among the multiply-adds
@@ -199,12 +199,7 @@ class _CopyAhead(DeepContraction):
             Contraction._tile(self, ev, tile)
 
     def _reduce(
-        self,
-        ev: Evaluator,
-        tile: Tile,
-        loops: list[tuple[int, Scalar]],
-        position: dict[int, Idx],
-        carried: Sequence[ir.Value],
+        self, ev: Evaluator, tile: Tile, loops: Loops, position: Position, carried: Sequence[ir.Value]
     ) -> list[ir.Value]:
         """Groups of steps, a copy in front of each."""
         if not loops or loops[0][0] != self.dim:

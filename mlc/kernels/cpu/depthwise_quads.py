@@ -31,8 +31,8 @@ from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.cpu.contraction import Contraction
 from mlc.kernels.cpu.contraction_grid import ContractionSchedule, tile_grid
 from mlc.kernels.cpu.dot_quads import quad_products
-from mlc.kernels.cpu.padding import terms_of
-from mlc.kernels.cpu.register_tile import Column, Ends, Tile
+from mlc.kernels.cpu.padding import LinePlace, rows_inside, terms_of
+from mlc.kernels.cpu.register_tile import Column, Loops, Position, Tile
 
 QUAD = 4  # pixels, and vectors of a tile
 MOST_TAPS = 12  # along a line
@@ -181,12 +181,7 @@ class _DepthwiseQuads(Contraction):
     # -- one register tile ------------------------------------------------------------------------------------------
 
     def _reduce(
-        self,
-        ev: Evaluator,
-        tile: Tile,
-        loops: list[tuple[int, Scalar]],
-        position: dict[int, Idx],
-        carried: Sequence[ir.Value],
+        self, ev: Evaluator, tile: Tile, loops: Loops, position: Position, carried: Sequence[ir.Value]
     ) -> list[ir.Value]:
         size = len({row for row, _ in tile.points})
         start = [self._splat(0, self.s.lanes, self.i32)] * (size * QUAD)
@@ -241,13 +236,9 @@ class _DepthwiseQuads(Contraction):
         behind = max(0, -(-(number - across.taps + 1) // across.stride))  # whose window is the first to hold it
         row, tap = first + behind, number - behind * across.stride
         dims = self._iteration(tile.points[row, 0], self._position(line, tap))
-        window = self.row_window
-        if window is not None and tile.ends is Ends.KNOWN:
-            assert isinstance(tile.row, int)
-            at, extent = (tile.row + row) * window.stride + tap - window.low, self._source_extent(window)
-            assert isinstance(extent, int)
-            if not 0 <= at < extent:
-                return self._splat(0, self.bytes, self.i8)
+        window, place = self.row_window, tile.ends
+        if window is not None and isinstance(place, LinePlace) and not rows_inside(window, place, [row], tap):
+            return self._splat(0, self.bytes, self.i8)
         return self._bytes(across.data, dims, tile)
 
     def _position(self, line: Scalar, tap: int) -> dict[int, Idx]:

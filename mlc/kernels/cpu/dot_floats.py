@@ -38,7 +38,7 @@ from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.cpu.contraction import Contraction
 from mlc.kernels.cpu.contraction_grid import tile_grid
 from mlc.kernels.cpu.deep_contraction import DeepContraction, DeepContractionSchedule
-from mlc.kernels.cpu.register_tile import Column, Tile
+from mlc.kernels.cpu.register_tile import Column, Position, Tile
 from mlc.kernels.cpu.widened_rows import Part, WidenedRows
 
 _GROUP = 2  # elements of the reduction that stand together in the weight
@@ -229,7 +229,7 @@ class _DotFloats(WidenedRows, DeepContraction):
         return arith.extf(type_, value)
 
     def _add_group(
-        self, ev: Evaluator, tile: Tile, position: dict[int, Idx], at: Scalar, carried: Sequence[ir.Value]
+        self, ev: Evaluator, tile: Tile, position: Position, at: Scalar, carried: Sequence[ir.Value]
     ) -> list[ir.Value]:
         index, s = self.frame.math, self.s
         line = index.add(self._tap(position), index.mul(position[self.inner].base, s.panel))
@@ -247,7 +247,7 @@ class _DotFloats(WidenedRows, DeepContraction):
             sums.append(vector.FMAOp(rows[row, lanes], weights[column], accumulator).result)
         return sums
 
-    def _tap(self, position: dict[int, Idx]) -> Scalar:
+    def _tap(self, position: Position) -> Scalar:
         """Where the weights of a tap of the block begin."""
         index, total = self.frame.math, 0
         if not self.has_taps:

@@ -31,7 +31,7 @@ from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.cpu.contraction import Contraction
 from mlc.kernels.cpu.contraction_grid import GroupedSchedule, tile_grid
-from mlc.kernels.cpu.register_tile import Tile
+from mlc.kernels.cpu.register_tile import Loops, Position, Tile
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,7 @@ class DotProduct(Contraction):
     group = 2
 
     def _reduce(
-        self,
-        ev: Evaluator,
-        tile: Tile,
-        loops: list[tuple[int, Scalar]],
-        position: dict[int, Idx],
-        carried: Sequence[ir.Value],
+        self, ev: Evaluator, tile: Tile, loops: Loops, position: Position, carried: Sequence[ir.Value]
     ) -> list[ir.Value]:
         """The innermost dimension goes by groups; what an odd extent leaves is a group with zeros."""
         if len(loops) != 1:
@@ -87,7 +82,7 @@ class DotProduct(Contraction):
         return for_loop(self.frame, rest, extent, 1, sums, lambda v, c: step(Idx(v, level=level), c, 1))
 
     def _add_group(
-        self, ev: Evaluator, tile: Tile, position: dict[int, Idx], carried: Sequence[ir.Value], live: int
+        self, ev: Evaluator, tile: Tile, position: Position, carried: Sequence[ir.Value], live: int
     ) -> list[ir.Value]:
         """`live` elements of the reduction from `position` on, at most a group."""
         loaded: dict[tuple[int, int, int], list[ir.Value]] = {}

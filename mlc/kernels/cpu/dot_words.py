@@ -29,7 +29,7 @@ from mlc.kernels.common.generics import is_unsigned_input
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.cpu.contraction_grid import GroupedSchedule, tile_grid
 from mlc.kernels.cpu.dot_quads import pair_products
-from mlc.kernels.cpu.register_tile import Tile
+from mlc.kernels.cpu.register_tile import Position, Tile
 from mlc.kernels.cpu.widened_rows import WidenedRows
 
 DEPTH = 512  # elements of the sum whose rows are widened at a time: with their panel they stay in the first cache
@@ -57,7 +57,7 @@ class _DotWords(WidenedRows):
         return (arith.extui if self.unsigned[self.data] else arith.extsi)(type_, value)
 
     def _add_group(
-        self, ev: Evaluator, tile: Tile, position: dict[int, Idx], at: Scalar, carried: Sequence[ir.Value]
+        self, ev: Evaluator, tile: Tile, position: Position, at: Scalar, carried: Sequence[ir.Value]
     ) -> list[ir.Value]:
         rows: dict[tuple[int, int], ir.Value] = {}
         panels: dict[int, ir.Value] = {}

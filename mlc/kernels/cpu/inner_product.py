@@ -25,7 +25,7 @@ from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.cpu.contraction import Contraction
 from mlc.kernels.cpu.contraction_grid import ContractionSchedule, tile_grid
-from mlc.kernels.cpu.register_tile import Tile
+from mlc.kernels.cpu.register_tile import Loops, Position, Tile
 from mlc.kernels.cpu.transpose import dealt
 
 
@@ -94,12 +94,7 @@ class _InnerProduct(Contraction):
         self.dim, self.extent = moving[0] if moving else self.reductions[0]
 
     def _reduce(
-        self,
-        ev: Evaluator,
-        tile: Tile,
-        loops: list[tuple[int, Scalar]],
-        position: dict[int, Idx],
-        carried: Sequence[ir.Value],
+        self, ev: Evaluator, tile: Tile, loops: Loops, position: Position, carried: Sequence[ir.Value]
     ) -> list[ir.Value]:
         """The sums of a tile, row by row: a few columns of all rows at a time."""
         rows = 1 << (len(tile.points) - 1).bit_length()

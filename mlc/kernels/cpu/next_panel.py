@@ -23,9 +23,9 @@ _FRACTION = 8  # of what a step reads of its own panel: it fetches no more of th
 @dataclass(frozen=True)
 class NextPanel:
     """The panel of `size` bytes that begins at element `start` of `buffer`, of which every row fetches `share` bytes
-    (`panel_ahead`); the first row of the work item is number `first`. Where only a run counts rows, full tiles of
-    `height` rows fetch, a fixed number of lines a step, and others do not; 0 where rows are known. `level` is that of
-    the cache it comes to."""
+    (`panel_ahead`); the first row of the work item is number `first`. Where only a run counts rows, tiles of `height`
+    rows fetch a fixed number of lines a step, those of half as many or more a part of these or as many, and others
+    none; 0 where rows are known. `level` is that of the cache it comes to."""
 
     frame: Frame
     buffer: Buffer

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import arith, scf
+from mlir.dialects import arith
 
 from mlc.kernels.common.evaluate import Evaluator, Hook, iteration_coords
-from mlc.kernels.common.frame import defining_op
+from mlc.kernels.common.frame import defining_op, if_values
 from mlc.kernels.common.generics import is_identity, is_reduction, only_operation, operand_map, starts_at
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.padding import Padding, padding_of
@@ -109,12 +109,8 @@ class _Pooled:
         type_ = self.pool.reduction.results[0].type.element_type
         if not all(c.uniform for c in self.coords):
             type_ = ir.VectorType.get([self.ev.lanes], type_)
-        branch = scf.IfOp(inside, [type_], has_else=True)
-        with ir.InsertionPoint(branch.then_block):
-            scf.YieldOp([self._reduced(every)])
-        with ir.InsertionPoint(branch.else_block):
-            scf.YieldOp([self._reduced(self._ranges())])
-        return branch.results[0]
+        [value] = if_values(inside, [type_], lambda: [self._reduced(every)], lambda: [self._reduced(self._ranges())])
+        return value
 
     def _reduced(self, ranges: dict[int, tuple[Scalar, Scalar]]) -> ir.Value:
         """The taps of `ranges`, read from the image itself."""

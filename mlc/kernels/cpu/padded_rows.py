@@ -8,7 +8,6 @@ an end, or for none, and only others ask for each row.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,9 +23,10 @@ from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.padding import Padding, padding_of
 from mlc.kernels.cpu import padding as windows
 from mlc.kernels.cpu.contraction_grid import ContractionSchedule
-from mlc.kernels.cpu.padding import Place
-from mlc.kernels.cpu.register_tile import Ends, Tile
+from mlc.kernels.cpu.padding import LinePlace
+from mlc.kernels.cpu.register_tile import Ends, Loops, Position, Tile
 
+_KNOWN_TAPS = 48  # taps of tiles at known places that are written out, per kernel: they cost code
 _MOST_TURNS = 5  # taps of which each is written out for every place, for tiles of every height
 _FEW_STEPS = 16  # of the sum for a tap: with more of them asking costs little beside
 
@@ -38,21 +38,21 @@ class PaddedRows:
     s: ContractionSchedule
     root: ir.Operation
     order: list[int]
-    reductions: list[tuple[int, Scalar]]
-    padded: dict[int, Padding]
-    outer_windows: dict[int, tuple[windows.Window, int]]
-    row_window: windows.Window | None
+    reductions: Loops
 
-    @abstractmethod
     def _reduce(
-        self,
-        ev: Evaluator,
-        tile: Tile,
-        loops: list[tuple[int, Scalar]],
-        position: dict[int, Idx],
-        carried: Sequence[ir.Value],
+        self, ev: Evaluator, tile: Tile, loops: Loops, position: Position, carried: Sequence[ir.Value]
     ) -> list[ir.Value]:
         """The accumulators after `loops` of the reduction."""
+        raise NotImplementedError
+
+    def _find_padding(self) -> None:
+        """Which operand is padded, and by which windows it is read."""
+        self.padded: dict[int, Padding] = {}
+        self.outer_windows: dict[int, tuple[windows.Window, int]] = {}  # by tap: the window and its output dimension
+        self.row_window: windows.Window | None = None
+        for operand in range(2):
+            self._use_padding(operand)
 
     def _use_padding(self, operand: int) -> None:
         """Skip the taps in the padding of an input where every padded dimension is a window over grid or rows."""
@@ -94,32 +94,44 @@ class PaddedRows:
         point = next(iter(tile.points.values()))[axis].base
         return windows.taps_inside(self.frame.math, window, point, self._source_extent(window), extent)
 
-    def _at_its_place(
-        self, tile: Callable[[Ends | Place], None], row: Scalar, size: int, *, written_out: bool
-    ) -> None:
-        """A tile from `row` on, which only a run knows, as it is to be written there; with `written_out` for each place
-        at an end, where little is to be done for a tap."""
-        window, dims = self.row_window, [dim for dim, _ in self.reductions]
+    def _known_places(self, start: Scalar, size: int, count: int) -> list[Ends | LinePlace] | None:
+        """How each of `count` tiles from `start` on is to be written; None where it is not known where they are, or all
+        taps of those at an end would be too much code."""
+        window, taps = self.row_window, self._row_taps()
+        if window is None or taps is None or not isinstance(start, int):
+            return None
+        extent = self._source_extent(window)
+        if not isinstance(extent, int):
+            return None
+        places: list[Ends | LinePlace] = []
+        for first in range(start, start + size * count, size):
+            place = LinePlace(first, extent)
+            inside = all(len(windows.rows_inside(window, place, range(size), t)) == size for t in range(taps))
+            places.append(Ends.INSIDE if inside else place)
+        return places if sum(p is not Ends.INSIDE for p in places) * taps <= _KNOWN_TAPS else None
+
+    def _at_its_place(self, tile: Callable[[Ends | LinePlace], None], row: Scalar, size: int) -> None:
+        """A tile from `row` on, which only a run knows, as it is to be written there; for each place at an end, where
+        little is to be done for a tap."""
+        window, taps = self.row_window, self._row_taps()
         assert window is not None
-        taps, source = dict(self.reductions)[window.tap], self._source_extent(window)
-        emit: Callable[[], None] = partial(tile, Ends.GUARDED)
-        behind = [extent for _, extent in self.reductions[dims.index(window.tap) + 1 :]]
-        is_little = all(isinstance(extent, int) for extent in behind) and prod(map(int, behind)) <= _FEW_STEPS
-        met = self._row_taps()
-        if written_out and is_little and met is not None and met <= _MOST_TURNS:
-            for place in windows.places_at_ends(window, size, met):
-                at = windows.is_at(self.frame, window, source, place, (row, size), met)
+        source, emit = self._source_extent(window), partial(tile, Ends.GUARDED)
+        if taps is not None and taps <= _MOST_TURNS and self._is_little(window.tap):
+            for place in windows.places_at_ends(window, size, taps):
+                at = windows.is_at(self.frame, window, source, place, (row, size), taps)
                 emit = partial(if_then, at, partial(tile, place), emit)
-        inside = windows.reads_inside(self.frame, window, source, (row, size), (0, taps))
+        every_tap = 0, dict(self.reductions)[window.tap]
+        inside = windows.reads_inside(self.frame, window, source, (row, size), every_tap)
         if_then(inside, partial(tile, Ends.INSIDE), emit)
 
+    def _is_little(self, tap: int) -> bool:
+        """Is little summed up for each step of dimension `tap`?"""
+        dims = [dim for dim, _ in self.reductions]
+        behind = [extent for _, extent in self.reductions[dims.index(tap) + 1 :]]
+        return all(isinstance(extent, int) for extent in behind) and prod(map(int, behind)) <= _FEW_STEPS
+
     def _taps_of_rows(
-        self,
-        ev: Evaluator,
-        tile: Tile,
-        loops: list[tuple[int, Scalar]],
-        position: dict[int, Idx],
-        carried: Sequence[ir.Value],
+        self, ev: Evaluator, tile: Tile, loops: Loops, position: Position, carried: Sequence[ir.Value]
     ) -> list[ir.Value] | None:
         """The accumulators of a tile after the loops over the taps along its rows and those behind; None where these
         are loops like others."""
@@ -128,11 +140,7 @@ class PaddedRows:
             return None
         if place is Ends.GUARDED and loops[1:] and taps <= _MOST_TURNS:
             return self._taps_in_turn(ev, tile, loops, position, carried)
-        if place is Ends.KNOWN:
-            extent = self._source_extent(window)
-            assert isinstance(tile.row, int) and isinstance(extent, int)
-            place = Place(tile.row, extent)
-        if not isinstance(place, Place):
+        if not isinstance(place, LinePlace):
             return None
         sums, rows = list(carried), {r for r, _ in tile.points}
         for t in range(taps):
@@ -142,12 +150,7 @@ class PaddedRows:
         return sums
 
     def _taps_in_turn(
-        self,
-        ev: Evaluator,
-        tile: Tile,
-        loops: list[tuple[int, Scalar]],
-        position: dict[int, Idx],
-        carried: Sequence[ir.Value],
+        self, ev: Evaluator, tile: Tile, loops: Loops, position: Position, carried: Sequence[ir.Value]
     ) -> list[ir.Value]:
         """All taps along the rows of a tile at any position. Most are inside for all rows, or for all but those at one
         end; others ask for each row."""
@@ -169,8 +172,8 @@ class PaddedRows:
         self,
         ev: Evaluator,
         part: Tile,
-        loops: list[tuple[int, Scalar]],
-        position: dict[int, Idx],
+        loops: Loops,
+        position: Position,
         tile: Tile,
         carried: Sequence[ir.Value],
     ) -> list[ir.Value]:

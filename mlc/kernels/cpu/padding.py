@@ -36,7 +36,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Place:
+class LinePlace:
     """Where a tile is: as if it began at row `first` of a line that is a window over `extent` elements (None: as many
     as it needs)."""
 
@@ -68,16 +68,6 @@ def taps_inside(math: IndexMath, window: Window, point: Scalar, source: Scalar, 
     return math.ceildiv(before, window.dilation), math.minimum(past, taps)
 
 
-def ends_of_tiles(window: Window, taps: range, source: int, tiles: tuple[int, int, int]) -> list[bool]:
-    """For each of some tiles, whether a tap is outside: `tiles` are the first row, the rows of each, and how many."""
-    (start, size, count), ends = tiles, []
-    for i in range(count):
-        first, last = start + i * size, start + (i + 1) * size - 1
-        reach = last * window.stride + taps[-1] * window.dilation - window.low
-        ends.append(first * window.stride < window.low or reach >= source)
-    return ends
-
-
 def reads_inside(
     frame: Frame, window: Window, source: Scalar, rows: tuple[Scalar, int], taps: tuple[Scalar, Scalar]
 ) -> ir.Value:
@@ -90,24 +80,24 @@ def reads_inside(
     return arith.andi(after_start, before_end)
 
 
-def rows_inside(window: Window, place: Place, rows: Iterable[int], tap: int) -> list[int]:
+def rows_inside(window: Window, place: LinePlace, rows: Iterable[int], tap: int) -> list[int]:
     """Those of the `rows` of a tile at `place` whose `tap` is inside."""
     at = {r: (place.first + r) * window.stride + tap * window.dilation - window.low for r in rows}
     return [r for r, where in at.items() if where >= 0 and (place.extent is None or where < place.extent)]
 
 
-def places_at_ends(window: Window, size: int, taps: int) -> list[Place]:
+def places_at_ends(window: Window, size: int, taps: int) -> list[LinePlace]:
     """The places of a tile of `size` rows at one end of a line or at both, with as much padding behind it as in front:
     as many of those behind it as there are elements that a line may end with and that no window has."""
     reach, low = (size - 1) * window.stride + (taps - 1) * window.dilation, window.low
     rests = [left for rest in range(window.stride) if 0 < (left := reach + 1 - 2 * low + rest) <= reach - low]
-    places = [Place(0, None)] if low > 0 else []
-    places += [Place(low, low * window.stride + rest) for rest in rests]
-    return [*places, *(Place(0, rest) for rest in rests if low > 0)]
+    places = [LinePlace(0, None)] if low > 0 else []
+    places += [LinePlace(low, low * window.stride + rest) for rest in rests]
+    return [*places, *(LinePlace(0, rest) for rest in rests if low > 0)]
 
 
 def is_at(
-    frame: Frame, window: Window, source: Scalar, place: Place, rows: tuple[Scalar, int], taps: int
+    frame: Frame, window: Window, source: Scalar, place: LinePlace, rows: tuple[Scalar, int], taps: int
 ) -> ir.Value:
     """Is a tile of `rows` (the first one and their number) at `place` of a line over `source` elements?"""
     math, c, (row, size) = frame.math, frame.constants, rows

@@ -12,7 +12,7 @@ from mlc.kernels.common.analysis import mentions, reachable
 from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.common.generics import is_identity, operand_map
 from mlc.kernels.common.index import Idx, Scalar
-from mlc.kernels.cpu.padding import Place
+from mlc.kernels.cpu.padding import LinePlace
 
 _ONE_TILE = 8  # rows of which all heights have a tile of their own where only a run counts them
 
@@ -73,11 +73,16 @@ def num_products(root: ir.Operation, outer: Sequence[int]) -> int:
     return len(outer)
 
 
+Loops = list[tuple[int, Scalar]]
+"""Dimensions of a reduction and their extents, the outermost first."""
+Position = dict[int, Idx]
+"""Where in the reduction a step is, by dimension."""
+
+
 class Ends(enum.Enum):
-    """How the rows of a register tile meet the padding at the ends of their line."""
+    """How the rows of a register tile whose place is not known meet the padding at the ends of their line."""
 
     INSIDE = "every tap of every row is inside"
-    KNOWN = "the position is known, and with it which taps are inside"
     GUARDED = "every row asks for every tap"
 
 
@@ -92,13 +97,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Tile:
-    """A register tile: the output coordinates of its accumulators, by (row, vector); `ends` may be a place that a run
-    has found it at."""
+    """A register tile: the output coordinates of its accumulators, by (row, vector). `ends` is its place on the line
+    where that is known as the tile is written, and with it which taps are inside."""
 
     row: Scalar
     points: dict[tuple[int, int], list[Idx]]
     columns: list[Column]
-    ends: Ends | Place
+    ends: Ends | LinePlace
 
     def only(self, rows: Sequence[int]) -> Tile:
         """The accumulators of `rows`."""

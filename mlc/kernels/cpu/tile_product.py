@@ -43,7 +43,7 @@ from mlc.kernels.cpu.contraction_grid import tile_grid
 from mlc.kernels.cpu.dot_product import interleaved
 from mlc.kernels.cpu.next_panel import NextPanel, number_of
 from mlc.kernels.cpu.once import Once
-from mlc.kernels.cpu.register_tile import Column, Ends, Tile
+from mlc.kernels.cpu.register_tile import Column, Ends, Loops, Position, Tile
 from mlc.kernels.cpu.tile_rows import LINES, Block, Step, TileProductSchedule, TileRows
 from mlc.kernels.cpu.tiles import LINE, ROWS, Place
 
@@ -147,8 +147,8 @@ class _TileProduct(TileRows):
     def _over(
         self,
         block: Block,
-        loops: list[tuple[int, Scalar]],
-        position: dict[int, Idx],
+        loops: Loops,
+        position: Position,
         carried: Sequence[ir.Value],
     ) -> list[ir.Value]:
         """Loops over the reduction dimensions around the products of one step."""
@@ -165,7 +165,7 @@ class _TileProduct(TileRows):
 
         return for_loop(self.frame, low, high, 1, carried, body)
 
-    def _over_steps(self, block: Block, position: dict[int, Idx], carried: Sequence[ir.Value]) -> list[ir.Value]:
+    def _over_steps(self, block: Block, position: Position, carried: Sequence[ir.Value]) -> list[ir.Value]:
         """The innermost dimension, 64 bytes at a time; what is left at the end is a step with zeros."""
         full, rest = divmod(self.depth, self.steps)
 
@@ -195,7 +195,7 @@ class _TileProduct(TileRows):
         return self.tile_rows if isinstance(self.tile_rows, int) else ROWS
 
     def _step(
-        self, block: Block, position: dict[int, Idx], number: Scalar, live: int, sums: Sequence[ir.Value]
+        self, block: Block, position: Position, number: Scalar, live: int, sums: Sequence[ir.Value]
     ) -> list[ir.Value]:
         """The products of step `number`, of which `live` elements exist. Every tile is loaded right before the first
         product that takes it: where two threads share a core, there are few registers beside those with names."""
@@ -213,7 +213,7 @@ class _TileProduct(TileRows):
 
     # -- the operand with the columns -------------------------------------------------------------------------------
 
-    def _columns_at(self, block: Block, j: int, position: dict[int, Idx], number: Scalar) -> Place:
+    def _columns_at(self, block: Block, j: int, position: Position, number: Scalar) -> Place:
         """The groups of step `number` for tile `j` of the columns."""
         math = self.frame.math
         width, groups = self.s.panel * 4, math.mul(number, ROWS)
@@ -224,20 +224,20 @@ class _TileProduct(TileRows):
         first = math.add(math.mul(start, self.bytes), math.mul(groups, width))
         return self.tiles.place(self.frame.buffers[self.root.operands[self.s.vector_operand]].memory, first, width)
 
-    def _start_in_columns(self, point: Sequence[Idx], position: dict[int, Idx]) -> Scalar:
+    def _start_in_columns(self, point: Sequence[Idx], position: Position) -> Scalar:
         """The element of the operand with the columns for an output point at a position of the reduction."""
         operand, ev = self.s.vector_operand, Evaluator(self.frame, self.s.lanes)
         coords = [ev.idx.affine(e, self._iteration(point, position)) for e in self.reads[operand][0]]
         return memory.address(self.frame.buffers[self.root.operands[operand]], coords, ev.idx).base
 
-    def _part(self, position: dict[int, Idx]) -> Scalar:
+    def _part(self, position: Position) -> Scalar:
         """The number of a position of the outer reduction dimensions."""
         return number_of(self.frame.math, [(position[dim].base, extent) for dim, extent in self.outer])
 
     def _copy(self, point: list[Idx], columns: list[Column]) -> None:
         """The panel of `columns` in groups of the reduction, zeros behind its end, for all of the outer dimensions."""
 
-        def part(loops: list[tuple[int, Scalar]], position: dict[int, Idx]) -> None:
+        def part(loops: Loops, position: Position) -> None:
             if not loops:
                 self._copy_part(point, columns, {**position, **dict.fromkeys(self.inner, Idx(0))})
                 return
@@ -251,7 +251,7 @@ class _TileProduct(TileRows):
 
         part(self.outer, {})
 
-    def _copy_part(self, point: list[Idx], columns: list[Column], position: dict[int, Idx]) -> None:
+    def _copy_part(self, point: list[Idx], columns: list[Column], position: Position) -> None:
         """The groups of one position of the outer dimensions."""
         math, c = self.frame.math, self.frame.constants
         whole, rest = divmod(self.depth, self.group)
@@ -284,7 +284,7 @@ class _TileProduct(TileRows):
             for_loop(self.frame, done, self.groups, 1, [], empty)
 
     def _group_of(
-        self, point: list[Idx], column: Column, position: dict[int, Idx], number: Scalar, live: int
+        self, point: list[Idx], column: Column, position: Position, number: Scalar, live: int
     ) -> ir.Value:
         """Group `number` of the reduction in a vector of columns, of which `live` elements exist."""
         math, operand = self.frame.math, self.s.vector_operand

@@ -19,7 +19,7 @@ from mlc.kernels.cpu.haloed_image import HaloedImage, first_axis
 from mlc.kernels.cpu.next_panel import number_of
 from mlc.kernels.cpu.once import Once
 from mlc.kernels.cpu.padding import Window
-from mlc.kernels.cpu.register_tile import Column, Ends, Tile
+from mlc.kernels.cpu.register_tile import Column, Ends, Position, Tile
 from mlc.kernels.cpu.tiles import LINE, PRODUCTS, ROWS, Place, Tiles
 
 
@@ -65,7 +65,7 @@ class Step:
 
     block: Block
     tile: int
-    position: dict[int, Idx]
+    position: Position
     number: Scalar
     live: int
 
@@ -315,7 +315,7 @@ class TileRows(DotProduct):
 
         for_loop(self.frame, *rows, 1, [], row)
 
-    def _line_in(self, block: Block, position: dict[int, Idx]) -> tuple[Scalar, Scalar, Scalar]:
+    def _line_in(self, block: Block, position: Position) -> tuple[Scalar, Scalar, Scalar]:
         """Which line of the image the point of `block` reads at a position of the reduction: its first row among those
         that are unfolded, its number in the image, and its place."""
         ev, math = Evaluator(self.frame, 1), self.frame.math

@@ -24,7 +24,7 @@ from mlc.kernels.common.frame import KernelSource, for_loop
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.cpu.contraction import Contraction
 from mlc.kernels.cpu.contraction_grid import ContractionSchedule
-from mlc.kernels.cpu.register_tile import Tile
+from mlc.kernels.cpu.register_tile import Loops, Position, Tile
 
 _ALIGNMENT = 64  # bytes: a line of the cache
 
@@ -68,18 +68,13 @@ class WidenedRows(Contraction):
         raise NotImplementedError
 
     def _add_group(
-        self, ev: Evaluator, tile: Tile, position: dict[int, Idx], at: Scalar, carried: Sequence[ir.Value]
+        self, ev: Evaluator, tile: Tile, position: Position, at: Scalar, carried: Sequence[ir.Value]
     ) -> list[ir.Value]:
         """The sums with the products of the group that begins with element `at` of the widened rows."""
         raise NotImplementedError
 
     def _reduce(
-        self,
-        ev: Evaluator,
-        tile: Tile,
-        loops: list[tuple[int, Scalar]],
-        position: dict[int, Idx],
-        carried: Sequence[ir.Value],
+        self, ev: Evaluator, tile: Tile, loops: Loops, position: Position, carried: Sequence[ir.Value]
     ) -> list[ir.Value]:
         """The innermost dimension goes by pieces, whose rows are widened first."""
         if len(loops) != 1:
@@ -114,12 +109,12 @@ class WidenedRows(Contraction):
         parts = [numbers[i : i + self.side] for i in range(0, len(numbers), self.side)]
         return [replace(tile, points={k: v for k, v in tile.points.items() if k[1] in part}) for part in parts]
 
-    def _at(self, position: dict[int, Idx], k: Idx) -> dict[int, Idx]:
+    def _at(self, position: Position, k: Idx) -> dict[int, Idx]:
         return {**position, self.reductions[-1][0]: k}
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
-    def _widen(self, ev: Evaluator, tile: Tile, position: dict[int, Idx], start: Scalar, count: int) -> None:
+    def _widen(self, ev: Evaluator, tile: Tile, position: Position, start: Scalar, count: int) -> None:
         """`count` elements of every row of a tile with all their bits, and zeros up to a whole group."""
         points = {row: point for (row, _), point in tile.points.items()}
         lanes_of_step, math = self.s.lanes * 32 // self.wide.width, self.frame.math
@@ -147,7 +142,7 @@ class WidenedRows(Contraction):
                 zero = self.frame.constants.get(self.wide, 0.0 if isinstance(self.wide, ir.FloatType) else 0)
                 memref.store(zero, self.widened, [self._place(row, at)])
 
-    def _elements(self, ev: Evaluator, tile: Tile, point: Sequence[Idx], position: dict[int, Idx]) -> ir.Value:
+    def _elements(self, ev: Evaluator, tile: Tile, point: Sequence[Idx], position: Position) -> ir.Value:
         """Elements of a row, as they are stored."""
         coords = [ev.idx.affine(e, self._iteration(point, position)) for e in self.reads[self.data][0]]
         if self.data in self.padded:
@@ -170,7 +165,7 @@ class WidenedRows(Contraction):
         self,
         ev: Evaluator,
         tile: Tile,
-        position: dict[int, Idx],
+        position: Position,
         part: Part,
         carried: Sequence[ir.Value],
     ) -> list[ir.Value]:

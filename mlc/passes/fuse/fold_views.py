@@ -415,7 +415,7 @@ def _fold_padding(op: ir.Operation, accepts: Accepts) -> bool:
     moved = None if padding is None else defining_op(padding.source)
     move = None if moved is None else move_of(moved)
     order = None if move is None else move.permutation
-    sizes = _sizes_of_empty(op.operands[0])
+    sizes = _sizes(op.operands[0])
     if moved is None or move is None or order is None or sizes is None:
         return False
     users = _users(op)
@@ -437,17 +437,6 @@ def _fold_padding(op: ir.Operation, accepts: Accepts) -> bool:
         )
         user.attributes["indexing_maps"] = ir.ArrayAttr.get(all_maps)
     return True
-
-
-def _sizes_of_empty(value: ir.Value) -> list[int | ir.Value] | None:
-    """The sizes of an empty tensor; None where `value` is none whose sizes are seen."""
-    type_, op = value.type, defining_op(value)
-    if type_.has_static_shape:
-        return list(type_.shape)
-    if op is None or op.name != "tensor.empty":
-        return None
-    dynamic = iter(op.operands)
-    return [next(dynamic) if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)]
 
 
 def _pad_before(op: ir.Operation, source: ir.Value, sizes: list[int | ir.Value], order: list[int]) -> ir.Value:

@@ -264,6 +264,8 @@ def _grid_rank(outer: Sequence[Extent], inner: Extent = None) -> int:
 
 
 def _grid_rank_of_unknown(outer: Sequence[Extent], inner: Extent) -> int:
+    """`_grid_rank` where an extent is unknown: of the last dimensions, known ones are part of an item up to a size that
+    is worth one, and so are the pixels of a line."""
     rank, size = len(outer), inner or SMALL_ITEM
     while size < SMALL_ITEM and rank > 1 and None in outer[: rank - 1] and (extent := outer[rank - 1]) is not None:
         size, rank = size * extent, rank - 1

@@ -60,7 +60,7 @@ def in_parts(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule
     size = (known(shape_of(weight)) or 1) // columns * panel * weight.element_type.width // 8
     enough = size <= NEAR // 2
     if at_least([e for i, e in enumerate(shape) if i != axis], ROWS_OF_PART) is None:
-        return schedule | _parts_of_unknown(root, operand, axis, enough) if "ahead" not in schedule else schedule
+        return schedule if "ahead" in schedule else schedule | _parts_of_unknown(root, operand, axis, enough)
     tiles, block = -(-rows // height), int(schedule["block"])
     parts = next((n for n in PARTS if enough or others * rows >= n * ROWS_OF_PART), 0)
     if not parts or others * tiles < parts:

@@ -17,6 +17,7 @@ from mlir import ir
 from mlc.passes.adaptor import OpAdaptor, defining_op, splat_number
 from mlc.passes.base import Pass
 from mlc.passes.decompose.attention import softmax
+from mlc.passes.simplify.rewrite import replace
 from mlc.passes.walk import functions, operations
 
 
@@ -44,9 +45,8 @@ def _guard(select: ir.Operation) -> bool:
     if not is_pattern or view.flag("log") or view.int("axis") != rank - 1 or value.type != select.results[0].type:
         return False
     with ir.InsertionPoint(select), source.location:
-        result = softmax(source.operands[0], guarded=True)
-    select.results[0].replace_all_uses_with(result)
-    select.erase()
+        guarded = softmax(source.operands[0], guarded=True)
+    replace(select, [guarded])
     for op in (test, source):
         if not any(True for _ in op.results[0].uses):
             op.erase()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from mlir import ir
 from mlir.dialects import arith, llvm, nvvm, scf
 
-from mlc.kernels.common.frame import Frame
+from mlc.kernels.common.frame import Frame, if_values
 from mlc.kernels.common.index import IndexMath, Scalar
 
 SHARED_MEMORY = "mlc_shared"
@@ -93,11 +93,7 @@ class Words:
         types: Sequence[ir.Type],
     ) -> list[ir.Value]:
         """An `scf.if` whose branches compute values of `types`."""
-        op = scf.IfOp(condition, list(types), has_else=True)
-        for block, body in ((op.then_block, then), (op.else_block, otherwise)):
-            with ir.InsertionPoint(block):
-                scf.YieldOp(list(body()))
-        return list(op.results)
+        return if_values(condition, types, then, otherwise)
 
     def hidden(self, value: ir.Value) -> ir.Value:
         """`value` as one that nothing is known of: a loop up to it stays one."""
