@@ -43,3 +43,21 @@ LogicalResult DequantizeOp::inferDims(Adaptor adaptor, DimEnv &env) {
     return failure();
   return env.same(adaptor.getInput(), elementTypeOf(adaptor.getScale()));
 }
+
+LogicalResult UnpackOp::inferDims(Adaptor adaptor, DimEnv &env) {
+  Dims dims = env.shape(adaptor.getInput());
+  int64_t bits = number(adaptor.getBitsAttr(), 0);
+  if (bits != 2 && bits != 4 && bits != 8)
+    return env.error("codes of " + Twine(bits) +
+                     " bits; there are codes of 2, 4 and 8");
+  if (dims.size() < 3 || dims.back().getConstant() != 4)
+    return env.error("input of shape " + shapeText(dims) +
+                     "; words are [..., words, columns, 4]");
+  if (!elementTypeOf(adaptor.getInput()).isInteger(8))
+    return env.error("words of other elements than bytes");
+  dims.pop_back();
+  Dim &depth = dims[dims.size() - 2];
+  depth = depth * (32 / bits);
+  env.addResult(std::move(dims), elementTypeOf(adaptor.getInput()));
+  return success();
+}

@@ -1,4 +1,4 @@
-"""The composites `quantize` and `dequantize`: per tensor, per axis or in blocks along an axis."""
+"""The composites `quantize` and `dequantize`: per tensor, per axis or in blocks along an axis; codes out of words."""
 
 from __future__ import annotations
 
@@ -55,3 +55,12 @@ def dequantize(call: Call, x: np.ndarray, scale: np.ndarray, zero_point: np.ndar
     value = prepare(x, call.unsigned)
     centered = value.astype(np.int64) - offset if is_int(value.dtype) else value - offset.astype(value.dtype)
     return centered.astype(factor.dtype) * factor
+
+
+@evaluates("mlc.unpack", "input")
+def unpack(call: Call, x: np.ndarray) -> np.ndarray:
+    """Code `k` of a word is in its byte `k mod 4`, from bit `bits * (k floordiv 4)` on."""
+    bits = int(call.attr("bits", 0))
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    codes = x.view(np.uint8)[..., None, :, :] >> shifts[:, None, None] & np.uint8((1 << bits) - 1)
+    return np.swapaxes(codes, -1, -2).reshape(*x.shape[:-3], -1, x.shape[-2]).view(np.int8)

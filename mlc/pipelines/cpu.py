@@ -55,6 +55,12 @@ CANONICALIZE = (
 )
 
 
+def _codes(target: CpuTarget) -> int:
+    """How many bits codes of a weight may have that are multiplied by codes of rows, by instructions for bytes; vectors
+    of 128 bits may come without one."""
+    return 8 if target.int8_dot else 4 if target.int16_dot and target.vector_bits > 128 else 0
+
+
 def _integers(target: CpuTarget) -> list[str]:
     """Contractions of quantized operands on the integers themselves."""
     return [
@@ -64,7 +70,7 @@ def _integers(target: CpuTarget) -> list[str]:
         CANONICALIZE,
         "cse",
         "mlc-fold-requantization",
-        "mlc-stream-weights",
+        f"mlc-stream-weights{{codes={_codes(target)} lanes={target.vector_bits // 32}}}",
     ]
 
 

@@ -10,8 +10,16 @@ from mlc.frontends.common.builder import Builder, Tensor, unit
 from mlc.frontends.report import NodeError
 
 
-def matmul(b: Builder, lhs: Tensor, rhs: Tensor, transpose_lhs: bool = False, transpose_rhs: bool = False) -> Tensor:
-    """`numpy.matmul`: a vector is a row on the left and a column on the right; leading dimensions broadcast."""
+def matmul(
+    b: Builder,
+    lhs: Tensor,
+    rhs: Tensor,
+    transpose_lhs: bool = False,
+    transpose_rhs: bool = False,
+    lhs_bits: int | None = None,
+) -> Tensor:
+    """`numpy.matmul`: a vector is a row on the left and a column on the right; leading dimensions broadcast. `lhs` may
+    be rounded to codes of `lhs_bits`."""
     if lhs.rank == 0 or rhs.rank == 0:
         raise NodeError("a matrix product needs operands of rank 1 or more")
     if lhs.dtype != rhs.dtype:
@@ -27,6 +35,7 @@ def matmul(b: Builder, lhs: Tensor, rhs: Tensor, transpose_lhs: bool = False, tr
         transpose_lhs=unit(transpose_lhs and lhs.rank > 1),
         transpose_rhs=unit(transpose_rhs and rhs.rank > 1),
         unsigned=lhs.unsigned and str(left.element) != "i32",
+        lhs_bits=lhs_bits,
     )
     gone = [axis for axis, vector in ((result.rank - 2, lhs), (result.rank - 1, rhs)) if vector.rank == 1]
     return shape.squeeze(b, result, gone) if gone else result

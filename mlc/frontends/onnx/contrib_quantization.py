@@ -22,6 +22,8 @@ from mlc.frontends.onnx.quantization import dequantized, dynamically_quantized, 
 from mlc.frontends.onnx.registry import Node, find, onnx_op
 from mlc.frontends.report import NodeError
 
+_IN_BYTES = 4  # the accuracy level of `MatMulNBits` that lets floats be quantized to eight bits
+
 
 def _codes(b: Builder, node: Node, first: int) -> Tensor:
     """The floats that operands `first` (codes), and the two behind it (scale, zero point) stand for."""
@@ -198,10 +200,10 @@ def matmul_n_bits(g: GraphImporter, node: Node) -> Tensor:
         zero = ew.cast(b, b.constant(1 << (bits - 1)), "uint8")
     else:
         zero = _zero_points(b, zero, bits, columns, blocks)
-    weight = b.op(
-        "dequantize", [codes, scale, zero], axis=1, block_size=block, is_unsigned=ir.UnitAttr.get(), unsigned=False
-    )
-    y = linalg.matmul(b, ew.cast(b, node[0], weight.dtype), weight, False, True)
+    attributes = {"axis": 1, "block_size": block, "bits": bits, "is_unsigned": ir.UnitAttr.get()}
+    weight = b.op("dequantize", [codes, scale, zero], unsigned=False, **attributes)
+    lhs_bits = 8 if int(node.attr("accuracy_level", 0)) == _IN_BYTES else None
+    y = linalg.matmul(b, ew.cast(b, node[0], weight.dtype), weight, False, True, lhs_bits)
     return _with_bias(b, ew.cast(b, y, node[0].dtype), node.optional(5))
 
 

@@ -19,6 +19,7 @@ from mlc.kernels.common.analysis import mentions
 from mlc.kernels.common.fusion import Dims, Role, accepts_pointwise, is_expensive
 from mlc.kernels.common.generics import is_identity, operand_map, turned_over
 from mlc.kernels.common.padding import padding_of
+from mlc.kernels.common.streamed import is_streamed
 from mlc.kernels.cpu.inner_product import has_few_rows, lies_along_sum
 from mlc.kernels.cpu.panel_copy import MOST_STEPS
 from mlc.kernels.cpu.planes import find_plane, plane_padding
@@ -35,7 +36,7 @@ def accepts(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     padding = padding_of(op)
     if turned_over(op) is not None and not _holds_columns(dims):
         return None
-    if padding is None and _is_dequantization(op) and _holds_columns(dims):
+    if is_streamed(op) or padding is None and _is_dequantization(op) and _holds_columns(dims):
         return None  # the memory that it saves is worth the arithmetic
     if padding is None:
         return "it would be computed again for every tile of the contraction"

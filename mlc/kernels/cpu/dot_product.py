@@ -130,14 +130,7 @@ class DotProduct(Contraction):
         bits = self._scalar_group(ev, source, coords, live)
         if inside is not None:
             bits = arith.select(inside, bits, self.frame.constants.get(i32, 0))
-        return self._in_every_lane(bits, ev.lanes)
-
-    def _in_every_lane(self, bits: ir.Value, lanes: int) -> ir.Value:
-        """32 bits in all lanes, by way of a float: of an integer that vectors of two widths need LLVM makes loads into
-        ordinary registers and a transfer for each."""
-        number = arith.bitcast(ir.F32Type.get(), bits)
-        spread = vector.broadcast(ir.VectorType.get([lanes], ir.F32Type.get()), number)
-        return vector.bitcast(ir.VectorType.get([lanes], ir.IntegerType.get_signless(32)), spread)
+        return in_every_lane(bits, ev.lanes)
 
     def _scalar_group(self, ev: Evaluator, source: ir.Value, coords: Sequence[Idx], live: int) -> ir.Value:
         """The group at `coords` of `source` as 32 bits."""
@@ -206,6 +199,14 @@ class DotProduct(Contraction):
         for left, right in zip(a, b, strict=True):
             accumulator = vector.FMAOp(left, right, accumulator).result
         return accumulator
+
+
+def in_every_lane(bits: ir.Value, lanes: int) -> ir.Value:
+    """32 bits in all lanes, by way of a float: of an integer that vectors of two widths need LLVM makes loads into
+    ordinary registers and a transfer for each."""
+    number = arith.bitcast(ir.F32Type.get(), bits)
+    spread = vector.broadcast(ir.VectorType.get([lanes], ir.F32Type.get()), number)
+    return vector.bitcast(ir.VectorType.get([lanes], ir.IntegerType.get_signless(32)), spread)
 
 
 def interleaved(rows: list[ir.Value]) -> ir.Value:

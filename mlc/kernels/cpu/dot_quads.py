@@ -30,7 +30,7 @@ from mlc.kernels.common.frame import Frame, KernelSource, defining_op
 from mlc.kernels.common.generics import is_unsigned_input, turned_over
 from mlc.kernels.common.index import Idx
 from mlc.kernels.cpu.contraction_grid import tile_grid
-from mlc.kernels.cpu.dot_product import DotProduct, DotProductSchedule, words_of
+from mlc.kernels.cpu.dot_product import DotProduct, DotProductSchedule, in_every_lane, words_of
 from mlc.kernels.cpu.register_tile import Tile
 
 _PAIR_PRODUCTS = {512: "avx512.pmaddw.d.512", 256: "avx2.pmadd.wd", 128: "sse2.pmadd.wd"}
@@ -69,7 +69,7 @@ class _DotQuads(DotProduct):
         bits = self._scalar_group(ev, original, coords, live)
         lanes, i32 = ev.lanes, ir.IntegerType.get_signless(32)
         highest = memory.splat(self.frame.constants.get(i32, _HIGHEST), lanes)
-        turned = arith.xori(self._in_every_lane(bits, lanes), highest)
+        turned = arith.xori(in_every_lane(bits, lanes), highest)
         if inside is None:
             return turned
         zero = memory.splat(self.frame.constants.get(i32, 0), lanes)
@@ -107,27 +107,32 @@ class _DotQuads(DotProduct):
 
     def _quads_by_pairs(self, accumulator: ir.Value, unsigned: ir.Value, signed: ir.Value) -> ir.Value:
         """`accumulator` and the products of quads of bytes, of which those without a sign are below 128."""
-        i16, size = ir.IntegerType.get_signless(16), accumulator.type.shape[0]
-        name = _BYTE_PAIR_PRODUCTS[32 * size]
-        pairs = _intrinsic(name, ir.VectorType.get([2 * size], i16), [unsigned, signed])
-        ones = memory.splat(self.frame.constants.get(i16, 1), 2 * size)
+        pairs = byte_pair_products(unsigned, signed)
+        ones = memory.splat(self.frame.constants.get(pairs.type.element_type, 1), pairs.type.shape[0])
         return arith.addi(accumulator, pair_products(pairs, ones))
 
 
 def quad_products(accumulator: ir.Value, unsigned: ir.Value, signed: ir.Value) -> ir.Value:
     """`accumulator` and the products of quads of bytes, without a sign and with one, by `vpdpbusd`."""
     name = f"avx512.vpdpbusd.{32 * accumulator.type.shape[0]}"
-    return _intrinsic(name, accumulator.type, [accumulator, unsigned, signed])
+    return intrinsic(name, accumulator.type, [accumulator, unsigned, signed])
+
+
+def byte_pair_products(unsigned: ir.Value, signed: ir.Value) -> ir.Value:
+    """The products of pairs of bytes, without a sign and with one, in 16 bits for each pair, by `vpmaddubsw`."""
+    pairs = unsigned.type.shape[0] // 2
+    type_ = ir.VectorType.get([pairs], ir.IntegerType.get_signless(16))
+    return intrinsic(_BYTE_PAIR_PRODUCTS[16 * pairs], type_, [unsigned, signed])
 
 
 def pair_products(a: ir.Value, b: ir.Value) -> ir.Value:
     """The products of pairs of words, in 32 bits for each pair, by `vpmaddwd`."""
     pairs = a.type.shape[0] // 2
     type_ = ir.VectorType.get([pairs], ir.IntegerType.get_signless(32))
-    return _intrinsic(_PAIR_PRODUCTS[32 * pairs], type_, [a, b])
+    return intrinsic(_PAIR_PRODUCTS[32 * pairs], type_, [a, b])
 
 
-def _intrinsic(name: str, type_: ir.Type, operands: Sequence[ir.Value]) -> ir.Value:
+def intrinsic(name: str, type_: ir.Type, operands: Sequence[ir.Value]) -> ir.Value:
     """A call of the instruction `name` of x86."""
     attributes = {
         "intrin": ir.StringAttr.get(f"llvm.x86.{name}"),

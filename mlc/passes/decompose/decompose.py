@@ -12,10 +12,10 @@ from collections.abc import Collection, Sequence
 
 from mlir import ir
 
+from mlc.kernels.common.streamed import STREAMED
 from mlc.passes.adaptor import OpAdaptor, defining_op
 from mlc.passes.base import Pass, PipelineError
 from mlc.passes.decompose import rules
-from mlc.passes.simplify.stream_weights import STREAMED
 from mlc.targets.claims import claims_of
 
 

@@ -24,10 +24,10 @@ import math
 
 from mlir import ir
 
+from mlc.kernels.common.streamed import STREAMED
 from mlc.passes.adaptor import DYNAMIC, TRANSPOSED, OpAdaptor, defining_op, element, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
-from mlc.passes.simplify.stream_weights import STREAMED
 from mlc.passes.walk import functions, operations
 
 FEWEST = 8

@@ -22,6 +22,7 @@ from mlc.kernels.accepts import Keeps, accepts_of, is_cpu, keeps_of
 from mlc.kernels.common.fusion import Accepts, Dims, Role, is_expensive
 from mlc.kernels.common.generics import is_identity, is_reduction
 from mlc.kernels.common.padding import padding_of
+from mlc.kernels.common.streamed import is_streamed
 from mlc.passes.base import Pass
 from mlc.passes.fuse.attention import find_attention, own_positions
 from mlc.passes.fuse.graph import (
@@ -56,7 +57,7 @@ class PlanFusion(Pass):
         first = 0
         for block in host_blocks(module):
             if self.fuse_padding:
-                _duplicate_padding(block, accepts["contraction"])
+                _duplicate(block, accepts["contraction"])
             on_gpu = not is_cpu(self.target)
             if on_gpu:
                 own_positions(block, accepts["attention"])
@@ -81,11 +82,12 @@ def _write(graph: BlockGraph, first: int) -> int:
     return len(graph.members)
 
 
-def _duplicate_padding(block: ir.Block, accepts: Accepts) -> None:
-    """Give every contraction that shares a padded tensor with others one of its own, if all of them take it."""
+def _duplicate(block: ir.Block, accepts: Accepts) -> None:
+    """Give every contraction that shares a padded tensor with others one of its own, if all of them take it, and so
+    with operands that are computed where they are read."""
     for view in list(block.operations):
         op = view.operation
-        if padding_of(op) is None:
+        if padding_of(op) is None and not is_streamed(op):
             continue
         uses = [(u.owner.operation, u.operand_number) for u in op.results[0].uses]
         if len(uses) < 2 or not all(is_contraction(user) and user.block == block for user, _ in uses):

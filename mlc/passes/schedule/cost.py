@@ -30,6 +30,7 @@ from mlc.passes.schedule.attention_cost import choose_attention, choose_tile_att
 from mlc.passes.schedule.contraction_cost import choose_contraction
 from mlc.passes.schedule.extents import ITEMS_WANTED, MASKED_BITS, Extent, VectorUnit, known, or_many, reach, shape_of
 from mlc.passes.schedule.moving_cost import copy_past_caches, transposing_walk
+from mlc.passes.schedule.scaled_blocks_cost import choose_scaled_blocks
 
 ITEMS_ENOUGH, SMALL_ITEM = 16, 1024  # work items that may do, where more of them would have less than so many elements
 FEW_SUMS = 2  # accumulators in sixteen registers, of which the constants of e^x take eleven; it hides their latency
@@ -77,7 +78,7 @@ def choose(source: KernelSource, unit: VectorUnit, constant_inputs: set[int]) ->
     if plane is not None:
         return _planes(root, plane, unit)
     if is_contraction(root):
-        schedule = choose_contraction(source, root, unit, constant_inputs)
+        schedule = choose_scaled_blocks(root, unit) or choose_contraction(source, root, unit, constant_inputs)
         if schedule is not None:
             return schedule
     return _transposed(source, unit) or _loops(source, unit)

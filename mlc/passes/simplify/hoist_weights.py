@@ -20,6 +20,7 @@ from mlir import ir
 
 from mlc.interp.dtypes import numpy_dtype
 from mlc.interp.from_ir import attributes, result_type
+from mlc.kernels.common.streamed import STREAMED
 from mlc.passes.adaptor import defining_op
 from mlc.passes.base import Pass
 from mlc.passes.host.nodes import node_name
@@ -36,7 +37,6 @@ from mlc.weights import Recipe, Step
 from mlc.weights.recipe import Input
 
 _LEAVES = {"mlc.weight", "mlc.constant"}
-_STREAMED = "mlc.streamed"  # it is computed where it is read (`mlc-stream-weights`)
 _NEVER = {"mlc.random"}
 _CHEAP = {"mlc.broadcast", "mlc.iota"}
 
@@ -105,7 +105,7 @@ def _weight_only(function: ir.Operation) -> list[ir.Operation]:
     found: list[ir.Operation] = []
     known: set[ir.Operation] = set()
     for op in operations(function):
-        if not is_pure_mlc(op) or op.name in _NEVER or _STREAMED in op.attributes:
+        if not is_pure_mlc(op) or op.name in _NEVER or STREAMED in op.attributes:
             continue
         if not all(is_static(r.type) for r in op.results):
             continue

@@ -150,6 +150,18 @@ def test_quantize_per_axis_and_blocked(dtype: type) -> None:
         check("mlc.dequantize", [want.view(np.int8), scale, zero.view(np.int8)], {**attrs, **unsigned}, back)
 
 
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_unpack(bits: int) -> None:
+    """Against the description, a code at a time."""
+    words = np.random.default_rng(bits).integers(0, 256, (2, 3, 5, 4)).astype(np.uint8)
+    want = np.empty((2, 3 * 32 // bits, 5), np.int8)
+    for word in range(3):
+        for k in range(32 // bits):
+            shift = bits * (k // 4)
+            want[:, word * 32 // bits + k] = (words[:, word, :, k % 4] >> shift & ((1 << bits) - 1)).astype(np.int8)
+    check("mlc.unpack", [words.view(np.int8)], {"bits": bits}, want)
+
+
 def test_quantize_narrow_types() -> None:
     x = np.float32([-100, -7.5, 2.5, 100])
     (y,) = interp("mlc.quantize", [x, np.float32(1)], {}, results=[ResultType((4,), "i4")])

@@ -29,3 +29,27 @@ func.func @invalid(%x: tensor<3x4xi8>, %s: tensor<4xf32>) {
   %0 = mlc.dequantize %x, %s {axis = 1 : i64, block_size = 2 : i64} : tensor<3x4xi8>, tensor<4xf32> -> tensor<3x4xf32>
   return
 }
+
+// -----
+
+func.func @invalid(%x: tensor<3x4x64x4xi8>) {
+  // expected-error @+1 {{'mlc.unpack' op codes of 3 bits; there are codes of 2, 4 and 8}}
+  %0 = mlc.unpack %x {bits = 3 : i64} : tensor<3x4x64x4xi8> -> tensor<3x40x64xi8>
+  return
+}
+
+// -----
+
+func.func @invalid(%x: tensor<3x4x64xi8>) {
+  // expected-error @+1 {{'mlc.unpack' op input of shape 3x4x64; words are [..., words, columns, 4]}}
+  %0 = mlc.unpack %x {bits = 4 : i64} : tensor<3x4x64xi8> -> tensor<3x32xi8>
+  return
+}
+
+// -----
+
+func.func @invalid(%x: tensor<3x4x64x4xi32>) {
+  // expected-error @+1 {{'mlc.unpack' op words of other elements than bytes}}
+  %0 = mlc.unpack %x {bits = 4 : i64} : tensor<3x4x64x4xi32> -> tensor<3x32x64xi32>
+  return
+}

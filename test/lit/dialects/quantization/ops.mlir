@@ -24,5 +24,11 @@ func.func @quantization(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>, %i: tensor<?x4
   %w = mlc.weight "w" : tensor<2x8xi4>
   // CHECK: mlc.dequantize %{{.*}}, %{{.*}} {axis = 1 : i64, block_size = 4 : i64} : tensor<2x8xi4>, tensor<2x2xf32> -> tensor<2x8xf32>
   %2 = mlc.dequantize %w, %blocks {axis = 1 : i64, block_size = 4 : i64} : tensor<2x8xi4>, tensor<2x2xf32> -> tensor<2x8xf32>
+  // CHECK: mlc.dequantize %{{.*}}, %{{.*}} {bits = 3 : i64} : tensor<?x4xi8>, tensor<f32> -> tensor<?x4xf32>
+  %few = mlc.dequantize %q, %s {bits = 3 : i64} : tensor<?x4xi8>, tensor<f32> -> tensor<?x4xf32>
+  // CHECK: mlc.weight "words" : tensor<3x16x64x4xi8>
+  %words = mlc.weight "words" : tensor<3x16x64x4xi8>
+  // CHECK: mlc.unpack %{{.*}} {bits = 4 : i64} : tensor<3x16x64x4xi8> -> tensor<3x128x64xi8>
+  %codes = mlc.unpack %words {bits = 4 : i64} : tensor<3x16x64x4xi8> -> tensor<3x128x64xi8>
   return
 }

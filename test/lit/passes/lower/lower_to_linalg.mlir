@@ -7,6 +7,9 @@
 // CHECK-DAG: #[[WINDOW:.*]] = affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d1 * 2 + d4, d2 * 2 + d5, d6)>
 // CHECK-DAG: #[[PIXELS:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d4)>
 // CHECK-DAG: #[[ONE_TAP:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (0, 0, d4, d3)>
+// CHECK-DAG: #[[CUBE:.*]] = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+// CHECK-DAG: #[[WORDS:.*]] = affine_map<(d0, d1, d2) -> (d0, d1 floordiv 8, d2, d1 mod 4)>
+// CHECK-DAG: #[[BLOCKS:.*]] = affine_map<(d0, d1, d2) -> (d0, d1 floordiv 32, d2)>
 // CHECK-DAG: #[[SLICE:.*]] = affine_map<(d0, d1) -> (d0, d1 * 2 + 1)>
 
 // Sizes come from the arguments, the bias is read through its map, splat constants are in the body.
@@ -161,4 +164,23 @@ func.func @opaque(%x: tensor<4x8xf32>) -> (tensor<2x?xi64>, tensor<4x2xf32>) {
 func.func @never_negative(%x: tensor<4x8xi8>, %w: tensor<8x16xi8>) -> tensor<4x16xi32> {
   %0 = mlc.matmul %x, %w {mlc.never_negative, unsigned_lhs} : tensor<4x8xi8>, tensor<8x16xi8> -> tensor<4x16xi32>
   return %0 : tensor<4x16xi32>
+}
+
+// The codes of a streamed weight come out of words by a shift and a mask, and both operations say that they stay where
+// they are read; a zero point that is one number has no map.
+// CHECK-LABEL: func.func @streamed
+// CHECK: linalg.generic {indexing_maps = [#[[WORDS]], #[[CUBE]]], iterator_types = ["parallel", "parallel", "parallel"]} ins(%{{.*}} : tensor<3x16x32x4xi8>)
+// CHECK-SAME: {mlc.streamed}
+// CHECK: arith.shrui
+// CHECK: arith.andi
+// CHECK: linalg.generic {indexing_maps = [#[[CUBE]], #[[BLOCKS]], #[[CUBE]]]
+// CHECK-SAME: {mlc.streamed}
+// CHECK: arith.extui
+// CHECK: arith.subi %{{.*}}, %{{.*}} : i32
+// CHECK: arith.sitofp
+func.func @streamed(%w: tensor<3x16x32x4xi8>, %s: tensor<3x4x32xf32>) -> tensor<3x128x32xf32> {
+  %z = mlc.constant dense<8> : tensor<i8>
+  %c = mlc.unpack %w {bits = 4 : i64, mlc.streamed} : tensor<3x16x32x4xi8> -> tensor<3x128x32xi8>
+  %d = mlc.dequantize %c, %s zero_point(%z : tensor<i8>) {axis = 1 : i64, block_size = 32 : i64, mlc.streamed, unsigned} : tensor<3x128x32xi8>, tensor<3x4x32xf32> -> tensor<3x128x32xf32>
+  return %d : tensor<3x128x32xf32>
 }

@@ -54,3 +54,19 @@ func.func @in_a_row(%x: tensor<3x512xf32>) -> tensor<3x512xf32> {
   %2 = mlc.matmul %1, %d : tensor<3x512xf32>, tensor<512x512xf32> -> tensor<3x512xf32>
   return %2 : tensor<3x512xf32>
 }
+
+// Codes of four bits stay so small: in words, and panels of two vectors of columns.
+// CHECK-LABEL: func.func @words
+// CHECK-DAG: %[[W:.*]] = mlc.weight "n#{{.*}}" : tensor<16x64x32x4xi8>
+// CHECK-DAG: %[[S:.*]] = mlc.weight "s#{{.*}}" : tensor<16x16x32xf32>
+// CHECK-DAG: %[[Z:.*]] = mlc.constant dense<8> : tensor<i8>
+// CHECK-DAG: %[[C:.*]] = mlc.unpack %[[W]] {bits = 4 : i64, mlc.streamed} : tensor<16x64x32x4xi8> -> tensor<16x512x32xi8>
+// CHECK: %[[D:.*]] = mlc.dequantize %[[C]], %[[S]] zero_point(%[[Z]] : tensor<i8>) {axis = 1 : i64, block_size = 32 : i64, mlc.streamed, unsigned}
+// CHECK: mlc.matmul %{{.*}}, %[[D]] : tensor<1x3x512xf32>, tensor<16x512x32xf32> -> tensor<16x3x32xf32>
+func.func @words(%x: tensor<3x512xf32>) -> tensor<3x512xf32> {
+  %w = mlc.weight "n" : tensor<512x512xi8>
+  %s = mlc.weight "s" : tensor<16x512xf32>
+  %d = mlc.dequantize %w, %s {axis = 0 : i64, block_size = 32 : i64, bits = 4 : i64} : tensor<512x512xi8>, tensor<16x512xf32> -> tensor<512x512xf32>
+  %0 = mlc.matmul %x, %d {lhs_bits = 8 : i64} : tensor<3x512xf32>, tensor<512x512xf32> -> tensor<3x512xf32>
+  return %0 : tensor<3x512xf32>
+}

@@ -1,0 +1,75 @@
+"""Operands of contractions that are computed where they are multiplied: integers with scales, in blocks (the pass
+`mlc-stream-weights`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlc.kernels.common.frame import defining_op
+from mlc.kernels.common.generics import operand_map
+
+STREAMED = "mlc.streamed"
+"""Attribute of an operation, `dequantize` or `unpack`, that is computed where it is read, every time, and of the
+generic that it becomes."""
+
+
+@dataclass(frozen=True)
+class Codes:
+    """An operand that is `(codes - zero) * scale`. `bits` is that of a code in words of 32 (`mlc.unpack`), or 0 where
+    each has a byte; `block` elements along the operand's dimension `axis` share a scale."""
+
+    codes: ir.Value
+    bits: int
+    scale: ir.Value
+    zero: ir.Value | int
+    block: int
+    axis: int
+
+
+def is_streamed(op: ir.Operation | None) -> bool:
+    """Is `op` a generic that is computed where it is read?"""
+    return op is not None and op.name == "linalg.generic" and STREAMED in op.attributes
+
+
+def find_codes(value: ir.Value) -> Codes | None:
+    """The integers and scales that the operand `value` of a contraction is computed from; None for other operands."""
+    op = defining_op(value)
+    if op is None or not is_streamed(op) or not isinstance(value.type.element_type, ir.FloatType):
+        return None
+    arguments = list(op.regions[0].blocks[0].arguments)
+    inputs = dict(zip(arguments, range(len(op.operands) - 1), strict=False))
+    scale, zero = 1, _zero_point(op, inputs)
+    axis, block = _blocks(list(operand_map(op, scale).results))
+    codes, bits = op.operands[0], 0
+    unpack = defining_op(codes)
+    if unpack is not None and is_streamed(unpack):
+        codes = unpack.operands[0]
+        bits = 32 * codes.type.shape[-3] // value.type.shape[-2]
+    return Codes(codes, bits, op.operands[scale], zero, block, axis)
+
+
+def _zero_point(op: ir.Operation, inputs: dict[ir.Value, int]) -> ir.Value | int:
+    """What is subtracted from the codes: an input of `op`, or a number."""
+    for inner in op.regions[0].blocks[0].operations:
+        if inner.operation.name != "arith.subi":
+            continue
+        value = inner.operation.operands[1]
+        made = defining_op(value)
+        if made is not None and made.name in ("arith.extui", "arith.extsi"):
+            value, made = made.operands[0], defining_op(made.operands[0])
+        if value in inputs:
+            return op.operands[inputs[value]]
+        assert made is not None
+        return ir.IntegerAttr(made.attributes["value"]).value
+    return 0
+
+
+def _blocks(exprs: Sequence[ir.AffineExpr]) -> tuple[int, int]:
+    """The dimension along which elements share a scale, and how many do."""
+    for number, expr in enumerate(exprs):
+        if isinstance(expr, ir.AffineFloorDivExpr):
+            return number, ir.AffineConstantExpr(expr.rhs).value
+    raise ValueError("the scales of streamed codes have no blocks")

@@ -1,0 +1,75 @@
+"""Schedules of products with weights of few bits whose blocks have scales (template `scaled_blocks`)."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlc.kernels.common.analysis import touches
+from mlc.kernels.common.generics import operand_map
+from mlc.kernels.common.streamed import find_codes
+from mlc.passes.schedule.extents import ITEMS_WANTED, MASKED_BITS, VectorUnit, known, shape_of
+
+Schedule = dict[str, int | str]
+
+SUMS, FEW_SUMS = 24, 8  # of a tile in thirty-two registers and in sixteen
+MOST_VECTORS = 4
+DEPTH_OF_CODES, DEPTH_OF_FLOATS = 4096, 1024  # most steps of a panel that is taken apart on the stack
+FAR = 4096  # bytes before its turn that a weight is fetched
+WORD_BYTES = 4
+MOST_TILES = 32  # of a work item: each reads the panel again
+WORDS = 4  # in a body of the loop over a block, of codes
+_WEIGHT = 1  # the operand that has the columns
+
+
+def choose_scaled_blocks(root: ir.Operation, unit: VectorUnit) -> Schedule | None:
+    """The schedule of the contraction `root`; None where the template does not take it: a weight has codes in words, of
+    known depth, and columns in its last dimension, and the other operand has rows along at most one dimension."""
+    weight = find_codes(root.operands[_WEIGHT])
+    if weight is None or not weight.bits:
+        return None
+    rows, shape = find_codes(root.operands[0]), shape_of(root.results[0].type)
+    order = [ir.AffineDimExpr(e).position for e in operand_map(root, 2).results]
+    own = [i for i, e in enumerate(shape) if e != 1 and not touches(root, _WEIGHT, order[i])]
+    axis = len(shape) - 1
+    if len(own) > 1 or not touches(root, _WEIGHT, order[axis]):
+        return None
+    lanes = unit.lanes(root.results[0].type.element_type)
+    if rows is not None:
+        instruction = "vpdpbusd" if unit.int8_dot else "vpmaddubsw"
+    else:
+        instruction = "lookup" if unit.bits == MASKED_BITS and weight.bits < 8 else "fma"
+    columns, extent = shape[axis], shape[own[0]] if own else 1
+    assert columns is not None
+    vectors = min(MOST_VECTORS, columns // lanes)
+    height = (SUMS if unit.registers > 16 else FEW_SUMS) // vectors
+    height = height if extent is None else min(height, extent)
+    panels = known([e for i, e in enumerate(shape) if i not in (axis, *own)])
+    depth, most = shape_of(root.operands[0].type)[-1], DEPTH_OF_CODES if rows is not None else DEPTH_OF_FLOATS
+    assert depth is not None
+    schedule: Schedule = {
+        "template": "scaled_blocks",
+        "lanes": lanes,
+        "vector_dim": axis,
+        "row_first": own[0] if own else -1,
+        "row_last": own[0] if own else -2,
+        "rows": height,
+        "vectors": vectors,
+        "unroll": WORDS if rows is not None else 1,
+        "block": _tiles(extent, height, panels),
+        "vector_operand": _WEIGHT,
+        "instruction": instruction,
+        "distance": FAR // (WORD_BYTES * vectors * lanes),
+        "depth": depth,
+    }
+    parts = [n for n in range(weight.block, min(most, depth) + 1, weight.block) if depth % n == 0]
+    if parts and (extent is None or extent >= 2 * height):
+        schedule |= {"least": 2 * height, "depth": max(parts), "part": 1}
+    return schedule
+
+
+def _tiles(rows: int | None, height: int, panels: int | None) -> int:
+    """Row tiles of a work item: as many as leave enough items."""
+    if rows is None:
+        return MOST_TILES
+    wanted = -(-ITEMS_WANTED // (4 * max(1, panels or 1)))
+    return max(1, min(MOST_TILES, -(-rows // height) // wanted))

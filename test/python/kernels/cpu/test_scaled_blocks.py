@@ -1,0 +1,156 @@
+"""Products with weights of few bits that have scales in blocks: against float64, with floats and with codes as the other
+operand, for numbers of rows that take other ways through a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import mlc
+from mlc import _native
+from mlc.targets.cpu import resolve
+
+IN_BYTES = 4  # accuracy level that lets rows become codes
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A weight `[columns, depth]` of `bits`, its scales by blocks and its zero points where it has some."""
+
+    bits: int
+    block: int
+    depth: int
+    columns: int
+    has_zeros: bool = False
+
+    def draw(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Inputs of `MatMulNBits`, and the weight in float64."""
+        rng, blocks = np.random.default_rng(self.depth + self.bits), -(-self.depth // self.block)
+        codes = rng.integers(0, 1 << self.bits, (self.columns, blocks * self.block))
+        zeros = rng.integers(0, 1 << self.bits, (self.columns, blocks))
+        scales = (rng.random((self.columns, blocks)) + 0.1).astype(np.float32)
+        given = {"b": _packed(codes, self.bits).reshape(self.columns, blocks, -1), "s": scales.reshape(-1)}
+        if self.has_zeros:
+            each = 8 // self.bits
+            given["z"] = _packed(np.pad(zeros, [(0, 0), (0, -blocks % each)]), self.bits).reshape(-1)
+        offset = zeros.repeat(self.block, 1) if self.has_zeros else 1 << (self.bits - 1)
+        weight = (codes - offset) * scales.astype(np.float64).repeat(self.block, 1)
+        return given, weight[:, : self.depth].T
+
+    def model(self, rows: int | str, level: int) -> tuple[onnx.ModelProto, np.ndarray]:
+        given, weight = self.draw()
+        attributes = {"K": self.depth, "N": self.columns, "bits": self.bits, "block_size": self.block}
+        node = helper.make_node(
+            "MatMulNBits", ["x", *given], ["y"], domain="com.microsoft", accuracy_level=level, **attributes
+        )
+        graph = helper.make_graph(
+            [node],
+            "product",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, self.depth])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [rows, self.columns])],
+            [numpy_helper.from_array(value, name) for name, value in given.items()],
+        )
+        domains = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+        return helper.make_model(graph, opset_imports=domains, ir_version=10), weight
+
+
+def _packed(values: np.ndarray, bits: int) -> np.ndarray:
+    """Numbers of `bits` bits in bytes, the lowest bits first."""
+    parts = values.reshape(values.shape[0], -1, 8 // bits)
+    return (parts << (bits * np.arange(8 // bits))).sum(-1).astype(np.uint8)
+
+
+def _in_codes(x: np.ndarray, block: int) -> np.ndarray:
+    """Rows as codes of eight bits stand for them, in float64; the factors are those of float32."""
+    parts = x.reshape(x.shape[0], -1, block)
+    largest = np.abs(parts).max(-1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.where(largest == 0, np.float32(0), np.float32(127) / largest)
+    codes = np.rint(parts * factor).astype(np.float64)
+    return (codes * (largest * np.float32(1 / 127)).astype(np.float64)).reshape(x.shape)
+
+
+INSTRUCTIONS = {0: {"lookup", "fma"}, IN_BYTES: {"vpdpbusd", "vpmaddubsw"}}
+
+
+def _check(tmp_path: Path, weight: Weight, rows: int | str, counts: Sequence[int], cpu: str, level: int) -> None:
+    proto, matrix = weight.model(rows, level)
+    model = mlc.compile(proto, output=tmp_path / "model.so", cpu=cpu)
+    kernels = [k for k in model.metadata["kernels"] if k["template"] == "scaled_blocks"]
+    assert len(kernels) == 1
+    for count in counts:
+        x = np.random.default_rng(count).standard_normal((count, weight.depth)).astype(np.float32)
+        x[:, : weight.block] = 0  # a block without a largest number
+        [got] = model(x)
+        want = (_in_codes(x, weight.block) if level == IN_BYTES else x.astype(np.float64)) @ matrix
+        np.testing.assert_allclose(got, want, rtol=0, atol=3e-6 * np.abs(want).max(), err_msg=f"{count} rows")
+
+
+CPUS = ["native", "x86-64-v4", "x86-64-v3"]
+ROWS = [1, 2, 5, 13, 47, 200]
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("level", [0, IN_BYTES])
+@pytest.mark.parametrize(
+    "weight",
+    [
+        Weight(4, 32, 512, 640),
+        Weight(4, 32, 512, 600, has_zeros=True),
+        Weight(4, 128, 768, 200, has_zeros=True),
+        Weight(4, 16, 5120, 100),
+        Weight(2, 32, 576, 128),
+    ],
+    ids=str,
+)
+def test_rows_that_only_a_run_counts(tmp_path: Path, weight: Weight, level: int, cpu: str) -> None:
+    """Tiles of every height, weights that are taken apart on the stack in one piece and in several."""
+    _check(tmp_path, weight, "rows", ROWS, cpu, level)
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("rows", [1, 7, 30, 100])
+@pytest.mark.parametrize("level", [0, IN_BYTES])
+def test_known_rows(tmp_path: Path, rows: int, level: int, cpu: str) -> None:
+    _check(tmp_path, Weight(4, 64, 512, 336, has_zeros=True), rows, [rows], cpu, level)
+
+
+def test_bytes(tmp_path: Path) -> None:
+    """Codes of eight bits, which need `vpdpbusd`: floats multiply them as bytes (`contraction`)."""
+    if not resolve("native", _native.host_info()).int8_dot:
+        pytest.skip("this processor has no vpdpbusd")
+    for has_zeros in (False, True):
+        _check(tmp_path, Weight(8, 32, 512, 200, has_zeros), "rows", ROWS, "native", IN_BYTES)
+
+
+@pytest.mark.parametrize("level", [0, IN_BYTES])
+def test_blocks_that_do_not_divide_the_depth(tmp_path: Path, level: int) -> None:
+    """The last block is shorter; rows stay floats then."""
+    weight = Weight(4, 32, 712, 192, has_zeros=True)
+    proto, matrix = weight.model("rows", level)
+    model = mlc.compile(proto, output=tmp_path / "model.so")
+    [kernel] = [k for k in model.metadata["kernels"] if k["template"] == "scaled_blocks"]
+    for count in ROWS:
+        x = np.random.default_rng(count).standard_normal((count, weight.depth)).astype(np.float32)
+        want = x.astype(np.float64) @ matrix
+        np.testing.assert_allclose(model(x)[0], want, rtol=0, atol=3e-6 * np.abs(want).max())
+
+
+def test_numbers_that_are_not_finite(tmp_path: Path) -> None:
+    """An infinity or NaN in a row makes that row NaN, and no other."""
+    weight = Weight(4, 32, 512, 192)
+    proto, matrix = weight.model("rows", IN_BYTES)
+    model = mlc.compile(proto, output=tmp_path / "model.so")
+    x = np.random.default_rng(0).standard_normal((20, weight.depth)).astype(np.float32)
+    x[3, 5], x[7, 100] = np.inf, np.nan
+    [got] = model(x)
+    assert np.isnan(got[[3, 7]]).all()
+    others = [i for i in range(20) if i not in (3, 7)]
+    want = (_in_codes(x[others], weight.block)) @ matrix
+    np.testing.assert_allclose(got[others], want, rtol=0, atol=3e-6 * np.abs(want).max())
