@@ -310,20 +310,17 @@ def _cached(b: Builder, past: Tensor | None, new: Tensor, before: Tensor, total:
         return new
     old = b.dim(past, 2)
     length = b.arith("maxsi", old, total)
+    grown = shape.pad(b, past, [0, 0, 0, 0], [0, 0, b.arith("subi", length, old), 0])
     places = shape.iota(b, [1, length], 1, "int64")
     behind = ew.binary(b, "sub", places, before)
-    count = shape.size_tensor(b, new, 2)
-    fresh = ew.compare(b, "lt", behind, count)
-    fresh = ew.binary(b, "and", fresh, ew.compare(b, "ge", behind, b.constant(0, "int64")))
+    nothing, last = b.constant(0, "int64"), ew.binary(b, "sub", shape.size_tensor(b, new, 2), b.constant(1, "int64"))
+    fresh = ew.binary(b, "and", ew.compare(b, "ge", behind, nothing), ew.compare(b, "le", behind, last))
     kept = ew.compare(b, "lt", places, before)
-    base = shape.size_scalar(b, old)
-    absent = ew.binary(b, "add", base, count)  # a row of zeros behind both
-    index = ew.select(b, fresh, ew.binary(b, "add", base, behind), absent)
-    index = ew.select(b, kept, places, index)
-    nothing = shape.full(b, [b.dim(new, 0), b.dim(new, 1), 1, b.dim(new, 3)], b.like(0, new))
-    whole = shape.transpose(b, shape.concat(b, [past, new, nothing], 2), [0, 2, 1, 3])
-    picked = b.op("gather_nd", [whole, shape.unsqueeze(b, index, [2])], batch_dims=1)
-    return shape.transpose(b, picked, [0, 2, 1, 3])
+    index = shape.unsqueeze(b, ew.clamp(b, behind, nothing, last), [2])
+    picked = b.op("gather_nd", [shape.transpose(b, new, [0, 2, 1, 3]), index], batch_dims=1)
+    added = shape.transpose(b, picked, [0, 2, 1, 3])
+    kept, fresh = (shape.unsqueeze(b, marks, [1, 3]) for marks in (kept, fresh))
+    return ew.select(b, kept, grown, ew.select(b, fresh, added, b.like(0, new)))
 
 
 def _grouped_mask(b: Builder, node: Node, query: Tensor, keys: Tensor, before: Tensor) -> Tensor:
