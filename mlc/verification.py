@@ -2,8 +2,8 @@
 
 Inputs are random: normal floats, integers 0 and 1. Every named dimension gets another extent in every run, as
 far as its range allows. Results must agree to about a thousandth of each output's largest magnitude (three hundredths
-when contractions read bfloat16, or codes of eight bits in place of floats where a node allows it: the interpreter's read
-float32); integers and bools exactly.
+when contractions read bfloat16, or codes of eight bits in place of floats where a node allows it: the interpreter's
+read float32); integers and bools exactly.
 """
 
 from __future__ import annotations

@@ -75,6 +75,19 @@ class Attention:
     members: tuple[ir.Operation, ...]
 
 
+def shared_dim(attention: Attention) -> int | None:
+    """The batch dimension of the result along which keys and values are the same: that of the heads of a group. None
+    where there is none, or not one alone."""
+    found = []
+    for product in (attention.scores, attention.output):
+        own = [d for d in product.batch if not touches(product.op, 1, d) and not _is_unit(product.op, d)]
+        found.append([(d, product.op.results[0].type.shape[product.order.index(d)]) for d in own])
+    (left, right) = found
+    if len(left) != 1 or len(right) != 1 or left[0][1] != right[0][1] or left[0][1] < 0:
+        return None
+    return right[0][0]
+
+
 def find_attention(source: KernelSource) -> Attention | None:
     """The attention that a kernel computes, if it does."""
     for op in reachable(source.results):

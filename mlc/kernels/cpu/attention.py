@@ -12,8 +12,11 @@ above −1e30, all exponentials are exactly 0. So any mask helps, a causal one a
 What does not come out as in three kernels: where a mask hides a whole block, infinities and NaN of its keys and values
 and scores above 1e30 do not show.
 
+Heads of a group, which share keys and values, may be of one work item (`together`): these are packed once for them.
+
 Schedule parameters: `lanes`; `rows`: rows of a register tile; `vectors`: vectors of keys of a block, and of columns of
-the tile; `row_block`: rows of a work item; `scalef`: 1 when exponentials may use the AVX-512 instruction of this name,
+the tile; `row_block`: rows of a work item, of each of its heads; `together`: how many heads these are, a divisor of
+those of a group; `scalef`: 1 when exponentials may use the AVX-512 instruction of this name,
 2 when `vreduceps` as well, 3 when results may be subnormal numbers.
 """
 
@@ -28,7 +31,7 @@ from mlir.dialects import arith, func, memref, vector
 
 from mlc.kernels.common import memory, peepholes, vector_math
 from mlc.kernels.common.accesses import input_accesses
-from mlc.kernels.common.attention import Attention, find_attention, grows_with_scores
+from mlc.kernels.common.attention import Attention, find_attention, grows_with_scores, shared_dim
 from mlc.kernels.common.attention_points import points_below
 from mlc.kernels.common.evaluate import Evaluator, Override, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
@@ -51,6 +54,7 @@ class AttentionSchedule:
     vectors: int
     row_block: int
     scalef: int = 0
+    together: int = 1
 
 
 def expand(source: KernelSource, schedule: AttentionSchedule) -> list[Frame]:
@@ -64,8 +68,9 @@ def expand(source: KernelSource, schedule: AttentionSchedule) -> list[Frame]:
 
 def items(frame: Frame, attention: Attention, shape: Sequence[Scalar], s: AttentionSchedule) -> list[Scalar]:
     """Extents of the grid: blocks of rows, then batch dimensions, so that neighbours share what a mask says of them."""
-    order = attention.output.order
-    batch = [shape[order.index(d)] for d in attention.output.batch]
+    order, heads = attention.output.order, shared_dim(attention) if s.together > 1 else None
+    extents = {d: shape[order.index(d)] for d in attention.output.batch}
+    batch = [frame.math.div(extent, s.together) if d == heads else extent for d, extent in extents.items()]
     return [frame.math.ceildiv(shape[order.index(attention.output.row)], s.row_block), *batch]
 
 
@@ -101,6 +106,8 @@ class AttentionKernel:
         self.row_extent = self.shape[order.index(attention.output.row)]
         self.vector = ir.VectorType.get([schedule.lanes], ir.F32Type.get())
         self.masked = grows_with_scores(attention)
+        self.heads = shared_dim(attention) if schedule.together > 1 else None
+        self.base: Scalar = 0  # of a head's rows among those of the work item
         self._allocate()
 
     def _known(self, extent: Scalar) -> int:
@@ -115,20 +122,21 @@ class AttentionKernel:
         self.columns = -(-self.width // lanes)
         self.key_pitch, self.width_pitch = s.vectors * lanes, self.columns * lanes
         f32, i8 = ir.F32Type.get(), ir.IntegerType.get_signless(8)
+        self.end = rows = s.row_block * s.together
         sizes = {
-            "queries": s.row_block * self.depth_pitch,
+            "queries": rows * self.depth_pitch,
             "panel": self.depth_pitch * self.key_pitch,
             "values": self.key_pitch * self.width_pitch,
             "scores": s.rows * self.key_pitch,
-            "sums": s.row_block * lanes,
-            "output": s.row_block * self.width_pitch,
-            "largest": s.row_block,
-            "shifts": s.row_block,
+            "sums": rows * lanes,
+            "output": rows * self.width_pitch,
+            "largest": rows,
+            "shifts": rows,
             "factors": lanes,
         }
         with self.frame.prologue():
             self.stack = {name: self._buffer(size, f32) for name, size in sizes.items()}
-            self.flags = self._buffer(s.row_block + 1, i8) if self.masked else None
+            self.flags = self._buffer(rows + 1, i8) if self.masked else None
 
     def _buffer(self, size: int, element: ir.Type) -> ir.Value:
         type_ = ir.MemRefType.get([size], element)
@@ -147,10 +155,10 @@ class AttentionKernel:
                 left = math.sub(self.row_extent, self.first_row)
                 self.row_count: Scalar = s.row_block if exact else math.minimum(left, s.row_block)
                 self._locate(batch)
-                self._pack_queries()
-                self._clear_rows()
+                self._for_heads(self._pack_queries)
+                self._for_heads(self._clear_rows)
                 self._key_blocks()
-                self._for_rows(self._finish)
+                self._for_heads(lambda: self._for_rows(self._finish))
                 return []
 
             for_loop(frame, frame.begin, frame.end, 1, [], item)
@@ -159,18 +167,37 @@ class AttentionKernel:
 
     # -- coordinates ------------------------------------------------------------------------------------------------
 
-    def _locate(self, batch: Sequence[Scalar]) -> None:
-        """The coordinates of the item: of the output's dimensions, and the leading ones of logits and scores."""
-        out = self.a.output
+    def _locate(self, batch: Sequence[Scalar], head: Scalar = 0) -> None:
+        """The coordinates of a head of the item: of the output's dimensions, and the leading ones of logits and
+        scores."""
+        out, math = self.a.output, self.frame.math
+        self.batch = batch
         self.dims = [Idx(0)] * len(out.op.attributes["iterator_types"])
         for dim, at in zip(out.batch, batch, strict=True):
-            self.dims[dim] = Idx(at, level=1)
+            place = at if dim != self.heads else math.add(math.mul(at, self.s.together), head)
+            self.dims[dim] = Idx(place, level=1)
         self.logit_batch, batch_dims = points_below(self.a, self.frame, self.s.lanes, self.dims)
         count = len(self.a.scores.op.attributes["iterator_types"])
         self.score_dims = [batch_dims.get(dim, Idx(0)) for dim in range(count)]
 
+    def _for_heads(self, body: Callable[[], None]) -> None:
+        """`body` for every head of the item, whose rows begin at `base`; behind it the first one is the present one."""
+        if self.heads is None:
+            body()
+            return
+        first = self.dims, self.logit_batch, self.score_dims
+
+        def head(variable: ir.Value) -> None:
+            self.base = self.frame.math.mul(variable, self.s.row_block)
+            self._locate(self.batch, variable)
+            body()
+
+        self._loop(0, self.s.together, 1, head)
+        self.base, (self.dims, self.logit_batch, self.score_dims) = 0, first
+
     def _row(self, local: Scalar) -> Idx:
-        return Idx(self.frame.math.add(self.first_row, local), level=3)
+        math = self.frame.math
+        return Idx(math.add(self.first_row, math.sub(local, self.base)), level=3)
 
     def _operand(self, ev: Evaluator, op: ir.Operation, number: int, dims: list[Idx]) -> ir.Value:
         """Elements of an operand of one of the products, as a vector."""
@@ -207,7 +234,7 @@ class AttentionKernel:
         for_loop(self.frame, low, high, step, [], run)
 
     def _for_rows(self, body: Callable[[ir.Value], None]) -> None:
-        self._loop(0, self.row_count, 1, body)
+        self._loop(self.base, self.frame.math.add(self.base, self.row_count), 1, body)
 
     def _pack_queries(self) -> None:
         scores, math, lanes = self.a.scores, self.frame.math, self.s.lanes
@@ -282,14 +309,15 @@ class AttentionKernel:
             self._store("output", at, self._splat(0.0))
 
     def _tiles(self, tile: _EmitTile) -> None:
-        """All rows of the item in register tiles; a known rest is one smaller tile, an unknown one single rows."""
-        math, rows = self.frame.math, self.s.rows
+        """All rows of a head in register tiles; a known rest is one smaller tile, an unknown one single rows."""
+        math, rows, base = self.frame.math, self.s.rows, self.base
         whole = math.mul(math.div(self.row_count, rows), rows)
         rest = self.row_extent % rows if isinstance(self.row_extent, int) else 1
+        middle, end = math.add(base, whole), math.add(base, self.row_count)
         if not (isinstance(whole, int) and whole == 0):
-            self._loop(0, whole, rows, lambda at: tile(at, rows))
+            self._loop(base, middle, rows, lambda at: tile(at, rows))
         if rest and not (isinstance(whole, int) and whole == self.row_count):
-            self._loop(whole, self.row_count, rest, lambda at: tile(at, rest))
+            self._loop(middle, end, rest, lambda at: tile(at, rest))
 
     def _key(self, key: Scalar, j: int) -> Idx:
         return Idx(self.frame.math.add(key, j * self.s.lanes), 1, level=2)
@@ -323,18 +351,21 @@ class AttentionKernel:
             mask = lane_mask(self.frame, lanes, c.index(math.sub(left, (vectors - 1) * lanes)))
             length = math.minimum(left, count)
 
+        def visible(at: Scalar, size: int) -> None:
+            self._visible_tile(at, size, key, vectors, mask, length)
+
         def work() -> None:
             self._pack_keys(key, vectors, mask)
             self._pack_values(key, length)
-            self._tiles(lambda at, size: self._visible_tile(at, size, key, vectors, mask, length))
+            self._for_heads(lambda: self._tiles(visible))
 
         if self.flags is None:
             work()
             return
         i8 = ir.IntegerType.get_signless(8)
-        end = c.index(self.s.row_block)
+        end = c.index(self.end)
         memref.store(c.get(i8, 0), self.flags, [end])
-        self._tiles(lambda at, size: self._mark(at, size, key, vectors, mask))
+        self._for_heads(lambda: self._tiles(lambda at, size: self._mark(at, size, key, vectors, mask)))
         if_then(self._is_set(end), work)
 
     # -- masks ------------------------------------------------------------------------------------------------------
@@ -353,7 +384,7 @@ class AttentionKernel:
         unseen = arith.cmpf(arith.CmpFPredicate.ULE, least, self._number(SEEN))
 
         def mark() -> None:
-            for place in (at, self.s.row_block):
+            for place in (at, self.end):
                 memref.store(c.get(i8, 1), self.flags, [c.index(place)])
 
         def ask(points: Sequence[tuple[int, int]]) -> ir.Value:

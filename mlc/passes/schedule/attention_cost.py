@@ -6,12 +6,13 @@ from math import prod
 
 from mlir import ir
 
-from mlc.kernels.common.attention import Attention
+from mlc.kernels.common.attention import Attention, shared_dim
 from mlc.kernels.cpu.attention_fusion import row_elements
 from mlc.kernels.cpu.tiles import ROWS
 
 ROWS_WANTED = 768  # per work item: what is packed for a block of keys is used by all of them
 ITEMS_WANTED = 16
+HEAD_ITEMS = 4  # work items of heads that share keys, where only a run counts the rows
 STACK, LARGE_STACK = 49152, 65536  # floats of the item's queries and results; processors with AVX-512 have large caches
 TILE_ROWS_WANTED, TILE_ITEMS_WANTED = 256, 12  # on tiles, where a key takes as long to pack as with 20 rows
 TILE_STACK = 32768  # results of the item there
@@ -22,8 +23,23 @@ def choose_attention(attention: Attention, lanes: int, registers: int) -> dict[s
     """The schedule of a kernel that is `attention` of f32."""
     height, vectors = (6, 4) if registers >= 32 else (4, 2)
     room = LARGE_STACK if registers >= 32 else STACK
-    block = _row_block(attention, height, min(ROWS_WANTED, room // (2 * _width(attention))), ITEMS_WANTED)
-    return {"template": "attention", "lanes": lanes, "rows": height, "vectors": vectors, "row_block": block}
+    together = _heads_together(attention, room // (2 * _width(attention) * height))
+    most = min(ROWS_WANTED, room // (2 * _width(attention))) // together
+    block = _row_block(attention, height, most, ITEMS_WANTED)
+    schedule: dict[str, int | str] = {"template": "attention", "lanes": lanes, "rows": height, "vectors": vectors}
+    return {**schedule, "row_block": block, **({"together": together} if together > 1 else {})}
+
+
+def _heads_together(attention: Attention, most: int) -> int:
+    """How many heads of a group a work item has: as many as leave some items, and `most`."""
+    shared = shared_dim(attention)
+    if shared is None:
+        return 1
+    shape, order = attention.output.op.results[0].type.shape, attention.output.order
+    heads = shape[order.index(shared)]
+    others = prod(max(shape[order.index(d)], 1) for d in attention.output.batch if d != shared)
+    fitting = (n for n in range(min(heads, most), 0, -1) if heads % n == 0)
+    return next((n for n in fitting if others * heads // n >= HEAD_ITEMS), 1)
 
 
 def choose_tile_attention(attention: Attention) -> dict[str, int | str]:

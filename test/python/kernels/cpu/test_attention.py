@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -203,3 +204,29 @@ def test_products_and_softmax(tmp_path: Path) -> None:
     check(tmp_path, body, [q, q, q, m], [o], runs)
     mlc.compile(tmp_path / "kernel.mlir", output=tmp_path / "scheduled.mlir", from_phase="import", emit="schedule")
     assert (tmp_path / "scheduled.mlir").read_text().count("mlc.launch") == 1
+
+
+@pytest.mark.parametrize(("heads", "groups", "together"), [(8, 2, 2), (12, 1, 3), (16, 4, 4), (14, 2, 1)])
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+def test_heads_that_share_keys(tmp_path: Path, heads: int, groups: int, together: int, causal: bool) -> None:
+    """Several heads of a work item, for few rows and for several blocks of them; `test_masks` has some with masks."""
+    q, k = ("?", heads, "?", 32), ("?", groups, "?", 32)
+    model = compiled(write_attention(tmp_path, q, k, k, causal=causal), report=str(tmp_path / "report.json"))
+    assert _heads_together(tmp_path / "report.json") == together
+    for batch, rows, keys in [(1, 1, 40), (2, 1, 131), (1, 3, 64), (1, 75, 75), (2, 300, 260)]:
+        a, b, c = draw(batch, heads, rows, 32), draw(batch, groups, keys, 32, seed=1), draw(batch, groups, keys, 32, seed=2)
+        [got] = model(a, b, c)
+        np.testing.assert_allclose(got, _reference(a, b, c, None, causal, 0), rtol=0, atol=3e-6)
+
+
+def _heads_together(report: Path) -> int:
+    [kernel] = [k for k in json.loads(report.read_text())["kernels"] if k["template"] == "attention"]
+    return int(kernel["schedule"].get("together", 1))
+
+
+def test_known_heads_that_share_keys(tmp_path: Path) -> None:
+    q, k = (1, 16, 40, 64), (1, 4, 200, 64)
+    model = compiled(write_attention(tmp_path, q, k, k), report=str(tmp_path / "report.json"))
+    assert _heads_together(tmp_path / "report.json") == 4
+    a, b, c = draw(*q), draw(*k, seed=1), draw(*k, seed=2)
+    np.testing.assert_allclose(model(a, b, c)[0], _reference(a, b, c, None, False, 0), rtol=0, atol=3e-6)
