@@ -58,12 +58,14 @@ def _zero_point(op: ir.Operation, inputs: dict[ir.Value, int]) -> ir.Value | int
             continue
         value = inner.operation.operands[1]
         made = defining_op(value)
-        if made is not None and made.name in ("arith.extui", "arith.extsi"):
+        unsigned = made is not None and made.name == "arith.extui"
+        if made is not None and (unsigned or made.name == "arith.extsi"):
             value, made = made.operands[0], defining_op(made.operands[0])
         if value in inputs:
             return op.operands[inputs[value]]
         assert made is not None
-        return ir.IntegerAttr(made.attributes["value"]).value
+        number = int(ir.IntegerAttr(made.attributes["value"]).value)
+        return number % (1 << value.type.width) if unsigned else number
     return 0
 
 

@@ -13,9 +13,9 @@ Otherwise the weight would be dequantized when the model is compiled, and be fou
 every product reads: products of few rows take as long as reading their weights does. The product takes the
 `dequantize`, which stays whole, into its kernel.
 
-Codes of fewer than eight bits stay so small, in words that `mlc.unpack` takes apart, where words divide the blocks.
-With `codes`, for targets that multiply them, so do those of products that let their other operand be rounded
-(`lhs_bits`), which becomes codes, too, with a scale for each block of a row:
+Codes with scales in blocks are in words of 32 bits, which `mlc.unpack` takes apart, where words divide the blocks;
+those of two and four bits stay so small. Where the product lets its other operand be rounded (`lhs_bits`) and the
+target multiplies codes of so many bits (`codes`), that becomes codes, too, with a scale for each block of a row:
 ```mlir
 %w = words of four bits : tensor<64x512x64x4xi8>
 %u = mlc.unpack %w {bits = 4, mlc.streamed} : tensor<64x512x64x4xi8> -> tensor<64x4096x64xi8>
@@ -114,7 +114,7 @@ class _Product:
         may_be_coded = op.int("lhs_bits", 0) == _CODE and isinstance(element(self.x), ir.F32Type)
         self.is_coded = may_be_coded and self.bits <= most and divides and self.depth % self.block == 0
         self.is_coded = self.is_coded and self.block <= _LONGEST
-        self.in_words = self.is_coded or divides and self.bits < _CODE and self.block < self.depth
+        self.in_words = self.is_coded or divides and self.block < self.depth
         self.panel = _PANEL
         if self.in_words:
             self.panel = max(_LEAST_PANEL, lanes * (_VECTORS[0] if self.is_coded and lanes > 8 else _VECTORS[1]))

@@ -1,12 +1,15 @@
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-stream-weights,mlc-hoist-weights,canonicalize,cse)' | FileCheck %s
 
-// The weight is stored in panels of columns, as integers; it is scaled where it is read.
+// The weight is stored in panels of columns, as integers; it is scaled where it is read. Those with scales in blocks are
+// in words, and have no sign there.
 // CHECK-LABEL: func.func @blocks
-// CHECK-DAG: %[[W:.*]] = mlc.weight "w#{{.*}}" : tensor<8x512x64xi8>
-// CHECK-DAG: %[[S:.*]] = mlc.weight "s#{{.*}}" : tensor<8x16x64xf32>
-// CHECK: %[[D:.*]] = mlc.dequantize %[[W]], %[[S]] {axis = 1 : i64, block_size = 32 : i64, mlc.streamed}
+// CHECK-DAG: %[[W:.*]] = mlc.weight "w#{{.*}}" : tensor<16x128x32x4xi8>
+// CHECK-DAG: %[[S:.*]] = mlc.weight "s#{{.*}}" : tensor<16x16x32xf32>
+// CHECK-DAG: %[[Z:.*]] = mlc.constant dense<-128> : tensor<i8>
+// CHECK-DAG: %[[U:.*]] = mlc.unpack %[[W]] {bits = 8 : i64, mlc.streamed} : tensor<16x128x32x4xi8> -> tensor<16x512x32xi8>
+// CHECK: %[[D:.*]] = mlc.dequantize %[[U]], %[[S]] zero_point(%[[Z]] : tensor<i8>) {axis = 1 : i64, block_size = 32 : i64, mlc.streamed, unsigned}
 // CHECK: %[[X:.*]] = mlc.reshape %arg0 [1, 3, 512]
-// CHECK: %[[P:.*]] = mlc.matmul %[[X]], %[[D]] : tensor<1x3x512xf32>, tensor<8x512x64xf32> -> tensor<8x3x64xf32>
+// CHECK: %[[P:.*]] = mlc.matmul %[[X]], %[[D]] : tensor<1x3x512xf32>, tensor<16x512x32xf32> -> tensor<16x3x32xf32>
 // CHECK: mlc.transpose %[[P]] {permutation = array<i64: 1, 0, 2>}
 func.func @blocks(%x: tensor<3x512xf32>) -> tensor<3x512xf32> {
   %w = mlc.weight "w" : tensor<512x512xi8>
@@ -43,7 +46,7 @@ func.func @small(%x: tensor<3x16xf32>, %s: tensor<f32>) -> tensor<3x16xf32> {
 
 // Products that feed each other, and one weight of two products.
 // CHECK-LABEL: func.func @in_a_row
-// CHECK-COUNT-3: mlc.matmul %{{.*}} tensor<8x512x64xf32> -> tensor<8x3x64xf32>
+// CHECK-COUNT-3: mlc.matmul %{{.*}} tensor<16x512x32xf32> -> tensor<16x3x32xf32>
 // CHECK-NOT: mlc.matmul
 func.func @in_a_row(%x: tensor<3x512xf32>) -> tensor<3x512xf32> {
   %w = mlc.weight "w" : tensor<512x512xi8>

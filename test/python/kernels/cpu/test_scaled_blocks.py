@@ -114,6 +114,12 @@ def test_rows_that_only_a_run_counts(tmp_path: Path, weight: Weight, level: int,
     _check(tmp_path, weight, "rows", ROWS, cpu, level)
 
 
+@pytest.mark.parametrize("cpu", [*CPUS, "x86-64"])
+@pytest.mark.parametrize("has_zeros", [False, True])
+def test_bytes_by_floats(tmp_path: Path, has_zeros: bool, cpu: str) -> None:
+    _check(tmp_path, Weight(8, 32, 512, 200, has_zeros), "rows", ROWS, cpu, 0)
+
+
 @pytest.mark.parametrize("cpu", CPUS)
 @pytest.mark.parametrize("rows", [1, 7, 30, 100])
 @pytest.mark.parametrize("level", [0, IN_BYTES])
@@ -122,7 +128,7 @@ def test_known_rows(tmp_path: Path, rows: int, level: int, cpu: str) -> None:
 
 
 def test_bytes(tmp_path: Path) -> None:
-    """Codes of eight bits, which need `vpdpbusd`: floats multiply them as bytes (`contraction`)."""
+    """Codes of eight bits, which codes of rows need `vpdpbusd` for."""
     if not resolve("native", _native.host_info()).int8_dot:
         pytest.skip("this processor has no vpdpbusd")
     for has_zeros in (False, True):

@@ -55,8 +55,7 @@ def test_matmul_n_bits(tmp_path: Path, bits: int, block: int, has_zeros: bool, c
     offset = zeros.repeat(block, 1) if has_zeros else np.full((1, 1), 1 << (bits - 1))
     weight = ((codes.astype(np.float64) - offset) * scales.repeat(block, 1))[:, :depth].T
     model = _check(tmp_path, _proto([node], ["a", "b", depth], given), weight, (2, 5), cpu)
-    in_words = bits < 8 and depth % (32 // bits) == 0
-    template = "scaled_blocks" if in_words else "contraction"
+    template = "scaled_blocks" if depth % (32 // bits) == 0 else "contraction"
     assert template in [kernel["template"] for kernel in model.metadata["kernels"]]
 
 
@@ -84,3 +83,24 @@ def test_dequantize_linear(tmp_path: Path, kind: str, dtype: type) -> None:
     weight = (codes.astype(np.float64) - spread[1]) * spread[0]
     proto = _proto(nodes, ["a", 384], {"w": codes, "s": scale, "z": np.asarray(zero)})
     _check(tmp_path, proto, weight, (7,), "native")
+
+
+@pytest.mark.parametrize("kind", [TensorProto.INT4, TensorProto.UINT4])
+@pytest.mark.parametrize("has_zeros", [False, True])
+def test_dequantize_linear_of_four_bits(tmp_path: Path, kind: int, has_zeros: bool) -> None:
+    """As onnxruntime's quantizer writes it for engines without `MatMulNBits`: codes with a sign and without."""
+    rng, low = np.random.default_rng(2), -8 if kind == TensorProto.INT4 else 0
+    codes, zeros = (rng.integers(low, low + 16, shape) for shape in ((512, 416), (16, 416)))
+    scale = (rng.random((16, 416)) + 0.1).astype(np.float32)
+    given = ["w", "s", "z"] if has_zeros else ["w", "s"]
+    nodes = [
+        helper.make_node("DequantizeLinear", given, ["d"], axis=0, block_size=32),
+        helper.make_node("MatMul", ["x", "d"], ["y"]),
+    ]
+    proto = _proto(nodes, ["a", 512], {"s": scale})
+    for name, values in {"w": codes, "z": zeros}.items():
+        if name in given:
+            proto.graph.initializer.append(helper.make_tensor(name, kind, values.shape, values.reshape(-1).tolist()))
+    weight = (codes - (zeros.repeat(32, 0) if has_zeros else 0)) * scale.repeat(32, 0).astype(np.float64)
+    model = _check(tmp_path, proto, weight, (20,), "native")
+    assert "scaled_blocks" in [kernel["template"] for kernel in model.metadata["kernels"]]
