@@ -7,6 +7,7 @@ cached of earlier steps has that form too. (onnxruntime, docs/ContribOperators.m
 from __future__ import annotations
 
 import numpy as np
+from mlir import ir
 
 from mlc.frontends.common import attention as common
 from mlc.frontends.common import elementwise as ew
@@ -317,7 +318,8 @@ def _cached(b: Builder, past: Tensor | None, new: Tensor, before: Tensor, total:
     fresh = ew.binary(b, "and", ew.compare(b, "ge", behind, nothing), ew.compare(b, "le", behind, last))
     kept = ew.compare(b, "lt", places, before)
     index = shape.unsqueeze(b, ew.clamp(b, behind, nothing, last), [2])
-    picked = b.op("gather_nd", [shape.transpose(b, new, [0, 2, 1, 3]), index], batch_dims=1)
+    inside = {"mlc.in_range": ir.UnitAttr.get()}  # no check has to name the node, and the kernels of all layers are one
+    picked = b.op("gather_nd", [shape.transpose(b, new, [0, 2, 1, 3]), index], batch_dims=1, **inside)
     added = shape.transpose(b, picked, [0, 2, 1, 3])
     kept, fresh = (shape.unsqueeze(b, marks, [1, 3]) for marks in (kept, fresh))
     return ew.select(b, kept, grown, ew.select(b, fresh, added, b.like(0, new)))

@@ -103,7 +103,8 @@ def gather_nd(op: Lowering) -> ir.Value:
         chosen = []
         for i in range(depth):
             where = [*coordinates[:outer], scalar.index(i)]
-            chosen.append(_position(tensor.extract(positions, where), limit_values[i], node))
+            raw = tensor.extract(positions, where)
+            chosen.append(_position(raw, limit_values[i], node, op.has("mlc.in_range")))
         return _read(value, [*coordinates[:batch], *chosen, *coordinates[outer:]], nonempty)
 
     return pointwise(op.sizes(), element(value), [], body)
