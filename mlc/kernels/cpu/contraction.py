@@ -107,7 +107,7 @@ class Contraction(PaddedRows):
 
             def item(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
                 self.item = variable
-                *outer, block = grid_point(math, variable, items, products, s)
+                *outer, block = self._grid_point(variable)
                 panel = outer.pop(products)
                 point = [Idx(0)] * len(self.shape)
                 for dim, coord in zip(dims, outer, strict=True):
@@ -121,6 +121,10 @@ class Contraction(PaddedRows):
             for_loop(frame, frame.begin, frame.end, 1, [], item)
             func.ReturnOp([])
         return frame
+
+    def _grid_point(self, item: Scalar) -> list[Scalar]:
+        """The coordinates of a work item among `items`."""
+        return grid_point(self.frame.math, item, self.items, self.products, self.s)
 
     def _panel_start(self, point: list[Idx], panel: Scalar) -> Scalar:
         """Where in the packed weight `panel` begins."""

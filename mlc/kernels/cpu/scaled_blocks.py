@@ -18,8 +18,8 @@ Schedule parameters: those of `contraction`, with `unroll` in words; `vector_ope
 dimension, the weight; `instruction`: `fma`, `lookup`, `vpdpbusd` or `vpmaddubsw`; `distance`: words before its turn
 that a word of the weight is fetched by tiles of few rows, which take no longer than the weight takes to arrive;
 `least`: rows of a work item from which on the weight is taken apart once for all of them, on the stack, `depth` steps
-at a time as in `deep_contraction` (0: it never is). Work items of the same rows then follow each other (`part` is 1),
-and what they take off for the zero point is computed once.
+at a time as in `deep_contraction` (0: it never is). Work items of the same rows follow each other, so that what they
+take off for the zero point is computed once.
 """
 
 from __future__ import annotations
@@ -92,6 +92,12 @@ class _ScaledBlocks(DeepContraction):
         if found is None:
             raise ValueError(f"kernel {self.frame.name}: operand {operand} is no integers with scales")
         return found
+
+    def _grid_point(self, item: Scalar) -> list[Scalar]:
+        """Work items of the same rows follow each other."""
+        *others, blocks = self.items
+        block, *rest = self.frame.math.delinearize(item, [blocks, *others])
+        return [*rest, block]
 
     def _rows(self, point: list[Idx], columns: list[Column], block: Scalar) -> None:
         math, c, s = self.frame.math, self.frame.constants, self.s
@@ -377,8 +383,8 @@ class _OfCodes(_ScaledBlocks):
 
             def each(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
                 low = math.mul(number, self.weight.block)
-                value = self._taken_off(Evaluator(self.frame, self.s.lanes), there, low, self.weight.block)
-                memref.store(vector.extract(value, [], [0]), self.below, [c.index(self._number(variable, number))])
+                value = self._taken_off(Evaluator(self.frame, self.s.lanes), there, low)
+                memref.store(value, self.below, [c.index(self._number(variable, number))])
                 return []
 
             for_loop(self.frame, 0, self.blocks, 1, [], each)
@@ -404,7 +410,7 @@ class _OfCodes(_ScaledBlocks):
     def _block(self, ev: Evaluator, tile: Tile, number: Scalar, length: int, sums: _Sums) -> _Sums:
         low = self.frame.math.mul(number, self.weight.block)
         scales, zeros, rows = self._scales(ev, tile, number), self._zeros(ev, tile, number), self._each_row(tile)
-        off = {row: self._below(ev, point, number, low, length) for row, point in rows.items()}
+        off = {row: self._below(ev, point, number, low) for row, point in rows.items()}
         start = [off[row] if not zeros else self._splat(self.i32, 0) for row, _ in sums]
         dots = self._words(low, length, start, lambda words, values: self._add_words(ev.child(), tile, words, values))
         factors = {
@@ -420,26 +426,29 @@ class _OfCodes(_ScaledBlocks):
             found[row, column] = vector.FMAOp(arith.mulf(product, scales[column]), factors[row], value).result
         return found
 
-    def _below(self, ev: Evaluator, point: Sequence[Idx], number: Scalar, low: Scalar, length: int) -> ir.Value:
+    def _below(self, ev: Evaluator, point: Sequence[Idx], number: Scalar, low: Scalar) -> ir.Value:
         """What is taken off the sums of a row of block `number`."""
         if not self.is_apart:
-            return self._taken_off(ev, point, low, length)
+            return ev.splat(self._taken_off(ev, point, low))
         at = self._number(point[self.s.row_last].base if self.s.row_last >= 0 else 0, number)
         return ev.splat(memref.load(self.below, [self.frame.constants.index(at)]))
 
-    def _taken_off(self, ev: Evaluator, point: Sequence[Idx], low: Scalar, length: int) -> ir.Value:
-        """Minus the sum of a row's codes of a block in every lane, times the zero point where one number is that of all
-        columns."""
+    def _taken_off(self, ev: Evaluator, point: Sequence[Idx], low: Scalar) -> ir.Value:
+        """Minus the sum of a row's codes of the block from step `low` on, times the zero point where one number is that
+        of all columns."""
         zero = self.weight.zero if isinstance(self.weight.zero, int) else 1
-        word = int.from_bytes(bytes([zero] * QUAD), "little", signed=True)
-        factor = vector.bitcast(self._bytes(), self._splat(self.i32, word))
-
-        def step(words: list[Scalar], values: list[ir.Value]) -> list[ir.Value]:
-            quads = [self._quad(ev.child(), point, word, sub) for word in words for sub in range(self.steps // QUAD)]
-            return self._dots(values, [([factor], [quad]) for quad in quads])
-
-        [total] = self._words(low, length, [self._splat(self.i32, 0)], step)
-        return arith.subi(self._splat(self.i32, 0), total)
+        lanes = max(n for n in (4, 8, 16) if n <= self.s.lanes and self.weight.block % (QUAD * n) == 0)
+        bytes_of = ir.VectorType.get([QUAD * lanes], self.i8)
+        word = self.frame.constants.get(self.i32, int.from_bytes(bytes([zero] * QUAD), "little", signed=True))
+        factor, buffer = vector.bitcast(bytes_of, memory.splat(word, lanes)), self.frame.buffers[self.factors.codes]
+        quads = []
+        for k in range(0, self.weight.block, QUAD * lanes):
+            where = memory.address(buffer, self._coords(ev, self.data, point, self.frame.math.add(low, k)), ev.idx)
+            base = [self.frame.constants.index(where.base)]
+            quads.append(([factor], [vector.LoadOp(bytes_of, buffer.memory, base).result]))
+        [sums] = self._dots([memory.splat(self.frame.constants.get(self.i32, 0), lanes)], quads)
+        total = vector.ReductionOp(self.i32, ir.Attribute.parse("#vector.kind<add>"), sums).result
+        return arith.subi(self.frame.constants.get(self.i32, 0), total)
 
     def _add_words(
         self, ev: Evaluator, tile: Tile, words: Sequence[Scalar], values: Sequence[ir.Value]
@@ -472,7 +481,7 @@ class _OfCodes(_ScaledBlocks):
                 values = [quad_products(s, c, r) for s, c, r in zip(values, codes, rows, strict=True)]
             return values
         most, waiting = (1 << 15) // (2 * 127 * ((1 << self.weight.bits) - 1)), list(quads)
-        ones = memory.splat(self.frame.constants.get(self.i16, 1), 2 * self.s.lanes)
+        ones = memory.splat(self.frame.constants.get(self.i16, 1), 2 * values[0].type.shape[0])
         for first in range(0, len(waiting), most):
             pairs: list[ir.Value] = []
             for codes, rows in waiting[first : first + most]:

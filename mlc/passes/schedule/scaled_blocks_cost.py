@@ -63,7 +63,7 @@ def choose_scaled_blocks(root: ir.Operation, unit: VectorUnit) -> Schedule | Non
     }
     parts = [n for n in range(weight.block, min(most, depth) + 1, weight.block) if depth % n == 0]
     if parts and (extent is None or extent >= 2 * height):
-        schedule |= {"least": 2 * height, "depth": max(parts), "part": 1}
+        schedule |= {"least": 2 * height, "depth": max(parts)}
     return schedule
 
 

@@ -12,7 +12,7 @@ module {
   func.func @main() {
     return
   }
-  module @codes attributes {mlc.kernel, mlc.schedule = [{block = 32 : i64, depth = 2560 : i64, distance = 16 : i64, instruction = "vpdpbusd", lanes = 16 : i64, least = 12 : i64, part = 1 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 6 : i64, template = "scaled_blocks", unroll = 4 : i64, vector_dim = 2 : i64, vector_operand = 1 : i64, vectors = 4 : i64}]} {
+  module @codes attributes {mlc.kernel, mlc.schedule = [{block = 32 : i64, depth = 2560 : i64, distance = 16 : i64, instruction = "vpdpbusd", lanes = 16 : i64, least = 12 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 6 : i64, template = "scaled_blocks", unroll = 4 : i64, vector_dim = 2 : i64, vector_operand = 1 : i64, vectors = 4 : i64}]} {
     func.func @codes(%arg0: tensor<?x5120xi8>, %arg1: tensor<?x160xf32>, %arg2: tensor<4x640x64x4xi8>, %arg3: tensor<4x160x64xf32>, %arg4: tensor<?x4x64xf32>) -> tensor<?x4x64xf32> {
       %0 = tensor.empty() : tensor<4x5120x64xi8>
       %c4 = arith.constant 4 : index
@@ -60,7 +60,7 @@ module {
       return %7 : tensor<?x4x64xf32>
     }
   }
-  module @floats attributes {mlc.kernel, mlc.schedule = [{block = 32 : i64, depth = 1024 : i64, distance = 32 : i64, instruction = "lookup", lanes = 16 : i64, least = 24 : i64, part = 1 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 12 : i64, template = "scaled_blocks", unroll = 1 : i64, vector_dim = 2 : i64, vector_operand = 1 : i64, vectors = 2 : i64}]} {
+  module @floats attributes {mlc.kernel, mlc.schedule = [{block = 32 : i64, depth = 1024 : i64, distance = 32 : i64, instruction = "lookup", lanes = 16 : i64, least = 24 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 12 : i64, template = "scaled_blocks", unroll = 1 : i64, vector_dim = 2 : i64, vector_operand = 1 : i64, vectors = 2 : i64}]} {
     func.func @floats(%arg0: tensor<?x5120xf32>, %arg1: tensor<4x640x32x4xi8>, %arg2: tensor<4x160x32xf32>, %arg3: tensor<?x4x32xf32>) -> tensor<?x4x32xf32> {
       %0 = tensor.empty() : tensor<4x5120x32xi8>
       %c4 = arith.constant 4 : index

@@ -4,7 +4,7 @@
 // A weight of words of codes with scales in blocks: sums of a block are integers where rows are codes, too, and of so many
 // rows that a work item has several tiles it is taken apart on the stack first, in pieces that blocks divide.
 // CHECK: module @codes
-// CHECK-SAME: depth = 2560 : i64, distance = 16 : i64, instruction = "vpdpbusd"{{.*}} least = 12 : i64, part = 1 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 6 : i64, template = "scaled_blocks", unroll = 4 : i64, vector_dim = 2 : i64, vector_operand = 1 : i64, vectors = 4 : i64
+// CHECK-SAME: depth = 2560 : i64, distance = 16 : i64, instruction = "vpdpbusd"{{.*}} least = 12 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 6 : i64, template = "scaled_blocks", unroll = 4 : i64, vector_dim = 2 : i64, vector_operand = 1 : i64, vectors = 4 : i64
 // CHECK: module @floats
 // CHECK-SAME: depth = 1024 : i64, distance = 32 : i64, instruction = "lookup"{{.*}} least = 24 : i64{{.*}} rows = 12 : i64, template = "scaled_blocks"{{.*}} vectors = 2 : i64
 // CHECK: module @one_row
