@@ -12,6 +12,7 @@ from mlc.kernels.common.analysis import is_contraction
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.padding import padding_of
+from mlc.kernels.common.streamed import is_streamed
 from mlc.kernels.cpu.padding import windows_of
 
 _COUNTED = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "arith.maximumf", "arith.minimumf")
@@ -19,11 +20,13 @@ _INTEGER = ("arith.addi", "arith.subi", "arith.muli", "arith.divsi", "arith.divu
 
 
 def flops_of(source: KernelSource, extents: Extents) -> int | None:
-    """Arithmetic of all generics of a kernel (a function counts as one); None where extents are not known."""
+    """Arithmetic of all generics of a kernel (a function counts as one); None where extents are not known. Scales of
+    weights that are read as codes do not count: they multiply the sums of blocks, not every code.
+    """
     total = 0
     for view in source.block.operations:
         op = view.operation
-        if op.name != "linalg.generic":
+        if op.name != "linalg.generic" or is_streamed(op):
             continue
         body = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
         count = sum(name in _COUNTED or name.startswith("math.") for name in body)

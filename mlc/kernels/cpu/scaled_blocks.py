@@ -75,6 +75,7 @@ class _ScaledBlocks(DeepContraction):
     """The loops over blocks and words; what a word adds to a tile's sums of a block is up to the kind of operand."""
 
     s: ScaledBlocksSchedule
+    apart: ir.Value  # the part of a panel that is taken apart, where some are
 
     def __init__(self, source: KernelSource, schedule: ScaledBlocksSchedule) -> None:
         super().__init__(source, schedule)
@@ -136,7 +137,6 @@ class _ScaledBlocks(DeepContraction):
     def _enter(self) -> None:
         """The block's words, from step `low` on, taken apart: vectors of its columns, one behind the other."""
         math, (point, columns) = self.frame.math, self.panel
-        vectors = self.s.vectors
 
         def body(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             ev = Evaluator(self.frame, self.s.lanes)
@@ -148,15 +148,12 @@ class _ScaledBlocks(DeepContraction):
                     vector.StoreOp(value, self.apart, [self._place(line, v)], alignment=_ALIGNMENT)
             return []
 
-        assert vectors >= len(columns)
         for_loop(self.frame, 0, self.s.depth // self.steps, 1, [], body)
 
-    def _stack_for(self, element: ir.Type, lines: int) -> None:
-        """Memory for `lines` of vectors of `element` with a word's bits in each lane."""
-        lanes = self.s.lanes * WORD // element.width
+    def _on_stack(self, element: ir.Type, size: int) -> ir.Value:
+        """Memory for `size` elements."""
         with self.frame.prologue():
-            type_ = ir.MemRefType.get([lines * self.s.vectors * lanes if self.s.least else lanes], element)
-            self.apart = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
+            return memref.AllocaOp(ir.MemRefType.get([size], element), [], [], alignment=_ALIGNMENT).result
 
     def _place(self, line: Scalar, column: int) -> ir.Value:
         math, lanes = self.frame.math, self.s.lanes * WORD // self.apart.type.element_type.width
@@ -280,7 +277,8 @@ class _OfFloats(_ScaledBlocks):
 
     def __init__(self, source: KernelSource, schedule: ScaledBlocksSchedule) -> None:
         super().__init__(source, schedule)
-        self._stack_for(self.f32, schedule.depth)
+        if schedule.least:
+            self.apart = self._on_stack(self.f32, schedule.depth * schedule.panel)
 
     def _taken_apart(self, word: ir.Value) -> list[ir.Value]:
         """`code - zero` where the zero point is a number, else the codes."""
@@ -364,13 +362,10 @@ class _OfCodes(_ScaledBlocks):
         if self.factors.block != self.weight.block or self.extent % self.weight.block:
             raise ValueError(f"kernel {self.frame.name}: rows and columns have scales for the same whole blocks")
         self.i8, self.i16 = ir.IntegerType.get_signless(8), ir.IntegerType.get_signless(16)
-        self._stack_for(self.i8, schedule.depth // QUAD)
         self.blocks = self.extent // self.weight.block
         if schedule.least:
-            self.once = Once(self.frame)
-            with self.frame.prologue():
-                type_ = ir.MemRefType.get([self.rows * self.blocks], self.i32)
-                self.below = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
+            self.apart = self._on_stack(self.i8, schedule.depth * schedule.panel)
+            self.once, self.below = Once(self.frame), self._on_stack(self.i32, self.rows * self.blocks)
 
     def _note_rows(self, point: list[Idx], block: Scalar) -> None:
         """What is taken off the sums of every block of every row."""

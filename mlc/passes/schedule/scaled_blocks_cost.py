@@ -14,6 +14,8 @@ Schedule = dict[str, int | str]
 SUMS, FEW_SUMS = 24, 8  # of a tile in thirty-two registers and in sixteen
 MOST_VECTORS = 4
 DEPTH_OF_CODES, DEPTH_OF_FLOATS = 4096, 1024  # most steps of a panel that is taken apart on the stack
+MORE = 4  # times as many that may be, where a quarter would be left otherwise
+NOTED = 1 << 17  # blocks of a work item's rows
 FAR = 4096  # bytes before its turn that a weight is fetched
 WORD_BYTES = 4
 MOST_TILES = 32  # of a work item: each reads the panel again
@@ -44,7 +46,7 @@ def choose_scaled_blocks(root: ir.Operation, unit: VectorUnit) -> Schedule | Non
     height = (SUMS if unit.registers > 16 else FEW_SUMS) // vectors
     height = height if extent is None else min(height, extent)
     panels = known([e for i, e in enumerate(shape) if i not in (axis, *own)])
-    depth, most = shape_of(root.operands[0].type)[-1], DEPTH_OF_CODES if rows is not None else DEPTH_OF_FLOATS
+    depth = shape_of(root.operands[0].type)[-1]
     assert depth is not None
     schedule: Schedule = {
         "template": "scaled_blocks",
@@ -55,21 +57,31 @@ def choose_scaled_blocks(root: ir.Operation, unit: VectorUnit) -> Schedule | Non
         "rows": height,
         "vectors": vectors,
         "unroll": WORDS if rows is not None else 1,
-        "block": _tiles(extent, height, panels),
+        "block": _tiles(extent, height, panels, -(-depth // weight.block)),
         "vector_operand": _WEIGHT,
         "instruction": instruction,
         "distance": FAR // (WORD_BYTES * vectors * lanes),
         "depth": depth,
     }
-    parts = [n for n in range(weight.block, min(most, depth) + 1, weight.block) if depth % n == 0]
-    if parts and (extent is None or extent >= 2 * height):
-        schedule |= {"least": 2 * height, "depth": max(parts)}
+    if depth % weight.block == 0 and (extent is None or extent >= 2 * height):
+        most = DEPTH_OF_CODES if rows is not None else DEPTH_OF_FLOATS
+        schedule |= {"least": 2 * height, "depth": _part(depth, weight.block, most)}
     return schedule
 
 
-def _tiles(rows: int | None, height: int, panels: int | None) -> int:
-    """Row tiles of a work item: as many as leave enough items."""
+def _part(depth: int, block: int, most: int) -> int:
+    """How many steps of a panel are taken apart at a time: whole blocks, a divisor of all steps, at most `most` of
+    them; more where only a few would be so many."""
+    parts = [n for n in range(block, depth + 1, block) if depth % n == 0]
+    fitting = max((n for n in parts if n <= most), default=0)
+    larger = min((n for n in parts if most < n <= MORE * most), default=0)
+    return larger if larger and fitting < most // MORE else fitting or block
+
+
+def _tiles(rows: int | None, height: int, panels: int | None, blocks: int) -> int:
+    """Row tiles of a work item: as many as leave enough items, and of whose blocks the stack holds a number each."""
+    most = max(1, min(MOST_TILES, NOTED // (height * blocks)))
     if rows is None:
-        return MOST_TILES
+        return most
     wanted = -(-ITEMS_WANTED // (4 * max(1, panels or 1)))
-    return max(1, min(MOST_TILES, -(-rows // height) // wanted))
+    return max(1, min(most, -(-rows // height) // wanted))

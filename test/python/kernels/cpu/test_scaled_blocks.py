@@ -3,6 +3,7 @@ operand, for numbers of rows that take other ways through a kernel."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -160,3 +161,13 @@ def test_numbers_that_are_not_finite(tmp_path: Path) -> None:
     others = [i for i in range(20) if i not in (3, 7)]
     want = (_in_codes(x[others], weight.block)) @ matrix
     np.testing.assert_allclose(got[others], want, rtol=0, atol=3e-6 * np.abs(want).max())
+
+
+def test_work_is_that_of_the_product(tmp_path: Path) -> None:
+    """Scales are not counted, which multiply sums of blocks; a weight is as many bytes as it has."""
+    proto, _ = Weight(4, 32, 512, 640).model(20, 0)
+    mlc.compile(proto, output=tmp_path / "model.so", report=str(tmp_path / "report.json"))
+    kernels = json.loads((tmp_path / "report.json").read_text())["kernels"]
+    [kernel] = [k for k in kernels if k["template"] == "scaled_blocks"]
+    assert kernel["flops"] == 2 * 20 * 512 * 640
+    assert kernel["bytes"] == 512 * 640 // 2 + 4 * (16 * 640 + 20 * 512 + 20 * 640)
