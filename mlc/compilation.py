@@ -33,7 +33,7 @@ from mlc.codegen.ptxas import AssemblyError
 from mlc.codegen.version import toolchain_version
 from mlc.compiler_setup import new_context
 from mlc.importing import import_source, refuse_impossible
-from mlc.options import FOLDERS, InternalError, Options, Progress, UsageError
+from mlc.options import FOLDERS, NUMBERS, InternalError, Options, Progress, UsageError
 from mlc.packaging import ImageInProgress, begin_image, build_program, gpu_table, module_attribute, weight_image
 from mlc.passes.base import PipelineError, run_pipeline, verify_operation
 from mlc.passes.host.isolate_host import kernel_modules
@@ -234,9 +234,10 @@ class Compilation:
             self.precision = ir.StringAttr(kept["precision"]).value if "precision" in kept else "fp32"
             if self.options.precision not in ("fp32", self.precision):
                 raise UsageError(f"the IR was made for precision {self.precision}, not {self.options.precision}")
-            self.winograd = ir.IntegerAttr(kept["winograd"]).value if "winograd" in kept else 0
-            if self.options.winograd not in (0, self.winograd):
-                raise UsageError(f"the IR was made for winograd {self.winograd}, not {self.options.winograd}")
+            self.chosen = {n: ir.IntegerAttr(kept[n]).value if n in kept else 0 for n in NUMBERS}
+            for name, value in self.chosen.items():
+                if getattr(self.options, name) not in (0, value):
+                    raise UsageError(f"the IR was made for {name} {value}, not {getattr(self.options, name)}")
             if self.options.cpu is not None and resolve(self.options.cpu, _native.host_info()) != self.target:
                 raise UsageError(f"the IR was made for CPU '{self.target.cpu}', not for '{self.options.cpu}'")
             return
@@ -250,9 +251,9 @@ class Compilation:
         values["opt_level"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.opt_level)
         self.precision = self.options.precision
         values["precision"] = ir.StringAttr.get(self.precision)
-        self.winograd = self.options.winograd
-        if self.winograd:
-            values["winograd"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.winograd)
+        self.chosen = {name: getattr(self.options, name) for name in NUMBERS}
+        i64 = ir.IntegerType.get_signless(64)
+        values |= {name: ir.IntegerAttr.get(i64, value) for name, value in self.chosen.items() if value}
         attributes["mlc.codegen"] = ir.DictAttr.get(values)
         chosen = "nvidia:" + ",".join(gpu.name for gpu in self.gpus) if self.gpus else f"cpu:{self.target.cpu}"
         attributes["mlc.target"] = ir.StringAttr.get(chosen)
@@ -273,7 +274,7 @@ class Compilation:
         phases = (
             cuda_pipeline.phases(self.gpus, self.target, self.precision)
             if gpu
-            else cpu_pipeline.phases(self.target, self.precision, winograd=self.winograd)
+            else cpu_pipeline.phases(self.target, self.precision, True, **self.chosen)
         )
         first = 0 if done is None else self.options.phases.index(done) + 1
         check_request(self.options, self.target, first)

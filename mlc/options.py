@@ -12,6 +12,7 @@ CUDA_PHASES = (*PHASES[: PHASES.index("llvm")], "nvvm")
 TARGET_PHASES = {"cpu": PHASES, "cuda": CUDA_PHASES}
 STAGES = {"cpu": (*PHASES, "object", "library"), "cuda": (*CUDA_PHASES, "ptx", "cubin", "library")}
 PRECISIONS = {"cpu": ("fp32", "bf16"), "cuda": ("fp32", "bf16", "tf32")}
+NUMBERS = ("winograd", "row_bits")  # options that the IR keeps and a library tells, unless they are 0
 SUFFIXES = {"object": ".objects", "library": ".so", "ptx": ".ptx", "cubin": ".cubin"}
 FOLDERS = ("object", "ptx", "cubin")  # stages whose output is a folder
 
@@ -55,6 +56,7 @@ class Options:
     outputs: tuple[str, ...] | None = None
     precision: str = "fp32"
     winograd: int = 0
+    row_bits: int = 0  # of codes that may stand for rows that a weight of few bits multiplies; 0: as the model says
     weights: str = "auto"
     jobs: int | None = None
     opt_level: int | None = None
@@ -76,6 +78,9 @@ class Options:
         self._choice("winograd", (0, 2, 4))
         if self.winograd and (self.target != "cpu" or self.precision != "fp32"):
             raise UsageError("winograd is for target 'cpu' and precision fp32")
+        self._choice("row_bits", (0, 8))
+        if self.row_bits and self.target != "cpu":
+            raise UsageError("row_bits is for target 'cpu'")
         self._choice("weights", ("auto", "embed", "external"))
         if self.from_phase is not None:
             self._choice("from_phase", self.phases)

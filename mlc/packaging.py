@@ -24,6 +24,7 @@ from mlc.codegen.ptx import CompiledKernel, portable_ptx
 from mlc.codegen.symbols import entry_symbol
 from mlc.codegen.weights_segment import FileImage
 from mlc.codegen.weights_segment import WeightImage as EmbeddedImage
+from mlc.options import NUMBERS
 from mlc.passes.host.isolate_host import kernel_modules
 from mlc.passes.simplify.weight_recipes import read_recipes
 from mlc.runtime.image_hash import DIGEST_BYTES, LEAF_BYTES
@@ -265,8 +266,8 @@ def build_program(module: ir.Module, target: CpuTarget, image: Image, gpu: Gpu |
         "kernels": [{"id": i, **k} for i, k in enumerate(module_attribute(module, "mlc.kernels", []))],
         "memory": module_attribute(module, "mlc.memory", {}),
     }
-    if winograd := module_attribute(module, "mlc.codegen", {}).get("winograd", 0):
-        metadata["winograd"] = winograd
+    chosen = module_attribute(module, "mlc.codegen", {})
+    metadata |= {name: chosen[name] for name in NUMBERS if chosen.get(name, 0)}
     if "mlc.tuning" in module.operation.attributes:
         metadata["tuning"] = module_attribute(module, "mlc.tuning", "")
     if gpu is not None:

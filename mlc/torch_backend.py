@@ -37,7 +37,7 @@ from mlc.options import InternalError, UsageError
 from mlc.runtime.loader import Model, load
 
 _LOG = logging.getLogger(__name__)
-_CHOICES = ("precision", "winograd", "opt_level", "jobs", "cache", "cpu", "gpu", "tuning_cache")
+_CHOICES = ("precision", "winograd", "row_bits", "opt_level", "jobs", "cache", "cpu", "gpu", "tuning_cache")
 _BITS = {torch.bfloat16: np.int16, torch.float8_e4m3fn: np.int8, torch.float8_e5m2: np.int8}  # for NumPy
 _MOST = 64  # libraries of a graph: for so many sets of weights or numbers
 

@@ -39,7 +39,8 @@ def verify_library(path: Path, imported: ir.Operation, store: Store, runs: int) 
     functions = [c.operation for c in imported.regions[0].blocks[0].operations if c.operation.name == "func.func"]
     for function in functions:
         name = ir.StringAttr(function.attributes["sym_name"]).value
-        precision = "codes" if _may_round_rows(function) else model.metadata.get("precision", "fp32")
+        precision = model.metadata.get("precision", "fp32")
+        precision = "codes" if model.metadata.get("row_bits") or _may_round_rows(function) else precision
         entry = model.entry(name)
         for run in range(runs):
             inputs = random_inputs(model, entry.inputs, run)

@@ -43,6 +43,10 @@ def compile_command(
     winograd: Annotated[
         int, typer.Option(metavar="2|4", help="3x3 convolutions by F(2x2, 3x3) or F(4x4, 3x3)", show_default=False)
     ] = 0,
+    row_bits: Annotated[
+        int,
+        typer.Option(metavar="8", help="round what weights of few bits multiply, in blocks", show_default=False),
+    ] = 0,
     weights: Annotated[
         str,
         typer.Option(help="embed, external (a .safetensors file beside the library), or auto: external above 256 MB"),
@@ -77,7 +81,8 @@ def compile_command(
         _refuse(calibrate)
         return {
             "target": target, "cpu": cpu, "gpu": gpu, "emit": emit, "from_phase": from_phase, "dump_ir": dump_ir,
-            "precision": precision, "winograd": winograd, "weights": weights, "jobs": jobs, "opt_level": opt_level,
+            "precision": precision, "winograd": winograd, "row_bits": row_bits, "weights": weights, "jobs": jobs,
+            "opt_level": opt_level,
             "verify_each": verify_each, "verify": verify, "cache": not no_cache, "report": report_file,
             "tune": None if tune is None else parse_seconds(tune), "tuning_cache": tuning_cache,
             "tune_bundle": tune_bundle, "reproducer": path.parent / f"{path.stem}.reproducer.mlir",

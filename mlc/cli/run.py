@@ -222,6 +222,7 @@ def _print_signature(console: Console, model: Signature) -> None:
         "for": _made_for(model.metadata),
         "precision": model.metadata.get("precision"),
         "winograd": model.metadata.get("winograd"),
+        "bits of rows": model.metadata.get("row_bits"),
         "tuning": model.metadata.get("tuning"),
         "kernels": len(model.metadata["kernels"]) if "kernels" in model.metadata else None,
         "weights": f"{amount(weights['size'])} in {weights.get('file') or 'the library'}"

@@ -61,8 +61,9 @@ def _codes(target: CpuTarget) -> int:
     return 8 if target.int8_dot else 4 if target.int16_dot and target.vector_bits > 128 else 0
 
 
-def _integers(target: CpuTarget) -> list[str]:
+def _integers(target: CpuTarget, row_bits: int) -> list[str]:
     """Contractions of quantized operands on the integers themselves."""
+    streamed = f"codes={_codes(target)} lanes={target.vector_bits // 32} rows={row_bits}"
     return [
         f"mlc-plan-integers{{tiles={str(target.int8_tiles).lower()} words={str(not target.int8_dot).lower()}}}",
         "mlc-drop-signs",
@@ -70,7 +71,7 @@ def _integers(target: CpuTarget) -> list[str]:
         CANONICALIZE,
         "cse",
         "mlc-fold-requantization",
-        f"mlc-stream-weights{{codes={_codes(target)} lanes={target.vector_bits // 32}}}",
+        f"mlc-stream-weights{{{streamed}}}",
     ]
 
 
@@ -103,10 +104,13 @@ def _simplify(integers: Sequence[str]) -> list[str]:
     ]
 
 
-def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True, winograd: int = 0) -> list[Phase]:
+def phases(
+    target: CpuTarget, precision: str = "fp32", integers: bool = True, *, winograd: int = 0, row_bits: int = 0
+) -> list[Phase]:
     """All phases with their passes for `target`; `precision` is that of the operands of contractions, `integers` says
     whether quantized operands are multiplied as integers, `winograd` is the tile of convolutions by minimal filtering,
-    or 0 for none of them.
+    or 0 for none of them, `row_bits` what rows that a weight of few bits multiplies may be rounded to (0: as the model
+    says).
     """
     rates = target.rates
     options = f"tile={winograd} arithmetic={rates.arithmetic} near={rates.near} memory={rates.memory}"
@@ -121,7 +125,7 @@ def phases(target: CpuTarget, precision: str = "fp32", *, integers: bool = True,
     decompose += _narrowing(target, precision)
     return [
         ("import", []),
-        ("simplify", _simplify(_integers(target) if integers else [])),
+        ("simplify", _simplify(_integers(target, row_bits) if integers else [])),
         ("decompose", decompose),
         ("layout", layout),
         ("linalg", lower),

@@ -58,6 +58,9 @@ class StreamWeights(Pass):
     lanes: int = 16
     "elements of 32 bits in a vector of the target"
 
+    rows: int = 0
+    "bits that all rows may be rounded to; 0: those of products that say so"
+
     statistics = {"streamed": "products that read integers as weights", "coded": "of these, products of integers"}
 
     def run(self, op: Any) -> None:
@@ -66,7 +69,7 @@ class StreamWeights(Pass):
             found = [op for op in operations(function) if _is_streamable(OpAdaptor(op), weights)]
             for inner in found:
                 with ir.InsertionPoint(inner), inner.location:
-                    product = _Product(OpAdaptor(inner), self.codes, self.lanes)
+                    product = _Product(OpAdaptor(inner), self)
                     replace(inner, [product.streamed()])
                     self.count("coded", int(product.is_coded))
             self.count("streamed", len(found))
@@ -98,10 +101,9 @@ def _is_scaled_by_blocks(op: OpAdaptor, depth: int) -> bool:
 
 
 class _Product:
-    """A product of floats with a quantized weight, and what becomes of it; `most` is how many bits codes have that rows
-    are multiplied by as integers."""
+    """A product of floats with a quantized weight, and what becomes of it by the pass `by`."""
 
-    def __init__(self, op: OpAdaptor, most: int, lanes: int) -> None:
+    def __init__(self, op: OpAdaptor, by: StreamWeights) -> None:
         self.x, self.turned = op.operand(0), op.flag("transpose_rhs")
         self.source = OpAdaptor(op.operand(1).owner.operation)
         codes = self.source.operand(0)
@@ -111,13 +113,13 @@ class _Product:
         self.bits = next(bits for bits in (2, 4, 8) if bits >= self.bits)
         self.block = min(self.source.int("block_size", 0) or self.depth, self.depth)
         divides = self.depth % (WORD // self.bits) == 0 and self.block % (WORD // self.bits) == 0
-        may_be_coded = op.int("lhs_bits", 0) == _CODE and isinstance(element(self.x), ir.F32Type)
-        self.is_coded = may_be_coded and self.bits <= most and divides and self.depth % self.block == 0
+        may_be_coded = (op.int("lhs_bits", 0) or by.rows) == _CODE and isinstance(element(self.x), ir.F32Type)
+        self.is_coded = may_be_coded and self.bits <= by.codes and divides and self.depth % self.block == 0
         self.is_coded = self.is_coded and self.block <= _LONGEST
         self.in_words = self.is_coded or divides and self.block < self.depth
         self.panel = _PANEL
         if self.in_words:
-            self.panel = max(_LEAST_PANEL, lanes * (_VECTORS[0] if self.is_coded and lanes > 8 else _VECTORS[1]))
+            self.panel = max(_LEAST_PANEL, by.lanes * _VECTORS[0 if self.is_coded and by.lanes > 8 else 1])
 
     def streamed(self) -> ir.Value:
         """The product that takes the place of this one."""

@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import mlc
 from mlc import _native
+from mlc.options import UsageError
 from mlc.targets.cpu import resolve
 
 IN_BYTES = 4  # accuracy level that lets rows become codes
@@ -171,3 +172,19 @@ def test_work_is_that_of_the_product(tmp_path: Path) -> None:
     [kernel] = [k for k in kernels if k["template"] == "scaled_blocks"]
     assert kernel["flops"] == 2 * 20 * 512 * 640
     assert kernel["bytes"] == 512 * 640 // 2 + 4 * (16 * 640 + 20 * 512 + 20 * 640)
+
+
+def test_rows_are_rounded_on_request(tmp_path: Path) -> None:
+    """`row_bits`, for a model that does not say it; the library tells, and what is verified allows for it."""
+    weight = Weight(4, 32, 512, 192)
+    proto, matrix = weight.model("rows", 0)
+    model = mlc.compile(proto, output=tmp_path / "model.so", row_bits=8, verify=1)
+    x = np.random.default_rng(0).standard_normal((20, weight.depth)).astype(np.float32)
+    want = _in_codes(x, weight.block) @ matrix
+    np.testing.assert_allclose(model(x)[0], want, rtol=0, atol=3e-6 * np.abs(want).max())
+    assert model.metadata["row_bits"] == 8
+    stage = mlc.compile(proto, output=tmp_path / "model.mlir", emit="linalg")
+    with pytest.raises(UsageError, match="the IR was made for row_bits 0, not 8"):
+        mlc.compile(stage, output=tmp_path / "again.so", row_bits=8)
+    with pytest.raises(UsageError, match="row_bits is for target 'cpu'"):
+        mlc.compile(proto, output=tmp_path / "gpu.so", target="cuda", row_bits=8)
