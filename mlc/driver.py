@@ -41,17 +41,15 @@ def compile(
     completed; it says so itself); `dump_ir` (a folder for the IR after every phase); `inputs` (`{name: shape}`,
     strings name dynamic dimensions) and `dtypes` (`{name: dtype}`), which TorchScript files do not have; `dims`
     (`{name: extent}` or `{name: (lowest, highest or None, multiple)}`); `outputs` (names of the values to return);
-    `precision` of the operands of contractions ("fp32", "bf16": rounded to bfloat16, or "tf32": to 10 bits of
-    mantissa, by tensor cores of GPUs only; still accumulated in float32); `winograd` (2 or 4: 3x3 convolutions by
-    minimal filtering); `row_bits` (8: rows that a weight of few bits multiplies may be rounded to so many bits, with a
-    scale for each block, as onnxruntime's accuracy level 4 says; 0: where the model says so); `weights` ("embed",
-    "external": a `.safetensors` file beside the output, or "auto": external above 256 MB); `jobs` (threads of code
-    generation); `opt_level` (0 to 3); `verify_each` (check the IR contract
-    after every phase); `verify` (how often to compare the library with the interpreter); `cache` (use the cache of
-    compiled kernels); `reproducer` (where to write the IR that shows a bug); `report` (an `.html` or `.json` file for
-    what was decided, see `mlc.inspect.report`); `tune` (seconds to measure schedules of CPU kernels for);
-    `tuning_cache` (the file of measured schedules, docs/commands.md); `tune_bundle` (a folder for another machine to
-    measure schedules of GPU kernels from).
+    `precision` of the operands of contractions ("fp32", "bf16": rounded to bfloat16, or "tf32": to 10 bits of mantissa,
+    by tensor cores of GPUs only; still accumulated in float32); `winograd` (2 or 4: 3x3 convolutions by minimal
+    filtering); `row_bits` (8: what weights of few bits multiply is rounded, in blocks); `weights` ("embed", "external":
+    a `.safetensors` file beside the output, or "auto": external above 256 MB); `jobs` (threads of code generation);
+    `opt_level` (0 to 3); `verify_each` (check the IR contract after every phase); `verify` (how often to compare the
+    library with the interpreter); `cache` (use the cache of compiled kernels); `reproducer` (where to write the IR that
+    shows a bug); `report` (an `.html` or `.json` file for what was decided, see `mlc.inspect.report`); `tune` (seconds
+    to measure schedules of CPU kernels for); `tuning_cache` (the file of measured schedules, docs/commands.md);
+    `tune_bundle` (a folder for another machine to measure schedules of GPU kernels from).
 
     Returns the loaded model, or the path that was written when `emit` is not "library" or `load` is false. Raises
     `mlc.options.UsageError` for options that make no sense, `mlc.frontends.report.ModelError` for a model that cannot

@@ -40,13 +40,8 @@ def compile_command(
     dims: Annotated[list[str] | None, typer.Option("--dim", help="NAME=8, NAME=1..512 or NAME=1..512/8")] = None,
     outputs: Annotated[str | None, typer.Option(help="names of the values to return, with commas")] = None,
     precision: Annotated[str, typer.Option(help="contractions: fp32, bf16 (memory too), for GPUs also tf32")] = "fp32",
-    winograd: Annotated[
-        int, typer.Option(metavar="2|4", help="3x3 convolutions by F(2x2, 3x3) or F(4x4, 3x3)", show_default=False)
-    ] = 0,
-    row_bits: Annotated[
-        int,
-        typer.Option(metavar="8", help="round what weights of few bits multiply, in blocks", show_default=False),
-    ] = 0,
+    winograd: Annotated[int, typer.Option(metavar="2|4", help="3x3 convolutions by F(2x2, 3x3) or F(4x4, 3x3)")] = 0,
+    row_bits: Annotated[int, typer.Option(help="8: round what weights of few bits multiply, in blocks")] = 0,
     weights: Annotated[
         str,
         typer.Option(help="embed, external (a .safetensors file beside the library), or auto: external above 256 MB"),
@@ -82,9 +77,8 @@ def compile_command(
         return {
             "target": target, "cpu": cpu, "gpu": gpu, "emit": emit, "from_phase": from_phase, "dump_ir": dump_ir,
             "precision": precision, "winograd": winograd, "row_bits": row_bits, "weights": weights, "jobs": jobs,
-            "opt_level": opt_level,
-            "verify_each": verify_each, "verify": verify, "cache": not no_cache, "report": report_file,
-            "tune": None if tune is None else parse_seconds(tune), "tuning_cache": tuning_cache,
+            "opt_level": opt_level, "verify_each": verify_each, "verify": verify, "cache": not no_cache,
+            "report": report_file, "tune": None if tune is None else parse_seconds(tune), "tuning_cache": tuning_cache,
             "tune_bundle": tune_bundle, "reproducer": path.parent / f"{path.stem}.reproducer.mlir",
             **_signature_options(inputs or [], dims or [], outputs),
         }  # fmt: skip
