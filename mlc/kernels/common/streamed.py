@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from mlc.kernels.common.frame import defining_op
-from mlc.kernels.common.generics import operand_map
+from mlc.kernels.common.generics import is_identity, operand_map
 
 STREAMED = "mlc.streamed"
 """Attribute of an operation, `dequantize` or `unpack`, that is computed where it is read, every time, and of the
@@ -35,14 +35,18 @@ def is_streamed(op: ir.Operation | None) -> bool:
 
 
 def find_codes(value: ir.Value) -> Codes | None:
-    """The integers and scales that the operand `value` of a contraction is computed from; None for other operands."""
+    """The integers and scales that the operand `value` of a contraction is computed from; None for other operands, and
+    where they have other dimensions than it has."""
     op = defining_op(value)
     if op is None or not is_streamed(op) or not isinstance(value.type.element_type, ir.FloatType):
         return None
     arguments = list(op.regions[0].blocks[0].arguments)
     inputs = dict(zip(arguments, range(len(op.operands) - 1), strict=False))
     scale, zero = 1, _zero_point(op, inputs)
-    axis, block = _blocks(list(operand_map(op, scale).results))
+    blocks = _blocks(list(operand_map(op, scale).results), value.type.rank)
+    if blocks is None or not is_identity(op, 0) or isinstance(zero, ir.Value) and zero.type.rank != value.type.rank:
+        return None
+    axis, block = blocks
     codes, bits = op.operands[0], 0
     unpack = defining_op(codes)
     if unpack is not None and is_streamed(unpack):
@@ -69,9 +73,11 @@ def _zero_point(op: ir.Operation, inputs: dict[ir.Value, int]) -> ir.Value | int
     return 0
 
 
-def _blocks(exprs: Sequence[ir.AffineExpr]) -> tuple[int, int]:
-    """The dimension along which elements share a scale, and how many do."""
-    for number, expr in enumerate(exprs):
-        if isinstance(expr, ir.AffineFloorDivExpr):
-            return number, ir.AffineConstantExpr(expr.rhs).value
-    raise ValueError("the scales of streamed codes have no blocks")
+def _blocks(exprs: Sequence[ir.AffineExpr], rank: int) -> tuple[int, int] | None:
+    """The dimension, of `rank`, along which elements share a scale, and how many do; None where there is none alone."""
+    divided = [i for i, e in enumerate(exprs) if isinstance(e, ir.AffineFloorDivExpr)]
+    plain = [i for i, e in enumerate(exprs) if isinstance(e, ir.AffineDimExpr) and e.position == i]
+    if len(divided) != 1 or len(plain) != rank - 1 or len(exprs) != rank:
+        return None
+    [axis] = divided
+    return axis, ir.AffineConstantExpr(ir.AffineFloorDivExpr(exprs[axis]).rhs).value

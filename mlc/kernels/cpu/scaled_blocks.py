@@ -45,7 +45,7 @@ from mlc.kernels.cpu.register_tile import Column, Loops, Position, Tile
 
 QUAD, WORD = 4, 32  # steps in the bytes of a word, and its bits
 _CHAINED = 8  # sums that are added to in turns: as many as a multiply-add takes steps, times two of them at a time
-_MOST_CHAINS = 4
+_CHAINS = (4, 2)  # for an accumulator of a tile of few
 _FEW = 4  # rows of a tile that fetches
 _ALIGNMENT = 64  # bytes: a line of the cache
 _TABLE = 16  # elements that are picked from
@@ -289,7 +289,7 @@ class _OfFloats(_ScaledBlocks):
         return [k % QUAD * 8 + k // QUAD * self.weight.bits for k in range(self.steps)]
 
     def _block(self, ev: Evaluator, tile: Tile, number: Scalar, length: int, sums: _Sums) -> _Sums:
-        chains = min(_MOST_CHAINS, -(-_CHAINED // len(tile.points)))
+        chains = next((n for n in _CHAINS if n * len(tile.points) <= _CHAINED), 1)
         low, zero = self.frame.math.mul(number, self.weight.block), self._splat(self.f32, 0.0)
         scales, zeros = self._scales(ev, tile, number), self._zeros(ev, tile, number)
 

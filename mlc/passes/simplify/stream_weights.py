@@ -45,6 +45,7 @@ _PANEL, _LEAST_PANEL = 64, 16  # columns that lie together; vectors of every tar
 _VECTORS = (4, 2)  # of columns that lie together where codes are multiplied, and where floats are
 _LEAST = 1 << 16  # elements of a weight that is worth it
 _SHORTEST = 8  # elements of a block: shorter ones would have scales as large as the integers
+_MULTIPLE = 16  # of elements of a block of codes that are multiplied: vectors of every target divide it
 _LONGEST = 256  # elements of a block of codes that are multiplied: of longer ones rows lose more than weights do
 _CODE = 8  # bits of a code by which rows are multiplied
 
@@ -115,7 +116,8 @@ class _Product:
         divides = self.depth % (WORD // self.bits) == 0 and self.block % (WORD // self.bits) == 0
         may_be_coded = (op.int("lhs_bits", 0) or by.rows) == _CODE and isinstance(element(self.x), ir.F32Type)
         self.is_coded = may_be_coded and self.bits <= by.codes and divides and self.depth % self.block == 0
-        self.is_coded = self.is_coded and self.block <= _LONGEST
+        self.is_coded = self.is_coded and self.block % _MULTIPLE == 0 and self.block <= _LONGEST
+        self.is_coded = self.is_coded and self.block < self.depth
         self.in_words = self.is_coded or divides and self.block < self.depth
         self.panel = _PANEL
         if self.in_words:

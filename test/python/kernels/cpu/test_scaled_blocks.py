@@ -137,6 +137,15 @@ def test_bytes(tmp_path: Path) -> None:
         _check(tmp_path, Weight(8, 32, 512, 200, has_zeros), "rows", ROWS, "native", IN_BYTES)
 
 
+@pytest.mark.parametrize("cpu", [*CPUS, "x86-64"])
+@pytest.mark.parametrize("level", [0, IN_BYTES])
+@pytest.mark.parametrize("columns", [16, 40])
+def test_few_columns(tmp_path: Path, columns: int, level: int, cpu: str) -> None:
+    """Tiles of one vector, of any number of rows. Vectors of 128 bits have no instruction for codes of rows."""
+    level = 0 if cpu == "x86-64" else level
+    _check(tmp_path, Weight(4, 32, 4096, columns, has_zeros=True), "rows", [1, 3, 5, 7, 12, 30], cpu, level)
+
+
 @pytest.mark.parametrize("level", [0, IN_BYTES])
 def test_blocks_that_do_not_divide_the_depth(tmp_path: Path, level: int) -> None:
     """The last block is shorter; rows stay floats then."""
@@ -188,3 +197,35 @@ def test_rows_are_rounded_on_request(tmp_path: Path) -> None:
         mlc.compile(stage, output=tmp_path / "again.so", row_bits=8)
     with pytest.raises(UsageError, match="row_bits is for target 'cpu'"):
         mlc.compile(proto, output=tmp_path / "gpu.so", target="cuda", row_bits=8)
+
+
+@pytest.mark.parametrize("block", [8, 24, 48, 320])
+def test_blocks_of_other_lengths(tmp_path: Path, block: int) -> None:
+    """`DequantizeLinear` has blocks of any length; rows are rounded where vectors divide it, and it is no long one."""
+    rng, depth = np.random.default_rng(block), 4 * block * (64 // block + 1)
+    codes, scale = rng.integers(-8, 8, (depth, 512)), (rng.random((depth // block, 512)) + 0.1).astype(np.float32)
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s"], ["d"], axis=0, block_size=block),
+        helper.make_node("MatMul", ["x", "d"], ["y"]),
+    ]
+    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["r", e]) for n, e in (("x", depth), ("y", 512))]
+    weights = [helper.make_tensor("w", TensorProto.INT4, codes.shape, codes.reshape(-1).tolist())]
+    weights.append(numpy_helper.from_array(scale, "s"))
+    graph = helper.make_graph(nodes, "product", values[:1], values[1:], weights)
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    model = mlc.compile(proto, output=tmp_path / "model.so", row_bits=8)
+    matrix = codes * scale.astype(np.float64).repeat(block, 0)
+    for rows in (1, 40):
+        x = rng.standard_normal((rows, depth)).astype(np.float32)
+        want = (_in_codes(x, block) if block == 48 else x.astype(np.float64)) @ matrix
+        np.testing.assert_allclose(model(x)[0], want, rtol=0, atol=3e-6 * np.abs(want).max())
+
+
+def test_one_block(tmp_path: Path) -> None:
+    """A column has one scale, as where there are no blocks: rows are not rounded."""
+    proto, matrix = Weight(4, 256, 256, 640).model("rows", IN_BYTES)
+    model = mlc.compile(proto, output=tmp_path / "model.so")
+    for rows in (1, 30):
+        x = np.random.default_rng(rows).standard_normal((rows, 256)).astype(np.float32)
+        want = x.astype(np.float64) @ matrix
+        np.testing.assert_allclose(model(x)[0], want, rtol=0, atol=3e-6 * np.abs(want).max())
