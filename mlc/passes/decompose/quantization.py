@@ -1,8 +1,9 @@
-"""`quantize` and `dequantize`: per tensor, per axis or in blocks along an axis."""
+"""`quantize` and `dequantize`: per tensor, per axis or in blocks along an axis; codes out of words."""
 
 from __future__ import annotations
 
 from mlir import ir
+from mlir.dialects import arith
 
 from mlc.passes.adaptor import OpAdaptor, element, splat_number
 from mlc.passes.decompose import build as b
@@ -41,6 +42,23 @@ def dequantize(op: OpAdaptor) -> ir.Value:
         whole = b.cast(x, wide, unsigned_in=unsigned)
         value = b.cast(b.sub(whole, _spread(op, x, b.cast(zero, wide, unsigned_in=unsigned))), compute)
     return b.cast(b.mul(value, _spread(op, x, b.cast(scale, compute))), result)
+
+
+@decomposition("mlc.unpack")
+def unpack(op: OpAdaptor) -> ir.Value:
+    """Each shift gives the codes of four adjacent places of a word."""
+    words, bits = op.operand(0), op.int("bits", 0)
+    *outer, count, columns, size = b.sizes(words)
+    codes = []
+    for shift in range(0, 8, bits):
+        moved = b.binary("shr", words, shift, unsigned=True) if shift else words
+        code = b.binary("and", moved, (1 << bits) - 1) if bits < 8 else moved
+        codes.append(b.reshape(code, [*outer, count, 1, columns, size]))
+    rank = len(outer) + 4
+    order = [*range(rank - 2), rank - 1, rank - 2]  # [..., words, shift, byte, columns]
+    each = 32 // bits
+    depth = count * each if isinstance(count, int) else arith.muli(b.index(count), b.index(each))
+    return b.reshape(b.transpose(b.concat(codes, rank - 3), order), [*outer, depth, columns])
 
 
 def _spread(op: OpAdaptor, x: ir.Value, parameter: ir.Value) -> ir.Value:

@@ -200,6 +200,14 @@ def test_quantize_and_dequantize(shape: tuple[int, ...], attrs: list[str], unsig
     check(operation, [f"tensor<2x{columns}xf32>"], x, scale, zero)
 
 
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize("outer", [(), (2,)])
+def test_unpack(bits: int, outer: tuple[int, ...]) -> None:
+    words = RNG.integers(-128, 128, (*outer, 3, 5, 4)).astype(np.int8)
+    result = "x".join(map(str, [*outer, 3 * 32 // bits, 5]))
+    check(f"mlc.unpack %0 {{bits = {bits} : i64}} : <0> -> <r0>", [f"tensor<{result}xi8>"], words)
+
+
 @pytest.mark.parametrize(("axis", "result"), [(0, "5x2x3"), (2, "2x3x5")])
 def test_one_hot(axis: int, result: str) -> None:
     indices = np.array([[0, 4, -1], [5, -5, 2]], np.int64)
