@@ -271,11 +271,11 @@ class Compilation:
 
     def _phases(self, done: str | None, output: Path) -> Path:
         gpu = bool(self.gpus)
-        phases = (
-            cuda_pipeline.phases(self.gpus, self.target, self.precision)
-            if gpu
-            else cpu_pipeline.phases(self.target, self.precision, True, **self.chosen)
-        )
+        if gpu:
+            phases = cuda_pipeline.phases(self.gpus, self.target, self.precision)
+        else:
+            winograd, row_bits = (self.chosen[name] for name in NUMBERS)
+            phases = cpu_pipeline.phases(self.target, self.precision, winograd=winograd, row_bits=row_bits)
         first = 0 if done is None else self.options.phases.index(done) + 1
         check_request(self.options, self.target, first)
         if done == "schedule" and self.options.report is not None:

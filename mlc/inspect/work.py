@@ -20,8 +20,8 @@ _INTEGER = ("arith.addi", "arith.subi", "arith.muli", "arith.divsi", "arith.divu
 
 
 def flops_of(source: KernelSource, extents: Extents) -> int | None:
-    """Arithmetic of all generics of a kernel (a function counts as one); None where extents are not known. Scales of
-    weights that are read as codes do not count: they multiply the sums of blocks, not every code.
+    """Arithmetic of all generics of a kernel (a function counts as one); None where extents are not known. What makes
+    numbers of a weight's codes where they are multiplied does not count: it is how the weight is stored, no work.
     """
     total = 0
     for view in source.block.operations:

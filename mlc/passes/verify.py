@@ -11,6 +11,7 @@ from typing import Any
 
 from mlir import ir
 
+from mlc.kernels.common.streamed import STREAMED
 from mlc.passes.adaptor import defining_op, node_name
 
 Check = Callable[[ir.Operation], "str | None"]
@@ -121,7 +122,7 @@ def _resolved_dim(op: ir.Operation) -> str | None:
 def _decomposed(op: ir.Operation) -> str | None:
     from mlc.passes.decompose import rules
 
-    if op.name not in rules() or "mlc.streamed" in op.attributes:
+    if op.name not in rules() or STREAMED in op.attributes:
         return None
     return "is a composite that the target does not claim"
 

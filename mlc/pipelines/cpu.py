@@ -105,7 +105,7 @@ def _simplify(integers: Sequence[str]) -> list[str]:
 
 
 def phases(
-    target: CpuTarget, precision: str = "fp32", integers: bool = True, *, winograd: int = 0, row_bits: int = 0
+    target: CpuTarget, precision: str = "fp32", *, integers: bool = True, winograd: int = 0, row_bits: int = 0
 ) -> list[Phase]:
     """All phases with their passes for `target`; `precision` is that of the operands of contractions, `integers` says
     whether quantized operands are multiplied as integers, `winograd` is the tile of convolutions by minimal filtering,

@@ -12,6 +12,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from models.llama import turns
+
 DOMAIN = "com.microsoft"
 OPSET = 21
 INT64, FLOAT = TensorProto.INT64, TensorProto.FLOAT
@@ -129,8 +131,7 @@ def decoder(sizes: Decoder, seed: int = 0) -> onnx.ModelProto:
     """`input_ids [batch, tokens]`, `attention_mask [batch, all]` and caches `past_key_values.N.key` and `.value` `[batch,
     groups, past, depth]` to `logits [batch, tokens, words]` and the caches `present.N…` with the new positions."""
     g = _Graph(sizes, seed)
-    rates = sizes.theta ** (-np.arange(0, sizes.depth, 2, dtype=np.float64) / sizes.depth)
-    turned = np.arange(sizes.longest)[:, None] * rates
+    turned = turns(sizes.theta, sizes.depth, sizes.longest)
     g.constant("cosines", np.cos(turned).astype(np.float32))
     g.constant("sines", np.sin(turned).astype(np.float32))
     _lengths(g)

@@ -50,10 +50,14 @@ class Llama:
 
     def angles(self, positions: int) -> tuple[np.ndarray, np.ndarray]:
         """Cosines and sines of the rotations, `[positions, depth / 2]`."""
-        rates = self.theta ** (-np.arange(0, self.depth, 2, dtype=np.float64) / self.depth)
-        turned = np.arange(positions)[:, None] * rates
-        kind = _numpy(self.dtype)
+        turned, kind = turns(self.theta, self.depth, positions), _numpy(self.dtype)
         return np.cos(turned).astype(np.float32).astype(kind), np.sin(turned).astype(np.float32).astype(kind)
+
+
+def turns(theta: float, depth: int, positions: int) -> np.ndarray:
+    """The angles of rotary embeddings, `[positions, depth / 2]`, in float64."""
+    rates = theta ** (-np.arange(0, depth, 2, dtype=np.float64) / depth)
+    return np.arange(positions)[:, None] * rates
 
 
 def _numpy(dtype: str) -> np.dtype:

@@ -17,6 +17,8 @@ from mlir.dialects import arith, func, memref, scf
 from mlc.kernels.common.constants import constant_bytes
 from mlc.kernels.common.index import Constants, IndexMath, Scalar
 
+_LINE = 64  # bytes of a line of the cache
+
 
 def storage_type(element: ir.Type) -> ir.Type:
     """The type of an element in memory: what is narrower than a byte takes one."""
@@ -179,6 +181,11 @@ class Frame:
     def prologue(self) -> ir.InsertionPoint:
         """Where values that every part of the function may use are computed."""
         return ir.InsertionPoint(self._marker)
+
+    def on_stack(self, element: ir.Type, size: int) -> ir.Value:
+        """Memory for `size` elements, from the beginning of a line of the cache on, for all of the function."""
+        with self.prologue():
+            return memref.AllocaOp(ir.MemRefType.get([size], element), [], [], alignment=_LINE).result
 
     def body(self) -> ir.InsertionPoint:
         """The end of the function."""

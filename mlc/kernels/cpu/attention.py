@@ -134,14 +134,8 @@ class AttentionKernel:
             "shifts": rows,
             "factors": lanes,
         }
-        with self.frame.prologue():
-            self.stack = {name: self._buffer(size, f32) for name, size in sizes.items()}
-            self.flags = self._buffer(rows + 1, i8) if self.masked else None
-
-    def _buffer(self, size: int, element: ir.Type) -> ir.Value:
-        type_ = ir.MemRefType.get([size], element)
-        align = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
-        return memref.AllocaOp(type_, [], [], alignment=align).result
+        self.stack = {name: self.frame.on_stack(f32, size) for name, size in sizes.items()}
+        self.flags = self.frame.on_stack(i8, rows + 1) if self.masked else None
 
     def emit(self) -> Frame:
         frame, s, math = self.frame, self.s, self.frame.math

@@ -84,9 +84,7 @@ class _CopyAhead(DeepContraction):
         self.count: Scalar = 0  # of blocks in front of the work item's first one
         self.origin: Scalar = 0  # where step 0 would be
         self.copying: Callable[[Scalar], None] | None = None
-        with self.frame.prologue():
-            type_ = ir.MemRefType.get([PLACES * self.size], self.element)
-            self.copies = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
+        self.copies = self.frame.on_stack(self.element, PLACES * self.size)
 
     # -- what is copied ---------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import arith, memref, vector
+from mlir.dialects import arith, vector
 
 from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop
@@ -26,8 +26,6 @@ from mlc.kernels.cpu.contraction import Contraction
 from mlc.kernels.cpu.contraction_grid import ContractionSchedule, tile_grid
 from mlc.kernels.cpu.next_panel import NextPanel, panel_ahead
 from mlc.kernels.cpu.register_tile import Column, Tile
-
-_ALIGNMENT = 64  # bytes: lines of the cache
 
 
 @dataclass(frozen=True)
@@ -64,8 +62,7 @@ class DeepContraction(Contraction):
         with self.frame.prologue():
             rows = self.frame.math.product(self.shape[schedule.row_first : schedule.row_last + 1])
             self.rows = min(rows, schedule.row_block) if isinstance(rows, int) else schedule.row_block
-            type_ = ir.MemRefType.get([schedule.lines * self.rows * schedule.panel], self.element)
-            self.sums = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
+        self.sums = self.frame.on_stack(self.element, schedule.lines * self.rows * schedule.panel)
         self.at: dict[int, Scalar] = {}  # a block's points of the dimensions in front
         self.low: Scalar = 0
         self.start: Scalar = 0

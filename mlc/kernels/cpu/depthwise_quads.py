@@ -37,7 +37,6 @@ from mlc.kernels.cpu.register_tile import Column, Loops, Position, Tile
 QUAD = 4  # pixels, and vectors of a tile
 MOST_TAPS = 12  # along a line
 _MOST_LINES = 12  # of the filter
-_ALIGNMENT = 64  # bytes: lines of the cache
 
 
 class DepthwiseQuadsSchedule(ContractionSchedule):
@@ -127,15 +126,11 @@ class _DepthwiseQuads(Contraction):
         assert isinstance(lines, int)
         self.lines, self.bytes = lines, QUAD * schedule.lanes
         self.i8, self.i32 = (ir.IntegerType.get_signless(bits) for bits in (8, 32))
+        self.filter = self.frame.on_stack(self.i32, lines * len(across.distances) * QUAD * schedule.lanes)
+        self.current = self.frame.on_stack(ir.IndexType.get(), 1)
         with self.frame.prologue():
-            size = lines * len(across.distances) * QUAD * schedule.lanes
-            self.filter = self._scratch(size, self.i32)
-            self.current = self._scratch(1, ir.IndexType.get())
             memref.store(self.frame.constants.index(-1), self.current, [self.frame.constants.index(0)])
         self.live = self.bytes
-
-    def _scratch(self, size: int, element: ir.Type) -> ir.Value:
-        return memref.AllocaOp(ir.MemRefType.get([size], element), [], [], alignment=_ALIGNMENT).result
 
     # -- the filter -------------------------------------------------------------------------------------------------
 

@@ -75,7 +75,7 @@ class _DotFloats(WidenedRows, DeepContraction):
         self.lines_of[self.inner] = 1
         lines = schedule.depth * self.lines_of[self.dim]
         self.pairs = -(-lines // _GROUP)  # of lines in a block
-        self.weights = self._on_stack(self.pairs * _GROUP * schedule.panel)
+        self.weights = self.frame.on_stack(self.wide, self.pairs * _GROUP * schedule.panel)
 
     # -- the weight -------------------------------------------------------------------------------------------------
 

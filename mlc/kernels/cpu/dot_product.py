@@ -29,6 +29,7 @@ from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.intrinsics import x86
 from mlc.kernels.cpu.contraction import Contraction
 from mlc.kernels.cpu.contraction_grid import GroupedSchedule, tile_grid
 from mlc.kernels.cpu.register_tile import Loops, Position, Tile
@@ -189,13 +190,8 @@ class DotProduct(Contraction):
 
     def _dot(self, accumulator: ir.Value, a: Sequence[ir.Value], b: Sequence[ir.Value]) -> ir.Value:
         if self.s.instruction == "vdpbf16ps":
-            attributes = {
-                "intrin": ir.StringAttr.get(f"llvm.x86.avx512bf16.dpbf16ps.{32 * accumulator.type.shape[0]}"),
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([3, 0]),
-                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-            }
-            operands = [accumulator, b[0], a[0]]
-            return ir.Operation.create("llvm.call_intrinsic", [accumulator.type], operands, attributes).result
+            name = f"avx512bf16.dpbf16ps.{32 * accumulator.type.shape[0]}"
+            return x86(name, accumulator.type, [accumulator, b[0], a[0]])
         for left, right in zip(a, b, strict=True):
             accumulator = vector.FMAOp(left, right, accumulator).result
         return accumulator

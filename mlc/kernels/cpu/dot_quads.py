@@ -29,6 +29,7 @@ from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Frame, KernelSource, defining_op
 from mlc.kernels.common.generics import is_unsigned_input, turned_over
 from mlc.kernels.common.index import Idx
+from mlc.kernels.common.intrinsics import x86
 from mlc.kernels.cpu.contraction_grid import tile_grid
 from mlc.kernels.cpu.dot_product import DotProduct, DotProductSchedule, in_every_lane, words_of
 from mlc.kernels.cpu.register_tile import Tile
@@ -115,28 +116,18 @@ class _DotQuads(DotProduct):
 def quad_products(accumulator: ir.Value, unsigned: ir.Value, signed: ir.Value) -> ir.Value:
     """`accumulator` and the products of quads of bytes, without a sign and with one, by `vpdpbusd`."""
     name = f"avx512.vpdpbusd.{32 * accumulator.type.shape[0]}"
-    return intrinsic(name, accumulator.type, [accumulator, unsigned, signed])
+    return x86(name, accumulator.type, [accumulator, unsigned, signed])
 
 
 def byte_pair_products(unsigned: ir.Value, signed: ir.Value) -> ir.Value:
     """The products of pairs of bytes, without a sign and with one, in 16 bits for each pair, by `vpmaddubsw`."""
     pairs = unsigned.type.shape[0] // 2
     type_ = ir.VectorType.get([pairs], ir.IntegerType.get_signless(16))
-    return intrinsic(_BYTE_PAIR_PRODUCTS[16 * pairs], type_, [unsigned, signed])
+    return x86(_BYTE_PAIR_PRODUCTS[16 * pairs], type_, [unsigned, signed])
 
 
 def pair_products(a: ir.Value, b: ir.Value) -> ir.Value:
     """The products of pairs of words, in 32 bits for each pair, by `vpmaddwd`."""
     pairs = a.type.shape[0] // 2
     type_ = ir.VectorType.get([pairs], ir.IntegerType.get_signless(32))
-    return intrinsic(_PAIR_PRODUCTS[32 * pairs], type_, [a, b])
-
-
-def intrinsic(name: str, type_: ir.Type, operands: Sequence[ir.Value]) -> ir.Value:
-    """A call of the instruction `name` of x86."""
-    attributes = {
-        "intrin": ir.StringAttr.get(f"llvm.x86.{name}"),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-    }
-    return ir.Operation.create("llvm.call_intrinsic", [type_], list(operands), attributes).result
+    return x86(_PAIR_PRODUCTS[32 * pairs], type_, [a, b])

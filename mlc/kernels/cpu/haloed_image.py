@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import prod
 
 from mlir import ir
-from mlir.dialects import arith, memref, vector
+from mlir.dialects import arith, vector
 
 from mlc.kernels.common import memory
 from mlc.kernels.common.analysis import mentions
@@ -52,10 +52,8 @@ class HaloedImage:
         self.frame, self.padding, self.step = frame, padding, step
         self.first, self.pitch = first, _pitch(shape, step)
         source = frame.buffers[padding.source]
-        type_ = ir.MemRefType.get([image_size(shape, first, step)], source.element)
         self.copied = Once(frame)
-        with frame.prologue():
-            copy = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
+        copy = frame.on_stack(source.element, image_size(shape, first, step))
         strides: list[Scalar] = [0] * self.first
         for axis in range(self.first, len(shape) - 1):
             strides.append(prod(shape[axis + 1 : -1]) * self.pitch)

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import func, memref, vector
+from mlir.dialects import func, vector
 
 from mlc.kernels.common.evaluate import Evaluator, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop
@@ -28,8 +28,6 @@ from mlc.kernels.common.items import emit_grid
 from mlc.kernels.cpu.contraction import Contraction
 from mlc.kernels.cpu.contraction_grid import ContractionSchedule, outer_dims
 from mlc.kernels.cpu.register_tile import Column, Tile, split_rows
-
-_ALIGNMENT = 64  # bytes: lines of the cache
 
 
 @dataclass(frozen=True)
@@ -66,9 +64,7 @@ class _LineProduct(Contraction):
         self.dim, self.extent = moving[0] if moving else self.reductions[0]
         self.rows, self.pitch = rows, schedule.line + schedule.lanes
         self.element = self.root.results[0].type.element_type
-        with self.frame.prologue():
-            type_ = ir.MemRefType.get([rows * self.pitch], self.element)
-            self.sums = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
+        self.sums = self.frame.on_stack(self.element, rows * self.pitch)
         self.start: Scalar = 0
         self.lines: list[Idx] = []
         self.stage: Callable[[Evaluator, Tile], None] = self._begin

@@ -81,14 +81,11 @@ class _PanelCopy(Contraction):
             raise ValueError(f"kernel {self.frame.name}: a panel is copied along one dimension of known extent")
         self.dim, self.extent = moving[0]
         self.element = self.root.operands[schedule.vector_operand].type.element_type
-        type_ = ir.MemRefType.get([schedule.joined * self.extent * schedule.panel], self.element)
         self.copied = Once(self.frame)  # the panel that is there
         self.slot: Scalar = 0  # where among panels that are copied together
-        with self.frame.prologue():
-            self.panel = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
-            if schedule.beside:
-                lines = ir.MemRefType.get([schedule.beside * self.extent], self.element)
-                self.lines = memref.AllocaOp(lines, [], [], alignment=_ALIGNMENT).result  # [columns beside][K]
+        self.panel = self.frame.on_stack(self.element, schedule.joined * self.extent * schedule.panel)
+        if schedule.beside:
+            self.lines = self.frame.on_stack(self.element, schedule.beside * self.extent)  # [columns beside][K]
 
     def _panel(self, point: list[Idx], panel: Scalar, block: Scalar) -> None:
         self.number = panel

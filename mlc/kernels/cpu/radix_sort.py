@@ -29,7 +29,6 @@ from mlc.kernels.cpu.select_keys import has_keys, rank_of
 
 MOST = 1 << 31  # elements of a line
 _HALF = 32  # bits of a position
-_ALIGNMENT = 64
 # Bits that are no value's: floats of up to 16 bits are ranked as f32.
 _LOWEST_BIT = {"bf16": 16, "f16": 13, "f8E4M3FN": 20, "f8E5M2": 21}
 
@@ -91,9 +90,7 @@ class DigitSort:
         low = _LOWEST_BIT.get(str(self.element), 0)
         self.digits = [(at, min(digit, self.bits - at)) for at in range(low, self.bits, digit)]
         self.bins = 1 << self.digits[0][1]
-        with frame.prologue():
-            type_ = ir.MemRefType.get([len(self.digits) * self.bins], self.i32)
-            self.counts = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
+        self.counts = frame.on_stack(self.i32, len(self.digits) * self.bins)
 
     def sort(self, extent: Scalar, *, is_filled: bool) -> ir.Value:
         """Sorts all `extent` elements of the line or, where the low halves of so many words are filled, those at the

@@ -34,12 +34,13 @@ from mlc.kernels.common import memory
 from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
 from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.intrinsics import x86
 from mlc.kernels.common.streamed import Codes, find_codes
 from mlc.kernels.cpu.contraction import Contraction
 from mlc.kernels.cpu.contraction_grid import tile_grid
 from mlc.kernels.cpu.deep_contraction import DeepContraction, DeepContractionSchedule
 from mlc.kernels.cpu.dot_product import in_every_lane
-from mlc.kernels.cpu.dot_quads import byte_pair_products, intrinsic, pair_products, quad_products
+from mlc.kernels.cpu.dot_quads import byte_pair_products, pair_products, quad_products
 from mlc.kernels.cpu.once import Once
 from mlc.kernels.cpu.register_tile import Column, Loops, Position, Tile
 
@@ -85,7 +86,7 @@ class _ScaledBlocks(DeepContraction):
             raise ValueError(f"kernel {self.frame.name}: no codes in words, or no whole blocks of them")
         self.steps = WORD // self.weight.bits
         self.f32, self.i32 = ir.F32Type.get(), ir.IntegerType.get_signless(32)
-        self.panel: tuple[list[Idx], list[Column]] = ([], [])
+        self.here: tuple[list[Idx], list[Column]] = ([], [])  # the point and the columns of the present panel
         self.is_apart = False  # is the weight taken apart on the stack?
 
     def _codes(self, operand: int) -> Codes:
@@ -102,7 +103,7 @@ class _ScaledBlocks(DeepContraction):
 
     def _rows(self, point: list[Idx], columns: list[Column], block: Scalar) -> None:
         math, c, s = self.frame.math, self.frame.constants, self.s
-        self.panel = point, columns
+        self.here = point, columns
 
         def few() -> None:
             self.is_apart, self.stage = False, self._whole
@@ -136,7 +137,7 @@ class _ScaledBlocks(DeepContraction):
 
     def _enter(self) -> None:
         """The block's words, from step `low` on, taken apart: vectors of its columns, one behind the other."""
-        math, (point, columns) = self.frame.math, self.panel
+        math, (point, columns) = self.frame.math, self.here
 
         def body(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             ev = Evaluator(self.frame, self.s.lanes)
@@ -149,11 +150,6 @@ class _ScaledBlocks(DeepContraction):
             return []
 
         for_loop(self.frame, 0, self.s.depth // self.steps, 1, [], body)
-
-    def _on_stack(self, element: ir.Type, size: int) -> ir.Value:
-        """Memory for `size` elements."""
-        with self.frame.prologue():
-            return memref.AllocaOp(ir.MemRefType.get([size], element), [], [], alignment=_ALIGNMENT).result
 
     def _place(self, line: Scalar, column: int) -> ir.Value:
         math, lanes = self.frame.math, self.s.lanes * WORD // self.apart.type.element_type.width
@@ -272,13 +268,25 @@ class _ScaledBlocks(DeepContraction):
         return arith.shrui(word, self._splat(self.i32, bits)) if bits else word
 
 
+def _is_few(tile: Tile) -> bool:
+    """Does a tile have so few rows that it fetches the weight?"""
+    return len({row for row, _ in tile.points}) <= _FEW
+
+
 class _OfFloats(_ScaledBlocks):
     """The other operand is floats."""
 
     def __init__(self, source: KernelSource, schedule: ScaledBlocksSchedule) -> None:
         super().__init__(source, schedule)
         if schedule.least:
-            self.apart = self._on_stack(self.f32, schedule.depth * schedule.panel)
+            self.apart = self.frame.on_stack(self.f32, schedule.depth * schedule.panel)
+        self.fixed = self.weight.zero if isinstance(self.weight.zero, int) else 0
+        if schedule.instruction == "lookup":
+            numbers = [float(code % (1 << self.weight.bits) - self.fixed) for code in range(_TABLE)]
+            attributes = [ir.FloatAttr.get(self.f32, number) for number in numbers]
+            with self.frame.prologue():
+                table = ir.DenseElementsAttr.get(attributes, self._vector(self.f32))
+                self.numbers = arith.ConstantOp(self._vector(self.f32), table).result
 
     def _taken_apart(self, word: ir.Value) -> list[ir.Value]:
         """`code - zero` where the zero point is a number, else the codes."""
@@ -311,9 +319,8 @@ class _OfFloats(_ScaledBlocks):
         self, ev: Evaluator, tile: Tile, number: Scalar, zeros: dict[int, ir.Value], values: list[ir.Value]
     ) -> list[ir.Value]:
         """The sums of a block, some chains for each accumulator, with the products of word `number`."""
-        fetch = len(self._each_row(tile)) <= _FEW
         columns, math = self._columns(tile), self.frame.math
-        words = {} if self.is_apart else {j: self._word(ev, p, number, fetch) for j, p in columns.items()}
+        words = {} if self.is_apart else {j: self._word(ev, p, number, _is_few(tile)) for j, p in columns.items()}
         low, chains = math.mul(number, self.steps), len(values) // len(tile.points)
         line, values = self._first_line(number, self.steps), list(values)
         for k, shift in enumerate(self._shifts()):
@@ -334,18 +341,12 @@ class _OfFloats(_ScaledBlocks):
 
     def _floats(self, word: ir.Value, zero: ir.Value | None) -> ir.Value:
         """`code - zero` of the lowest bits of every lane."""
-        bits, mask = self.weight.bits, (1 << self.weight.bits) - 1
-        fixed = self.weight.zero if isinstance(self.weight.zero, int) else 0
         if self.s.instruction == "lookup":
-            table = [float((code & mask) - fixed) for code in range(_TABLE)]
-            attribute = ir.DenseElementsAttr.get([ir.FloatAttr.get(self.f32, v) for v in table], self._vector(self.f32))
-            with self.frame.prologue():
-                numbers = arith.ConstantOp(self._vector(self.f32), attribute).result
-            value = intrinsic("avx512.permvar.sf.512", self._vector(self.f32), [numbers, word])
+            value = x86("avx512.permvar.sf.512", self._vector(self.f32), [self.numbers, word])
         else:
-            code = arith.andi(word, self._splat(self.i32, mask)) if bits < WORD else word
-            if fixed:
-                code = arith.subi(code, self._splat(self.i32, fixed))
+            code = arith.andi(word, self._splat(self.i32, (1 << self.weight.bits) - 1))
+            if self.fixed:
+                code = arith.subi(code, self._splat(self.i32, self.fixed))
             value = arith.sitofp(self._vector(self.f32), code)
         return self._centered(value, zero)
 
@@ -358,14 +359,14 @@ class _OfCodes(_ScaledBlocks):
 
     def __init__(self, source: KernelSource, schedule: ScaledBlocksSchedule) -> None:
         super().__init__(source, schedule)
-        self.factors = self._codes(self.data)
-        if self.factors.block != self.weight.block or self.extent % self.weight.block:
+        self.row_codes = self._codes(self.data)
+        if self.row_codes.block != self.weight.block or self.extent % self.weight.block:
             raise ValueError(f"kernel {self.frame.name}: rows and columns have scales for the same whole blocks")
         self.i8, self.i16 = ir.IntegerType.get_signless(8), ir.IntegerType.get_signless(16)
         self.blocks = self.extent // self.weight.block
         if schedule.least:
-            self.apart = self._on_stack(self.i8, schedule.depth * schedule.panel)
-            self.once, self.below = Once(self.frame), self._on_stack(self.i32, self.rows * self.blocks)
+            self.apart = self.frame.on_stack(self.i8, schedule.depth * schedule.panel)
+            self.once, self.below = Once(self.frame), self.frame.on_stack(self.i32, self.rows * self.blocks)
 
     def _note_rows(self, point: list[Idx], block: Scalar) -> None:
         """What is taken off the sums of every block of every row."""
@@ -409,7 +410,7 @@ class _OfCodes(_ScaledBlocks):
         start = [off[row] if not zeros else self._splat(self.i32, 0) for row, _ in sums]
         dots = self._words(low, length, start, lambda words, values: self._add_words(ev.child(), tile, words, values))
         factors = {
-            row: ev.splat(self._by_block(ev, self.factors.scale, self.factors, self.data, point, number))
+            row: ev.splat(self._by_block(ev, self.row_codes.scale, self.row_codes, self.data, point, number))
             for row, point in rows.items()
         }
         below = {row: arith.sitofp(self._vector(self.f32), value) for row, value in off.items()} if zeros else {}
@@ -435,7 +436,7 @@ class _OfCodes(_ScaledBlocks):
         lanes = max(n for n in (4, 8, 16) if n <= self.s.lanes and self.weight.block % (QUAD * n) == 0)
         bytes_of = ir.VectorType.get([QUAD * lanes], self.i8)
         word = self.frame.constants.get(self.i32, int.from_bytes(bytes([zero] * QUAD), "little", signed=True))
-        factor, buffer = vector.bitcast(bytes_of, memory.splat(word, lanes)), self.frame.buffers[self.factors.codes]
+        factor, buffer = vector.bitcast(bytes_of, memory.splat(word, lanes)), self.frame.buffers[self.row_codes.codes]
         quads = []
         for k in range(0, self.weight.block, QUAD * lanes):
             where = memory.address(buffer, self._coords(ev, self.data, point, self.frame.math.add(low, k)), ev.idx)
@@ -463,7 +464,7 @@ class _OfCodes(_ScaledBlocks):
     def _quads_of(self, ev: Evaluator, tile: Tile, column: int, point: Sequence[Idx], number: Scalar) -> list[ir.Value]:
         """The quads of word `number` of some columns."""
         if not self.is_apart:
-            return self._taken_apart(self._word(ev, point, number, len(self._each_row(tile)) <= _FEW))
+            return self._taken_apart(self._word(ev, point, number, _is_few(tile)))
         each = self.steps // QUAD
         line = self._first_line(number, each)
         return [self._stored(self.frame.math.add(line, sub), column) for sub in range(each)]
@@ -490,7 +491,7 @@ class _OfCodes(_ScaledBlocks):
 
     def _quad(self, ev: Evaluator, point: Sequence[Idx], number: Scalar, sub: int) -> ir.Value:
         """Four codes of a row, those of steps `4 * sub` of word `number`, in all lanes."""
-        math, buffer = self.frame.math, self.frame.buffers[self.factors.codes]
+        math, buffer = self.frame.math, self.frame.buffers[self.row_codes.codes]
         k = math.add(math.mul(number, self.steps), QUAD * sub)
         where = memory.address(buffer, self._coords(ev, self.data, point, k), ev.idx)
         base = [self.frame.constants.index(where.base)]

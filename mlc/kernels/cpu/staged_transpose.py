@@ -48,9 +48,7 @@ class _Staged(Transpose):
             raise ValueError(f"kernel {self.frame.name}: extents of staged transpositions are whole vectors")
         element = storage_type(self.frame.buffers[self.input].element)
         self.vector = ir.VectorType.get([s.lanes], element)
-        with self.frame.prologue():
-            type_ = ir.MemRefType.get([s.height * s.lanes], element)
-            self.stack = memref.AllocaOp(type_, [], [], alignment=LINE).result
+        self.stack = self.frame.on_stack(element, s.height * s.lanes)
 
     def _squares(self, across: tuple[Scalar, Scalar], down: tuple[Scalar, Scalar]) -> None:
         """The tile of an item: from where to where it goes along the input's lines, and along the results'."""

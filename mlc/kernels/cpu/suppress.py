@@ -26,7 +26,6 @@ from mlc.kernels.cpu.radix_sort import DigitSort
 
 NEAR = 512  # boxes whose corners are on the stack
 CORNERS = 4  # coordinates of a box
-_ALIGNMENT = 64
 _F, _I = arith.CmpFPredicate, arith.CmpIPredicate
 
 
@@ -65,9 +64,7 @@ class _Class:
         self.limit = frame.constants.index(frame.scalar(limit))
         self.i1, self.i64 = (ir.IntegerType.get_signless(bits) for bits in (1, 64))
         self.element = self.boxes.type.element_type
-        with frame.prologue():
-            type_ = ir.MemRefType.get([CORNERS * NEAR], self.element)
-            self.near = memref.AllocaOp(type_, [], [], alignment=_ALIGNMENT).result
+        self.near = frame.on_stack(self.element, CORNERS * NEAR)
 
     def run(self) -> None:
         """Collects, sorts, and keeps boxes."""

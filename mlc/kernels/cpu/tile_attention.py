@@ -87,10 +87,9 @@ class _TileAttention(AttentionKernel):
             "values": self.key_pitch * self.width_pitch,
             "powers": s.rows * self.key_pitch,
         }
-        with self.frame.prologue():
-            self.stack = {name: self._buffer(size, f32) for name, size in floats.items()}
-            self.stack |= {name: self._buffer(size, bf16) for name, size in narrow.items()}
-            self.flags = self._buffer(s.row_block + 1, i8) if self.masked else None
+        self.stack = {name: self.frame.on_stack(f32, size) for name, size in floats.items()}
+        self.stack |= {name: self.frame.on_stack(bf16, size) for name, size in narrow.items()}
+        self.flags = self.frame.on_stack(i8, s.row_block + 1) if self.masked else None
         self.tiles = Tiles(self.frame)
         self.is_one_block = isinstance(self.keys, int) and -(-self.keys // STEP) * 2 <= s.vectors
 

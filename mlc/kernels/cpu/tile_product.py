@@ -59,11 +59,10 @@ class _TileProduct(TileRows):
         self.copied = Once(self.frame) if schedule.stored == "rows" else None  # the panel that is there
         self.sum_type = self.root.results[0].type.element_type
         self.groups = -(-self.depth // self.steps) * ROWS
-        with self.frame.prologue():
-            self.sums = self._scratch(schedule.high * ROWS * schedule.panel, self.sum_type)
-            if schedule.stored == "rows":
-                parts = math.prod(self._known(extent) for _, extent in self.outer)
-                self.copy = self._scratch(parts * self.groups * self.group * schedule.panel, self.element)
+        self.sums = self.frame.on_stack(self.sum_type, schedule.high * ROWS * schedule.panel)
+        if schedule.stored == "rows":
+            parts = math.prod(self._known(extent) for _, extent in self.outer)
+            self.copy = self.frame.on_stack(self.element, parts * self.groups * self.group * schedule.panel)
 
     # -- rows -------------------------------------------------------------------------------------------------------
 

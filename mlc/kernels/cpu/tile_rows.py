@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 
 from mlir import ir
-from mlir.dialects import arith, memref, vector
+from mlir.dialects import arith, vector
 
 from mlc.kernels.common import memory
 from mlc.kernels.common.evaluate import Evaluator, lane_mask
@@ -104,12 +104,11 @@ class TileRows(DotProduct):
             rows = self.frame.math.product(self.shape[schedule.row_first : schedule.row_last + 1])
             self.tile_rows = self.frame.math.minimum(ROWS, rows)
             self.stride = self._distance()
-            self.staged = self._scratch(schedule.high * ROWS * self.steps, self.element)
+        self.staged = self.frame.on_stack(self.element, schedule.high * ROWS * self.steps)
         if schedule.unfolded:
             self.pitch = -(-self.depth // self.steps) * self.steps
             self.unfolded = Once(self.frame, schedule.unfolded)
-            with self.frame.prologue():
-                self.lines = self._scratch(schedule.unfolded * self._known(rows) * self.pitch, self.element)
+            self.lines = self.frame.on_stack(self.element, schedule.unfolded * self._known(rows) * self.pitch)
 
     def _use_padding(self, operand: int) -> None:
         if not self.s.halo:
@@ -132,9 +131,6 @@ class TileRows(DotProduct):
         if not isinstance(extent, int):
             raise ValueError(f"kernel {self.frame.name}: the extent of a reduction dimension is not known")
         return extent
-
-    def _scratch(self, size: int, element: ir.Type) -> ir.Value:
-        return memref.AllocaOp(ir.MemRefType.get([size], element), [], [], alignment=LINE).result
 
     def _at(self, block: Block, tile: Scalar, row: Scalar, column: Column | None = None) -> list[Idx]:
         """The output coordinates of a row of one of the tiles, in its first column."""

@@ -15,6 +15,7 @@ from mlir.dialects import arith, llvm, memref
 
 from mlc.kernels.common.frame import Frame
 from mlc.kernels.common.index import Scalar
+from mlc.kernels.common.intrinsics import intrinsic
 
 ROWS = 16  # of a tile
 LINE = 64  # bytes of a row
@@ -77,11 +78,5 @@ class Tiles:
         return self.frame.constants.get(i16, value) if isinstance(value, int) else arith.index_cast(i16, value)
 
     def _call(self, name: str, operands: Sequence[ir.Value], has_result: bool) -> ir.Value | None:
-        attributes = {
-            "intrin": ir.StringAttr.get(f"llvm.x86.{name}.internal"),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        }
-        types = [self._type] if has_result else []
-        op = ir.Operation.create("llvm.call_intrinsic", types, list(operands), attributes)
+        op = intrinsic(f"x86.{name}.internal", [self._type] if has_result else [], operands)
         return op.result if has_result else None

@@ -26,8 +26,6 @@ from mlc.kernels.cpu.contraction import Contraction
 from mlc.kernels.cpu.contraction_grid import ContractionSchedule
 from mlc.kernels.cpu.register_tile import Loops, Position, Tile
 
-_ALIGNMENT = 64  # bytes: a line of the cache
-
 
 @dataclass(frozen=True)
 class Part:
@@ -56,12 +54,7 @@ class WidenedRows(Contraction):
         """Rows become elements of type `wide`."""
         self.wide, self.piece, self.side = wide, piece, side
         self.stride = min(piece, -(-self.depth // self.group) * self.group)  # elements of a row
-        self.widened = self._on_stack(self.tallest * self.stride)
-
-    def _on_stack(self, size: int) -> ir.Value:
-        """Memory for `size` wide elements."""
-        with self.frame.prologue():
-            return memref.AllocaOp(ir.MemRefType.get([size], self.wide), [], [], alignment=_ALIGNMENT).result
+        self.widened = self.frame.on_stack(wide, self.tallest * self.stride)
 
     def _wider(self, value: ir.Value, type_: ir.Type) -> ir.Value:
         """Elements of a row, as they are stored, as `type_`: one of them or a vector."""

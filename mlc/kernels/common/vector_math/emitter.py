@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from mlir import ir
 from mlir.dialects import arith, math
 
+from mlc.kernels.common.intrinsics import x86
+
 SIGN_BIT = 0x80000000
 INF = _pymath.inf
 NAN = _pymath.nan
@@ -107,24 +109,19 @@ class Emitter:
 
     def scalef(self, a: ir.Value, n: ir.Value) -> ir.Value:
         """Returns a * 2^floor(n) for a vector of 16 elements by AVX-512's `vscalefps`; 0 for a NaN and n = -inf."""
-        return self._avx512("llvm.x86.avx512.mask.scalef.ps.512", a, n, a)
+        return self._avx512("mask.scalef.ps.512", a, n, a)
 
     def fraction(self, a: ir.Value) -> ir.Value:
         """Returns a - floor(a), at most 1 as it is rounded, for a vector of 16 elements by AVX-512's `vreduceps`."""
         down = arith.ConstantOp(ir.IntegerType.get_signless(32), 9).result  # towards -inf, without an exception
-        return self._avx512("llvm.x86.avx512.mask.reduce.ps.512", a, down, a)
+        return self._avx512("mask.reduce.ps.512", a, down, a)
 
-    def _avx512(self, intrinsic: str, *operands: ir.Value) -> ir.Value:
-        """An intrinsic for all 16 lanes, with the rounding that is set."""
+    def _avx512(self, name: str, *operands: ir.Value) -> ir.Value:
+        """An instruction for all 16 lanes, with the rounding that is set."""
         kinds = {width: ir.IntegerType.get_signless(width) for width in (16, 32)}
         mask, rounding = ((16, -1), (32, 4))
         operands = (*operands, *(arith.ConstantOp(kinds[w], v).result for w, v in (mask, rounding)))
-        attributes = {
-            "intrin": ir.StringAttr.get(intrinsic),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        }
-        return ir.Operation.create("llvm.call_intrinsic", [self.type], operands, attributes).result
+        return x86(f"avx512.{name}", self.type, operands)
 
     def copysign(self, magnitude: float | ir.Value, sign: ir.Value) -> ir.Value:
         """Returns `magnitude` with the sign bit of `sign`."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from models.few_bits import Weight
 from onnx import TensorProto, helper, numpy_helper
 
 import mlc
@@ -41,28 +42,10 @@ def _check(tmp_path: Path, proto: onnx.ModelProto, weight: np.ndarray, lead: tup
 def test_matmul_n_bits(tmp_path: Path, bits: int, block: int, has_zeros: bool, cpu: str) -> None:
     """The zero points are packed too; a number of columns that panels do not divide; a depth that blocks do not."""
     depth, columns = (700, 1000) if bits == 4 else (512, 640)
-    rng, blocks = np.random.default_rng(0), -(-depth // block)
-    codes = rng.integers(0, 1 << bits, (columns, blocks * block)).astype(np.uint8)
-    zeros = rng.integers(0, 1 << bits, (columns, blocks)).astype(np.uint8)
-    scales = rng.random((columns, blocks)).astype(np.float32)
-    given = {"b": _packed(codes, bits).reshape(columns, blocks, -1), "s": scales.reshape(-1)}
-    if has_zeros:
-        each = 8 // bits
-        given["z"] = _packed(np.pad(zeros, [(0, 0), (0, -blocks % each)]), bits).reshape(-1)
-    node = helper.make_node(
-        "MatMulNBits", ["x", *given], ["y"], domain="com.microsoft", K=depth, N=columns, bits=bits, block_size=block
-    )
-    offset = zeros.repeat(block, 1) if has_zeros else np.full((1, 1), 1 << (bits - 1))
-    weight = ((codes.astype(np.float64) - offset) * scales.repeat(block, 1))[:, :depth].T
-    model = _check(tmp_path, _proto([node], ["a", "b", depth], given), weight, (2, 5), cpu)
+    proto, weight = Weight(bits, block, depth, columns, has_zeros).model("b", 0, ("a",))
+    model = _check(tmp_path, proto, weight, (2, 5), cpu)
     template = "scaled_blocks" if depth % (32 // bits) == 0 else "contraction"
     assert template in [kernel["template"] for kernel in model.metadata["kernels"]]
-
-
-def _packed(values: np.ndarray, bits: int) -> np.ndarray:
-    """Numbers of `bits` bits in bytes, the lowest bits first."""
-    parts = values.reshape(values.shape[0], -1, 8 // bits).astype(np.int64)
-    return (parts << (bits * np.arange(8 // bits))).sum(-1).astype(np.uint8)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
