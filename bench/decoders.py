@@ -25,8 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "test"))
 
 from models.genai import Decoder, decoder
 
-# Of the largest logit. Roundings that fall the other way change what layers of random weights make of a row.
-TOLERANCE = 0.3
+TOLERANCE = 0.1  # of the largest logit: engines round rows in ways of their own, which moves logits by some hundredths
 
 
 def numbers(text: str) -> list[int]:

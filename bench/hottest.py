@@ -42,6 +42,7 @@ class Machine:
         self._precision = precision
         self._copies: dict[int, float | None] = {}
         self._peak = self._sampled(Peak(program, threads, precision))
+        self._byte_peak: float | None = None
 
     @staticmethod
     def _sampled(rate: Peak) -> float | None:
@@ -54,6 +55,19 @@ class Machine:
         """GFLOP/s."""
         return self._peak
 
+    @property
+    def byte_peak(self) -> float | None:
+        """GFLOP/s of products of bytes; the other peak where none is known."""
+        if self._byte_peak is None:
+            self._byte_peak = self._sampled(Peak(self._program, self._threads, "int8")) or self._peak
+        return self._byte_peak
+
+    def _compute(self, kernel: Mapping[str, Any]) -> float:
+        """Seconds that a kernel's arithmetic takes at the peaks."""
+        of_bytes = kernel["byte_flops"] or 0
+        found = ((kernel["flops"] or 0) - of_bytes) / self.peak / 1e9 if self.peak else 0.0
+        return found + of_bytes / self.byte_peak / 1e9 if of_bytes and self.byte_peak else found
+
     def copy(self, size: int) -> float | None:
         """GB/s of a copy that touches `size` bytes, to the nearest power of two."""
         rounded = max(NEAREST, 1 << (size - 1).bit_length())
@@ -65,7 +79,7 @@ class Machine:
         """Which bound of a kernel of the report is nearer, and its seconds."""
         copy = self.copy(kernel["bytes"]) if kernel["bytes"] else None
         times = {
-            "compute": (kernel["flops"] or 0) / self.peak / 1e9 if self.peak else 0.0,
+            "compute": self._compute(kernel),
             "memory": kernel["bytes"] / copy / 1e9 if copy else 0.0,
         }
         name = max(times, key=lambda n: times[n])

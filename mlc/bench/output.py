@@ -19,11 +19,20 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Round:
-    """All engines at one number of threads, and the arithmetic peak (GFLOP/s) of that many at the precision."""
+    """All engines at one number of threads, and the arithmetic peaks (GFLOP/s) of that many: at the precision, and of
+    integers of eight bits, where the model multiplies some."""
 
     threads: int
     results: list[Result]
     peak: float | None
+    byte_peak: float | None = None
+
+    def least_ms(self, subject: Subject) -> float | None:
+        """Milliseconds that the arithmetic of a run takes at the peaks; None where one is not known."""
+        flops, of_bytes = subject.compiled.flops, subject.compiled.byte_flops or 0
+        if not flops or not self.peak or of_bytes and not self.byte_peak:
+            return None
+        return ((flops - of_bytes) / self.peak + of_bytes / (self.byte_peak or 1.0)) * 1e-6
 
 
 def cpu_name() -> str:
@@ -75,6 +84,7 @@ def _run(subject: Subject, each: Round) -> dict[str, Any]:
     return {
         "threads": each.threads,
         "peak_gflops": each.peak,
+        "byte_peak_gflops": each.byte_peak,
         "best_peer": best.engine if best else None,
         "ratio": paired_ratio(ours, peers),
         "engines": [_engine(subject, each, ours, result) for result in each.results],
@@ -82,7 +92,7 @@ def _run(subject: Subject, each: Round) -> dict[str, Any]:
 
 
 def _engine(subject: Subject, each: Round, ours: Result, result: Result) -> dict[str, Any]:
-    median, flops = result.median, subject.compiled.flops
+    median, flops, least = result.median, subject.compiled.flops, each.least_ms(subject)
     gflops = flops / median * 1e-6 if median and flops else None
     size = result.file_bytes or peer_file_bytes(subject, result.engine)
     return {
@@ -96,7 +106,7 @@ def _engine(subject: Subject, each: Round, ours: Result, result: Result) -> dict
         "rounds_ms": result.rounds,
         "relative_error": result.relative_error,
         "gflops": gflops,
-        "share_of_peak": gflops / each.peak if gflops and each.peak else None,
+        "share_of_peak": least / median if least and median else None,
         "ratio": None if result is ours else paired_ratio(ours, [result]),
         "load_seconds": result.load_seconds,
         "memory_bytes": result.memory_bytes,
@@ -161,6 +171,7 @@ def _row(e: Mapping[str, Any]) -> tuple[str, ...]:
 def closing(run: Mapping[str, Any]) -> str:
     """The sentence under a table."""
     peak = f"; peak {run['peak_gflops']:.0f} GFLOP/s" if run["peak_gflops"] else ""
+    peak += f", of bytes {run['byte_peak_gflops']:.0f}" if run["byte_peak_gflops"] else ""
     if run["ratio"] is None:
         return f"no peer to compare with{peak}"
     spread = statistics.pstdev(_ratios(run))

@@ -38,7 +38,8 @@ class CompileError(RuntimeError):
 @dataclass(frozen=True)
 class Compiled:
     """What a compilation with an empty cache took and decided. `flops` is the arithmetic of one run at the extents that
-    are benchmarked, None where the data decide it.
+    are benchmarked, `byte_flops` the part of it that multiplies integers of at most eight bits, None where the data
+    decide it.
     """
 
     library: Path
@@ -50,6 +51,7 @@ class Compiled:
     arena_bytes: int | None
     file_bytes: int
     flops: int | None
+    byte_flops: int | None
 
 
 @dataclass(frozen=True)
@@ -135,9 +137,9 @@ def static_report(model: Path, folder: Path, precision: str, inputs: Mapping[str
     return dict(json.loads(report.read_text()))
 
 
-def total_flops(report: Mapping[str, Any]) -> int | None:
-    """The arithmetic of one run; None when a kernel's is not known."""
-    counts = [(kernel["flops"], kernel["launches"]) for kernel in report["kernels"]]
+def total_flops(report: Mapping[str, Any], kind: str) -> int | None:
+    """The arithmetic of one run, `flops` or `byte_flops`; None when a kernel's is not known."""
+    counts = [(kernel[kind], kernel["launches"]) for kernel in report["kernels"]]
     if any(flops is None for flops, _ in counts):
         return None
     return sum(flops * launches for flops, launches in counts)
@@ -214,13 +216,14 @@ def make_subject(
         if isinstance(dim, str)
     }
     if any(report["extents"].get(name) != value for name, value in extents.items()):
-        flops = total_flops(static_report(model, folder, precision, given))
+        counted = static_report(model, folder, precision, given)
     else:
-        flops = total_flops(report)
+        counted = report
     files = [library, *library.parent.glob(f"{library.stem}*.safetensors")]
     compiled = Compiled(
         library, seconds, memory, report["stages"], len(report["kernels"]), report["weight_bytes"],
-        arena_bytes(report["arena"].get(entry.name, "0"), extents), sum(f.stat().st_size for f in files), flops,
+        arena_bytes(report["arena"].get(entry.name, "0"), extents), sum(f.stat().st_size for f in files),
+        total_flops(counted, "flops"), total_flops(counted, "byte_flops"),
     )  # fmt: skip
     sources = {_field(path): str(path) for path in (model, torch) if path is not None}
     return Subject(model.name, compiled, given, folder, **sources, precision=precision)

@@ -6,6 +6,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,7 @@ from mlc.runtime.errors import ArgumentError, MlcError
 if TYPE_CHECKING:
     from mlc.bench.contest import Plan
     from mlc.bench.output import Round
+    from mlc.bench.peak import Peak
     from mlc.bench.subject import Subject
 
 TOLERANCES = {"fp32": 1e-3, "bf16": 5e-2}
@@ -212,11 +214,18 @@ def _measure(
     program = peak.build(subject.folder)
     measured = []
     for count in counts:
-        rate = peak.Peak(program, count, subject.precision)
+        rates = [peak.Peak(program, count, subject.precision)]
+        if subject.compiled.byte_flops:
+            rates.append(peak.Peak(program, count, "int8"))
         jobs = [subject.job(name, count) for name in engines]
-        found = contest(jobs, subject.folder / REFERENCE, plan, rate.sample, _Prefixed(say, count))
-        measured.append(Round(count, found, rate.best))
+        found = contest(jobs, subject.folder / REFERENCE, plan, partial(_sample, rates), _Prefixed(say, count))
+        measured.append(Round(count, found, *(rate.best for rate in rates)))
     return missing, measured
+
+
+def _sample(rates: Sequence[Peak]) -> None:
+    for rate in rates:
+        rate.sample()
 
 
 def _needs(name: str) -> str:

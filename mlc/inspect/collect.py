@@ -16,7 +16,7 @@ from mlir import ir
 from mlc import __version__
 from mlc.dims import DimAnalysis
 from mlc.inspect.extents import Extents, named
-from mlc.inspect.work import elements_of, flops_of
+from mlc.inspect.work import elements_of, flops_of, multiplies_bytes
 from mlc.interp.dtypes import numpy_dtype
 from mlc.interp.from_ir import result_type
 from mlc.kernels.common.analysis import is_contraction, reachable
@@ -29,8 +29,9 @@ GENERIC = "loops"
 
 @dataclass
 class KernelReport:
-    """One kernel. `shapes` and `sizes` (its `index` inputs) are those of its first launch; `flops` and `bytes` (of
-    all its tensors) are for one launch, None where the data decide them.
+    """One kernel. `shapes` and `sizes` (its `index` inputs) are those of its first launch; `flops`, the part
+    `byte_flops` that multiplies integers of at most eight bits, and `bytes` (of all its tensors) are for one launch,
+    None where the data decide them.
     """
 
     name: str
@@ -41,6 +42,7 @@ class KernelReport:
     shapes: list[str] = field(default_factory=list)
     sizes: list[int | None] = field(default_factory=list)
     flops: int | None = None
+    byte_flops: int | None = None
     bytes: int | None = None
     contraction: bool = False
 
@@ -167,6 +169,7 @@ def _count_launch(report: KernelReport, source: KernelSource, launch: ir.Operati
 
     inside = Extents(analysis, lookup)
     report.flops = flops_of(source, inside)
+    report.byte_flops = flops_of(source, inside, multiplies_bytes)
     sizes = [
         _bytes(value.type, _product(given[number]), argument, inside)
         for number, (value, argument) in enumerate(zip(launch.operands, arguments, strict=True))

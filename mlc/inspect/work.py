@@ -1,9 +1,10 @@
-"""How much work a kernel is: iterations times operations, without what falls into the padding of a window; and the
-elements of its tensors, of which a gather touches no more than it reads."""
+"""How much work a kernel is: iterations times operations, without what falls into the padding of a window; how much of
+it is products of small integers; and the elements of its tensors, of which a gather touches no more than it reads."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from mlir import ir
 
@@ -12,21 +13,23 @@ from mlc.kernels.common.analysis import is_contraction
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.padding import padding_of
-from mlc.kernels.common.streamed import is_streamed
+from mlc.kernels.common.streamed import find_codes, is_streamed
 from mlc.kernels.cpu.padding import windows_of
 
 _COUNTED = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "arith.maximumf", "arith.minimumf")
 _INTEGER = ("arith.addi", "arith.subi", "arith.muli", "arith.divsi", "arith.divui")
+_SMALL = 8  # bits of integers that processors multiply faster than floats
 
 
-def flops_of(source: KernelSource, extents: Extents) -> int | None:
-    """Arithmetic of all generics of a kernel (a function counts as one); None where extents are not known. What makes
-    numbers of a weight's codes where they are multiplied does not count: it is how the weight is stored, no work.
+def flops_of(source: KernelSource, extents: Extents, chosen: Callable[[ir.Operation], bool] | None = None) -> int | None:
+    """Arithmetic of all generics of a kernel (a function counts as one), or of those `chosen`; None where extents are
+    not known. What makes numbers of a weight's codes where they are multiplied does not count: it is how the weight is
+    stored, no work.
     """
     total = 0
     for view in source.block.operations:
         op = view.operation
-        if op.name != "linalg.generic" or is_streamed(op):
+        if op.name != "linalg.generic" or is_streamed(op) or chosen is not None and not chosen(op):
             continue
         body = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
         count = sum(name in _COUNTED or name.startswith("math.") for name in body)
@@ -39,6 +42,17 @@ def flops_of(source: KernelSource, extents: Extents) -> int | None:
             return None
         total += count * iterations
     return total
+
+
+def multiplies_bytes(op: ir.Operation) -> bool:
+    """Is a generic a contraction of integers of at most eight bits, or of such with scales in blocks on both sides?"""
+    if not is_contraction(op):
+        return False
+    operands = list(op.operands)[:2]
+    if all(find_codes(value) is not None for value in operands):
+        return True
+    elements = [value.type.element_type for value in operands if isinstance(value.type, ir.RankedTensorType)]
+    return len(elements) == 2 and all(isinstance(e, ir.IntegerType) and e.width <= _SMALL for e in elements)
 
 
 def elements_of(argument: ir.Value, size: int, extents: Extents) -> int | None:

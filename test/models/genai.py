@@ -66,6 +66,7 @@ class _Graph:
         blocks, size = -(-depth // s.block), s.block * s.bits // 8
         codes = self.rng.integers(0, 256, (columns, blocks, size), np.uint8)
         scales = (self.rng.random(columns * blocks) + 0.5) * (0.2 / np.sqrt(depth) / 2 ** (s.bits - 4))
+        scales *= self.rng.choice([-1, 1], scales.shape)  # else weights have a mean, which adds up from layer to layer
         given = {"codes": codes, "scales": scales.astype(np.float32)}
         inputs = [x, *(self.constant(f"{name}.{part}", values) for part, values in given.items())]
         if not s.symmetric:

@@ -28,15 +28,18 @@ def test_the_nearer_bound_counts(hottest: object, monkeypatch: pytest.MonkeyPatc
     here._peak = 100.0
     asked = []
     monkeypatch.setattr(here, "copy", lambda size: asked.append(size) or 10.0)
-    assert here.bound({"flops": 2_000_000, "bytes": 1_000}) == ("compute", pytest.approx(2e-5))
-    assert here.bound({"flops": 2_000, "bytes": 1_000_000}) == ("memory", pytest.approx(1e-4))
+    kernel = {"flops": 2_000_000, "byte_flops": 0, "bytes": 1_000}
+    assert here.bound(kernel) == ("compute", pytest.approx(2e-5))
+    assert here.bound({"flops": 2_000, "byte_flops": 0, "bytes": 1_000_000}) == ("memory", pytest.approx(1e-4))
     assert asked == [1_000, 1_000_000]
+    here._byte_peak = 400.0
+    assert here.bound({**kernel, "byte_flops": 1_600_000}) == ("compute", pytest.approx(8e-6))
 
 
 def test_kernels_are_ordered_by_the_time_of_a_run(hottest: object) -> None:
     here = hottest.Machine(None, 1, "fp32")
     here._peak = 1.0
-    common = {"template": "loops", "nodes": ["n"], "contraction": False}
+    common = {"template": "loops", "nodes": ["n"], "contraction": False, "byte_flops": 0}
     report = {"kernels": [
         {"name": "k0", "flops": 500, "bytes": 0, **common}, {"name": "k1", "flops": 1000, "bytes": 0, **common},
         {"name": "never", "flops": 1, "bytes": 0, **common},

@@ -10,6 +10,7 @@ from typing import Any
 
 import onnx
 import pytest
+from models.few_bits import Weight
 from models.perceptron import perceptron
 
 from mlc.bench import engines
@@ -32,11 +33,14 @@ SCHEMA = {
     "inputs": {"x": {"dtype": str, "shape": [int]}},
     "compiled": {
         "seconds": float, "peak_bytes": int, "stages": dict, "kernels": int, "weight_bytes": int, "arena_bytes": MAYBE,
-        "file_bytes": int, "flops": MAYBE,
+        "file_bytes": int, "flops": MAYBE, "byte_flops": MAYBE,
     },
     "missing": [{"engine": str, "install": str}],
     "runs": [
-        {"threads": int, "peak_gflops": MAYBE, "best_peer": (str, type(None)), "ratio": MAYBE, "engines": [ENGINE]}
+        {
+            "threads": int, "peak_gflops": MAYBE, "byte_peak_gflops": MAYBE, "best_peer": (str, type(None)),
+            "ratio": MAYBE, "engines": [ENGINE],
+        }
     ],
 }  # fmt: skip
 
@@ -96,6 +100,27 @@ def test_table_json_and_chart(folder: Path, capsys: Captured, monkeypatch: pytes
     page = Path("c.html").read_text()
     assert page.count("<svg") == 2 and page.count("<rect") == 4
     assert not re.search(r"(src|href)=|https?://", page)  # needs nothing else
+
+
+def test_products_of_bytes_have_a_peak_of_their_own(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A weight of four bits whose rows are rounded; a share of what floats reach would be above one."""
+    monkeypatch.chdir(tmp_path)
+    rates = {"fp32": 100.0, "int8": 400.0}
+    monkeypatch.setattr("mlc.bench.peak.Peak.best", property(lambda peak: rates[peak._command[2]]))
+    proto, _ = Weight(4, 32, 512, 640).model(20, 4)
+    onnx.save(proto, "bytes.onnx")
+    code, out, err = call(capsys, "bytes.onnx", *QUICK, "--peers", "none", "--tolerance", 0.1, "--json", "o.json")
+    assert (code, err) == (0, "")
+    assert "no peer to compare with; peak 100 GFLOP/s, of bytes 400" in out
+    data = json.loads(Path("o.json").read_text())
+    flops, of_bytes = data["compiled"]["flops"], data["compiled"]["byte_flops"]
+    assert of_bytes == 2 * 20 * 512 * 640 and of_bytes < flops < 1.1 * of_bytes
+    (run,) = data["runs"]
+    (engine,) = run["engines"]
+    least = (of_bytes / 400 + (flops - of_bytes) / 100) * 1e-6
+    assert engine["share_of_peak"] == pytest.approx(least / engine["median_ms"])
 
 
 def test_another_folder_of_the_name(folder: Path, capsys: Captured) -> None:

@@ -64,6 +64,20 @@ def test_counts_of_a_convolution(tmp_path: Path) -> None:
     assert sum(k["flops"] for k in kernels if k["contraction"]) == 2 * 6 * 4 * 13 * 13
 
 
+def test_products_of_bytes_are_counted_apart(tmp_path: Path) -> None:
+    """A convolution of bytes and one of floats behind it, both 1x1 of 32 channels to 6 and of 6 to 5."""
+    nodes = [
+        helper.make_node("ConvInteger", ["x", "w"], ["sums"], name="c"),
+        helper.make_node("Cast", ["sums"], ["floats"], to=1),
+        helper.make_node("Conv", ["floats", "v"], ["y"], name="d"),
+    ]
+    weights = {"w": np.ones((6, 32, 1, 1), np.int8), "v": np.ones((5, 6, 1, 1), np.float32)}
+    model = _model(nodes, [VALUE("x", 2, [1, 32, 9, 9])], [VALUE("y", 1, [1, 5, 9, 9])], weights)
+    kernels = _report(model, tmp_path)["kernels"]
+    assert sum(k["byte_flops"] for k in kernels) == 2 * 81 * 32 * 6
+    assert sum(k["flops"] - k["byte_flops"] for k in kernels if k["contraction"]) == 2 * 81 * 6 * 5
+
+
 def test_a_gather_touches_what_it_reads(tmp_path: Path) -> None:
     node = helper.make_node("Gather", ["table", "x"], ["y"], name="g")
     weights = {"table": np.ones((1000, 32), np.float32)}

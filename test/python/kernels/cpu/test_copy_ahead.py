@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_dot_product import _runs_here
+from models.processors import runs_here
 from test_templates import check, draw
 
 from mlc.passes.schedule import copies_ahead
 from mlc.runtime import load
 
 WIDE = "x86-64-v4"  # vectors of a line of the cache
-pytestmark = pytest.mark.skipif(not _runs_here(WIDE), reason=f"this machine does not run code for {WIDE}")
+pytestmark = pytest.mark.skipif(not runs_here(WIDE), reason=f"this machine does not run code for {WIDE}")
 
 CASES = (
     (200, 391, 131), (163, 448, 128), (512, 400, 256), (161, 1000, 515), (160, 389, 768),

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from models.processors import runs_here
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
-from test_dot_product import _runs_here
 
 import mlc
 from mlc._native import host_info
@@ -107,7 +107,7 @@ def test_windows(
     lines: str,
 ) -> None:
     """A convolution's taps in blocks, a few lines of the image at a time: the same bits as without."""
-    if not _runs_here(cpu):
+    if not runs_here(cpu):
         pytest.skip(f"this machine does not run code for {cpu}")
     monkeypatch.setattr(contraction_cost, limit, 0)
     channels, filters, rng = 40, 29, np.random.default_rng(0)

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
+from models.processors import runs_here
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from windows import WINDOWS
@@ -18,16 +19,6 @@ import mlc
 # znver4: vdpbf16ps, which is fast there; x86-64-v4 and v3 have it not, and multiply in f32
 CPUS = ["native", "znver4", "x86-64-v4", "x86-64-v3"]
 UNIT = 2.0**-24  # half an ulp of f32
-
-
-def _runs_here(cpu: str) -> bool:
-    from mlc import _native
-    from mlc.targets.cpu import resolve
-
-    host = _native.host_info()
-    present = set(resolve("native", host).required.split(","))
-    wanted = set(resolve(cpu, host).required.split(","))
-    return cpu == "native" or {w for w in wanted if "avx" in w or "fma" in w} <= present
 
 
 def _rounds_activations(cpu: str) -> bool:
@@ -77,7 +68,7 @@ SHAPES = [(6, 64, 64), (13, 77, 51), (1, 33, 130), (128, 96, 100), (5, 9, 16), (
 @pytest.mark.parametrize("cpu", CPUS)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: "x".join(map(str, s)))
 def test_product_with_a_weight(tmp_path: Path, shape: tuple[int, int, int], cpu: str) -> None:
-    if not _runs_here(cpu):
+    if not runs_here(cpu):
         pytest.skip(f"this machine does not run code for {cpu}")
     rows, depth, columns = shape
     rng = np.random.default_rng(0)
@@ -93,7 +84,7 @@ def test_product_with_a_weight(tmp_path: Path, shape: tuple[int, int, int], cpu:
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: "x".join(map(str, s)))
 def test_product_of_two_inputs(tmp_path: Path, shape: tuple[int, int, int], cpu: str) -> None:
     """Rows of the right operand are interleaved on the way; batch and rows are known at run time only."""
-    if not _runs_here(cpu):
+    if not runs_here(cpu):
         pytest.skip(f"this machine does not run code for {cpu}")
     rows, depth, columns = shape
     shapes: dict[str, Sequence[int | str]] = {"x": ["b", "m", depth], "z": ["b", depth, columns]}
@@ -112,7 +103,7 @@ def test_product_of_two_inputs(tmp_path: Path, shape: tuple[int, int, int], cpu:
 @pytest.mark.parametrize("cpu", ["native", "znver4"])
 @pytest.mark.parametrize("depth", [8, 17])
 def test_reduction_known_at_run_time(tmp_path: Path, depth: int, cpu: str) -> None:
-    if not _runs_here(cpu):
+    if not runs_here(cpu):
         pytest.skip(f"this machine does not run code for {cpu}")
     exact = rounded if _rounds_activations(cpu) else lambda v: v.astype(np.float64)
     shapes: dict[str, Sequence[int | str]] = {"x": [9, "k"], "z": ["k", 40]}
@@ -128,7 +119,7 @@ def test_reduction_known_at_run_time(tmp_path: Path, depth: int, cpu: str) -> No
 @pytest.mark.parametrize("swapped", ["x", "z", "xz"])
 def test_transposed_operands(tmp_path: Path, swapped: str) -> None:
     """Whichever dimension of an operand is contiguous."""
-    if not _runs_here("znver4"):
+    if not runs_here("znver4"):
         pytest.skip("this machine does not run code for znver4")
     shapes = {"x": [3, 20, 33], "z": [3, 33, 50]}
     nodes, names = [], []
@@ -191,7 +182,7 @@ def test_rounding_is_to_nearest_even_and_keeps_special_values(tmp_path: Path) ->
     w = np.zeros((8, 16), np.float32)
     w[0] = 1
     proto = _model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": ["n", 8]}, {"w": w})
-    for cpu in [c for c in CPUS if _runs_here(c)]:
+    for cpu in [c for c in CPUS if runs_here(c)]:
         [got] = _compile(tmp_path, proto, cpu)(x)
         np.testing.assert_array_equal(got[:-3, 5], rounded(values).astype(np.float32))
         assert np.isnan(got[-3:]).all()  # infinity times zero

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from models.processors import runs_here
 from onnx import helper, numpy_helper
 from windows import WINDOWS
 
@@ -16,16 +17,6 @@ import mlc
 # native: vpdpbusd where this machine has it; vpmaddwd of 512, 256 and 128 bits
 CPUS = ["native", "x86-64-v4", "x86-64-v3", "x86-64"]
 SIGNS = [(np.uint8, np.int8), (np.int8, np.int8), (np.uint8, np.uint8), (np.int8, np.uint8)]
-
-
-def _runs_here(cpu: str) -> bool:
-    from mlc import _native
-    from mlc.targets.cpu import resolve
-
-    host = _native.host_info()
-    present = set(resolve("native", host).required.split(","))
-    wanted = set(resolve(cpu, host).required.split(","))
-    return cpu == "native" or {w for w in wanted if "avx" in w or "fma" in w} <= present
 
 
 def _numbers(seed: int, shape: Sequence[int], dtype: type) -> np.ndarray:
@@ -77,7 +68,7 @@ SHAPES += [(8, 1024, 24), (11, 1099, 40)]  # sums in pieces of 512
 @pytest.mark.parametrize("cpu", CPUS)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: "x".join(map(str, s)))
 def test_product_with_a_weight(tmp_path: Path, shape: tuple[int, int, int], cpu: str) -> None:
-    if not _runs_here(cpu):
+    if not runs_here(cpu):
         pytest.skip(f"this machine does not run code for {cpu}")
     rows, depth, columns = shape
     left, right = SIGNS[(rows + columns) % 4]
@@ -94,7 +85,7 @@ def test_product_with_a_weight(tmp_path: Path, shape: tuple[int, int, int], cpu:
 @pytest.mark.parametrize("cpu", CPUS)
 def test_zero_points(tmp_path: Path, signs: tuple[type, type], cpu: str) -> None:
     """None, constant ones, one for every column; and known at run time, one for every row."""
-    if not _runs_here(cpu):
+    if not runs_here(cpu):
         pytest.skip(f"this machine does not run code for {cpu}")
     left, right = signs
     x, w = _numbers(3, (9, 50), left), _numbers(4, (50, 33), right)
@@ -125,7 +116,7 @@ def test_product_of_two_inputs(tmp_path: Path, signs: tuple[type, type]) -> None
     left, right = signs
     node = helper.make_node("MatMulInteger", ["x", "z", "zx", "zz"], ["y"])
     inputs = {"x": (left, ["b", "m", "k"]), "z": (right, ["b", "k", "n"])}
-    for cpu in [c for c in CPUS if _runs_here(c)]:
+    for cpu in [c for c in CPUS if runs_here(c)]:
         model = _compile(tmp_path, _model(node, inputs, {"zx": left(9), "zz": right(5)}), cpu)
         assert "dot_quads" in _templates(model)
         for batch, rows, depth, columns in ((2, 7, 40, 33), (1, 1, 3, 70), (3, 12, 21, 16), (2, 5, 1, 9), (1, 2, 0, 3)):
@@ -138,7 +129,7 @@ def test_product_of_two_inputs(tmp_path: Path, signs: tuple[type, type]) -> None
 @pytest.mark.parametrize("shape", [(6, 64, 64), (13, 77, 51), (1, 1099, 24), (5, 9, 16)], ids=str)
 def test_codes_that_are_never_negative(tmp_path: Path, shape: tuple[int, int, int], cpu: str) -> None:
     """Codes up to 127 by weights down to -128: sums of two products are the largest that 16 bits hold."""
-    if not _runs_here(cpu):
+    if not runs_here(cpu):
         pytest.skip(f"this machine does not run code for {cpu}")
     rows, depth, columns = shape
     x = _numbers(1, (rows, depth), np.int8).astype(np.float32)

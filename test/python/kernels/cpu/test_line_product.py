@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_dot_product import _runs_here
+from models.processors import runs_here
 from test_templates import check, draw
 
 from mlc.passes.schedule.contraction_cost import _in_lines
@@ -42,7 +42,7 @@ def test_products_with_what_follows(tmp_path: Path, m: int, n: int, k: int) -> N
     check_lines(tmp_path, body, [a, b], o, [draw((m, k)), draw((k, n), seed=1)], (1, 2, 5))
 
 
-@pytest.mark.skipif(not _runs_here("x86-64-v4"), reason="this machine has no AVX-512")
+@pytest.mark.skipif(not runs_here("x86-64-v4"), reason="this machine has no AVX-512")
 @pytest.mark.parametrize("m, n, k", [(1, 2050, 200), (15, 1000, 401), (7, 1300, 310)])
 def test_large_matrices_with_avx512(tmp_path: Path, m: int, n: int, k: int) -> None:
     a, b, o = f"tensor<{m}x{k}xf32>", f"tensor<{k}x{n}xf32>", f"tensor<{m}x{n}xf32>"

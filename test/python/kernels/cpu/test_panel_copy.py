@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_dot_product import _runs_here
+from models.processors import runs_here
 from test_templates import check, draw
 
 from mlc.passes.schedule import contraction_cost
@@ -75,7 +75,7 @@ CASES = (
 )  # fmt: skip
 
 
-@pytest.mark.skipif(not _runs_here(NARROW), reason=f"this machine does not run code for {NARROW}")
+@pytest.mark.skipif(not runs_here(NARROW), reason=f"this machine does not run code for {NARROW}")
 @pytest.mark.parametrize("m, n, k", CASES)
 @pytest.mark.parametrize("across", [False, True])
 def test_last_columns(tmp_path: Path, m: int, n: int, k: int, across: bool) -> None:
@@ -90,7 +90,7 @@ def test_last_columns(tmp_path: Path, m: int, n: int, k: int, across: bool) -> N
     check(tmp_path, body, [a, b, c], [o], [(draw((m, k)), draw(side, seed=1), draw((n,), seed=2))], 2e-5, cpu=NARROW)
 
 
-@pytest.mark.skipif(not _runs_here(NARROW), reason=f"this machine does not run code for {NARROW}")
+@pytest.mark.skipif(not runs_here(NARROW), reason=f"this machine does not run code for {NARROW}")
 @pytest.mark.parametrize("rows", ["83", "?"])
 def test_last_columns_of_batches(tmp_path: Path, rows: str) -> None:
     """The right side's lines are copied for each product; rows that only a run counts are in tiles of any height."""
@@ -101,7 +101,7 @@ def test_last_columns_of_batches(tmp_path: Path, rows: str) -> None:
     check(tmp_path, body, [a, b], [o], runs, 2e-5, cpu=NARROW)
 
 
-@pytest.mark.skipif(not _runs_here(NARROW), reason=f"this machine does not run code for {NARROW}")
+@pytest.mark.skipif(not runs_here(NARROW), reason=f"this machine does not run code for {NARROW}")
 def test_last_columns_on_several_threads(tmp_path: Path) -> None:
     """Whichever threads have the last panel copy these columns, and the results are the same."""
     from mlc.runtime import load
@@ -114,7 +114,7 @@ def test_last_columns_on_several_threads(tmp_path: Path) -> None:
     assert len(results) == 1
 
 
-@pytest.mark.skipif(not _runs_here(NARROW), reason=f"this machine does not run code for {NARROW}")
+@pytest.mark.skipif(not runs_here(NARROW), reason=f"this machine does not run code for {NARROW}")
 @pytest.mark.parametrize("batch", ["", "3x"])
 @pytest.mark.parametrize("n", [240, 264, 270, 286, 1000])
 @pytest.mark.parametrize("farther", [0, 1 << 30], ids=["joined", "alone"])
@@ -136,7 +136,7 @@ def test_lines_that_are_fetched(
     assert len(results) == 1  # wherever among panels that are joined a thread begins
 
 
-@pytest.mark.skipif(not _runs_here(NARROW), reason=f"this machine does not run code for {NARROW}")
+@pytest.mark.skipif(not runs_here(NARROW), reason=f"this machine does not run code for {NARROW}")
 def test_what_is_computed_on_the_way_is_not_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A right side that is fused into the product has no memory of its own."""
     monkeypatch.setattr(contraction_cost, "FAR_MATRIX", 0)

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from models.processors import runs_here
 from onnx import TensorProto, helper, numpy_helper
-from test_dot_product import _runs_here
 
 import mlc
 from mlc.compilation import Compilation
@@ -59,7 +59,7 @@ def test_rows_of_functions(tmp_path: Path, shape: tuple[int, int], cpu: str, cho
     assert {name: schedule[name] for name in ("sums", "together", "scalef") if name in schedule} == chosen
 
 
-@pytest.mark.skipif(not _runs_here(CPU), reason=f"this machine does not run code for {CPU}")
+@pytest.mark.skipif(not runs_here(CPU), reason=f"this machine does not run code for {CPU}")
 @pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax"])
 @pytest.mark.parametrize("shape", [(300, 1024), (7, 60, 700), (5, 33), (9, 4), (3, 101)])
 def test_softmax(tmp_path: Path, kind: str, shape: tuple[int, ...]) -> None:
@@ -89,7 +89,7 @@ def test_product_with_an_addend(tmp_path: Path, columns: int, rows: int) -> None
     assert np.max(np.abs(model(x, y)[0] - want)) <= 2e-6 * np.max(np.abs(want))
 
 
-@pytest.mark.skipif(not _runs_here(CPU), reason=f"this machine does not run code for {CPU}")
+@pytest.mark.skipif(not runs_here(CPU), reason=f"this machine does not run code for {CPU}")
 @pytest.mark.parametrize("by_columns", [False, True])
 @pytest.mark.parametrize("rows, columns, steps, tall", [(70, 30, 50, True), (83, 54, 33, True), (64, 48, 64, False)])
 def test_product_of_two_operands_of_the_run(

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from models.processors import runs_here
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
-from test_dot_product import _runs_here
 
 import mlc
 
@@ -66,7 +66,7 @@ def test_groups(
     dilation: int,
 ) -> None:
     """As the reference says."""
-    if not _runs_here(cpu):
+    if not runs_here(cpu):
         pytest.skip(f"this machine does not run code for {cpu}")
     proto = _model(batch, groups, channels, filters, extent, kernel, stride, dilation)
     model = mlc.compile(proto, output=tmp_path / "groups.so", cpu=cpu, cache=False)

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from models.processors import runs_here
 from onnx import TensorProto, helper, numpy_helper
-from test_dot_product import _runs_here
 
 import mlc
 
@@ -17,7 +17,7 @@ import mlc
 SHAPES = [(40, 24, 60), (70, 54, 158), (33, 49, 131), (9, 36, 64), (20, 84, 33), (13, 6, 50)]
 _TYPES = {np.float32: TensorProto.FLOAT, np.uint8: TensorProto.UINT8, np.int8: TensorProto.INT8}
 
-pytestmark = pytest.mark.skipif(not _runs_here("znver4"), reason="this machine does not run code for znver4")
+pytestmark = pytest.mark.skipif(not runs_here("znver4"), reason="this machine does not run code for znver4")
 
 
 def _compile(

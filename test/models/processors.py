@@ -1,0 +1,17 @@
+"""What this machine's processor can run."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from mlc import _native
+from mlc.targets.cpu import resolve
+
+
+@cache
+def runs_here(cpu: str) -> bool:
+    """Does this machine have the vector instructions that code for `cpu` uses?"""
+    host = _native.host_info()
+    present = set(resolve("native", host).required.split(","))
+    wanted = set(resolve(cpu, host).required.split(","))
+    return cpu == "native" or {w for w in wanted if "avx" in w or "fma" in w} <= present
