@@ -21,7 +21,9 @@ _INTEGER = ("arith.addi", "arith.subi", "arith.muli", "arith.divsi", "arith.divu
 _SMALL = 8  # bits of integers that processors multiply faster than floats
 
 
-def flops_of(source: KernelSource, extents: Extents, chosen: Callable[[ir.Operation], bool] | None = None) -> int | None:
+def flops_of(
+    source: KernelSource, extents: Extents, chosen: Callable[[ir.Operation], bool] | None = None
+) -> int | None:
     """Arithmetic of all generics of a kernel (a function counts as one), or of those `chosen`; None where extents are
     not known. What makes numbers of a weight's codes where they are multiplied does not count: it is how the weight is
     stored, no work.

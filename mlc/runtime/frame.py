@@ -13,8 +13,9 @@ import numpy as np
 from . import abi
 from .dtypes import DTYPES, numpy_dtype
 from .errors import ArgumentError, InputError
+from .reuse import ResultMemory, address, as_buffer
 from .tensors import CPU, place_of
-from .values import ValueInfo, fill_buffer, fill_value, is_on_device
+from .values import ValueInfo, fill_buffer, fill_value, is_on_device, shared
 
 # mlc_value as one record: struct_size, kind; data, device, device_id, ndim, code, bits, lanes, shape, strides, offset;
 # items, num_items, deleter, manager.
@@ -44,34 +45,22 @@ class _Slot:
         self.last_tensor: tuple[tuple[int, int], tuple[int, ...]] | None = None  # device and shape, of a tensor
 
 
-# The address of a buffer: a third of the time that `__array_interface__` takes, but only of memory that may be written,
-# has a size, and a type that C knows. Here by their names, as every attribute counts.
-_address: Any = ctypes.addressof
-_as_buffer: Any = ctypes.c_char.from_buffer
-_NO_BUFFER = (TypeError, ValueError, BufferError)
+_NO_BUFFER = (TypeError, ValueError, BufferError)  # of `as_buffer`
 
-_PAGE = 4096  # bytes of a page of memory
 _WORTH_SHARING = 1 << 16  # bytes of a result from which on its memory is shared: before that, a copy takes less time
-_WORTH_ALIGNING = 1 << 17  # bytes of an array that is stored faster when it begins where a page does (`support.h`)
+# Bytes of an array that is stored faster where a page begins (`support.h`), and where an earlier result was.
+_WORTH_ALIGNING = 1 << 17
 
 
 def _is_small(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
     return dtype.hasobject or math.prod(shape) * dtype.itemsize < _WORTH_ALIGNING
 
 
-def new_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-    """An array without contents; a large one begins at a page."""
-    if _is_small(shape, dtype):
-        return np.empty(shape, dtype)
-    memory = np.empty(math.prod(shape) * dtype.itemsize + _PAGE, np.uint8)
-    return np.ndarray(shape, dtype, memory, -_address(_as_buffer(memory)) % _PAGE)
-
-
 def address_of(array: Any) -> int:
     """Where the data of a contiguous array are."""
     if array.flags.writeable:
         try:
-            return _address(_as_buffer(array))
+            return address(as_buffer(array))
         except _NO_BUFFER:
             pass
     data: int = array.__array_interface__["data"][0]
@@ -82,6 +71,7 @@ class Frame:
     """The inputs and outputs of one entry in one context. Not thread-safe, as contexts are not."""
 
     def __init__(self, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> None:
+        self._memory = ResultMemory()
         self.names = [info.name for info in outputs]
         count = sum(len(info.dims or ()) for info in (*inputs, *outputs))
         self._shapes = (ctypes.c_int64 * max(count, 1))()
@@ -103,6 +93,7 @@ class Frame:
         for slot, rule in zip(self._slots[1], self._rules, strict=True):
             slot.shape = _fixed_shape(rule)
             slot.small = slot.shape is not None and _is_small(slot.shape, slot.dtype)
+        self._reuses = not all(slot.small for slot in self._slots[1])
 
     def fill(self, arguments: Sequence[Any], out: Any, stream: int | None = None) -> tuple[list[Any], list[Any]]:
         """Describes `arguments` and output buffers in `inputs` and `outputs`, for a run in `stream`.
@@ -111,6 +102,8 @@ class Frame:
         Raises InputError or ArgumentError.
         """
         keep: list[Any] = [arguments]
+        if self._reuses:
+            self._memory.begin()
         for slot, argument in zip(self._slots[0], arguments, strict=True):
             if not self._pack(self._input_words, slot, argument, stream):
                 slot.last = slot.last_tensor = None
@@ -133,9 +126,9 @@ class Frame:
         """An array for an output, described; None where the runtime is to allocate."""
         shape = slot.shape
         if shape is not None and shape == slot.last:  # mostly: nothing but its address is new
-            array = np.empty(shape, slot.dtype) if slot.small else new_array(shape, slot.dtype)
+            array = np.empty(shape, slot.dtype) if slot.small else self._memory.array(shape, slot.dtype)
             try:
-                self._output_words[slot.word] = _address(_as_buffer(array))
+                self._output_words[slot.word] = address(as_buffer(array))
             except _NO_BUFFER:
                 self._output_words[slot.word] = address_of(array)
             return array
@@ -144,7 +137,8 @@ class Frame:
         if shape is None:
             self._clear(slot)
             return None
-        array = new_array(shape, slot.dtype)
+        small = _is_small(shape, slot.dtype)
+        array = np.empty(shape, slot.dtype) if small else self._memory.array(shape, slot.dtype)
         if not self._pack(self._output_words, slot, array):
             raise AssertionError(f"output '{slot.info.name}' is no plain tensor")
         return array
@@ -158,7 +152,7 @@ class Frame:
             return False
         if array.flags.carray:
             try:
-                data = _address(_as_buffer(array))
+                data = address(as_buffer(array))
             except _NO_BUFFER:
                 data = address_of(array)
         elif array.flags.c_contiguous:
@@ -199,8 +193,9 @@ class Frame:
         shape_at = self._shapes_at + slot.shape_at * 8
         _VALUE.pack_into(words, slot.offset, *head, shape_at, 0, 0, 0, 0, 0, 0)
 
-    def taken(self, number: int) -> np.ndarray | None:
-        """Output `number`, which the runtime has allocated, copied and freed; None where sharing it is as quick."""
+    def taken(self, number: int, library: Any) -> np.ndarray | None:
+        """Output `number`, which the runtime has allocated: copied and freed, or sharing its memory where it is large.
+        None for what is no plain tensor."""
         slot = self._slots[1][number]
         if not slot.plain:
             return None
@@ -210,11 +205,11 @@ class Frame:
         shape = slot.extents.unpack(ctypes.string_at(shape_at, 8 * rank))
         size = math.prod(shape) * slot.dtype.itemsize
         if size > _WORTH_SHARING:
-            return None
+            return shared(self.outputs[number], library, data, shape, slot.dtype)
         array = np.empty(shape, slot.dtype)
         if size:
             try:
-                to = _address(_as_buffer(array))
+                to = address(as_buffer(array))
             except _NO_BUFFER:
                 to = address_of(array)
             ctypes.memmove(to, data, size)

@@ -304,7 +304,7 @@ class Context:
         results = buffers
         for i, buffer in enumerate(buffers):
             if buffer is None:
-                taken = frame.taken(i)
+                taken = frame.taken(i, self._library)
                 if taken is None:
                     taken = to_python(values[i], entry.outputs[i], Owner(values[i], self._library))
                 results[i] = taken

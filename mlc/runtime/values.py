@@ -207,14 +207,23 @@ class Owner:
 class _Memory:
     """NumPy's array interface on memory that an Owner owns."""
 
-    def __init__(self, owner: Owner, pointer: int, count: int) -> None:
-        self.owner = owner
-        self.__array_interface__ = {
-            "version": 3,
-            "shape": (count,),
-            "typestr": "|u1",
-            "data": (pointer, False),
-        }
+    __slots__ = ("__array_interface__", "_owner")
+
+    def __init__(self, owner: Owner, pointer: int, shape: tuple[int, ...], typestr: str) -> None:
+        self._owner = owner
+        self.__array_interface__ = {"version": 3, "shape": shape, "typestr": typestr, "data": (pointer, False)}
+
+
+def shared(value: abi.Value, library: Any, pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """An array of `dtype` on the memory of an output, which has some elements: freed with the last view of it."""
+    return _array(Owner(value, library), pointer, shape, dtype)
+
+
+def _array(owner: Owner, pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    if dtype.isbuiltin == 1:  # one that the interface can name
+        return np.asarray(_Memory(owner, pointer, shape, dtype.str))
+    raw = np.asarray(_Memory(owner, pointer, (math.prod(shape) * dtype.itemsize,), "|u1"))
+    return raw.view(dtype).reshape(shape)
 
 
 def to_python(value: abi.Value, info: ValueInfo, owner: Owner) -> Any:
@@ -231,8 +240,7 @@ def to_python(value: abi.Value, info: ValueInfo, owner: Owner) -> Any:
     dtype = numpy_dtype(info.dtype)
     if not count:
         return np.empty(shape, dtype)
-    raw = np.asarray(_Memory(owner, tensor.data, count * dtype.itemsize))
-    return raw.view(dtype).reshape(shape)
+    return _array(owner, tensor.data, shape, dtype)
 
 
 def _text_array(tensor: abi.Tensor, shape: tuple[int, ...], count: int) -> np.ndarray:

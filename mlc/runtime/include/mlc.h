@@ -150,7 +150,9 @@ typedef struct mlc_value {
   int64_t num_items;
   /* Set by the runtime on values that it allocated. The caller calls it once,
    * at any time before the library is unloaded (also after the context and the
-   * instance are gone); it frees everything and makes the value MLC_NONE. */
+   * instance are gone); it frees everything and makes the value MLC_NONE. A
+   * context that is still there keeps large memory for the results of its next
+   * run, at most as much as those of one run had. */
   void (*deleter)(struct mlc_value *self);
   void *manager;
 } mlc_value;

@@ -210,6 +210,8 @@ static void contextDestroy(mlc_context *context) {
 #endif
   context->instance->allocator.put(context->arena, context->arenaBytes);
   freeBlocks(*context);
+  if (context->results)
+    context->results->close();
   free(context->args);
   free(context->outputs);
   free(context->dims);
@@ -240,7 +242,9 @@ static int32_t contextCreate(mlc_instance *instance,
   context->outputs = static_cast<Output *>(malloc(outputs * sizeof(Output)));
   context->dims =
       static_cast<Dim *>(malloc((mlc_program.num_dims + 1) * sizeof(Dim)));
-  if (!context->args || !context->outputs || !context->dims) {
+  context->results = Results::create();
+  if (!context->args || !context->outputs || !context->dims ||
+      !context->results) {
     contextDestroy(context);
     return setStatus(status, MLC_ERROR_OUT_OF_MEMORY, "out of memory");
   }

@@ -3,6 +3,7 @@
 #define MLC_RUNTIME_CONTEXT_H
 
 #include "pool.h"
+#include "results.h"
 #include "support.h"
 
 #include <atomic>
@@ -87,6 +88,7 @@ struct alignas(mlc::kAlignment) mlc_context {
   size_t arenaBytes = 0;
   bool arenaTaken = false; // handed out in this run
   mlc::Block *blocks = nullptr;
+  mlc::Results *results = nullptr;
 
   // The run in progress.
   std::atomic<uint32_t> busy{0};

@@ -125,6 +125,7 @@ int32_t run(mlc_context *context, int64_t entry, const mlc_value *inputs,
   context->callerOutputs = outputs;
   context->status = status;
   context->code = MLC_OK;
+  context->results->beginRun();
   int32_t code;
   {
     FloatingPointScope floatingPoint;

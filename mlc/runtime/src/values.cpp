@@ -9,12 +9,9 @@ namespace mlc {
 // -------------------------------------------------------------------------------------
 
 namespace {
-/// In front of everything that one output owns; knows how to free itself after
-/// context and instance are gone.
-struct alignas(kAlignment) Owned {
-  Allocator allocator;
-  size_t bytes;
-};
+/// Bytes from which on a result takes memory of an earlier one: below, what the
+/// C library keeps is as good.
+constexpr size_t kKept = size_t{64} << 10;
 
 /// Lays a tree of values out in one block. The first pass, without memory, only
 /// measures.
@@ -48,21 +45,29 @@ static void deleteValue(mlc_value *value) {
   value->struct_size = sizeof *value;
   if (!owned)
     return;
+  if (owned->home)
+    return owned->home->giveBack(owned);
   Allocator allocator = owned->allocator;
   allocator.put(owned, owned->bytes);
 }
 
 static char *allocateOwned(mlc_context &context, size_t bytes) {
   const Allocator &allocator = context.instance->allocator;
-  size_t total = sizeof(Owned) + bytes;
-  void *memory = allocator.get(total);
-  if (!memory) {
+  Owned *owned;
+  if (bytes >= kKept)
+    owned = context.results->take(allocator, bytes);
+  else {
+    size_t total = sizeof(Owned) + bytes;
+    void *memory = allocator.get(total);
+    owned = memory ? new (memory) Owned{allocator, total, nullptr} : nullptr;
+  }
+  if (!owned) {
     context.fail(MLC_ERROR_OUT_OF_MEMORY,
                  "out of memory: an output of %lld bytes",
                  static_cast<long long>(bytes));
     return nullptr;
   }
-  return reinterpret_cast<char *>(new (memory) Owned{allocator, total} + 1);
+  return reinterpret_cast<char *>(owned + 1);
 }
 
 static void adopt(mlc_value &target, char *memory) {

@@ -22,7 +22,7 @@ def test_plain(tmp_path: Path) -> None:
     options = ["-DMLC_RT_TESTS=ON", f"-DMLC_RT_BUILT={runtime}"]
     for command in (
         ["cmake", "-S", str(ROOT / "mlc/runtime"), "-B", str(tmp_path), *options],
-        ["cmake", "--build", str(tmp_path), "--parallel", "2", "--target", "test_run", "test_threads", "test_pool"],
+        ["cmake", "--build", str(tmp_path), "--parallel", "2", "--target", "test_run", "test_results", "test_threads", "test_pool"],
         ["ctest", "--test-dir", str(tmp_path), "--output-on-failure"],
     ):
         done = subprocess.run(command, capture_output=True, text=True)
@@ -34,4 +34,4 @@ def test_sanitizers() -> None:
     """Memory errors, undefined behaviour, data races."""
     done = subprocess.run(["sh", str(ROOT / "test/runtime/sanitize.sh")], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.split() == ["==", "address,undefined", "ok", "ok", "ok", "==", "thread", "ok", "ok", "ok"]
+    assert done.stdout.split() == ["==", "address,undefined", *["ok"] * 4, "==", "thread", *["ok"] * 4]

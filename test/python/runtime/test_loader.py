@@ -157,6 +157,25 @@ def test_outputs_outlive_the_model(build_model: Any) -> None:
     assert not is_mapped(path) and small.tolist() == [0, 2]
 
 
+def test_results_are_where_earlier_ones_were(model: Model) -> None:
+    """As soon as nobody has those any more, a view of them neither."""
+    data = np.ones(40_000, np.float32)
+    entry = model.entry("select")
+    with model.context() as context:
+
+        def run() -> np.ndarray:
+            return context.run([data, [0]], entry=entry)["positive"]
+
+        result = run()
+        first, kept = result.ctypes.data, result[5:8]
+        assert first % 4096 == 0
+        del result
+        second = run()
+        assert second.ctypes.data != first and kept.tolist() == [5, 6, 7]
+        del kept
+        assert run().ctypes.data == first and second[[0, -1]].tolist() == [0, 39_999]
+
+
 def test_empty(model: Model) -> None:
     picked, positive = model.entry("select")(np.empty(0, np.float32), np.empty(0, np.int64))
     assert picked.shape == (0,) and positive.shape == (0,)
