@@ -1,4 +1,4 @@
-"""Which logits and which scores an element of an attention's result comes from."""
+"""Which logits and which scores an element of an attention's result comes from, and how its operands lie in memory."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from mlir import ir
 
+from mlc.kernels.common.accesses import input_accesses
 from mlc.kernels.common.attention import Attention
 from mlc.kernels.common.evaluate import Evaluator, Override
 from mlc.kernels.common.frame import Frame
@@ -37,3 +38,15 @@ def points_below(
     below = Evaluator(frame, lanes, overrides={scores.op.results[0]: capture("scores")})
     below.tensor(attention.logits, seen["logits"])
     return seen["logits"][:-2], dict(zip(scores.order[:-2], seen["scores"][:-2], strict=True))
+
+
+def contiguous_dim(op: ir.Operation, operand: int) -> int | None:
+    """The iteration dimension of a contraction along which what an operand is computed from lies in memory."""
+    accesses = input_accesses([op.operands[operand]]) or {}
+    exprs = list(operand_map(op, operand).results)
+    for found in accesses.values():
+        for access in found:
+            last = access[-1] if access else None
+            if isinstance(last, ir.AffineDimExpr) and isinstance(exprs[last.position], ir.AffineDimExpr):
+                return ir.AffineDimExpr(exprs[last.position]).position
+    return None

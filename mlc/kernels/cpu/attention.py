@@ -12,7 +12,8 @@ above −1e30, all exponentials are exactly 0. So any mask helps, a causal one a
 What does not come out as in three kernels: where a mask hides a whole block, infinities and NaN of its keys and values
 and scores above 1e30 do not show.
 
-Heads of a group, which share keys and values, may be of one work item (`together`): these are packed once for them.
+Heads of a group, which share keys and values, may be of one work item (`together`): these are packed once for them. A
+single row of each head is not worth that: it reads them where they lie (`attention_row`).
 
 Schedule parameters: `lanes`; `rows`: rows of a register tile; `vectors`: vectors of keys of a block, and of columns of
 the tile; `row_block`: rows of a work item, of each of its heads; `together`: how many heads these are, a divisor of
@@ -30,15 +31,15 @@ from mlir import ir
 from mlir.dialects import arith, func, memref, vector
 
 from mlc.kernels.common import memory, peepholes, vector_math
-from mlc.kernels.common.accesses import input_accesses
 from mlc.kernels.common.attention import Attention, find_attention, grows_with_scores, shared_dim
-from mlc.kernels.common.attention_points import points_below
+from mlc.kernels.common.attention_points import contiguous_dim, points_below
 from mlc.kernels.common.evaluate import Evaluator, Override, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.reduce import reduction_extents
+from mlc.kernels.cpu.attention_row import Row, reads_in_place
 from mlc.kernels.cpu.transpose import transposed
 
 LARGE_SCORE, _HIDDEN, SEEN = 1e30, -1e37, -1e30
@@ -74,18 +75,6 @@ def items(frame: Frame, attention: Attention, shape: Sequence[Scalar], s: Attent
     return [frame.math.ceildiv(shape[order.index(attention.output.row)], s.row_block), *batch]
 
 
-def contiguous_dim(op: ir.Operation, operand: int) -> int | None:
-    """The iteration dimension of a contraction along which what an operand is computed from lies in memory."""
-    accesses = input_accesses([op.operands[operand]]) or {}
-    exprs = list(operand_map(op, operand).results)
-    for found in accesses.values():
-        for access in found:
-            last = access[-1] if access else None
-            if isinstance(last, ir.AffineDimExpr) and isinstance(exprs[last.position], ir.AffineDimExpr):
-                return ir.AffineDimExpr(exprs[last.position]).position
-    return None
-
-
 _EmitTile = Callable[[Scalar, int], None]
 
 
@@ -108,7 +97,15 @@ class AttentionKernel:
         self.masked = grows_with_scores(attention)
         self.heads = shared_dim(attention) if schedule.together > 1 else None
         self.base: Scalar = 0  # of a head's rows among those of the work item
+        self.row = self._row_of_a_head()
+        self.is_single = False  # is there one row of each head, which `row` computes?
         self._allocate()
+
+    def _row_of_a_head(self) -> Row | None:
+        """What computes a single row; None where there are several, or heads share keys that are computed."""
+        several = isinstance(self.row_extent, int) and self.row_extent > 1
+        again = self.heads is not None and not reads_in_place(self.a)
+        return None if several or again else Row(self)
 
     def _known(self, extent: Scalar) -> int:
         if not isinstance(extent, int):
@@ -149,15 +146,33 @@ class AttentionKernel:
                 left = math.sub(self.row_extent, self.first_row)
                 self.row_count: Scalar = s.row_block if exact else math.minimum(left, s.row_block)
                 self._locate(batch)
-                self._for_heads(self._pack_queries)
-                self._for_heads(self._clear_rows)
-                self._key_blocks()
-                self._for_heads(lambda: self._for_rows(self._finish))
+                self._item()
                 return []
 
             for_loop(frame, frame.begin, frame.end, 1, [], item)
             func.ReturnOp([])
         return frame
+
+    def _item(self) -> None:
+        """All rows of a work item; a single one of each head in its own way."""
+        if self.row is None:
+            self._rows()
+        elif isinstance(self.row_count, int):
+            self._single_rows()
+        else:
+            one = arith.cmpi(arith.CmpIPredicate.eq, self.row_count, self.frame.constants.index(1))
+            if_then(one, self._single_rows, self._rows)
+
+    def _single_rows(self) -> None:
+        count, self.row_count, self.is_single = self.row_count, 1, True
+        self._rows()
+        self.row_count, self.is_single = count, False
+
+    def _rows(self) -> None:
+        self._for_heads(self._pack_queries)
+        self._for_heads(self._clear_rows)
+        self._key_blocks()
+        self._for_heads(lambda: self._for_rows(self._finish))
 
     # -- coordinates ------------------------------------------------------------------------------------------------
 
@@ -305,6 +320,8 @@ class AttentionKernel:
     def _tiles(self, tile: _EmitTile) -> None:
         """All rows of a head in register tiles; a known rest is one smaller tile, an unknown one single rows."""
         math, rows, base = self.frame.math, self.s.rows, self.base
+        if self.is_single:
+            return tile(base, 1)
         whole = math.mul(math.div(self.row_count, rows), rows)
         rest = self.row_extent % rows if isinstance(self.row_extent, int) else 1
         middle, end = math.add(base, whole), math.add(base, self.row_count)
@@ -318,7 +335,8 @@ class AttentionKernel:
 
     def _key_blocks(self) -> None:
         """Known extents split into blocks of equal size but for one vector; else what remains is single vectors."""
-        lanes, vectors, math = self.s.lanes, self.s.vectors, self.frame.math
+        lanes, math = self.s.lanes, self.frame.math
+        vectors = self.row.vectors if self.row and self.is_single else self.s.vectors
         if isinstance(self.keys, int):
             total = -(-self.keys // lanes)
             blocks = -(-total // vectors)
@@ -349,8 +367,9 @@ class AttentionKernel:
             self._visible_tile(at, size, key, vectors, mask, length)
 
         def work() -> None:
-            self._pack_keys(key, vectors, mask)
-            self._pack_values(key, length)
+            if not self.is_single:
+                self._pack_keys(key, vectors, mask)
+                self._pack_values(key, length)
             self._for_heads(lambda: self._tiles(visible))
 
         if self.flags is None:
@@ -412,9 +431,12 @@ class AttentionKernel:
         self, at: Scalar, size: int, key: Scalar, vectors: int, mask: ir.Value | None, count: Scalar
     ) -> None:
         def tile() -> None:
-            tops = self._scores(at, size, key, vectors, mask)
+            single = self.row if self.is_single else None
+            tops = single.scores(at, key, vectors, mask) if single else self._scores(at, size, key, vectors, mask)
             if_then(self._is_any_above(at, tops), lambda: self._shift(at, size, vectors))
             self._loop(0, size, 1, lambda r: self._exponentials(at, r, vectors))
+            if single:
+                return single.product(at, key, count)
             for first in range(0, self.columns, self.s.vectors):
                 self._product(at, size, first, min(self.s.vectors, self.columns - first), count)
 

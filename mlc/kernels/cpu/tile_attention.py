@@ -25,12 +25,13 @@ from mlir.dialects import arith, memref, vector
 
 from mlc.kernels.common import vector_math
 from mlc.kernels.common.attention import find_attention
+from mlc.kernels.common.attention_points import contiguous_dim
 from mlc.kernels.common.evaluate import Evaluator, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.peepholes import maximum_of_numbers
-from mlc.kernels.cpu.attention import LARGE_SCORE, SEEN, AttentionKernel, AttentionSchedule, contiguous_dim, items
+from mlc.kernels.cpu.attention import LARGE_SCORE, SEEN, AttentionKernel, AttentionSchedule, items
 from mlc.kernels.cpu.tiles import LINE, ROWS, Place, Tiles
 from mlc.kernels.cpu.transpose import transposed
 
@@ -66,6 +67,9 @@ _EmitRows = Callable[[Scalar, Scalar, int], None]
 
 class _TileAttention(AttentionKernel):
     margin = 0.0  # a row's shift is its largest logit
+
+    def _row_of_a_head(self) -> None:
+        """One row goes the way of all rows."""
 
     def _allocate(self) -> None:
         s, lanes = self.s, self.s.lanes

@@ -44,15 +44,27 @@ func.func @other_axis(%q: tensor<4x32x16xf32>, %k: tensor<4x16x48xf32>, %v: tens
   return %r : tensor<4x32x16xf32>
 }
 
-// One query, as when a text is continued: nothing is used twice.
+// One query, as when a text is continued: keys and values are read where they lie.
 // CHECK-LABEL: func.func @one_query
-// CHECK-COUNT-3: mlc.launch
+// CHECK-COUNT-1: mlc.launch
+// CHECK-NOT: mlc.launch
 // CHECK: return
 func.func @one_query(%q: tensor<4x1x16xf32>, %k: tensor<4x16x48xf32>, %v: tensor<4x48x16xf32>) -> tensor<4x1x16xf32> {
   %s = mlc.matmul %q, %k : tensor<4x1x16xf32>, tensor<4x16x48xf32> -> tensor<4x1x48xf32>
   %p = mlc.softmax %s {axis = 2 : i64, log = false} : tensor<4x1x48xf32> -> tensor<4x1x48xf32>
   %r = mlc.matmul %p, %v : tensor<4x1x48xf32>, tensor<4x48x16xf32> -> tensor<4x1x16xf32>
   return %r : tensor<4x1x16xf32>
+}
+
+// A few queries are fewer than packed keys and values are worth.
+// CHECK-LABEL: func.func @few_queries
+// CHECK-COUNT-3: mlc.launch
+// CHECK: return
+func.func @few_queries(%q: tensor<4x3x16xf32>, %k: tensor<4x16x48xf32>, %v: tensor<4x48x16xf32>) -> tensor<4x3x16xf32> {
+  %s = mlc.matmul %q, %k : tensor<4x3x16xf32>, tensor<4x16x48xf32> -> tensor<4x3x48xf32>
+  %p = mlc.softmax %s {axis = 2 : i64, log = false} : tensor<4x3x48xf32> -> tensor<4x3x48xf32>
+  %r = mlc.matmul %p, %v : tensor<4x3x48xf32>, tensor<4x48x16xf32> -> tensor<4x3x16xf32>
+  return %r : tensor<4x3x16xf32>
 }
 
 // Head dimensions that are known at run time only, and other types than f32.
