@@ -63,8 +63,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--burst", type=float, default=0.4)
     parser.add_argument("--peers", default="onnxruntime,openvino")
     a = parser.parse_args(arguments)
+    longest = max(sizes.longest, *(past + tokens for past, tokens in cases(a.past, a.tokens)))
     model = decoder(
-        Decoder(layers=a.layers, bits=a.bits, block=a.block, accuracy_level=a.accuracy_level, words=a.words)
+        Decoder(
+            layers=a.layers, bits=a.bits, block=a.block, accuracy_level=a.accuracy_level, words=a.words, longest=longest
+        )
     )
     options = [f"--threads={a.threads}", f"--rounds={a.rounds}", f"--burst={a.burst}", f"--peers={a.peers}"]
     with tempfile.TemporaryDirectory() as folder:
