@@ -2,7 +2,7 @@
 
 Memory that the system gives out anew costs a fault and zeros for each page, which is a fifth of the time that a decoder
 with caches of some megabytes takes for a token; what the C library keeps of freed memory is bounded. The runtime does
-the same for results whose shapes only the run can tell (`results.h`).
+the same for results whose shapes only the run can tell (`results.h`; decision 025).
 """
 
 from __future__ import annotations
@@ -18,12 +18,21 @@ PAGE = 4096  # bytes of a page of memory
 _RUNS = 2  # whose memory is kept: a caller may hand the results of the last one in, as a decoder's caches
 _MOST = 2  # times the size of a result that its memory may have
 _ROOM = 8  # memory is larger by this part than what it is made for: such caches grow
-_UNUSED = 2  # references to memory that nobody else has: that of our list, and the argument that asks
+
+_Blocks = list[tuple[int, np.ndarray]]
 
 # The address of a buffer: a third of the time that `__array_interface__` takes, but only of memory that may be written,
 # has a size, and a type that C knows. Here by their names, as every attribute counts.
 address: Any = ctypes.addressof
 as_buffer: Any = ctypes.c_char.from_buffer
+
+
+def _references(blocks: _Blocks, n: int) -> int:
+    return getrefcount(blocks[n][1])
+
+
+_UNUSED = _references([(0, np.empty(0, np.uint8))], 0)
+"""References to memory that nobody else has: that of a list, and what this version of Python counts for asking."""
 
 
 class ResultMemory:
@@ -35,7 +44,7 @@ class ResultMemory:
 
     def __init__(self) -> None:
         self._run = 0
-        self._blocks: list[tuple[int, np.ndarray]] = []  # by the last run that used them
+        self._blocks: _Blocks = []  # by the last run that used them
 
     def begin(self) -> None:
         """A run begins."""
@@ -54,7 +63,7 @@ class ResultMemory:
 
     def _unused(self, size: int) -> np.ndarray | None:
         for n in range(len(self._blocks)):
-            if getrefcount(self._blocks[n][1]) == _UNUSED:
+            if _references(self._blocks, n) == _UNUSED:
                 memory = self._blocks[n][1]
                 if size <= memory.size - PAGE <= _MOST * size:
                     del self._blocks[n]
