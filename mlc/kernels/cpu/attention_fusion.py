@@ -1,9 +1,9 @@
 """What the attention templates of CPUs take into their kernels.
 
 The kernel forms where products are of f32, or of bf16 on a target with matrix tiles for it, where head dimensions are
-known and there are more than a few keys, and more than a few queries or one alone, for which keys and values are read
-where they lie. Consumers run on the finished rows. Of producers they take cheap elementwise ones of queries, keys and
-values, which are packed, or read, once per work item.
+known and there are more than a few keys, and more than a few queries or one alone of f32, for which keys and values are
+read where they lie. Consumers run on the finished rows. Of producers they take cheap elementwise ones of queries, keys
+and values, which are packed, or read, once per work item.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def _worthwhile(root: ir.Operation, tiles: bool) -> str | None:
         if not 0 < extent <= WIDEST:
             return f"the head dimension is not known or larger than {WIDEST}"
     dynamic = ir.ShapedType.get_dynamic_size()
-    if rows != dynamic and 1 < rows < FEWEST_QUERIES or keys != dynamic and keys < FEWEST_KEYS:
+    in_place = rows == 1 and isinstance(scores.element, ir.F32Type)
+    if rows != dynamic and rows < FEWEST_QUERIES and not in_place or keys != dynamic and keys < FEWEST_KEYS:
         return "there are too few queries or keys"
     return None
 

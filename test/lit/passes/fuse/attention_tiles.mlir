@@ -37,3 +37,25 @@ func.func @floats(%q: tensor<4x32x4xf32>, %k: tensor<4x4x48xf32>, %v: tensor<4x4
   %r = mlc.matmul %p, %v : tensor<4x32x48xf32>, tensor<4x48x4xf32> -> tensor<4x32x4xf32>
   return %r : tensor<4x32x4xf32>
 }
+
+// One query alone reads keys and values where they lie, if they are of f32, which a product of one row stays: tiles take
+// them packed.
+// CHECK-LABEL: func.func @one_query
+// CHECK-COUNT-1: mlc.launch
+// CHECK-NOT: mlc.launch
+// CHECK: return
+func.func @one_query(%q: tensor<1x4x1x16xf32>, %k: tensor<1x4x48x16xf32>, %v: tensor<1x4x48x16xf32>) -> tensor<1x4x1x16xf32> {
+  %r = mlc.attention %q, %k, %v : tensor<1x4x1x16xf32>, tensor<1x4x48x16xf32>, tensor<1x4x48x16xf32> -> tensor<1x4x1x16xf32>
+  return %r : tensor<1x4x1x16xf32>
+}
+
+// CHECK-LABEL: func.func @one_narrow_query
+// CHECK: reason = "no attention in one kernel: there are too few queries or keys"
+// CHECK: return
+func.func @one_narrow_query(%q: tensor<4x1x16xbf16>, %k: tensor<4x16x48xbf16>, %v: tensor<4x48x16xbf16>) -> tensor<4x1x16xf32> {
+  %s = mlc.matmul %q, %k {widen} : tensor<4x1x16xbf16>, tensor<4x16x48xbf16> -> tensor<4x1x48xf32>
+  %p = mlc.softmax %s {axis = 2 : i64, log = false} : tensor<4x1x48xf32> -> tensor<4x1x48xf32>
+  %n = mlc.cast %p : tensor<4x1x48xf32> -> tensor<4x1x48xbf16>
+  %r = mlc.matmul %n, %v {widen} : tensor<4x1x48xbf16>, tensor<4x48x16xbf16> -> tensor<4x1x16xf32>
+  return %r : tensor<4x1x16xf32>
+}
