@@ -25,7 +25,7 @@ from typing import Any
 from measure import check_files, random_inputs, shape_option
 
 from mlc.bench.output import machine
-from mlc.bench.peak import Peak, build
+from mlc.bench.peak import Peak, arithmetic_seconds, build
 from mlc.bench.subject import CompileError, compile_model
 from mlc.runtime.loader import load
 
@@ -64,9 +64,10 @@ class Machine:
 
     def _compute(self, kernel: Mapping[str, Any]) -> float:
         """Seconds that a kernel's arithmetic takes at the peaks."""
-        of_bytes = kernel["byte_flops"] or 0
-        found = ((kernel["flops"] or 0) - of_bytes) / self.peak / 1e9 if self.peak else 0.0
-        return found + of_bytes / self.byte_peak / 1e9 if of_bytes and self.byte_peak else found
+        flops, of_bytes = kernel["flops"] or 0, kernel["byte_flops"] or 0
+        if not self.peak:
+            return 0.0
+        return arithmetic_seconds(flops, of_bytes, self.peak, self.byte_peak if of_bytes else None) or 0.0
 
     def copy(self, size: int) -> float | None:
         """GB/s of a copy that touches `size` bytes, to the nearest power of two."""

@@ -12,6 +12,7 @@ from typing import Any
 from mlc import __version__
 from mlc.bench.contest import Result, paired_ratio
 from mlc.bench.engines import ENGINES
+from mlc.bench.peak import arithmetic_seconds
 from mlc.bench.subject import Subject, peer_file_bytes
 
 SCHEMA = 1
@@ -30,9 +31,8 @@ class Round:
     def least_ms(self, subject: Subject) -> float | None:
         """Milliseconds that the arithmetic of a run takes at the peaks; None where one is not known."""
         flops, of_bytes = subject.compiled.flops, subject.compiled.byte_flops or 0
-        if not flops or not self.peak or of_bytes and not self.byte_peak:
-            return None
-        return ((flops - of_bytes) / self.peak + of_bytes / (self.byte_peak or 1.0)) * 1e-6
+        seconds = arithmetic_seconds(flops, of_bytes, self.peak, self.byte_peak) if flops and self.peak else None
+        return None if seconds is None else seconds * 1e3
 
 
 def cpu_name() -> str:

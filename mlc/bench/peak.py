@@ -41,6 +41,14 @@ def build(folder: Path) -> Path | None:
     return program
 
 
+def arithmetic_seconds(flops: int, of_bytes: int, peak: float, byte_peak: float | None) -> float | None:
+    """The least seconds of `flops`, of which `of_bytes` are products of bytes, at the peaks (GFLOP/s) of both; None
+    where the second one counts and is not known."""
+    if of_bytes and not byte_peak:
+        return None
+    return ((flops - of_bytes) / peak + of_bytes / (byte_peak or 1.0)) * 1e-9
+
+
 class Peak:
     """One rate of this machine, sampled as often as one likes: `what` is `fp32`, `bf16`, `int8` (all GFLOP/s) or
     `copy` with the `bytes` that it touches (GB/s). A sample is the rates of pieces of equal work in a row.

@@ -15,7 +15,7 @@ from .dtypes import DTYPES, numpy_dtype
 from .errors import ArgumentError, InputError
 from .reuse import ResultMemory, address, as_buffer
 from .tensors import CPU, place_of
-from .values import ValueInfo, fill_buffer, fill_value, is_on_device, shared
+from .values import Owner, ValueInfo, fill_buffer, fill_value, is_on_device, shared
 
 # mlc_value as one record: struct_size, kind; data, device, device_id, ndim, code, bits, lanes, shape, strides, offset;
 # items, num_items, deleter, manager.
@@ -205,7 +205,7 @@ class Frame:
         shape = slot.extents.unpack(ctypes.string_at(shape_at, 8 * rank))
         size = math.prod(shape) * slot.dtype.itemsize
         if size > _WORTH_SHARING:
-            return shared(self.outputs[number], library, data, shape, slot.dtype)
+            return shared(Owner(self.outputs[number], library), data, shape, slot.dtype)
         array = np.empty(shape, slot.dtype)
         if size:
             try:

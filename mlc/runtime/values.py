@@ -214,12 +214,8 @@ class _Memory:
         self.__array_interface__ = {"version": 3, "shape": shape, "typestr": typestr, "data": (pointer, False)}
 
 
-def shared(value: abi.Value, library: Any, pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-    """An array of `dtype` on the memory of an output, which has some elements: freed with the last view of it."""
-    return _array(Owner(value, library), pointer, shape, dtype)
-
-
-def _array(owner: Owner, pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+def shared(owner: Owner, pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """An array of `dtype` on memory that `owner` frees with the last view of it, and that has some elements."""
     if dtype.isbuiltin == 1:  # one that the interface can name
         return np.asarray(_Memory(owner, pointer, shape, dtype.str))
     raw = np.asarray(_Memory(owner, pointer, (math.prod(shape) * dtype.itemsize,), "|u1"))
@@ -240,7 +236,7 @@ def to_python(value: abi.Value, info: ValueInfo, owner: Owner) -> Any:
     dtype = numpy_dtype(info.dtype)
     if not count:
         return np.empty(shape, dtype)
-    return _array(owner, tensor.data, shape, dtype)
+    return shared(owner, tensor.data, shape, dtype)
 
 
 def _text_array(tensor: abi.Tensor, shape: tuple[int, ...], count: int) -> np.ndarray:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
+import pytest
+
 from mlc import _native
 from mlc.targets.cpu import resolve
 
@@ -15,3 +17,9 @@ def runs_here(cpu: str) -> bool:
     present = set(resolve("native", host).required.split(","))
     wanted = set(resolve(cpu, host).required.split(","))
     return cpu == "native" or {w for w in wanted if "avx" in w or "fma" in w} <= present
+
+
+def skip_unless_it_runs(cpu: str) -> None:
+    """Ends a test that would run code for a processor that this one is not."""
+    if not runs_here(cpu):
+        pytest.skip(f"this machine does not run code for {cpu}")

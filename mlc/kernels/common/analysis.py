@@ -33,6 +33,12 @@ def is_contraction(op: ir.Operation) -> bool:
     return op.name == "linalg.generic" and "mlc.contraction" in op.attributes
 
 
+def only_moves(values: Sequence[ir.Value]) -> bool:
+    """Is nothing computed for `values` by generics, which only say where their elements come from?"""
+    generics = (op for op in reachable(values) if op.name == "linalg.generic")
+    return all(len(op.regions[0].blocks[0].operations) == 1 for op in generics)
+
+
 def is_plain_fma(generic: ir.Operation) -> bool:
     """Is the body `acc + a * b` on f32 or f64 without casts?"""
     block = generic.regions[0].blocks[0]

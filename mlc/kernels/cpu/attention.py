@@ -98,7 +98,7 @@ class AttentionKernel:
         self.heads = shared_dim(attention) if schedule.together > 1 else None
         self.base: Scalar = 0  # of a head's rows among those of the work item
         self.row = self._row_of_a_head()
-        self.is_single = False  # is there one row of each head, which `row` computes?
+        self.single: Row | None = None  # that, where the work item has one row of each head
         self._allocate()
 
     def _row_of_a_head(self) -> Row | None:
@@ -164,9 +164,9 @@ class AttentionKernel:
             if_then(one, self._single_rows, self._rows)
 
     def _single_rows(self) -> None:
-        count, self.row_count, self.is_single = self.row_count, 1, True
+        count, self.row_count, self.single = self.row_count, 1, self.row
         self._rows()
-        self.row_count, self.is_single = count, False
+        self.row_count, self.single = count, None
 
     def _rows(self) -> None:
         self._for_heads(self._pack_queries)
@@ -201,14 +201,14 @@ class AttentionKernel:
             self._locate(self.batch, variable)
             body()
 
-        self._loop(0, self.s.together, 1, head)
+        self.loop(0, self.s.together, 1, head)
         self.base, (self.dims, self.logit_batch, self.score_dims) = 0, first
 
     def _row(self, local: Scalar) -> Idx:
         math = self.frame.math
         return Idx(math.add(self.first_row, math.sub(local, self.base)), level=3)
 
-    def _operand(self, ev: Evaluator, op: ir.Operation, number: int, dims: list[Idx]) -> ir.Value:
+    def operand(self, ev: Evaluator, op: ir.Operation, number: int, dims: list[Idx]) -> ir.Value:
         """Elements of an operand of one of the products, as a vector."""
         coords = [ev.idx.affine(e, dims) for e in operand_map(op, number).results]
         return ev.splat(ev.tensor(op.operands[number], coords))
@@ -216,26 +216,26 @@ class AttentionKernel:
     def _number(self, value: float) -> ir.Value:
         return self.frame.constants.get(ir.F32Type.get(), value)
 
-    def _splat(self, value: float | ir.Value) -> ir.Value:
+    def splat(self, value: float | ir.Value) -> ir.Value:
         return memory.splat(value if isinstance(value, ir.Value) else self._number(value), self.s.lanes)
 
     # -- panels -----------------------------------------------------------------------------------------------------
 
-    def _load(self, panel: str, at: Scalar) -> ir.Value:
+    def load(self, panel: str, at: Scalar) -> ir.Value:
         return vector.LoadOp(self.vector, self.stack[panel], [self.frame.constants.index(at)]).result
 
-    def _store(self, panel: str, at: Scalar, value: ir.Value) -> None:
+    def store(self, panel: str, at: Scalar, value: ir.Value) -> None:
         vector.StoreOp(value, self.stack[panel], [self.frame.constants.index(at)])
 
-    def _load_scalar(self, panel: str, at: Scalar) -> ir.Value:
+    def load_scalar(self, panel: str, at: Scalar) -> ir.Value:
         return memref.load(self.stack[panel], [self.frame.constants.index(at)])
 
-    def _tail(self, extent: int, j: int) -> ir.Value | None:
+    def tail(self, extent: int, j: int) -> ir.Value | None:
         """The mask of vector `j` of `extent` elements."""
         left = extent - j * self.s.lanes
         return None if left >= self.s.lanes else lane_mask(self.frame, self.s.lanes, self.frame.constants.index(left))
 
-    def _loop(self, low: Scalar, high: Scalar, step: int, body: Callable[[ir.Value], None]) -> None:
+    def loop(self, low: Scalar, high: Scalar, step: int, body: Callable[[ir.Value], None]) -> None:
         def run(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             body(variable)
             return []
@@ -243,18 +243,18 @@ class AttentionKernel:
         for_loop(self.frame, low, high, step, [], run)
 
     def _for_rows(self, body: Callable[[ir.Value], None]) -> None:
-        self._loop(self.base, self.frame.math.add(self.base, self.row_count), 1, body)
+        self.loop(self.base, self.frame.math.add(self.base, self.row_count), 1, body)
 
     def _pack_queries(self) -> None:
         scores, math, lanes = self.a.scores, self.frame.math, self.s.lanes
 
         def row(local: ir.Value) -> None:
             for j in range(self.depth_pitch // lanes):
-                ev = Evaluator(self.frame, lanes, self._tail(self.depth, j))
+                ev = Evaluator(self.frame, lanes, self.tail(self.depth, j))
                 dims = list(self.score_dims)
                 dims[scores.row], dims[scores.inner] = self._row(local), Idx(j * lanes, 1)
-                packed = self._operand(ev, scores.op, 0, dims)
-                self._store("queries", math.add(math.mul(local, self.depth_pitch), j * lanes), packed)
+                packed = self.operand(ev, scores.op, 0, dims)
+                self.store("queries", math.add(math.mul(local, self.depth_pitch), j * lanes), packed)
 
         self._for_rows(row)
 
@@ -262,18 +262,18 @@ class AttentionKernel:
         scores, math, lanes = self.a.scores, self.frame.math, self.s.lanes
         if contiguous_dim(scores.op, 1) == scores.inner:
             for i in range(self.depth_pitch // lanes):
-                self._loop(0, vectors * lanes, lanes, lambda at, i=i: self._pack_square(key, at, i, mask))  # type: ignore[misc]
+                self.loop(0, vectors * lanes, lanes, lambda at, i=i: self._pack_square(key, at, i, mask))  # type: ignore[misc]
             return
 
         def line(d: ir.Value) -> None:
             for j in range(vectors):
                 ev = Evaluator(self.frame, lanes, mask if j == vectors - 1 else None)
                 dims = list(self.score_dims)
-                dims[scores.column], dims[scores.inner] = self._key(key, j), Idx(d, level=4)
-                packed = self._operand(ev, scores.op, 1, dims)
-                self._store("panel", math.add(math.mul(d, self.key_pitch), j * lanes), packed)
+                dims[scores.column], dims[scores.inner] = self.key_point(key, j), Idx(d, level=4)
+                packed = self.operand(ev, scores.op, 1, dims)
+                self.store("panel", math.add(math.mul(d, self.key_pitch), j * lanes), packed)
 
-        self._loop(0, self.depth, 1, line)
+        self.loop(0, self.depth, 1, line)
 
     def _pack_square(self, key: Scalar, at: ir.Value, i: int, mask: ir.Value | None) -> None:
         """`lanes` keys from `key + at` on, transposed; keys behind the end repeat the last one."""
@@ -283,26 +283,26 @@ class AttentionKernel:
             position = math.add(math.add(key, at), k)
             if mask is not None:
                 position = math.minimum(position, math.sub(self.keys, 1))
-            ev = Evaluator(self.frame, lanes, self._tail(self.depth, i))
+            ev = Evaluator(self.frame, lanes, self.tail(self.depth, i))
             dims = list(self.score_dims)
             dims[scores.column], dims[scores.inner] = Idx(position, level=4), Idx(i * lanes, 1)
-            lines.append(self._operand(ev, scores.op, 1, dims))
+            lines.append(self.operand(ev, scores.op, 1, dims))
         for k, column in enumerate(transposed(lines, lanes)):
             if i * lanes + k < self.depth:
-                self._store("panel", math.add(at, (i * lanes + k) * self.key_pitch), column)
+                self.store("panel", math.add(at, (i * lanes + k) * self.key_pitch), column)
 
     def _pack_values(self, key: Scalar, count: Scalar) -> None:
         out, math, lanes = self.a.output, self.frame.math, self.s.lanes
 
         def line(k: ir.Value) -> None:
             for j in range(self.columns):
-                ev = Evaluator(self.frame, lanes, self._tail(self.width, j))
+                ev = Evaluator(self.frame, lanes, self.tail(self.width, j))
                 dims = list(self.dims)
                 dims[out.inner], dims[out.column] = Idx(math.add(key, k), level=4), Idx(j * lanes, 1)
-                packed = self._operand(ev, out.op, 1, dims)
-                self._store("values", math.add(math.mul(k, self.width_pitch), j * lanes), packed)
+                packed = self.operand(ev, out.op, 1, dims)
+                self.store("values", math.add(math.mul(k, self.width_pitch), j * lanes), packed)
 
-        self._loop(0, count, 1, line)
+        self.loop(0, count, 1, line)
 
     # -- rows and keys ----------------------------------------------------------------------------------------------
 
@@ -312,31 +312,31 @@ class AttentionKernel:
     def _clear(self, local: ir.Value) -> None:
         math = self.frame.math
         self._note(local, self._number(float("-inf")), self._number(0.0))
-        self._store("sums", math.mul(local, self.s.lanes), self._splat(0.0))
+        self.store("sums", math.mul(local, self.s.lanes), self.splat(0.0))
         for j in range(self.columns):
             at = math.add(math.mul(local, self.width_pitch), j * self.s.lanes)
-            self._store("output", at, self._splat(0.0))
+            self.store("output", at, self.splat(0.0))
 
     def _tiles(self, tile: _EmitTile) -> None:
         """All rows of a head in register tiles; a known rest is one smaller tile, an unknown one single rows."""
         math, rows, base = self.frame.math, self.s.rows, self.base
-        if self.is_single:
+        if self.single:
             return tile(base, 1)
         whole = math.mul(math.div(self.row_count, rows), rows)
         rest = self.row_extent % rows if isinstance(self.row_extent, int) else 1
         middle, end = math.add(base, whole), math.add(base, self.row_count)
         if not (isinstance(whole, int) and whole == 0):
-            self._loop(base, middle, rows, lambda at: tile(at, rows))
+            self.loop(base, middle, rows, lambda at: tile(at, rows))
         if rest and not (isinstance(whole, int) and whole == self.row_count):
-            self._loop(middle, end, rest, lambda at: tile(at, rest))
+            self.loop(middle, end, rest, lambda at: tile(at, rest))
 
-    def _key(self, key: Scalar, j: int) -> Idx:
+    def key_point(self, key: Scalar, j: int) -> Idx:
         return Idx(self.frame.math.add(key, j * self.s.lanes), 1, level=2)
 
     def _key_blocks(self) -> None:
         """Known extents split into blocks of equal size but for one vector; else what remains is single vectors."""
         lanes, math = self.s.lanes, self.frame.math
-        vectors = self.row.vectors if self.row and self.is_single else self.s.vectors
+        vectors = (self.single or self.s).vectors
         if isinstance(self.keys, int):
             total = -(-self.keys // lanes)
             blocks = -(-total // vectors)
@@ -345,13 +345,13 @@ class AttentionKernel:
             partial = self.keys % lanes != 0
             last = blocks - more
             if more:
-                self._loop(0, middle, (small + 1) * lanes, lambda k: self._block(k, small + 1, partial and not last))
+                self.loop(0, middle, (small + 1) * lanes, lambda k: self._block(k, small + 1, partial and not last))
             if last:
-                self._loop(middle, self.keys, small * lanes, lambda k: self._block(k, small, partial))
+                self.loop(middle, self.keys, small * lanes, lambda k: self._block(k, small, partial))
             return
         whole = math.mul(math.div(self.keys, vectors * lanes), vectors * lanes)
-        self._loop(0, whole, vectors * lanes, lambda k: self._block(k, vectors, False))
-        self._loop(whole, self.keys, lanes, lambda k: self._block(k, 1, True))
+        self.loop(0, whole, vectors * lanes, lambda k: self._block(k, vectors, False))
+        self.loop(whole, self.keys, lanes, lambda k: self._block(k, 1, True))
 
     def _block(self, key: ir.Value, vectors: int, partial: bool) -> None:
         """One block of keys, whose last vector may reach behind the end when `partial`."""
@@ -367,7 +367,7 @@ class AttentionKernel:
             self._visible_tile(at, size, key, vectors, mask, length)
 
         def work() -> None:
-            if not self.is_single:
+            if not self.single:
                 self._pack_keys(key, vectors, mask)
                 self._pack_values(key, length)
             self._for_heads(lambda: self._tiles(visible))
@@ -390,9 +390,9 @@ class AttentionKernel:
     def _mark(self, at: Scalar, size: int, key: Scalar, vectors: int, mask: ir.Value | None) -> None:
         """Set the flag of a tile, and that of the block, unless every logit is hidden. The last row is asked first."""
         c, math, i8 = self.frame.constants, self.frame.math, ir.IntegerType.get_signless(8)
-        least = self._load_scalar("largest", at)
+        least = self.load_scalar("largest", at)
         for r in range(1, size):
-            seen = self._load_scalar("largest", math.add(at, r))
+            seen = self.load_scalar("largest", math.add(at, r))
             least = arith.select(arith.cmpf(arith.CmpFPredicate.OLT, seen, least), seen, least)
         unseen = arith.cmpf(arith.CmpFPredicate.ULE, least, self._number(SEEN))
 
@@ -401,9 +401,9 @@ class AttentionKernel:
                 memref.store(c.get(i8, 1), self.flags, [c.index(place)])
 
         def ask(points: Sequence[tuple[int, int]]) -> ir.Value:
-            large, top = self._splat(LARGE_SCORE), self._splat(float("-inf"))
+            large, top = self.splat(LARGE_SCORE), self.splat(float("-inf"))
             for r, j in points:
-                bound = self._logits(at, r, key, j, mask if j == vectors - 1 else None, large)
+                bound = self.logits(at, r, key, j, mask if j == vectors - 1 else None, large)
                 top = arith.select(arith.cmpf(arith.CmpFPredicate.UGT, bound, top), bound, top)
             return self._is_visible(top)
 
@@ -413,17 +413,17 @@ class AttentionKernel:
 
     def _is_visible(self, top: ir.Value) -> ir.Value:
         """Is one of the logits that scores of `LARGE_SCORE` lead to not hidden?"""
-        above = arith.cmpf(arith.CmpFPredicate.UGT, top, self._splat(_HIDDEN))
+        above = arith.cmpf(arith.CmpFPredicate.UGT, top, self.splat(_HIDDEN))
         kind = ir.Attribute.parse("#vector.kind<or>")
         return vector.ReductionOp(ir.IntegerType.get_signless(1), kind, above).result
 
-    def _logits(self, at: Scalar, r: Scalar, key: Scalar, j: int, mask: ir.Value | None, score: ir.Value) -> ir.Value:
+    def logits(self, at: Scalar, r: Scalar, key: Scalar, j: int, mask: ir.Value | None, score: ir.Value) -> ir.Value:
         """What the chain makes of the scores of row `at + r` and vector `j`; −inf behind the end."""
         overrides: dict[ir.Value, Override] = {self.a.scores.op.results[0]: lambda _: score}
         ev = Evaluator(self.frame, self.s.lanes, mask, overrides=overrides)
         row = self._row(self.frame.math.add(at, r))
-        value = ev.splat(ev.tensor(self.a.logits, [*self.logit_batch, row, self._key(key, j)]))
-        return value if mask is None else arith.select(mask, value, self._splat(float("-inf")))
+        value = ev.splat(ev.tensor(self.a.logits, [*self.logit_batch, row, self.key_point(key, j)]))
+        return value if mask is None else arith.select(mask, value, self.splat(float("-inf")))
 
     # -- one tile ---------------------------------------------------------------------------------------------------
 
@@ -431,10 +431,10 @@ class AttentionKernel:
         self, at: Scalar, size: int, key: Scalar, vectors: int, mask: ir.Value | None, count: Scalar
     ) -> None:
         def tile() -> None:
-            single = self.row if self.is_single else None
+            single = self.single
             tops = single.scores(at, key, vectors, mask) if single else self._scores(at, size, key, vectors, mask)
             if_then(self._is_any_above(at, tops), lambda: self._shift(at, size, vectors))
-            self._loop(0, size, 1, lambda r: self._exponentials(at, r, vectors))
+            self.loop(0, size, 1, lambda r: self._exponentials(at, r, vectors))
             if single:
                 return single.product(at, key, count)
             for first in range(0, self.columns, self.s.vectors):
@@ -453,24 +453,24 @@ class AttentionKernel:
         def body(variable: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
             for u in range(unroll):
                 d = math.add(variable, u)
-                right = [self._load("panel", math.add(math.mul(d, self.key_pitch), j * lanes)) for j in range(vectors)]
+                right = [self.load("panel", math.add(math.mul(d, self.key_pitch), j * lanes)) for j in range(vectors)]
                 new = []
                 for r in range(size):
                     where = math.add(math.mul(math.add(at, r), self.depth_pitch), d)
-                    left = self._splat(self._load_scalar("queries", where))
+                    left = self.splat(self.load_scalar("queries", where))
                     new += [vector.FMAOp(left, right[j], sums[r * vectors + j]).result for j in range(vectors)]
                 sums = new
             return sums
 
-        start = [self._splat(0.0)] * (size * vectors)
+        start = [self.splat(0.0)] * (size * vectors)
         sums = for_loop(self.frame, 0, self.depth, unroll, start, body)
         tops = []
         for r in range(size):
             values = []
             for j in range(vectors):
                 score = sums[r * vectors + j]
-                values.append(self._logits(at, r, key, j, mask if j == vectors - 1 else None, score))
-                self._store("scores", r * self.key_pitch + j * lanes, values[-1])
+                values.append(self.logits(at, r, key, j, mask if j == vectors - 1 else None, score))
+                self.store("scores", r * self.key_pitch + j * lanes, values[-1])
             tops.append(reduce(peepholes.maximum_of_numbers, values))
         return tops
 
@@ -478,8 +478,8 @@ class AttentionKernel:
         """Does one of the rows from `at` on have a new logit too large for what its logits are shifted by?"""
         above = []
         for r, top in enumerate(tops):
-            limit = self._limit(self._load_scalar("largest", self.frame.math.add(at, r)))
-            above.append(arith.cmpf(arith.CmpFPredicate.OGT, top, self._splat(limit)))
+            limit = self._limit(self.load_scalar("largest", self.frame.math.add(at, r)))
+            above.append(arith.cmpf(arith.CmpFPredicate.OGT, top, self.splat(limit)))
         kind = ir.Attribute.parse("#vector.kind<or>")
         return vector.ReductionOp(ir.IntegerType.get_signless(1), kind, reduce(arith.ori, above)).result
 
@@ -490,17 +490,17 @@ class AttentionKernel:
     def _shift(self, at: Scalar, size: int, vectors: int) -> None:
         """Shift the logits of rows by the largest ones so far where these exceed the limit, and scale what such rows of
         the tile have come to."""
-        self._loop(0, size, 1, lambda r: self._largest(at, r, vectors))
-        self._store("factors", 0, vector_math.exp_nonpositive(self._load("factors", 0), self.frame.scalef))
-        self._loop(0, size, 1, lambda r: self._rescale(at, r))
+        self.loop(0, size, 1, lambda r: self._largest(at, r, vectors))
+        self.store("factors", 0, vector_math.exp_nonpositive(self.load("factors", 0), self.frame.scalef))
+        self.loop(0, size, 1, lambda r: self._rescale(at, r))
 
     def _largest(self, at: Scalar, r: ir.Value, vectors: int) -> None:
         """The largest logit of one row where it exceeds the limit, what its logits are shifted by, and how far that has
         moved."""
         math, lanes = self.frame.math, self.s.lanes
-        top = self._splat(float("-inf"))
+        top = self.splat(float("-inf"))
         for j in range(vectors):
-            x = self._load("scores", math.add(math.mul(r, self.key_pitch), j * lanes))
+            x = self.load("scores", math.add(math.mul(r, self.key_pitch), j * lanes))
             top = peepholes.maximum_of_numbers(top, x)
         self._note_largest(at, r, top)
 
@@ -509,7 +509,7 @@ class AttentionKernel:
         math, c = self.frame.math, self.frame.constants
         f32, fast = ir.F32Type.get(), ir.Attribute.parse("#arith.fastmath<nnan,nsz>")
         local = math.add(at, r)
-        old = self._load_scalar("largest", local)
+        old = self.load_scalar("largest", local)
         found = vector.ReductionOp(f32, ir.Attribute.parse("#vector.kind<maxnumf>"), top, fastmath=fast).result
         # What other rows of the tile have changes no bits of this one.
         new = arith.select(arith.cmpf(arith.CmpFPredicate.OGT, found, self._limit(old)), found, old)
@@ -528,26 +528,26 @@ class AttentionKernel:
         """Exponentials of one row in place of its logits, and their sum."""
         math, lanes = self.frame.math, self.s.lanes
         local = math.add(at, r)
-        shift = self._splat(self._load_scalar("shifts", local))
-        total = self._load("sums", math.mul(local, lanes))
+        shift = self.splat(self.load_scalar("shifts", local))
+        total = self.load("sums", math.mul(local, lanes))
         for j in range(vectors):
             place = math.add(math.mul(r, self.key_pitch), j * lanes)
-            power = vector_math.exp_nonpositive(arith.subf(self._load("scores", place), shift), self.frame.scalef)
+            power = vector_math.exp_nonpositive(arith.subf(self.load("scores", place), shift), self.frame.scalef)
             self._keep_power(place, power)
             total = arith.addf(total, power)
-        self._store("sums", math.mul(local, lanes), total)
+        self.store("sums", math.mul(local, lanes), total)
 
     def _rescale(self, at: Scalar, r: ir.Value) -> None:
         """Scale the sum and the results of one row so far."""
         math, lanes = self.frame.math, self.s.lanes
-        local, factor = math.add(at, r), self._splat(self._load_scalar("factors", r))
+        local, factor = math.add(at, r), self.splat(self.load_scalar("factors", r))
         places = [("sums", math.mul(local, lanes))]
         places += [("output", math.add(math.mul(local, self.width_pitch), j * lanes)) for j in range(self.columns)]
         for name, where in places:
-            self._store(name, where, arith.mulf(self._load(name, where), factor))
+            self.store(name, where, arith.mulf(self.load(name, where), factor))
 
     def _keep_power(self, place: Scalar, power: ir.Value) -> None:
-        self._store("scores", place, power)
+        self.store("scores", place, power)
 
     def _product(self, at: Scalar, size: int, first: int, vectors: int, count: Scalar) -> None:
         """Add the product of the tile's exponentials and `vectors` vectors of the values' columns."""
@@ -563,34 +563,34 @@ class AttentionKernel:
             for u in range(unroll):
                 k = math.add(variable, u)
                 row = math.mul(k, self.width_pitch)
-                right = [self._load("values", math.add(row, (first + j) * lanes)) for j in range(vectors)]
+                right = [self.load("values", math.add(row, (first + j) * lanes)) for j in range(vectors)]
                 new = []
                 for r in range(size):
-                    left = self._splat(self._load_scalar("scores", math.add(k, r * self.key_pitch)))
+                    left = self.splat(self.load_scalar("scores", math.add(k, r * self.key_pitch)))
                     new += [vector.FMAOp(left, right[j], sums[r * vectors + j]).result for j in range(vectors)]
                 sums = new
             return sums
 
-        start = [self._load("output", place) for place in places]
+        start = [self.load("output", place) for place in places]
         for place, value in zip(places, for_loop(self.frame, 0, count, unroll, start, body), strict=True):
-            self._store("output", place, value)
+            self.store("output", place, value)
 
     def _finish(self, local: ir.Value) -> None:
         """Divide one row by its sum and store it with the epilogue."""
         a, math, lanes = self.a, self.frame.math, self.s.lanes
         kind, fast = ir.Attribute.parse("#vector.kind<add>"), ir.Attribute.parse("#arith.fastmath<reassoc,nsz>")
-        sums = self._load("sums", math.mul(local, lanes))
+        sums = self.load("sums", math.mul(local, lanes))
         total = vector.ReductionOp(ir.F32Type.get(), kind, sums, fastmath=fast).result
         ev = Evaluator(self.frame, lanes, overrides={a.total.results[0]: lambda _: total})
         point = [*self.logit_batch, self._row(local), Idx(0)]
         divisor = ev.tensor(a.divisor, [ev.idx.affine(e, point) for e in operand_map(a.quotient, 1).results])
-        factor = self._splat(arith.divf(self._number(1.0), divisor))
+        factor = self.splat(arith.divf(self._number(1.0), divisor))
         for j in range(self.columns):
             where = math.add(math.mul(local, self.width_pitch), j * lanes)
-            value = arith.mulf(self._load("output", where), factor)
+            value = arith.mulf(self.load("output", where), factor)
             dims = list(self.dims)
             dims[a.output.row], dims[a.output.column] = self._row(local), Idx(j * lanes, 1)
-            self._write([dims[d] for d in a.output.order], value, self._tail(self.width, j))
+            self._write([dims[d] for d in a.output.order], value, self.tail(self.width, j))
 
     def _write(self, point: list[Idx], value: ir.Value, mask: ir.Value | None) -> None:
         overrides: dict[ir.Value, Override] = {self.a.output.op.results[0]: lambda _: value}

@@ -7,7 +7,6 @@ lanes are added up across them. The product with the values has several vectors 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -15,12 +14,13 @@ from mlir import ir
 from mlir.dialects import arith, vector
 
 from mlc.kernels.common import peepholes
-from mlc.kernels.common.analysis import reachable
+from mlc.kernels.common.analysis import only_moves
 from mlc.kernels.common.attention import Attention
 from mlc.kernels.common.attention_points import contiguous_dim
 from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import for_loop
 from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.cpu.inner_product import lane_sums
 
 if TYPE_CHECKING:
     from mlc.kernels.cpu.attention import AttentionKernel
@@ -31,12 +31,7 @@ _SUMS = 8  # that a multiply-add may be added to in turns: as many as it takes s
 
 def reads_in_place(attention: Attention) -> bool:
     """Are keys and values elements in memory, which nothing is computed for?"""
-    operands = [attention.scores.op.operands[1], attention.output.op.operands[1]]
-    return all(_only_yields(op) for op in reachable(operands) if op.name == "linalg.generic")
-
-
-def _only_yields(op: ir.Operation) -> bool:
-    return [inner.operation.name for inner in op.regions[0].blocks[0].operations] == ["linalg.yield"]
+    return only_moves([attention.scores.op.operands[1], attention.output.op.operands[1]])
 
 
 class Row:
@@ -52,47 +47,47 @@ class Row:
         """The logits of a block of keys, into the panel of scores; the largest ones, by lanes."""
         lanes = self.s.lanes
         if self.by_key:
-            self.k._loop(0, vectors * lanes, lanes, lambda j: self._store_dots(at, key, j, mask is not None))
-            found = [self.k._load("scores", j * lanes) for j in range(vectors)]
+            self.k.loop(0, vectors * lanes, lanes, lambda j: self._store_dots(at, key, j, mask is not None))
+            found = [self.k.load("scores", j * lanes) for j in range(vectors)]
         else:
             found = self._steps(at, key, vectors, mask)
         values = []
         for j, score in enumerate(found):
-            values.append(self.k._logits(at, 0, key, j, mask if j == vectors - 1 else None, score))
-            self.k._store("scores", j * lanes, values[-1])
+            values.append(self.k.logits(at, 0, key, j, mask if j == vectors - 1 else None, score))
+            self.k.store("scores", j * lanes, values[-1])
         return [reduce(peepholes.maximum_of_numbers, values)]
 
     def _store_dots(self, at: Scalar, key: Scalar, j: ir.Value, partial: bool) -> None:
         """The scores of `lanes` keys from `key + j` on; keys behind the end repeat the last one."""
         math, lanes, scores = self.frame.math, self.s.lanes, self.k.a.scores
-        sums = [self.k._splat(0.0)] * lanes
+        sums = [self.k.splat(0.0)] * lanes
         for i in range(self.k.depth_pitch // lanes):
-            query = self.k._load("queries", math.add(math.mul(at, self.k.depth_pitch), i * lanes))
+            query = self.k.load("queries", math.add(math.mul(at, self.k.depth_pitch), i * lanes))
             for n in range(lanes):
                 position = math.add(math.add(key, j), n)
                 if partial:
                     position = math.minimum(position, math.sub(self.k.keys, 1))
-                ev = Evaluator(self.frame, lanes, self.k._tail(self.k.depth, i))
+                ev = Evaluator(self.frame, lanes, self.k.tail(self.k.depth, i))
                 dims = list(self.k.score_dims)
                 dims[scores.column], dims[scores.inner] = Idx(position, level=4), Idx(i * lanes, 1)
-                sums[n] = vector.FMAOp(self.k._operand(ev, scores.op, 1, dims), query, sums[n]).result
-        self.k._store("scores", j, across(sums, lanes))
+                sums[n] = vector.FMAOp(self.k.operand(ev, scores.op, 1, dims), query, sums[n]).result
+        self.k.store("scores", j, lane_sums(sums))
 
     def _steps(self, at: Scalar, key: Scalar, vectors: int, mask: ir.Value | None) -> list[ir.Value]:
         """The scores, where keys are adjacent: step by step of the sum."""
         math, scores = self.frame.math, self.k.a.scores
 
         def body(d: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
-            query = self.k._splat(self.k._load_scalar("queries", math.add(math.mul(at, self.k.depth_pitch), d)))
+            query = self.k.splat(self.k.load_scalar("queries", math.add(math.mul(at, self.k.depth_pitch), d)))
             found = []
             for j in range(vectors):
                 ev = Evaluator(self.frame, self.s.lanes, mask if j == vectors - 1 else None)
                 dims = list(self.k.score_dims)
-                dims[scores.column], dims[scores.inner] = self.k._key(key, j), Idx(d, level=4)
-                found.append(vector.FMAOp(self.k._operand(ev, scores.op, 1, dims), query, sums[j]).result)
+                dims[scores.column], dims[scores.inner] = self.k.key_point(key, j), Idx(d, level=4)
+                found.append(vector.FMAOp(self.k.operand(ev, scores.op, 1, dims), query, sums[j]).result)
             return found
 
-        return for_loop(self.frame, 0, self.k.depth, 1, [self.k._splat(0.0)] * vectors, body)
+        return for_loop(self.frame, 0, self.k.depth, 1, [self.k.splat(0.0)] * vectors, body)
 
     def product(self, at: Scalar, key: Scalar, count: Scalar) -> None:
         """Add the product of the exponentials of `count` keys and their values."""
@@ -109,34 +104,18 @@ class Row:
             found = []
             for chain in range(chains):
                 k = math.add(variable, chain)
-                power = self.k._splat(self.k._load_scalar("scores", k))
+                power = self.k.splat(self.k.load_scalar("scores", k))
                 for j in range(width):
-                    ev = Evaluator(self.frame, lanes, self.k._tail(self.k.width, first + j))
+                    ev = Evaluator(self.frame, lanes, self.k.tail(self.k.width, first + j))
                     dims = list(self.k.dims)
                     dims[out.inner] = Idx(math.add(key, k), level=4)
                     dims[out.column] = Idx((first + j) * lanes, 1)
-                    value = self.k._operand(ev, out.op, 1, dims)
+                    value = self.k.operand(ev, out.op, 1, dims)
                     found.append(vector.FMAOp(power, value, sums[chain * width + j]).result)
             return found
 
-        old = [self.k._load("output", math.add(place, j * lanes)) for j in range(width)]
-        sums = for_loop(self.frame, 0, count, chains, old + [self.k._splat(0.0)] * (width * (chains - 1)), body)
+        old = [self.k.load("output", math.add(place, j * lanes)) for j in range(width)]
+        sums = for_loop(self.frame, 0, count, chains, old + [self.k.splat(0.0)] * (width * (chains - 1)), body)
         for j in range(width):
             total = reduce(arith.addf, sums[j::width])
-            self.k._store("output", math.add(place, j * lanes), total)
-
-
-def across(rows: Sequence[ir.Value], lanes: int) -> ir.Value:
-    """The vector of the sums of all lanes of each of `lanes` vectors; `lanes` is a power of two."""
-    current, size = list(rows), lanes // 2
-    while len(current) > 1:
-        half = len(current) // 2
-        # Of each segment of both vectors the lower half, and the upper one.
-        low = [start + i + side for start in range(0, lanes, 2 * size) for side in (0, lanes) for i in range(size)]
-        masks = [ir.DenseI64ArrayAttr.get([n + more for n in low]) for more in (0, size)]
-        halves = [
-            [vector.ShuffleOp(a, b, mask).result for mask in masks]
-            for a, b in zip(current[:half], current[half:], strict=True)
-        ]
-        current, size = [arith.addf(lower, upper) for lower, upper in halves], size // 2
-    return current[0]
+            self.k.store("output", math.add(place, j * lanes), total)

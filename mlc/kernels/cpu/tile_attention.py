@@ -106,7 +106,7 @@ class _TileAttention(AttentionKernel):
     def _line(self, op: ir.Operation, number: int, dims: list[Idx], lanes: int, left: int) -> ir.Value:
         """`lanes` elements of an operand of one of the products, of which `left` exist; zeros behind them."""
         mask = None if left >= lanes else lane_mask(self.frame, lanes, self.frame.constants.index(left))
-        value = self._operand(Evaluator(self.frame, lanes, mask), op, number, dims)
+        value = self.operand(Evaluator(self.frame, lanes, mask), op, number, dims)
         return value if mask is None else arith.select(mask, value, self._zeros(lanes))
 
     def _pack_queries(self) -> None:
@@ -117,7 +117,7 @@ class _TileAttention(AttentionKernel):
                 dims = list(self.score_dims)
                 dims[scores.row], dims[scores.inner] = self._row(local), Idx(step * STEP, 1)
                 line = self._line(scores.op, 0, dims, STEP, self.depth - step * STEP)
-                self._store("queries", math.add(math.mul(local, self.depth_pitch), step * STEP), line)
+                self.store("queries", math.add(math.mul(local, self.depth_pitch), step * STEP), line)
 
         self._for_rows(row)
 
@@ -126,16 +126,16 @@ class _TileAttention(AttentionKernel):
         scores, live = self.a.scores, len(block.masks)
         if contiguous_dim(scores.op, 1) == scores.inner:
             for step in range(self.steps):
-                self._loop(0, live * ROWS, ROWS, partial(self._pack_tile, block, step))
+                self.loop(0, live * ROWS, ROWS, partial(self._pack_tile, block, step))
         else:
             whole, rest = divmod(self.depth, 2)
-            self._loop(0, whole, 1, partial(self._pack_pair, block, 2))
+            self.loop(0, whole, 1, partial(self._pack_pair, block, 2))
             if rest:
                 self._pack_pair(block, 1, whole)
             if whole + rest < self.depth_pitch // 2:
-                self._loop(whole + rest, self.depth_pitch // 2, 1, partial(self._pack_pair, block, 0))
+                self.loop(whole + rest, self.depth_pitch // 2, 1, partial(self._pack_pair, block, 0))
         for_pairs = partial(partial, self._pack_two_values, block)
-        self._loop(0, block.vectors // 2, 1, lambda step: self._loop(0, ROWS, 1, for_pairs(step)))
+        self.loop(0, block.vectors // 2, 1, lambda step: self.loop(0, ROWS, 1, for_pairs(step)))
 
     def _pack_tile(self, block: _Block, step: int, at: ir.Value) -> None:
         """A tile of `STEP` elements of 16 keys from `block.key + at` on; keys behind the end repeat the last one."""
@@ -150,7 +150,7 @@ class _TileAttention(AttentionKernel):
         first = math.add(math.mul(at, STEP), step * self.s.vectors * TILE)
         for group, column in enumerate(transposed(lines, ROWS)):
             groups = vector.bitcast(ir.VectorType.get([STEP], ir.BF16Type.get()), column)
-            self._store("panel", math.add(first, group * STEP), groups)
+            self.store("panel", math.add(first, group * STEP), groups)
 
     def _existing(self, block: _Block, number: Scalar) -> Scalar:
         """The position of key `number` of `block`, or of the last one that exists."""
@@ -168,11 +168,11 @@ class _TileAttention(AttentionKernel):
             parts = []
             for k in range(live):
                 dims = list(self.score_dims)
-                dims[scores.column] = self._key(block.key, j)
+                dims[scores.column] = self.key_point(block.key, j)
                 dims[scores.inner] = Idx(math.add(math.mul(number, 2), k), level=4)
-                parts.append(self._operand(Evaluator(self.frame, lanes, mask), scores.op, 1, dims))
+                parts.append(self.operand(Evaluator(self.frame, lanes, mask), scores.op, 1, dims))
             parts += [self._zeros(lanes)] * (2 - live)
-            self._store("panel", math.add(first, j * TILE), vector.InterleaveOp(*parts).result)
+            self.store("panel", math.add(first, j * TILE), vector.InterleaveOp(*parts).result)
 
     def _pack_two_values(self, block: _Block, step: ir.Value, row: ir.Value) -> None:
         """Two keys' values as row `row` of the tiles of `step`."""
@@ -194,7 +194,7 @@ class _TileAttention(AttentionKernel):
                 type_ = ir.VectorType.get([STEP], ir.BF16Type.get())
                 part = vector.extract_strided_slice(type_, groups, [n * STEP], [STEP], [1])
                 tile = math.add(math.mul(step, self.columns), j + n)
-                self._store("values", math.add(math.mul(tile, TILE), math.mul(row, STEP)), part)
+                self.store("values", math.add(math.mul(tile, TILE), math.mul(row, STEP)), part)
 
     # -- rows and keys ----------------------------------------------------------------------------------------------
 
@@ -209,30 +209,30 @@ class _TileAttention(AttentionKernel):
                 for j in range(count):
                     place = self._place(panel, self.frame.math.add(first, j * ROWS), pitch)
                     self.tiles.store(ROWS, place, zero)
-            self._store("largest", at, self._splat(float("-inf")))
+            self.store("largest", at, self.splat(float("-inf")))
 
-        self._loop(0, self.row_count, ROWS, rows)
+        self.loop(0, self.row_count, ROWS, rows)
 
     def _row_groups(self, emit: _EmitRows) -> None:
         """All rows of the item, two tiles at a time; a known rest is two tiles or one, an unknown one single tiles."""
         math, rows, count = self.frame.math, self.s.rows, self.row_count
         whole = math.mul(math.div(count, rows), rows)
         if not (isinstance(whole, int) and whole == 0):
-            self._loop(0, whole, rows, lambda at: emit(at, rows, rows // ROWS))
+            self.loop(0, whole, rows, lambda at: emit(at, rows, rows // ROWS))
         if isinstance(whole, int) and whole == count:
             return
         if not isinstance(self.row_extent, int):
-            self._loop(whole, count, ROWS, lambda at: emit(at, math.minimum(math.sub(count, at), ROWS), 1))
+            self.loop(whole, count, ROWS, lambda at: emit(at, math.minimum(math.sub(count, at), ROWS), 1))
         elif rest := self.row_extent % rows:
-            self._loop(whole, count, rows, lambda at: emit(at, rest, -(-rest // ROWS)))
+            self.loop(whole, count, rows, lambda at: emit(at, rest, -(-rest // ROWS)))
 
     def _key_blocks(self) -> None:
         """Known extents split into blocks of equal size but for 32 keys; else what remains is a block with masks."""
         lanes, vectors, math = self.s.lanes, self.s.vectors, self.frame.math
         if not isinstance(self.keys, int):
             whole = math.mul(math.div(self.keys, vectors * lanes), vectors * lanes)
-            self._loop(0, whole, vectors * lanes, partial(self._whole_block, vectors))
-            self._loop(whole, self.keys, vectors * lanes, partial(self._last_block, vectors))
+            self.loop(0, whole, vectors * lanes, partial(self._whole_block, vectors))
+            self.loop(whole, self.keys, vectors * lanes, partial(self._last_block, vectors))
             return
         units = -(-self.keys // STEP)
         small, more = divmod(units, -(-2 * units // vectors))
@@ -241,7 +241,7 @@ class _TileAttention(AttentionKernel):
             end = first + number * size * STEP
             whole = end if end <= self.keys else end - size * STEP
             if first < whole:
-                self._loop(first, whole, size * STEP, partial(self._whole_block, 2 * size))
+                self.loop(first, whole, size * STEP, partial(self._whole_block, 2 * size))
             if whole < end:
                 self._last_block(2 * size, whole)
             first = end
@@ -292,24 +292,24 @@ class _TileAttention(AttentionKernel):
 
         def bounds(row: Scalar, top: ir.Value, vectors: int) -> ir.Value:
             for j, mask in enumerate(block.masks[:vectors]):
-                bound = self._logits(at, row, block.key, j, mask, self._splat(LARGE_SCORE))
+                bound = self.logits(at, row, block.key, j, mask, self.splat(LARGE_SCORE))
                 top = arith.select(arith.cmpf(arith.CmpFPredicate.UGT, bound, top), bound, top)
             return top
 
         def ask(row: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             top, least = carried
-            seen = self._load_scalar("largest", math.add(at, row))
+            seen = self.load_scalar("largest", math.add(at, row))
             lower = arith.select(arith.cmpf(arith.CmpFPredicate.OLT, seen, least), seen, least)
             return [bounds(row, top, len(block.masks)), lower]
 
         def ask_all() -> None:
-            start = [self._splat(float("-inf")), self._number(float("inf"))]
+            start = [self.splat(float("-inf")), self._number(float("inf"))]
             top, least = for_loop(self.frame, 0, size, 1, start, ask)
             unseen = arith.cmpf(arith.CmpFPredicate.ULE, least, self._number(SEEN))
             if_then(arith.ori(unseen, self._is_visible(top)), mark)
 
         self._flag(at, 0)
-        last = bounds(math.sub(size, 1), self._splat(float("-inf")), 1)
+        last = bounds(math.sub(size, 1), self.splat(float("-inf")), 1)
         if_then(self._is_visible(last), mark, ask_all)
 
     # -- one or two tiles of rows -------------------------------------------------------------------------------------
@@ -317,11 +317,11 @@ class _TileAttention(AttentionKernel):
     def _visible_rows(self, block: _Block, at: Scalar, size: Scalar, high: int) -> None:
         def rows() -> None:
             self._products_with_keys(block, at, high)
-            self._loop(0, size, 1, partial(self._take_logits, block, at))
+            self.loop(0, size, 1, partial(self._take_logits, block, at))
             for first in range(0, high * ROWS, self.s.lanes):
-                factors = vector_math.exp_nonpositive(self._load("factors", first), self.frame.scalef)
-                self._store("factors", first, factors)
-            self._loop(0, size, 1, partial(self._take_powers, block, at))
+                factors = vector_math.exp_nonpositive(self.load("factors", first), self.frame.scalef)
+                self.store("factors", first, factors)
+            self.loop(0, size, 1, partial(self._take_powers, block, at))
             self._products_with_values(block, at, high)
 
         if self.flags is None:
@@ -331,13 +331,13 @@ class _TileAttention(AttentionKernel):
 
     def _take_logits(self, block: _Block, at: Scalar, r: ir.Value) -> None:
         """The logits of one row in place of its scores, and the largest of them."""
-        math, top = self.frame.math, self._splat(float("-inf"))
+        math, top = self.frame.math, self.splat(float("-inf"))
         for j, mask in enumerate(block.masks):
             place = math.add(math.mul(r, self.key_pitch), j * self.s.lanes)
-            score = self._load("scores", place)
-            value = self._logits(at, r, block.key, j, mask, score)
+            score = self.load("scores", place)
+            value = self.logits(at, r, block.key, j, mask, score)
             if value != score:
-                self._store("scores", place, value)
+                self.store("scores", place, value)
             top = maximum_of_numbers(top, value)
         self._note_largest(at, r, top)
 
@@ -347,11 +347,11 @@ class _TileAttention(AttentionKernel):
         self._exponentials(at, r, len(block.masks))
         math, lanes = self.frame.math, self.s.lanes
         for j in range(len(block.masks), block.vectors):
-            self._store("powers", math.add(math.mul(r, self.key_pitch), j * lanes), self._zeros(lanes))
+            self.store("powers", math.add(math.mul(r, self.key_pitch), j * lanes), self._zeros(lanes))
 
     def _keep_power(self, place: Scalar, power: ir.Value) -> None:
         rounded = arith.truncf(ir.VectorType.get([self.s.lanes], ir.BF16Type.get()), power)
-        self._store("powers", place, rounded)
+        self.store("powers", place, rounded)
 
     # -- products ---------------------------------------------------------------------------------------------------
 
@@ -378,7 +378,7 @@ class _TileAttention(AttentionKernel):
 
             self._multiply((high, 2, self.steps), left, right, result, add=False)
 
-        self._loop(0, len(block.masks), 2, columns)
+        self.loop(0, len(block.masks), 2, columns)
 
     def _products_with_values(self, block: _Block, at: Scalar, high: int) -> None:
         """Add the products of the exponentials and the values to the results of `high` tiles of rows."""
@@ -399,7 +399,7 @@ class _TileAttention(AttentionKernel):
 
         pairs = self.columns // 2 * 2
         if pairs:
-            self._loop(0, pairs, 2, partial(columns, 2))
+            self.loop(0, pairs, 2, partial(columns, 2))
         if pairs < self.columns:
             columns(1, pairs)
 

@@ -6,6 +6,9 @@
 namespace mlc {
 
 namespace {
+/// Bytes from which on a result takes memory of an earlier one: below, what the
+/// C library keeps is as good.
+constexpr size_t kKept = size_t{64} << 10;
 /// The cache of a decoder grows with each token: blocks are larger by this part
 /// than what they are made for,
 constexpr size_t kRoom = 8;
@@ -24,9 +27,21 @@ private:
 };
 } // namespace
 
-static void deallocate(Owned *owned) {
-  Allocator allocator = owned->allocator;
-  allocator.put(owned, owned->bytes);
+Owned *Owned::create(const Allocator &allocator, size_t bytes, Results *home) {
+  void *memory = allocator.get(bytes);
+  return memory ? new (memory) Owned{allocator, bytes, home} : nullptr;
+}
+
+void Owned::destroy() {
+  Allocator copy = allocator;
+  copy.put(this, bytes);
+}
+
+void Owned::drop() {
+  if (home)
+    home->giveBack(this);
+  else
+    destroy();
 }
 
 Results *Results::create() {
@@ -35,24 +50,26 @@ Results *Results::create() {
 }
 
 Owned *Results::take(const Allocator &allocator, size_t bytes) {
-  size_t total = sizeof(Owned) + bytes;
+  return bytes < kKept
+             ? Owned::create(allocator, sizeof(Owned) + bytes, nullptr)
+             : takeLarge(allocator, sizeof(Owned) + bytes);
+}
+
+Owned *Results::takeLarge(const Allocator &allocator, size_t bytes) {
   Locked locked(lock);
   if (fresh && taken) {
     last = taken;
     taken = 0;
-    drop(last);
+    shrink(last);
   }
   fresh = false;
-  Owned *owned = fitting(total);
-  if (!owned) {
-    total += total / kRoom;
-    void *memory = allocator.get(total);
-    if (!memory)
-      return nullptr;
-    owned = new (memory) Owned{allocator, total, this};
+  Owned *owned = fitting(bytes);
+  if (!owned)
+    owned = Owned::create(allocator, bytes + bytes / kRoom, this);
+  if (owned) {
+    taken += owned->bytes;
+    references.fetch_add(1, std::memory_order_relaxed);
   }
-  taken += owned->bytes;
-  references.fetch_add(1, std::memory_order_relaxed);
   return owned;
 }
 
@@ -82,13 +99,13 @@ void Results::giveBack(Owned *owned) {
   }
   pthread_mutex_unlock(&lock);
   if (!kept)
-    deallocate(owned);
+    owned->destroy();
   release();
 }
 
 /// Frees blocks until at most `most` bytes are held, first those that have been
 /// free for longest.
-void Results::drop(size_t most) {
+void Results::shrink(size_t most) {
   while (held > most) {
     Owned **link = &blocks;
     while ((*link)->next)
@@ -96,7 +113,7 @@ void Results::drop(size_t most) {
     Owned *owned = *link;
     *link = nullptr;
     held -= owned->bytes;
-    deallocate(owned);
+    owned->destroy();
   }
 }
 
@@ -104,7 +121,7 @@ void Results::close() {
   {
     Locked locked(lock);
     closed = true;
-    drop(0);
+    shrink(0);
   }
   release();
 }

@@ -18,6 +18,12 @@ struct alignas(kAlignment) Owned {
   size_t bytes;          // this header included
   Results *home;         // of large ones
   Owned *next = nullptr; // while it is free
+
+  /// nullptr when there is no memory.
+  static Owned *create(const Allocator &allocator, size_t bytes, Results *home);
+  void destroy();
+  /// The caller has deleted the result.
+  void drop();
 };
 
 /// A context's large results. The system gives memory out with a fault and
@@ -32,7 +38,8 @@ public:
 
   /// The next result is the first one of another run.
   void beginRun() { fresh = true; }
-  /// Memory for `bytes`, the header not included; nullptr when there is none.
+  /// Memory for `bytes`, the header not included, which is used again if there
+  /// are many; nullptr when there is none.
   Owned *take(const Allocator &allocator, size_t bytes);
   void giveBack(Owned *owned);
   /// The context is gone; the last result frees what is left.
@@ -40,7 +47,8 @@ public:
 
 private:
   Owned *fitting(size_t bytes);
-  void drop(size_t most);
+  Owned *takeLarge(const Allocator &allocator, size_t bytes);
+  void shrink(size_t most);
   void release();
 
   bool fresh = false; // only the thread that runs sees it

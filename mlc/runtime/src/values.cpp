@@ -1,18 +1,12 @@
 // Sequences, optionals and strings inside a run, and values that outlive one.
 #include "context.h"
 
-#include <new>
-
 namespace mlc {
 
 // --- Values that the caller owns
 // -------------------------------------------------------------------------------------
 
 namespace {
-/// Bytes from which on a result takes memory of an earlier one: below, what the
-/// C library keeps is as good.
-constexpr size_t kKept = size_t{64} << 10;
-
 /// Lays a tree of values out in one block. The first pass, without memory, only
 /// measures.
 class Exporter {
@@ -43,24 +37,12 @@ static void deleteValue(mlc_value *value) {
   auto *owned = static_cast<Owned *>(value->manager);
   *value = {};
   value->struct_size = sizeof *value;
-  if (!owned)
-    return;
-  if (owned->home)
-    return owned->home->giveBack(owned);
-  Allocator allocator = owned->allocator;
-  allocator.put(owned, owned->bytes);
+  if (owned)
+    owned->drop();
 }
 
 static char *allocateOwned(mlc_context &context, size_t bytes) {
-  const Allocator &allocator = context.instance->allocator;
-  Owned *owned;
-  if (bytes >= kKept)
-    owned = context.results->take(allocator, bytes);
-  else {
-    size_t total = sizeof(Owned) + bytes;
-    void *memory = allocator.get(total);
-    owned = memory ? new (memory) Owned{allocator, total, nullptr} : nullptr;
-  }
+  Owned *owned = context.results->take(context.instance->allocator, bytes);
   if (!owned) {
     context.fail(MLC_ERROR_OUT_OF_MEMORY,
                  "out of memory: an output of %lld bytes",

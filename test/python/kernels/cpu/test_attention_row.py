@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from models.processors import runs_here
+from models.processors import skip_unless_it_runs
 from test_attention import _reference, compiled, draw, write_attention
 from test_templates import check
 
@@ -22,8 +22,7 @@ def _close(got: np.ndarray, want: np.ndarray) -> None:
 @pytest.mark.parametrize("cpu", CPUS)
 @pytest.mark.parametrize("keys, depth, width", SIZES)
 def test_known_keys(tmp_path: Path, keys: int, depth: int, width: int, cpu: str) -> None:
-    if not runs_here(cpu):
-        pytest.skip(f"this machine does not run code for {cpu}")
+    skip_unless_it_runs(cpu)
     q, k, v = (2, 3, 1, depth), (2, 3, keys, depth), (2, 3, keys, width)
     model = compiled(write_attention(tmp_path, q, k, v), cpu=cpu)
     a, b, c = draw(*q), draw(*k, seed=1), draw(*v, seed=2)
@@ -34,8 +33,7 @@ def test_known_keys(tmp_path: Path, keys: int, depth: int, width: int, cpu: str)
 @pytest.mark.parametrize("heads, groups", [(6, 6), (8, 2)], ids=["own keys", "shared keys"])
 def test_keys_that_only_a_run_counts(tmp_path: Path, heads: int, groups: int, cpu: str) -> None:
     """And rows: one goes another way than several, of which a last one may be left."""
-    if not runs_here(cpu):
-        pytest.skip(f"this machine does not run code for {cpu}")
+    skip_unless_it_runs(cpu)
     q, k = ("?", heads, "?", 40), ("?", groups, "?", 40)
     model = compiled(write_attention(tmp_path, q, k, k), cpu=cpu)
     for batch, rows, keys in [(1, 1, 1), (2, 1, 64), (1, 1, 77), (3, 1, 200), (1, 2, 77), (1, 769, 30)]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from models.processors import runs_here
+from models.processors import skip_unless_it_runs
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
@@ -107,8 +107,7 @@ def test_windows(
     lines: str,
 ) -> None:
     """A convolution's taps in blocks, a few lines of the image at a time: the same bits as without."""
-    if not runs_here(cpu):
-        pytest.skip(f"this machine does not run code for {cpu}")
+    skip_unless_it_runs(cpu)
     monkeypatch.setattr(contraction_cost, limit, 0)
     channels, filters, rng = 40, 29, np.random.default_rng(0)
     weight = rng.standard_normal((filters, channels, *kernel), np.float32)

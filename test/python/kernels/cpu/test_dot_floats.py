@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from models.processors import runs_here
+from models.processors import skip_unless_it_runs
 from onnx import helper
 from test_dot_product import _close, _compile, _model, _reference, rounded
 from windows import WINDOWS
@@ -43,8 +43,7 @@ def _templates(model: mlc.Model) -> list[str]:
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: "x".join(map(str, s)))
 def test_product(tmp_path: Path, shape: tuple[int, int, int], dynamic: bool, cpu: str) -> None:
-    if not runs_here(cpu):
-        pytest.skip(f"this machine does not run code for {cpu}")
+    skip_unless_it_runs(cpu)
     rows, depth, columns = shape
     rng = np.random.default_rng(0)
     w = rng.standard_normal((depth, columns)).astype(np.float32)
@@ -64,8 +63,7 @@ def test_product(tmp_path: Path, shape: tuple[int, int, int], dynamic: bool, cpu
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_convolution(tmp_path: Path, name: str, dynamic: bool, cpu: str) -> None:
-    if not runs_here(cpu):
-        pytest.skip(f"this machine does not run code for {cpu}")
+    skip_unless_it_runs(cpu)
     channels, filters, height, width, window, pads, strides, dilations, groups = CONVOLUTIONS[name]
     rng = np.random.default_rng(4)
     filter_ = rng.standard_normal((filters, channels // groups, *window)).astype(np.float32)

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from models.processors import runs_here
+from models.processors import runs_here, skip_unless_it_runs
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from windows import WINDOWS
@@ -68,8 +68,7 @@ SHAPES = [(6, 64, 64), (13, 77, 51), (1, 33, 130), (128, 96, 100), (5, 9, 16), (
 @pytest.mark.parametrize("cpu", CPUS)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: "x".join(map(str, s)))
 def test_product_with_a_weight(tmp_path: Path, shape: tuple[int, int, int], cpu: str) -> None:
-    if not runs_here(cpu):
-        pytest.skip(f"this machine does not run code for {cpu}")
+    skip_unless_it_runs(cpu)
     rows, depth, columns = shape
     rng = np.random.default_rng(0)
     x = rng.standard_normal((rows, depth)).astype(np.float32)
@@ -84,8 +83,7 @@ def test_product_with_a_weight(tmp_path: Path, shape: tuple[int, int, int], cpu:
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: "x".join(map(str, s)))
 def test_product_of_two_inputs(tmp_path: Path, shape: tuple[int, int, int], cpu: str) -> None:
     """Rows of the right operand are interleaved on the way; batch and rows are known at run time only."""
-    if not runs_here(cpu):
-        pytest.skip(f"this machine does not run code for {cpu}")
+    skip_unless_it_runs(cpu)
     rows, depth, columns = shape
     shapes: dict[str, Sequence[int | str]] = {"x": ["b", "m", depth], "z": ["b", depth, columns]}
     model = _compile(tmp_path, _model([helper.make_node("MatMul", ["x", "z"], ["y"])], shapes, {}), cpu)
@@ -103,8 +101,7 @@ def test_product_of_two_inputs(tmp_path: Path, shape: tuple[int, int, int], cpu:
 @pytest.mark.parametrize("cpu", ["native", "znver4"])
 @pytest.mark.parametrize("depth", [8, 17])
 def test_reduction_known_at_run_time(tmp_path: Path, depth: int, cpu: str) -> None:
-    if not runs_here(cpu):
-        pytest.skip(f"this machine does not run code for {cpu}")
+    skip_unless_it_runs(cpu)
     exact = rounded if _rounds_activations(cpu) else lambda v: v.astype(np.float64)
     shapes: dict[str, Sequence[int | str]] = {"x": [9, "k"], "z": ["k", 40]}
     model = _compile(tmp_path, _model([helper.make_node("MatMul", ["x", "z"], ["y"])], shapes, {}), cpu)
@@ -119,8 +116,7 @@ def test_reduction_known_at_run_time(tmp_path: Path, depth: int, cpu: str) -> No
 @pytest.mark.parametrize("swapped", ["x", "z", "xz"])
 def test_transposed_operands(tmp_path: Path, swapped: str) -> None:
     """Whichever dimension of an operand is contiguous."""
-    if not runs_here("znver4"):
-        pytest.skip("this machine does not run code for znver4")
+    skip_unless_it_runs("znver4")
     shapes = {"x": [3, 20, 33], "z": [3, 33, 50]}
     nodes, names = [], []
     for name in "xz":

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from models.processors import runs_here
+from models.processors import runs_here, skip_unless_it_runs
 from onnx import helper, numpy_helper
 from windows import WINDOWS
 
@@ -68,8 +68,7 @@ SHAPES += [(8, 1024, 24), (11, 1099, 40)]  # sums in pieces of 512
 @pytest.mark.parametrize("cpu", CPUS)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: "x".join(map(str, s)))
 def test_product_with_a_weight(tmp_path: Path, shape: tuple[int, int, int], cpu: str) -> None:
-    if not runs_here(cpu):
-        pytest.skip(f"this machine does not run code for {cpu}")
+    skip_unless_it_runs(cpu)
     rows, depth, columns = shape
     left, right = SIGNS[(rows + columns) % 4]
     x, w = _numbers(1, (rows, depth), left), _numbers(2, (depth, columns), right)
@@ -85,8 +84,7 @@ def test_product_with_a_weight(tmp_path: Path, shape: tuple[int, int, int], cpu:
 @pytest.mark.parametrize("cpu", CPUS)
 def test_zero_points(tmp_path: Path, signs: tuple[type, type], cpu: str) -> None:
     """None, constant ones, one for every column; and known at run time, one for every row."""
-    if not runs_here(cpu):
-        pytest.skip(f"this machine does not run code for {cpu}")
+    skip_unless_it_runs(cpu)
     left, right = signs
     x, w = _numbers(3, (9, 50), left), _numbers(4, (50, 33), right)
     per_column, per_row = _numbers(5, (33,), right), _numbers(6, (9,), left)
@@ -129,8 +127,7 @@ def test_product_of_two_inputs(tmp_path: Path, signs: tuple[type, type]) -> None
 @pytest.mark.parametrize("shape", [(6, 64, 64), (13, 77, 51), (1, 1099, 24), (5, 9, 16)], ids=str)
 def test_codes_that_are_never_negative(tmp_path: Path, shape: tuple[int, int, int], cpu: str) -> None:
     """Codes up to 127 by weights down to -128: sums of two products are the largest that 16 bits hold."""
-    if not runs_here(cpu):
-        pytest.skip(f"this machine does not run code for {cpu}")
+    skip_unless_it_runs(cpu)
     rows, depth, columns = shape
     x = _numbers(1, (rows, depth), np.int8).astype(np.float32)
     w = _numbers(2, (depth, columns), np.int8)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from models.processors import runs_here
+from models.processors import skip_unless_it_runs
 from test_templates import check, draw
 
 SPECIAL = np.array([0.0, -0.0, 1e-20, -5.5, 9.0, -40.0, 200.0, -3e38, np.inf, -np.inf, np.nan], np.float32)
@@ -122,8 +122,7 @@ def test_softmax_of_special_rows(tmp_path: Path, shape: str) -> None:
 @pytest.mark.parametrize("cpu", ["x86-64-v3", "x86-64-v4"])
 def test_softmax_of_masked_rows_has_no_subnormal_numbers(tmp_path: Path, shape: str, cpu: str) -> None:
     """Processors take a hundred times as long to multiply those: a mask of -100 gives many."""
-    if not runs_here(cpu):
-        pytest.skip(f"this machine does not run code for {cpu}")
+    skip_unless_it_runs(cpu)
     t = f"tensor<{shape}xf32>"
     body = f"%s = mlc.softmax %a0 {{axis = 1 : i64, log = false}} : {t}\nreturn %s : {t}"
     model = check(tmp_path, body, [t], [t], [], cpu=cpu)

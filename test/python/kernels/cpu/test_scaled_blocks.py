@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from models.few_bits import Weight
-from models.processors import runs_here
+from models.processors import skip_unless_it_runs
 from onnx import TensorProto, helper, numpy_helper
 
 import mlc
@@ -35,8 +35,7 @@ INSTRUCTIONS = {0: {"lookup", "fma"}, IN_BYTES: {"vpdpbusd", "vpmaddubsw"}}
 
 
 def _check(tmp_path: Path, weight: Weight, rows: int | str, counts: Sequence[int], cpu: str, level: int) -> None:
-    if not runs_here(cpu):
-        pytest.skip(f"this machine does not run code for {cpu}")
+    skip_unless_it_runs(cpu)
     proto, matrix = weight.model(rows, level)
     model = mlc.compile(proto, output=tmp_path / "model.so", cpu=cpu)
     kernels = [k for k in model.metadata["kernels"] if k["template"] == "scaled_blocks"]

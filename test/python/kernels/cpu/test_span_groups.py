@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from models.processors import runs_here
+from models.processors import skip_unless_it_runs
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
@@ -66,8 +66,7 @@ def test_groups(
     dilation: int,
 ) -> None:
     """As the reference says."""
-    if not runs_here(cpu):
-        pytest.skip(f"this machine does not run code for {cpu}")
+    skip_unless_it_runs(cpu)
     proto = _model(batch, groups, channels, filters, extent, kernel, stride, dilation)
     model = mlc.compile(proto, output=tmp_path / "groups.so", cpu=cpu, cache=False)
     rng, images = np.random.default_rng(1), 3 if isinstance(batch, str) else batch
