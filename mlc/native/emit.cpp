@@ -82,7 +82,7 @@ static bool addCodePasses(TargetMachine &machine, legacy::PassManager &passes,
 static const char *const contractionPasses =
     "always-inline,globaldce,function(sroa,early-cse<memssa>,simplifycfg,"
     "instcombine<no-verify-fixpoint>,loop-mssa(loop-rotate,licm),"
-    "loop(indvars,loop-deletion,loop-unroll-full),gvn,"
+    "loop(loop-deletion,loop-unroll-full),gvn,"
     "instcombine<no-verify-fixpoint>,dse,vector-combine,simplifycfg,"
     "loop-mssa(licm),div-rem-pairs,early-cse)";
 

@@ -43,6 +43,7 @@ from mlc.kernels.cpu.register_tile import (
     Loops,
     Position,
     Tile,
+    Tiles,
     matrices_behind,
     num_products,
     rest_sizes,
@@ -223,13 +224,15 @@ class Contraction(PaddedRows):
         start = math.mul(block, s.row_block)
         if isinstance(extent, int):
             full, rest = divmod(extent, s.row_block)
+            blocks = self._blocks_of_rows(full, split_rows(rest, s.rows))
             if not full or (full == 1 and not rest):
                 self._static_rows(tile, 0, split_rows(extent, s.rows))
-                return
-            if not rest:
+            elif blocks is not None:
+                self._block_at_its_place(tile, block, blocks)
+            elif not rest:
                 self._static_rows(tile, start, [(s.rows, s.block)])
-                return
-            self._full_or_last(tile, block, full, split_rows(rest, s.rows))
+            else:
+                self._full_or_last(tile, block, full, split_rows(rest, s.rows))
             return
         end = math.minimum(math.add(start, s.row_block), extent)
         position = math.add(start, self._whole_tiles(math.sub(end, start)))
@@ -263,7 +266,7 @@ class Contraction(PaddedRows):
         is_single = arith.cmpi(arith.CmpIPredicate.eq, c.index(rest), c.index(1))
         return math.sub(whole, arith.select(is_single, c.index(math.minimum(whole, s.rows)), c.index(0)))
 
-    def _full_or_last(self, tile: _EmitTile, block: Scalar, full: int, tiles: Sequence[tuple[int, int]]) -> None:
+    def _full_or_last(self, tile: _EmitTile, block: Scalar, full: int, tiles: Tiles) -> None:
         """One of the `full` blocks of whole tiles, or the last one with its `tiles`. One loop walks those tiles of both
         that have the same size where it can: half the code.
         """
@@ -284,7 +287,23 @@ class Contraction(PaddedRows):
             lambda: self._static_rows(tile, last, tiles),
         )
 
-    def _static_rows(self, tile: _EmitTile, start: Scalar, tiles: Sequence[tuple[int, int]]) -> None:
+    def _block_at_its_place(self, tile: _EmitTile, block: Scalar, blocks: Sequence[Tiles | None]) -> None:
+        """One of `blocks`: those at an end of a line one by one, all others as one loop."""
+        math, c, s = self.frame.math, self.frame.constants, self.s
+
+        def midst() -> None:
+            low = math.mul(block, s.row_block)
+            high = math.add(low, s.row_block)
+            for_loop(self.frame, low, high, s.rows, [], partial(_emit_inside, tile, s.rows))
+
+        ends = {i: partial(self._static_rows, tile, i * s.row_block, at) for i, at in enumerate(blocks) if at}
+        emit: Callable[[], None] = midst if len(ends) < len(blocks) else ends.pop(max(ends))
+        for i, end in ends.items():
+            is_here = arith.cmpi(arith.CmpIPredicate.eq, c.index(block), c.index(i))
+            emit = partial(if_then, is_here, end, emit)
+        emit()
+
+    def _static_rows(self, tile: _EmitTile, start: Scalar, tiles: Tiles) -> None:
         math, position = self.frame.math, start
         for size, count in tiles:
             end = math.add(position, size * count)

@@ -24,7 +24,7 @@ from mlc.kernels.common.padding import Padding, padding_of
 from mlc.kernels.cpu import padding as windows
 from mlc.kernels.cpu.contraction_grid import ContractionSchedule
 from mlc.kernels.cpu.padding import LinePlace
-from mlc.kernels.cpu.register_tile import Ends, Loops, Position, Tile
+from mlc.kernels.cpu.register_tile import Ends, Loops, Position, Tile, Tiles
 
 _KNOWN_TAPS = 48  # taps of tiles at known places that are written out, per kernel: they cost code
 _MOST_TURNS = 5  # taps of which each is written out for every place, for tiles of every height
@@ -109,6 +109,27 @@ class PaddedRows:
             inside = all(len(windows.rows_inside(window, place, range(size), t)) == size for t in range(taps))
             places.append(Ends.INSIDE if inside else place)
         return places if sum(p is not Ends.INSIDE for p in places) * taps <= _KNOWN_TAPS else None
+
+    def _blocks_of_rows(self, full: int, last: Tiles) -> list[Tiles | None] | None:
+        """The tiles of each of the `full` blocks of a line and of one more with tiles `last`, if any; None for a block
+        in the midst. None where it is not known where they are, or those at an end would be too much code."""
+        s, taps = self.s, self._row_taps()
+        if self.row_window is None or taps is None:
+            return None
+        blocks: list[Tiles | None] = []
+        written = 0
+        for i in range(full + bool(last)):
+            tiles = [(s.rows, s.block)] if i < full else last
+            start, ends = i * s.row_block, 0
+            for size, count in tiles:
+                places = self._known_places(start, size, count)
+                if places is None:
+                    return None
+                ends += sum(p is not Ends.INSIDE for p in places)
+                start += size * count
+            written += ends
+            blocks.append(tiles if ends or i == full else None)
+        return blocks if written * taps <= _KNOWN_TAPS else None
 
     def _at_its_place(self, tile: Callable[[Ends | LinePlace], None], row: Scalar, size: int) -> None:
         """A tile from `row` on, which only a run knows, as it is to be written there; for each place at an end, where

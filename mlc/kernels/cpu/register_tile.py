@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from mlir import ir
 
@@ -13,6 +14,9 @@ from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.common.generics import is_identity, operand_map
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.cpu.padding import LinePlace
+
+Tiles: TypeAlias = Sequence[tuple[int, int]]
+"""Tiles that follow each other: how many rows, and how many such tiles."""
 
 _ONE_TILE = 8  # rows of which all heights have a tile of their own where only a run counts them
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -118,6 +119,34 @@ def test_images_of_any_size(tmp_path: Path, name: str, groups: int) -> None:
         [want] = reference.run(None, {"x": x})
         [got] = model(x)
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
+
+
+# width, rows of a tile, tiles of a block: one whole block, one at each end, others between them, no rest
+BLOCKS = [(7, 4, 1), (8, 4, 1), (9, 4, 1), (14, 4, 1), (12, 4, 1), (14, 3, 2), (30, 4, 2), (24, 4, 2), (41, 2, 3)]
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("width, rows, block", BLOCKS)
+def test_blocks_of_a_line(tmp_path: Path, width: int, rows: int, block: int, stride: int) -> None:
+    """Of a line whose length is known, every block of rows is written as what it meets: no row asks."""
+    source = (width - 1) * stride + 1
+    proto = _model((8, 24, source, source, (3, 3), (1, 1, 1, 1), (stride, stride), (1, 1), 1), False)
+    stage, tiled = tmp_path / "stage.mlir", tmp_path / "tiled.mlir"
+    mlc.compile(proto, output=stage, emit="schedule", cpu="x86-64-v3")
+    schedule = rf"block = {block} : i64, \1, rows = {rows}"
+    text, count = re.subn(r"\bblock = \d+ : i64, (.*?), rows = \d+", schedule, stage.read_text())
+    assert count == 1
+    stage.write_text(text)
+    mlc.compile(stage, output=tiled, from_phase="schedule", emit="tile", cpu="x86-64-v3")
+    kernel = next(part for part in tiled.read_text().split("module @") if 'template = "contraction"' in part)
+    assert "arith.select" not in kernel
+    blocks = width // (rows * block)
+    assert kernel.count("scf.if") <= (2 if blocks > 1 else 1)
+    model = mlc.compile(stage, output=tmp_path / "model.so", from_phase="schedule", cpu="x86-64-v3")
+    x = np.random.default_rng(4).standard_normal((1, 8, source, source)).astype(np.float32)
+    [want] = ReferenceEvaluator(proto).run(None, {"x": x})
+    [got] = model(x)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=3e-6 * np.abs(want).max())
 
 
 @pytest.mark.parametrize("stride, taps, dilation", [(1, 3, 1), (2, 3, 1), (1, 5, 1), (2, 5, 1), (1, 3, 2), (3, 7, 1)])
