@@ -342,4 +342,5 @@ def _value(described: dict[str, Any]) -> Value:
         on_device=described.get("placement") == "device",
         keys=tuple(described.get("keys", ())),
         map=described.get("map", ""),
+        shares=described.get("shares"),
     )

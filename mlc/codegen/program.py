@@ -36,7 +36,8 @@ class Value:
     `dtype` is a name from `mlc.runtime.dtypes`. An entry of `dims` is an extent, the name of a dimension, or
     None (dynamic, without a name); `dims` None is any rank. `kind` goes from the outside in:
     ("optional", "sequence", "tensor"). An input `on_device` is wanted in the GPU's memory. An output with `keys` is a
-    sequence of maps as a matrix, an input with the name of a `map` is a part of it; only the metadata say so.
+    sequence of maps as a matrix, an input with the name of a `map` is a part of it; only the metadata say so. An output
+    that `shares` may be in the memory of the input of that number.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Value:
     on_device: bool = False
     keys: tuple[int | str, ...] = ()
     map: str = ""
+    shares: int | None = None
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ class Program:
                 {
                     "name": entry.name,
                     "inputs": [_describe(value) for value in entry.inputs],
-                    "outputs": [_describe(value) for value in entry.outputs],
+                    "outputs": [_describe(value, entry.inputs) for value in entry.outputs],
                 }
                 for entry in self.entries
             ],
@@ -146,20 +148,22 @@ class Program:
         return json.dumps({**self.metadata, **signature}, sort_keys=True)
 
 
-def _describe(value: Value) -> dict[str, Any]:
+def _describe(value: Value, inputs: Sequence[Value] = ()) -> dict[str, Any]:
     dims = None if value.dims is None else list(value.dims)
     described: dict[str, Any] = {"name": value.name, "kind": list(value.kind), "dtype": value.dtype, "dims": dims}
     if value.keys:
         described["keys"] = list(value.keys)
     if value.map:
         described["map"] = value.map
+    if value.shares is not None:
+        described["shares"] = inputs[value.shares].name
     return described
 
 
 # --- LLVM dialect ------------------------------------------------------------------------------------------
 
 _PTR = "!llvm.ptr"
-_VALUE = "!llvm.struct<(ptr, i32, i32, ptr, ptr, i32, i32)>"
+_VALUE = "!llvm.struct<(ptr, i32, i32, ptr, ptr, i32, i32, i32)>"
 _DIM = "!llvm.struct<(ptr, i64, i64, i64)>"
 _ENTRY = "!llvm.struct<(ptr, ptr, i32, i32, ptr, ptr)>"
 _PROGRAM = "!llvm.struct<(i32, i32, ptr, ptr, ptr, i64, ptr, i64, ptr, i64, ptr, array<32 x i8>, ptr, i64, ptr, i64)>"
@@ -280,6 +284,7 @@ def _values(writer: _Writer, values: Sequence[Value], numbers: Mapping[str, int]
                 writer.integers([numbers[d] if isinstance(d, str) else -1 for d in dims], 32),
                 kind,
                 int(value.on_device),
+                0 if value.shares is None else 1 + value.shares,
             )
         )
     return writer.table(rows, _VALUE)

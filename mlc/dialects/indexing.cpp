@@ -96,6 +96,32 @@ LogicalResult ScatterNdOp::inferDims(Adaptor adaptor, DimEnv &env) {
   return env.same(adaptor.getInput());
 }
 
+LogicalResult InsertOp::inferDims(Adaptor adaptor, DimEnv &env) {
+  const Dims &in = env.shape(adaptor.getInput()),
+             &update = env.shape(adaptor.getUpdate()),
+             &starts = env.shape(adaptor.getStarts());
+  std::string shapes = " of input " + shapeText(in) + ", update " +
+                       shapeText(update) + " and starts " + shapeText(starts);
+  if (in.size() != update.size() || starts.size() != 1 || in.size() < 2)
+    return env.error("needs an update of the input's rank, two or more, and a "
+                     "start for each entry of the batch, given the shapes" +
+                     shapes);
+  if (elementTypeOf(adaptor.getInput()) != elementTypeOf(adaptor.getUpdate()))
+    return env.error("needs an update of the input's element type");
+  if (failed(env.expectAxis(adaptor.getAxisAttr(), in.size())))
+    return failure();
+  int64_t axis = adaptor.getAxisAttr().getInt();
+  if (axis == 0)
+    return env.error("cannot insert along the batch, dimension 0");
+  if (failed(env.expectEqual(in[0], starts[0], "extents" + shapes)))
+    return failure();
+  for (int64_t i = 0; i < static_cast<int64_t>(in.size()); ++i)
+    if (i != axis &&
+        failed(env.expectEqual(in[i], update[i], "extents" + shapes)))
+      return failure();
+  return env.same(adaptor.getInput());
+}
+
 LogicalResult NonzeroOp::inferDims(Adaptor adaptor, DimEnv &env) {
   env.addResult({env.constant(env.shape(adaptor.getInput()).size()), Dim()},
                 i64(env));

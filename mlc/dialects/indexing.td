@@ -50,6 +50,27 @@ def Mlc_ScatterNdOp : Mlc_InferOp<"scatter_nd"> {
   }];
 }
 
+def Mlc_InsertOp : Mlc_InferOp<"insert"> {
+  let summary = "a copy of the input in which `update` takes a stretch of one dimension, of each batch where `starts` says";
+  let description = [{
+    Dimension 0 is the batch: of its entry b the elements from `starts[b]` on along `axis` are those of `update`, which
+    has the input's other extents. What would lie in front of the input or behind it is left out.
+
+    With `open_end` the input is a tensor that is read at its own coordinates, or a number, and in front of the update it
+    is that tensor; what the result is behind the update is not specified. A cache that is updated where it lies may keep
+    what it has there.
+    ```mlir
+    %0 = mlc.insert %cache, %new, %length {axis = 2 : i64} : tensor<2x8x512x64xf32>, tensor<2x8x1x64xf32>, tensor<2xi64> -> tensor<2x8x512x64xf32>
+    ```
+  }];
+  let arguments = (ins Mlc_Tensor:$input, Mlc_Tensor:$update, Mlc_I64Tensor:$starts, I64Attr:$axis,
+                       UnitAttr:$open_end);
+  let results = (outs Mlc_Tensor:$result);
+  let assemblyFormat = [{
+    $input `,` $update `,` $starts attr-dict `:` type($input) `,` type($update) `,` type($starts) `->` type($result)
+  }];
+}
+
 def Mlc_NonzeroOp : Mlc_InferOp<"nonzero"> {
   let summary = "coordinates of the nonzero elements, `[rank, count]`, in row-major order";
   let arguments = (ins Mlc_Tensor:$input);

@@ -1,4 +1,4 @@
-"""`scatter_elements` and `scatter_nd`."""
+"""`scatter_elements`, `scatter_nd` and `insert`."""
 
 from __future__ import annotations
 
@@ -62,3 +62,15 @@ def scatter_nd(call: Call, x: np.ndarray, indices: np.ndarray, updates: np.ndarr
         at = (np.zeros(indices.shape[:-1], np.int64),)
         return _update(x[None], at, updates, call.attr("reduction", "none"))[0]
     return _update(x, at, updates, call.attr("reduction", "none"))
+
+
+@evaluates("mlc.insert", "input update starts")
+def insert(call: Call, x: np.ndarray, update: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """A copy of `x` with `update` along `axis`, of each entry of the batch from its start on."""
+    axis, result = int(call.attr("axis", 1)), x.copy()
+    for old, new, start in zip(result, update, starts.tolist(), strict=True):
+        lines, fresh = np.moveaxis(old, axis - 1, 0), np.moveaxis(new, axis - 1, 0)
+        first, end = max(start, 0), min(start + len(fresh), len(lines))
+        if first < end:
+            lines[first:end] = fresh[first - start : end - start]
+    return result

@@ -134,7 +134,7 @@ def phases(
             [
                 *("mlc-count-nonzero", "mlc-fold-views", _plan_fusion(target)),
                 *_storing(target, precision),
-                *("mlc-outline-kernels", "mlc-dedupe-kernels", "mlc-share-kernels"),
+                *("mlc-outline-kernels", "mlc-dedupe-kernels", "mlc-share-kernels", "mlc-insert-in-place"),
             ],
         ),
         (
@@ -147,6 +147,7 @@ def phases(
                 "mlc-hoist-weights",
                 "mlc-plan-in-place",
                 "mlc-write-in-place",
+                "mlc-share-inputs",
             ],
         ),
         ("tile", ["mlc-expand-kernels"]),

@@ -482,8 +482,8 @@ def _value_info(value: abi.ValueInfo, names: Sequence[str], told: Mapping[str, A
         extent = value.dims[i]
         dims.append(extent if extent >= 0 else names[identity] if identity >= 0 else None)
     shape = None if value.rank < 0 else tuple(dims)
-    maps = tuple(told.get("keys", ())), told.get("map", "")
-    return ValueInfo(value.name.decode(), dtype_name(value.dtype), shape, tuple(kinds), *maps)
+    more = tuple(told.get("keys", ())), told.get("map", ""), told.get("shares", "")
+    return ValueInfo(value.name.decode(), dtype_name(value.dtype), shape, tuple(kinds), *more)
 
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -23,7 +23,8 @@ class ValueInfo:
     `dims` holds an extent, the name of a dimension, or None (dynamic, without a name) per dimension; it is None
     when any rank is accepted. `kind` goes from the outside in, for instance ("optional", "sequence", "tensor").
     An output with `keys` is a matrix with a key for each column: Python gets a list of dictionaries. Inputs with
-    the name of a `map` are its keys and its values: Python may give a dictionary instead.
+    the name of a `map` are its keys and its values: Python may give a dictionary instead. An output that `shares` may
+    be given the memory of the input of that name, which it continues.
     """
 
     name: str
@@ -32,6 +33,7 @@ class ValueInfo:
     kind: tuple[str, ...] = ("tensor",)
     keys: tuple[int | str, ...] = ()
     map: str = ""
+    shares: str = ""
 
     def __str__(self) -> str:
         dims = "..." if self.dims is None else ",".join("?" if d is None else str(d) for d in self.dims)
@@ -39,6 +41,8 @@ class ValueInfo:
         if self.keys:
             more = ", ..." if len(self.keys) > 4 else ""
             text += f", a map a row: {', '.join(map(str, self.keys[:4]))}{more}"
+        if self.shares:
+            text += f", may be {self.shares}"
         for kind in reversed(self.kind[:-1]):
             text = f"{kind}({text})"
         return text

@@ -142,3 +142,28 @@ def test_unique(data: st.DataObject) -> None:
     x = p.array("int64", data.draw(p.shapes(1, 1)), data.draw(p.seeds))
     names = ["values", "first", "inverse", "counts"]
     p.check(p.graph([p.node("Unique", ["x"], names)], {"x": ("int64", 1)}, names), {"x": x})
+
+
+@p.drawn
+def test_tensor_scatter(data: st.DataObject) -> None:
+    """An update of a cache, by NumPy: of one element and of several, with and without positions, around the end."""
+    dtype, mode = data.draw(TYPES), data.draw(st.sampled_from(["linear", "circular"]))
+    axis = data.draw(st.sampled_from([1, 2, -1, -2, -3]))
+    shape = [data.draw(st.integers(1, 3)), *(data.draw(st.integers(1, 6)) for _ in range(3))]
+    extent = shape[axis]
+    new = [data.draw(st.integers(1, extent)) if i == axis % 4 else length for i, length in enumerate(shape)]
+    cache, update = p.array(dtype, shape, data.draw(p.seeds)), p.array(dtype, new, data.draw(p.seeds))
+    most = extent - 1 if mode == "circular" else extent - new[axis]
+    starts = np.array([data.draw(st.integers(0, most)) for _ in range(shape[0])], np.int64)
+    inputs, names, feeds = {"x": (dtype, 4), "u": (dtype, 4)}, ["x", "u"], {"x": cache, "u": update}
+    if data.draw(st.booleans()):
+        inputs, names, feeds = inputs | {"i": ("int64", 1)}, [*names, "i"], feeds | {"i": starts}
+    else:
+        starts[:] = 0
+    model = p.graph([p.node("TensorScatter", names, axis=axis, mode=mode)], inputs, opset=24)
+    wanted = cache.copy()
+    for place in np.ndindex(*new):
+        target = list(place)
+        target[axis] = (target[axis] + starts[place[0]]) % extent
+        wanted[tuple(target)] = update[place]
+    p.same(p.run(model, feeds)[0], wanted)

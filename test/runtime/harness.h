@@ -27,7 +27,7 @@
   } while (0)
 
 /* Entries of model.c. */
-enum { FORWARD, SELECT, REVERSE, SHOUT, PROBE, CHECKED };
+enum { FORWARD, SELECT, REVERSE, SHOUT, PROBE, CHECKED, EXTEND };
 
 static inline mlc_status newStatus(void) {
   mlc_status status = {sizeof status, 0, ""};

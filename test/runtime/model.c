@@ -12,6 +12,8 @@
  *   probe     n int64[1] -> state int64[n]                        per item: the
  * thread's FP control word checked   x float32[m,m] (m a multiple of 4) -> y
  * float32[m]  mlc_rt_check with a message, row sums
+ *   extend    past float32[n] -> present float32[n], which may be past: 10 more
+ * in the first element, and 1 more in the last one when past was copied
  */
 #include "program.h"
 
@@ -208,6 +210,24 @@ static int32_t checked(mlc_rt *rt, const int64_t *args) {
   return 0;
 }
 
+static void copyAndNote(int64_t *args, int64_t *error, int64_t begin,
+                        int64_t end) {
+  copyFloats(args, error, begin, end);
+  if (end == args[2])
+    floats(args[1])[end - 1] += 1;
+}
+
+static int32_t extend(mlc_rt *rt, const int64_t *args) {
+  int64_t n = args[1];
+  float *y = mlc_rt_output(rt, 0, 1, &n);
+  int64_t copy[] = {args[0], word(y), n};
+  if (!y ||
+      mlc_rt_launch_unless_same(rt, copyAndNote, copyFloatsGrid, copy, 1, 0, 1))
+    return 1;
+  y[0] += 10;
+  return 0;
+}
+
 /* --- The program table
  * -------------------------------------------------------------------------------------------
  */
@@ -238,7 +258,9 @@ static const mlc_rt_value_desc
     probeIn[] = {{"n", MLC_INT64, 1, D(1), I(-1), 0, 0}},
     probeOut[] = {{"state", MLC_INT64, 1, D(-1), I(-1), 0, 0}},
     checkedIn[] = {{"x", MLC_FLOAT32, 2, D(-1, -1), I(M, M), 0, 0}},
-    checkedOut[] = {{"y", MLC_FLOAT32, 1, D(-1), I(M), 0, 0}};
+    checkedOut[] = {{"y", MLC_FLOAT32, 1, D(-1), I(M), 0, 0}},
+    extendIn[] = {{"past", MLC_FLOAT32, 1, D(-1), I(N), 0, 0}},
+    extendOut[] = {{"present", MLC_FLOAT32, 1, D(-1), I(N), 0, 0, 1}};
 
 static const mlc_rt_entry entries[] = {
     {"forward", forward, 1, 1, forwardIn, forwardOut},
@@ -247,6 +269,7 @@ static const mlc_rt_entry entries[] = {
     {"shout", shout, 1, 1, shoutIn, shoutOut},
     {"probe", probe, 1, 1, probeIn, probeOut},
     {"checked", checked, 1, 1, checkedIn, checkedOut},
+    {"extend", extend, 1, 1, extendIn, extendOut},
 };
 
 static const char *const nodes[] = {"encoder/Gather", "encoder/Check"};
@@ -270,7 +293,7 @@ __attribute__((visibility("hidden"))) const mlc_rt_program mlc_program = {
     WEIGHTS_FILE,
     MODEL_HASH,
     entries,
-    6,
+    7,
     messages,
     2,
 };

@@ -8,7 +8,7 @@ static mlc_context *context;
 
 static void testSignature(void) {
   CHECK(mlc_model_query(MLC_ABI_VERSION + 1) == 0);
-  CHECK(strstr(api->metadata(), "hand-written") && api->num_entries() == 6);
+  CHECK(strstr(api->metadata(), "hand-written") && api->num_entries() == 7);
   mlc_entry_info entry = {sizeof entry, 0, 0, 0};
   CHECK(api->entry_info(SELECT, &entry) == MLC_OK &&
         !strcmp(entry.name, "select") && entry.num_outputs == 2);
@@ -20,7 +20,7 @@ static void testSignature(void) {
   mlc_dim_info dim = {sizeof dim, 0, 0, 0, 0};
   CHECK(api->dim_info(3, &dim) == MLC_OK && !strcmp(dim.name, "m") &&
         dim.multiple == 4 && dim.highest == -1);
-  CHECK(api->entry_info(6, &entry) == MLC_ERROR_ARGUMENT &&
+  CHECK(api->entry_info(7, &entry) == MLC_ERROR_ARGUMENT &&
         api->output_info(0, 1, &value) == MLC_ERROR_ARGUMENT);
   /* A caller compiled against an older, shorter struct gets what it knows, and
    * nothing behind it is touched. */
@@ -133,9 +133,9 @@ static void testCallErrors(void) {
   int64_t shape[2] = {2, 4};
   mlc_value in = tensorOf(MLC_FLOAT32, data, 2, shape), out = none();
   mlc_status status = newStatus();
-  CHECK(api->run(context, 6, &in, 1, &out, 1, 0, &status) ==
+  CHECK(api->run(context, 7, &in, 1, &out, 1, 0, &status) ==
         MLC_ERROR_ARGUMENT);
-  CHECK_MESSAGE(status, "there is no entry 6; the model has 6");
+  CHECK_MESSAGE(status, "there is no entry 7; the model has 7");
   CHECK(api->run(context, FORWARD, &in, 1, &out, 0, 0, &status) ==
         MLC_ERROR_ARGUMENT);
   CHECK_MESSAGE(
@@ -151,7 +151,7 @@ static void testCallErrors(void) {
     char text[8];
     char guard[4];
   } small = {16, 0, "", "abc"};
-  CHECK(api->run(context, 6, &in, 1, &out, 1, 0,
+  CHECK(api->run(context, 7, &in, 1, &out, 1, 0,
                  (mlc_status *)(void *)&small) == MLC_ERROR_ARGUMENT);
   CHECK(!strcmp(small.text, "there i") && !strcmp(small.guard, "abc") &&
         small.code == MLC_ERROR_ARGUMENT);
@@ -184,6 +184,32 @@ static void testOutputErrors(void) {
                         "buffer is int64[2]");
   CHECK(outs[0].kind == MLC_NONE &&
         !outs[0].deleter); /* what had been allocated is gone again */
+}
+
+/* An output that may be an input: only all of it, and nothing is copied then.
+ */
+static void testSharedOutput(void) {
+  float past[5] = {1, 2, 3, 4, 5}, present[4];
+  int64_t n = 4;
+  mlc_value in = tensorOf(MLC_FLOAT32, past, 1, &n),
+            out = tensorOf(MLC_FLOAT32, present, 1, &n);
+  mlc_status status = newStatus();
+  CHECK(api->run(context, EXTEND, &in, 1, &out, 1, 0, &status) == MLC_OK);
+  CHECK(present[0] == 11 && present[1] == 2 && present[3] == 5);
+  CHECK(past[0] == 1 && past[3] == 4);
+  out = tensorOf(MLC_FLOAT32, past, 1, &n);
+  CHECK(api->run(context, EXTEND, &in, 1, &out, 1, 0, &status) == MLC_OK);
+  CHECK(past[0] == 11 && past[1] == 2 && past[3] == 4 && past[4] == 5);
+  out = tensorOf(MLC_FLOAT32, past + 1, 1, &n);
+  CHECK(api->run(context, EXTEND, &in, 1, &out, 1, 0, &status) ==
+        MLC_ERROR_INPUT);
+  CHECK_MESSAGE(status, "output 'present': its buffer overlaps that of 'past'");
+  int64_t stride = -1;
+  in.tensor.data = past + 3, in.tensor.strides = &stride;
+  out = tensorOf(MLC_FLOAT32, past, 1, &n);
+  CHECK(api->run(context, EXTEND, &in, 1, &out, 1, 0, &status) ==
+        MLC_ERROR_INPUT);
+  CHECK(past[0] == 11 && past[3] == 4);
 }
 
 static void testRunTimeErrors(void) {
@@ -340,6 +366,7 @@ int main(void) {
   testInputErrors();
   testCallErrors();
   testOutputErrors();
+  testSharedOutput();
   testRunTimeErrors();
   testEmpty();
   testMisaligned();

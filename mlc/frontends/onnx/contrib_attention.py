@@ -306,23 +306,18 @@ def _turned(b: Builder, node: Node, x: Tensor, before: Tensor) -> Tensor:
 
 
 def _cached(b: Builder, past: Tensor | None, new: Tensor, before: Tensor, total: Size) -> Tensor:
-    """`new` behind the first `before` entries of `past`, a row at a time; zeros up to the end of the buffer."""
+    """`new` behind the first `before` entries of `past`, a row at a time. Zeros up to the end of the buffer, unless it
+    is that of `past`."""
     if past is None:
         return new
+    past = b.refined(past, [new.shape[0], new.shape[1], None, new.shape[3]])
     old = b.dim(past, 2)
     length = b.arith("maxsi", old, total)
     grown = shape.pad(b, past, [0, 0, 0, 0], [0, 0, b.arith("subi", length, old), 0])
-    places = shape.iota(b, [1, length], 1, "int64")
-    behind = ew.binary(b, "sub", places, before)
-    nothing, last = b.constant(0, "int64"), ew.binary(b, "sub", shape.size_tensor(b, new, 2), b.constant(1, "int64"))
-    fresh = ew.binary(b, "and", ew.compare(b, "ge", behind, nothing), ew.compare(b, "le", behind, last))
-    kept = ew.compare(b, "lt", places, before)
-    index = shape.unsqueeze(b, ew.clamp(b, behind, nothing, last), [2])
-    inside = {"mlc.in_range": ir.UnitAttr.get()}  # no check has to name the node, and the kernels of all layers are one
-    picked = b.op("gather_nd", [shape.transpose(b, new, [0, 2, 1, 3]), index], batch_dims=1, **inside)
-    added = shape.transpose(b, picked, [0, 2, 1, 3])
-    kept, fresh = (shape.unsqueeze(b, marks, [1, 3]) for marks in (kept, fresh))
-    return ew.select(b, kept, grown, ew.select(b, fresh, added, b.like(0, new)))
+    kept = ew.compare(b, "lt", shape.iota(b, [1, length], 1, "int64"), before)
+    old_ones = ew.select(b, shape.unsqueeze(b, kept, [1, 3]), grown, b.like(0, new))
+    starts = shape.reshape(b, before, [b.dim(new, 0)])
+    return b.op("insert", [old_ones, new, starts], axis=2, open_end=ir.UnitAttr.get())
 
 
 def _grouped_mask(b: Builder, node: Node, query: Tensor, keys: Tensor, before: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import numpy as np
 from mlc.frontends.common import elementwise as ew
 from mlc.frontends.common import indexing as common
 from mlc.frontends.common import shape
-from mlc.frontends.common.builder import Builder, Size, Tensor, unit
+from mlc.frontends.common.builder import Size, Tensor, unit
 from mlc.frontends.onnx.graph import GraphImporter
 from mlc.frontends.onnx.registry import Node, onnx_op
 from mlc.frontends.report import NodeError
@@ -153,33 +153,20 @@ def reverse_sequence(g: GraphImporter, node: Node) -> Tensor:
     return b.op("gather_elements", [x, shape.broadcast(b, wide, extents)], axis=time, unsigned=x.unsigned)
 
 
-def _with_one_more(b: Builder, node: Node, cache: Tensor, update: Tensor, axis: int) -> Tensor:
-    """A cache with one new element along `axis`: each element is the old or the new one."""
-    places: list[Size] = [1] * cache.rank
-    places[axis] = b.dim(cache, axis)
-    at = b.constant(np.array(0, np.int64))
-    if (starts := node.optional(2)) is not None:
-        at = shape.reshape(b, ew.cast(b, starts, "int64"), [b.dim(starts, 0), *([1] * (cache.rank - 1))])
-    if node.attr("mode", "linear") == "circular":
-        at = ew.binary(b, "mod", at, shape.size_tensor(b, cache, axis))
-    return ew.select(b, ew.compare(b, "eq", shape.iota(b, places, axis, "int64"), at), update, cache)
-
-
 @onnx_op("TensorScatter")
 def tensor_scatter(g: GraphImporter, node: Node) -> Tensor:
     """Writes an update into a cache, for each batch entry from its own position on (modulo the length if circular)."""
     b, cache, update = g.b, node[0], node[1]
     axis = shape.normalize_axis(node.attr("axis", -2), cache.rank)
-    extents = b.dims(update)
-    if extents[axis] == 1:
-        return _with_one_more(b, node, cache, update, axis)
+    extents, starts = b.dims(update), node.optional(2)
+    first = ew.cast(b, starts, "int64") if starts is not None else shape.full(b, [extents[0]], b.constant(0, "int64"))
+    is_circular = node.attr("mode", "linear") == "circular"
+    if is_circular:
+        first = ew.binary(b, "mod", first, shape.size_tensor(b, cache, axis))
+    if not is_circular or extents[axis] == 1:
+        return b.op("insert", [cache, update, first], axis=axis, unsigned=cache.unsigned)
     places = shape.iota(b, extents, axis, "int64")
-    starts = node.optional(2)
-    if starts is not None:
-        first: list[Size] = [b.dim(starts, 0), *([1] * (cache.rank - 1))]
-        offset = shape.reshape(b, ew.cast(b, starts, "int64"), first)
-        places = ew.binary(b, "add", places, offset)
-    mode = node.attr("mode", "linear")
-    if mode == "circular":
-        places = ew.binary(b, "mod", places, shape.size_tensor(b, cache, axis))
+    offset = shape.reshape(b, first, [extents[0], *([1] * (cache.rank - 1))])
+    places = ew.binary(b, "add", places, offset)
+    places = ew.binary(b, "mod", places, shape.size_tensor(b, cache, axis))
     return b.op("scatter_elements", [cache, places, update], axis=axis, reduction="none", unsigned=cache.unsigned)

@@ -1,4 +1,4 @@
-"""`one_hot` and `trilu`: comparisons with coordinates; `unique`: runs of equal elements after sorting."""
+"""`one_hot`, `trilu` and `insert`: comparisons with coordinates; `unique`: runs of equal elements after sorting."""
 
 from __future__ import annotations
 
@@ -42,6 +42,27 @@ def trilu(op: OpAdaptor) -> ir.Value:
     distance = b.sub(b.iota([1, columns], 1, b.i64()), b.iota([rows, 1], 0, b.i64()))
     keep = b.compare("ge" if op.flag("upper", True) else "le", distance, index_scalar(k))
     return b.select(keep, x, b.scalar(0, element(x)))
+
+
+@decomposition("mlc.insert")
+def insert(op: OpAdaptor) -> ir.Value:
+    """Each element chooses between the input's and the update's, if there is one at its place."""
+    x, update, starts = op.operands
+    axis, rank = op.int("axis"), op.types[0].rank
+    batch, length = b.size(x, 0), b.size(x, axis)
+    others = [i for i in range(1, rank) if i != axis]
+    places, first = b.iota([1, length], 1, b.i64()), b.reshape(starts, [batch, 1])
+    if update.type.shape[axis] == 1:
+        return b.select(b.expand_dims(b.compare("eq", places, first), others), update, x)
+    behind = b.sub(places, first)
+    last = b.sub(b.size_scalar(update, axis, b.i64()), 1)
+    inside = b.binary("and", b.compare("ge", behind, 0), b.compare("le", behind, last))
+    index = b.expand_dims(b.minimum(b.maximum(behind, 0), last), [2])
+    order = [0, axis, *others]
+    attributes: dict[str, ir.Attribute] = {"batch_dims": b.integer(1), "mlc.in_range": ir.UnitAttr.get()}
+    [picked] = b.operation("gather_nd", [b.transpose(update, order), index], attributes)
+    added = b.transpose(picked, [order.index(i) for i in range(rank)])
+    return b.select(b.expand_dims(inside, others), added, x)
 
 
 @decomposition("mlc.unique")

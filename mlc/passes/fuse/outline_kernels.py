@@ -146,7 +146,7 @@ def _drop_unused_sizes(function: func.FuncOp, inputs: list[ir.Value]) -> list[ir
 def _updated_in_place(op: ir.Operation) -> ir.Value | None:
     """What a scatter updates where a loop carries it and nothing else reads it: one step of a sequence is written
     without a copy of the others."""
-    if op.name not in ("mlc.scatter_nd", "mlc.scatter_elements"):
+    if op.name not in ("mlc.scatter_nd", "mlc.scatter_elements", "mlc.insert"):
         return None
     data = op.operands[0]
     if not isinstance(data.owner, ir.Block) or data.owner.owner.operation.name not in ("scf.for", "scf.while"):

@@ -165,7 +165,12 @@ class EntryLowering:
         kernel, grid = self.runtime.kernel(name)
         number, node = self.tables.launch(name, op.location)
         array = self.array if self.array is not None else llvm.ZeroOp(pointer_type()).result
-        failed = self.runtime.status("mlc_rt_launch", [self.rt, kernel, grid, array, i64_constant(number)])
+        call, arguments = "mlc_rt_launch", [self.rt, kernel, grid, array, i64_constant(number)]
+        if "mlc.unless_same" in op.attributes:
+            own = values[ir.IntegerAttr(op.attributes["mlc.unless_same"]).value]
+            call = "mlc_rt_launch_unless_same"
+            arguments += [i64_constant(memrefs.index(own)), i64_constant(len(memrefs) - 1)]
+        failed = self.runtime.status(call, arguments)
         self.stop_if(failed, node)
         self._polled = False
         op.erase()

@@ -17,6 +17,7 @@ _SIGNATURES = {
     "mlc_rt_pool": "!llvm.func<ptr (ptr, i64)>",
     "mlc_rt_weights": "!llvm.func<ptr (ptr)>",
     "mlc_rt_launch": "!llvm.func<i32 (ptr, ptr, ptr, ptr, i64)>",
+    "mlc_rt_launch_unless_same": "!llvm.func<i32 (ptr, ptr, ptr, ptr, i64, i64, i64)>",
     "mlc_rt_check": "!llvm.func<i32 (ptr, i64, i64, i64, i64)>",
     "mlc_rt_poll": "!llvm.func<i32 (ptr)>",
     "mlc_rt_tensor": "!llvm.func<ptr (ptr, i64, i64, ptr, ptr)>",

@@ -89,6 +89,8 @@ def _opaque(root: ir.Operation, unit: VectorUnit) -> dict[str, int | str]:
     schedule: dict[str, int | str] = {"template": root.name.removeprefix("mlc.")}
     if root.name == "mlc.suppress":
         return {**schedule, "digit": DIGIT, "lanes": unit.lanes(root.operands[0].type.element_type)}
+    if root.name == "mlc.insert":
+        return {**schedule, "lanes": unit.lanes(root.results[0].type.element_type)}
     if root.name not in ("mlc.scan", "mlc.topk", "mlc.sort"):
         return schedule
     type_ = root.operands[0].type

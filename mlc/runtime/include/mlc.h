@@ -253,12 +253,13 @@ typedef struct mlc_model_api {
                             mlc_context **context, mlc_status *status);
   void (*context_destroy)(mlc_context *context);
 
-  /* Runs an entry. Inputs are validated first and never written; a
-   * non-contiguous or misaligned one is copied. An output of kind MLC_NONE is
-   * allocated and returned with its deleter; an output of kind MLC_TENSOR with
-   * data is the caller's buffer, of the right dtype and shape, and may not
-   * overlap an input. After a failure nothing is allocated and caller's buffers
-   * have unspecified contents. stream: NULL (CPU).
+  /* Runs an entry. Inputs are validated first and never written, unless their
+   * memory is an output's too; a non-contiguous or misaligned one is copied. An
+   * output of kind MLC_NONE is allocated and returned with its deleter; an
+   * output of kind MLC_TENSOR with data is the caller's buffer, of the right
+   * dtype and shape, and may not overlap an input, but be all of the one that
+   * it "shares" (metadata). After a failure nothing is allocated and caller's
+   * buffers have unspecified contents. stream: NULL (CPU).
    *
    * A model for GPUs takes tensors of the CPU and of its GPU (kDLCUDA), inputs
    * and buffers alike; an output of kind MLC_NONE is allocated on the GPU when

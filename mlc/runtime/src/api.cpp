@@ -270,7 +270,7 @@ static_assert(sizeof(mlc_rt_gpu) == 56 && sizeof(mlc_rt_gpu_kernel) == 64 &&
 static constexpr size_t kProgramBytes = 144;
 #endif
 static_assert(sizeof(mlc_rt_program) == kProgramBytes &&
-              sizeof(mlc_rt_value_desc) == 40 && sizeof(mlc_rt_entry) == 40 &&
+              sizeof(mlc_rt_value_desc) == 48 && sizeof(mlc_rt_entry) == 40 &&
               sizeof(mlc_rt_dim) == 32);
 
 // No initialiser that runs: the table must be complete for the first of several

@@ -105,3 +105,11 @@ int32_t mlc_rt_launch(mlc_rt *rt, mlc_rt_kernel_fn function,
   }
   return rt->error[0] != 0;
 }
+
+int32_t mlc_rt_launch_unless_same(mlc_rt *rt, mlc_rt_kernel_fn function,
+                                  mlc_rt_grid_fn grid, int64_t *args,
+                                  int64_t kernelId, int64_t a, int64_t b) {
+  if (args[a] == args[b])
+    return rt->error[0] != 0;
+  return mlc_rt_launch(rt, function, grid, args, kernelId);
+}

@@ -77,13 +77,25 @@ static bool overlap(const mlc_tensor &a, const mlc_tensor &b) {
   return beginA < endB && beginB < endA;
 }
 
+/// Is the buffer of an output all of an input that it may be?
+static bool isShared(const mlc_tensor &output, const mlc_tensor &input) {
+  bool same = tensorData(output) == tensorData(input) &&
+              output.ndim == input.ndim && isContiguous(output) &&
+              isContiguous(input);
+  for (int32_t i = 0; same && i < output.ndim; ++i)
+    same = output.shape[i] == input.shape[i];
+  return same;
+}
+
 static bool checkOverlap(mlc_context &context, const mlc_value *inputs,
                          int32_t index) {
   const mlc_rt_entry &entry = *context.entry;
   const mlc_tensor &tensor = context.callerOutputs[index].tensor;
   const char *other = nullptr;
   for (int32_t i = 0; i < entry.num_inputs; ++i)
-    if (inputs[i].kind == MLC_TENSOR && overlap(tensor, inputs[i].tensor))
+    if (inputs[i].kind == MLC_TENSOR && overlap(tensor, inputs[i].tensor) &&
+        !(entry.outputs[index].shares == i + 1 &&
+          isShared(tensor, inputs[i].tensor)))
       other = entry.inputs[i].name;
   for (int32_t i = 0; i < index; ++i)
     if (!context.outputs[i].allocated &&

@@ -31,6 +31,7 @@ typedef struct mlc_rt_value_desc {
       *dim_ids; // index into dim_ranges or -1; equal ids have equal extents
   int32_t kind; // mlc_kind, inner kinds in the next nibbles; 0 means MLC_TENSOR
   int32_t placement; // 1: an input that the program wants in the GPU's memory
+  int32_t shares;    // 1 + the input whose memory an output may be; 0: none
 } mlc_rt_value_desc;
 
 // args: one word per input (the data pointer of a tensor, an mlc_value pointer
@@ -150,6 +151,11 @@ const void *mlc_rt_weights(mlc_rt *rt);
 // error word, stop.
 int32_t mlc_rt_launch(mlc_rt *rt, mlc_rt_kernel_fn kernel, mlc_rt_grid_fn grid,
                       int64_t *args, int64_t kernel_id);
+// The same where the arguments a and b are not one address: a kernel that would
+// write over a tensor what that holds already.
+int32_t mlc_rt_launch_unless_same(mlc_rt *rt, mlc_rt_kernel_fn kernel,
+                                  mlc_rt_grid_fn grid, int64_t *args,
+                                  int64_t kernel_id, int64_t a, int64_t b);
 // ok == 0: records messages[message] with the node and the value, returns
 // nonzero.
 int32_t mlc_rt_check(mlc_rt *rt, int64_t ok, int64_t node, int64_t message,

@@ -14,6 +14,7 @@ from models.llama import Llama, llama, random_weights
 
 from mlc.compilation import Compilation
 from mlc.options import make_options
+from mlc.runtime import InputError
 from mlc.runtime.loader import load
 
 SMALL = Llama(layers=2, width=64, heads=4, groups=2, depth=16, inner=96, words=100, dtype="float32")
@@ -34,6 +35,7 @@ def test_results_are_those_of_onnxruntime(tmp_path: Path, tokens: int, cache: in
             inputs[info.name] = rng.standard_normal(info.shape, np.float32)
     Compilation(make_options()).run(model, tmp_path / "m.so")
     library = load(tmp_path / "m.so")
+    assert [o.shares for o in library.outputs if cache and o.name != "logits"] == [n for n in inputs if "past" in n]
     results = library.context().run([inputs[i.name] for i in library.inputs])
     for info, expected in zip(session.get_outputs(), session.run(None, inputs), strict=True):
         np.testing.assert_allclose(results[info.name], expected, rtol=0, atol=3e-6, err_msg=info.name)
@@ -83,6 +85,43 @@ def test_decoders_of_the_model_builder(tmp_path: Path, name: str) -> None:
         results = library.context().run([inputs[i.name] for i in library.inputs])
         for info, expected in zip(session.get_outputs(), session.run(None, inputs), strict=True):
             np.testing.assert_allclose(results[info.name], expected, rtol=0, atol=atol, err_msg=f"{info.name} {extents}")
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_caches_are_continued_in_place(tmp_path: Path, batch: int) -> None:
+    """A text, several tokens and single ones in buffers of a fixed length, which are inputs and outputs (as
+    onnxruntime-genai does it), and the same with caches that grow."""
+    room, sizes = 40, replace(DECODERS["floats"], layers=2)
+    model, rng = decoder(sizes), np.random.default_rng(batch)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    Compilation(make_options()).run(model, tmp_path / "m.so")
+    library = load(tmp_path / "m.so", threads=2)
+    context = library.context()
+    shared = {o.name: o.shares for o in library.outputs if o.shares}
+    assert len(shared) == 2 * sizes.layers
+    buffers = {name: np.zeros((batch, sizes.groups, room, sizes.depth), np.float32) for name in shared.values()}
+    grown = {name: buffer[:, :, :0].copy() for name, buffer in buffers.items()}
+    total = 0
+    several = () if batch > 1 else (5, 1, room - 17)  # onnxruntime takes more than one of a single text only
+    for tokens in (9, 1, 1, *several):
+        total += tokens
+        given = {
+            "input_ids": rng.integers(0, sizes.words, (batch, tokens)),
+            "attention_mask": np.ones((batch, total), np.int64),
+        }
+        out = {name: buffers[past] for name, past in shared.items()}
+        results = context.run(given | buffers, out=out)
+        wanted = dict(zip([o.name for o in session.get_outputs()], session.run(None, given | grown), strict=True))
+        growing = context.run(given | grown)
+        for name in wanted:
+            used = results[name][:, :, :total] if name in shared else results[name]
+            np.testing.assert_allclose(used, wanted[name], rtol=0, atol=2e-4, err_msg=f"{name} {total}")
+            np.testing.assert_allclose(growing[name], wanted[name], rtol=0, atol=2e-4, err_msg=f"{name} {total}")
+        assert all(results[name] is buffers[past] for name, past in shared.items())
+        grown = {past: wanted[name] for name, past in shared.items()}
+    with pytest.raises(InputError, match="the given buffer is"):  # there is no room for one more
+        more = {"input_ids": given["input_ids"][:, :1], "attention_mask": np.ones((batch, room + 1), np.int64)}
+        context.run(more | buffers, out=out)
 
 
 def test_verifying_knows_that_rows_may_be_rounded(tmp_path: Path) -> None:

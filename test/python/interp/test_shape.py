@@ -120,6 +120,20 @@ def test_scatter(reduction: str) -> None:
     check("mlc.scatter_nd", [X, at, updates], {"reduction": reduction}, want)
 
 
+@pytest.mark.parametrize("axis", [1, 2])
+@pytest.mark.parametrize("starts", [[0, 1], [2, -1], [5, -7]])
+def test_insert(axis: int, starts: list[int]) -> None:
+    """Element by element: what would lie outside is left out."""
+    update = -1 - np.arange(24, dtype=np.float32).reshape(2, 3, 4)[:, : (2 if axis == 1 else 3), : (4 if axis == 1 else 2)]
+    want = X.copy()
+    for place in np.ndindex(*update.shape):
+        target = list(place)
+        target[axis] += starts[place[0]]
+        if 0 <= target[axis] < X.shape[axis]:
+            want[tuple(target)] = update[place]
+    check("mlc.insert", [X, update, np.int64(starts)], {"axis": axis}, want)
+
+
 def test_nonzero() -> None:
     x = np.float32([[0, 1], [np.nan, 0]])
     check("mlc.nonzero", [x], {}, np.int64([[0, 1], [1, 0]]))

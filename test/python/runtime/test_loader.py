@@ -52,7 +52,7 @@ def is_mapped(path: Path) -> bool:
 
 
 def test_signature(model: Model) -> None:
-    assert list(model.entries) == ["forward", "select", "reverse", "shout", "probe", "checked"]
+    assert list(model.entries) == ["forward", "select", "reverse", "shout", "probe", "checked", "extend"]
     assert str(model.inputs[0]) == "float32[batch,4]" and model.inputs[0].name == "x"
     assert [str(o) for o in model.entry("select").outputs] == ["float32[k]", "int64[?]"]
     assert str(model.entry("reverse").inputs[0]) == "sequence(float32[...])"
@@ -283,6 +283,17 @@ def test_bad_buffers(model: Model) -> None:
     square = np.zeros((4, 4), np.float32)
     with pytest.raises(InputError, match="output 'y': its buffer overlaps that of 'x'"):
         model.run({"x": square[:2]}, out=[square[1:3, :3]])
+
+
+def test_an_output_may_be_an_input(model: Model) -> None:
+    """That of `extend` counts copies in its last element."""
+    extend, past = model.entry("extend"), np.arange(4, dtype=np.float32)
+    assert extend(past)[0].tolist() == [10, 1, 2, 4]
+    [present] = model.run([past], out=[past], entry="extend").values()
+    assert present is past and past.tolist() == [10, 1, 2, 3]
+    with pytest.raises(InputError, match="output 'present': its buffer overlaps that of 'past'"):
+        model.run([past], out=[past[::-1]], entry="extend")
+    assert past.tolist() == [10, 1, 2, 3]
 
 
 def test_run_time_error(model: Model) -> None:

@@ -48,6 +48,38 @@ func.func @invalid(%x: tensor<3x4xf32>, %i: tensor<2x1xi64>, %u: tensor<2x2xf32>
 
 // -----
 
+func.func @invalid(%x: tensor<3x4xf32>, %u: tensor<3x2xf32>, %i: tensor<3xi64>) {
+  // expected-error @+1 {{'mlc.insert' op cannot insert along the batch, dimension 0}}
+  %0 = mlc.insert %x, %u, %i {axis = 0 : i64} : tensor<3x4xf32>, tensor<3x2xf32>, tensor<3xi64> -> tensor<3x4xf32>
+  return
+}
+
+// -----
+
+func.func @invalid(%x: tensor<3x4xf32>, %u: tensor<2x2xf32>, %i: tensor<3xi64>) {
+  // expected-error @+1 {{'mlc.insert' op extents of input 3x4, update 2x2 and starts 3 differ: 3 and 2}}
+  %0 = mlc.insert %x, %u, %i {axis = 1 : i64} : tensor<3x4xf32>, tensor<2x2xf32>, tensor<3xi64> -> tensor<3x4xf32>
+  return
+}
+
+// -----
+
+func.func @invalid(%x: tensor<3x4xf32>, %u: tensor<3x2xf32>, %i: tensor<3x1xi64>) {
+  // expected-error @+1 {{'mlc.insert' op needs an update of the input's rank, two or more, and a start for each entry of the batch, given the shapes of input 3x4, update 3x2 and starts 3x1}}
+  %0 = mlc.insert %x, %u, %i {axis = 1 : i64} : tensor<3x4xf32>, tensor<3x2xf32>, tensor<3x1xi64> -> tensor<3x4xf32>
+  return
+}
+
+// -----
+
+func.func @invalid(%x: tensor<3x4xf32>, %u: tensor<3x2xf16>, %i: tensor<3xi64>) {
+  // expected-error @+1 {{'mlc.insert' op needs an update of the input's element type}}
+  %0 = mlc.insert %x, %u, %i {axis = 1 : i64} : tensor<3x4xf32>, tensor<3x2xf16>, tensor<3xi64> -> tensor<3x4xf32>
+  return
+}
+
+// -----
+
 func.func @invalid(%x: tensor<3x4xf32>, %i: tensor<2x1xi64>, %u: tensor<2x3xf32>) {
   // expected-error @+1 {{'mlc.scatter_nd' op extents of updates of input 3x4, indices 2x1 and updates 2x3 differ: 4 and 3}}
   %0 = mlc.scatter_nd %x, %i, %u : tensor<3x4xf32>, tensor<2x1xi64>, tensor<2x3xf32> -> tensor<3x4xf32>

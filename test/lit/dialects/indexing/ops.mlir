@@ -24,6 +24,9 @@ func.func @indexing(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>, %i: tensor<?x4xi32
   %3 = mlc.scatter_elements %x, %ix, %up {axis = 1 : i64, reduction = "add"} : tensor<?x4xf32>, tensor<3x2xi64>, tensor<3x2xf32> -> tensor<?x4xf32>
   // CHECK: mlc.scatter_nd %{{.*}}, %{{.*}}, %{{.*}} : tensor<?x4xf32>, tensor<3x2xi64>, tensor<3xf32> -> tensor<?x4xf32>
   %4 = mlc.scatter_nd %x, %ix, %up1 : tensor<?x4xf32>, tensor<3x2xi64>, tensor<3xf32> -> tensor<?x4xf32>
+  // CHECK: mlc.insert %{{.*}}, %{{.*}}, %{{.*}} {axis = 1 : i64} : tensor<?x4xf32>, tensor<?x4xf32>, tensor<?xi64> -> tensor<?x4xf32>
+  %starts = tensor.empty(%n) : tensor<?xi64>
+  %inserted = mlc.insert %x, %y, %starts {axis = 1 : i64} : tensor<?x4xf32>, tensor<?x4xf32>, tensor<?xi64> -> tensor<?x4xf32>
   // CHECK: mlc.nonzero %{{.*}} : tensor<?x4xf32> -> tensor<2x?xi64>
   %5 = mlc.nonzero %x : tensor<?x4xf32> -> tensor<2x?xi64>
   // CHECK: mlc.topk %{{.*}}, %{{.*}} {axis = 1 : i64, largest = false} : tensor<?x4xf32> -> tensor<?x?xf32>, tensor<?x?xi64>

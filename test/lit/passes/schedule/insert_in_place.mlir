@@ -1,0 +1,28 @@
+// An insertion updates what another launch has made for it alone; anything else is copied before.
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-insert-in-place)' | FileCheck %s
+
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[X:.*]]: tensor<2x8x4xf32>, %[[U:.*]]: tensor<2x1x4xf32>, %[[N:.*]]: tensor<2xi64>)
+// CHECK: %[[E:.*]] = tensor.empty() : tensor<2x8x4xf32>
+// CHECK: %[[C:.*]] = mlc.launch @k_copy(%[[X]]) outs(%[[E]])
+// CHECK: %[[R:.*]] = mlc.launch @k(%[[U]], %[[N]]) outs(%[[C]]) {mlc.in_place, mlc.inout = array<i64: 0>}
+// CHECK: %[[S:.*]] = mlc.launch @k(%[[U]], %[[N]]) outs(%[[R]]) {mlc.in_place, mlc.inout = array<i64: 0>}
+// CHECK: return %[[S]]
+// CHECK: module @k_copy attributes {mlc.kernel}
+// CHECK: linalg.generic {{.*}} ins(%[[A:.*]] : tensor<2x8x4xf32>)
+// CHECK: module @k attributes {mlc.inout = array<i64: 0>, mlc.kernel}
+// CHECK: func.func @k(%[[A1:.*]]: tensor<2x1x4xf32>, %[[A2:.*]]: tensor<2xi64>, %[[O:.*]]: tensor<2x8x4xf32>)
+// CHECK: mlc.insert %[[O]], %[[A1]], %[[A2]]
+func.func @main(%x: tensor<2x8x4xf32>, %u: tensor<2x1x4xf32>, %n: tensor<2xi64>) -> tensor<2x8x4xf32> {
+  %e = tensor.empty() : tensor<2x8x4xf32>
+  %r = mlc.launch @k(%x, %u, %n) outs(%e) : (tensor<2x8x4xf32>, tensor<2x1x4xf32>, tensor<2xi64>) outs(tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
+  %f = tensor.empty() : tensor<2x8x4xf32>
+  %s = mlc.launch @k(%r, %u, %n) outs(%f) : (tensor<2x8x4xf32>, tensor<2x1x4xf32>, tensor<2xi64>) outs(tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
+  return %s : tensor<2x8x4xf32>
+}
+module @k attributes {mlc.kernel} {
+  func.func @k(%x: tensor<2x8x4xf32>, %u: tensor<2x1x4xf32>, %n: tensor<2xi64>, %o: tensor<2x8x4xf32>) -> tensor<2x8x4xf32> {
+    %0 = mlc.insert %x, %u, %n {axis = 1 : i64} : tensor<2x8x4xf32>, tensor<2x1x4xf32>, tensor<2xi64> -> tensor<2x8x4xf32>
+    return %0 : tensor<2x8x4xf32>
+  }
+}

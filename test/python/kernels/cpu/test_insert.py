@@ -1,0 +1,83 @@
+"""Insertions into a tensor of the caller: results, what lies outside, and the memory that both may share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_templates import check, draw
+
+CPUS = ["native", "x86-64-v2"]
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i8", "i64", "i1"])
+@pytest.mark.parametrize("depth", [1, 5, 16, 37])
+def test_lines(tmp_path: Path, dtype: str, depth: int, cpu: str) -> None:
+    """Lines shorter and longer than vectors, in front of the input, across its ends and behind it."""
+    t, u = f"tensor<3x2x?x{depth}x{dtype}>", f"tensor<3x2x?x{depth}x{dtype}>"
+    body = f"""
+      %r = mlc.insert %a0, %a1, %a2 {{axis = 2 : i64}} : {t}, {u}, tensor<3xi64> -> {t}
+      return %r : {t}"""
+    runs = [
+        (draw((3, 2, length, depth), dtype), draw((3, 2, count, depth), dtype, seed=1), np.array(starts))
+        for length, count in ((9, 1), (9, 4), (2, 4), (9, 0))
+        for starts in ([0, 3, 8], [-2, 7, 20])
+    ]
+    check(tmp_path, body, [t, u, "tensor<3xi64>"], [t], runs, cpu=cpu)
+
+
+def test_along_lines(tmp_path: Path) -> None:
+    t, u = "tensor<2x3x?xf32>", "tensor<2x3x4xf32>"
+    body = f"""
+      %r = mlc.insert %a0, %a1, %a2 {{axis = 2 : i64}} : {t}, {u}, tensor<2xi64> -> {t}
+      return %r : {t}"""
+    runs = [(draw((2, 3, 11)), draw((2, 3, 4), seed=1), np.array(starts)) for starts in ([0, 7], [-3, 9], [11, -4])]
+    check(tmp_path, body, [t, u, "tensor<2xi64>"], [t], runs)
+
+
+def test_in_a_computed_tensor(tmp_path: Path) -> None:
+    """What another kernel has made is updated itself, unless it is read again."""
+    t, u = "tensor<2x6x8xf32>", "tensor<2x2x8xf32>"
+    insert = f"mlc.insert %s, %a1, %a2 {{axis = 1 : i64}} : {t}, {u}, tensor<2xi64> -> {t}"
+    body = f"""
+      %s = mlc.unary exp %a0 : {t}
+      %r = {insert}
+      %n = mlc.unary neg %s : {t}
+      return %r, %n : {t}, {t}"""
+    run = (draw((2, 6, 8)), draw((2, 2, 8), seed=1), np.array([1, 5]))
+    check(tmp_path, body, [t, u, "tensor<2xi64>"], [t, t], [run])
+
+
+def test_in_the_memory_of_the_input(tmp_path: Path) -> None:
+    """Given back to the caller's buffer, the input's: only what is new is written there."""
+    t, u = "tensor<2x6x8xf32>", "tensor<2x2x8xf32>"
+    body = f"""
+      %r = mlc.insert %a0, %a1, %a2 {{axis = 1 : i64}} : {t}, {u}, tensor<2xi64> -> {t}
+      %n = mlc.unary neg %r : {t}
+      return %r, %n : {t}, {t}"""
+    cache, new, starts = draw((2, 6, 8)), draw((2, 2, 8), seed=1), np.array([1, 3])
+    model = check(tmp_path, body, [t, u, "tensor<2xi64>"], [t, t], [(cache, new, starts)])
+    first, second = model.entry(None).outputs
+    assert first.shares == model.entry(None).inputs[0].name and not second.shares
+    want, negated = model(cache, new, starts)
+    got = model.run([cache, new, starts], out=[cache, None])
+    assert next(iter(got.values())) is cache
+    np.testing.assert_array_equal(cache, want)
+    np.testing.assert_array_equal(list(got.values())[1], negated)
+
+
+def test_an_input_that_is_read_again_stays(tmp_path: Path) -> None:
+    from mlc.runtime import InputError
+
+    t, u = "tensor<2x6x8xf32>", "tensor<2x2x8xf32>"
+    body = f"""
+      %r = mlc.insert %a0, %a1, %a2 {{axis = 1 : i64}} : {t}, {u}, tensor<2xi64> -> {t}
+      %n = mlc.unary neg %a0 : {t}
+      return %r, %n : {t}, {t}"""
+    run = (draw((2, 6, 8)), draw((2, 2, 8), seed=1), np.array([1, 3]))
+    model = check(tmp_path, body, [t, u, "tensor<2xi64>"], [t, t], [run])
+    assert not any(output.shares for output in model.entry(None).outputs)
+    with pytest.raises(InputError, match="its buffer overlaps that of"):
+        model.run(list(run), out=[run[0], None])
