@@ -5,6 +5,7 @@
     python bench/decoders.py --layers 22 --threads 1,2         # all of them
     python bench/decoders.py --past 511,4000 --tokens 16,1000  # other places of a token, other lengths of a text
     python bench/decoders.py --accuracy-level 1                # rows stay floats
+    python bench/decoders.py --room 4096 --peers onnxruntime   # caches for 4096 positions, updated where they lie
 
 The model (`test/models/genai.py`) has random weights. `mlc-bench` times it twice: a token behind a text (`--past`), and
 a text from its beginning (`--tokens`); what it prints is described there. Exits with its code when a run fails.
@@ -39,13 +40,14 @@ def cases(past: Sequence[int], tokens: Sequence[int]) -> Iterator[tuple[int, int
     yield from ((0, count) for count in tokens)
 
 
-def command(model: Path, words: int, past: int, tokens: int, options: Sequence[str]) -> list[str]:
-    """The call of `mlc-bench` for one case."""
-    dims = {"batch": 1, "past": past, "tokens": tokens, "total": past + tokens}
+def command(model: Path, words: int, past: int, tokens: int, room: int, options: Sequence[str]) -> list[str]:
+    """The call of `mlc-bench` for one case; caches have `room`, or grow."""
+    dims = {"batch": 1, "past": room or past, "tokens": tokens, "total": past + tokens}
     inputs = {"attention_mask": f"1x{past + tokens}:1:2", "input_ids": f"1x{tokens}:0:{words}"}
     given = [f"--dim={name}={extent}" for name, extent in dims.items()]
     given += [f"--input={name}={value}" for name, value in inputs.items()]
-    return [sys.executable, "-m", "mlc.cli.bench", str(model), *given, f"--tolerance={TOLERANCE}", *options]
+    shared = ["--share"] if room else []
+    return [sys.executable, "-m", "mlc.cli.bench", str(model), *given, f"--tolerance={TOLERANCE}", *options, *shared]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--words", type=int, default=sizes.words)
     parser.add_argument("--past", type=numbers, default=[511])
     parser.add_argument("--tokens", type=numbers, default=[128])
+    parser.add_argument("--room", type=int, default=0, help="positions of caches that are inputs and outputs in one")
     parser.add_argument("--threads", default="1")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--burst", type=float, default=0.4)
@@ -74,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         path = Path(folder) / "decoder.onnx"
         onnx.save(model, path)
         for past, tokens in cases(a.past, a.tokens):
-            code = subprocess.run(command(path, a.words, past, tokens, options), check=False).returncode
+            code = subprocess.run(command(path, a.words, past, tokens, a.room, options), check=False).returncode
             if code:
                 return code
     return 0

@@ -73,7 +73,8 @@ def load_mlc(job: Job, feeds: Feeds) -> Loaded:
     files = [Path(job.library)]
     if name := model.metadata.get("weights", {}).get("file"):
         files.append(Path(job.weights or Path(job.library).with_name(name)))
-    return Loaded(lambda: context.run(feeds), lambda outputs: list(outputs.values()), tuple(files))
+    out = {output: feeds[source] for output, source in job.shared.items()} or None
+    return Loaded(lambda: context.run(feeds, out=out), lambda outputs: list(outputs.values()), tuple(files))
 
 
 def load_onnxruntime(job: Job, feeds: Feeds) -> Loaded:
@@ -86,7 +87,18 @@ def load_onnxruntime(job: Job, feeds: Feeds) -> Loaded:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(job.onnx, options, providers=["CPUExecutionProvider"])
-    return Loaded(lambda: session.run(None, feeds), list)
+    if not job.shared:
+        return Loaded(lambda: session.run(None, feeds), list)
+    values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()}
+    binding = session.io_binding()
+    for name, value in values.items():
+        binding.bind_ortvalue_input(name, value)
+    for output in session.get_outputs():
+        if output.name in job.shared:
+            binding.bind_ortvalue_output(output.name, values[job.shared[output.name]])
+        else:
+            binding.bind_output(output.name)
+    return Loaded(lambda: session.run_with_iobinding(binding), lambda _: binding.copy_outputs_to_cpu())
 
 
 def load_openvino(job: Job, feeds: Feeds) -> Loaded:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ Feeds = Mapping[str, Any]
 class Job:
     """What a worker is asked to run. Paths are text; `onnx`, `torchscript`, `program` (of `torch.export`) and `library`
     are empty when there is none, `inputs` is an archive of `mlc.bench.arrays`, `folder` one that engines may keep files
-    in.
+    in. Outputs that are in `shared` have the memory of inputs, in the engines that can do that: names of outputs and of
+    inputs.
     """
 
     engine: str
@@ -28,6 +29,7 @@ class Job:
     program: str = ""
     library: str = ""
     weights: str = ""
+    shared: Mapping[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
         """The job as one line of JSON."""

@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +57,7 @@ class Compiled:
 @dataclass(frozen=True)
 class Subject:
     """A model that is ready to be timed. `onnx`, `torchscript` and `program` (of `torch.export`) are what peers read,
-    empty when there is none."""
+    empty when there is none. `shared`: see `Job`."""
 
     name: str
     compiled: Compiled
@@ -67,6 +67,7 @@ class Subject:
     torchscript: str = ""
     program: str = ""
     precision: str = "fp32"
+    shared: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def files(self) -> dict[str, str]:
@@ -78,7 +79,8 @@ class Subject:
         files = {**self.files, "library": str(self.compiled.library)}
         place = self.folder / engine
         place.mkdir(exist_ok=True)
-        return Job(engine, threads, self.precision, str(self.folder / "inputs.npz"), str(place), **files)
+        given = str(self.folder / "inputs.npz")
+        return Job(engine, threads, self.precision, given, str(place), **files, shared=self.shared)
 
     def references(self) -> list[str]:
         """The installed engines that give reference results, best first."""
@@ -197,16 +199,19 @@ def make_subject(
     precision: str = "fp32",
     torch: Path | None = None,
     seed: int = 0,
+    share: bool = False,
 ) -> Subject:
     """Compiles `model` and makes its inputs: `specs` and `dims` as `inputs_of` takes them, `shapes` are given to the
-    compiler. `torch` is the same model for PyTorch, a file of TorchScript or of `torch.export`. Raises CompileError, or
-    MlcError for inputs.
+    compiler. `torch` is the same model for PyTorch, a file of TorchScript or of `torch.export`. With `share` outputs
+    have the memory of the inputs that they continue. Raises CompileError, or MlcError for inputs.
     """
     from mlc.runtime.loader import load
 
     library, seconds, memory, report = compile_model(model, folder, precision, shapes)
     loaded = load(library, threads=1)
     entry = loaded.entry(None)
+    if share and not any(output.shares for output in entry.outputs):
+        raise ArgumentError("--share: no output of this model continues an input (mlc-run --info names those that do)")
     given = inputs_of(loaded, entry, specs, dims, seed)
     arrays.write(folder / "inputs.npz", given)
     extents = {
@@ -226,7 +231,8 @@ def make_subject(
         total_flops(counted, "flops"), total_flops(counted, "byte_flops"),
     )  # fmt: skip
     sources = {_field(path): str(path) for path in (model, torch) if path is not None}
-    return Subject(model.name, compiled, given, folder, **sources, precision=precision)
+    shared = {output.name: output.shares for output in entry.outputs if output.shares} if share else {}
+    return Subject(model.name, compiled, given, folder, **sources, precision=precision, shared=shared)
 
 
 def _field(path: Path) -> str:

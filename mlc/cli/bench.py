@@ -55,6 +55,9 @@ def bench_command(
     static: Annotated[
         bool, typer.Option("--static", help="fix the dynamic dimensions in the model, for all engines")
     ] = False,
+    share: Annotated[
+        bool, typer.Option("--share", help="give caches that are outputs the inputs' memory (mlc, onnxruntime)")
+    ] = False,
     precision: Annotated[str, typer.Option(help="of contractions: fp32, or bf16 in the engines that have it")] = "fp32",
     torch: Annotated[
         Path | None,
@@ -90,7 +93,7 @@ def bench_command(
         folder = Path(name)
         with _Progress() as say:
             say("compiling")
-            subject = _subject(model, folder, specs, extents, static, precision, torch, seed)
+            subject = _subject(model, folder, specs, extents, static, precision, torch, seed, share)
             reference = _save_reference(subject, plan, say)
             missing, measured = _measure(subject, plan, names, counts, say)
         _tell(plain(subject, measured, missing, reference, static), json_file, chart)
@@ -178,6 +181,7 @@ def _subject(
     precision: str,
     torch: Path | None,
     seed: int,
+    share: bool,
 ) -> Subject:
     from mlc.bench.subject import fixed_model, make_subject, parse_spec
 
@@ -190,7 +194,7 @@ def _subject(
         shapes = {}  # the library keeps the model's dynamic dimensions, as the engines that read the file do
     return make_subject(
         model.absolute(), folder, specs=specs, dims=dims, shapes=shapes, precision=precision,
-        torch=torch.absolute() if torch else None, seed=seed,
+        torch=torch.absolute() if torch else None, seed=seed, share=share,
     )  # fmt: skip
 
 

@@ -415,7 +415,8 @@ class Model(Signature):
         """Runs an entry (default: the first) and returns its outputs by name.
 
         `inputs` are in order, or by name (any string, unlike keyword arguments). `out` gives writable
-        arrays for some (None: not this one) or all outputs, which are then returned themselves.
+        arrays for some (None: not this one) or all outputs, which are then returned themselves. For an output that
+        `shares` an input (`entry(None).outputs`) it may be the array of that input.
 
         A model for GPUs takes DLPack tensors of its GPU without copying them, as inputs and in `out`. `stream`, the
         number of a CUDA stream, is where it launches: what made the inputs must be in it, or be done.

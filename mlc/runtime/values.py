@@ -42,7 +42,7 @@ class ValueInfo:
             more = ", ..." if len(self.keys) > 4 else ""
             text += f", a map a row: {', '.join(map(str, self.keys[:4]))}{more}"
         if self.shares:
-            text += f", may be {self.shares}"
+            text += f", may share {self.shares}"
         for kind in reversed(self.kind[:-1]):
             text = f"{kind}({text})"
         return text

@@ -16,13 +16,17 @@ def test_cases_are_tokens_behind_texts_and_texts(monkeypatch: pytest.MonkeyPatch
     import decoders
 
     assert list(decoders.cases([511, 9], [128])) == [(511, 1), (9, 1), (0, 128)]
-    made = decoders.command(Path("m.onnx"), 1000, 9, 1, ["--threads=1"])
+    made = decoders.command(Path("m.onnx"), 1000, 9, 1, 0, ["--threads=1"])
     assert {"--dim=past=9", "--dim=total=10", "--input=input_ids=1x1:0:1000", "--threads=1"} <= set(made)
+    assert "--share" not in made
+    made = decoders.command(Path("m.onnx"), 1000, 9, 1, 64, [])
+    assert {"--dim=past=64", "--dim=total=10", "--share"} <= set(made)
 
 
-def test_a_layer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("room", [0, 16])
+def test_a_layer(tmp_path: Path, room: int) -> None:
     pytest.importorskip("onnxruntime")
-    numbers = {"layers": 1, "words": 300, "past": 5, "tokens": 4, "rounds": 1, "burst": 0}
+    numbers = {"layers": 1, "words": 300, "past": 5, "tokens": 4, "rounds": 1, "burst": 0, "room": room}
     options = [*(f"--{name}={value}" for name, value in numbers.items()), "--peers=onnxruntime"]
     command = [sys.executable, str(ROOT / "bench" / "decoders.py"), *options]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)

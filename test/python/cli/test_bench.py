@@ -102,6 +102,28 @@ def test_table_json_and_chart(folder: Path, capsys: Captured, monkeypatch: pytes
     assert not re.search(r"(src|href)=|https?://", page)  # needs nothing else
 
 
+def test_outputs_in_the_memory_of_inputs(folder: Path, capsys: Captured) -> None:
+    """A cache that two engines update where it lies; a model without one."""
+    pytest.importorskip("onnxruntime")
+    names = {"cache": (onnx.TensorProto.FLOAT, [2, 6, 8]), "new": (onnx.TensorProto.FLOAT, [2, 1, 8])}
+    given = [onnx.helper.make_tensor_value_info(name, *of) for name, of in names.items()]
+    starts = onnx.helper.make_tensor("starts", onnx.TensorProto.INT64, [2], [1, 4])
+    nodes = [
+        onnx.helper.make_node("TensorScatter", ["cache", "new", "starts"], ["next"], axis=1),
+        onnx.helper.make_node("Neg", ["next"], ["y"]),
+    ]
+    made = [onnx.helper.make_tensor_value_info(name, *names["cache"]) for name in ("next", "y")]
+    graph = onnx.helper.make_graph(nodes, "cache", given, made, [starts])
+    opsets = [onnx.helper.make_opsetid("", 24)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=11), "cache.onnx")
+    code, out, err = call(capsys, "cache.onnx", *QUICK, "--peers", "onnxruntime", "--share", "--json", "o.json")
+    assert (code, err) == (0, ""), out
+    [run] = json.loads(Path("o.json").read_text())["runs"]
+    assert [engine["relative_error"] for engine in run["engines"]] == [0, 0]
+    code, _, err = call(capsys, "perceptron.onnx", *QUICK, "--share", "--peers", "none")
+    assert code != 0 and "--share: no output of this model continues an input" in err
+
+
 def test_products_of_bytes_have_a_peak_of_their_own(
     tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
