@@ -55,9 +55,7 @@ def bench_command(
     static: Annotated[
         bool, typer.Option("--static", help="fix the dynamic dimensions in the model, for all engines")
     ] = False,
-    share: Annotated[
-        bool, typer.Option("--share", help="give caches that are outputs the inputs' memory (mlc, onnxruntime)")
-    ] = False,
+    share: Annotated[bool, typer.Option("--share", help="give caches among the outputs the inputs' memory")] = False,
     precision: Annotated[str, typer.Option(help="of contractions: fp32, or bf16 in the engines that have it")] = "fp32",
     torch: Annotated[
         Path | None,
