@@ -176,6 +176,10 @@ _GPU = "!llvm.struct<(i32, i32, i32, i32, ptr, ptr, i64, ptr, ptr)>"
 _GPU_BYTES = 56
 
 
+_ESCAPES = {c: f"\\{c:02X}" for c in range(256) if not 32 <= c < 127 or c in b'"\\'}
+"""How MLIR writes what is not printed in a string."""
+
+
 class _Null:
     """A null pointer."""
 
@@ -214,7 +218,7 @@ class _Writer:
         if text is None:
             return _NULL
         data = text.encode() + b"\0"
-        escaped = "".join(chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02X}" for c in data)
+        escaped = data.decode("latin-1").translate(_ESCAPES)
         return self._define(f'("{escaped}") : !llvm.array<{len(data)} x i8>')
 
     def integers(self, values: Sequence[int], bits: int) -> _Address | _Null:

@@ -94,14 +94,23 @@ class _Rows:
         return found
 
     def grow(self) -> None:
-        """Add the operations after the seed that stay within the rows."""
-        for n in range(self.ops[0] + 1, len(self.graph.ops)):
+        """Add the operations after the seed that stay within the rows; behind the last one that reads them is none."""
+        last, n = self._last_reader(self.ops[0]), self.ops[0]
+        while n < last:
+            n += 1
             op = self.graph.ops[n]
             returns = any(p in self.outside for p in self.graph.producers[n])
             if not returns and not any(p in self.inside for p in self.graph.producers[n]):
                 continue
             if returns or n in self.graph.cluster or not self._grow_by(n, op):
                 self.outside.add(n)
+            else:
+                last = max(last, self._last_reader(n))
+
+    def _last_reader(self, n: int) -> int:
+        """The last operation that reads operation `n`, but what ends the block."""
+        end = len(self.graph.ops) - 1
+        return max((user for user in self.graph.users[n] if user != end), default=n)
 
     def _grow_by(self, n: int, op: ir.Operation) -> bool:
         """Take operation `n`, which reads the rows and nothing that others make of them, if it stays within them."""
