@@ -167,3 +167,16 @@ def test_tensor_scatter(data: st.DataObject) -> None:
         target[axis] = (target[axis] + starts[place[0]]) % extent
         wanted[tuple(target)] = update[place]
     p.same(p.run(model, feeds)[0], wanted)
+
+
+@pytest.mark.parametrize("name, shape", [("u", (2, 1, 2, 5)), ("u", (3, 2, 2, 5)), ("i", (2,))])
+def test_tensor_scatter_of_other_extents_is_refused(name: str, shape: tuple[int, ...]) -> None:
+    """Extents that only the run knows, of a cache `[3, 1, 4, 5]`."""
+    model = p.graph(
+        [p.node("TensorScatter", ["x", "u", "i"], axis=2)], {"x": ("float32", 4), "u": ("float32", 4), "i": ("int64", 1)},
+        opset=24,
+    )  # fmt: skip
+    feeds = {"x": np.zeros((3, 1, 4, 5), np.float32), "u": np.ones((3, 1, 2, 5), np.float32), "i": np.zeros(3, np.int64)}
+    p.same(p.run(model, feeds)[0][0, 0, :, 0], np.float32([1, 1, 0, 0]))
+    feeds[name] = np.ones(shape, feeds[name].dtype)
+    assert "have different extents" in p.refused(model, feeds)

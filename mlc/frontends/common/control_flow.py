@@ -240,10 +240,7 @@ def _checked_put(b: Builder, stack: Tensor, counter: Tensor, item: Tensor) -> Te
     """`_put` of an item whose extents the run tells; those of all items are the same."""
     message = "the values that a loop stacks have different shapes"
     for axis in range(item.rank):
-        have = b.dim(item, axis)
-        same = b.compare_index("eq", have, b.dim(stack, axis + 1))
-        attributes = {"message": ir.StringAttr.get(message)}
-        ir.Operation.create("mlc.check", operands=[same, b.as_index(have)], attributes=attributes)
+        shape.require_same(b, b.dim(item, axis), b.dim(stack, axis + 1), message)
     return _put(b, stack, counter, item)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from mlir import ir
 
 from mlc.frontends.common import control_flow, reduction, shape
 from mlc.frontends.common import elementwise as ew
@@ -45,6 +46,19 @@ def topk(
     extents = x.shape
     extents[axis] = k if isinstance(k, int) else None
     return b.refined(values, extents), b.refined(Tensor(operation.results[1]), extents)
+
+
+def insert(
+    b: Builder, x: Tensor, update: Tensor, starts: Tensor, axis: int, attributes: dict[str, ir.Attribute] | None = None
+) -> Tensor:
+    """`mlc.insert` of `update` into `x` along `axis` (not 0), of each entry of the batch from `starts [batch] i64` on;
+    extents that only a run knows are compared there."""
+    message = f"a tensor and what is inserted into it along dimension {axis} have different extents"
+    shape.require_same(b, b.dim(starts, 0), b.dim(x, 0), message)
+    for i in range(x.rank):
+        if i != axis:
+            shape.require_same(b, b.dim(update, i), b.dim(x, i), message)
+    return b.op("insert", [x, update, starts], axis=axis, unsigned=x.unsigned, **(attributes or {}))
 
 
 def compress(b: Builder, x: Tensor, condition: Tensor, axis: int) -> Tensor:

@@ -173,8 +173,18 @@ def squeeze(b: Builder, x: Tensor, axes: Sequence[int] | None) -> Tensor:
 def _require_larger(b: Builder, extent: Size, axis: int) -> None:
     """`mlc.check` that a run-time extent is not 1."""
     message = f"dimension {axis} was compiled as one that stays: give axes to Squeeze, or fix the input's shape"
+    _require(b, "ne", extent, 1, message)
+
+
+def require_same(b: Builder, extent: Size, other: Size, message: str) -> None:
+    """`mlc.check` that two extents are equal, unless they certainly are."""
+    if not same_size(extent, other):
+        _require(b, "eq", extent, other, message)
+
+
+def _require(b: Builder, predicate: str, extent: Size, other: Size, message: str) -> None:
     attributes = {"message": ir.StringAttr.get(message)}
-    operands = [b.compare_index("ne", extent, 1), b.as_index(extent)]
+    operands = [b.compare_index(predicate, extent, other), b.as_index(extent)]
     ir.Operation.create("mlc.check", operands=operands, attributes=attributes)
 
 

@@ -11,7 +11,7 @@ from mlir import ir
 
 from mlc.frontends.common import attention as common
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common import linalg, normalization, reduction, shape
+from mlc.frontends.common import indexing, linalg, normalization, reduction, shape
 from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.onnx.attention import rotated_heads
 from mlc.frontends.onnx.contrib_elementwise import DOMAIN, with_bias
@@ -317,7 +317,7 @@ def _cached(b: Builder, past: Tensor | None, new: Tensor, before: Tensor, total:
     kept = ew.compare(b, "lt", shape.iota(b, [1, length], 1, "int64"), before)
     old_ones = ew.select(b, shape.unsqueeze(b, kept, [1, 3]), grown, b.like(0, new))
     starts = shape.reshape(b, before, [b.dim(new, 0)])
-    return b.op("insert", [old_ones, new, starts], axis=2, open_end=ir.UnitAttr.get())
+    return indexing.insert(b, old_ones, new, starts, 2, {"open_end": ir.UnitAttr.get()})
 
 
 def _grouped_mask(b: Builder, node: Node, query: Tensor, keys: Tensor, before: Tensor) -> Tensor:

@@ -164,7 +164,7 @@ def tensor_scatter(g: GraphImporter, node: Node) -> Tensor:
     if is_circular:
         first = ew.binary(b, "mod", first, shape.size_tensor(b, cache, axis))
     if not is_circular or extents[axis] == 1:
-        return b.op("insert", [cache, update, first], axis=axis, unsigned=cache.unsigned)
+        return common.insert(b, cache, update, first, axis)
     places = shape.iota(b, extents, axis, "int64")
     offset = shape.reshape(b, first, [extents[0], *([1] * (cache.rank - 1))])
     places = ew.binary(b, "add", places, offset)

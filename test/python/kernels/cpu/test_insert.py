@@ -82,3 +82,22 @@ def test_an_input_that_is_read_again_stays(tmp_path: Path) -> None:
     assert not any(output.shares for output in model.entry(None).outputs)
     with pytest.raises(InputError, match="its buffer overlaps that of"):
         model.run(list(run), out=[run[0], None])
+
+
+def test_in_a_loop(tmp_path: Path) -> None:
+    """What a loop carries is updated in every iteration."""
+    t, u = "tensor<2x6x8xf32>", "tensor<2x2x8xf32>"
+    body = f"""
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c3 = arith.constant 3 : index
+      %two = mlc.constant dense<2> : tensor<i64>
+      %r, %n = scf.for %i = %c0 to %c3 step %c1 iter_args(%s = %a0, %m = %a2) -> ({t}, tensor<2xi64>) {{
+        %v = mlc.insert %s, %a1, %m {{axis = 1 : i64}} : {t}, {u}, tensor<2xi64> -> {t}
+        %next = mlc.binary add %m, %two : tensor<2xi64>, tensor<i64> -> tensor<2xi64>
+        scf.yield %v, %next : {t}, tensor<2xi64>
+      }}
+      return %r : {t}"""
+    run = (draw((2, 6, 8)), draw((2, 2, 8), seed=1), np.array([0, -1]))
+    model = check(tmp_path, body, [t, u, "tensor<2xi64>"], [t], [run])
+    assert sum(kernel["template"] == "insert" for kernel in model.metadata["kernels"]) == 1
