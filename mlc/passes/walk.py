@@ -17,6 +17,15 @@ def functions(module: Any) -> list[ir.Operation]:
     ]
 
 
+def all_kernel_modules(module: Any) -> dict[str, ir.Operation]:
+    """The kernel modules of a program, by name and in order, those for further architectures included."""
+    return {
+        ir.StringAttr(view.operation.attributes["sym_name"]).value: view.operation
+        for view in module.operation.regions[0].blocks[0].operations
+        if view.operation.name == "builtin.module" and "mlc.kernel" in view.operation.attributes
+    }
+
+
 def operations(root: ir.Operation) -> list[ir.Operation]:
     """All operations inside `root`, each after those that it follows and before those in its regions."""
     return list(_walk(root))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from mlir import ir
 
 from mlc.frontends.common import control_flow, reduction, shape
 from mlc.frontends.common import elementwise as ew
@@ -48,9 +47,7 @@ def topk(
     return b.refined(values, extents), b.refined(Tensor(operation.results[1]), extents)
 
 
-def insert(
-    b: Builder, x: Tensor, update: Tensor, starts: Tensor, axis: int, attributes: dict[str, ir.Attribute] | None = None
-) -> Tensor:
+def insert(b: Builder, x: Tensor, update: Tensor, starts: Tensor, axis: int, *, open_end: bool = False) -> Tensor:
     """`mlc.insert` of `update` into `x` along `axis` (not 0), of each entry of the batch from `starts [batch] i64` on;
     extents that only a run knows are compared there."""
     message = f"a tensor and what is inserted into it along dimension {axis} have different extents"
@@ -58,7 +55,7 @@ def insert(
     for i in range(x.rank):
         if i != axis:
             shape.require_same(b, b.dim(update, i), b.dim(x, i), message)
-    return b.op("insert", [x, update, starts], axis=axis, unsigned=x.unsigned, **(attributes or {}))
+    return b.op("insert", [x, update, starts], axis=axis, unsigned=x.unsigned, open_end=unit(open_end))
 
 
 def compress(b: Builder, x: Tensor, condition: Tensor, axis: int) -> Tensor:

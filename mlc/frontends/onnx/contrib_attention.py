@@ -7,7 +7,6 @@ cached of earlier steps has that form too. (onnxruntime, docs/ContribOperators.m
 from __future__ import annotations
 
 import numpy as np
-from mlir import ir
 
 from mlc.frontends.common import attention as common
 from mlc.frontends.common import elementwise as ew
@@ -317,7 +316,7 @@ def _cached(b: Builder, past: Tensor | None, new: Tensor, before: Tensor, total:
     kept = ew.compare(b, "lt", shape.iota(b, [1, length], 1, "int64"), before)
     old_ones = ew.select(b, shape.unsqueeze(b, kept, [1, 3]), grown, b.like(0, new))
     starts = shape.reshape(b, before, [b.dim(new, 0)])
-    return indexing.insert(b, old_ones, new, starts, 2, {"open_end": ir.UnitAttr.get()})
+    return indexing.insert(b, old_ones, new, starts, 2, open_end=True)
 
 
 def _grouped_mask(b: Builder, node: Node, query: Tensor, keys: Tensor, before: Tensor) -> Tensor:

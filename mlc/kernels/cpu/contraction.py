@@ -67,11 +67,6 @@ def expand(source: KernelSource, schedule: ContractionSchedule) -> list[Frame]:
 _EmitTile = Callable[[Scalar, int, Ends | LinePlace], None]
 
 
-def _emit_inside(tile: _EmitTile, size: int, variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-    tile(variable, size, Ends.INSIDE)
-    return []
-
-
 class Contraction(PaddedRows):
     def __init__(self, source: KernelSource, schedule: ContractionSchedule) -> None:
         self.source = source
@@ -224,10 +219,9 @@ class Contraction(PaddedRows):
         start = math.mul(block, s.row_block)
         if isinstance(extent, int):
             full, rest = divmod(extent, s.row_block)
-            blocks = self._blocks_of_rows(full, split_rows(rest, s.rows))
             if not full or (full == 1 and not rest):
                 self._static_rows(tile, 0, split_rows(extent, s.rows))
-            elif blocks is not None:
+            elif (blocks := self._blocks_of_rows(full, split_rows(rest, s.rows))) is not None:
                 self._block_at_its_place(tile, block, blocks)
             elif not rest:
                 self._static_rows(tile, start, [(s.rows, s.block)])
@@ -293,8 +287,7 @@ class Contraction(PaddedRows):
 
         def midst() -> None:
             low = math.mul(block, s.row_block)
-            high = math.add(low, s.row_block)
-            for_loop(self.frame, low, high, s.rows, [], partial(_emit_inside, tile, s.rows))
+            self._inside_loop(tile, low, math.add(low, s.row_block), s.rows)
 
         ends = {i: partial(self._static_rows, tile, i * s.row_block, at) for i, at in enumerate(blocks) if at}
         emit: Callable[[], None] = midst if len(ends) < len(blocks) else ends.pop(max(ends))
@@ -323,22 +316,30 @@ class Contraction(PaddedRows):
         while i < len(places):
             run = next((j for j in range(i, len(places)) if places[j] is not Ends.INSIDE), len(places)) - i
             if run:
-                low, high = start + i * size, start + (i + run) * size
-                for_loop(self.frame, low, high, size, [], partial(_emit_inside, tile, size))
+                self._inside_loop(tile, start + i * size, start + (i + run) * size, size)
                 i += run
             else:
                 tile(start + i * size, size, places[i])
                 i += 1
 
-    def _tile_loop(self, tile: _EmitTile, low: Scalar, high: Scalar, size: int) -> None:
+    def _inside_loop(self, tile: _EmitTile, low: Scalar, high: Scalar, size: int) -> None:
+        """Tiles that are not at an end."""
+
         def body(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            if self.row_window is None:
-                tile(variable, size, Ends.INSIDE)
-            else:
-                self._at_its_place(partial(tile, variable, size), variable, size)
+            tile(variable, size, Ends.INSIDE)
             return []
 
         for_loop(self.frame, low, high, size, [], body)
+
+    def _tile_loop(self, tile: _EmitTile, low: Scalar, high: Scalar, size: int) -> None:
+        def body(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            self._at_its_place(partial(tile, variable, size), variable, size)
+            return []
+
+        if self.row_window is None:
+            self._inside_loop(tile, low, high, size)
+        else:
+            for_loop(self.frame, low, high, size, [], body)
 
     # -- one register tile ------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import mlir.ir as ir
 
 from mlc.passes.base import Pass
 from mlc.passes.schedule.copies import KERNEL_OF, MOST, VARIANT_OF
+from mlc.passes.walk import all_kernel_modules
 
 HOST = "mlc_host"
 
@@ -21,22 +22,13 @@ def host_module(program: ir.Operation) -> ir.Operation | None:
 def kernel_modules(program: ir.Operation) -> list[tuple[str, ir.Operation]]:
     """The kernel modules of `program` and their names, in order; the position is the kernel's number. Copies for
     further architectures have none."""
-    return [(name, op) for name, op in all_kernel_modules(program) if KERNEL_OF not in op.attributes]
-
-
-def all_kernel_modules(program: ir.Operation) -> list[tuple[str, ir.Operation]]:
-    """The kernel modules of `program` and their names, those for further architectures included."""
-    found = []
-    for child in program.regions[0].blocks[0].operations:
-        if child.operation.name == "builtin.module" and "mlc.kernel" in child.operation.attributes:
-            found.append((ir.StringAttr(child.operation.attributes["sym_name"]).value, child.operation))
-    return found
+    return [(name, op) for name, op in all_kernel_modules(program).items() if KERNEL_OF not in op.attributes]
 
 
 def copies_of(program: ir.Operation) -> dict[str, list[str]]:
     """The names of the copies of every kernel that has some, in the order of the architectures."""
     found: dict[str, list[str]] = {}
-    for name, op in all_kernel_modules(program):
+    for name, op in all_kernel_modules(program).items():
         if KERNEL_OF in op.attributes:
             found.setdefault(ir.StringAttr(op.attributes[KERNEL_OF]).value, []).append(name)
     return found

@@ -6,7 +6,8 @@ import mlir.ir as ir
 
 from mlc.passes.base import Pass
 from mlc.passes.host.device import grid_symbol
-from mlc.passes.host.isolate_host import all_kernel_modules, host_module
+from mlc.passes.host.isolate_host import host_module
+from mlc.passes.walk import all_kernel_modules
 
 
 class MoveGrids(Pass):
@@ -30,7 +31,7 @@ class MoveGrids(Pass):
             raise ValueError("no host module; run mlc-isolate-host before")
         block = host.regions[0].blocks[0]
         declared = {_name(o.operation): o.operation for o in block.operations if o.operation.name == "llvm.func"}
-        for name, kernel in all_kernel_modules(op):
+        for name, kernel in all_kernel_modules(op).items():
             grid = _grid(kernel, name)
             if grid is None:
                 continue

@@ -5,23 +5,22 @@
 // becomes
 %r = mlc.launch @k(%u, %n) outs(%x) {mlc.in_place, mlc.inout = array<i64: 0>} …     where nobody else reads x
 ```
-Where somebody does, or x is an argument, a launch of its own copies it before: `@k_copy`.
+Where somebody does, or x is an argument, or a number that the kernel makes, a launch of its own writes that before:
+`@k_start`.
 """
 
 from __future__ import annotations
 
 from mlir import ir
-from mlir.dialects import func
 
-from mlc.dialects import mlc as m
 from mlc.kernels.common.frame import defining_op, kernel_source
 from mlc.passes.base import Pass
 from mlc.passes.lower.to_linalg.builder import Source, generic
 from mlc.passes.schedule.assign_schedules import collect_launches
 from mlc.passes.schedule.plan_in_place import is_last_use
+from mlc.passes.schedule.starts import filled_with, number_of, start, start_kernel, started_by, update
 from mlc.passes.schedule.write_in_place import launch_on, read_destination
-
-_INPUT = 0  # that of an insertion, whose operands are its kernel's
+from mlc.passes.walk import all_kernel_modules
 
 
 class InsertInPlace(Pass):
@@ -33,44 +32,48 @@ class InsertInPlace(Pass):
     def run(self, root: ir.OpView) -> None:
         module = root.operation
         launches = collect_launches(module)
-        for view in list(module.regions[0].blocks[0].operations):
-            kernel = view.operation
-            if "mlc.kernel" not in kernel.attributes or "mlc.inout" in kernel.attributes:
+        for name, kernel in all_kernel_modules(module).items():
+            source = kernel_source(kernel)
+            op = defining_op(source.results[0])
+            if op is None or op.name != "mlc.insert" or op.operands[0] == source.destinations[0]:
                 continue
-            op = defining_op(kernel_source(kernel).results[0])
-            if op is not None and op.name == "mlc.insert":
-                name = ir.StringAttr(kernel.attributes["sym_name"]).value
-                self._move(kernel, name, launches.get(name, []))
+            data, called = op.operands[0], launches.get(name, [])
+            if isinstance(data.owner, ir.Block) and list(op.operands).count(data) == 1:
+                self._replace(kernel, name, ir.BlockArgument(data).arg_number, called)
+            else:  # a number, or what is inserted too
+                _begin(kernel, name, data, called)
+                op.operands[0] = source.destinations[0]
+                kernel.attributes["mlc.inout"] = ir.DenseI64ArrayAttr.get([0])
 
-    def _move(self, kernel: ir.Operation, name: str, launches: list[ir.Operation]) -> None:
-        copied = False
-        for launch in launches:
-            if is_last_use(launch, _INPUT):
-                self.count("in place")
-            else:
-                copied = copied or _copy_kernel(kernel, f"{name}_copy", launch.operands[_INPUT].type)
-                _copy(launch, f"{name}_copy")
-            launch_on(launch, name, _INPUT, is_in_place=True)
-        read_destination(kernel, _INPUT)
-
-
-def _copy_kernel(kernel: ir.Operation, name: str, type_: ir.Type) -> bool:
-    """Adds the kernel `name` that copies a tensor of that type."""
-    attributes = {"sym_name": ir.StringAttr.get(name), "mlc.kernel": ir.UnitAttr.get()}
-    with ir.InsertionPoint(kernel), kernel.location:
-        module = ir.Operation.create("builtin.module", regions=1, attributes=attributes)
-        with ir.InsertionPoint(module.regions[0].blocks.append()):
-            function = func.FuncOp(name, ir.FunctionType.get([type_, type_], [type_]))
-        source, destination = function.add_entry_block().arguments
-        with ir.InsertionPoint(function.entry_block):
-            exprs = [ir.AffineExpr.get_dim(i) for i in range(type_.rank)]
-            copied = generic([destination], [exprs], "p" * type_.rank, [Source(source, exprs)], lambda given: given[0])
-            func.ReturnOp(copied)
-    return True
+    def _replace(self, kernel: ir.Operation, name: str, number: int, launches: list[ir.Operation]) -> None:
+        """Input `number` becomes the destination, or a copy of it does."""
+        over = [is_last_use(launch, number) for launch in launches]
+        self.count("in place", sum(over))
+        if not all(over):
+            type_ = launches[0].operands[number].type
+            start_kernel(kernel, started_by(name), [type_], type_, _copied)
+        for launch, is_over in zip(launches, over, strict=True):
+            if not is_over:
+                launch.operands[number] = start(launch, started_by(name), [launch.operands[number]])
+            launch_on(launch, name, number, is_in_place=True)
+        read_destination(kernel, number)
 
 
-def _copy(launch: ir.Operation, name: str) -> None:
-    """Gives `launch` a copy of its input; where that goes is as large as the result."""
-    with ir.InsertionPoint(launch), launch.location:
-        empty = launch.operands[len(launch.operands) - 1]
-        [launch.operands[_INPUT]] = m.launch(name, [launch.operands[_INPUT]], [empty])
+def _begin(kernel: ir.Operation, name: str, data: ir.Value, launches: list[ir.Operation]) -> None:
+    """Launches begin with a destination that holds `data`, a number or an input that stays one."""
+    value, numbers = number_of(data), list[int]()
+    if isinstance(data.owner, ir.Block):
+        numbers = [ir.BlockArgument(data).arg_number]
+    elif value is None:
+        raise ValueError(f"kernel {name} inserts into what it computes")
+    body = _copied if value is None else filled_with(value)
+    start_kernel(kernel, started_by(name), [data.type for _ in numbers], data.type, body)
+    for launch in launches:
+        update(launch, start(launch, started_by(name), [launch.operands[number] for number in numbers]))
+
+
+def _copied(given: list[ir.Value], destination: ir.Value) -> ir.Value:
+    """The input, element by element."""
+    exprs = [ir.AffineExpr.get_dim(i) for i in range(destination.type.rank)]
+    iterators = "p" * destination.type.rank
+    return generic([destination], [exprs], iterators, [Source(given[0], exprs)], lambda elements: elements[0])[0]

@@ -22,6 +22,7 @@ from mlc.kernels.cpu.in_place import replaceable
 from mlc.passes.base import Pass
 from mlc.passes.fuse.graph import host_blocks
 from mlc.passes.schedule.assign_schedules import read_schedule
+from mlc.passes.walk import all_kernel_modules
 
 OVER = "mlc.over"
 
@@ -37,11 +38,8 @@ class PlanInPlace(Pass):
     def run(self, root: ir.OpView) -> None:
         module = root.operation
         inputs = {
-            ir.StringAttr(op.attributes["sym_name"]).value: replaceable(
-                kernel_source(op), str(read_schedule(op)["template"])
-            )
-            for op in (view.operation for view in module.regions[0].blocks[0].operations)
-            if "mlc.kernel" in op.attributes
+            name: replaceable(kernel_source(op), str(read_schedule(op)["template"]))
+            for name, op in all_kernel_modules(module).items()
         }
         for block in host_blocks(module):
             for view in block.operations:

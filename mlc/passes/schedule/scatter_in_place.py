@@ -12,16 +12,16 @@ What a kernel would fill its destination with before, a launch of its own does: 
 from __future__ import annotations
 
 from mlir import ir
-from mlir.dialects import arith, func, linalg
 
-from mlc.dialects import mlc as m
 from mlc.kernels.common.frame import KernelSource, defining_op, kernel_source
 from mlc.kernels.nvidia.scatter import SCATTERS, is_in_place
 from mlc.passes.base import Pass
-from mlc.passes.schedule.assign_placement import DEVICE, is_host_kernel
+from mlc.passes.schedule.assign_placement import is_host_kernel
 from mlc.passes.schedule.assign_schedules import collect_launches
 from mlc.passes.schedule.plan_in_place import is_last_use
+from mlc.passes.schedule.starts import filled_with, number_of, start, start_kernel, started_by, update
 from mlc.passes.schedule.write_in_place import launch_on, read_destination
+from mlc.passes.walk import all_kernel_modules
 
 
 class ScatterInPlace(Pass):
@@ -33,15 +33,13 @@ class ScatterInPlace(Pass):
     def run(self, root: ir.OpView) -> None:
         module = root.operation
         launches = collect_launches(module)
-        for view in list(module.regions[0].blocks[0].operations):
-            kernel = view.operation
-            if "mlc.kernel" not in kernel.attributes or is_host_kernel(kernel):
+        for called, kernel in all_kernel_modules(module).items():
+            if is_host_kernel(kernel):
                 continue
             source = kernel_source(kernel)
             op = defining_op(source.results[0])
             if op is None or op.name not in SCATTERS or is_in_place(source):
                 continue
-            called = ir.StringAttr(kernel.attributes["sym_name"]).value
             if self._moves(kernel, source, op, launches.get(called, []), called):
                 self.count("in place", 1)
 
@@ -58,55 +56,12 @@ class ScatterInPlace(Pass):
                 launch_on(launch, called, number, is_in_place=is_last_use(launch, number))
             read_destination(kernel, number)
             return True
-        value = _number_of(data)
+        value = number_of(data)
         if value is None:
             return False
-        started = f"{called}_start"
-        _start_kernel(kernel, started, data.type, value)
+        start_kernel(kernel, started_by(called), [], data.type, filled_with(value))
         for launch in launches:
-            _start(launch, started)
+            update(launch, start(launch, started_by(called), []))
         op.operands[0] = source.destinations[0]
         kernel.attributes["mlc.inout"] = ir.DenseI64ArrayAttr.get([0])
         return True
-
-
-def _number_of(data: ir.Value) -> ir.Attribute | None:
-    """The number that all elements are, if a kernel fills a tensor with one."""
-    op = defining_op(data)
-    assert op is not None
-    if op.name == "linalg.fill":
-        filled = defining_op(op.operands[0])
-        return filled.attributes["value"] if filled is not None and filled.name == "arith.constant" else None
-    if op.name in ("arith.constant", "mlc.constant"):
-        dense = op.attributes["value"]
-        is_splat = isinstance(dense, ir.DenseElementsAttr) and dense.is_splat
-        return dense.get_splat_value() if is_splat else None
-    return None
-
-
-def _start_kernel(kernel: ir.Operation, name: str, type_: ir.Type, value: ir.Attribute) -> None:
-    """A kernel that fills its destination."""
-    attributes = {
-        "sym_name": ir.StringAttr.get(name),
-        "mlc.kernel": ir.UnitAttr.get(),
-        "mlc.placement": ir.StringAttr.get(DEVICE),
-    }
-    with ir.InsertionPoint(kernel), kernel.location:
-        module = ir.Operation.create("builtin.module", regions=1, attributes=attributes)
-        with ir.InsertionPoint(module.regions[0].blocks.append()):
-            function = func.FuncOp(name, ir.FunctionType.get([type_], [type_]))
-        with ir.InsertionPoint(function.add_entry_block()):
-            number = arith.ConstantOp(type_.element_type, value).result
-            filled = linalg.fill(number, outs=[function.arguments[0]])
-            func.ReturnOp([filled])
-
-
-def _start(launch: ir.Operation, started: str) -> None:
-    """Launches `started` into the destination of `launch` before that."""
-    number = len(launch.operands) - 1
-    with ir.InsertionPoint(launch), launch.location:
-        [filled] = m.launch(started, [], [launch.operands[number]])
-    filled.owner.attributes["mlc.placement"] = ir.StringAttr.get(DEVICE)
-    launch.operands[number] = filled
-    launch.attributes["mlc.inout"] = ir.DenseI64ArrayAttr.get([0])
-    launch.attributes["mlc.in_place"] = ir.UnitAttr.get()

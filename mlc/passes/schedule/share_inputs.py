@@ -22,7 +22,7 @@ from mlc.kernels.common.frame import defining_op, kernel_source
 from mlc.kernels.common.generics import is_identity
 from mlc.kernels.common.padding import padding_of
 from mlc.passes.base import Pass
-from mlc.passes.walk import functions
+from mlc.passes.walk import all_kernel_modules, functions
 
 
 class ShareInputs(Pass):
@@ -32,11 +32,7 @@ class ShareInputs(Pass):
 
     def run(self, root: ir.OpView) -> None:
         module = root.operation
-        kernels = {
-            ir.StringAttr(op.attributes["sym_name"]).value: op
-            for op in (view.operation for view in module.regions[0].blocks[0].operations)
-            if "mlc.kernel" in op.attributes
-        }
+        kernels = all_kernel_modules(module)
         for function in functions(module):
             self._function(function, kernels)
 

@@ -19,6 +19,7 @@ from mlc.passes.base import Pass
 from mlc.passes.schedule.assign_schedules import collect_launches
 from mlc.passes.schedule.copies import copy_kernel
 from mlc.passes.schedule.plan_in_place import OVER
+from mlc.passes.walk import all_kernel_modules
 
 FIRST = [0]
 
@@ -30,11 +31,7 @@ class WriteInPlace(Pass):
 
     def run(self, root: ir.OpView) -> None:
         module = root.operation
-        kernels = {
-            ir.StringAttr(op.attributes["sym_name"]).value: op
-            for op in (view.operation for view in module.regions[0].blocks[0].operations)
-            if "mlc.kernel" in op.attributes
-        }
+        kernels = all_kernel_modules(module)
         for name, launches in collect_launches(module).items():
             groups: dict[int | None, list[ir.Operation]] = {}
             for launch in launches:

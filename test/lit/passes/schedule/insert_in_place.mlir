@@ -4,11 +4,11 @@
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: (%[[X:.*]]: tensor<2x8x4xf32>, %[[U:.*]]: tensor<2x1x4xf32>, %[[N:.*]]: tensor<2xi64>)
 // CHECK: %[[E:.*]] = tensor.empty() : tensor<2x8x4xf32>
-// CHECK: %[[C:.*]] = mlc.launch @k_copy(%[[X]]) outs(%[[E]])
+// CHECK: %[[C:.*]] = mlc.launch @k_start(%[[X]]) outs(%[[E]])
 // CHECK: %[[R:.*]] = mlc.launch @k(%[[U]], %[[N]]) outs(%[[C]]) {mlc.in_place, mlc.inout = array<i64: 0>}
 // CHECK: %[[S:.*]] = mlc.launch @k(%[[U]], %[[N]]) outs(%[[R]]) {mlc.in_place, mlc.inout = array<i64: 0>}
 // CHECK: return %[[S]]
-// CHECK: module @k_copy attributes {mlc.kernel}
+// CHECK: module @k_start attributes {mlc.kernel}
 // CHECK: linalg.generic {{.*}} ins(%[[A:.*]] : tensor<2x8x4xf32>)
 // CHECK: module @k attributes {mlc.inout = array<i64: 0>, mlc.kernel}
 // CHECK: func.func @k(%[[A1:.*]]: tensor<2x1x4xf32>, %[[A2:.*]]: tensor<2xi64>, %[[O:.*]]: tensor<2x8x4xf32>)
@@ -23,6 +23,40 @@ func.func @main(%x: tensor<2x8x4xf32>, %u: tensor<2x1x4xf32>, %n: tensor<2xi64>)
 module @k attributes {mlc.kernel} {
   func.func @k(%x: tensor<2x8x4xf32>, %u: tensor<2x1x4xf32>, %n: tensor<2xi64>, %o: tensor<2x8x4xf32>) -> tensor<2x8x4xf32> {
     %0 = mlc.insert %x, %u, %n {axis = 1 : i64} : tensor<2x8x4xf32>, tensor<2x1x4xf32>, tensor<2xi64> -> tensor<2x8x4xf32>
+    return %0 : tensor<2x8x4xf32>
+  }
+}
+
+// What is inserted is the input too, which stays one; and a number is written by a launch of its own.
+// CHECK: func.func @others(%[[X:[^ ]*]]: tensor<2x8x4xf32>, %[[N:[^ ]*]]: tensor<2xi64>)
+// CHECK: %[[C:.*]] = mlc.launch @itself_start(%[[X]])
+// CHECK: mlc.launch @itself(%[[X]], %[[N]]) outs(%[[C]]) {mlc.in_place, mlc.inout = array<i64: 0>}
+// CHECK: %[[Z:.*]] = mlc.launch @zeros_start()
+// CHECK: mlc.launch @zeros(%[[X]], %[[N]]) outs(%[[Z]]) {mlc.in_place, mlc.inout = array<i64: 0>}
+// CHECK: module @itself attributes {mlc.inout = array<i64: 0>, mlc.kernel}
+// CHECK: func.func @itself(%[[A:[^ ]*]]: tensor<2x8x4xf32>, %[[M:[^ ]*]]: tensor<2xi64>, %[[O:[^ ]*]]: tensor<2x8x4xf32>)
+// CHECK: mlc.insert %[[O]], %[[A]], %[[M]]
+// CHECK: module @zeros_start attributes {mlc.kernel}
+// CHECK: linalg.fill
+// CHECK: module @zeros attributes
+// CHECK: func.func @zeros(%[[B:[^ ]*]]: tensor<2x8x4xf32>, %[[L:[^ ]*]]: tensor<2xi64>, %[[P:[^ ]*]]: tensor<2x8x4xf32>)
+// CHECK: mlc.insert %[[P]], %[[B]], %[[L]]
+func.func @others(%x: tensor<2x8x4xf32>, %n: tensor<2xi64>) -> (tensor<2x8x4xf32>, tensor<2x8x4xf32>) {
+  %e = tensor.empty() : tensor<2x8x4xf32>
+  %r = mlc.launch @itself(%x, %n) outs(%e) : (tensor<2x8x4xf32>, tensor<2xi64>) outs(tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
+  %s = mlc.launch @zeros(%x, %n) outs(%e) : (tensor<2x8x4xf32>, tensor<2xi64>) outs(tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
+  return %r, %s : tensor<2x8x4xf32>, tensor<2x8x4xf32>
+}
+module @itself attributes {mlc.kernel} {
+  func.func @itself(%x: tensor<2x8x4xf32>, %n: tensor<2xi64>, %o: tensor<2x8x4xf32>) -> tensor<2x8x4xf32> {
+    %0 = mlc.insert %x, %x, %n {axis = 1 : i64} : tensor<2x8x4xf32>, tensor<2x8x4xf32>, tensor<2xi64> -> tensor<2x8x4xf32>
+    return %0 : tensor<2x8x4xf32>
+  }
+}
+module @zeros attributes {mlc.kernel} {
+  func.func @zeros(%x: tensor<2x8x4xf32>, %n: tensor<2xi64>, %o: tensor<2x8x4xf32>) -> tensor<2x8x4xf32> {
+    %z = arith.constant dense<0.0> : tensor<2x8x4xf32>
+    %0 = mlc.insert %z, %x, %n {axis = 1 : i64} : tensor<2x8x4xf32>, tensor<2x8x4xf32>, tensor<2xi64> -> tensor<2x8x4xf32>
     return %0 : tensor<2x8x4xf32>
   }
 }

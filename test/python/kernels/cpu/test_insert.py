@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from test_templates import check, draw
 
+import mlc
+from mlc.runtime import InputError
+
 CPUS = ["native", "x86-64-v2"]
 
 
@@ -50,38 +53,35 @@ def test_in_a_computed_tensor(tmp_path: Path) -> None:
     check(tmp_path, body, [t, u, "tensor<2xi64>"], [t, t], [run])
 
 
-def test_in_the_memory_of_the_input(tmp_path: Path) -> None:
-    """Given back to the caller's buffer, the input's: only what is new is written there."""
+def _model(tmp_path: Path, again: str) -> tuple[mlc.Model, list[np.ndarray]]:
+    """A cache and what is inserted into it, and the negative of `again`; with the inputs that it has been run on."""
     t, u = "tensor<2x6x8xf32>", "tensor<2x2x8xf32>"
     body = f"""
       %r = mlc.insert %a0, %a1, %a2 {{axis = 1 : i64}} : {t}, {u}, tensor<2xi64> -> {t}
-      %n = mlc.unary neg %r : {t}
+      %n = mlc.unary neg {again} : {t}
       return %r, %n : {t}, {t}"""
-    cache, new, starts = draw((2, 6, 8)), draw((2, 2, 8), seed=1), np.array([1, 3])
-    model = check(tmp_path, body, [t, u, "tensor<2xi64>"], [t, t], [(cache, new, starts)])
+    given = [draw((2, 6, 8)), draw((2, 2, 8), seed=1), np.array([1, 3])]
+    return check(tmp_path, body, [t, u, "tensor<2xi64>"], [t, t], [given]), given
+
+
+def test_in_the_memory_of_the_input(tmp_path: Path) -> None:
+    """Given back to the caller's buffer, the input's: only what is new is written there."""
+    model, given = _model(tmp_path, "%r")
     first, second = model.entry(None).outputs
     cache_name = model.entry(None).inputs[0].name
     assert first.shares == cache_name and str(first).endswith(f", may share {cache_name}") and not second.shares
-    want, negated = model(cache, new, starts)
-    got = model.run([cache, new, starts], out=[cache, None])
-    assert next(iter(got.values())) is cache
-    np.testing.assert_array_equal(cache, want)
+    want, negated = model(*given)
+    got = model.run(given, out=[given[0], None])
+    assert next(iter(got.values())) is given[0]
+    np.testing.assert_array_equal(given[0], want)
     np.testing.assert_array_equal(list(got.values())[1], negated)
 
 
 def test_an_input_that_is_read_again_stays(tmp_path: Path) -> None:
-    from mlc.runtime import InputError
-
-    t, u = "tensor<2x6x8xf32>", "tensor<2x2x8xf32>"
-    body = f"""
-      %r = mlc.insert %a0, %a1, %a2 {{axis = 1 : i64}} : {t}, {u}, tensor<2xi64> -> {t}
-      %n = mlc.unary neg %a0 : {t}
-      return %r, %n : {t}, {t}"""
-    run = (draw((2, 6, 8)), draw((2, 2, 8), seed=1), np.array([1, 3]))
-    model = check(tmp_path, body, [t, u, "tensor<2xi64>"], [t, t], [run])
+    model, given = _model(tmp_path, "%a0")
     assert not any(output.shares for output in model.entry(None).outputs)
     with pytest.raises(InputError, match="its buffer overlaps that of"):
-        model.run(list(run), out=[run[0], None])
+        model.run(given, out=[given[0], None])
 
 
 def test_in_a_loop(tmp_path: Path) -> None:
@@ -101,3 +101,25 @@ def test_in_a_loop(tmp_path: Path) -> None:
     run = (draw((2, 6, 8)), draw((2, 2, 8), seed=1), np.array([0, -1]))
     model = check(tmp_path, body, [t, u, "tensor<2xi64>"], [t], [run])
     assert sum(kernel["template"] == "insert" for kernel in model.metadata["kernels"]) == 1
+
+
+def test_in_a_number(tmp_path: Path) -> None:
+    """A new cache: the kernel makes what it updates, or another one does."""
+    t, u = "tensor<2x6x8xf32>", "tensor<2x2x8xf32>"
+    body = f"""
+      %s = mlc.constant dense<3.0> : {t}
+      %r = mlc.insert %s, %a0, %a1 {{axis = 1 : i64}} : {t}, {u}, tensor<2xi64> -> {t}
+      return %r : {t}"""
+    check(tmp_path, body, [u, "tensor<2xi64>"], [t], [(draw((2, 2, 8)), np.array([1, 5]))])
+
+
+def test_of_itself(tmp_path: Path) -> None:
+    """The update is the input: what has been written is not read again."""
+    t = "tensor<2x6x8xf32>"
+    body = f"""
+      %s = mlc.unary exp %a0 : {t}
+      %r = mlc.insert %a0, %a0, %a1 {{axis = 1 : i64}} : {t}, {t}, tensor<2xi64> -> {t}
+      %q = mlc.insert %s, %s, %a1 {{axis = 1 : i64}} : {t}, {t}, tensor<2xi64> -> {t}
+      return %r, %q : {t}, {t}"""
+    model = check(tmp_path, body, [t, "tensor<2xi64>"], [t, t], [(draw((2, 6, 8)), np.array([1, -2]))])
+    assert not any(output.shares for output in model.entry(None).outputs)
