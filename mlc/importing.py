@@ -56,9 +56,8 @@ def _check_dtypes(module: ir.Module, dtypes: Mapping[str, str]) -> None:
     found = {}
     for function in module.body.operations:
         for attributes in ir.ArrayAttr(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else []:
-            described = {
-                named.name: ir.StringAttr(named.attr).value for named in attributes if named.name != "mlc.dims"
-            }
+            texts = [named for named in attributes if isinstance(named.attr, ir.StringAttr)]
+            described = {named.name: ir.StringAttr(named.attr).value for named in texts}
             found[described.get("mlc.name", "")] = described.get("mlc.dtype", "")
     for name, dtype in dtypes.items():
         if name not in found:

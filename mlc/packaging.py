@@ -343,4 +343,6 @@ def _value(described: dict[str, Any]) -> Value:
         keys=tuple(described.get("keys", ())),
         map=described.get("map", ""),
         shares=described.get("shares"),
+        continues=described.get("continues", ""),
+        default=described.get("default"),
     )

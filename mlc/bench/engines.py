@@ -74,7 +74,11 @@ def load_mlc(job: Job, feeds: Feeds) -> Loaded:
     if name := model.metadata.get("weights", {}).get("file"):
         files.append(Path(job.weights or Path(job.library).with_name(name)))
     out = {output: feeds[source] for output, source in job.shared.items()} or None
-    return Loaded(lambda: context.run(feeds, out=out), lambda outputs: list(outputs.values()), tuple(files))
+
+    def returned(outputs: Mapping[str, Any]) -> list[Any]:
+        return [value for name, value in outputs.items() if name not in job.state]
+
+    return Loaded(lambda: context.run(feeds, out=out), returned, tuple(files))
 
 
 def load_onnxruntime(job: Job, feeds: Feeds) -> Loaded:
@@ -116,7 +120,8 @@ def load_openvino(job: Job, feeds: Feeds) -> Loaded:
     }
     model = core.compile_model(_openvino_model(core, job), "CPU", settings)
     request = model.create_infer_request()
-    given = feeds if job.onnx else dict(enumerate(feeds.values()))  # a program's inputs have other names there
+    # A program's inputs have other names there, and its buffers are no inputs.
+    given = feeds if job.onnx else dict(enumerate(list(feeds.values())[: len(model.inputs)]))
     return Loaded(
         lambda: request.infer(given, share_inputs=True, share_outputs=True),
         lambda results: [np.array(results[port]) for port in model.outputs],

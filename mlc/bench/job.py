@@ -16,7 +16,7 @@ class Job:
     """What a worker is asked to run. Paths are text; `onnx`, `torchscript`, `program` (of `torch.export`) and `library`
     are empty when there is none, `inputs` is an archive of `mlc.bench.arrays`, `folder` one that engines may keep files
     in. Outputs that are in `shared` have the memory of inputs, in the engines that can do that: names of outputs and of
-    inputs.
+    inputs. `state` are the outputs that the next run gets as inputs: PyTorch changes buffers or inputs instead.
     """
 
     engine: str
@@ -30,6 +30,7 @@ class Job:
     library: str = ""
     weights: str = ""
     shared: Mapping[str, str] = field(default_factory=dict)
+    state: Mapping[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
         """The job as one line of JSON."""

@@ -57,7 +57,7 @@ class Compiled:
 @dataclass(frozen=True)
 class Subject:
     """A model that is ready to be timed. `onnx`, `torchscript` and `program` (of `torch.export`) are what peers read,
-    empty when there is none. `shared`: see `Job`."""
+    empty when there is none. `shared`, `state`: see `Job`."""
 
     name: str
     compiled: Compiled
@@ -68,6 +68,7 @@ class Subject:
     program: str = ""
     precision: str = "fp32"
     shared: Mapping[str, str] = field(default_factory=dict)
+    state: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def files(self) -> dict[str, str]:
@@ -80,7 +81,7 @@ class Subject:
         place = self.folder / engine
         place.mkdir(exist_ok=True)
         given = str(self.folder / "inputs.npz")
-        return Job(engine, threads, self.precision, given, str(place), **files, shared=self.shared)
+        return Job(engine, threads, self.precision, given, str(place), **files, shared=self.shared, state=self.state)
 
     def references(self) -> list[str]:
         """The installed engines that give reference results, best first."""
@@ -203,7 +204,8 @@ def make_subject(
 ) -> Subject:
     """Compiles `model` and makes its inputs: `specs` and `dims` as `inputs_of` takes them, `shapes` are given to the
     compiler. `torch` is the same model for PyTorch, a file of TorchScript or of `torch.export`. With `share` outputs
-    have the memory of the inputs that they continue. Raises CompileError, or MlcError for inputs.
+    have the memory of the inputs that they continue; so they do where PyTorch changes buffers in place. Raises
+    CompileError, or MlcError for inputs.
     """
     from mlc.runtime.loader import load
 
@@ -231,8 +233,9 @@ def make_subject(
         total_flops(counted, "flops"), total_flops(counted, "byte_flops"),
     )  # fmt: skip
     sources = {_field(path): str(path) for path in (model, torch) if path is not None}
-    shared = {output.name: output.shares for output in entry.outputs if output.shares} if share else {}
-    return Subject(model.name, compiled, given, folder, **sources, precision=precision, shared=shared)
+    shared = {o.name: o.shares for o in entry.outputs if o.shares and (share or o.continues)}
+    state = {o.name: o.continues for o in entry.outputs if o.continues}
+    return Subject(model.name, compiled, given, folder, **sources, precision=precision, shared=shared, state=state)
 
 
 def _field(path: Path) -> str:

@@ -49,12 +49,13 @@ def _program(job: Job, feeds: Feeds) -> tuple[Any, Callable[[], Any]]:
 
     torch.set_num_threads(job.threads)
     program = read_program(torch, Path(job.program))
-    given = [torch.from_numpy(value) for value in feeds.values()]
     specs = [spec.arg for spec in program.graph_signature.input_specs if spec.kind.name == "USER_INPUT"]
     tensors = [not hasattr(argument, "value") for argument in specs]
-    if sum(tensors) != len(given):
-        raise ValueError(f"the program takes {sum(tensors)} tensors, the model {len(given)}")
-    left = iter(given)
+    given, buffers = list(feeds)[: sum(tensors)], list(feeds)[sum(tensors) :]
+    # Buffers that it changes are inputs of the model, behind the others; the module has them itself.
+    if len(given) < sum(tensors) or not set(buffers) <= set(job.state.values()):
+        raise ValueError(f"the program takes {sum(tensors)} tensors, the model {len(feeds)}")
+    left = (torch.from_numpy(feeds[name]) for name in given)
     flat = [next(left) if own else a.value for a, own in zip(specs, tensors, strict=True)]
     arguments, keywords = pytree.tree_unflatten(flat, program.call_spec.in_spec)
     module = program.module()

@@ -37,7 +37,8 @@ class Value:
     None (dynamic, without a name); `dims` None is any rank. `kind` goes from the outside in:
     ("optional", "sequence", "tensor"). An input `on_device` is wanted in the GPU's memory. An output with `keys` is a
     sequence of maps as a matrix, an input with the name of a `map` is a part of it; only the metadata say so. An output
-    that `shares` may be in the memory of the input of that number.
+    that `shares` may be in the memory of the input of that number; one that `continues` an input is what the next run
+    gets there, and an input with a `default` may be made of that number. Only the metadata say these two.
     """
 
     name: str
@@ -48,6 +49,8 @@ class Value:
     keys: tuple[int | str, ...] = ()
     map: str = ""
     shares: int | None = None
+    continues: str = ""
+    default: int | float | None = None
 
 
 @dataclass(frozen=True)
@@ -157,6 +160,10 @@ def _describe(value: Value, inputs: Sequence[Value] = ()) -> dict[str, Any]:
         described["map"] = value.map
     if value.shares is not None:
         described["shares"] = inputs[value.shares].name
+    if value.continues:
+        described["continues"] = value.continues
+    if value.default is not None:
+        described["default"] = value.default
     return described
 
 

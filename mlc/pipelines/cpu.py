@@ -95,6 +95,7 @@ def _simplify(integers: Sequence[str]) -> list[str]:
         "cse",
         "mlc-refine-types",
         "mlc-guard-softmax",
+        "mlc-group-heads",
         "mlc-drop-units",
         "mlc-fold-batch-norm",
         "mlc-lift-gathers",

@@ -24,7 +24,7 @@ _MOST_BYTES = 1 << 47  # the addresses of a process
 def make_inputs(
     model: Model, entry: Entry, specs: Mapping[str, str], dims: Mapping[str, int], seed: int = 0
 ) -> dict[str, Any]:
-    """All inputs of `entry`. What `specs` does not name is random.
+    """All inputs of `entry`. What `specs` does not name is the input's default, or random.
 
     A spec is `@FILE.npy`, `@FILE.npz` (the array of the input's name), `@FILE.npz:NAME`, `random`, `random:LOW:HIGH`
     (integers below HIGH; floats), `zeros`, `ones`, a number, or a shape `2x3x224` of a random array. Dimensions without
@@ -55,8 +55,11 @@ def make_inputs(
         shape = shapes.get(info.name)
         if shape is None:
             shape = _shape(info, extents, model.dims)
-        spec = specs.get(info.name, "random")
         _check_size(info, shape)
+        if info.default is not None and info.name not in specs:
+            result[info.name] = np.full(shape, info.default, numpy_dtype(info.dtype))
+            continue
+        spec = specs.get(info.name, "random")
         result[info.name] = _make(info, "random" if info.name in shapes else spec, shape, random)
     return result
 

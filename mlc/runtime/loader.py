@@ -25,6 +25,7 @@ from .dtypes import dtype_name
 from .errors import ArgumentError, BusyError, LoadError, error_of
 from .frame import Frame
 from .maps import dictionaries, split_maps
+from .state import State, filled, first_state
 from .values import Owner, ValueInfo, to_python
 
 
@@ -204,8 +205,12 @@ class Entry:
                 raise ArgumentError(f"input '{name}' is given twice")
             given[name] = value
         for info in self.inputs:
-            if info.name not in given and info.kind[0] == "optional":
+            if info.name in given:
+                continue
+            if info.kind[0] == "optional":
                 given[info.name] = None
+            elif info.default is not None and all(isinstance(extent, int) for extent in info.dims or ()):
+                given[info.name] = filled(info, {})
         missing = [name for name in names if name not in given]
         if missing:
             raise ArgumentError(f"entry '{self.name}' needs the inputs {', '.join(missing)} as well")
@@ -393,6 +398,23 @@ class Model(Signature):
             raise ArgumentError(f"the model has no entry '{name}'; it has {', '.join(self.entries)}")
         return self.entries[name]
 
+    def state(
+        self,
+        arrays: Mapping[str, Any] | None = None,
+        *,
+        dims: Mapping[str, int] | None = None,
+        entry: str | None = None,
+    ) -> State:
+        """What runs of an entry (default: the first) continue, before the first one: for a model with caches.
+
+            state = model.state()
+            logits = state.run({"input_ids": ids, "cache_position": position})["logits"]
+
+        `arrays` are first values by the names of inputs; others are the inputs' defaults, or zeros. `dims` are the
+        extents of named dimensions. Raises ArgumentError.
+        """
+        return first_state(self, self.entry(entry), arrays or {}, dims or {})
+
     def context(self, *, profile: bool = False) -> Context:
         """A context of one's own, for a thread that calls often or for profiling. Close it, or use `with`."""
         return Context(self, profile)
@@ -483,8 +505,9 @@ def _value_info(value: abi.ValueInfo, names: Sequence[str], told: Mapping[str, A
         extent = value.dims[i]
         dims.append(extent if extent >= 0 else names[identity] if identity >= 0 else None)
     shape = None if value.rank < 0 else tuple(dims)
-    more = tuple(told.get("keys", ())), told.get("map", ""), told.get("shares", "")
-    return ValueInfo(value.name.decode(), dtype_name(value.dtype), shape, tuple(kinds), *more)
+    more = {key: told[key] for key in ("map", "shares", "continues", "default") if key in told}
+    keys = tuple(told.get("keys", ()))
+    return ValueInfo(value.name.decode(), dtype_name(value.dtype), shape, tuple(kinds), keys, **more)
 
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:

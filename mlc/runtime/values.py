@@ -24,7 +24,9 @@ class ValueInfo:
     when any rank is accepted. `kind` goes from the outside in, for instance ("optional", "sequence", "tensor").
     An output with `keys` is a matrix with a key for each column: Python gets a list of dictionaries. Inputs with
     the name of a `map` are its keys and its values: Python may give a dictionary instead. An output that `shares` may
-    be given the memory of the input of that name, which it continues.
+    be given the memory of the input of that name, which it continues. What an output `continues` is the input as which
+    the next run gets it; an input with a `default` may be left out where its extents are known: all its elements are
+    that number then.
     """
 
     name: str
@@ -34,6 +36,8 @@ class ValueInfo:
     keys: tuple[int | str, ...] = ()
     map: str = ""
     shares: str = ""
+    continues: str = ""
+    default: int | float | None = None
 
     def __str__(self) -> str:
         dims = "..." if self.dims is None else ",".join("?" if d is None else str(d) for d in self.dims)
@@ -41,6 +45,10 @@ class ValueInfo:
         if self.keys:
             more = ", ..." if len(self.keys) > 4 else ""
             text += f", a map a row: {', '.join(map(str, self.keys[:4]))}{more}"
+        if self.default is not None:
+            text += f", {self.default:g} if not given"
+        if self.continues and self.continues != self.shares:
+            text += f", continues {self.continues}"
         if self.shares:
             text += f", may share {self.shares}"
         for kind in reversed(self.kind[:-1]):

@@ -29,6 +29,7 @@ class Argument:
     """One input: its name, dtype, and extents, each an integer, a dimension's name, or "" for an anonymous one.
 
     `other` is the type of an input that is a sequence or an optional, `map` the name of the map that this is a part of.
+    All elements of an input with a `default` are that number where the caller gives none.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Argument:
     shape: list[int | str]
     other: ir.Type | None = None
     map: str = ""
+    default: int | float | None = None
 
     @property
     def type(self) -> ir.Type:
@@ -57,7 +59,16 @@ class Argument:
             attributes["mlc.dims"] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names])
         if self.map:
             attributes["mlc.map"] = ir.StringAttr.get(self.map)
+        if self.default is not None:
+            attributes["mlc.default"] = attribute(self.default)
         return ir.DictAttr.get(attributes)
+
+
+@dataclass(frozen=True, eq=False)
+class Continued(Tensor):
+    """A result that is the new contents of the input `source`: what the next run gets there."""
+
+    source: str = ""
 
 
 def resolve(shape: Sequence[int | str | None], dims: Mapping[str, DimRange]) -> list[int | str]:
@@ -120,6 +131,8 @@ class Entry:
                 named["mlc.dtype"] = ir.StringAttr.get(tensor.dtype)
             if isinstance(tensor, Rows):
                 named["mlc.keys"] = attribute(list(tensor.keys))
+            if isinstance(tensor, Continued):
+                named["mlc.continues"] = ir.StringAttr.get(tensor.source)
             attributes.append(ir.DictAttr.get(named))
         self.function.attributes["res_attrs"] = ir.ArrayAttr.get(attributes)
 

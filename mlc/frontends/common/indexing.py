@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from mlir import ir
 
 from mlc.frontends.common import control_flow, reduction, shape
 from mlc.frontends.common import elementwise as ew
@@ -56,6 +57,48 @@ def insert(b: Builder, x: Tensor, update: Tensor, starts: Tensor, axis: int, *, 
         if i != axis:
             shape.require_same(b, b.dim(update, i), b.dim(x, i), message)
     return b.op("insert", [x, update, starts], axis=axis, unsigned=x.unsigned, open_end=unit(open_end))
+
+
+def insert_slices(b: Builder, x: Tensor, update: Tensor, start: Tensor, axis: int) -> Tensor:
+    """`x` with `update` along any `axis` from `start [1] i64` on; what would lie outside of `x` is left out."""
+    if axis == 0:
+        grown = insert_slices(b, shape.unsqueeze(b, x, [0]), shape.unsqueeze(b, update, [0]), start, 1)
+        return shape.squeeze(b, grown, [0])
+    return insert(b, x, update, shape.broadcast(b, start, [b.dim(x, 0)]), axis)
+
+
+def stretch_start(b: Builder, index: Tensor) -> Tensor | None:
+    """The first of the positions `index [n]`, as `[1] i64`, where the graph says that each is one more than the one
+    before it; None where it does not say so.
+    """
+    positions = index.constant
+    if positions is not None:
+        if positions.size and np.all(np.diff(positions) == 1):
+            return b.constant(positions[:1].astype(np.int64), "int64")
+        return None
+    if index.shape == [1]:
+        return ew.cast(b, index, "int64")
+    if _is_ramp(index.value):
+        return b.constant(np.zeros(1, np.int64), "int64")
+    op = _made_by(index.value, "mlc.binary")
+    if op is None or "add" not in str(op.attributes["kind"]):
+        return None
+    for ramp, offset in (op.operands, reversed(list(op.operands))):
+        type_ = ir.RankedTensorType(offset.type)
+        if _is_ramp(ramp) and type_.has_static_shape and all(extent == 1 for extent in type_.shape):
+            return ew.cast(b, shape.reshape_codes(b, Tensor(offset, index.unsigned), [1]), "int64")
+    return None
+
+
+def _made_by(value: ir.Value, name: str) -> ir.Operation | None:
+    """The operation that makes `value`, if it has that name."""
+    op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    return op if op is not None and op.name == name else None
+
+
+def _is_ramp(value: ir.Value) -> bool:
+    """Is that 0, 1, 2, …?"""
+    return _made_by(value, "mlc.iota") is not None and ir.RankedTensorType(value.type).rank == 1
 
 
 def compress(b: Builder, x: Tensor, condition: Tensor, axis: int) -> Tensor:

@@ -18,10 +18,11 @@ from mlir import ir
 
 from mlc.frontends.common import control_flow, elementwise
 from mlc.frontends.common.builder import Builder, Tensor, describe
-from mlc.frontends.common.entry import DimRange
+from mlc.frontends.common.entry import Continued, DimRange
 from mlc.frontends.report import ModelError, NodeError, Problem
 from mlc.frontends.torch import aten, files
 from mlc.frontends.torch.program_inputs import Inputs
+from mlc.frontends.torch.program_state import ProgramState, held
 from mlc.frontends.torch.registry import Call, Value, as_tensor, find
 from mlc.frontends.torch.schema import Schema
 from mlc.frontends.torch.walk import POISON, PoisonedError, Walk, is_poisoned, module_of
@@ -45,10 +46,11 @@ def import_model(
     del dtypes
     torch, title, digest, program = _load(source)
     aten.load()
-    inputs = Inputs(program, title, dict(input_shapes or {}), dict(dims or {}))
+    state = ProgramState(program)
+    inputs = Inputs(program, title, state, dict(input_shapes or {}), dict(dims or {}))
 
     def body(arguments: dict[str, Tensor]) -> list[tuple[str, Tensor]]:
-        return _Importer(torch, program, Builder(store), title).run(arguments)
+        return _Importer(torch, program, state, Builder(store), title).run(arguments)
 
     return module_of(context, title, digest, inputs.arguments, inputs.dims, outputs, body)
 
@@ -107,42 +109,35 @@ def _changes(graph: Any) -> bool:
 class _Importer(Walk):
     """Walks the graph of a program, and those of the branches and bodies in it."""
 
-    def __init__(self, torch: Any, program: Any, b: Builder, title: str) -> None:
+    def __init__(self, torch: Any, program: Any, state: ProgramState, b: Builder, title: str) -> None:
         super().__init__(torch, b, title)
-        self.program = program
+        self.program, self.state = program, state
 
     def run(self, inputs: dict[str, Tensor]) -> list[tuple[str, Tensor]]:
-        """The results by name. Raises ModelError."""
-        self._check_signature()
+        """The results by name, what they are the new contents of last. Raises ModelError."""
         graph, specs = self.program.graph, self.program.graph_signature.input_specs
         for node, spec in zip(graph.find_nodes(op="placeholder"), specs, strict=True):
-            if node.name in inputs:
-                self.values[node.name] = inputs[node.name]
+            name = self.state.inputs.get(node.name, node.name)
+            if name in inputs:
+                self.values[node.name] = inputs[name]
             elif node.users:
                 self.values[node.name] = self._held(node.name, spec)
         self._nodes(self.program.graph_module, self.values)
         results: list[tuple[str, Tensor]] = []
+        changed: list[tuple[str, Tensor]] = []
         (output,) = graph.find_nodes(op="output")
-        for name, value in zip(self._names(), self._arguments(output.args[0], self.values), strict=True):
+        values = self._arguments(output.args[0], self.values)
+        names = self.state.name_results(self._names())
+        for name, source, value in zip(names, self.state.results, values, strict=True):
             if isinstance(value, ir.Value | bool | int | float):
                 value = as_tensor(self.b, value)
-            if value is not None:
+            if source and isinstance(value, Tensor):
+                changed.append((name, Continued(value.value, value.unsigned, source=source)))
+            elif value is not None:
                 self.flatten(name, value, results)
         if self.problems:
             raise ModelError(self.title, self.problems)
-        return results
-
-    def _check_signature(self) -> None:
-        """Refuses programs whose runs leave something behind."""
-        for spec in self.program.graph_signature.output_specs:
-            if spec.kind.name == "BUFFER_MUTATION":
-                reason = f'it changes "{spec.target}" of the module, and a compiled model keeps nothing from run to run'
-                self.problems.append(Problem(reason, "return the new value, and pass it to the next run as an input"))
-            elif spec.kind.name == "USER_INPUT_MUTATION":
-                reason = f'it changes its input "{spec.target}" in place'
-                self.problems.append(Problem(reason, "return a new tensor, or clone() the input first"))
-        if self.problems:
-            raise ModelError(self.title, self.problems)
+        return results + changed
 
     def _held(self, name: str, spec: Any) -> Value:
         """A parameter, buffer or constant of the program."""
@@ -153,8 +148,7 @@ class _Importer(Walk):
             reason = f'its input "{name}" is a {kind}, which no library takes'
             self.problems.append(Problem(reason, "export it with a tensor, or with a constant, in its place"))
             return POISON
-        held = self.program.state_dict.get(spec.target)
-        return self.weight(self.program.constants[spec.target] if held is None else held, spec.target)
+        return self.weight(held(self.program, spec.target), spec.target)
 
     def _names(self) -> list[str]:
         """The names of the results: the keys of dictionaries and classes, places in lists, else `output`."""

@@ -8,13 +8,15 @@ from typing import Any
 from mlc.frontends.common import entry
 from mlc.frontends.common.entry import Argument, DimRange
 from mlc.frontends.report import ModelError, Problem
+from mlc.frontends.torch.program_state import ProgramState
 
 _SPECIALISED = 2
 """Programs are traced with extents of at least this much, which says nothing about smaller ones."""
 
 
 class Inputs:
-    """What a program takes. `arguments` are its tensors in order, `dims` the ranges of dimensions by name.
+    """What a program takes. `arguments` are its tensors in order, the `state` behind what its caller gives; `dims` the
+    ranges of dimensions by name.
 
     A symbol of the program is a dimension of its name, unless the caller's `shapes` have another name or an extent for
     it: then that stands wherever the symbol does. `k*symbol` is a dimension in steps of k; other expressions have no
@@ -22,12 +24,17 @@ class Inputs:
     """
 
     def __init__(
-        self, program: Any, title: str, shapes: Mapping[str, Sequence[int | str]], dims: Mapping[str, DimRange]
+        self,
+        program: Any,
+        title: str,
+        state: ProgramState,
+        shapes: Mapping[str, Sequence[int | str]],
+        dims: Mapping[str, DimRange],
     ) -> None:
         self.problems: list[Problem] = []
         self._chosen: dict[str, int | str] = {}
         self._ranges = {str(symbol): bounds for symbol, bounds in program.range_constraints.items()}
-        tensors = dict(_tensors(program))
+        tensors = dict(_tensors(program, state))
         for name, shape in shapes.items():
             self._choose(name, shape, tensors)
         known = {name: [self._extent(extent) for extent in value.shape] for name, value in tensors.items()}
@@ -36,7 +43,12 @@ class Inputs:
             raise ModelError(title, self.problems)
         self.dims = self._all_dims(tensors, dims)
         self.arguments = [
-            Argument(name, str(tensors[name].dtype).removeprefix("torch."), entry.resolve(extents, self.dims))
+            Argument(
+                name,
+                str(tensors[name].dtype).removeprefix("torch."),
+                entry.resolve(extents, self.dims),
+                default=state.defaults.get(name),
+            )
             for name, extents in known.items()
         ]
 
@@ -124,9 +136,14 @@ def _text(shape: Sequence[Any]) -> str:
     return "[" + ",".join(str(extent) for extent in shape) + "]"
 
 
-def _tensors(program: Any) -> Iterator[tuple[str, Any]]:
-    """The tensors that the caller of the program gives, by name; numbers are part of the program."""
+def _tensors(program: Any, state: ProgramState) -> Iterator[tuple[str, Any]]:
+    """The tensors that the caller of the program gives, by name, and those that it changes; numbers are part of the
+    program.
+    """
     placeholders = program.graph.find_nodes(op="placeholder")
     for node, spec in zip(placeholders, program.graph_signature.input_specs, strict=True):
         if spec.kind.name == "USER_INPUT" and hasattr(node.meta.get("val"), "dtype"):
             yield node.name, node.meta["val"]
+    for node in placeholders:
+        if node.name in state.inputs:
+            yield state.inputs[node.name], node.meta["val"]

@@ -60,7 +60,7 @@ def _value(
     }
     if place := _text(attributes, "mlc.placement", ""):
         described["placement"] = ir.StringAttr.get(place)
-    for key in ("keys", "map", "shares"):
+    for key in ("keys", "map", "shares", "continues", "default"):
         if f"mlc.{key}" in attributes:
             described[key] = attributes[f"mlc.{key}"]
     return ir.DictAttr.get(described)

@@ -5,10 +5,15 @@ from __future__ import annotations
 import importlib.util
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 
+from mlc.bench.engines import load_mlc
+from mlc.bench.subject import make_subject
+from mlc.bench.torch_engines import load_torch
 from mlc.cli import bench
 
 torch = pytest.importorskip("torch.jit") and pytest.importorskip("torch")
@@ -83,3 +88,30 @@ def _subtraction() -> onnx.ModelProto:
     node = onnx.helper.make_node("Sub", ["a", "b"], ["y"])
     graph = onnx.helper.make_graph([node], "sub", values[:2], values[2:])
     return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9)
+
+
+def test_a_program_that_changes_buffers(tmp_path: Path) -> None:
+    """The module has its buffers itself; mlc gets them, writes them where they are, and gives the other results."""
+
+    class Kept(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("rows", torch.zeros(1, 6, 4))
+
+        def forward(self, x: Any, place: Any) -> Any:
+            self.rows.index_copy_(1, place, x)
+            return self.rows.sum(1)
+
+    program = torch.export.export(Kept(), (torch.ones(1, 1, 4), torch.tensor([2])))
+    torch.export.save(program, tmp_path / "kept.pt2")
+    subject = make_subject(
+        tmp_path / "kept.pt2", tmp_path, specs={"place": "random:3:4"}, dims={}, shapes={}, precision="fp32"
+    )
+    assert subject.shared == subject.state == {"rows": "rows"}
+    results = []
+    for engine in (load_mlc, load_torch):
+        loaded = engine(subject.job("torch", 1), subject.inputs)
+        results.append([loaded.fetch(loaded.run()) for _ in range(2)][-1])
+    assert [len(outputs) for outputs in results] == [1, 1]
+    np.testing.assert_array_equal(*(outputs[0] for outputs in results))
+    np.testing.assert_array_equal(subject.inputs["rows"][0, 3], subject.inputs["x"][0, 0])

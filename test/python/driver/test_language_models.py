@@ -101,6 +101,7 @@ def test_caches_are_continued_in_place(tmp_path: Path, batch: int) -> None:
     assert len(shared) == 2 * sizes.layers
     buffers = {name: np.zeros((batch, sizes.groups, room, sizes.depth), np.float32) for name in shared.values()}
     grown = {name: buffer[:, :, :0].copy() for name, buffer in buffers.items()}
+    state = library.state({name: buffer.copy() for name, buffer in buffers.items()})
     total = 0
     several = () if batch > 1 else (5, 1, room - 17)  # onnxruntime takes more than one of a single text only
     for tokens in (9, 1, 1, *several):
@@ -118,6 +119,7 @@ def test_caches_are_continued_in_place(tmp_path: Path, batch: int) -> None:
             np.testing.assert_allclose(used, wanted[name], rtol=0, atol=2e-4, err_msg=f"{name} {total}")
             np.testing.assert_allclose(growing[name], wanted[name], rtol=0, atol=2e-4, err_msg=f"{name} {total}")
         assert all(results[name] is buffers[past] for name, past in shared.items())
+        np.testing.assert_array_equal(state.run(given)["logits"], results["logits"])
         grown = {past: wanted[name] for name, past in shared.items()}
     with pytest.raises(InputError, match="the given buffer is"):  # there is no room for one more
         more = {"input_ids": given["input_ids"][:, :1], "attention_mask": np.ones((batch, room + 1), np.int64)}

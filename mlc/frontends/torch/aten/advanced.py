@@ -131,7 +131,19 @@ def index_put(call: Call) -> Tensor:
         mask = shape.unsqueeze(b, mask, list(range(mask.rank, mask.rank + behind))) if behind else mask
         one = shape.reshape(b, values, [])
         return elementwise.select(b, mask, elementwise.binary(b, "add", x, one) if add else one, x)
+    if len(used) == 1 and not add and wanted[used[0]].shape == [1]:
+        return _one_slice(b, x, used[0], wanted[used[0]], values)
     return _updated(b, x, wanted, values, add)
+
+
+def _one_slice(b: Builder, x: Tensor, axis: int, index: Tensor, values: Tensor) -> Tensor:
+    """`x` with `values` at `index [1]` along `axis`, which counts from the end where it is negative."""
+    start = elementwise.cast(b, index, "int64")
+    extents = b.dims(x)
+    behind = elementwise.binary(b, "add", start, shape.size_scalar(b, extents[axis]))
+    start = elementwise.select(b, elementwise.compare(b, "lt", start, b.like(0, start)), behind, start)
+    extents[axis] = 1
+    return indexing.insert_slices(b, x, shape.broadcast(b, values, extents), start, axis)
 
 
 @aten("index_add", "index_copy", "index_fill")
@@ -144,5 +156,16 @@ def along(call: Call) -> Tensor:
     if alpha != 1:
         factor = elementwise.cast(b, alpha, x.dtype) if isinstance(alpha, Tensor) else b.like(alpha, x)
         values = elementwise.binary(b, "mul", values, factor)
-    wanted = [None] * axis + [shape.reshape_codes(b, call.tensor(2), [-1])]
+    index = shape.reshape_codes(b, call.tensor(2), [-1])
+    start = indexing.stretch_start(b, index) if call.op == "aten::index_copy" else None
+    if start is not None and x.rank:
+        return indexing.insert_slices(b, x, shape.reshape(b, values, _with_extent(b, x, axis, index)), start, axis)
+    wanted = [None] * axis + [index]
     return _updated(b, x, wanted, values, call.op == "aten::index_add")
+
+
+def _with_extent(b: Builder, x: Tensor, axis: int, index: Tensor) -> list[Size]:
+    """The extents of the slices of `x` that `index` names along `axis`."""
+    extents = b.dims(x)
+    extents[axis] = b.dim(index, 0)
+    return extents
