@@ -56,7 +56,7 @@ _ONLY_FOR = {
     "convert-index-to-llvm": ("index.",),
 }
 # Bump when the code generated from the same text changes.
-FORMAT = "7"
+FORMAT = "8"
 
 
 @dataclass(frozen=True)

@@ -76,26 +76,36 @@ static bool addCodePasses(TargetMachine &machine, legacy::PassManager &passes,
   return machine.addPassesToEmitFile(passes, stream, nullptr, type);
 }
 
-/// What contractions go through on x86: their template has laid out the
-/// register tiles, so that the rest of LLVM's pipeline takes 40% of the time
-/// and finds nothing. Other kernels do gain by it.
-static const char *const contractionPasses =
+/// What kernels go through on x86 whose template has laid out registers, loops
+/// and addresses: the rest of LLVM's pipeline takes half of the time and more,
+/// and finds nothing. Other kernels do gain by it, by unrolled loops mostly.
+static const char *const laidOutPasses =
     "always-inline,globaldce,function(sroa,early-cse<memssa>,simplifycfg,"
-    "instcombine<no-verify-fixpoint>,loop-mssa(loop-rotate,licm),"
-    "loop(loop-deletion,loop-unroll-full),gvn,"
+    "instcombine<no-verify-fixpoint>,loop-mssa(loop-rotate,licm),gvn,"
     "instcombine<no-verify-fixpoint>,dse,vector-combine,simplifycfg,"
     "loop-mssa(licm),div-rem-pairs,early-cse)";
 
-/// Is `op` a kernel that its schedule makes by the template of that name?
-static bool isOfTemplate(mlir::Operation *op, StringRef name) {
+/// The templates of such kernels.
+static const char *const laidOutTemplates[] = {
+    "attention",      "attention_row", "contraction", "deep_contraction",
+    "inner_product",  "line_product",  "radix_sort",  "scaled_blocks",
+    "tile_attention", "tile_product"};
+
+/// From so many instructions on, any kernel is treated as one of those: what
+/// LLVM's pipeline takes grows faster than the kernel. Half a minute became
+/// eight seconds for a convolution of unknown extents with 45,000.
+static const unsigned mostInstructions = 20000;
+
+/// Is `op` a kernel that its schedule makes by such a template?
+static bool isLaidOut(mlir::Operation *op) {
   auto choices = op->getAttrOfType<mlir::ArrayAttr>("mlc.schedule");
   if (!choices || choices.empty())
     return false;
-  return llvm::all_of(choices, [&](mlir::Attribute choice) {
+  return llvm::all_of(choices, [](mlir::Attribute choice) {
     auto schedule = llvm::dyn_cast<mlir::DictionaryAttr>(choice);
     auto made = schedule ? schedule.getAs<mlir::StringAttr>("template")
                          : mlir::StringAttr();
-    return made && made.getValue() == name;
+    return made && is_contained(laidOutTemplates, made.getValue());
   });
 }
 
@@ -131,9 +141,10 @@ public:
     prepare(*module);
     if (verifyModule(*module, nullptr))
       return createStringError("translation to LLVM IR made an invalid module");
-    bool isContraction = isOfTemplate(op, "contraction");
+    bool laidOut =
+        isLaidOut(op) || module->getInstructionCount() > mostInstructions;
     Expected<std::string> code = recover([&]() -> Expected<std::string> {
-      optimize(*module, isContraction);
+      optimize(*module, laidOut);
       return kind == MlcEmitLLVMIR ? print(*module) : generate(*module, kind);
     });
     if (code && !problems.empty())
@@ -235,7 +246,7 @@ private:
     return pass != "LoopLoadEliminationPass";
   }
 
-  void optimize(Module &module, bool isContraction) {
+  void optimize(Module &module, bool laidOut) {
     PipelineTuningOptions tuning;
     tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopUnrolling =
         optLevel >= 2;
@@ -257,8 +268,8 @@ private:
         OptimizationLevel::O3};
     OptimizationLevel level = levels[std::clamp(optLevel, 0, 3)];
     ModulePassManager passes;
-    if (optLevel == 3 && isContraction && machine->getTargetTriple().isX86())
-      cantFail(builder.parsePassPipeline(passes, contractionPasses));
+    if (optLevel == 3 && laidOut && machine->getTargetTriple().isX86())
+      cantFail(builder.parsePassPipeline(passes, laidOutPasses));
     else
       passes = optLevel == 0 ? builder.buildO0DefaultPipeline(level)
                              : builder.buildPerModuleDefaultPipeline(level);

@@ -318,8 +318,12 @@ def for_loop(
     inits: Sequence[ir.Value],
     body: Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]],
 ) -> list[ir.Value]:
-    """An `scf.for` whose body is emitted by `body(variable, carried) -> next carried`; gives the final values."""
+    """An `scf.for` whose body is emitted by `body(variable, carried) -> next carried`; gives the final values. One
+    iteration is emitted as it is, and none as nothing.
+    """
     c = frame.constants.index
+    if isinstance(low, int) and isinstance(high, int) and isinstance(step, int) and low + step >= high:
+        return list(body(c(low), list(inits))) if low < high else list(inits)
     loop = scf.ForOp(c(low), c(high), c(step), list(inits))
     with ir.InsertionPoint(loop.body):
         scf.YieldOp(list(body(loop.induction_variable, list(loop.inner_iter_args))))
