@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import gc
 import importlib.util
 import shutil
 import signal
@@ -23,6 +24,8 @@ GPU_MISSING = "this machine has no NVIDIA GPU"
 def pytest_configure(config: pytest.Config) -> None:
     """Property tests are seeded and have no deadline: CI machines are slow, and a run must be repeatable."""
     del config
+    # As the commands do: looking for cyclic garbage among a compiler's objects is a twentieth of the time of the tests.
+    gc.set_threshold(100_000, 50, 100)
     # A runner in the background may have been started with Ctrl-C ignored, and children inherit that.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -45,15 +45,16 @@ module @block attributes {mlc.kernel, mlc.schedule = [{blocks = 2 : i64, first =
 #all = affine_map<(i, j, k) -> (i, j, k)>
 #across = affine_map<(i, j, k) -> (i, k)>
 
-// Threads of a warp have no need of shared memory. What is not kept is read for the sum and for the quotients.
+// Threads of a warp have no need of shared memory. What is not kept is read for the sum and for the
+// quotients, here in one step of four lines each, which is no loop.
 // CHECK: module @warp
 // CHECK-NOT: memref.global
-// CHECK-COUNT-2: vector.load {{.*}} memref<800xf32>, vector<4xf32>
-// CHECK: scf.for %{{.*}} = %c32 to %c50 step %c64
-// CHECK-COUNT-4: vector.load {{.*}} memref<800xf32>, vector<4xf32>
+// CHECK: scf.for %{{.*}} = %arg{{.*}} to %arg{{.*}} step %c1
+// CHECK-NOT: scf.for
+// CHECK-COUNT-6: vector.load {{.*}} memref<800xf32>, vector<4xf32>
 // CHECK: nvvm.shfl
 // CHECK-NOT: nvvm.barrier0
-// CHECK: scf.for %{{.*}} = %c32 to %c50 step %c64
+// CHECK-NOT: scf.for
 // CHECK-COUNT-4: vector.load {{.*}} memref<800xf32>, vector<4xf32>
 module {
 module @warp attributes {mlc.kernel, mlc.schedule = [{blocks = 2 : i64, first = 1 : i64, kept = 2 : i64, lanes = 4 : i64, last = 1 : i64, split = 16 : i64, template = "whole_columns", threads = 128 : i64, width = 2 : i64}]} {
