@@ -13,6 +13,7 @@ import numpy as np
 
 from .dtypes import numpy_dtype
 from .errors import ArgumentError
+from .tensors import is_cuda_tensor
 from .values import ValueInfo
 
 if TYPE_CHECKING:
@@ -22,34 +23,46 @@ if TYPE_CHECKING:
 class State:
     """The arrays that runs of an entry continue, by the names of its inputs; `Model.state` makes it.
 
-    Used by one thread at a time. Outputs that may have the memory of their input are written into its array, so that a
-    cache is not copied; the others are taken as they come.
+    Used by one thread at a time. Outputs that may have the memory of their input are written into its array of NumPy,
+    so that a cache is not copied. Tensors of PyTorch on a GPU stay there: what a run continues has two that take turns.
+    Other results are taken as they come. So later runs may write what `arrays` hold now: `copy` keeps it.
     """
 
     def __init__(self, model: Model, entry: Entry, arrays: Mapping[str, Any]) -> None:
         self._model, self._entry = model, entry
         self._sources = continued(entry)
         self.arrays = dict(arrays)
+        self._spare: dict[str, Any] = {}
 
     def run(self, inputs: Mapping[str, Any], *, stream: int | None = None) -> dict[str, Any]:
         """Runs the entry on `inputs` and what was kept, keeps what continues that, and returns the other outputs by
         name. Raises what `Model.run` does; after a failure the arrays hold what they held, but for the stretch that the
         run was to write.
         """
-        out = [
-            self.arrays[source] if (source := self._sources.get(info.name)) and info.shares == source else None
-            for info in self._entry.outputs
-        ]
+        out = [self._buffer(info) for info in self._entry.outputs]
         given = self._entry.bind({**self.arrays, **inputs})
         results = self._model._run(self._entry, given, out, stream)
         named = dict(zip((info.name for info in self._entry.outputs), results, strict=True))
         for name, source in self._sources.items():
-            self.arrays[source] = named.pop(name)
+            before, self.arrays[source] = self.arrays[source], named.pop(name)
+            if is_cuda_tensor(before) and before is not self.arrays[source]:
+                self._spare[source] = before
         return named
+
+    def _buffer(self, info: ValueInfo) -> Any:
+        """What a run is to write an output into; None: an array of its own."""
+        source = self._sources.get(info.name, "")
+        array: Any = self.arrays.get(source)
+        if is_cuda_tensor(array):
+            spare = self._spare.get(source)
+            return spare if spare is not None else array.new_empty(array.shape)
+        writable = isinstance(array, np.ndarray) and array.flags.writeable
+        return array if writable and info.shares == source else None
 
     def copy(self) -> State:
         """A state of its own with the same contents: runs of one do not change the other."""
-        return State(self._model, self._entry, {name: np.array(array) for name, array in self.arrays.items()})
+        arrays = {name: a.clone() if hasattr(a, "clone") else np.array(a) for name, a in self.arrays.items()}
+        return State(self._model, self._entry, arrays)
 
 
 def continued(entry: Entry) -> dict[str, str]:

@@ -60,9 +60,17 @@ def insert(b: Builder, x: Tensor, update: Tensor, starts: Tensor, axis: int, *, 
 
 
 def insert_slices(b: Builder, x: Tensor, update: Tensor, start: Tensor, axis: int) -> Tensor:
-    """`x` with `update` along any `axis` from `start [1] i64` on; what would lie outside of `x` is left out."""
+    """`x` with `update` along any `axis` from `start [1] i64` on, which counts from the end where it is negative. A run
+    ends with an error where the update would not lie inside of `x`: one that reads a place that is not there.
+    """
+    room = b.arith("addi", b.arith("subi", b.dim(x, axis), b.dim(update, axis)), 1)
+    places = shape.iota(b, [b.arith("maxsi", room, 0)], 0, "int64")
+    return _insert_slices(b, x, update, gather(b, places, start, 0), axis)
+
+
+def _insert_slices(b: Builder, x: Tensor, update: Tensor, start: Tensor, axis: int) -> Tensor:
     if axis == 0:
-        grown = insert_slices(b, shape.unsqueeze(b, x, [0]), shape.unsqueeze(b, update, [0]), start, 1)
+        grown = _insert_slices(b, shape.unsqueeze(b, x, [0]), shape.unsqueeze(b, update, [0]), start, 1)
         return shape.squeeze(b, grown, [0])
     return insert(b, x, update, shape.broadcast(b, start, [b.dim(x, 0)]), axis)
 
@@ -81,7 +89,7 @@ def stretch_start(b: Builder, index: Tensor) -> Tensor | None:
     if _is_ramp(index.value):
         return b.constant(np.zeros(1, np.int64), "int64")
     op = _made_by(index.value, "mlc.binary")
-    if op is None or "add" not in str(op.attributes["kind"]):
+    if op is None or ir.StringAttr(op.attributes["kind"]).value != "add":
         return None
     for ramp, offset in (op.operands, reversed(list(op.operands))):
         type_ = ir.RankedTensorType(offset.type)

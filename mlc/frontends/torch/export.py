@@ -22,7 +22,7 @@ from mlc.frontends.common.entry import Continued, DimRange
 from mlc.frontends.report import ModelError, NodeError, Problem
 from mlc.frontends.torch import aten, files
 from mlc.frontends.torch.program_inputs import Inputs
-from mlc.frontends.torch.program_state import ProgramState, held
+from mlc.frontends.torch.program_state import ProgramState, changed_constants, held
 from mlc.frontends.torch.registry import Call, Value, as_tensor, find
 from mlc.frontends.torch.schema import Schema
 from mlc.frontends.torch.walk import POISON, PoisonedError, Walk, is_poisoned, module_of
@@ -85,6 +85,10 @@ def _functional(title: str, program: Any) -> Any:
         with files.quiet():
             return program.run_decompositions({})
     except Exception as error:
+        if constants := changed_constants(program):
+            reason = f"changes {', '.join(constants)} in place, which the export took for constants"
+            hint = "register them as buffers of the module, and export with strict=True where another object holds them"
+            raise ModelError(title, [Problem(reason, hint)]) from error
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         hint = "call program.run_decompositions({}) before saving, or use operators that return new tensors"
         problem = Problem(f"changes tensors in place, and PyTorch cannot rewrite that: {reason}", hint)

@@ -1,4 +1,4 @@
-"""What a run of a program of `torch.export` changes: buffers of the module, and inputs.
+"""What a run of a program of `torch.export` changes: buffers and parameters of the module, and inputs.
 
 A compiled model keeps nothing from run to run. A buffer that is changed becomes an input, and its new contents a result
 of the same name, which the next run gets; so does what an input is changed to. Where only a stretch is new, as in a
@@ -11,24 +11,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+_OWN = ("BUFFER_MUTATION", "PARAMETER_MUTATION")
+"""The kinds of results that are new contents of what the module has itself."""
+
 
 class ProgramState:
     """The names of what a program changes.
 
-    `inputs` are the changed buffers by placeholder: what they are called as inputs. `defaults` are the numbers that
-    all their elements have at first, where it is one. `results` has an entry for each result of the program: the input
-    that it is the new contents of, or "".
+    `inputs` are the changed buffers and parameters by placeholder: what they are called as inputs. `defaults` are the
+    numbers that all their elements have at first, where it is one. `results` has an entry for each result of the
+    program: the input that it is the new contents of, or "".
     """
 
     def __init__(self, program: Any) -> None:
         signature = program.graph_signature
-        changed = [spec.target for spec in signature.output_specs if spec.kind.name == "BUFFER_MUTATION"]
+        changed = [spec.target for spec in signature.output_specs if spec.kind.name in _OWN]
         taken = {spec.arg.name for spec in signature.input_specs if spec.kind.name == "USER_INPUT"}
         self.inputs: dict[str, str] = {}
         self.defaults: dict[str, int | float] = {}
         names: dict[str, str] = {}
         for spec in signature.input_specs:
-            if spec.kind.name != "BUFFER" or spec.target not in changed:
+            if spec.kind.name not in ("BUFFER", "PARAMETER") or spec.target not in changed:
                 continue
             name = spec.arg.name if spec.target in taken else spec.target
             self.inputs[spec.arg.name] = names[spec.target] = name
@@ -39,7 +42,7 @@ class ProgramState:
 
     @staticmethod
     def _changed(spec: Any, names: dict[str, str]) -> str:
-        if spec.kind.name == "BUFFER_MUTATION":
+        if spec.kind.name in _OWN:
             return names[spec.target]
         return str(spec.target) if spec.kind.name == "USER_INPUT_MUTATION" else ""
 
@@ -56,6 +59,20 @@ class ProgramState:
         return names
 
 
+def changed_constants(program: Any) -> list[str]:
+    """The tensors that are no buffers, but captured by the export, and changed in place nevertheless."""
+    kinds = {spec.arg.name: spec for spec in program.graph_signature.input_specs}
+    names = []
+    for node in program.graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        if schema is None or not schema.is_mutable or not node.args:
+            continue
+        spec = kinds.get(getattr(node.args[0], "name", ""))
+        if spec is not None and spec.kind.name == "CONSTANT_TENSOR":
+            names.append(str(spec.target))
+    return list(dict.fromkeys(names))
+
+
 def held(program: Any, target: str) -> Any:
     """The tensor of a parameter, buffer or constant."""
     tensor = program.state_dict.get(target)
@@ -66,7 +83,7 @@ def _one_number(tensor: Any) -> int | float | None:
     """The number that all elements of a tensor are; None where there is none, or none that JSON has."""
     if tensor.numel() == 0 or tensor.is_complex() or tensor.device.type == "meta":
         return None
-    first = tensor.reshape(-1)[0]
+    first = tensor.detach().reshape(-1)[0]
     number = int(first) if isinstance(first.item(), bool) else first.item()
     is_finite = number == number and abs(number) != float("inf")
     return number if is_finite and bool((tensor == first).all()) else None

@@ -64,9 +64,12 @@ def _integer(value: int | None) -> ir.Attribute:
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
 
 
+_VIEWS = ("tensor.cast", "tensor.expand_shape", "tensor.collapse_shape")
+
+
 def _whole(value: ir.Value) -> ir.Value:
-    """What `value` is all of."""
-    while (op := defining_op(value)) is not None and op.name == "tensor.cast":
+    """What `value` is all of, in the same order."""
+    while (op := defining_op(value)) is not None and op.name in _VIEWS:
         value = op.operands[0]
     return value
 
@@ -133,14 +136,16 @@ def _chosen(value: ir.Value, is_open: bool) -> set[ir.Value] | None:
 
 def _is_only_reader(launch: ir.Operation, argument: ir.Value) -> bool:
     """Does nothing but `launch` read what lies in `argument`?"""
-    readers = []
-    for use in argument.uses:
+    return [user for user in _readers(argument) if user.name != "tensor.dim"] == [launch]
+
+
+def _readers(value: ir.Value) -> list[ir.Operation]:
+    """The operations that use `value`, or a view of all of it."""
+    found = []
+    for use in value.uses:
         user = use.owner.operation
-        if user.name == "tensor.cast":
-            readers += [u.owner.operation for u in user.results[0].uses]
-        else:
-            readers.append(user)
-    return [user for user in readers if user.name != "tensor.dim"] == [launch]
+        found += _readers(user.results[0]) if user.name in _VIEWS else [user]
+    return found
 
 
 def _note(function: ir.Operation, results: int, shared: Mapping[int, int]) -> None:

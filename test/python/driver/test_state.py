@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import pytest
 import mlc
 from mlc.cli import run
 from mlc.runtime import ArgumentError, InputError
-from mlc.runtime.loader import read_metadata
+from mlc.runtime.loader import Entry, read_metadata
+from mlc.runtime.state import State
 
 # A cache of rows that are inserted at `place`, a counter, and the sum of all rows so far.
 PROGRAM = """
@@ -123,3 +125,35 @@ def test_in_mlc_run(library: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert run.main([str(library), "--input", "place=0", "--input", "x=ones", "--save", str(saved)]) == 0
     with np.load(saved) as outputs:
         assert outputs["runs_next"] == 8 and outputs["cache"].sum() == 4
+
+
+class OnTheGpu:
+    """As much of a tensor of PyTorch on a GPU as a state needs."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+
+    def new_empty(self, shape: tuple[int, ...]) -> OnTheGpu:
+        return OnTheGpu(shape)
+
+
+def test_tensors_of_a_gpu_take_turns(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No run makes a new one but the first, and none is given both as an input and for the output that continues it."""
+    monkeypatch.setattr("mlc.runtime.state.is_cuda_tensor", lambda value: isinstance(value, OnTheGpu))
+    given: list[tuple[list[Any], list[Any]]] = []
+
+    class Recorded:
+        def _run(self, entry: Entry, arguments: list[Any], out: list[Any], stream: int | None) -> list[Any]:
+            del stream
+            given.append((arguments, out))
+            return ["sum", *out[1:]]
+
+    entry = mlc.load(library).entry()
+    first = {"cache": OnTheGpu((1, 6, 4)), "runs": OnTheGpu(())}
+    state = State(cast(Any, Recorded()), entry, first)
+    for _ in range(4):
+        assert state.run({"x": 0, "place": 0}) == {"sum": "sum"}
+    caches = [(arguments[2], out[1]) for arguments, out in given]
+    assert caches[0][0] is first["cache"] and caches[0][1].shape == (1, 6, 4)
+    assert [a for a, _ in caches] == [caches[0][0], caches[0][1]] * 2
+    assert [b for _, b in caches] == [caches[0][1], caches[0][0]] * 2

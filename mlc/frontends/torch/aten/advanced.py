@@ -137,12 +137,10 @@ def index_put(call: Call) -> Tensor:
 
 
 def _one_slice(b: Builder, x: Tensor, axis: int, index: Tensor, values: Tensor) -> Tensor:
-    """`x` with `values` at `index [1]` along `axis`, which counts from the end where it is negative."""
-    start = elementwise.cast(b, index, "int64")
+    """`x` with `values` at `index [1]` along `axis`."""
     extents = b.dims(x)
-    behind = elementwise.binary(b, "add", start, shape.size_scalar(b, extents[axis]))
-    start = elementwise.select(b, elementwise.compare(b, "lt", start, b.like(0, start)), behind, start)
     extents[axis] = 1
+    start = elementwise.cast(b, index, "int64")
     return indexing.insert_slices(b, x, shape.broadcast(b, values, extents), start, axis)
 
 

@@ -37,6 +37,24 @@ func.func @chosen(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>, %u: tensor<?x1xf32>,
   %s = mlc.launch @k(%u, %n) outs(%b) {mlc.in_place, mlc.inout = array<i64: 0>} : (tensor<?x1xf32>, tensor<?xi64>) outs(tensor<?x4xf32>) -> tensor<?x4xf32>
   return %r, %s : tensor<?x4xf32>, tensor<?x4xf32>
 }
+// Views of all of it are the argument, too, unless something else reads them.
+// CHECK: func.func @viewed(
+// CHECK-SAME: -> (tensor<?xf32> {mlc.shares = 0 : i64}, tensor<?xf32>
+// CHECK: mlc.launch @copy({{.*}} {mlc.unless_same = 0 : i64}
+// CHECK: mlc.launch @copy({{.*}}) outs(%{{.*}}) :
+func.func @viewed(%x: tensor<?xf32>, %y: tensor<?xf32>, %d: index, %u: tensor<?x1xf32>, %n: tensor<?xi64>) -> (tensor<?xf32>, tensor<?xf32>, tensor<?x4xf32>) {
+  %e = tensor.empty(%d) : tensor<?x4xf32>
+  %xr = tensor.expand_shape %x [[0, 1]] output_shape [%d, 4] : tensor<?xf32> into tensor<?x4xf32>
+  %yr = tensor.expand_shape %y [[0, 1]] output_shape [%d, 4] : tensor<?xf32> into tensor<?x4xf32>
+  %a = mlc.launch @copy(%xr) outs(%e) : (tensor<?x4xf32>) outs(tensor<?x4xf32>) -> tensor<?x4xf32>
+  %r = mlc.launch @k(%u, %n) outs(%a) {mlc.in_place, mlc.inout = array<i64: 0>} : (tensor<?x1xf32>, tensor<?xi64>) outs(tensor<?x4xf32>) -> tensor<?x4xf32>
+  %rc = tensor.collapse_shape %r [[0, 1]] : tensor<?x4xf32> into tensor<?xf32>
+  %b = mlc.launch @copy(%yr) outs(%e) : (tensor<?x4xf32>) outs(tensor<?x4xf32>) -> tensor<?x4xf32>
+  %s = mlc.launch @k(%u, %n) outs(%b) {mlc.in_place, mlc.inout = array<i64: 0>} : (tensor<?x1xf32>, tensor<?xi64>) outs(tensor<?x4xf32>) -> tensor<?x4xf32>
+  %sc = tensor.collapse_shape %s [[0, 1]] : tensor<?x4xf32> into tensor<?xf32>
+  %c = mlc.launch @changed(%yr) outs(%e) : (tensor<?x4xf32>) outs(tensor<?x4xf32>) -> tensor<?x4xf32>
+  return %rc, %sc, %c : tensor<?xf32>, tensor<?xf32>, tensor<?x4xf32>
+}
 module @grown attributes {mlc.kernel} {
   func.func @grown(%x: tensor<?x4xf32>, %m: tensor<?x4xi1>, %o: tensor<?x4xf32>) -> tensor<?x4xf32> {
     %c0 = arith.constant 0 : index

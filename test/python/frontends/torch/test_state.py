@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import mlc
+from mlc.frontends.report import ModelError
 from mlc.runtime.errors import ArgumentError
+from mlc.runtime.errors import ModelError as RunError
 
 pytest.importorskip("torch.nn", reason="PyTorch is an optional dependency: pip install torch==2.13.0")
 import torch
@@ -88,6 +90,8 @@ def test_caches_in_buffers(tmp_path: Path) -> None:
         np.testing.assert_allclose(results["output"], expected, rtol=1e-5, atol=1e-6)
         place += count
     np.testing.assert_allclose(keys, own.keys, rtol=1e-5, atol=1e-6)
+    with pytest.raises(RunError, match="index_copy.*index 23 is out of range"):  # behind the end of the caches
+        state.copy().run({"x": np.zeros((1, 2, 16), np.float32), "first": np.array([23])})
     assert state.arrays["keys"] is keys and state.arrays["length"] == own.length == place
     mlc.compile(tmp_path / "model.pt2", output=tmp_path / "simple.mlir", emit="simplify")
     [attention] = [line for line in (tmp_path / "simple.mlir").read_text().splitlines() if "= mlc.attention" in line]
@@ -186,3 +190,68 @@ def test_names_that_occur_twice(tmp_path: Path) -> None:
         results = state.run({"x": np.ones(2, np.float32)})
         np.testing.assert_array_equal(results["sum"], [10 * number] * 2)
     assert sorted(state.arrays) == ["b_x", "sum"]
+
+
+def test_states_of_tensors(tmp_path: Path) -> None:
+    """The first arrays of a state may be PyTorch's; rows of a buffer without a batch stay where they are."""
+
+    class Kept(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("rows", torch.zeros(6, 4))
+
+        def forward(self, x: Any, place: Any) -> Any:
+            self.rows.index_copy_(0, place, x)
+            return self.rows.sum(0)
+
+    model = compiled(export(Kept(), (torch.ones(1, 4), torch.tensor([2]))), tmp_path)
+    assert model.outputs[1].shares == "rows"
+    first = model.state({"rows": torch.ones(6, 4)})
+    second = first.copy()
+    for state in (first, second):
+        state.run({"x": torch.zeros(1, 4), "place": torch.tensor([1])})
+    rows = second.arrays["rows"]
+    second.run({"x": torch.full((1, 4), 5.0), "place": torch.tensor([2])})
+    assert second.arrays["rows"] is rows
+    assert (first.arrays["rows"].sum(), rows.sum()) == (20, 36)
+
+
+def test_changed_parameters(tmp_path: Path) -> None:
+    class Learning(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = torch.nn.Parameter(torch.full((2,), 3.0))
+
+        def forward(self, x: Any) -> Any:
+            y = x * self.scale
+            with torch.no_grad():
+                self.scale.add_(1)
+            return y
+
+    program = export(Learning(), (torch.ones(2),))  # which PyTorch cannot read from a file
+    model = mlc.compile(program, output=tmp_path / "model.so")
+    assert [(info.name, info.default) for info in model.inputs] == [("x", None), ("scale", 3.0)]
+    state = model.state()
+    for factor in (3, 4, 5):
+        np.testing.assert_array_equal(state.run({"x": np.ones(2, np.float32)})["output"], [factor] * 2)
+
+
+def test_tensors_that_are_no_buffers(tmp_path: Path) -> None:
+    """What the export captures as a constant cannot change; the error says what to do."""
+
+    class Holder:
+        def __init__(self) -> None:
+            self.kept = torch.zeros(2)
+
+    class Captured(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.holder = Holder()
+
+        def forward(self, x: Any) -> Any:
+            self.holder.kept.add_(x)
+            return self.holder.kept * 2
+
+    program = export(Captured(), (torch.ones(2),), strict=False)
+    with pytest.raises(ModelError, match=r"changes lifted_tensor_0 in place, which the export took for constants.*buffers"):
+        compiled(program, tmp_path)
