@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import gc
 import importlib.util
 import shutil
 import signal
@@ -13,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from mlc.cli import process
 
 if TYPE_CHECKING:
     from tiles.emulated import Tiles
@@ -24,8 +25,7 @@ GPU_MISSING = "this machine has no NVIDIA GPU"
 def pytest_configure(config: pytest.Config) -> None:
     """Property tests are seeded and have no deadline: CI machines are slow, and a run must be repeatable."""
     del config
-    # As the commands do: looking for cyclic garbage among a compiler's objects is a twentieth of the time of the tests.
-    gc.set_threshold(100_000, 50, 100)
+    process.collect_seldom()  # as the commands do: a twentieth of the tests' time
     # A runner in the background may have been started with Ctrl-C ignored, and children inherit that.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)

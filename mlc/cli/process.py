@@ -13,16 +13,20 @@ DONE, FAULT, USAGE, BUG = 0, 1, 2, 3
 
 
 def begin() -> None:
-    """Looks for cyclic garbage seldom: a compilation makes little of it, and many objects that stay. Opens those of the
-    three standard files that the caller has closed: else the next file would take the place of one of them, and get
-    what a linker prints.
+    """Looks for cyclic garbage seldom. Opens those of the three standard files that the caller has closed: else the
+    next file would take the place of one of them, and get what a linker prints.
     """
-    gc.set_threshold(100_000, 50, 100)
+    collect_seldom()
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
+
+
+def collect_seldom() -> None:
+    """Looks for cyclic garbage seldom: a compilation makes little of it, and many objects that stay."""
+    gc.set_threshold(100_000, 50, 100)
 
 
 def end(code: int) -> NoReturn:

@@ -77,37 +77,19 @@ static bool addCodePasses(TargetMachine &machine, legacy::PassManager &passes,
 }
 
 /// What kernels go through on x86 whose template has laid out registers, loops
-/// and addresses: the rest of LLVM's pipeline takes half of the time and more,
-/// and finds nothing. Other kernels do gain by it, by unrolled loops mostly.
+/// and addresses (`mlc.laid_out`): the rest of LLVM's pipeline takes half of
+/// the time and more, and finds nothing. Other kernels do gain by it, by
+/// unrolled loops mostly.
 static const char *const laidOutPasses =
     "always-inline,globaldce,function(sroa,early-cse<memssa>,simplifycfg,"
     "instcombine<no-verify-fixpoint>,loop-mssa(loop-rotate,licm),gvn,"
     "instcombine<no-verify-fixpoint>,dse,vector-combine,simplifycfg,"
     "loop-mssa(licm),div-rem-pairs,early-cse)";
 
-/// The templates of such kernels.
-static const char *const laidOutTemplates[] = {
-    "attention",      "attention_row", "contraction", "deep_contraction",
-    "inner_product",  "line_product",  "radix_sort",  "scaled_blocks",
-    "tile_attention", "tile_product"};
-
-/// From so many instructions on, any kernel is treated as one of those: what
-/// LLVM's pipeline takes grows faster than the kernel. Half a minute became
+/// From so many instructions on, any module is treated as one of those: what
+/// LLVM's pipeline takes grows faster than the module. Half a minute became
 /// eight seconds for a convolution of unknown extents with 45,000.
 static const unsigned mostInstructions = 20000;
-
-/// Is `op` a kernel that its schedule makes by such a template?
-static bool isLaidOut(mlir::Operation *op) {
-  auto choices = op->getAttrOfType<mlir::ArrayAttr>("mlc.schedule");
-  if (!choices || choices.empty())
-    return false;
-  return llvm::all_of(choices, [](mlir::Attribute choice) {
-    auto schedule = llvm::dyn_cast<mlir::DictionaryAttr>(choice);
-    auto made = schedule ? schedule.getAs<mlir::StringAttr>("template")
-                         : mlir::StringAttr();
-    return made && is_contained(laidOutTemplates, made.getValue());
-  });
-}
 
 namespace {
 
@@ -141,8 +123,8 @@ public:
     prepare(*module);
     if (verifyModule(*module, nullptr))
       return createStringError("translation to LLVM IR made an invalid module");
-    bool laidOut =
-        isLaidOut(op) || module->getInstructionCount() > mostInstructions;
+    bool laidOut = op->hasAttr("mlc.laid_out") ||
+                   module->getInstructionCount() > mostInstructions;
     Expected<std::string> code = recover([&]() -> Expected<std::string> {
       optimize(*module, laidOut);
       return kind == MlcEmitLLVMIR ? print(*module) : generate(*module, kind);

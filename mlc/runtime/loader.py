@@ -209,8 +209,8 @@ class Entry:
                 continue
             if info.kind[0] == "optional":
                 given[info.name] = None
-            elif info.default is not None and all(isinstance(extent, int) for extent in info.dims or ()):
-                given[info.name] = filled(info, {})
+            elif info.default is not None and (array := filled(info, {})) is not None:
+                given[info.name] = array
         missing = [name for name in names if name not in given]
         if missing:
             raise ArgumentError(f"entry '{self.name}' needs the inputs {', '.join(missing)} as well")
@@ -413,7 +413,7 @@ class Model(Signature):
         `arrays` are first values by the names of inputs; others are the inputs' defaults, or zeros. `dims` are the
         extents of named dimensions. Raises ArgumentError.
         """
-        return first_state(self, self.entry(entry), arrays or {}, dims or {})
+        return first_state(self.entry(entry), arrays or {}, dims or {})
 
     def context(self, *, profile: bool = False) -> Context:
         """A context of one's own, for a thread that calls often or for profiling. Close it, or use `with`."""

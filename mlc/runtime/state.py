@@ -17,7 +17,7 @@ from .tensors import is_cuda_tensor
 from .values import ValueInfo
 
 if TYPE_CHECKING:
-    from .loader import Entry, Model
+    from .loader import Entry
 
 
 class State:
@@ -28,9 +28,8 @@ class State:
     Other results are taken as they come. So later runs may write what `arrays` hold now: `copy` keeps it.
     """
 
-    def __init__(self, model: Model, entry: Entry, arrays: Mapping[str, Any]) -> None:
-        self._model, self._entry = model, entry
-        self._sources = continued(entry)
+    def __init__(self, entry: Entry, arrays: Mapping[str, Any]) -> None:
+        self._entry, self._sources = entry, continued(entry)
         self.arrays = dict(arrays)
         self._spare: dict[str, Any] = {}
 
@@ -40,14 +39,12 @@ class State:
         run was to write.
         """
         out = [self._buffer(info) for info in self._entry.outputs]
-        given = self._entry.bind({**self.arrays, **inputs})
-        results = self._model._run(self._entry, given, out, stream)
-        named = dict(zip((info.name for info in self._entry.outputs), results, strict=True))
+        results = self._entry.run({**self.arrays, **inputs}, out=out, stream=stream)
         for name, source in self._sources.items():
-            before, self.arrays[source] = self.arrays[source], named.pop(name)
-            if is_cuda_tensor(before) and before is not self.arrays[source]:
+            before, self.arrays[source] = self.arrays[source], results.pop(name)
+            if is_cuda_tensor(before):
                 self._spare[source] = before
-        return named
+        return results
 
     def _buffer(self, info: ValueInfo) -> Any:
         """What a run is to write an output into; None: an array of its own."""
@@ -62,7 +59,7 @@ class State:
     def copy(self) -> State:
         """A state of its own with the same contents: runs of one do not change the other."""
         arrays = {name: a.clone() if hasattr(a, "clone") else np.array(a) for name, a in self.arrays.items()}
-        return State(self._model, self._entry, arrays)
+        return State(self._entry, arrays)
 
 
 def continued(entry: Entry) -> dict[str, str]:
@@ -71,7 +68,7 @@ def continued(entry: Entry) -> dict[str, str]:
     return {name: source for name, source in pairs.items() if source}
 
 
-def first_state(model: Model, entry: Entry, arrays: Mapping[str, Any], dims: Mapping[str, int]) -> State:
+def first_state(entry: Entry, arrays: Mapping[str, Any], dims: Mapping[str, int]) -> State:
     """The state before the first run: `arrays`, and for what they leave out the inputs' defaults, or zeros where only
     what runs write is read. Raises ArgumentError.
     """
@@ -88,17 +85,18 @@ def first_state(model: Model, entry: Entry, arrays: Mapping[str, Any], dims: Map
         if info.name in sources and info.name not in kept:
             if info.default is None and info.name not in shared:
                 raise ArgumentError(f"input '{info.name}' ({info}) has no default: give its first value to state()")
-            kept[info.name] = filled(info, dims)
-    return State(model, entry, kept)
+            array = filled(info, dims)
+            if array is None:
+                reason = f"input '{info.name}' is {info}: its extents are not known"
+                raise ArgumentError(f"{reason}; give dims={{'NAME': EXTENT}}, or the array itself")
+            kept[info.name] = array
+    return State(entry, kept)
 
 
-def filled(info: ValueInfo, dims: Mapping[str, int]) -> np.ndarray:
-    """An array of the input's default, or of zeros, with `dims` for named dimensions. Raises ArgumentError where an
-    extent is missing.
-    """
+def filled(info: ValueInfo, dims: Mapping[str, int]) -> np.ndarray | None:
+    """An array of the input's default, or of zeros, with `dims` for named dimensions; None if an extent is missing."""
     known = [extent if isinstance(extent, int) else dims.get(extent or "") for extent in info.dims or ()]
     shape = [extent for extent in known if extent is not None]
     if info.dims is None or len(shape) < len(known):
-        reason = f"input '{info.name}' is {info}: its extents are not known"
-        raise ArgumentError(f"{reason}; give dims={{'NAME': EXTENT}}, or the array itself")
+        return None
     return np.full(shape, info.default or 0, numpy_dtype(info.dtype))

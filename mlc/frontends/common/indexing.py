@@ -60,11 +60,15 @@ def insert(b: Builder, x: Tensor, update: Tensor, starts: Tensor, axis: int, *, 
 
 
 def insert_slices(b: Builder, x: Tensor, update: Tensor, start: Tensor, axis: int) -> Tensor:
-    """`x` with `update` along any `axis` from `start [1] i64` on, which counts from the end where it is negative. A run
-    ends with an error where the update would not lie inside of `x`: one that reads a place that is not there.
+    """`x` with `update` along any `axis` from `start [1] i64` on, which counts from the end where it is negative and
+    the update known to be one slice. A run ends with an error where the update would not lie inside of `x`: one that
+    reads a place that is not there.
     """
     room = b.arith("addi", b.arith("subi", b.dim(x, axis), b.dim(update, axis)), 1)
     places = shape.iota(b, [b.arith("maxsi", room, 0)], 0, "int64")
+    if b.dim(update, axis) != 1:  # several slices in front of the end are no stretch if some of them are behind it
+        before = ew.binary(b, "sub", start, shape.size_scalar(b, b.dim(x, axis)))
+        start = ew.select(b, ew.compare(b, "lt", start, b.like(0, start)), before, start)
     return _insert_slices(b, x, update, gather(b, places, start, 0), axis)
 
 

@@ -22,7 +22,7 @@ from mlc.frontends.common.entry import Continued, DimRange
 from mlc.frontends.report import ModelError, NodeError, Problem
 from mlc.frontends.torch import aten, files
 from mlc.frontends.torch.program_inputs import Inputs
-from mlc.frontends.torch.program_state import ProgramState, changed_constants, held
+from mlc.frontends.torch.program_state import ProgramState, changed_constants, changes, held
 from mlc.frontends.torch.registry import Call, Value, as_tensor, find
 from mlc.frontends.torch.schema import Schema
 from mlc.frontends.torch.walk import POISON, PoisonedError, Walk, is_poisoned, module_of
@@ -97,17 +97,8 @@ def _functional(title: str, program: Any) -> Any:
 
 def is_functional(program: Any) -> bool:
     """Whether no operator of a program changes something in place."""
-    return not any(_changes(graph) for graph in _graphs(program.graph_module))
-
-
-def _graphs(module: Any) -> Iterator[Any]:
-    """The graph of a program, and those of the branches and bodies in it."""
-    return (part.graph for part in module.modules() if hasattr(part, "graph"))
-
-
-def _changes(graph: Any) -> bool:
-    schemas = (getattr(node.target, "_schema", None) for node in graph.nodes)
-    return any(schema is not None and schema.is_mutable for schema in schemas)
+    graphs = (part.graph for part in program.graph_module.modules() if hasattr(part, "graph"))
+    return not any(True for graph in graphs for _ in changes(graph))
 
 
 class _Importer(Walk):

@@ -8,8 +8,11 @@ cache of keys, the result may have the input's memory (`mlc-share-inputs`). Sour
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+from mlc.frontends.torch.schema import Schema
 
 _OWN = ("BUFFER_MUTATION", "PARAMETER_MUTATION")
 """The kinds of results that are new contents of what the module has itself."""
@@ -61,16 +64,19 @@ class ProgramState:
 
 def changed_constants(program: Any) -> list[str]:
     """The tensors that are no buffers, but captured by the export, and changed in place nevertheless."""
-    kinds = {spec.arg.name: spec for spec in program.graph_signature.input_specs}
-    names = []
-    for node in program.graph.nodes:
+    signature = program.graph_signature
+    constants = {spec.arg.name: spec.target for spec in signature.input_specs if spec.kind.name == "CONSTANT_TENSOR"}
+    written = (value for node, places in changes(program.graph) for n, value in enumerate(node.args) if n in places)
+    names = (getattr(value, "name", "") for value in written)
+    return list(dict.fromkeys(constants[name] for name in names if name in constants))
+
+
+def changes(graph: Any) -> Iterator[tuple[Any, list[int]]]:
+    """The nodes of a graph whose operators change arguments in place, and the places of those."""
+    for node in graph.nodes:
         schema = getattr(node.target, "_schema", None)
-        if schema is None or not schema.is_mutable or not node.args:
-            continue
-        spec = kinds.get(getattr(node.args[0], "name", ""))
-        if spec is not None and spec.kind.name == "CONSTANT_TENSOR":
-            names.append(str(spec.target))
-    return list(dict.fromkeys(names))
+        if schema is not None and schema.is_mutable:
+            yield node, Schema.of(schema).writes
 
 
 def held(program: Any, target: str) -> Any:
@@ -85,5 +91,4 @@ def _one_number(tensor: Any) -> int | float | None:
         return None
     first = tensor.detach().reshape(-1)[0]
     number = int(first) if isinstance(first.item(), bool) else first.item()
-    is_finite = number == number and abs(number) != float("inf")
-    return number if is_finite and bool((tensor == first).all()) else None
+    return number if math.isfinite(number) and bool((tensor == first).all()) else None

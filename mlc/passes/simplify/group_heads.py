@@ -30,10 +30,9 @@ class GroupHeads(Pass):
     def run(self, root: ir.OpView) -> None:
         for function in functions(root):
             found = [op for op in operations(function) if op.name == "mlc.attention"]
-            analysis = DimAnalysis(function) if found else None
-            for op in found:
-                if analysis is not None and _group(analysis, op):
-                    self.count("grouped")
+            if found:  # an analysis of all extents takes long
+                analysis = DimAnalysis(function)
+                self.count("grouped", sum(_group(analysis, op) for op in found))
 
 
 def _group(analysis: DimAnalysis, op: ir.Operation) -> bool:

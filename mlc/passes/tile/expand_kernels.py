@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from mlir import ir
 
@@ -51,38 +51,49 @@ from mlc.kernels.cpu import (
 from mlc.passes.base import Pass
 from mlc.passes.schedule.assign_schedules import read_schedule
 
-Template = tuple[type, Callable[[KernelSource, Any], list[Frame]]]
+
+class Template(NamedTuple):
+    """A template: the class of its parameters, and what expands a kernel. With `laid_out` its code has loops, registers
+    and addresses as they should be, so that LLVM need not look for better ones (`mlc.laid_out` of the kernel): that was
+    measured, compilation and speed, for those that say so.
+    """
+
+    schedule: type
+    expand: Callable[[KernelSource, Any], list[Frame]]
+    laid_out: bool = False
+
+
 
 TEMPLATES: dict[str, Template] = {
-    "attention": (attention.AttentionSchedule, attention.expand),
-    "loops": (loops.LoopSchedule, loops.expand),
-    "contraction": (contraction.ContractionSchedule, contraction.expand),
-    "copy_ahead": (copy_ahead.CopyAheadSchedule, copy_ahead.expand),
-    "deep_contraction": (deep_contraction.DeepContractionSchedule, deep_contraction.expand),
-    "depthwise_quads": (depthwise_quads.DepthwiseQuadsSchedule, depthwise_quads.expand),
-    "dot_floats": (dot_floats.DotFloatsSchedule, dot_floats.expand),
-    "dot_product": (dot_product.DotProductSchedule, dot_product.expand),
-    "dot_quads": (dot_quads.DotQuadsSchedule, dot_quads.expand),
-    "dot_words": (dot_words.DotWordsSchedule, dot_words.expand),
-    "inner_product": (inner_product.InnerProductSchedule, inner_product.expand),
-    "insert": (insert.InsertSchedule, insert.expand),
-    "interleave": (interleave.InterleaveSchedule, interleave.expand),
-    "line_product": (line_product.LineProductSchedule, line_product.expand),
-    "panel_copy": (panel_copy.PanelCopySchedule, panel_copy.expand),
-    "nonzero": (nonzero.NonzeroSchedule, nonzero.expand),
-    "planes": (planes.PlanesSchedule, planes.expand),
-    "radix_sort": (radix_sort.RadixSortSchedule, radix_sort.expand),
-    "scaled_blocks": (scaled_blocks.ScaledBlocksSchedule, scaled_blocks.expand),
-    "scan": (scan.ScanSchedule, scan.expand),
-    "scatter_elements": (scatter.ScatterSchedule, scatter.expand),
-    "scatter_nd": (scatter.ScatterSchedule, scatter.expand),
-    "sort": (select.SelectSchedule, select.expand),
-    "staged_transpose": (transpose.TransposeSchedule, staged_transpose.expand),
-    "suppress": (suppress.SuppressSchedule, suppress.expand),
-    "tile_attention": (attention.AttentionSchedule, tile_attention.expand),
-    "tile_product": (tile_product.TileProductSchedule, tile_product.expand),
-    "topk": (select.SelectSchedule, select.expand),
-    "transpose": (transpose.TransposeSchedule, transpose.expand),
+    "attention": Template(attention.AttentionSchedule, attention.expand, laid_out=True),
+    "loops": Template(loops.LoopSchedule, loops.expand),
+    "contraction": Template(contraction.ContractionSchedule, contraction.expand, laid_out=True),
+    "copy_ahead": Template(copy_ahead.CopyAheadSchedule, copy_ahead.expand),
+    "deep_contraction": Template(deep_contraction.DeepContractionSchedule, deep_contraction.expand, laid_out=True),
+    "depthwise_quads": Template(depthwise_quads.DepthwiseQuadsSchedule, depthwise_quads.expand),
+    "dot_floats": Template(dot_floats.DotFloatsSchedule, dot_floats.expand),
+    "dot_product": Template(dot_product.DotProductSchedule, dot_product.expand),
+    "dot_quads": Template(dot_quads.DotQuadsSchedule, dot_quads.expand),
+    "dot_words": Template(dot_words.DotWordsSchedule, dot_words.expand),
+    "inner_product": Template(inner_product.InnerProductSchedule, inner_product.expand, laid_out=True),
+    "insert": Template(insert.InsertSchedule, insert.expand),
+    "interleave": Template(interleave.InterleaveSchedule, interleave.expand),
+    "line_product": Template(line_product.LineProductSchedule, line_product.expand, laid_out=True),
+    "panel_copy": Template(panel_copy.PanelCopySchedule, panel_copy.expand),
+    "nonzero": Template(nonzero.NonzeroSchedule, nonzero.expand),
+    "planes": Template(planes.PlanesSchedule, planes.expand),
+    "radix_sort": Template(radix_sort.RadixSortSchedule, radix_sort.expand, laid_out=True),
+    "scaled_blocks": Template(scaled_blocks.ScaledBlocksSchedule, scaled_blocks.expand, laid_out=True),
+    "scan": Template(scan.ScanSchedule, scan.expand),
+    "scatter_elements": Template(scatter.ScatterSchedule, scatter.expand),
+    "scatter_nd": Template(scatter.ScatterSchedule, scatter.expand),
+    "sort": Template(select.SelectSchedule, select.expand),
+    "staged_transpose": Template(transpose.TransposeSchedule, staged_transpose.expand),
+    "suppress": Template(suppress.SuppressSchedule, suppress.expand),
+    "tile_attention": Template(attention.AttentionSchedule, tile_attention.expand, laid_out=True),
+    "tile_product": Template(tile_product.TileProductSchedule, tile_product.expand, laid_out=True),
+    "topk": Template(select.SelectSchedule, select.expand),
+    "transpose": Template(transpose.TransposeSchedule, transpose.expand),
 }
 
 
@@ -127,14 +138,17 @@ def expand_kernel(kernel: ir.Operation, templates: Mapping[str, Template] = TEMP
     name = str(schedule.pop("template"))
     if name not in templates:
         raise ValueError(f"kernel {kernel.attributes['sym_name']}: no template '{name}'; there are {sorted(templates)}")
-    schedule_type, expand = templates[name]
-    known = {f.name for f in fields(schedule_type)}
-    missing = {f.name for f in fields(schedule_type) if f.default is MISSING} - set(schedule)
+    template = templates[name]
+    parameters = fields(template.schedule)
+    known = {f.name for f in parameters}
+    missing = {f.name for f in parameters if f.default is MISSING} - set(schedule)
     if missing:
         raise ValueError(f"kernel {kernel.attributes['sym_name']}: schedule lacks {sorted(missing)}")
     source = kernel_source(kernel)
     with kernel.location:
-        frames = expand(source, schedule_type(**{k: v for k, v in schedule.items() if k in known}))
+        frames = template.expand(source, template.schedule(**{k: v for k, v in schedule.items() if k in known}))
+        if template.laid_out:
+            kernel.attributes["mlc.laid_out"] = ir.UnitAttr.get()
     source.func.operation.erase()
     for frame in frames:
         frame.finish()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ import pytest
 import mlc
 from mlc.cli import run
 from mlc.runtime import ArgumentError, InputError
-from mlc.runtime.loader import Entry, read_metadata
+from mlc.runtime.loader import read_metadata
 from mlc.runtime.state import State
 
 # A cache of rows that are inserted at `place`, a counter, and the sum of all rows so far.
@@ -140,20 +140,19 @@ class OnTheGpu:
 def test_tensors_of_a_gpu_take_turns(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No run makes a new one but the first, and none is given both as an input and for the output that continues it."""
     monkeypatch.setattr("mlc.runtime.state.is_cuda_tensor", lambda value: isinstance(value, OnTheGpu))
-    given: list[tuple[list[Any], list[Any]]] = []
-
-    class Recorded:
-        def _run(self, entry: Entry, arguments: list[Any], out: list[Any], stream: int | None) -> list[Any]:
-            del stream
-            given.append((arguments, out))
-            return ["sum", *out[1:]]
-
     entry = mlc.load(library).entry()
+    given: list[tuple[Any, Any]] = []
+
+    def recorded(inputs: dict[str, Any], *, out: list[Any], stream: int | None) -> dict[str, Any]:
+        del stream
+        given.append((inputs["cache"], out[1]))
+        return {"sum": "sum", "cache": out[1], "runs_next": out[2]}
+
+    monkeypatch.setattr(entry, "run", recorded)
     first = {"cache": OnTheGpu((1, 6, 4)), "runs": OnTheGpu(())}
-    state = State(cast(Any, Recorded()), entry, first)
+    state = State(entry, first)
     for _ in range(4):
         assert state.run({"x": 0, "place": 0}) == {"sum": "sum"}
-    caches = [(arguments[2], out[1]) for arguments, out in given]
-    assert caches[0][0] is first["cache"] and caches[0][1].shape == (1, 6, 4)
-    assert [a for a, _ in caches] == [caches[0][0], caches[0][1]] * 2
-    assert [b for _, b in caches] == [caches[0][1], caches[0][0]] * 2
+    assert given[0][0] is first["cache"] and given[0][1].shape == (1, 6, 4)
+    assert [a for a, _ in given] == [given[0][0], given[0][1]] * 2
+    assert [b for _, b in given] == [given[0][1], given[0][0]] * 2

@@ -160,17 +160,21 @@ module @k attributes {%s} {
     %%more = llvm.icmp "slt" %%next, %%n : i64
     llvm.cond_br %%more, ^loop(%%next : i64), ^done
   ^done:
-    llvm.return
+%s    llvm.return
   }
 }
 """
+STORE = "    llvm.store volatile %from, %to : !llvm.ptr, !llvm.ptr\n"
 
 
-@pytest.mark.parametrize(("template", "unrolled"), [("contraction", False), ("loops", True)])
-def test_loops_of_contractions_stay_as_their_template_made_them(template: str, unrolled: bool) -> None:
-    """LLVM unrolls a loop of unknown length in other kernels only: a contraction's template has done so itself."""
-    schedule = f'mlc.schedule = [{{template = "{template}"}}]'
+@pytest.mark.parametrize(
+    ("attribute", "stores", "unrolled"),
+    [("mlc.kernel", 0, True), ("mlc.laid_out", 0, False), ("mlc.kernel", 1000, True), ("mlc.kernel", 21000, False)],
+)
+def test_loops_stay_as_their_template_made_them(attribute: str, stores: int, unrolled: bool) -> None:
+    """LLVM unrolls a loop of unknown length where the kernel's template has not said that its loops are laid out, unless
+    the module is so large that looking for it takes long."""
     with ir.Context(), ir.Location.unknown():
-        module = ir.Module.parse(LOOP % schedule)
+        module = ir.Module.parse(LOOP % (attribute, STORE * stores))
         text = _native.emit(module.operation, triple="x86_64", cpu="x86-64-v3", kind="llvm-ir").decode()
     assert (text.count("load volatile") > 1) == unrolled

@@ -2,7 +2,7 @@
 
 #id = affine_map<(i, j) -> (i, j)>
 
-// CHECK: module @k0
+// CHECK: module @k0 attributes {mlc.kernel, mlc.schedule
 // CHECK: func.func @k0(%[[A:.*]]: memref<f32> {llvm.noalias}, %[[O:.*]]: memref<f32> {llvm.noalias}, %[[NA:.*]]: index, %[[NO:.*]]: index, %{{.*}}: memref<2xi64>, %[[B:.*]]: index, %[[E:.*]]: index)
 // CHECK: scf.for %{{.*}} = %[[B]] to %[[E]]
 // CHECK: vector.load {{.*}} vector<16xf32>
@@ -29,7 +29,7 @@ module @k0 attributes {mlc.kernel, mlc.schedule = [{block = 0 : i64, first = 1 :
 // -----
 
 // Two rows by two vectors of accumulators are carried through the reduction, and the epilogue runs before the store.
-// CHECK: module @k1
+// CHECK: module @k1 attributes {mlc.kernel, mlc.laid_out, mlc.schedule
 // CHECK: scf.for
 // CHECK: %[[SUM:.*]]:4 = scf.for {{.*}} iter_args
 // CHECK-COUNT-4: vector.fma

@@ -92,6 +92,8 @@ def test_caches_in_buffers(tmp_path: Path) -> None:
     np.testing.assert_allclose(keys, own.keys, rtol=1e-5, atol=1e-6)
     with pytest.raises(RunError, match="index_copy.*index 23 is out of range"):  # behind the end of the caches
         state.copy().run({"x": np.zeros((1, 2, 16), np.float32), "first": np.array([23])})
+    with pytest.raises(RunError, match="index_copy.*is out of range"):  # PyTorch's index_copy counts from no end
+        state.copy().run({"x": np.zeros((1, 2, 16), np.float32), "first": np.array([-3])})
     assert state.arrays["keys"] is keys and state.arrays["length"] == own.length == place
     mlc.compile(tmp_path / "model.pt2", output=tmp_path / "simple.mlir", emit="simplify")
     [attention] = [line for line in (tmp_path / "simple.mlir").read_text().splitlines() if "= mlc.attention" in line]
