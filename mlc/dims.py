@@ -14,6 +14,7 @@ from typing import Any
 from mlir import ir
 
 from mlc import _native
+from mlc.runtime.dim_sums import DimSum, sum_of
 
 DYNAMIC: int = ir.ShapedType.get_dynamic_size()
 Range = tuple["int | None", "int | None"]
@@ -353,16 +354,30 @@ class DimAnalysis:
             if attrs is not None and "mlc.dims" in attrs and is_shaped(argument):
                 names = [ir.StringAttr(a).value for a in ir.ArrayAttr(attrs["mlc.dims"])]
                 named.append((argument, names))
-        for argument, names in named:
-            for name, extent in zip(names, ir.ShapedType(argument.type).shape, strict=False):
-                if name and extent == DYNAMIC and name not in self._named:
-                    bounds, multiple = ranges.get(name, (_SIZE, 1))
-                    self._named[name] = self.symbols.new(name, bounds, multiple)
+        dynamic = [
+            name
+            for argument, names in named
+            for name, extent in zip(names, ir.ShapedType(argument.type).shape, strict=False)
+            if name and extent == DYNAMIC
+        ]
+        sums = {name: found for name in dynamic if (found := sum_of(name, dynamic)) is not None}
+        for name in dict.fromkeys(dynamic):
+            if name not in sums:
+                bounds, multiple = ranges.get(name, (_SIZE, 1))
+                self._named[name] = self.symbols.new(name, bounds, multiple)
+        self._named |= {name: self._sum(found) for name, found in sums.items()}
         for argument, names in named:
             self.set_dims(argument, [self._named.get(name) for name in names])
         for argument in arguments:
             if argument not in self._dims:
                 self.set_unknown(argument)
+
+    def _sum(self, found: DimSum) -> ir.AffineExpr:
+        """The extent of a dimension that is a sum of named ones; the runtime checks that it is."""
+        total = self.symbols.constant(found.constant)
+        for name, factor in found.factors.items():
+            total = self.symbols.add(total, self.symbols.mul(self._named[name], self.symbols.constant(factor)))
+        return total
 
     def _note_source(self, expr: ir.AffineExpr, value: ir.Value, dimension: int | None) -> None:
         if isinstance(expr, ir.AffineSymbolExpr):

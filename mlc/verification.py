@@ -19,6 +19,7 @@ from mlc.interp.dtypes import signed_view
 from mlc.interp.module import run_function
 from mlc.options import InternalError, UsageError
 from mlc.passes.walk import operations
+from mlc.runtime.dim_sums import sum_of
 from mlc.runtime.dtypes import numpy_dtype
 from mlc.runtime.errors import MlcError
 from mlc.runtime.loader import DimInfo, Model, load
@@ -85,6 +86,8 @@ def _extent(dims: dict[str, DimInfo], dim: int | str | None, run: int) -> int:
     wanted = EXTENTS[run % len(EXTENTS)]
     if dim is None:
         return wanted
+    if (found := sum_of(dim, dims)) is not None:
+        return max(0, found.value({part: _extent(dims, part, run) for part in found.factors}))
     info = dims[dim]
     lowest = -(-info.lowest // info.multiple) * info.multiple
     extent = max(lowest, wanted * info.multiple)

@@ -188,10 +188,11 @@ def _signature_options(inputs: list[str], dims: list[str], outputs: str | None) 
 
 
 def parse_input(text: str) -> tuple[str, tuple[int | str, ...], str | None]:
-    """`x=1x3xHx224:float32` -> name, shape, dtype. A shape without dimensions is a scalar. Raises
-    UsageError.
+    """`x=1x3xHx224:float32` or `mask=1,1,new,past+new` -> name, shape, dtype. A shape without dimensions is a scalar.
+    Raises UsageError.
     """
     from mlc.options import UsageError
+    from mlc.runtime.dim_sums import parse_sum
 
     found = re.fullmatch(r"(.+?)=([^:=]*)(?::(\w+))?", text)
     if not found:
@@ -201,9 +202,10 @@ def parse_input(text: str) -> tuple[str, tuple[int | str, ...], str | None]:
     parts = [p for p in (shape.split(",") if "," in shape else shape.split("x")) if p.strip()]
     extents: list[int | str] = []
     for part in (p.strip() for p in parts):
-        if not re.fullmatch(r"\d+|[A-Za-z_]\w*", part):
+        found_sum = parse_sum(part)
+        if found_sum is None and not re.fullmatch(r"\d+|[A-Za-z_]\w*", part):
             raise UsageError(f"--input '{text}': '{part}' is neither an extent nor the name of a dimension")
-        extents.append(int(part) if part.isdigit() else part)
+        extents.append(int(part) if part.isdigit() else part if found_sum is None else str(found_sum))
     return name, tuple(extents), dtype
 
 

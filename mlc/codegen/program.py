@@ -13,6 +13,7 @@ from typing import Any
 
 from mlc.codegen.contexts import thread_context
 from mlc.codegen.tensor_maps import TensorMap
+from mlc.runtime.dim_sums import sum_of
 from mlc.runtime.dtypes import DTYPES, dtype_code
 
 ABI_VERSION = 1
@@ -171,7 +172,7 @@ def _describe(value: Value, inputs: Sequence[Value] = ()) -> dict[str, Any]:
 
 _PTR = "!llvm.ptr"
 _VALUE = "!llvm.struct<(ptr, i32, i32, ptr, ptr, i32, i32, i32)>"
-_DIM = "!llvm.struct<(ptr, i64, i64, i64)>"
+_DIM = "!llvm.struct<(ptr, i64, i64, i64, ptr)>"
 _ENTRY = "!llvm.struct<(ptr, ptr, i32, i32, ptr, ptr)>"
 _PROGRAM = "!llvm.struct<(i32, i32, ptr, ptr, ptr, i64, ptr, i64, ptr, i64, ptr, array<32 x i8>, ptr, i64, ptr, i64)>"
 _PROGRAM_BYTES = 144
@@ -301,6 +302,15 @@ def _values(writer: _Writer, values: Sequence[Value], numbers: Mapping[str, int]
     return writer.table(rows, _VALUE)
 
 
+def _sum(writer: _Writer, name: str, numbers: Mapping[str, int]) -> _Address | _Null:
+    """What a dimension is the sum of: how many others, the constant, and the number and the factor of each."""
+    found = sum_of(name, numbers)
+    if found is None:
+        return _NULL
+    terms = [word for part, factor in found.factors.items() for word in (numbers[part], factor)]
+    return writer.integers([len(found.factors), found.constant, *terms], 64)
+
+
 def _gpu(writer: _Writer, gpu: Gpu) -> _Address | _Null:
     """The table of the GPU's kernels."""
     rows = []
@@ -339,7 +349,7 @@ def program_module(program: Program) -> str:
         weights = _Address("mlc_weights")
         kind = f"!llvm.array<{program.weights_size} x i8>"
         writer.lines.append(f"llvm.mlir.global external hidden constant @mlc_weights() : {kind}")
-    rows = [(writer.text(d.name), d.lowest, d.highest, d.multiple) for d in dims]
+    rows = [(writer.text(d.name), d.lowest, d.highest, d.multiple, _sum(writer, d.name, numbers)) for d in dims]
     fields = [
         _PROGRAM_BYTES if program.gpu is None else _GPU_PROGRAM_BYTES,
         ABI_VERSION,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .dim_sums import extent_among
 from .dtypes import numpy_dtype
 from .errors import ArgumentError
 from .tensors import is_cuda_tensor
@@ -95,7 +96,7 @@ def first_state(entry: Entry, arrays: Mapping[str, Any], dims: Mapping[str, int]
 
 def filled(info: ValueInfo, dims: Mapping[str, int]) -> np.ndarray | None:
     """An array of the input's default, or of zeros, with `dims` for named dimensions; None if an extent is missing."""
-    known = [extent if isinstance(extent, int) else dims.get(extent or "") for extent in info.dims or ()]
+    known = [extent if isinstance(extent, int) else extent_among(extent or "", dims) for extent in info.dims or ()]
     shape = [extent for extent in known if extent is not None]
     if info.dims is None or len(shape) < len(known):
         return None

@@ -178,3 +178,15 @@ def test_a_value_without_extents_is_an_error() -> None:
     f = Analysed("func.func @f(%x: f32) { return }")
     with pytest.raises(ValueError, match="a value of type f32 has neither extents nor an index value"):
         f.analysis.dims(f.arg(0))
+
+
+def test_dimensions_that_are_sums_of_others() -> None:
+    f = Analysed("""
+      func.func @f(%mask: tensor<?x?xf32> {mlc.dims = ["past + new", "2*new - 1"]}, %x: tensor<?xf32> {mlc.dims = ["past"]},
+                   %y: tensor<?x?xf32> {mlc.dims = ["new", "other + new"]}) -> tensor<?xf32> {
+        return %x : tensor<?xf32>
+      }""")
+    a, (both, twice), (past,), (new, other) = f.analysis, *(f.analysis.dims(f.arg(i)) for i in range(3))
+    assert a.symbol_names[:3] == ["past", "new", "other + new"]
+    assert a.equal(both, a.symbols.add(new, past)) and a.equal(a.symbols.add(twice, a.expr(1)), a.symbols.add(new, new))
+    assert not a.equal(other, new)  # of what no dimension is named

@@ -12,6 +12,7 @@ from mlc.frontends.common import types
 from mlc.frontends.common.builder import DYNAMIC, Tensor, attribute
 from mlc.frontends.common.maps import Rows
 from mlc.frontends.report import Problem
+from mlc.runtime.dim_sums import parse_sum
 
 _ANONYMOUS = ("", "?", "-1", "*", "None", "unk")
 
@@ -72,19 +73,28 @@ class Continued(Tensor):
 
 
 def resolve(shape: Sequence[int | str | None], dims: Mapping[str, DimRange]) -> list[int | str]:
-    """Extents with anonymous names dropped, and dimensions whose range is one extent made static."""
+    """Extents with anonymous names dropped, and dimensions whose range is one extent made static, in sums as well."""
+    fixed = {name: bounds.low for name, bounds in dims.items() if bounds.low == bounds.high}
     result: list[int | str] = []
     for extent in shape:
         if isinstance(extent, int):
             result.append(extent)
             continue
         name = extent or ""
-        bounds = dims.get(name)
-        if bounds is not None and bounds.low == bounds.high:
-            result.append(bounds.low)
+        if name in fixed:
+            result.append(fixed[name])
         else:
-            result.append("" if name in _ANONYMOUS else name)
+            result.append("" if name in _ANONYMOUS else _with_fixed(name, fixed))
     return result
+
+
+def _with_fixed(name: str, fixed: Mapping[str, int]) -> int | str:
+    """A dimension's name, or what it is where some of those that it is a sum of are numbers."""
+    found = parse_sum(name)
+    if found is None or not any(part in fixed for part in found.factors):
+        return name
+    left = found.given(fixed)
+    return str(left) if left.factors or left.constant < 0 else left.constant
 
 
 def unknown_dims(shapes: Iterable[Sequence[int | str | None]], dims: Mapping[str, DimRange]) -> list[Problem]:

@@ -9,6 +9,7 @@ from mlc.frontends.common import entry
 from mlc.frontends.common.entry import Argument, DimRange
 from mlc.frontends.report import ModelError, Problem
 from mlc.frontends.torch.program_state import ProgramState
+from mlc.runtime.dim_sums import DimSum, parse_sum
 
 _SPECIALISED = 2
 """Programs are traced with extents of at least this much, which says nothing about smaller ones."""
@@ -19,8 +20,8 @@ class Inputs:
     ranges of dimensions by name.
 
     A symbol of the program is a dimension of its name, unless the caller's `shapes` have another name or an extent for
-    it: then that stands wherever the symbol does. `k*symbol` is a dimension in steps of k; other expressions have no
-    name. Raises ModelError for what does not fit the program.
+    it: then that stands wherever the symbol does. `k*symbol` is a dimension in steps of k, a sum of symbols is that sum
+    of dimensions; other expressions have no name. Raises ModelError for what does not fit the program.
     """
 
     def __init__(
@@ -98,11 +99,23 @@ class Inputs:
             return extent
         symbol, factor = _symbol_of(extent)
         if not symbol:
-            return ""
+            return self._sum(str(extent))
         chosen = self._chosen.get(symbol, symbol)
         if factor == 1:
             return chosen
         return chosen * factor if isinstance(chosen, int) else f"{chosen}x{factor}"
+
+    def _sum(self, expression: str) -> int | str:
+        """A sum of dimensions in the caller's names and extents; "" for another expression."""
+        found = parse_sum(expression)
+        if found is None:
+            return ""
+        extents = {part: n for part in found.factors if isinstance(n := self._chosen.get(part), int)}
+        left = found.given(extents)
+        if not left.factors:
+            return left.constant
+        names = {str(self._chosen.get(part, part)): factor for part, factor in left.factors.items()}
+        return str(DimSum(left.constant, names)) if len(names) == len(left.factors) else ""
 
     def _all_dims(self, tensors: Mapping[str, Any], asked: Mapping[str, DimRange]) -> dict[str, DimRange]:
         """The ranges by name: the program's, within what the caller asks for."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import mlir.ir as ir
 from mlir.dialects import arith, func, memref
 
+from mlc.runtime.dim_sums import sum_of
+
 # Operations that stay atoms, with the spelling used in metadata formulas.
 _BINARY = {
     "arith.divsi": "//",
@@ -118,17 +120,22 @@ def _known(atom: Atom) -> bool:
 class SizeAnalysis:
     """The sizes of `index` values and of memref or tensor dimensions of one function.
 
-    `names` gives the name of argument dimensions; dimensions of one name are one extent.
+    `names` gives the name of argument dimensions; dimensions of one name are one extent, and one whose name is a sum of
+    others' is that sum.
     """
 
     def __init__(self, names: Mapping[tuple[int, int], str] | None = None) -> None:
         self._values: dict[ir.Value, Size] = {}
         self._unknown: dict[ir.Value, int] = {}
         self._like: dict[ir.Value, ir.Value] = {}
-        first: dict[str, Dim] = {}
-        self._dims: dict[tuple[int, int], Dim] = {}
+        first: dict[str, Size] = {}
+        self._dims: dict[tuple[int, int], Size] = {}
         for (argument, axis), name in (names or {}).items():
-            self._dims[argument, axis] = first.setdefault(name, Dim(argument, axis))
+            self._dims[argument, axis] = first.setdefault(name, Size.atom(Dim(argument, axis)))
+        for place, name in (names or {}).items():
+            if (found := sum_of(name, first)) is not None:
+                parts = [first[part] * Size.constant(factor) for part, factor in found.factors.items()]
+                self._dims[place] = sum(parts, Size.constant(found.constant))
 
     def assume_like(self, value: ir.Value, other: ir.Value) -> None:
         """From now on `value`, a region argument, has the extents of `other`."""
@@ -204,7 +211,7 @@ class SizeAnalysis:
         if isinstance(owner, ir.Block):
             if isinstance(owner.owner.opview, func.FuncOp):
                 position = (ir.BlockArgument(value).arg_number, axis)
-                return Size.atom(self._dims.get(position, Dim(*position)))
+                return self._dims.get(position, Size.atom(Dim(*position)))
             return self._opaque(value, axis)
         op = owner.operation
         if op.name in ("memref.alloc", "tensor.empty", "mlc.buffer"):

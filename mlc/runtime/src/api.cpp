@@ -271,7 +271,7 @@ static constexpr size_t kProgramBytes = 144;
 #endif
 static_assert(sizeof(mlc_rt_program) == kProgramBytes &&
               sizeof(mlc_rt_value_desc) == 48 && sizeof(mlc_rt_entry) == 40 &&
-              sizeof(mlc_rt_dim) == 32);
+              sizeof(mlc_rt_dim) == 40);
 
 // No initialiser that runs: the table must be complete for the first of several
 // threads that ask.

@@ -301,6 +301,49 @@ bool InputBinder::bind(const mlc_value &value, int64_t *word, int64_t **dims) {
   return data != nullptr;
 }
 
+/// Sets `total` to what a dimension's sum is for the extents that inputs have;
+/// false where this entry has no such input.
+static bool sumOf(const mlc_context &context, const int64_t *sum,
+                  int64_t &total) {
+  total = sum[1];
+  for (int64_t i = 0; i < sum[0]; ++i) {
+    int64_t extent = context.dims[sum[2 + 2 * i]].extent;
+    if (extent < 0)
+      return false;
+    total += extent * sum[3 + 2 * i];
+  }
+  return true;
+}
+
+/// Dimensions that are sums of others are so: compiled code counts on it.
+static bool checkSums(mlc_context &context) {
+  for (int64_t id = 0; id < mlc_program.num_dims; ++id) {
+    const mlc_rt_dim &dim = mlc_program.dim_ranges[id];
+    const Dim &bound = context.dims[id];
+    int64_t wanted;
+    if (!dim.sum || bound.extent < 0 || !sumOf(context, dim.sum, wanted) ||
+        wanted == bound.extent)
+      continue;
+    char buffer[512];
+    Text others(buffer, sizeof buffer);
+    for (int64_t i = 0; i < dim.sum[0]; ++i) {
+      int64_t part = dim.sum[2 + 2 * i];
+      others.add("%s'%s' is %lld in input '%s'", i ? ", " : "",
+                 mlc_program.dim_ranges[part].name,
+                 static_cast<long long>(context.dims[part].extent),
+                 context.entry->inputs[context.dims[part].input].name);
+    }
+    const char *name = context.entry->inputs[bound.input].name;
+    context.fail(MLC_ERROR_INPUT,
+                 "input '%s': dimension '%s' is %lld, and not %lld: %s; if it "
+                 "may be another, compile with another name for it (--input)",
+                 name, dim.name, static_cast<long long>(bound.extent),
+                 static_cast<long long>(wanted), buffer);
+    return false;
+  }
+  return true;
+}
+
 bool bindInputs(mlc_context &context, const mlc_value *inputs) {
   for (int64_t i = 0; i < mlc_program.num_dims; ++i)
     context.dims[i] = Dim();
@@ -308,7 +351,7 @@ bool bindInputs(mlc_context &context, const mlc_value *inputs) {
   for (int32_t i = 0; i < context.entry->num_inputs; ++i)
     if (!InputBinder(context, i).bind(inputs[i], &context.args[i], &dims))
       return false;
-  return true;
+  return checkSums(context);
 }
 
 } // namespace mlc

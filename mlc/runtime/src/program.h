@@ -20,6 +20,9 @@ typedef struct mlc_rt_dim {
   const char *name;
   int64_t lowest, highest; // highest -1: no bound
   int64_t multiple;
+  // Where the name is a sum of others ("past + 1"): how many they are, the
+  // constant, then the number and the factor of each; else null.
+  const int64_t *sum;
 } mlc_rt_dim;
 
 typedef struct mlc_rt_value_desc {

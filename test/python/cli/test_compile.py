@@ -64,7 +64,7 @@ def test_stops_and_goes_on(folder: Path) -> None:
         (["perceptron.onnx", "--precision", "int8"], 2, "precision 'int8' is not one of: fp32, bf16"),
         (["perceptron.onnx", "--precision", "tf32"], 2, "is not one of: fp32, bf16"),
         (["perceptron.onnx", "--dim", "batch"], 2, "--dim 'batch'"),
-        (["perceptron.onnx", "--input", "x=3xfish-cake"], 2, "'fish-cake'"),
+        (["perceptron.onnx", "--input", "x=3xfish.cake"], 2, "'fish.cake'"),
         (["perceptron.onnx", "--no-such-option"], 2, "--no-such-option"),
         (["perceptron.onnx", "--from", "linalg"], 2, "needs an .mlir file"),
         (["buggy.mlir", "--from", "tile"], 3, "this is a bug in mlc"),
@@ -118,6 +118,7 @@ def test_an_interrupt_leaves_nothing_behind(folder: Path, stage: str, number: si
         ("image=batch,3,8:uint8", ("image", ("batch", 3, 8), "uint8")),
         ("scalar=", ("scalar", (), None)),
         ("a:b/c=2xN:float32", ("a:b/c", (2, "N"), "float32")),
+        ("mask=1,past+2*new:float32", ("mask", (1, "past + 2*new"), "float32")),
     ],
 )
 def test_input_syntax(text: str, value: tuple[object, ...] | None) -> None:

@@ -151,6 +151,28 @@ def test_a_convolutional_network(tmp_path: Path) -> None:
         model.run([x[:6].numpy()])
 
 
+def test_sums_of_symbols(tmp_path: Path) -> None:
+    """An extent that is a sum of symbols is one of the same dimensions, under the names and numbers asked for."""
+
+    class Behind(torch.nn.Module):
+        def forward(self, past: Any, new: Any, mask: Any) -> Any:
+            return torch.cat([past, new], 1) * mask
+
+    past, new = Dim("past"), Dim("new")
+    arrays = (torch.randn(2, 5), torch.randn(2, 3), torch.randn(2, 8))
+    program = export(Behind(), arrays, dynamic_shapes=({1: past}, {1: new}, {1: Dim.AUTO}))
+    model = compiled(program, tmp_path)
+    (_, one), (_, other), (_, both) = (info.dims or () for info in model.entry().inputs)
+    assert both in (f"{one} + {other}", f"{other} + {one}")
+    for p, n in ((5, 3), (1, 1), (0, 4)):
+        given = [torch.randn(2, extent) for extent in (p, n, p + n)]
+        same(model.run([x.numpy() for x in given])["output"], Behind()(*given))
+    with pytest.raises(InputError, match="and not 8"):
+        model.run([torch.randn(2, extent).numpy() for extent in (5, 3, 7)])
+    named = mlc.compile(program, output=tmp_path / "named.so", inputs={"past": (2, "before"), "new": (2, 1)})
+    assert [info.dims for info in named.entry().inputs] == [(2, "before"), (2, 1), (2, "before + 1")]
+
+
 def test_branches_and_loops(tmp_path: Path) -> None:
     """`torch.cond` and `while_loop` are taken by the run."""
     from torch._higher_order_ops.while_loop import while_loop

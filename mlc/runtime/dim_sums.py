@@ -1,0 +1,72 @@
+"""Names of dimensions that are sums of others, as exporters write them: `past + 1`, `past + new`, `2*width - 1`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+_TERM = re.compile(r"\s*([+-]?)\s*(?:(\d{1,9})\s*\*\s*)?(?:(\d{1,18})|([^\W\d]\w*))(?:\s*\*\s*(\d{1,9}))?\s*")
+
+
+@dataclass(frozen=True)
+class DimSum:
+    """A `constant` and the factor of each dimension, by name."""
+
+    constant: int
+    factors: Mapping[str, int]
+
+    def value(self, extents: Mapping[str, int]) -> int:
+        """The sum for these extents of its dimensions."""
+        return self.constant + sum(factor * extents[name] for name, factor in self.factors.items())
+
+    def given(self, extents: Mapping[str, int]) -> DimSum:
+        """The same sum where some dimensions are numbers."""
+        constant = self.constant + sum(f * extents[name] for name, f in self.factors.items() if name in extents)
+        return DimSum(constant, {name: f for name, f in self.factors.items() if name not in extents})
+
+    def __str__(self) -> str:
+        """As `parse_sum` reads it."""
+        terms = [(factor, name) for name, factor in self.factors.items()]
+        if self.constant or not terms:
+            terms.append((self.constant, ""))
+        text = ""
+        for number, name in terms:
+            sign = "-" if number < 0 else "+"
+            text += f" {sign} " if text else sign.replace("+", "")
+            text += name if name and abs(number) == 1 else f"{abs(number)}*{name}" if name else str(abs(number))
+        return text
+
+
+def parse_sum(name: str) -> DimSum | None:
+    """The sum that a dimension's name stands for; None for a name, and for what is no sum of whole multiples."""
+    constant, position = 0, 0
+    factors: dict[str, int] = {}
+    if name.isidentifier():
+        return None
+    while position < len(name):
+        found = _TERM.match(name, position)
+        if found is None or not found[1] and position > 0:
+            return None
+        factor = int(found[2] or 1) * int(found[5] or 1) * (-1 if found[1] == "-" else 1)
+        if found[4]:
+            factors[found[4]] = factors.get(found[4], 0) + factor
+        else:
+            constant += factor * int(found[3])
+        position = found.end()
+    factors = {part: factor for part, factor in factors.items() if factor}
+    return DimSum(constant, factors) if factors else None
+
+
+def sum_of(name: str, known: Collection[str]) -> DimSum | None:
+    """The sum that `name` stands for where all of its dimensions are among the `known` ones."""
+    found = parse_sum(name)
+    return found if found is not None and all(part in known for part in found.factors) else None
+
+
+def extent_among(name: str, extents: Mapping[str, int]) -> int | None:
+    """The extent of dimension `name`, or of those that it is the sum of; None where they have none."""
+    if name in extents:
+        return extents[name]
+    found = sum_of(name, extents)
+    return None if found is None else found.value(extents)
