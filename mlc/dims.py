@@ -289,6 +289,26 @@ class DimAnalysis:
         left, right = (self._as_expr(v) for v in (lhs, rhs))
         return left == right or constant_of(self.symbols.sub(left, right)) == 0
 
+    def joined(
+        self, extents: Sequence[ir.AffineExpr], shape: Sequence[ir.AffineExpr]
+    ) -> list[list[int]] | None:
+        """Which neighbours among `extents` each one of `shape` is the product of, all of them in order; None where a
+        reshape does more than join, or is not known not to.
+        """
+        groups: list[list[int]] = []
+        at = 0
+        for number, extent in enumerate(shape):
+            group: list[int] = []
+            product, is_last = self.symbols.constant(1), number == len(shape) - 1
+            while at < len(extents) and (not group or is_last or not self.equal(product, extent)):
+                group.append(at)
+                product = self.symbols.mul(product, extents[at])
+                at += 1
+            if not self.equal(product, extent):
+                return None
+            groups.append(group)
+        return groups if at == len(extents) else None
+
     def known_multiple(self, of: Any) -> int:
         """The greatest number known to divide an expression or `index` value."""
         return self.symbols.multiple(self._as_expr(of))

@@ -120,7 +120,7 @@ def phases(
     transformed = [f"mlc-hoist-weights{{limit={1 << 40}}}"] if winograd else []
     lower = ["mlc-strings-to-records", "mlc-lower-to-linalg", *transformed, CANONICALIZE, "cse"]
     lower += ["mlc-invert-scales", "cse"] if target.fused else []
-    layout = ["mlc-propagate-layout", *planned, "mlc-merge-contractions"]
+    layout = ["mlc-sink-moves{joins=true}", "mlc-propagate-layout", *planned, "mlc-merge-contractions"]
     layout += [f"mlc-span-groups{{lanes={target.vector_bits // 32}}}", "mlc-hoist-weights", CANONICALIZE, "cse"]
     decompose = ["mlc-decompose", CANONICALIZE, "mlc-fold-constants", CANONICALIZE, "cse"]
     decompose += _narrowing(target, precision)

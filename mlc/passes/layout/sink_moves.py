@@ -27,8 +27,10 @@ from __future__ import annotations
 
 from mlir import ir
 
-from mlc.passes.adaptor import OpAdaptor, defining_op, element, shape_of
+from mlc.dims import DimAnalysis
+from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op, element, shape_of
 from mlc.passes.base import Pass
+from mlc.passes.decompose import build as b
 from mlc.passes.simplify.weight_only import WeightOnly
 from mlc.passes.walk import functions, operations
 
@@ -40,6 +42,9 @@ _FEW_ROWS = 128  # of a matrix, with which tiles of products stay partly empty
 class SinkMoves(Pass):
     """Puts reshapes and transposes behind elementwise operations."""
 
+    joins: bool = False
+    "Only transposes behind reshapes that join dimensions of a product"
+
     dialects = ("mlc",)
     statistics = {
         "sunk": "movements that an elementwise operation has passed",
@@ -48,12 +53,13 @@ class SinkMoves(Pass):
 
     def run(self, root: ir.OpView) -> None:
         for function in functions(root):
-            for op in operations(function):
+            for op in [] if self.joins else operations(function):
                 if op.name in _FUNCTIONS:
                     self.count("sunk", _sink(op))
-            for op in operations(function):
-                if op.name == "mlc.transpose":
-                    self.count("lifted", int(_lift(op)))
+            transposes = [op for op in operations(function) if op.name == "mlc.transpose" and _may_lift(op)]
+            if transposes:
+                analysis = DimAnalysis(function)
+                self.count("lifted", sum(_lift(op, analysis) for op in transposes))
 
 
 def _sink(op: ir.Operation) -> int:
@@ -127,27 +133,34 @@ def _swap(op: ir.Operation, move: ir.Operation, number: int) -> None:
     move.erase()
 
 
-def _lift(op: ir.Operation) -> bool:
-    """Moves the transpose `op` in front of the reshape that it reads, if that joins dimensions of a product."""
+def _may_lift(op: ir.Operation) -> bool:
+    """Does the transpose `op` read a reshape of a product that nobody else reads, to fewer dimensions?"""
     joining = defining_op(op.operands[0])
-    if joining is None or joining.name != "mlc.reshape" or joining.block != op.block or len(_uses(joining)) != 1:
+    if joining is None or joining.name != "mlc.reshape" or joining.block != op.block or len(_readers(joining)) != 1:
         return False
     source = joining.operands[0]
-    groups = _joined_dims(source.type, joining.results[0].type)
-    if groups is None or "mlc.relayout" in op.attributes or not _is_of_product(source):
+    is_less = source.type.rank > joining.results[0].type.rank
+    return is_less and "mlc.relayout" not in op.attributes and _is_of_product(source)
+
+
+def _lift(op: ir.Operation, analysis: DimAnalysis) -> bool:
+    """Moves the transpose `op` in front of the reshape that it reads, if that joins dimensions."""
+    joining = op.operands[0].owner.operation
+    source = joining.operands[0]
+    groups = analysis.joined(analysis.dims(source), analysis.dims(joining.results[0]))
+    if groups is None:
         return False
-    order = [ir.IntegerAttr(a).value if isinstance(a, ir.Attribute) else int(a) for a in op.attributes["permutation"]]
-    permutation = [d for group in order for d in groups[group]]
-    shape = shape_of(source)
+    order = OpAdaptor(op).ints("permutation")
+    dynamic = iter(joining.operands[1:])
+    given = [next(dynamic) if size == DYNAMIC else size for size in OpAdaptor(joining).ints("static_sizes")]
+    known = shape_of(joining.results[0])
+    sizes = [size if extent == DYNAMIC else extent for size, extent in zip(given, known, strict=True)]
     with ir.InsertionPoint(op), op.location:
-        moved = ir.RankedTensorType.get([shape[d] for d in permutation], element(source))
-        attribute = {"permutation": ir.DenseI64ArrayAttr.get(permutation)}
-        turned = ir.Operation.create("mlc.transpose", [moved], [source], attribute).results[0]
-        sizes = {"static_sizes": ir.DenseI64ArrayAttr.get(shape_of(op.results[0]))}
-        joined = ir.Operation.create("mlc.reshape", [op.results[0].type], [turned], sizes)
-    op.results[0].replace_all_uses_with(joined.results[0])
+        turned = b.transpose(source, [d for group in order for d in groups[group]])
+        op.results[0].replace_all_uses_with(b.reshape(turned, [sizes[group] for group in order]))
     op.erase()
-    joining.erase()
+    if not _uses(joining):
+        joining.erase()
     return True
 
 
@@ -155,30 +168,15 @@ def _uses(op: ir.Operation) -> list[ir.OpOperand]:
     return list(op.results[0].uses)
 
 
-def _joined_dims(before: ir.RankedTensorType, after: ir.RankedTensorType) -> list[list[int]] | None:
-    """The dimensions of `before` that each one of `after` is made of, if a reshape only joins neighbours."""
-    if not before.has_static_shape or not after.has_static_shape or before.rank <= after.rank or 0 in before.shape:
-        return None
-    groups: list[list[int]] = []
-    at = 0
-    for position, extent in enumerate(after.shape):
-        group: list[int] = []
-        product = 1
-        is_last = position == after.rank - 1
-        while at < before.rank and (not group or product != extent or is_last):
-            group.append(at)
-            product *= before.shape[at]
-            at += 1
-        if product != extent:
-            return None
-        groups.append(group)
-    return groups
+def _readers(op: ir.Operation) -> list[ir.OpOperand]:
+    """The uses of the elements of its result."""
+    return [use for use in _uses(op) if use.owner.operation.name != "tensor.dim"]
 
 
 def _is_of_product(value: ir.Value) -> bool:
     """Is `value` a product of matrices, or computed from one by functions that nobody else reads?"""
     op = defining_op(value)
-    while op is not None and len(_uses(op)) == 1:
+    while op is not None and len(_readers(op)) == 1:
         if op.name == "mlc.matmul":
             return True
         if op.name not in ("mlc.unary", "mlc.cast", "mlc.activation"):

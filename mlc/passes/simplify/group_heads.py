@@ -188,14 +188,10 @@ def _regrouped(
     analysis: DimAnalysis, axes: list[int], extents: Sequence[ir.AffineExpr], shape: Sequence[ir.AffineExpr]
 ) -> list[_Axes] | None:
     """`axes` in order, divided among the dimensions of `shape`; None where one of them is divided itself."""
-    groups: list[_Axes] = []
-    for extent in shape:
-        count = analysis.symbols.constant(1)
-        group: list[int] = []
-        while not analysis.equal(count, extent):
-            if not axes:
-                return None
-            group.append(axes.pop(0))
-            count = analysis.symbols.mul(count, extents[group[-1]])
-        groups.append(tuple(group))
-    return groups if not axes else None
+    joins = [constant_of(extent) != 1 for extent in shape]
+    wanted = [extent for extent, joined in zip(shape, joins, strict=True) if joined]
+    groups = analysis.joined([extents[axis] for axis in axes], wanted)
+    if groups is None:
+        return None
+    found = iter(groups)
+    return [tuple(axes[place] for place in next(found)) if joined else () for joined in joins]

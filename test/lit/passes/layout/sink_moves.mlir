@@ -48,6 +48,22 @@ func.func @joined(%x: tensor<1x2x3x4x16xbf16>, %w: tensor<1x2x1x16x8xbf16>, %y: 
   return %t, %u : tensor<1x4x6x8xbf16>, tensor<1x4x6x8xbf16>
 }
 
+// So does one of extents that only a run knows.
+// CHECK-LABEL: func.func @joined_at_run_time
+// CHECK: [[M:%.+]] = mlc.matmul
+// CHECK: [[T:%.+]] = mlc.transpose [[M]] {permutation = array<i64: 0, 3, 1, 2, 4>} : tensor<?x2x3x?x8xf32> -> tensor<?x?x2x3x8xf32>
+// CHECK: mlc.reshape [[T]] [%{{.*}}, %{{.*}}, 6, 8] : tensor<?x?x2x3x8xf32> -> tensor<?x?x6x8xf32>
+func.func @joined_at_run_time(%x: tensor<?x2x3x?x16xf32>, %w: tensor<?x2x1x16x8xf32>) -> tensor<?x?x6x8xf32> {
+  %c0 = arith.constant 0 : index
+  %c3 = arith.constant 3 : index
+  %m = mlc.matmul %x, %w : tensor<?x2x3x?x16xf32>, tensor<?x2x1x16x8xf32> -> tensor<?x2x3x?x8xf32>
+  %b = tensor.dim %m, %c0 : tensor<?x2x3x?x8xf32>
+  %n = tensor.dim %m, %c3 : tensor<?x2x3x?x8xf32>
+  %r = mlc.reshape %m [%b, 6, %n, 8] : tensor<?x2x3x?x8xf32> -> tensor<?x6x?x8xf32>
+  %t = mlc.transpose %r {permutation = array<i64: 0, 2, 1, 3>} : tensor<?x6x?x8xf32> -> tensor<?x?x6x8xf32>
+  return %t : tensor<?x?x6x8xf32>
+}
+
 // Few rows of a matrix would lie together: the product is of all rows, in their order.
 // CHECK-LABEL: func.func @rows
 // CHECK: %[[M:.*]] = mlc.matmul %arg0, %{{.*}} : tensor<32x197x8xf32>, tensor<8x6xf32> -> tensor<32x197x6xf32>
