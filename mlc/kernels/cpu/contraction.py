@@ -287,7 +287,7 @@ class Contraction(PaddedRows):
 
         def midst() -> None:
             low = math.mul(block, s.row_block)
-            self._inside_loop(tile, low, math.add(low, s.row_block), s.rows)
+            self._loop(tile, low, math.add(low, s.row_block), s.rows, Ends.INSIDE)
 
         ends = {i: partial(self._static_rows, tile, i * s.row_block, at) for i, at in enumerate(blocks) if at}
         emit: Callable[[], None] = midst if len(ends) < len(blocks) else ends.pop(max(ends))
@@ -316,30 +316,21 @@ class Contraction(PaddedRows):
         while i < len(places):
             run = next((j for j in range(i, len(places)) if places[j] is not Ends.INSIDE), len(places)) - i
             if run:
-                self._inside_loop(tile, start + i * size, start + (i + run) * size, size)
+                self._loop(tile, start + i * size, start + (i + run) * size, size, Ends.INSIDE)
                 i += run
             else:
                 tile(start + i * size, size, places[i])
                 i += 1
 
-    def _inside_loop(self, tile: _EmitTile, low: Scalar, high: Scalar, size: int) -> None:
-        """Tiles that are not at an end."""
-
+    def _loop(self, tile: _EmitTile, low: Scalar, high: Scalar, size: int, ends: Ends) -> None:
         def body(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            tile(variable, size, Ends.INSIDE)
+            tile(variable, size, ends)
             return []
 
         for_loop(self.frame, low, high, size, [], body)
 
     def _tile_loop(self, tile: _EmitTile, low: Scalar, high: Scalar, size: int) -> None:
-        def body(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            self._at_its_place(partial(tile, variable, size), variable, size)
-            return []
-
-        if self.row_window is None:
-            self._inside_loop(tile, low, high, size)
-        else:
-            for_loop(self.frame, low, high, size, [], body)
+        self._loop(tile, low, high, size, Ends.INSIDE if self.row_window is None else Ends.SOMEWHERE)
 
     # -- one register tile ------------------------------------------------------------------------------------------
 
@@ -356,8 +347,14 @@ class Contraction(PaddedRows):
         for value in self.addends:
             for point in tile.points.values():
                 memory.fetch(self.frame, ev.idx, self.frame.buffers[value], point)
-        sums = self._reduce(ev, tile, self.reductions, {}, self._initial(ev, tile))
+        sums = self._summed(ev, tile, self._initial(ev, tile))
         self._epilogue(tile, dict(zip(tile.points, sums, strict=True)))
+
+    def _summed(self, ev: Evaluator, tile: Tile, start: Sequence[ir.Value]) -> list[ir.Value]:
+        """The accumulators that begin with `start` after all of the reduction: what a tile's place makes a difference
+        for."""
+        emit = lambda there: self._reduce(ev.child(), there, self.reductions, {}, start)  # noqa: E731
+        return self._at_its_place(tile, [value.type for value in start], emit)
 
     def _initial(self, ev: Evaluator, tile: Tile) -> list[ir.Value]:
         """What the accumulators begin with."""

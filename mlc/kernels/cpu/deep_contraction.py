@@ -155,7 +155,7 @@ class DeepContraction(Contraction):
             vector.StoreOp(value, self.sums, [at], alignment=self._alignment(tile, name))
 
     def _add(self, ev: Evaluator, tile: Tile) -> None:
-        sums = self._reduce(ev, tile, self.reductions, {}, self._loaded(tile))
+        sums = self._summed(ev, tile, self._loaded(tile))
         for (name, at), value in zip(self._places(tile), sums, strict=True):
             vector.StoreOp(value, self.sums, [at], alignment=self._alignment(tile, name))
 

@@ -195,8 +195,12 @@ class _DotFloats(WidenedRows, DeepContraction):
             return
         position, sides = self._position(), self._sides(tile)
 
+        def widen(there: Tile) -> list[ir.Value]:
+            self._widen(ev.child(), there, position, self.low, self.s.depth)
+            return []
+
         def add() -> None:
-            self._widen(ev, tile, position, self.low, self.s.depth)
+            self._at_its_place(tile, [], widen)
             for number, side in enumerate(sides):
                 part = Part(0, self.s.depth, number * self.s.depth, len(sides) * self.s.depth)
                 sums = self._multiply(ev, side, position, part, self._loaded(side))

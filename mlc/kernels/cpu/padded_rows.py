@@ -2,8 +2,9 @@
 
 Where a tile is on its line is known when the kernel is written, or a run finds it: in the midst, where every tap of
 every row is inside; at an end, where the padding says which are not, if little is to be done for a tap, so that a tile
-can be written out for every such place; or taps ask in turn whether they are inside for all rows, for all but those at
-an end, or for none, and only others ask for each row.
+of full height can be written out for every such place; or taps ask in turn whether they are inside for all rows, for
+all but those at an end, or for none, and only others ask for each row. What the sums begin with and what is computed
+of them is the same at every place, and is written once.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from mlc.kernels.common.evaluate import Evaluator
-from mlc.kernels.common.frame import Frame, defining_op, if_then, if_values
+from mlc.kernels.common.frame import Frame, defining_op, if_values
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.padding import Padding, padding_of
@@ -131,19 +132,24 @@ class PaddedRows:
             blocks.append(tiles if ends or i == full else None)
         return blocks if written * taps <= _KNOWN_TAPS else None
 
-    def _at_its_place(self, tile: Callable[[Ends | LinePlace], None], row: Scalar, size: int) -> None:
-        """A tile from `row` on, which only a run knows, as it is to be written there; for each place at an end, where
-        little is to be done for a tap."""
+    def _at_its_place(
+        self, tile: Tile, types: Sequence[ir.Type], emit: Callable[[Tile], Sequence[ir.Value]]
+    ) -> list[ir.Value]:
+        """What `emit` gives, values of `types`, for a tile whose place only a run knows, as it is to be written there;
+        for each place at an end, where little is to be done for a tap and the tile has its full height."""
         window, taps = self.row_window, self._row_taps()
-        assert window is not None
-        source, emit = self._source_extent(window), partial(tile, Ends.GUARDED)
-        if taps is not None and taps <= _MOST_TURNS and self._is_little(window.tap):
+        if window is None or tile.ends is not Ends.SOMEWHERE:
+            return list(emit(tile))
+        source, size = self._source_extent(window), len({r for r, _ in tile.points})
+        written: Callable[[], Sequence[ir.Value]] = partial(emit, replace(tile, ends=Ends.GUARDED))
+        is_whole = size >= self.s.rows
+        if is_whole and taps is not None and taps <= _MOST_TURNS and self._is_little(window.tap):
             for place in windows.places_at_ends(window, size, taps):
-                at = windows.is_at(self.frame, window, source, place, (row, size), taps)
-                emit = partial(if_then, at, partial(tile, place), emit)
+                at = windows.is_at(self.frame, window, source, place, (tile.row, size), taps)
+                written = partial(if_values, at, types, partial(emit, replace(tile, ends=place)), written)
         every_tap = 0, dict(self.reductions)[window.tap]
-        inside = windows.reads_inside(self.frame, window, source, (row, size), every_tap)
-        if_then(inside, partial(tile, Ends.INSIDE), emit)
+        inside = windows.reads_inside(self.frame, window, source, (tile.row, size), every_tap)
+        return if_values(inside, types, partial(emit, replace(tile, ends=Ends.INSIDE)), written)
 
     def _is_little(self, tap: int) -> bool:
         """Is little summed up for each step of dimension `tap`?"""
@@ -217,6 +223,7 @@ class PaddedRows:
     ) -> tuple[list[Idx], ir.Value | None]:
         """Coordinates in the source of a padded operand, and whether they are inside where that is not certain."""
         inner = [ev.idx.add(at, Idx(-low)) for at, low in zip(coords, padding.low, strict=True)]
+        assert tile.ends is not Ends.SOMEWHERE
         if self.row_window is None or tile.ends is not Ends.GUARDED:
             return inner, None
         c, guarded = self.frame.constants, self.row_window.axis

@@ -88,6 +88,7 @@ class Ends(enum.Enum):
 
     INSIDE = "every tap of every row is inside"
     GUARDED = "every row asks for every tap"
+    SOMEWHERE = "a run asks where the tile is"
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ class _ScaledBlocks(DeepContraction):
 
     def _whole(self, ev: Evaluator, tile: Tile) -> None:
         """A tile that begins and ends with its sums in registers."""
-        sums = self._reduce(ev, tile, self.reductions, {}, self._initial(ev, tile))
+        sums = self._summed(ev, tile, self._initial(ev, tile))
         self._epilogue(tile, dict(zip(tile.points, sums, strict=True)))
 
     def _note_rows(self, point: list[Idx], block: Scalar) -> None:
