@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
@@ -258,7 +258,8 @@ def compile_unit(unit: Unit, target: Target) -> bytes:
 class CodeGenerator:
     """Compiles modules on `jobs` threads (default: the processors of this process) as they are handed over.
 
-    `version` names the compiler in the cache key. To be closed.
+    The thread that hands them over is one of them, from when it asks for results: until then it has other work, which
+    nothing else can do. `version` names the compiler in the cache key. To be closed.
     """
 
     def __init__(
@@ -271,7 +272,8 @@ class CodeGenerator:
     ) -> None:
         self._target, self._version, self._cache = target, version, cache
         workers = jobs or len(os.sched_getaffinity(0))
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="mlc-codegen")
+        self._helps = workers > 1  # does who waits for results?
+        self._pool = ThreadPoolExecutor(max(1, workers - 1), thread_name_prefix="mlc-codegen")
         self._lock = threading.Lock()
         self._waiting: list[tuple[int, int, Unit, Future[CompiledUnit]]] = []
         self.handed: dict[str, Future[CompiledUnit]] = {}
@@ -290,22 +292,37 @@ class CodeGenerator:
         """Waits for what was handed over and gives it in that order; `progress` is called for every module that is
         done. Raises the CodegenError of the first that failed.
         """
-        for future in as_completed(self.handed.values()):
-            if progress is not None and future.exception() is None:
-                progress()
+        waiting = set(self.handed.values())
+
+        def count(done: Collection[Future[CompiledUnit]]) -> None:
+            waiting.difference_update(done)
+            if progress is not None:
+                for _ in (future for future in done if future.exception() is None):
+                    progress()
+
+        while self._helps and self._next():
+            count([future for future in waiting if future.done()])
+        for future in as_completed(list(waiting)):
+            count([future])
         return [future.result() for future in self.handed.values()]
 
     def close(self) -> None:
         """Ends the threads and waits for them, whatever they have reached."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _next(self) -> None:
+    def _next(self) -> bool:
+        """Compiles the next module; False if there is none."""
         with self._lock:
+            if not self._waiting:
+                return False
             _, _, unit, future = heapq.heappop(self._waiting)
         try:
             future.set_result(self._compile(unit))
         except BaseException as error:
             future.set_exception(error)
+            if not isinstance(error, Exception):  # whoever asked for results was interrupted
+                raise
+        return True
 
     def _compile(self, unit: Unit) -> CompiledUnit:
         anonymous = unit.is_kernel and can_be_anonymous(unit.name)

@@ -123,7 +123,7 @@ def phases(
     layout = ["mlc-sink-moves{joins=true}", "mlc-propagate-layout", *planned, "mlc-merge-contractions"]
     layout += [f"mlc-span-groups{{lanes={target.vector_bits // 32}}}", "mlc-hoist-weights", CANONICALIZE, "cse"]
     decompose = ["mlc-decompose", CANONICALIZE, "mlc-fold-constants", CANONICALIZE, "cse"]
-    decompose += _narrowing(target, precision)
+    decompose += ["mlc-move-factors", *_narrowing(target, precision)]
     return [
         ("import", []),
         ("simplify", _simplify(_integers(target, row_bits) if integers else [])),

@@ -38,6 +38,7 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     channels = [f"mlc-unfold-windows{f32}", f"mlc-pad-channels{f32}", "mlc-align-products"]
     narrowing = f"{cpu.NARROWING}{{bytes=true}}"
     decomposed = [narrowing if p.startswith(cpu.NARROWING) else p for p in of_cpu["decompose"]]
+    decomposed = ["mlc-move-factors{narrow=true}" if p == "mlc-move-factors" else p for p in decomposed]
     place = decomposed.index("mlc-fold-constants") + 1
     native = str(all(t.has_wgmma for t in targets)).lower()
     floats8 = f"mlc-float8-contractions{{native={native}}}"
