@@ -110,6 +110,12 @@ def defining_op(value: ir.Value) -> ir.Operation | None:
     return None if isinstance(owner, ir.Block) else owner.operation
 
 
+def readers(value: ir.Value) -> list[ir.Operation]:
+    """The operations that read elements of `value`, once for each use; who asks for its extents does not."""
+    users = [use.owner.operation for use in value.uses]
+    return [user for user in users if user.name != "tensor.dim"]
+
+
 def is_dynamic(size: int) -> bool:
     return size == DYNAMIC
 

@@ -353,7 +353,10 @@ class Contraction(PaddedRows):
     def _summed(self, ev: Evaluator, tile: Tile, start: Sequence[ir.Value]) -> list[ir.Value]:
         """The accumulators that begin with `start` after all of the reduction: what a tile's place makes a difference
         for."""
-        emit = lambda there: self._reduce(ev.child(), there, self.reductions, {}, start)  # noqa: E731
+
+        def emit(there: Tile) -> list[ir.Value]:
+            return self._reduce(ev.child(), there, self.reductions, {}, start)
+
         return self._at_its_place(tile, [value.type for value in start], emit)
 
     def _initial(self, ev: Evaluator, tile: Tile) -> list[ir.Value]:

@@ -20,7 +20,7 @@ from math import prod
 
 from mlir import ir
 
-from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op, element, shape_of
+from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op, element, readers, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
 from mlc.passes.simplify.weight_only import WeightOnly
@@ -62,11 +62,11 @@ def _may_move(op: ir.Operation, weights: WeightOnly) -> bool:
 def _factor(op: ir.Operation) -> tuple[ir.Operation, int] | None:
     """The multiplication by one number that the right side of a product comes from, and the number's operand."""
     value = op.operands[1]
-    while (source := defining_op(value)) is not None and len(_readers(source)) == 1:
+    while (source := defining_op(value)) is not None and len(readers(source.results[0])) == 1:
         if source.name not in _MOVES:
             break
         value = source.operands[0]
-    if source is None or source.name != "mlc.binary" or OpAdaptor(source).text() != "mul" or len(_readers(source)) != 1:
+    if source is None or source.name != "mlc.binary" or OpAdaptor(source).text() != "mul" or len(readers(value)) != 1:
         return None
     for number in range(2):
         factor, main = source.operands[number], source.operands[1 - number]
@@ -82,8 +82,3 @@ def _move(op: ir.Operation, multiplication: ir.Operation, number: int) -> None:
         op.operands[0] = b.mul(op.operands[0], factor)
     multiplication.results[0].replace_all_uses_with(main)
     multiplication.erase()
-
-
-def _readers(op: ir.Operation) -> list[ir.OpOperand]:
-    """The uses of the elements of its result."""
-    return [use for use in op.results[0].uses if use.owner.operation.name != "tensor.dim"]

@@ -25,7 +25,7 @@ import math
 from mlir import ir
 
 from mlc.kernels.common.streamed import STREAMED
-from mlc.passes.adaptor import DYNAMIC, TRANSPOSED, OpAdaptor, defining_op, element, shape_of
+from mlc.passes.adaptor import DYNAMIC, TRANSPOSED, OpAdaptor, defining_op, element, readers, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
 from mlc.passes.walk import functions, operations
@@ -142,9 +142,9 @@ def _round_early(function: ir.Operation, for_bytes: bool) -> None:
     pools too that give one of their elements."""
     moves = [op for op in operations(function) if _is_move(op) or (for_bytes and _is_largest(op))]
     for op in reversed(_worth_rounding(moves)):
-        readers = _readers(op.results[0])
-        if readers and all(_is_narrowing(r) for r in readers):
-            _swap(op, readers)
+        reading = readers(op.results[0])
+        if reading and all(_is_narrowing(r) for r in reading):
+            _swap(op, reading)
 
 
 def _worth_rounding(moves: list[ir.Operation]) -> list[ir.Operation]:
@@ -152,12 +152,12 @@ def _worth_rounding(moves: list[ir.Operation]) -> list[ir.Operation]:
     where they are only read rounded."""
     rounded: set[ir.Value] = set()
     for op in reversed(moves):
-        readers = _readers(op.results[0])
-        if readers and all(_is_narrowing(r) or _gives(r, rounded) for r in readers):
+        reading = readers(op.results[0])
+        if reading and all(_is_narrowing(r) or _gives(r, rounded) for r in reading):
             rounded.add(op.results[0])
 
     def is_free(value: ir.Value) -> bool:
-        return all(_is_narrowing(r) or _gives(r, rounded) for r in _readers(value))
+        return all(_is_narrowing(r) or _gives(r, rounded) for r in readers(value))
 
     return [op for op in moves if op.results[0] in rounded and all(is_free(v) for v in _tensor_operands(op))]
 
@@ -181,12 +181,6 @@ def _is_largest(op: ir.Operation) -> bool:
 def _tensor_operands(op: ir.Operation) -> list[ir.Value]:
     """The operands with elements, rather than sizes."""
     return [v for v in op.operands if isinstance(v.type, ir.RankedTensorType)]
-
-
-def _readers(value: ir.Value) -> list[ir.Operation]:
-    """The operations that read elements of `value`."""
-    users = [use.owner.operation for use in value.uses]
-    return [user for user in users if user.name != "tensor.dim"]
 
 
 def _is_narrowing(op: ir.Operation) -> bool:

@@ -22,6 +22,7 @@ from mlc.kernels.common.clone import remap
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import is_reduction
 from mlc.kernels.common.padding import limits_of, padding_of
+from mlc.passes.adaptor import readers
 from mlc.passes.base import Pass
 from mlc.passes.fuse.graph import OPAQUE, BlockGraph, captured, host_blocks, leaf_of, topological
 
@@ -151,8 +152,7 @@ def _updated_in_place(op: ir.Operation) -> ir.Value | None:
     data = op.operands[0]
     if not isinstance(data.owner, ir.Block) or data.owner.owner.operation.name not in ("scf.for", "scf.while"):
         return None
-    readers = [u.owner.operation for u in data.uses if u.owner.operation.name != "tensor.dim"]
-    return data if readers == [op] and data.type == op.results[0].type else None
+    return data if readers(data) == [op] and data.type == op.results[0].type else None
 
 
 def _escapes(graph: BlockGraph, n: int, inside: set[int]) -> bool:

@@ -28,7 +28,7 @@ from __future__ import annotations
 from mlir import ir
 
 from mlc.dims import DimAnalysis
-from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op, element, shape_of
+from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op, element, readers, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
 from mlc.passes.simplify.weight_only import WeightOnly
@@ -136,7 +136,9 @@ def _swap(op: ir.Operation, move: ir.Operation, number: int) -> None:
 def _may_lift(op: ir.Operation) -> bool:
     """Does the transpose `op` read a reshape of a product that nobody else reads, to fewer dimensions?"""
     joining = defining_op(op.operands[0])
-    if joining is None or joining.name != "mlc.reshape" or joining.block != op.block or len(_readers(joining)) != 1:
+    if joining is None or joining.name != "mlc.reshape" or joining.block != op.block:
+        return False
+    if len(readers(joining.results[0])) != 1:
         return False
     source = joining.operands[0]
     is_less = source.type.rank > joining.results[0].type.rank
@@ -168,15 +170,10 @@ def _uses(op: ir.Operation) -> list[ir.OpOperand]:
     return list(op.results[0].uses)
 
 
-def _readers(op: ir.Operation) -> list[ir.OpOperand]:
-    """The uses of the elements of its result."""
-    return [use for use in _uses(op) if use.owner.operation.name != "tensor.dim"]
-
-
 def _is_of_product(value: ir.Value) -> bool:
     """Is `value` a product of matrices, or computed from one by functions that nobody else reads?"""
     op = defining_op(value)
-    while op is not None and len(_readers(op)) == 1:
+    while op is not None and len(readers(op.results[0])) == 1:
         if op.name == "mlc.matmul":
             return True
         if op.name not in ("mlc.unary", "mlc.cast", "mlc.activation"):

@@ -15,6 +15,7 @@ from mlir import ir
 
 from mlc.kernels.common.frame import KernelSource, defining_op, kernel_source
 from mlc.kernels.nvidia.scatter import SCATTERS, is_in_place
+from mlc.passes.adaptor import readers
 from mlc.passes.base import Pass
 from mlc.passes.schedule.assign_placement import is_host_kernel
 from mlc.passes.schedule.assign_schedules import collect_launches
@@ -50,7 +51,7 @@ class ScatterInPlace(Pass):
         data = op.operands[0]
         if isinstance(data.owner, ir.Block):
             number = ir.BlockArgument(data).arg_number
-            if len([u for u in data.uses if u.owner.operation.name != "tensor.dim"]) > 1:
+            if len(readers(data)) > 1:
                 return False  # its updates, too
             for launch in launches:
                 launch_on(launch, called, number, is_in_place=is_last_use(launch, number))
