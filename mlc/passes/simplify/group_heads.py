@@ -98,7 +98,7 @@ def _group_product(analysis: DimAnalysis, op: ir.Operation) -> bool:
     """Lets a product read what its right side repeats, if it does."""
     lhs, rhs = op.operands
     found = _repetition(analysis, rhs)
-    if found is None or lhs.type.rank != 4 or shape_of(lhs)[_HEADS] != shape_of(rhs)[_HEADS]:
+    if found is None or lhs.type.rank != 4 or not 0 < shape_of(lhs)[_HEADS] == shape_of(rhs)[_HEADS]:
         return False
     attributes = {key: op.attributes[key] for key in op.attributes}
     with ir.InsertionPoint(op), op.location:
@@ -106,11 +106,12 @@ def _group_product(analysis: DimAnalysis, op: ir.Operation) -> bool:
         if once.type.rank == 4:  # a single head broadcasts as it is
             product = b.operation("matmul", [lhs, once], attributes)[0]
         else:
-            batch, heads, *matrix = b.sizes(lhs)
-            shared = shape_of(once)[_HEADS]
-            split = b.reshape(lhs, [batch, shared, shape_of(lhs)[_HEADS] // shared, *matrix])
+            batch, _, *matrix = b.sizes(lhs)
+            heads, shared = shape_of(lhs)[_HEADS], shape_of(once)[_HEADS]
+            split = b.reshape(lhs, [batch, shared, heads // shared, *matrix])
             product = b.operation("matmul", [split, once], attributes)[0]
-            product = b.reshape(product, [batch, heads, b.size(product, 3), b.size(product, 4)])
+            sizes = b.sizes(product)
+            product = b.reshape(product, [sizes[0], heads, *sizes[_EACH + 1 :]])
         replace(op, [product])
     return True
 
@@ -149,7 +150,7 @@ def _repetition(analysis: DimAnalysis, tensor: ir.Value) -> _Repetition | None:
     rank, place = len(after), _EACH if len(after) == 5 else _HEADS
     if len(before) != rank or rank not in (4, 5) or constant_of(before[place]) != 1:
         return None
-    if constant_of(after[place]) in (None, 1) or constant_of(after[_HEADS]) is None:
+    if constant_of(after[place]) in (None, 1) or source.type.is_dynamic_dim(_HEADS):
         return None
     if not all(analysis.equal(x, y) for i, (x, y) in enumerate(zip(before, after, strict=True)) if i != place):
         return None

@@ -120,6 +120,18 @@ func.func @product_of_one_head(%p: tensor<?x8x5x7xf32>, %v: tensor<?x1x7x16xf16>
   return %2 : tensor<?x8x5x16xf32>
 }
 
+// The left side may be the same for all of a batch.
+// CHECK-LABEL: func @one_batch
+// CHECK: mlc.matmul %{{.*}} : tensor<1x2x4x5x7xf32>, tensor<3x2x1x7x16xf32> -> tensor<3x2x4x5x16xf32>
+// CHECK: mlc.reshape %{{.*}} [3, 8, 5, 16]
+func.func @one_batch(%p: tensor<1x8x5x7xf32>, %v: tensor<3x2x7x16xf32>) -> tensor<3x8x5x16xf32> {
+  %0 = mlc.reshape %v [3, 2, 1, 7, 16] : tensor<3x2x7x16xf32> -> tensor<3x2x1x7x16xf32>
+  %1 = mlc.broadcast %0 [3, 2, 4, 7, 16] : tensor<3x2x1x7x16xf32> -> tensor<3x2x4x7x16xf32>
+  %2 = mlc.reshape %1 [3, 8, 7, 16] : tensor<3x2x4x7x16xf32> -> tensor<3x8x7x16xf32>
+  %3 = mlc.matmul %p, %2 : tensor<1x8x5x7xf32>, tensor<3x8x7x16xf32> -> tensor<3x8x5x16xf32>
+  return %3 : tensor<3x8x5x16xf32>
+}
+
 // Factors that differ from one repetition to the next, heads in turns, and heads behind their keys stay.
 // CHECK-LABEL: func @factors_of_heads
 // CHECK: mlc.matmul %{{.*}} : tensor<2x8x5x7xf32>, tensor<2x8x7x16xf32>
