@@ -6,7 +6,9 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-_TERM = re.compile(r"\s*([+-]?)\s*(?:(\d{1,9})\s*\*\s*)?(?:(\d{1,18})|([^\W\d]\w*))(?:\s*\*\s*(\d{1,9}))?\s*")
+# A minus in the midst has space around it: `batch-size` is a name.
+_SIGN = r"(?:\s*(?P<plus>\+)\s*|\s+(?P<minus>-)\s+|^\s*(?P<first>-?)\s*)"
+_TERM = re.compile(_SIGN + r"(?:(\d{1,9})\s*\*\s*)?(?:(\d{1,18})|([^\W\d]\w*))(?:\s*\*\s*(\d{1,9}))?")
 
 
 @dataclass(frozen=True)
@@ -40,19 +42,20 @@ class DimSum:
 
 def parse_sum(name: str) -> DimSum | None:
     """The sum that a dimension's name stands for; None for a name, and for what is no sum of whole multiples."""
-    constant, position = 0, 0
+    constant, position, name = 0, 0, name.rstrip()
     factors: dict[str, int] = {}
     if name.isidentifier():
         return None
     while position < len(name):
         found = _TERM.match(name, position)
-        if found is None or not found[1] and position > 0:
+        if found is None:
             return None
-        factor = int(found[2] or 1) * int(found[5] or 1) * (-1 if found[1] == "-" else 1)
-        if found[4]:
-            factors[found[4]] = factors.get(found[4], 0) + factor
+        before, number, part, behind = found.groups()[3:]
+        factor = int(before or 1) * int(behind or 1) * (-1 if found["minus"] or found["first"] else 1)
+        if part:
+            factors[part] = factors.get(part, 0) + factor
         else:
-            constant += factor * int(found[3])
+            constant += factor * int(number)
         position = found.end()
     factors = {part: factor for part, factor in factors.items() if factor}
     return DimSum(constant, factors) if factors else None

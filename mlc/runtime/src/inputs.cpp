@@ -302,16 +302,19 @@ bool InputBinder::bind(const mlc_value &value, int64_t *word, int64_t **dims) {
 }
 
 /// Sets `total` to what a dimension's sum is for the extents that inputs have;
-/// false where this entry has no such input.
+/// false where this entry has no such input. What is too large wraps around, as
+/// it does in compiled code.
 static bool sumOf(const mlc_context &context, const int64_t *sum,
                   int64_t &total) {
-  total = sum[1];
+  uint64_t found = static_cast<uint64_t>(sum[1]);
   for (int64_t i = 0; i < sum[0]; ++i) {
     int64_t extent = context.dims[sum[2 + 2 * i]].extent;
     if (extent < 0)
       return false;
-    total += extent * sum[3 + 2 * i];
+    found +=
+        static_cast<uint64_t>(extent) * static_cast<uint64_t>(sum[3 + 2 * i]);
   }
+  total = static_cast<int64_t>(found);
   return true;
 }
 

@@ -16,6 +16,7 @@ from mlc.runtime.dim_sums import extent_among, parse_sum, sum_of
         ("2*s0 - 3", -3, {"s0": 2}, "2*s0 - 3"),
         ("s0*2", 0, {"s0": 2}, "2*s0"),
         ("1 - s", 1, {"s": -1}, "-s + 1"),
+        ("-s + 1", 1, {"s": -1}, "-s + 1"),
         ("a + b + a + 2*3", 6, {"a": 2, "b": 1}, "2*a + b + 6"),
     ],
 )
@@ -27,7 +28,7 @@ def test_sums(name: str, constant: int, factors: dict[str, int], text: str) -> N
 
 @pytest.mark.parametrize(
     "name",
-    ["", "past", "5", "2 + 3", "a - a", "a b", "a//2", "a*b", "(a + 1)*2", "a +", "+", "unk__1.2", "floor(a/2)", "a + 1.5", "x?"],
+    ["", "past", "5", "2 + 3", "a - a", "a b", "a//2", "a*b", "(a + 1)*2", "a +", "+", "unk__1.2", "batch-size", "s-1", "-", "floor(a/2)", "a + 1.5", "x?"],
 )
 def test_other_names(name: str) -> None:
     assert parse_sum(name) is None
