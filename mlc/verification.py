@@ -19,7 +19,7 @@ from mlc.interp.dtypes import signed_view
 from mlc.interp.module import run_function
 from mlc.options import InternalError, UsageError
 from mlc.passes.walk import operations
-from mlc.runtime.dim_sums import sum_of
+from mlc.runtime.dim_sums import extent_by
 from mlc.runtime.dtypes import numpy_dtype
 from mlc.runtime.errors import MlcError
 from mlc.runtime.loader import DimInfo, Model, load
@@ -84,14 +84,14 @@ def _extent(dims: dict[str, DimInfo], dim: int | str | None, run: int) -> int:
     if isinstance(dim, int):
         return dim
     wanted = EXTENTS[run % len(EXTENTS)]
-    if dim is None:
-        return wanted
-    if (found := sum_of(dim, dims)) is not None:
-        return max(0, found.value({part: _extent(dims, part, run) for part in found.factors}))
-    info = dims[dim]
-    lowest = -(-info.lowest // info.multiple) * info.multiple
-    extent = max(lowest, wanted * info.multiple)
-    return extent if info.highest < 0 else min(extent, info.highest // info.multiple * info.multiple)
+
+    def drawn(name: str) -> int:
+        info = dims[name]
+        lowest = -(-info.lowest // info.multiple) * info.multiple
+        extent = max(lowest, wanted * info.multiple)
+        return extent if info.highest < 0 else min(extent, info.highest // info.multiple * info.multiple)
+
+    return wanted if dim is None else extent_by(dim, dims, drawn)
 
 
 def difference(value: Any, reference: Any, relative: float = RELATIVE["fp32"]) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 # A minus in the midst has space around it: `batch-size` is a name.
@@ -26,6 +26,19 @@ class DimSum:
         """The same sum where some dimensions are numbers."""
         constant = self.constant + sum(f * extents[name] for name, f in self.factors.items() if name in extents)
         return DimSum(constant, {name: f for name, f in self.factors.items() if name not in extents})
+
+    def renamed(self, names: Mapping[str, str]) -> DimSum:
+        """The same sum with other names for dimensions."""
+        factors: dict[str, int] = {}
+        for name, factor in self.factors.items():
+            new = names.get(name, name)
+            factors[new] = factors.get(new, 0) + factor
+        return DimSum(self.constant, factors)
+
+    @property
+    def extent(self) -> int | str:
+        """The number that is left, if it is one that an extent can be; else the sum as a dimension's name."""
+        return str(self) if self.factors or self.constant < 0 else self.constant
 
     def __str__(self) -> str:
         """As `parse_sum` reads it."""
@@ -65,6 +78,12 @@ def sum_of(name: str, known: Collection[str]) -> DimSum | None:
     """The sum that `name` stands for where all of its dimensions are among the `known` ones."""
     found = parse_sum(name)
     return found if found is not None and all(part in known for part in found.factors) else None
+
+
+def extent_by(name: str, known: Collection[str], extent: Callable[[str], int]) -> int:
+    """What `extent` says of dimension `name`, or of those of the `known` ones that it is a sum of."""
+    found = sum_of(name, known)
+    return extent(name) if found is None else max(0, found.value({part: extent(part) for part in found.factors}))
 
 
 def extent_among(name: str, extents: Mapping[str, int]) -> int | None:

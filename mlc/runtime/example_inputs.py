@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import read_arrays
-from .dim_sums import sum_of
+from .dim_sums import extent_by
 from .dtypes import DTYPES, numpy_dtype
 from .errors import ArgumentError
 from .loader import DimInfo, Entry, Model
@@ -110,25 +110,18 @@ def _bind(info: ValueInfo, shape: tuple[int, ...], extents: dict[str, int]) -> N
 
 
 def _shape(info: ValueInfo, extents: Mapping[str, int], known: Mapping[str, DimInfo]) -> tuple[int, ...]:
+    def extent(name: str) -> int:
+        return extents[name] if name in extents else smallest(known[name])
+
     shape = []
     for dim in info.dims or ():
         if isinstance(dim, int):
             shape.append(dim)
         elif isinstance(dim, str):
-            shape.append(extent_of(dim, extents, known))
+            shape.append(extent(dim) if dim in extents else extent_by(dim, known, extent))
         else:
             shape.append(1)
     return tuple(shape)
-
-
-def extent_of(name: str, extents: Mapping[str, int], known: Mapping[str, DimInfo]) -> int:
-    """The extent of a dimension: what `extents` say of it, or of those that it is a sum of, else the smallest."""
-    if name in extents:
-        return extents[name]
-    found = sum_of(name, known)
-    if found is None:
-        return smallest(known[name])
-    return max(0, found.value({part: extent_of(part, extents, known) for part in found.factors}))
 
 
 def smallest(dim: DimInfo) -> int:

@@ -91,10 +91,7 @@ def resolve(shape: Sequence[int | str | None], dims: Mapping[str, DimRange]) -> 
 def _with_fixed(name: str, fixed: Mapping[str, int]) -> int | str:
     """A dimension's name, or what it is where some of those that it is a sum of are numbers."""
     found = parse_sum(name)
-    if found is None or not any(part in fixed for part in found.factors):
-        return name
-    left = found.given(fixed)
-    return str(left) if left.factors or left.constant < 0 else left.constant
+    return name if found is None or fixed.keys().isdisjoint(found.factors) else found.given(fixed).extent
 
 
 def unknown_dims(shapes: Iterable[Sequence[int | str | None]], dims: Mapping[str, DimRange]) -> list[Problem]:

@@ -9,7 +9,7 @@ from mlc.frontends.common import entry
 from mlc.frontends.common.entry import Argument, DimRange
 from mlc.frontends.report import ModelError, Problem
 from mlc.frontends.torch.program_state import ProgramState
-from mlc.runtime.dim_sums import DimSum, parse_sum
+from mlc.runtime.dim_sums import parse_sum
 
 _SPECIALISED = 2
 """Programs are traced with extents of at least this much, which says nothing about smaller ones."""
@@ -110,12 +110,9 @@ class Inputs:
         found = parse_sum(expression)
         if found is None:
             return ""
-        extents = {part: n for part in found.factors if isinstance(n := self._chosen.get(part), int)}
-        left = found.given(extents)
-        if not left.factors:
-            return left.constant
-        names = {str(self._chosen.get(part, part)): factor for part, factor in left.factors.items()}
-        return str(DimSum(left.constant, names)) if len(names) == len(left.factors) else ""
+        fixed = {symbol: n for symbol, n in self._chosen.items() if isinstance(n, int)}
+        names = {symbol: n for symbol, n in self._chosen.items() if isinstance(n, str)}
+        return found.given(fixed).renamed(names).extent
 
     def _all_dims(self, tensors: Mapping[str, Any], asked: Mapping[str, DimRange]) -> dict[str, DimRange]:
         """The ranges by name: the program's, within what the caller asks for."""

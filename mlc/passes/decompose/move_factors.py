@@ -16,6 +16,7 @@ in 32 bits a single query was slower in it (1.5 ms against 0.5 ms for two layers
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from math import prod
 
 from mlir import ir
@@ -56,7 +57,10 @@ def _may_move(op: ir.Operation, weights: WeightOnly) -> bool:
     left, right = (shape_of(operand) for operand in op.operands)
     if len(left) < 3 or not 0 < left[-1] <= _MOST_DEPTH or any(map(weights.has, op.operands)):
         return False
-    return DYNAMIC in (*left, *right) or prod(left) <= prod(right)
+    columns = right[-2] if OpAdaptor(op).flag("transpose_rhs") else right[-1]
+    batches = zip_longest(reversed(left[:-2]), reversed(right[:-2]), fillvalue=1)
+    known = [extents for extents in [*batches, (left[-2], columns)] if DYNAMIC not in extents]
+    return DYNAMIC in (left[-2], columns) or prod(one for one, _ in known) <= prod(other for _, other in known)
 
 
 def _factor(op: ir.Operation) -> tuple[ir.Operation, int] | None:

@@ -153,9 +153,7 @@ def _lift(op: ir.Operation, analysis: DimAnalysis) -> bool:
     if groups is None:
         return False
     order = OpAdaptor(op).ints("permutation")
-    dynamic = iter(joining.operands[1:])
-    given = [next(dynamic) if size == DYNAMIC else size for size in OpAdaptor(joining).ints("static_sizes")]
-    known = shape_of(joining.results[0])
+    given, known = OpAdaptor(joining).mixed("sizes", joining.operands[1:]), shape_of(joining.results[0])
     sizes = [size if extent == DYNAMIC else extent for size, extent in zip(given, known, strict=True)]
     with ir.InsertionPoint(op), op.location:
         turned = b.transpose(source, [d for group in order for d in groups[group]])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlc.runtime.dim_sums import extent_among, parse_sum, sum_of
+from mlc.runtime.dim_sums import DimSum, extent_among, extent_by, parse_sum, sum_of
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,20 @@ def test_extents_of_sums() -> None:
     found = sum_of("a + 2*b", ("a", "b"))
     assert found is not None and str(found.given({"b": 3})) == "a + 6" and str(found.given({"a": 1, "b": 0})) == "1"
     assert sum_of("a + 2*b", ("a",)) is None
+
+
+def test_what_is_left_where_some_are_numbers() -> None:
+    both = DimSum(-1, {"a": 1, "b": 2})
+    assert both.given({"a": 3, "b": 1}).extent == 4
+    assert both.given({"a": 3}).extent == "2*b + 2"
+    assert both.given({"a": 0, "b": 0}).extent == "-1"  # no extent: a run that gets there is refused
+    assert DimSum(0, {"a": 1}).extent == "a"
+    assert both.renamed({"a": "batch"}).extent == "batch + 2*b - 1"
+    assert both.renamed({"a": "n", "b": "n"}).extent == "3*n - 1"
+
+
+def test_extents_from_those_of_the_parts() -> None:
+    known = {"a": 4, "b": 3, "c + d": 9}
+    assert extent_by("a + b - 1", known, known.__getitem__) == 6
+    assert extent_by("1 - a", known, known.__getitem__) == 0  # none is negative
+    assert extent_by("b", known, known.__getitem__) == 3 and extent_by("c + d", known, known.__getitem__) == 9

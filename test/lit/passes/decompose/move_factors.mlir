@@ -61,3 +61,13 @@ func.func @values(%p: tensor<4x8x64xf32>, %v: tensor<4x64x7xf32>, %d: tensor<4x8
   %3 = mlc.matmul %d, %2 : tensor<4x8x?xf32>, tensor<4x?x7xf32> -> tensor<4x8x7xf32>
   return %1, %3 : tensor<4x8x7xf32>, tensor<4x8x7xf32>
 }
+
+// Probabilities are more than values, whatever the batch: heads of 64 columns behind 128 words.
+// CHECK-LABEL: func.func @values_of_a_batch
+// CHECK: %[[V:.*]] = mlc.binary mul %arg1
+// CHECK: mlc.matmul %arg0, %[[V]]
+func.func @values_of_a_batch(%p: tensor<?x12x128x128xf32>, %v: tensor<?x12x128x64xf32>, %f: tensor<f32>) -> tensor<?x12x128x64xf32> {
+  %0 = mlc.binary mul %v, %f : tensor<?x12x128x64xf32>, tensor<f32> -> tensor<?x12x128x64xf32>
+  %1 = mlc.matmul %p, %0 : tensor<?x12x128x128xf32>, tensor<?x12x128x64xf32> -> tensor<?x12x128x64xf32>
+  return %1 : tensor<?x12x128x64xf32>
+}
