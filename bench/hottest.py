@@ -107,7 +107,9 @@ def records(report: Mapping[str, Any], timed: Mapping[str, Any], here: Machine, 
         times = timed.get(kernel["name"])
         if not times or not times["calls"]:
             continue
-        seconds, bound = times["min_ns"] / 1e9, here.bound(kernel)
+        # The report has the mean work of launches that differ.
+        ns = times["ns"] / times["calls"] if kernel["uneven"] else times["min_ns"]
+        seconds, bound = ns / 1e9, here.bound(kernel)
         found.append({
             "name": kernel["name"], "template": kernel["template"], "nodes": kernel["nodes"],
             "calls": times["calls"] / runs, "ms": times["ns"] / runs / 1e6, "share": times["ns"] / total,

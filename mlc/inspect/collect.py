@@ -7,7 +7,7 @@ Work is counted at one set of extents: a named dimension has its lowest extent, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -31,7 +31,7 @@ GENERIC = "loops"
 class KernelReport:
     """One kernel. `shapes` and `sizes` (its `index` inputs) are those of its first launch; `flops`, the part
     `byte_flops` that multiplies integers of at most eight bits, and `bytes` (of all its tensors) are for one launch,
-    None where the data decide them.
+    the mean of all where they differ (`uneven`), None where the data decide them.
     """
 
     name: str
@@ -45,6 +45,29 @@ class KernelReport:
     byte_flops: int | None = None
     bytes: int | None = None
     contraction: bool = False
+    uneven: bool = False
+
+
+Work = tuple[int | None, int | None, int | None]
+"""The `flops`, `byte_flops` and `bytes` of a launch."""
+
+
+@dataclass
+class _Kernel:
+    """A kernel while its launches are counted: their work, and that of operands that were met before."""
+
+    report: KernelReport
+    source: KernelSource
+    counted: list[Work] = field(default_factory=list)
+    works: dict[Hashable, Work] = field(default_factory=dict)
+
+    def sum_up(self) -> KernelReport:
+        """The report, with the work of the launches."""
+        report = self.report
+        if self.counted:
+            report.flops, report.byte_flops, report.bytes = map(_mean, zip(*self.counted, strict=True))
+        report.uneven = len(set(self.counted)) > 1
+        return report
 
 
 @dataclass
@@ -71,7 +94,7 @@ def collect(module: ir.Module, model: str) -> Report:
     """The report of a module that has completed `schedule`."""
     attributes = module.operation.attributes
     target = ir.StringAttr(attributes["mlc.target"]).value if "mlc.target" in attributes else ""
-    kernels: dict[str, tuple[KernelReport, KernelSource]] = {}
+    kernels: dict[str, _Kernel] = {}
     functions = []
     for child in (c.operation for c in module.body.operations):
         if "mlc.kernel_of" in child.attributes or "mlc.variant_of" in child.attributes:
@@ -89,9 +112,9 @@ def collect(module: ir.Module, model: str) -> Report:
         extents |= values
         for launch in _launches(function):
             name = ir.FlatSymbolRefAttr(launch.attributes["kernel"]).value
-            _count_launch(*kernels[name], launch, named(analysis, values))
+            _count_launch(kernels[name], launch, named(analysis, values))
             refusals += _refusals(name, launch)
-    rows = [report for report, _ in kernels.values()]
+    rows = [kernel.sum_up() for kernel in kernels.values()]
     return Report(model, f"mlc {__version__}", target, extents, rows, refusals, list(_warnings(rows)))
 
 
@@ -103,7 +126,7 @@ def _plain(attribute: ir.Attribute) -> Any:
     return getattr(attribute, "value", str(attribute))
 
 
-def _kernel(name: str, module: ir.Operation) -> tuple[KernelReport, KernelSource]:
+def _kernel(name: str, module: ir.Operation) -> _Kernel:
     schedule: dict[str, Any] = {}
     if "mlc.schedule" in module.attributes:
         alternatives = _plain(module.attributes["mlc.schedule"])
@@ -111,7 +134,7 @@ def _kernel(name: str, module: ir.Operation) -> tuple[KernelReport, KernelSource
     source = kernel_source(module)
     contraction = any(is_contraction(op) for op in reachable(source.results))
     template = str(schedule.pop("template", ""))
-    return KernelReport(name, template, schedule, contraction=contraction), source
+    return _Kernel(KernelReport(name, template, schedule, contraction=contraction), source)
 
 
 def _reference(analysis: DimAnalysis, function: ir.Operation) -> dict[str, int]:
@@ -140,22 +163,35 @@ def _launches(function: ir.Operation) -> Iterator[ir.Operation]:
     return iter(found)
 
 
-def _count_launch(report: KernelReport, source: KernelSource, launch: ir.Operation, extents: Extents) -> None:
+def _count_launch(kernel: _Kernel, launch: ir.Operation, extents: Extents) -> None:
+    report, source = kernel.report, kernel.source
     report.launches += 1
     report.nodes += [n for n in _all_nodes(source, launch) if n not in report.nodes]
-    if report.launches > 1:
-        return
+    given = _given(launch, extents)
+    if report.launches == 1:
+        for value, numbers in zip(launch.operands, given, strict=True):
+            if isinstance(value.type, ir.RankedTensorType):
+                shape = ",".join("?" if n is None else str(n) for n in numbers)
+                report.shapes.append(f"{result_type(value.type).dtype}[{shape}]")
+            else:
+                report.sizes.append(numbers[0])
+    is_updating = "mlc.in_place" in launch.attributes
+    key = (is_updating, *map(tuple, given))
+    if key not in kernel.works:
+        kernel.works[key] = _work(source, given, is_updating)
+    kernel.counted.append(kernel.works[key])
+
+
+def _given(launch: ir.Operation, extents: Extents) -> list[list[int | None]]:
+    """For every operand of a launch its shape, or its value where it is an index."""
+    tensors = [isinstance(value.type, ir.RankedTensorType) for value in launch.operands]
+    pairs = zip(launch.operands, tensors, strict=True)
+    return [extents.shape(value) if is_tensor else [extents.index(value)] for value, is_tensor in pairs]
+
+
+def _work(source: KernelSource, given: list[list[int | None]], is_updating: bool) -> Work:
+    """What a launch with such operands does; `is_updating` one reads what its destination held, too."""
     arguments = list(source.block.arguments)
-    given: dict[int, list[int | None]] = {}
-    for number, value in enumerate(launch.operands):
-        if not isinstance(value.type, ir.RankedTensorType):
-            report.sizes.append(extents.index(value))
-            given[number] = report.sizes[-1:]
-            continue
-        shape = extents.shape(value)
-        given[number] = shape
-        kind = result_type(value.type)
-        report.shapes.append(f"{kind.dtype}[{','.join('?' if n is None else str(n) for n in shape)}]")
     analysis = DimAnalysis(source.func)
     positions = {argument: number for number, argument in enumerate(arguments)}
 
@@ -163,21 +199,26 @@ def _count_launch(report: KernelReport, source: KernelSource, launch: ir.Operati
         found = analysis.source_of(position)
         if found is None or found[0] not in positions:
             return None
-        shape = given.get(positions[found[0]], [])
+        shape = given[positions[found[0]]]
         at = found[1] or 0
         return shape[at] if at < len(shape) else None
 
     inside = Extents(analysis, lookup)
-    report.flops = flops_of(source, inside)
-    report.byte_flops = flops_of(source, inside, multiplies_bytes)
     sizes = [
-        _bytes(value.type, _product(given[number]), argument, inside)
-        for number, (value, argument) in enumerate(zip(launch.operands, arguments, strict=True))
-        if isinstance(value.type, ir.RankedTensorType)
+        _bytes(argument.type, _product(numbers), argument, inside)
+        for numbers, argument in zip(given, arguments, strict=True)
+        if isinstance(argument.type, ir.RankedTensorType)
     ]
-    if "mlc.in_place" in launch.attributes:  # what the destination held is read, too
+    if is_updating:
         sizes.append(sizes[-1])
-    report.bytes = None if None in sizes else sum(size for size in sizes if size is not None)
+    touched = None if None in sizes else sum(size for size in sizes if size is not None)
+    return flops_of(source, inside), flops_of(source, inside, multiplies_bytes), touched
+
+
+def _mean(works: Sequence[int | None]) -> int | None:
+    """The mean of the launches of a kernel, rounded."""
+    known = [work for work in works if work is not None]
+    return round(sum(known) / len(known)) if len(known) == len(works) else None
 
 
 def _bytes(type_: ir.Type, size: int | None, argument: ir.Value, extents: Extents) -> int | None:

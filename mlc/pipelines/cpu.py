@@ -142,10 +142,10 @@ def phases(
             "schedule",
             [
                 _assign_schedules(target),
-                "mlc-pack-weights",
-                "mlc-hoist-weights",
+                *("mlc-pack-weights", "mlc-hoist-weights"),
                 f"func.func({CANONICALIZE},cse)",
                 "mlc-hoist-weights",
+                "mlc-share-sums",
                 "mlc-plan-in-place",
                 "mlc-write-in-place",
                 "mlc-share-inputs",

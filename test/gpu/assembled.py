@@ -18,6 +18,8 @@ Form = TypeVar("Form")
 
 # Everything for every architecture, some minutes more.
 EVERY = bool(os.environ.get("MLC_EVERY_ARCHITECTURE"))
+# Architectures beside Hopper.
+OTHERS = ["sm_80", "sm_86", "sm_89", "sm_100a"]
 # Cases whose kernel has a thread for each item, whose arrays are in local memory on every chip.
 SPILLED = {"scatter_nd"}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -11,17 +10,14 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from gpu.assembled import EVERY, SPILLED, assemble
+from gpu.assembled import OTHERS
 from gpu.stand_in import RUN, Outcome, run_with
-from models.gpu_cases import Case, build, cases
 from onnx import helper, numpy_helper
 from toolchain import needs_ptxas
 
 from mlc.targets.nvidia import NAMED
 
 pytestmark = [needs_ptxas, pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")]
-
-OTHERS = ["sm_80", "sm_86", "sm_89", "sm_100a"]
 
 
 def _model(rows: int | str = "n") -> onnx.ModelProto:
@@ -59,31 +55,6 @@ def test_ptxas_takes_a_model(arch: str, precision: str, tmp_path: Path) -> None:
         assert kernel["shared"] <= NAMED[arch].shared_memory_per_block
         resources = kernel["resources"]
         assert (resources["spill_stores"], resources["spill_loads"], resources["stack"]) == (0, 0, 0), kernel["name"]
-
-
-def _takes(case: Case, architectures: list[str], folder: Path) -> set[tuple[str, str]]:
-    """Compiles a case for `architectures` at once, checks what ptxas says, and gives its templates with its type."""
-    assembly = assemble(build(case), folder / case.name, gpu=",".join(architectures))
-    kernels = assembly.description
-    assert {kernel.get("architecture", architectures[0]) for kernel in kernels} == set(architectures), case.name
-    for kernel in kernels:
-        assert kernel["warnings"] == []
-        assert kernel["resources"]["spill_stores"] == 0 or case.name in SPILLED, (case.name, kernel["name"])
-    dtype = next(iter(case.inputs().values())).dtype.name
-    return {(name, dtype) for one in assembly.kernels for name in re.findall(r'template = "(\w+)"', one.kernel.text)}
-
-
-@pytest.mark.slow
-def test_ptxas_takes_every_case(tmp_path: Path) -> None:
-    """Each case for one architecture in turn, and for all of them the first with a template in a type: they assemble
-    the same text but for what their schedules say, and `test_library.py` has every case assembled for Hopper. With
-    MLC_EVERY_ARCHITECTURE=1 each case for each of them.
-    """
-    seen: set[tuple[str, str]] = set()
-    for number, case in enumerate(cases()):
-        found = set() if EVERY else _takes(case, [OTHERS[number % len(OTHERS)]], tmp_path)
-        if EVERY or not found <= seen:
-            seen |= _takes(case, OTHERS, tmp_path)
 
 
 @pytest.mark.parametrize(

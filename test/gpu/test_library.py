@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import shutil
 import subprocess
 import sys
@@ -14,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from gpu.assembled import SPILLED, assemble
+from gpu.assembled import EVERY, OTHERS, SPILLED, assemble
 from gpu.stand_in import RUN, RUN_ALL, Outcome, run_with
-from models.gpu_cases import build, cases
+from models.gpu_cases import Case, build, cases
 from onnx import helper, numpy_helper
 from toolchain import needs_ptxas
 
@@ -94,15 +95,32 @@ def test_a_run_uploads_launches_and_waits_once(driver: Path, perceptron: Path) -
     assert log[-1] == "0 blocks, 0 modules, 0 streams, events and graphs left"
 
 
+def _assembled(case: Case, library: Path, architectures: list[str]) -> set[tuple[str, str]]:
+    """Compiles a case for several chips at once, checks what ptxas says, and gives its templates with its type."""
+    assembly = assemble(build(case), library, cache=True, emit="library", gpu=",".join(architectures))
+    kernels = assembly.description
+    assert {kernel.get("architecture", architectures[0]) for kernel in kernels} == set(architectures), case.name
+    for kernel in kernels:
+        assert kernel["warnings"] == []
+        assert kernel["resources"]["spill_stores"] == 0 or case.name in SPILLED, (case.name, kernel["name"])
+    dtype = next(iter(case.inputs().values())).dtype.name
+    return {(name, dtype) for one in assembly.kernels for name in re.findall(r'template = "(\w+)"', one.kernel.text)}
+
+
 @pytest.mark.slow
 def test_every_case_keeps_the_rules(driver: Path, tmp_path: Path) -> None:
-    """What ptxas says of its kernels, and what is asked of the driver, by sixteen in one process."""
+    """What ptxas says of its kernels, and what is asked of the driver, by sixteen in one process. Each case for Hopper
+    and for one of the other architectures in turn, and for all of them the first with a template in a type: they
+    assemble the same text but for what their schedules say. With MLC_EVERY_ARCHITECTURE=1 each case for each of them.
+    """
     libraries = []
-    for case in cases():
+    seen: set[tuple[str, str]] = set()
+    for number, case in enumerate(cases()):
         libraries.append(tmp_path / f"{case.name}.so")
-        for kernel in assemble(build(case), libraries[-1], cache=True, emit="library").description:
-            assert kernel["warnings"] == []
-            assert kernel["resources"]["spill_stores"] == 0 or case.name in SPILLED, (case.name, kernel["name"])
+        found = _assembled(case, libraries[-1], ["sm_90a", OTHERS[number % len(OTHERS)]])
+        if EVERY or not found <= seen:
+            seen |= found
+            _assembled(case, tmp_path / "others.so", OTHERS)
     for group in (libraries[i : i + 16] for i in range(0, len(libraries), 16)):
         outcome = run_with(driver, [sys.executable, "-c", RUN_ALL, *group])
         names = [library.stem for library in group]

@@ -16,6 +16,7 @@ from mlir.dialects import arith, func, memref, scf
 
 from mlc.kernels.common.constants import constant_bytes
 from mlc.kernels.common.index import Constants, IndexMath, Scalar
+from mlc.kernels.common.multiples import multiples
 
 _LINE = 64  # bytes of a line of the cache
 
@@ -134,6 +135,8 @@ class Frame:
         self.given: dict[Any, Any] = {}
         """What the prologue has made of zero points that are inputs."""
         self._scalars: dict[ir.Value, Scalar] = {}
+        self.divisors: dict[Scalar, int] = {}
+        """What run-time extents are multiples of, where that is known."""
         self._declare()
 
     @property
@@ -168,6 +171,7 @@ class Frame:
         memory = [] if self.grid else args[: len(tensors)]
         rest = args[len(memory) :]
         extents = {(t, i): rest[n] for n, (t, i) in enumerate(dynamic)}
+        self.divisors.update(zip(rest, multiples(source.module), strict=False))
         for n, scalar in enumerate(source.scalars):
             self._scalars[scalar] = rest[len(dynamic) + n]
         if not self.grid:
@@ -260,6 +264,11 @@ class Frame:
             if result == tensor:
                 return self.extent(destination, dim)
         raise ValueError(f"kernel {self.name}: an opaque operation is not a root")
+
+    def is_multiple(self, extent: Scalar, divisor: int) -> bool:
+        """Is an extent known to be a multiple of `divisor`?"""
+        known = extent if isinstance(extent, int) else self.divisors.get(extent, 1)
+        return known % divisor == 0
 
     def _slice_size(self, op: ir.Operation, dim: int) -> Scalar:
         rank_in = op.operands[0].type.rank

@@ -157,9 +157,9 @@ class Contraction(PaddedRows):
         buffer, exprs = self.frame.buffers[self.root.operands[s.packed_operand]], self.reads[s.packed_operand][0]
         start = self._panel_start(point, math.minimum(math.add(panel, 1), math.sub(panels, 1)))
         elements = buffer.strides[next(i for i, e in enumerate(exprs) if mentions(e, columns))]
-        assert isinstance(elements, int)
-        size = elements * buffer.element.width // 8
-        return panel_ahead(self.frame, buffer, (start, size), rows, s.rows)
+        width = buffer.element.width // 8
+        step = s.panel * s.unroll * width
+        return panel_ahead(self.frame, buffer, (start, math.mul(elements, width)), rows, s.rows, step)
 
     # -- the vector dimension ---------------------------------------------------------------------------------------
 
@@ -390,7 +390,8 @@ class Contraction(PaddedRows):
             return self._reduce(ev, tile, loops[1:], {**position, dim: Idx(0)}, carried)
         innermost = all(isinstance(e, int) and e == 1 for _, e in loops[1:])
         steps = self._steps(dim, low, high)
-        unroll = self.s.unroll if innermost and isinstance(steps, int) and steps % self.s.unroll == 0 else 1
+        is_even = steps is not None and self.frame.is_multiple(steps, self.s.unroll)
+        unroll = self.s.unroll if innermost and is_even else 1
         level, math = 3 + len(position), self.frame.math
 
         def body(variable: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
@@ -405,8 +406,9 @@ class Contraction(PaddedRows):
         return for_loop(self.frame, low, high, unroll, carried, body)
 
     def _steps(self, dim: int, low: Scalar, high: Scalar) -> Scalar | None:
-        """The number of steps of the loop over `dim` from `low` to `high`; None where it varies."""
-        return high if isinstance(low, int) and low == 0 and isinstance(high, int) else None
+        """The number of steps of the loop over `dim` from `low` to `high`; None where it varies within a launch."""
+        is_known = isinstance(high, int) or high in self.frame.divisors
+        return high if isinstance(low, int) and low == 0 and is_known else None
 
     def _fetch(self, panel: NextPanel, tile: Tile, position: Position, at: Scalar, steps: Scalar) -> None:
         """A little of the next panel, at step `at` of the innermost loop's `steps`."""

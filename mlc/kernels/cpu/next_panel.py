@@ -25,16 +25,18 @@ class NextPanel:
     """The panel of `size` bytes that begins at element `start` of `buffer`, of which every row fetches `share` bytes
     (`panel_ahead`); the first row of the work item is number `first`. Where only a run counts rows, tiles of `height`
     rows fetch a fixed number of lines a step, those of half as many or more a part of these or as many, and others
-    none; 0 where rows are known. `level` is that of the cache it comes to."""
+    none; 0 where rows are known. `level` is that of the cache it comes to. Where only a run knows the size, `step` is
+    what a step reads of its own panel, and every row fetches `share` bytes a step."""
 
     frame: Frame
     buffer: Buffer
     start: Scalar
-    size: int
+    size: Scalar
     share: Scalar
     first: Scalar
     height: int = 0
     level: int = 1
+    step: int = 0
 
     def fetch(self, row: Scalar, height: int, loops: Sequence[tuple[Scalar, Scalar]]) -> None:
         """Fetches what one step of the tile of `height` rows from `row` on has to fetch (`lines`)."""
@@ -50,10 +52,11 @@ class NextPanel:
         outermost on: at which step each is, and of how many. Rows behind those that have fetched everything ask for
         the end again, which costs nothing."""
         steps = math.product([extent for _, extent in loops])
-        assert isinstance(steps, int)
-        share = math.ceildiv(self.share, steps)  # bytes for a row and step
+        share = self.share if self.step else math.ceildiv(self.share, steps)  # bytes for a row and step
         if self.height:
-            reach = -(-self.size // (steps * _FRACTION * memory.LINE)) * memory.LINE
+            read, times = (self.step, 1) if self.step else (self.size, steps)
+            assert isinstance(read, int) and isinstance(times, int)
+            reach = -(-read // (times * _FRACTION * memory.LINE)) * memory.LINE
             share = math.minimum(share, reach // max(self.height, height))
         else:
             assert isinstance(share, int)
@@ -66,18 +69,26 @@ class NextPanel:
 
 
 def panel_ahead(
-    frame: Frame, buffer: Buffer, part: tuple[Scalar, int], rows: tuple[Scalar, Scalar], height: int
+    frame: Frame,
+    buffer: Buffer,
+    part: tuple[Scalar, Scalar],
+    rows: tuple[Scalar, Scalar],
+    height: int,
+    step: int = 0,
 ) -> NextPanel:
     """What the tiles of `height` rows of a work item fetch. `part` of `buffer` is its first element and its size in
-    bytes; `rows` are the number of the item's first row, and of how many that fetch it together. Where only a run knows
-    those, and they are too few for memory to have time to spare, nothing but the first lines is asked for.
+    bytes; where only a run knows that, `step` is what a step of the reduction reads of such a part. `rows` are the
+    number of the item's first row, and of how many that fetch it together. Where only a run knows those, and they are
+    too few for memory to have time to spare, nothing but the first lines is asked for.
     """
     (start, size), (first, count), math, c = part, rows, frame.math, frame.constants
+    step = 0 if isinstance(size, int) else step
+    shared = step or size
     if isinstance(count, int):
-        return NextPanel(frame, buffer, start, size, math.ceildiv(size, count), first)
+        return NextPanel(frame, buffer, start, size, math.ceildiv(shared, count), first, step=step)
     enough = arith.cmpi(arith.CmpIPredicate.sge, count, c.index(FETCHING_TILES * height))
-    share = arith.select(enough, c.index(math.ceildiv(size, math.maximum(count, 1))), c.index(0))
-    return NextPanel(frame, buffer, start, size, share, first, height)
+    share = arith.select(enough, c.index(math.ceildiv(shared, math.maximum(count, 1))), c.index(0))
+    return NextPanel(frame, buffer, start, size, share, first, height, step=step)
 
 
 def number_of(math: IndexMath, point: Sequence[tuple[Scalar, Scalar]]) -> Scalar:

@@ -39,18 +39,21 @@ def test_the_nearer_bound_counts(hottest: object, monkeypatch: pytest.MonkeyPatc
 def test_kernels_are_ordered_by_the_time_of_a_run(hottest: object) -> None:
     here = hottest.Machine(None, 1, "fp32")
     here._peak = 1.0
-    common = {"template": "loops", "nodes": ["n"], "contraction": False, "byte_flops": 0}
+    common = {"template": "loops", "nodes": ["n"], "contraction": False, "byte_flops": 0, "uneven": False}
     report = {"kernels": [
         {"name": "k0", "flops": 500, "bytes": 0, **common}, {"name": "k1", "flops": 1000, "bytes": 0, **common},
+        {"name": "k2", "flops": 250, "bytes": 0, **common, "uneven": True},
         {"name": "never", "flops": 1, "bytes": 0, **common},
     ]}  # fmt: skip
     timed = {
         "k0": {"name": "k0", "calls": 4, "ns": 4000, "min_ns": 1000},
         "k1": {"name": "k1", "calls": 2, "ns": 12000, "min_ns": 4000},
+        "k2": {"name": "k2", "calls": 4, "ns": 2000, "min_ns": 100},
     }
-    first, second = hottest.records(report, timed, here, runs=2)
-    assert (first["name"], first["calls"], first["share"], first["of_bound"]) == ("k1", 1, 0.75, pytest.approx(0.25))
+    first, second, third = hottest.records(report, timed, here, runs=2)
+    assert (first["name"], first["calls"], first["share"], first["of_bound"]) == ("k1", 1, 12 / 18, pytest.approx(0.25))
     assert (second["name"], second["calls"], second["us"], second["of_bound"]) == ("k0", 2, 1.0, pytest.approx(0.5))
+    assert (third["name"], third["us"], third["of_bound"]) == ("k2", 0.5, pytest.approx(0.5))  # the mean of its launches
 
 
 def test_one_model_from_end_to_end(tmp_path: Path) -> None:
