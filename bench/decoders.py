@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -54,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sizes = Decoder()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--layers", type=int, default=sizes.layers)
+    parser.add_argument("--heads", type=int, default=sizes.heads, help="of queries; everything else is as wide in proportion")
     parser.add_argument("--bits", type=int, default=sizes.bits, choices=(2, 4, 8))
     parser.add_argument("--block", type=int, default=sizes.block)
     parser.add_argument("--accuracy-level", type=int, default=sizes.accuracy_level, choices=(0, 1, 4))
@@ -67,11 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--peers", default="onnxruntime,openvino")
     a = parser.parse_args(arguments)
     longest = max(sizes.longest, *(past + tokens for past, tokens in cases(a.past, a.tokens)))
-    model = decoder(
-        Decoder(
-            layers=a.layers, bits=a.bits, block=a.block, accuracy_level=a.accuracy_level, words=a.words, longest=longest
-        )
-    )
+    kept = {name: getattr(a, name) for name in ("layers", "bits", "block", "accuracy_level", "words")}
+    model = decoder(replace(sizes.scaled(a.heads), **kept, longest=longest))
     options = [f"--threads={a.threads}", f"--rounds={a.rounds}", f"--burst={a.burst}", f"--peers={a.peers}"]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "decoder.onnx"

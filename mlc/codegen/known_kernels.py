@@ -32,7 +32,7 @@ class KnownKernels:
         """Looks up the scheduled kernels of the module operation `program`. Those that are known lose their functions:
         their modules stay, as the host refers to them.
         """
-        sources = source_version()
+        sources = source_version(lately=True)
         if sources is None:
             return
         for view in program.regions[0].blocks[0].operations:

@@ -36,7 +36,7 @@ class KnownPrograms:
 
     def __init__(self, cache: ObjectCache, imported: str, passes: Sequence[tuple[str, Sequence[str]]]) -> None:
         self._cache = cache
-        self._sources = source_version()
+        self._sources = source_version(lately=True)
         phases = json.dumps([[phase, list(names)] for phase, names in passes])
         self._parts = (toolchain_version(), self._sources or "", phases, imported)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import time
 from functools import cache
 from pathlib import Path
 
@@ -36,6 +37,9 @@ def _stamps() -> Stamps:
 
 # Taken when the compiler is loaded: what this process runs is at most this old.
 _LOADED = _stamps()
+_RECENT = 1.0  # seconds
+_looked: list[float] = []
+"""When the sources were last seen to be those that were loaded."""
 
 
 @cache
@@ -58,9 +62,19 @@ def toolchain_version() -> str:
     return f"{mlc.__version__}-{digest.hexdigest()}"
 
 
-def source_version() -> str | None:
-    """A hash of the Python sources; None once one has changed, as nobody knows then which of them this process runs."""
-    return None if _stamps() != _LOADED else _source_hash()
+def source_version(*, lately: bool = False) -> str | None:
+    """A hash of the Python sources; None once one has changed, as nobody knows then which of them this process runs.
+
+    With `lately` the answer may be a second old, which is enough for what is looked up, not for what becomes known:
+    to ask for the state of every file is a tenth of the compilation of a small model.
+    """
+    now = time.monotonic()
+    if not (lately and _looked and now - _looked[-1] < _RECENT):
+        if _stamps() != _LOADED:
+            _looked.clear()
+            return None
+        _looked[:] = [now]
+    return _source_hash()
 
 
 @cache

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
@@ -39,6 +39,11 @@ class Decoder:
     accuracy_level: int = 4
     packed: bool = False
     """One product for queries, keys and values."""
+
+    def scaled(self, heads: int) -> Decoder:
+        """One with another number of heads, as wide in proportion."""
+        per_head, groups = self.inner // self.heads, max(1, heads * self.groups // self.heads)
+        return replace(self, heads=heads, groups=groups, width=heads * self.depth, inner=heads * per_head)
 
 
 class _Graph:

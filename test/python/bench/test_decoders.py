@@ -26,7 +26,7 @@ def test_cases_are_tokens_behind_texts_and_texts(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("room", [0, 16])
 def test_a_layer(tmp_path: Path, room: int) -> None:
     pytest.importorskip("onnxruntime")
-    numbers = {"layers": 1, "words": 300, "past": 5, "tokens": 4, "rounds": 1, "burst": 0, "room": room}
+    numbers = {"layers": 1, "heads": 8, "words": 300, "past": 5, "tokens": 4, "rounds": 1, "burst": 0, "room": room}
     options = [*(f"--{name}={value}" for name, value in numbers.items()), "--peers=onnxruntime"]
     command = [sys.executable, str(ROOT / "bench" / "decoders.py"), *options]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)

@@ -92,7 +92,7 @@ def test_other_sources_of_the_compiler_know_nothing(
 ) -> None:
     cold = _library(model_file, tmp_path)
     first = expansions.count
-    monkeypatch.setattr(known_kernels, "source_version", lambda: "edited")
+    monkeypatch.setattr(known_kernels, "source_version", lambda **_: "edited")
     assert _library(model_file, tmp_path) == cold
     assert expansions.count == 2 * first
     assert _library(model_file, tmp_path) == cold  # known to these sources from now on
@@ -103,10 +103,10 @@ def test_nothing_becomes_known_while_sources_change(
     model_file: Path, tmp_path: Path, expansions: _Expansions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     versions = iter(["before", None])
-    monkeypatch.setattr(known_kernels, "source_version", lambda: next(versions))
+    monkeypatch.setattr(known_kernels, "source_version", lambda **_: next(versions))
     _library(model_file, tmp_path)
     first = expansions.count
-    monkeypatch.setattr(known_kernels, "source_version", lambda: "before")
+    monkeypatch.setattr(known_kernels, "source_version", lambda **_: "before")
     _library(model_file, tmp_path)
     assert expansions.count == 2 * first
 
@@ -141,14 +141,18 @@ def test_the_version_follows_the_sources(tmp_path: Path, monkeypatch: pytest.Mon
 
     def started() -> str | None:
         monkeypatch.setattr(version, "_LOADED", version._stamps())
+        version._looked.clear()
         version._source_hash.cache_clear()
         return version.source_version()
 
     try:
         first = started()
         assert first is not None and started() == first
+        monkeypatch.setattr(version, "_RECENT", 3600.0)
         source.write_text("step = 22\n")
+        assert version.source_version(lately=True) == first  # what a moment ago was true
         assert version.source_version() is None  # this process may run either
+        assert version.source_version(lately=True) is None
         second = started()
         assert second not in (None, first)
         source.write_text("step = 1\n")

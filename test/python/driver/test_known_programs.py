@@ -129,7 +129,7 @@ def test_other_sources_of_the_compiler_know_nothing(
     library: _Library, model_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cold = library(model_file)
-    monkeypatch.setattr(known_programs, "source_version", lambda: "edited")
+    monkeypatch.setattr(known_programs, "source_version", lambda **_: "edited")
     assert library(model_file) == cold
     assert not library.was_known
     assert library(model_file) == cold
@@ -140,10 +140,10 @@ def test_nothing_becomes_known_while_sources_change(
     library: _Library, model_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     versions = iter(["before", "after"])
-    monkeypatch.setattr(known_programs, "source_version", lambda: next(versions))
+    monkeypatch.setattr(known_programs, "source_version", lambda **_: next(versions))
     library(model_file)
     for version in ("before", "after"):
-        monkeypatch.setattr(known_programs, "source_version", lambda version=version: version)
+        monkeypatch.setattr(known_programs, "source_version", lambda version=version, **_: version)
         library(model_file)
         assert not library.was_known
 
