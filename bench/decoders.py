@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sizes = Decoder()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--layers", type=int, default=sizes.layers)
-    parser.add_argument("--heads", type=int, default=sizes.heads, help="of queries; everything else is as wide in proportion")
+    parser.add_argument("--heads", type=int, default=sizes.heads, help="of queries; all else is wide in proportion")
     parser.add_argument("--bits", type=int, default=sizes.bits, choices=(2, 4, 8))
     parser.add_argument("--block", type=int, default=sizes.block)
     parser.add_argument("--accuracy-level", type=int, default=sizes.accuracy_level, choices=(0, 1, 4))

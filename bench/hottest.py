@@ -6,10 +6,11 @@
 
 A model is compiled, run with every kernel timed, and its kernels are listed by the time that they take in a run. A
 kernel's bound is the least time that its FLOPs take at this machine's arithmetic peak, or its bytes (every tensor once)
-at the speed of a copy of as many bytes, whichever is more; its share is that bound over the least time of a call.
-Copies are at least 512 KB large: what a kernel reads was written by another one, and is no nearer than the second level
-of cache. Exponentials, divisions and the like count as one FLOP each, so kernels full of them stay far from either
-bound. `products` is the share of the time that contractions, convolutions and attention take together.
+at the speed of a copy of as many bytes, whichever is more; its share is that bound over the least time of a call, or,
+where calls differ in their extents, over the least mean of a run. Copies are at least 512 KB large: what a kernel reads
+was written by another one, and is no nearer than the second level of cache. Exponentials, divisions and the like count
+as one FLOP each, so kernels full of them stay far from either bound. `products` is the share of the time that
+contractions, convolutions and attention take together.
 """
 
 from __future__ import annotations
@@ -88,15 +89,28 @@ class Machine:
 
 
 def profile(library: Path, inputs: Mapping[str, Any], threads: int, runs: int) -> dict[str, dict[str, Any]]:
-    """Calls, nanoseconds and the least nanoseconds of a call of every kernel, over `runs` runs."""
+    """Calls and nanoseconds of every kernel over `runs` runs, the least nanoseconds of a call (`min_ns`), and those of
+    its mean call in a run (`mean_ns`)."""
     model = load(library, threads=threads)
+    found: dict[str, dict[str, Any]] = {}
     with model.context(profile=True) as context:
         for _ in range(3):
             context.run(inputs)
         context.profile()
         for _ in range(runs):
             context.run(inputs)
-        return {kernel["name"]: kernel for kernel in context.profile()["kernels"]}
+            for kernel in context.profile()["kernels"]:
+                add_run(found, kernel)
+    return found
+
+
+def add_run(found: dict[str, dict[str, Any]], kernel: Mapping[str, Any]) -> None:
+    """Adds what one run says of a kernel."""
+    mean = kernel["ns"] / max(1, kernel["calls"])
+    entry = found.setdefault(kernel["name"], {**kernel, "calls": 0, "ns": 0, "mean_ns": mean})
+    entry["calls"] += kernel["calls"]
+    entry["ns"] += kernel["ns"]
+    entry["min_ns"], entry["mean_ns"] = min(entry["min_ns"], kernel["min_ns"]), min(entry["mean_ns"], mean)
 
 
 def records(report: Mapping[str, Any], timed: Mapping[str, Any], here: Machine, runs: int) -> list[dict[str, Any]]:
@@ -108,7 +122,7 @@ def records(report: Mapping[str, Any], timed: Mapping[str, Any], here: Machine, 
         if not times or not times["calls"]:
             continue
         # The report has the mean work of launches that differ.
-        ns = times["ns"] / times["calls"] if kernel["uneven"] else times["min_ns"]
+        ns = times["mean_ns"] if kernel["uneven"] else times["min_ns"]
         seconds, bound = ns / 1e9, here.bound(kernel)
         found.append({
             "name": kernel["name"], "template": kernel["template"], "nodes": kernel["nodes"],

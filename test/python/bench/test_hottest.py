@@ -46,14 +46,23 @@ def test_kernels_are_ordered_by_the_time_of_a_run(hottest: object) -> None:
         {"name": "never", "flops": 1, "bytes": 0, **common},
     ]}  # fmt: skip
     timed = {
-        "k0": {"name": "k0", "calls": 4, "ns": 4000, "min_ns": 1000},
-        "k1": {"name": "k1", "calls": 2, "ns": 12000, "min_ns": 4000},
-        "k2": {"name": "k2", "calls": 4, "ns": 2000, "min_ns": 100},
+        "k0": {"name": "k0", "calls": 4, "ns": 4000, "min_ns": 1000, "mean_ns": 1000},
+        "k1": {"name": "k1", "calls": 2, "ns": 12000, "min_ns": 4000, "mean_ns": 5000},
+        "k2": {"name": "k2", "calls": 4, "ns": 2000, "min_ns": 100, "mean_ns": 500},
     }
     first, second, third = hottest.records(report, timed, here, runs=2)
     assert (first["name"], first["calls"], first["share"], first["of_bound"]) == ("k1", 1, 12 / 18, pytest.approx(0.25))
     assert (second["name"], second["calls"], second["us"], second["of_bound"]) == ("k0", 2, 1.0, pytest.approx(0.5))
     assert (third["name"], third["us"], third["of_bound"]) == ("k2", 0.5, pytest.approx(0.5))  # the mean of its launches
+
+
+def test_runs_add_up_to_the_least_mean(hottest: object) -> None:
+    found: dict[str, dict[str, object]] = {}
+    for ns, least in ((900, 200), (600, 250), (1200, 150)):
+        hottest.add_run(found, {"name": "k", "calls": 3, "ns": ns, "min_ns": least})
+    hottest.add_run(found, {"name": "never", "calls": 0, "ns": 0, "min_ns": 0})
+    assert found["k"] == {"name": "k", "calls": 9, "ns": 2700, "min_ns": 150, "mean_ns": 200}
+    assert found["never"]["calls"] == 0
 
 
 def test_one_model_from_end_to_end(tmp_path: Path) -> None:
