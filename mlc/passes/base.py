@@ -242,11 +242,13 @@ def register_all(register: Callable[[PassInfo], None]) -> None:
         register(info)
 
 
-_PASS_CLASS = re.compile(r"^class (\w+)\(Pass\):\n(?:(?:[ \t].*)?\n|#.*\n)*", re.MULTILINE)
+_PASS_CLASS = re.compile(r"^class (\w+)\(Pass\):\n(?:(?! {4}(?:def |@))(?:[ \t].*)?\n|#.*\n)*", re.MULTILINE)
 
 
 def _read(path: Path, phase: str) -> PassInfo | None:
-    """What the file says about its pass; None without one. Only the class is parsed: whole files take too long."""
+    """What the file says about its pass; None without one. Only the class is parsed, up to its first method: every
+    command waits for it.
+    """
     found = _PASS_CLASS.search(path.read_text(encoding="utf-8") + "\n")
     if found is None:
         return None

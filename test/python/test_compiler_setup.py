@@ -33,13 +33,14 @@ def test_a_context_for_cpus_has_what_their_passes_build_with() -> None:
 
 
 def test_a_compilation_for_cpus_loads_nothing_for_gpus(tmp_path: Path) -> None:
+    """Nor the package that makes the Python of every named operation, which takes as long as a small model."""
     program = f"""
 import onnx, sys, mlc
 from onnx import TensorProto, helper
 values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 4]) for name in "xy"]
 graph = helper.make_graph([helper.make_node("Softmax", ["x"], ["y"])], "g", values[:1], values[1:])
 mlc.compile(helper.make_model(graph), output={str(tmp_path / "m.so")!r}, cache=False, load=False)
-names = ("mlc.kernels.nvidia", "mlir.dialects.gpu", "mlir.dialects.nvvm")
+names = ("mlc.kernels.nvidia", "mlir.dialects.gpu", "mlir.dialects.nvvm", "mlir.dialects.linalg")
 print(sorted(m for m in sys.modules if m.startswith(names)))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

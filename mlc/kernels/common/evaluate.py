@@ -81,7 +81,7 @@ class Evaluator:
         """The element(s) of `value` at `coords` (one `Idx` per dimension)."""
         if value in self.overrides:
             return self.overrides[value](coords)
-        key = (hash(value), *(c.key() for c in coords))
+        key = (hash(value), *[c.key() for c in coords])
         known = self._lookup(key, all(c.uniform for c in coords))
         if known is None:
             hook = self.hooks.get(value)

@@ -179,9 +179,10 @@ class IndexMath:
         return coords[::-1]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Idx:
-    """One coordinate over the lanes of a vector: `base + lane // repeat * step`, or any `lanes` vector.
+    """One coordinate over the lanes of a vector: `base + lane // repeat * step`, or any `lanes` vector. Nothing changes
+    one; it is not frozen as that would make it three times as slow to make, and kernels are full of them.
 
     `tile = (high, size, low)` says that `base == high * size + low` with `0 <= low + lane * step < size`, so that
     `floordiv size` and `mod size` of a blocked layout stay affine. `level` is the depth of the innermost loop whose
@@ -208,17 +209,14 @@ class Idx:
 
     def key(self) -> tuple[object, ...]:
         """Hashable identity: equal keys are equal coordinates."""
-        repeat = self.repeat if self.step else 1
-        return (_key(self.base), self.step, None if self.lanes is None else _key(self.lanes), repeat)
+        base = self.base if isinstance(self.base, int) else ("v", hash(self.base))
+        lanes = None if self.lanes is None else hash(self.lanes)
+        return (base, self.step, lanes, self.repeat if self.step else 1)
 
 
 def _is_zero(at: Idx) -> bool:
     """Is a coordinate without lanes known to be 0 in all of them?"""
     return at.step == 0 and isinstance(at.base, int) and at.base == 0
-
-
-def _key(value: Scalar) -> object:
-    return value if isinstance(value, int) else ("v", hash(value))
 
 
 class IdxMath:
@@ -255,7 +253,8 @@ class IdxMath:
             if _is_zero(a):
                 return b
             repeat = a.repeat if a.step else b.repeat
-            bounds = (a.span[0] + b.span[0], a.span[1] + b.span[1]) if a.span and b.span else None
+            one, other = a.span, b.span
+            bounds = (one[0] + other[0], one[1] + other[1]) if one and other else None
             return Idx(self.math.add(a.base, b.base), a.step + b.step, level=level, bounds=bounds, repeat=repeat)
         return Idx(lanes=arith.addi(self.vector(a), self.vector(b)), level=level)
 
@@ -264,10 +263,10 @@ class IdxMath:
             return a
         if a.lanes is None and (isinstance(factor, int) or a.step == 0):
             step = a.step * factor if isinstance(factor, int) else 0
-            bounds = None
-            if a.span and isinstance(factor, int):
-                ends = sorted(end * factor for end in a.span)
-                bounds = ends[0], ends[1]
+            bounds = a.span if isinstance(factor, int) else None
+            if bounds is not None:
+                low, high = bounds[0] * factor, bounds[1] * factor
+                bounds = (low, high) if factor >= 0 else (high, low)
             return Idx(self.math.mul(a.base, factor), step, level=a.level, bounds=bounds, repeat=a.repeat)
         return Idx(lanes=arith.muli(self.vector(a), self.vector(Idx(factor))), level=a.level)
 

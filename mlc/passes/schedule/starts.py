@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mlir import ir
-from mlir.dialects import arith, func, linalg
+from mlir.dialects import arith, func
 
+from mlc.dialects import linalg
 from mlc.dialects import mlc as m
 from mlc.kernels.common.frame import defining_op
 
