@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import os
 import time
 from functools import cache
@@ -38,8 +39,8 @@ def _stamps() -> Stamps:
 # Taken when the compiler is loaded: what this process runs is at most this old.
 _LOADED = _stamps()
 _RECENT = 1.0  # seconds
-_looked: list[float] = []
-"""When the sources were last seen to be those that were loaded."""
+_seen = -math.inf
+"""When (`time.monotonic`) the sources were last seen to be those that were loaded."""
 
 
 @cache
@@ -68,12 +69,14 @@ def source_version(*, lately: bool = False) -> str | None:
     With `lately` the answer may be a second old, which is enough for what is looked up, not for what becomes known:
     to ask for the state of every file is a tenth of the compilation of a small model.
     """
+    global _seen
     now = time.monotonic()
-    if not (lately and _looked and now - _looked[-1] < _RECENT):
-        if _stamps() != _LOADED:
-            _looked.clear()
-            return None
-        _looked[:] = [now]
+    if lately and now - _seen < _RECENT:
+        return _source_hash()
+    if _stamps() != _LOADED:
+        _seen = -math.inf
+        return None
+    _seen = now
     return _source_hash()
 
 

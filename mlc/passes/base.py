@@ -25,7 +25,7 @@ class Pass:
     """A transformation of an operation, by default of a module.
 
     The first line of a subclass's docstring is its summary. Annotated class attributes (`str`, `int`, `bool`, `float`,
-    `list[str]`) with a default are options; a string literal below one describes it.
+    `list[str]`) with a default are options; a string literal below one describes it. All of them come before methods.
     """
 
     name: ClassVar[str] = ""  # set by the registry

@@ -81,7 +81,7 @@ class Evaluator:
         """The element(s) of `value` at `coords` (one `Idx` per dimension)."""
         if value in self.overrides:
             return self.overrides[value](coords)
-        key = (hash(value), *[c.key() for c in coords])
+        key = _place(value, coords)
         known = self._lookup(key, all(c.uniform for c in coords))
         if known is None:
             hook = self.hooks.get(value)
@@ -90,8 +90,7 @@ class Evaluator:
 
     def remember(self, value: ir.Value, coords: Sequence[Idx], known: ir.Value) -> None:
         """Take over what another evaluator computed where this one's block can use it."""
-        key = (hash(value), *(c.key() for c in coords))
-        self._known[key] = known
+        self._known[_place(value, coords)] = known
 
     def compute(self, value: ir.Value, coords: Sequence[Idx]) -> ir.Value:
         if value in self.frame.buffers:
@@ -107,6 +106,11 @@ class Evaluator:
     def splat(self, value: ir.Value) -> ir.Value:
         """`value` as a vector (as it is when lanes == 1)."""
         return memory.splat(value, self.lanes)
+
+
+def _place(value: ir.Value, coords: Sequence[Idx]) -> tuple[object, ...]:
+    """An element of a value, as what is known of it is found again."""
+    return (hash(value), *[c.key() for c in coords])
 
 
 def iteration_coords(generic: ir.Operation, result_number: int, coords: Sequence[Idx], rank: int) -> list[Idx | None]:
@@ -158,8 +162,7 @@ def _generic(ev: Evaluator, op: ir.Operation, value: ir.Value, coords: Sequence[
                 outs.append(ev.frame.constants.get(element, zero))
         results = _shorter(ev, op, dims) or inline_body(ev, op, input_values(ev, op, dims, outs), dims)
     for i, result in enumerate(op.results):
-        place = (hash(result), *(c.key() for c in coords))
-        ev._known[place] = results[i]
+        ev._known[_place(result, coords)] = results[i]
     return results[number]
 
 

@@ -66,6 +66,11 @@ class KernelSource:
         return [a for a in self.block.arguments if isinstance(a.type, ir.RankedTensorType)]
 
     @property
+    def run_time_extents(self) -> list[tuple[ir.Value, int]]:
+        """The tensors' dimensions that only a run knows, in the order in which a call gives their extents."""
+        return [(t, i) for t in self.tensors for i in range(t.type.rank) if t.type.is_dynamic_dim(i)]
+
+    @property
     def destinations(self) -> list[ir.Value]:
         """The trailing arguments that the results are written to."""
         count = len(self.results)
@@ -150,7 +155,7 @@ class Frame:
         types: list[ir.Type] = []
         if not self.grid:
             types += [ir.MemRefType.get([], storage_type(t.type.element_type)) for t in tensors]
-        dynamic = [(t, i) for t in tensors for i in range(t.type.rank) if t.type.is_dynamic_dim(i)]
+        dynamic = source.run_time_extents
         types += [index] * (len(dynamic) + len(source.scalars))
         if not self.grid:
             types += [ir.MemRefType.get([2], ir.IntegerType.get_signless(64)), index, index]

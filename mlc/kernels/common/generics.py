@@ -21,6 +21,11 @@ def is_reduction(generic: ir.Operation) -> bool:
     return "reduction" in str(generic.attributes["iterator_types"])
 
 
+def reduced_loops(generic: ir.Operation) -> list[int]:
+    """The loops of a linalg.generic that its results do not have."""
+    return [i for i, kind in enumerate(generic.attributes["iterator_types"]) if "reduction" in str(kind)]
+
+
 def is_identity(op: ir.Operation, operand: int) -> bool:
     """Is `op` a generic whose map of an operand is the identity: does it read or write that at its own point?"""
     if op.name != "linalg.generic":

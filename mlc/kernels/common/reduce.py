@@ -74,9 +74,9 @@ def combiner(generic: ir.Operation) -> Combiner | None:
 
 def reduction_extents(frame: Frame, generic: ir.Operation) -> dict[int, Scalar]:
     """Extents of the reduction dimensions, by iteration dimension."""
-    from mlc.kernels.common.generics import operand_map
+    from mlc.kernels.common.generics import operand_map, reduced_loops
 
-    wanted = [i for i, t in enumerate(generic.attributes["iterator_types"]) if "reduction" in str(t)]
+    wanted = reduced_loops(generic)
     extents: dict[int, Scalar] = {}
     for operand in range(len(generic.operands)):
         for position, expr in enumerate(operand_map(generic, operand).results):
@@ -90,9 +90,9 @@ def reduction_extents(frame: Frame, generic: ir.Operation) -> dict[int, Scalar]:
 
 def lane_dim(generic: ir.Operation) -> int | None:
     """The innermost reduction dimension when an input is contiguous along it, else None."""
-    from mlc.kernels.common.generics import operand_map
+    from mlc.kernels.common.generics import operand_map, reduced_loops
 
-    reductions = [i for i, t in enumerate(generic.attributes["iterator_types"]) if "reduction" in str(t)]
+    reductions = reduced_loops(generic)
     if not reductions:
         return None
     arguments = generic.regions[0].blocks[0].arguments

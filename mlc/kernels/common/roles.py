@@ -15,7 +15,7 @@ from mlir import ir
 
 from mlc.kernels.common.analysis import can_flatten, can_flatten_reduction, touches
 from mlc.kernels.common.frame import defining_op
-from mlc.kernels.common.generics import operand_map
+from mlc.kernels.common.generics import operand_map, reduced_loops
 from mlc.kernels.common.padding import padding_of
 
 
@@ -86,7 +86,7 @@ def contraction_roles(root: ir.Operation, results: Sequence[ir.Value]) -> Roles 
     columns = _group(root, results, order, axis, holders[0], left)
     free = [i for i in range(axis) if i not in columns and _only(root, order[i], left)]
     rows = _group(root, results, order, free[-1], left, 1 - left) if free else ()
-    reduced = tuple(d for d, kind in enumerate(root.attributes["iterator_types"]) if "reduction" in str(kind))
+    reduced = tuple(reduced_loops(root))
     if not reduced or (len(reduced) > 1 and not _together(root, reduced)):
         return None
     taken = {*columns, *rows}

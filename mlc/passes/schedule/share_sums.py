@@ -12,6 +12,7 @@ are multiples of, so that the loop stays unrolled. What is left are strides that
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from math import gcd
 
@@ -20,8 +21,9 @@ from mlir.dialects import tensor
 
 from mlc.kernels.common.analysis import mentions, root_operation
 from mlc.kernels.common.frame import KernelSource, kernel_source
-from mlc.kernels.common.generics import operand_map
+from mlc.kernels.common.generics import operand_map, reduced_loops
 from mlc.kernels.common.multiples import MULTIPLES
+from mlc.passes.adaptor import DYNAMIC
 from mlc.passes.base import Pass
 from mlc.passes.fuse.dedupe_kernels import kernel_text
 from mlc.passes.schedule.assign_schedules import collect_launches, read_schedule
@@ -41,6 +43,10 @@ class _Sum:
     def name(self) -> str:
         return str(self.source.func.name.value)
 
+    @property
+    def schedule(self) -> ir.Attribute:
+        return self.source.module.attributes["mlc.schedule"]
+
 
 class ShareSums(Pass):
     """Make one kernel of contractions that differ in how many products they sum."""
@@ -53,15 +59,12 @@ class ShareSums(Pass):
 
     def run(self, root: ir.OpView) -> None:
         module = root.operation
-        groups: dict[str, list[_Sum]] = {}
-        for kernel in all_kernel_modules(module).values():
-            found = _sum(kernel_source(kernel)) if read_schedule(kernel)["template"] == "contraction" else None
-            if found is not None:
-                groups.setdefault(_key(found), []).append(found)
+        sources = map(kernel_source, all_kernel_modules(module).values())
+        sums = [found for source in sources if (found := _sum(source)) is not None]
+        # To write a kernel's text takes long: of those whose schedule and results are alike only.
+        alike = self._groups(sums, lambda each: (each.schedule, *(d.type for d in each.source.destinations)))
         launches = collect_launches(module)
-        for members in groups.values():
-            if len(members) < self.fewest:
-                continue
+        for members in [group for some in alike for group in self._groups(some, _text)]:
             for member in members:
                 _launch(members[0].name, member.places, launches.get(member.name, []))
             _forget_extent(members[0])
@@ -70,21 +73,25 @@ class ShareSums(Pass):
                 member.source.module.erase()
                 self.count("removed")
 
+    def _groups(self, sums: Sequence[_Sum], key: Callable[[_Sum], Hashable]) -> list[list[_Sum]]:
+        """Those with equal keys, where there are enough of them."""
+        groups: dict[Hashable, list[_Sum]] = {}
+        for each in sums:
+            groups.setdefault(key(each), []).append(each)
+        return [group for group in groups.values() if len(group) >= self.fewest]
+
 
 def _sum(source: KernelSource) -> _Sum | None:
     """A contraction that may take an extent of its sums from the run: the largest that is a plain dimension of both
-    operands, which are arguments; None where there is none."""
+    operands, which are arguments; None where there is none, or another template would take it."""
+    if read_schedule(source.module)["template"] != "contraction":
+        return None
     root, arguments = root_operation(source), list(source.block.arguments)
     operands = list(root.operands)[:2]
     if not all(operand in arguments and len(list(operand.uses)) == 1 for operand in operands):
         return None
-    sums = [_Sum(source, *found) for dim in _summed(root) if (found := _places(root, arguments, dim)) is not None]
+    sums = [_Sum(source, *found) for dim in reduced_loops(root) if (found := _places(root, arguments, dim)) is not None]
     return max(sums, key=lambda each: each.extent, default=None)
-
-
-def _summed(root: ir.Operation) -> list[int]:
-    """The loops of a contraction that its result does not have."""
-    return [d for d, kind in enumerate(root.attributes["iterator_types"]) if "reduction" in str(kind)]
 
 
 def _places(root: ir.Operation, arguments: list[ir.Value], dim: int) -> tuple[int, list[tuple[int, int]]] | None:
@@ -97,12 +104,12 @@ def _places(root: ir.Operation, arguments: list[ir.Value], dim: int) -> tuple[in
             return None
         places += [(arguments.index(operand), i) for i, _ in exprs]
     extents = {arguments[number].type.get_dim_size(at) for number, at in places}
-    if len(extents) > 1 or ir.ShapedType.get_dynamic_size() in extents:
+    if len(extents) > 1 or DYNAMIC in extents:
         return None
     return int(extents.pop()), places
 
 
-def _key(member: _Sum) -> str:
+def _text(member: _Sum) -> str:
     """Equal for kernels that differ in that extent only."""
     copy = kernel_source(member.source.module.clone(ip=False))
     _forget_extent(_Sum(copy, member.extent, member.places))
@@ -120,20 +127,14 @@ def _forget_extent(member: _Sum) -> None:
 
 def _note_divisor(member: _Sum, divisor: int) -> None:
     """Note what the extent that the run knows is a multiple of; nothing is known of others."""
-    extents = [
-        (number, at)
-        for number, value in enumerate(member.source.block.arguments)
-        if isinstance(value.type, ir.RankedTensorType)
-        for at in range(value.type.rank)
-        if value.type.is_dynamic_dim(at)
-    ]
-    divisors = [divisor if place in member.places else 1 for place in extents]
-    member.source.module.attributes[MULTIPLES] = ir.DenseI64ArrayAttr.get(divisors)
+    source, arguments = member.source, list(member.source.block.arguments)
+    divisors = [divisor if (arguments.index(t), at) in member.places else 1 for t, at in source.run_time_extents]
+    source.module.attributes[MULTIPLES] = ir.DenseI64ArrayAttr.get(divisors)
 
 
 def _dynamic(type_: ir.RankedTensorType, at: int) -> ir.RankedTensorType:
     shape = list(type_.shape)
-    shape[at] = ir.ShapedType.get_dynamic_size()
+    shape[at] = DYNAMIC
     return ir.RankedTensorType.get(shape, type_.element_type, type_.encoding)
 
 

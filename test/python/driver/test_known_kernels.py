@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,7 @@ def test_the_version_follows_the_sources(tmp_path: Path, monkeypatch: pytest.Mon
 
     def started() -> str | None:
         monkeypatch.setattr(version, "_LOADED", version._stamps())
-        version._looked.clear()
+        monkeypatch.setattr(version, "_seen", -math.inf)
         version._source_hash.cache_clear()
         return version.source_version()
 

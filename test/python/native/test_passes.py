@@ -15,7 +15,7 @@ from mlir import ir
 
 import mlc.compiler_setup  # noqa: F401
 from mlc import _native
-from mlc.passes.base import Pass, PassInfo, PipelineError, discover, run_pipeline
+from mlc.passes.base import _KINDS, Pass, PassInfo, PipelineError, discover, run_pipeline
 from mlc.passes.base import _read as read_pass
 
 SOURCE = '''
@@ -89,8 +89,12 @@ def test_every_pass_loads_and_says_what_it_does() -> None:
         assert cls.name == name
         assert info.summary.endswith("."), f"{name}: the summary is no sentence"
         assert cls.run is not Pass.run, name
-        for option in info.option_list:
-            assert hasattr(cls, option.attribute), f"{name}: {option.attribute} is no attribute of the class"
+        # The source is read up to the first method: nothing that says something of the pass stands behind it.
+        annotated = vars(cls).get("__annotations__", {})
+        options = {option.attribute: option.annotation for option in info.option_list}
+        assert options == {key: kind for key, kind in annotated.items() if kind in _KINDS}, name
+        assert all(hasattr(cls, attribute) for attribute in options), name
+        assert (cls.anchor, cls.dialects, cls.statistics) == (info.anchor, info.dialects, info.statistic_map), name
 
 
 class Recorder(Pass):

@@ -108,8 +108,7 @@ class Copier(ABC):
     def _value(self, size: Product) -> Scalar:
         """A size as an index."""
         tensors = self.source.tensors
-        dynamic = [(t, i) for t in tensors for i in range(t.type.rank) if t.type.is_dynamic_dim(i)]
-        words = [self.frame.buffers[t].shape[i] for t, i in dynamic]
+        words = [self.frame.buffers[t].shape[i] for t, i in self.source.run_time_extents]
         return self.frame.math.product([size.factor, *(words[w - len(tensors)] for w in size.words)])
 
     def _base(self) -> ir.Value:

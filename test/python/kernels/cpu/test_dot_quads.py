@@ -84,7 +84,7 @@ def test_product_with_a_weight(tmp_path: Path, shape: tuple[int, int, int], cpu:
 @pytest.mark.parametrize("cpu", CPUS)
 def test_zero_points(tmp_path: Path, signs: tuple[type, type], cpu: str) -> None:
     """None, constant ones, one for every column; and known at run time, one for every row. Two of the five for each pair
-    of processor and signs, so that every processor and all signs meet each.
+    of processor and signs, so that all signs meet each, and so does every processor.
     """
     skip_unless_it_runs(cpu)
     left, right = signs
@@ -97,7 +97,7 @@ def test_zero_points(tmp_path: Path, signs: tuple[type, type], cpu: str) -> None
         (["x", "w", "zx", "zw"], {"zx": left(100), "zw": per_column}, 100, per_column),
         (["x", "w", "zx", "zw"], {"zw": per_column}, per_row[:, None], per_column),
     ]
-    first = CPUS.index(cpu) + 2 * SIGNS.index(signs)
+    first = [c for c in CPUS if runs_here(c)].index(cpu) + 2 * SIGNS.index(signs)
     for names, zeros, zero_x, zero_w in (cases[first % 5], cases[(first + 2) % 5]):
         node = helper.make_node("MatMulInteger", names, ["y"])
         at_run_time = not isinstance(zero_x, int)

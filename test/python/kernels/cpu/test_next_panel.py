@@ -38,12 +38,17 @@ COUNTED = [
 ]
 
 
-def _fetched(rows: int, tile: int, size: int, loops: list[int], counted: bool = False) -> list[int]:
-    """The bytes that all steps of all tiles ask for; as where a run has counted the rows, if `counted`."""
+def _fetched(
+    rows: int, tile: int, size: int, loops: list[int], counted: bool = False, step: int = 0
+) -> list[int]:
+    """The bytes that all steps of all tiles ask for; as where a run has counted the rows, if `counted`, and as where it
+    knows the size, if a `step` reads as much of it.
+    """
     none = cast(Any, None)
     with ir.Context():
         math = IndexMath(none)
-    panel, found, row = NextPanel(none, none, 0, size, -(-size // rows), 0, tile if counted else 0), list[int](), 0
+    share = -(-(step or size) // rows)
+    panel, found, row = NextPanel(none, none, 0, size, share, 0, tile if counted else 0, step=step), list[int](), 0
     for height, count in [(tile, rows // tile)] if counted else split_rows(rows, tile):
         for _ in range(count):
             for at in np.ndindex(*loops):
@@ -64,6 +69,24 @@ def test_every_line_is_fetched_and_few_are_twice(rows: int, tile: int, size: int
 def test_every_line_is_fetched_for_rows_that_a_run_counts(rows: int, tile: int, size: int, loops: list[int]) -> None:
     fetched = {at // LINE for at in _fetched(rows, tile, size, loops, counted=True)}
     assert fetched >= set(range(size // LINE)) and max(fetched) <= size // LINE  # the last step may reach behind the end
+
+
+@pytest.mark.parametrize("rows, tile, size, loops", CASES)
+def test_every_line_is_fetched_of_a_panel_whose_size_a_run_knows(
+    rows: int, tile: int, size: int, loops: list[int]
+) -> None:
+    """What a row fetches in a step is known then, whatever the number of steps."""
+    fetched = _fetched(rows, tile, size, loops, step=size // int(np.prod(loops)))
+    assert {at // LINE for at in fetched} == set(range(size // LINE))
+
+
+@pytest.mark.parametrize("rows, tile, size, loops", COUNTED)
+def test_every_line_is_fetched_of_such_a_panel_for_rows_that_a_run_counts(
+    rows: int, tile: int, size: int, loops: list[int]
+) -> None:
+    step = size // int(np.prod(loops))
+    fetched = {at // LINE for at in _fetched(rows, tile, size, loops, counted=True, step=step)}
+    assert fetched >= set(range(size // LINE)) and max(fetched) <= size // LINE
 
 
 def test_tiles_of_half_the_height_fetch_without_a_gap() -> None:
