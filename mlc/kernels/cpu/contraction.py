@@ -267,7 +267,7 @@ class Contraction(PaddedRows):
         s, math, c = self.s, self.frame.math, self.frame.constants
         start, last = math.mul(block, s.row_block), full * s.row_block
         (size, count), rest = tiles[0], tiles[1:]
-        if size == s.rows and self.row_window is None:
+        if size == s.rows and (self.row_window is None or self._are_ends_rare()):
             end = last + size * count
             self._tile_loop(tile, start, math.minimum(math.add(start, s.row_block), end), size)
             if rest:
@@ -330,7 +330,24 @@ class Contraction(PaddedRows):
         for_loop(self.frame, low, high, size, [], body)
 
     def _tile_loop(self, tile: _EmitTile, low: Scalar, high: Scalar, size: int) -> None:
-        self._loop(tile, low, high, size, Ends.INSIDE if self.row_window is None else Ends.SOMEWHERE)
+        if self._are_ends_rare():
+            self._midst_and_ends(tile, low, high, size)
+        else:
+            self._loop(tile, low, high, size, Ends.INSIDE if self.row_window is None else Ends.SOMEWHERE)
+
+    def _midst_and_ends(self, tile: _EmitTile, low: Scalar, high: Scalar, size: int) -> None:
+        """The tiles in the midst of a long line, which do not ask where they are, and then those at its ends."""
+        math = self.frame.math
+        begin, end = self._midst(low, high, size)
+        self._loop(tile, begin, end, size, Ends.INSIDE)
+
+        def side(which: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            start = math.add(low, math.mul(which, math.sub(end, low)))
+            stop = math.add(begin, math.mul(which, math.sub(high, begin)))
+            self._loop(tile, start, stop, size, Ends.GUARDED)
+            return []
+
+        for_loop(self.frame, 0, 2, 1, [], side)
 
     # -- one register tile ------------------------------------------------------------------------------------------
 
@@ -391,7 +408,8 @@ class Contraction(PaddedRows):
         innermost = all(isinstance(e, int) and e == 1 for _, e in loops[1:])
         steps = self._steps(dim, low, high)
         is_even = steps is not None and self.frame.is_multiple(steps, self.s.unroll)
-        unroll = self.s.unroll if innermost and is_even else 1
+        is_rare = tile.ends is Ends.GUARDED and self._are_ends_rare()
+        unroll = self.s.unroll if innermost and is_even and not is_rare else 1
         level, math = 3 + len(position), self.frame.math
 
         def body(variable: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:

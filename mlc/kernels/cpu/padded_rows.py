@@ -3,8 +3,9 @@
 Where a tile is on its line is known when the kernel is written, or a run finds it: in the midst, where every tap of
 every row is inside; at an end, where the padding says which are not, if little is to be done for a tap, so that a tile
 of full height can be written out for every such place; or taps ask in turn whether they are inside for all rows, for
-all but those at an end, or for none, and only others ask for each row. What the sums begin with and what is computed
-of them is the same at every place, and is written once.
+all but those at an end, or for none, and only others ask for each row. Many taps, and those of lines that are so long
+that few tiles are at their ends, are one loop, in which a tap asks whether it is inside for all rows. What the sums
+begin with and what is computed of them is the same at every place, and is written once.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from mlc.kernels.common.evaluate import Evaluator
-from mlc.kernels.common.frame import Frame, defining_op, if_values
+from mlc.kernels.common.frame import Frame, defining_op, for_loop, if_values
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.padding import Padding, padding_of
@@ -30,6 +31,8 @@ from mlc.kernels.cpu.register_tile import Ends, Loops, Position, Tile, Tiles
 _KNOWN_TAPS = 48  # taps of tiles at known places that are written out, per kernel: they cost code
 _MOST_TURNS = 5  # taps of which each is written out for every place, for tiles of every height
 _FEW_STEPS = 16  # of the sum for a tap: with more of them asking costs little beside
+_RARE, _RARE_OF_MANY = 32, 10  # tiles of a line, of which one at an end is rare, and where there are many taps: code of
+# its own costs more than it saves
 
 
 class PaddedRows:
@@ -39,6 +42,7 @@ class PaddedRows:
     s: ContractionSchedule
     root: ir.Operation
     order: list[int]
+    shape: list[Scalar]
     reductions: Loops
 
     def _reduce(
@@ -87,6 +91,31 @@ class PaddedRows:
         taps = None if self.row_window is None else dict(self.reductions)[self.row_window.tap]
         return taps if isinstance(taps, int) else None
 
+    def _are_ends_rare(self) -> bool:
+        """Are few tiles of a line at its ends?"""
+        window, taps = self.row_window, self._row_taps()
+        if window is None or taps is None:
+            return False
+        length, extent, size = self.shape[self.s.row_first], self._source_extent(window), self.s.rows
+        if not isinstance(length, int) or not isinstance(extent, int):
+            return False
+        front, inside = windows.rows_in_midst(window, extent, taps)
+        ends = -(-front // size) + -(-max(length - inside, 0) // size)
+        return ends * (_RARE if taps <= _MOST_TURNS else _RARE_OF_MANY) <= length // size
+
+    def _midst(self, low: Scalar, high: Scalar, size: int) -> tuple[Scalar, Scalar]:
+        """Of the tiles of `size` rows from `low` to `high` on a line of known length the first row of those that meet
+        all taps, and the end of their rows."""
+        window, taps, math = self.row_window, self._row_taps(), self.frame.math
+        assert window is not None and taps is not None
+        extent = self._source_extent(window)
+        assert isinstance(extent, int)
+        first, last = windows.rows_in_midst(window, extent, taps)
+        before = math.ceildiv(math.maximum(math.sub(first, low), 0), size)
+        upto = math.div(math.maximum(math.sub(last, low), 0), size)
+        begin = math.minimum(math.add(low, math.mul(before, size)), high)
+        return begin, math.maximum(begin, math.minimum(math.add(low, math.mul(upto, size)), high))
+
     def _taps(self, tile: Tile, tap: int, extent: Scalar) -> tuple[Scalar, Scalar]:
         """The first tap of a window over a dimension of the grid that is inside, and the end of those that are."""
         if tap not in self.outer_windows:
@@ -102,13 +131,13 @@ class PaddedRows:
         if window is None or taps is None or not isinstance(start, int):
             return None
         extent = self._source_extent(window)
-        if not isinstance(extent, int):
+        if not isinstance(extent, int) or self._are_ends_rare():
             return None
+        front, inside = windows.rows_in_midst(window, extent, taps)
         places: list[Ends | LinePlace] = []
         for first in range(start, start + size * count, size):
-            place = LinePlace(first, extent)
-            inside = all(len(windows.rows_inside(window, place, range(size), t)) == size for t in range(taps))
-            places.append(Ends.INSIDE if inside else place)
+            is_in_midst = first >= front and first + size <= inside
+            places.append(Ends.INSIDE if is_in_midst else LinePlace(first, extent))
         return places if sum(p is not Ends.INSIDE for p in places) * taps <= _KNOWN_TAPS else None
 
     def _blocks_of_rows(self, full: int, last: Tiles) -> list[Tiles | None] | None:
@@ -143,13 +172,17 @@ class PaddedRows:
         source, size = self._source_extent(window), len({r for r, _ in tile.points})
         written: Callable[[], Sequence[ir.Value]] = partial(emit, replace(tile, ends=Ends.GUARDED))
         is_whole = size >= self.s.rows
-        if is_whole and taps is not None and taps <= _MOST_TURNS and self._is_little(window.tap):
+        if is_whole and taps is not None and self._take_turns(taps) and self._is_little(window.tap):
             for place in windows.places_at_ends(window, size, taps):
                 at = windows.is_at(self.frame, window, source, place, (tile.row, size), taps)
                 written = partial(if_values, at, types, partial(emit, replace(tile, ends=place)), written)
         every_tap = 0, dict(self.reductions)[window.tap]
         inside = windows.reads_inside(self.frame, window, source, (tile.row, size), every_tap)
         return if_values(inside, types, partial(emit, replace(tile, ends=Ends.INSIDE)), written)
+
+    def _take_turns(self, taps: int) -> bool:
+        """Is each of the `taps` of a tile at an end code of its own?"""
+        return taps <= _MOST_TURNS and not self._are_ends_rare()
 
     def _is_little(self, tap: int) -> bool:
         """Is little summed up for each step of dimension `tap`?"""
@@ -165,8 +198,9 @@ class PaddedRows:
         taps, window, place = self._row_taps(), self.row_window, tile.ends
         if taps is None or window is None:
             return None
-        if place is Ends.GUARDED and loops[1:] and taps <= _MOST_TURNS:
-            return self._taps_in_turn(ev, tile, loops, position, carried)
+        if place is Ends.GUARDED and loops[1:]:
+            emit = self._taps_in_turn if self._take_turns(taps) else self._taps_in_a_loop
+            return emit(ev, tile, loops, position, carried)
         if not isinstance(place, LinePlace):
             return None
         sums, rows = list(carried), {r for r, _ in tile.points}
@@ -194,6 +228,28 @@ class PaddedRows:
                 emit = partial(if_values, condition, [v.type for v in sums], some, emit)
             sums = list(emit())
         return sums
+
+    def _taps_in_a_loop(
+        self, ev: Evaluator, tile: Tile, loops: Loops, position: Position, carried: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        """All taps along the rows of a tile at any position that are inside for a row. Where one is for all of them,
+        none asks."""
+        (tap, taps), window = loops[0], self.row_window
+        assert window is not None
+        math, size, extent = self.frame.math, len({r for r, _ in tile.points}), self._source_extent(window)
+        first, _ = windows.taps_inside(math, window, math.add(tile.row, size - 1), extent, taps)
+        _, end = windows.taps_inside(math, window, tile.row, extent, taps)
+
+        def one(variable: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
+            at = {**position, tap: Idx(variable, level=3 + len(position))}
+            emit = [
+                partial(self._some_rows, ev, replace(tile, ends=ends), loops, at, tile, sums)
+                for ends in (Ends.INSIDE, Ends.GUARDED)
+            ]
+            inside = windows.reads_inside(self.frame, window, extent, (tile.row, size), (variable, 1))
+            return list(if_values(inside, [value.type for value in sums], *emit))
+
+        return for_loop(self.frame, first, end, 1, carried, one)
 
     def _some_rows(
         self,

@@ -86,6 +86,13 @@ def rows_inside(window: Window, place: LinePlace, rows: Iterable[int], tap: int)
     return [r for r, where in at.items() if where >= 0 and (place.extent is None or where < place.extent)]
 
 
+def rows_in_midst(window: Window, source: int, taps: int) -> tuple[int, int]:
+    """The first row that is inside for all of `taps` of the window over `source` elements, and the end of those rows:
+    not above the first one where there is none."""
+    behind = max(source + window.low - (taps - 1) * window.dilation, 0)
+    return -(-window.low // window.stride), -(-behind // window.stride)
+
+
 def places_at_ends(window: Window, size: int, taps: int) -> list[LinePlace]:
     """The places of a tile of `size` rows at one end of a line or at both, with as much padding behind it as in front:
     as many of those behind it as there are elements that a line may end with and that no window has."""

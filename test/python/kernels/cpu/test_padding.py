@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import mlc
-from mlc.kernels.cpu.padding import Window, places_at_ends, rows_inside
+from mlc.kernels.cpu.padding import LinePlace, Window, places_at_ends, rows_in_midst, rows_inside
 
 # channels, filters, height, width, window, pads (top, left, bottom, right), strides, dilations, groups
 CASES = {
@@ -28,6 +28,9 @@ CASES = {
     "one pixel": (8, 16, 1, 1, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 1),
     "window larger than the image": (8, 16, 5, 2, (7, 7), (3, 3, 3, 3), (1, 1), (1, 1), 1),
     "line of many tiles": (4, 24, 3, 500, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 1),
+    "long line, dilated far": (8, 40, 1, 390, (1, 11), (0, 25, 0, 25), (1, 1), (1, 5), 1),
+    "long line, strided": (4, 24, 2, 801, (1, 9), (0, 3, 0, 6), (1, 2), (1, 1), 1),
+    "long line, padding behind": (4, 24, 2, 400, (1, 7), (0, 0, 0, 9), (1, 1), (1, 1), 1),
     "1x1 over padding": (8, 24, 6, 5, (1, 1), (1, 1, 1, 1), (1, 1), (1, 1), 1),
 }
 Case = tuple[
@@ -78,6 +81,8 @@ CHAINS = {
     "3x3 strided": ((3, 3), (1, 1, 1, 1), (2, 2), (1, 1)),
     "3x3, padding behind only": ((3, 3), (0, 0, 1, 1), (2, 2), (1, 1)),
     "5x5": ((5, 5), (2, 2, 2, 2), (1, 1), (1, 1)),
+    "seven taps": ((1, 7), (0, 3, 0, 3), (1, 1), (1, 1)),
+    "eight taps, strided": ((1, 8), (0, 5, 0, 4), (1, 2), (1, 1)),
     "dilated": ((3, 3), (2, 2, 2, 2), (1, 1), (2, 2)),
     "dilated, far": ((3, 3), (12, 12, 12, 12), (1, 1), (12, 12)),
     "every pad different": ((3, 5), (0, 1, 2, 3), (1, 1), (1, 1)),
@@ -119,6 +124,17 @@ def test_images_of_any_size(tmp_path: Path, name: str, groups: int) -> None:
         [want] = reference.run(None, {"x": x})
         [got] = model(x)
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("taps", [3, 11])
+def test_rare_ends_cost_little_code(tmp_path: Path, taps: int) -> None:
+    """Of a long line the tiles at its ends are one loop over the taps, however many those are."""
+    pads, sums = (0, taps // 2, 0, taps // 2), []
+    for width in (24, 2000):
+        proto = _model((16, 24, 1, width, (1, taps), pads, (1, 1), (1, 1), 1), False)
+        mlc.compile(proto, output=tmp_path / "tiled.mlir", emit="tile", cpu="x86-64-v3")
+        sums.append((tmp_path / "tiled.mlir").read_text().count("vector.fma"))
+    assert sums[1] == (4 + 4 + 1) * 12 < sums[0]  # in the midst, and at an end: a tap inside for all rows, or not
 
 
 # width, rows of a tile, tiles of a block: one whole block, one at each end, others between them, no rest
@@ -179,3 +195,15 @@ def test_places_at_ends(size: int, stride: int, taps: int, dilation: int) -> Non
             everywhere = all(len(rows) == size for rows in inside)
             assert len(fitting) == 1 or everywhere or 0 < row * stride < low or line - size - row > 0 and reach >= rest
     assert met == set(places)
+
+
+@pytest.mark.parametrize("stride, taps, dilation", [(1, 3, 1), (2, 3, 1), (1, 11, 5), (3, 7, 1), (2, 1, 1)])
+@pytest.mark.parametrize("low", [0, 1, 4])
+def test_rows_in_midst(low: int, stride: int, taps: int, dilation: int) -> None:
+    """A row is in the midst of its line exactly where every tap is inside."""
+    window = Window(axis=0, point=0, stride=stride, tap=1, dilation=dilation, low=low)
+    for source in range(1, 70):
+        first, end = rows_in_midst(window, source, taps)
+        for row in range(80):
+            inside = all(rows_inside(window, LinePlace(row, source), [0], tap) for tap in range(taps))
+            assert inside == (first <= row < end)
