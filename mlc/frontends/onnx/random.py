@@ -5,11 +5,11 @@ from __future__ import annotations
 import zlib
 
 import numpy as np
-from mlir import ir
 
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common import reduction, shape, types
-from mlc.frontends.common.builder import Builder, Size, Tensor, split_sizes
+from mlc.frontends.common import reduction, shape
+from mlc.frontends.common.builder import Builder, Size, Tensor
+from mlc.frontends.common.random import random
 from mlc.frontends.onnx.graph import GraphImporter
 from mlc.frontends.onnx.registry import Node, onnx_op
 from mlc.frontends.onnx.values import elem_dtype
@@ -23,13 +23,6 @@ def seed_of(b: Builder, node: Node) -> Tensor:
     else:
         bits = int(np.array(seed, np.float32).view(np.uint32))
     return b.constant(np.array(bits, np.int64))
-
-
-def random(b: Builder, kind: str, seed: Tensor, sizes: list[Size], dtype: str) -> Tensor:
-    """`mlc.random`: uniform in [0, 1) or standard normal."""
-    static, dynamic = split_sizes(sizes)
-    result = ir.RankedTensorType.get(static, types.element_type(dtype))
-    return b.op("random", [seed, dynamic], [result], static_sizes=static, kind=kind)
 
 
 @onnx_op("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike")

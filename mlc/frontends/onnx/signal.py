@@ -6,7 +6,7 @@ import numpy as np
 
 from mlc.frontends.common import axes as run_time
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common import indexing, linalg, shape
+from mlc.frontends.common import indexing, shape, signal
 from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.onnx.graph import GraphImporter
 from mlc.frontends.onnx.reduction import constant_axes, is_run_time
@@ -21,44 +21,13 @@ def _static(size: Size | None, what: str) -> int:
     return size
 
 
-def _tables(b: Builder, length: Size, kept: Size, dtype: str) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of every time and frequency, `[length, kept]`."""
-    if isinstance(length, int) and isinstance(kept, int):
-        angles = 2 * np.pi * (np.outer(np.arange(length), np.arange(kept)) % length) / length
-        return b.constant(np.cos(angles), dtype), b.constant(np.sin(angles), dtype)
-    times, frequencies = (shape.iota(b, sizes, axis, "int64") for axis, sizes in enumerate(([length, 1], [1, kept])))
-    whole = shape.size_scalar(b, length)
-    turns = ew.binary(b, "mod", ew.binary(b, "mul", times, frequencies), whole)
-    share = ew.binary(b, "div", ew.cast(b, turns, "float64"), ew.cast(b, whole, "float64"))
-    angle = ew.scaled(b, share, 2 * np.pi)
-    cosine, sine = (ew.cast(b, ew.unary(b, kind, angle), dtype) for kind in ("cos", "sin"))
-    return cosine, sine
-
-
-def dft(b: Builder, x: Tensor, length: Size, kept: Size, inverse: bool) -> Tensor:
-    """The transform of the last-but-one dimension of `[…, length, 1 or 2]` as products with cosine and sine tables;
-    `kept` frequencies of the result `[…, kept, 2]`."""
-    cosine, sine = _tables(b, length, kept, x.dtype)
-    if not inverse:
-        sine = ew.unary(b, "neg", sine)
+def dft(b: Builder, x: Tensor, kept: Size, inverse: bool) -> Tensor:
+    """The transform of the last-but-one dimension of `[…, length, 1 or 2]`; `kept` frequencies of the result
+    `[…, kept, 2]`."""
     axis = x.rank - 1
-    last = x.rank - 2
-    real = shape.squeeze(b, shape.window(b, x, axis, 0, 1), [axis])
-    parts = [linalg.matmul(b, _row(b, real), cosine), linalg.matmul(b, _row(b, real), sine)]
-    if x.shape[axis] == 2:
-        other = _row(b, shape.squeeze(b, shape.window(b, x, axis, 1, 1), [axis]))
-        parts[0] = ew.binary(b, "sub", parts[0], linalg.matmul(b, other, sine))
-        parts[1] = ew.binary(b, "add", parts[1], linalg.matmul(b, other, cosine))
-    sizes: list[Size] = [*b.dims(x)[:last], kept]
-    columns = [shape.unsqueeze(b, shape.reshape(b, part, sizes), [axis]) for part in parts]
-    result = shape.concat(b, columns, axis)
-    if not inverse:
-        return result
-    return ew.binary(b, "div", result, ew.cast(b, shape.size_scalar(b, length), x.dtype))
-
-
-def _row(b: Builder, x: Tensor) -> Tensor:
-    return shape.unsqueeze(b, x, [0]) if x.rank == 1 else x
+    parts = [shape.squeeze(b, shape.window(b, x, axis, n, 1), [axis]) for n in range(2 if x.shape[axis] == 2 else 1)]
+    result = signal.fourier(b, parts[0], parts[1] if parts[1:] else None, kept, inverse, -1 if inverse else 0)
+    return shape.concat(b, [shape.unsqueeze(b, part, [axis]) for part in result], axis)
 
 
 @onnx_op("DFT")
@@ -95,7 +64,7 @@ def _dft(g: GraphImporter, node: Node, given: int) -> Tensor:
         high[x.rank - 2] = length - extent
         moved = shape.pad(b, moved, zeros, high)
     kept = length // 2 + 1 if onesided else length
-    return shape.transpose(b, dft(b, moved, length, kept, inverse), list(np.argsort(order)))
+    return shape.transpose(b, dft(b, moved, kept, inverse), list(np.argsort(order)))
 
 
 def _real_inverse(b: Builder, x: Tensor, derived: bool, length: int) -> Tensor:
@@ -110,7 +79,7 @@ def _real_inverse(b: Builder, x: Tensor, derived: bool, length: int) -> Tensor:
         tail = shape.slice_axes(b, x, [axis], [mirrored], [0], [-1])
         signs = b.constant(np.array([1, -1]), x.dtype)
         x = shape.concat(b, [x, ew.binary(b, "mul", tail, signs)], axis)
-    full = dft(b, x, size, size, True)
+    full = dft(b, x, size, True)
     return shape.window(b, full, x.rank - 1, 0, 1)
 
 
@@ -137,7 +106,7 @@ def stft(g: GraphImporter, node: Node) -> Tensor:
         framed = ew.binary(b, "mul", framed, shape.reshape(b, window, [1, 1, length, 1]))
     onesided = bool(node.attr("onesided", 1)) and parts == 1
     half = b.arith("addi", b.arith("floordivsi", length, 2), 1)
-    return dft(b, framed, length, half if onesided else length, False)
+    return dft(b, framed, half if onesided else length, False)
 
 
 @onnx_op("MelWeightMatrix")

@@ -21,6 +21,7 @@ from mlc.frontends.common.builder import Builder, Tensor, describe
 from mlc.frontends.common.entry import Continued, DimRange
 from mlc.frontends.report import ModelError, NodeError, Problem
 from mlc.frontends.torch import aten, files
+from mlc.frontends.torch.complex_numbers import imported
 from mlc.frontends.torch.program_inputs import Inputs
 from mlc.frontends.torch.program_state import ProgramState, changed_constants, changes, held
 from mlc.frontends.torch.registry import Call, Value, as_tensor, find
@@ -206,7 +207,7 @@ class _Importer(Walk):
         if handler is None:
             raise NodeError("there is no importer for this operator", "rewrite the model without it, or report it")
         call = Call(self.b, op, arguments, schema.names, len(target._schema.returns))
-        result = handler(call)
+        result = imported(call, handler)
         schema.check_read(call)
         return result
 

@@ -38,6 +38,11 @@ class Inputs:
         tensors = dict(_tensors(program, state))
         for name, shape in shapes.items():
             self._choose(name, shape, tensors)
+        self.problems += [
+            Problem(f'input "{name}" has complex numbers, which no library takes', "take pairs, and view_as_complex")
+            for name, value in tensors.items()
+            if value.dtype.is_complex
+        ]
         known = {name: [self._extent(extent) for extent in value.shape] for name, value in tensors.items()}
         self.problems += entry.unknown_dims(known.values(), dims)
         if self.problems:

@@ -23,6 +23,7 @@ from mlc.frontends.report import ModelError, NodeError, Problem
 from mlc.frontends.torch import aten, files, views
 from mlc.frontends.torch.aten.elementwise import whole
 from mlc.frontends.torch.aten.scalar import known
+from mlc.frontends.torch.complex_numbers import Complex, imported
 from mlc.frontends.torch.memory import Memory
 from mlc.frontends.torch.registry import Call, Handler, Literal, Value, as_tensor, find
 from mlc.frontends.torch.schema import Schema
@@ -212,7 +213,10 @@ class _Importer(Walk):
         call = Call(self.b, op, self._now(inputs), schema.names, len(list(node.outputs())))
         if schema.writes and isinstance(inputs[schema.writes[0]], list):
             return handler(Call(self.b, op, inputs, schema.names))  # the list itself
-        result = handler(call)
+        result = imported(call, handler)
+        if self.memory is not None and isinstance(result, Complex):
+            reason = "it makes complex numbers, in a model that changes tensors in place"
+            raise NodeError(reason, "export the model with torch.export.export")
         schema.check_read(call)
         if self.memory is None:
             return result

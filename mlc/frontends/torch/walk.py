@@ -11,6 +11,7 @@ from mlc.frontends.common import cleanup, entry
 from mlc.frontends.common.builder import INLINE_LIMIT, Builder, Tensor
 from mlc.frontends.common.entry import Argument, DimRange
 from mlc.frontends.report import Problem
+from mlc.frontends.torch.complex_numbers import Complex
 from mlc.frontends.torch.files import as_array, chosen
 from mlc.frontends.torch.registry import Value
 
@@ -69,6 +70,9 @@ class Walk:
         elif isinstance(value, dict):
             for key, item in value.items():
                 self.flatten(str(key), item, results)
+        elif isinstance(value, Complex):
+            reason = f'output "{name}" has complex numbers, which no library returns'
+            self.problems.append(Problem(reason, "return torch.view_as_real of it"))
         elif value is not POISON:
             self.problems.append(Problem(f'output "{name}" is a {type(value).__name__}', "return tensors only"))
 
@@ -84,8 +88,15 @@ class Walk:
             return [self.python(item, f"{name}_{i}") for i, item in enumerate(value)]
         return value
 
-    def weight(self, tensor: Any, name: str) -> Tensor:
-        """A tensor of PyTorch as a constant if it is small, else as the weight `name`."""
+    def weight(self, tensor: Any, name: str) -> Tensor | Complex:
+        """A tensor of PyTorch as a constant if it is small, else as the weight `name`; of complex numbers as two."""
+        if tensor.is_complex():
+            tensor = tensor.detach().resolve_conj()
+            parts = [self._real_weight(getattr(tensor, part), f"{name}.{part}") for part in ("real", "imag")]
+            return Complex(*parts)
+        return self._real_weight(tensor, name)
+
+    def _real_weight(self, tensor: Any, name: str) -> Tensor:
         tensor = tensor.detach().contiguous()
         dtype = str(tensor.dtype).removeprefix("torch.")
         array = as_array(self.torch, tensor)

@@ -31,8 +31,10 @@ from mlc.kernels.cpu.register_tile import Ends, Loops, Position, Tile, Tiles
 _KNOWN_TAPS = 48  # taps of tiles at known places that are written out, per kernel: they cost code
 _MOST_TURNS = 5  # taps of which each is written out for every place, for tiles of every height
 _FEW_STEPS = 16  # of the sum for a tap: with more of them asking costs little beside
-_RARE, _RARE_OF_MANY = 32, 10  # tiles of a line, of which one at an end is rare, and where there are many taps: code of
-# its own costs more than it saves
+_RARE = 32  # tiles of a line, of which one at an end is rare: code of its own costs more than it saves
+_RARE_OF_MANY = 10  # the same where there are many taps
+_FEW_OF_MUCH = 4  # the same where many taps would be much code
+_MUCH = 16  # taps of tiles at known places
 
 
 class PaddedRows:
@@ -101,7 +103,9 @@ class PaddedRows:
             return False
         front, inside = windows.rows_in_midst(window, extent, taps)
         ends = -(-front // size) + -(-max(length - inside, 0) // size)
-        return ends * (_RARE if taps <= _MOST_TURNS else _RARE_OF_MANY) <= length // size
+        if taps <= _MOST_TURNS:
+            return ends * _RARE <= length // size
+        return ends * (_FEW_OF_MUCH if ends * taps > _MUCH else _RARE_OF_MANY) <= length // size
 
     def _midst(self, low: Scalar, high: Scalar, size: int) -> tuple[Scalar, Scalar]:
         """Of the tiles of `size` rows from `low` to `high` on a line of known length the first row of those that meet

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 
 FAMILIES = (
-    "advanced", "attention", "blocks", "conv", "elementwise", "embedding", "indexing", "linalg", "normalization",
-    "pool", "recurrent", "reduction", "resample", "scalar", "scatter", "shape", "special",
+    "advanced", "attention", "blocks", "complex", "conv", "elementwise", "embedding", "indexing", "linalg",
+    "normalization", "pool", "random", "recurrent", "reduction", "resample", "scalar", "scatter", "shape", "signal",
+    "special",
 )  # fmt: skip
 
 

@@ -82,11 +82,11 @@ def cross(call: Call) -> Tensor:
     return elementwise.binary(b, "sub", elementwise.binary(b, "mul", x1, y2), elementwise.binary(b, "mul", x2, y1))
 
 
-@aten("cdist", "pairwise_distance", "dist")
+@aten("cdist", "_cdist_forward", "pairwise_distance", "dist")
 def distance(call: Call) -> Tensor:
     """Norms of the differences of rows: of all pairs, of those in the same place, or of all elements at once."""
     b, (x, y) = call.b, promoted(call.b, call.arguments[:2])
-    if call.op == "aten::cdist":
+    if "cdist" in call.op:
         call.get("compute_mode")  # how, not what
         x, y = shape.unsqueeze(b, x, [x.rank - 1]), shape.unsqueeze(b, y, [y.rank - 2])
     difference = elementwise.binary(b, "sub", x, y)

@@ -69,7 +69,7 @@ def avg_pool(call: Call) -> Tensor:
     return _as_given(call, y, lifted)
 
 
-@aten("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d")
+@aten(*(f"{prefix}adaptive_avg_pool{rank}d" for prefix in ("", "_") for rank in (1, 2, 3)))
 def adaptive(call: Call) -> Tensor:
     """Means of as many regions as the result has places."""
     x, lifted = _batched(call)

@@ -216,3 +216,18 @@ def histogram(call: Call) -> Tensor:
     lines = elementwise.cast(b, shape.iota(b, [bins], 0, "int64"), x.dtype)
     equal = elementwise.compare(b, "eq", shape.unsqueeze(b, place, [1]), lines)
     return reduction.reduce(b, "sum", elementwise.cast(b, equal, x.dtype), [0], False)
+
+
+@aten("mse_loss", "l1_loss")
+def loss(call: Call) -> Tensor:
+    """Squares or absolute values of differences: each one, their mean or their sum."""
+    b, (x, y) = call.b, promoted(call.b, [call[0], call[1]])
+    difference = elementwise.binary(b, "sub", x, y)
+    if call.op == "aten::mse_loss":
+        each = elementwise.binary(b, "mul", difference, difference)
+    else:
+        each = elementwise.unary(b, "abs", difference)
+    kind, axes = (None, "mean", "sum")[call.int(2)], list(range(each.rank))
+    if kind == "mean":
+        return reduction.statistic(b, kind, each, axes, False)
+    return each if kind is None else reduction.reduce(b, kind, each, axes, False)

@@ -215,18 +215,27 @@ def flip(call: Call) -> Tensor:
 @aten("constant_pad_nd", "pad")
 def pad(call: Call) -> Tensor:
     """Padding given from the last dimension on, low before high."""
-    b, x, amounts = call.b, call.tensor(0), call.sizes(1)
-    low: list[Size] = [0] * x.rank
-    high: list[Size] = [0] * x.rank
-    for i in range(len(amounts) // 2):
-        low[x.rank - 1 - i], high[x.rank - 1 - i] = amounts[2 * i], amounts[2 * i + 1]
     mode = str(call.get("mode", "constant"))
     names = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
     if mode not in names:
         raise NodeError(f'padding mode "{mode}"', f"the modes are {', '.join(names)}")
     value = call.get("value")
-    fill = b.like(value or 0, x) if mode == "constant" else None
-    return shape.pad(b, x, low, high, mode=names[mode], value=fill)
+    return _padded(call, names[mode], call.b.like(value or 0, call.tensor(0)) if mode == "constant" else None)
+
+
+@aten(*(f"{kind}_pad{rank}d" for kind in ("reflection", "replication") for rank in (1, 2, 3)))
+def pad_of_mode(call: Call) -> Tensor:
+    """Padding with elements of the tensor, of decomposed programs."""
+    return _padded(call, "reflect" if "reflection" in call.op else "edge")
+
+
+def _padded(call: Call, mode: str, value: Tensor | None = None) -> Tensor:
+    x, amounts = call.tensor(0), call.sizes(1)
+    low: list[Size] = [0] * x.rank
+    high: list[Size] = [0] * x.rank
+    for i in range(len(amounts) // 2):
+        low[x.rank - 1 - i], high[x.rank - 1 - i] = amounts[2 * i], amounts[2 * i + 1]
+    return shape.pad(call.b, x, low, high, mode=mode, value=value)
 
 
 @aten(
