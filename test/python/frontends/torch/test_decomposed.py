@@ -79,7 +79,7 @@ def test_random_numbers(tmp_path: Path) -> None:
     for normal in drawn[:3]:
         assert abs(normal.mean()) < 0.1 and abs(normal.std() - 1) < 0.1
     for uniform in drawn[3:5]:
-        assert 0 <= uniform.min() and uniform.max() < 1 and abs(uniform.mean() - 0.5) < 0.05
+        assert uniform.min() >= 0 and uniform.max() < 1 and abs(uniform.mean() - 0.5) < 0.05
     assert set(drawn[5]) == set(range(3, 9)) and drawn[5].dtype == np.int64
     for first, second in ((0, 1), (1, 2), (3, 4)):
         assert abs(np.corrcoef(drawn[first], drawn[second])[0, 1]) < 0.1
