@@ -20,6 +20,7 @@ of n parts, where only a run knows how many there are; not with `ahead`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from mlir import ir
@@ -44,11 +45,14 @@ from mlc.kernels.cpu.register_tile import (
     Position,
     Tile,
     Tiles,
+    computed_behind,
     matrices_behind,
     num_products,
     rest_sizes,
     split_rows,
 )
+
+_LONG = ("math.sin", "math.cos", "math.powf")  # a hundred operations each, once for every vector of a tile
 
 
 def find_contraction(source: KernelSource) -> ir.Operation:
@@ -83,6 +87,7 @@ class Contraction(PaddedRows):
         self.reads = [self._read(i) for i in range(2)]
         self.addends = matrices_behind(source, self.root) if schedule.early else []
         self.next: NextPanel | None = None
+        self.is_long = any(op.name in _LONG for op in computed_behind(source, self.root))
         self._find_padding()
 
     def _read(self, operand: int) -> tuple[list[ir.AffineExpr], bool, bool]:
@@ -364,8 +369,11 @@ class Contraction(PaddedRows):
         for value in self.addends:
             for point in tile.points.values():
                 memory.fetch(self.frame, ev.idx, self.frame.buffers[value], point)
-        sums = self._summed(ev, tile, self._initial(ev, tile))
-        self._epilogue(tile, dict(zip(tile.points, sums, strict=True)))
+        sums = dict(zip(tile.points, self._summed(ev, tile, self._initial(ev, tile)), strict=True))
+        if self.is_long and len({row for row, _ in sums}) > 1:
+            self._epilogue_by_rows(tile, sums)
+        else:
+            self._epilogue(tile, sums)
 
     def _summed(self, ev: Evaluator, tile: Tile, start: Sequence[ir.Value]) -> list[ir.Value]:
         """The accumulators that begin with `start` after all of the reduction: what a tile's place makes a difference
@@ -488,6 +496,31 @@ class Contraction(PaddedRows):
                 value = ev.tensor(self.root.operands[i], coords)
             loaded[key] = ev.splat(value) if self.fma else value
         return loaded[key]
+
+    def _epilogue_by_rows(self, tile: Tile, sums: dict[tuple[int, int], ir.Value]) -> None:
+        """The epilogue as a loop over the rows, for which the sums wait on the stack: where it is much code."""
+        math, c, s = self.frame.math, self.frame.constants, self.s
+        rows, columns = (sorted({name[i] for name in sums}) for i in range(2))
+        element = next(iter(sums.values())).type.element_type
+        waiting = self.frame.on_stack(element, len(rows) * s.panel)
+
+        def place(row: Scalar, column: int) -> ir.Value:
+            return c.index(math.add(math.mul(row, s.panel), column * s.lanes))
+
+        for (row, column), value in sums.items():
+            vector.StoreOp(value, waiting, [place(row, column)])
+
+        def one(row: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            points, loaded = {}, {}
+            for column in columns:
+                points[0, column] = list(tile.points[rows[0], column])
+                points[0, column][s.row_last] = Idx(math.add(tile.row, row), level=2)
+                type_ = sums[rows[0], column].type
+                loaded[0, column] = vector.LoadOp(type_, waiting, [place(row, column)]).result
+            self._epilogue(replace(tile, points=points), loaded)
+            return []
+
+        for_loop(self.frame, 0, len(rows), 1, [], one)
 
     def _epilogue(self, tile: Tile, sums: dict[tuple[int, int], ir.Value]) -> None:
         """Evaluate the returned values with the accumulators in place of the contraction, and store them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -49,6 +49,13 @@ def is_taller(tile: int) -> bool:
     one row, but two rows more would need as many as a column has. Eight rows of three vectors leave enough of them.
     """
     return 1 < tile <= _ONE_TILE
+
+
+def computed_behind(source: KernelSource, root: ir.Operation) -> Iterator[ir.Operation]:
+    """What is computed for each element of the results, beside the contraction `root`."""
+    for op in reachable(source.results):
+        if op != root and op.name == "linalg.generic":
+            yield from op.regions[0].blocks[0].operations
 
 
 def matrices_behind(source: KernelSource, root: ir.Operation) -> list[ir.Value]:
