@@ -5,8 +5,9 @@
     python bench/architectures.py torchvision/swin_t swin_t.onnx     # exports one
 
 Names are `package/architecture`: all of `timm`, those of `torchvision` that classify or segment images, and the ones of
-`transformers` below, most of them four layers at their usual width. Weights are those of a new model, but statistics of
-batch normalizations are drawn, so that nothing is multiplied with one. Shapes are fixed, the batch is one.
+`transformers` in `transformer_models.py`, most of them some layers at their usual width. Weights are those of a new
+model, but statistics of batch normalizations are drawn, so that nothing is multiplied with one. Shapes are fixed, the
+batch is one.
 """
 
 from __future__ import annotations
@@ -19,71 +20,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from transformer_models import IMAGE, TOKENS, TRANSFORMERS, WORDS
+
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
 Drawn = tuple["Module", tuple["Tensor", ...]]
-LAYERS, WORDS, TOKENS = 4, 4000, 128
-
-# transformers: the class of the model, the fields of its configuration, and the shape of its input (of tokens: None).
-BERT = {"vocab_size": WORDS, "num_hidden_layers": LAYERS}
-WIDE = {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072}
-DEBERTA = {
-    "relative_attention": True, "position_buckets": 256, "norm_rel_ebd": "layer_norm", "share_att_key": True,
-    "pos_att_type": ["p2c", "c2p"], "type_vocab_size": 0, "position_biased_input": False,
-}  # fmt: skip
-T5 = {"vocab_size": WORDS, "num_layers": LAYERS}
-WHISPER = {"d_model": 384, "encoder_layers": LAYERS, "encoder_attention_heads": 6, "encoder_ffn_dim": 1536}
-LLAMA = {
-    "vocab_size": WORDS, "hidden_size": 768, "intermediate_size": 2048, "num_hidden_layers": LAYERS,
-    "num_attention_heads": 12, "num_key_value_heads": 4,
-}  # fmt: skip
-IMAGE, SECOND = (1, 3, 224, 224), (1, 16000)
-TRANSFORMERS: dict[str, tuple[str, dict[str, Any], tuple[int, ...] | None]] = {
-    "albert": ("AlbertModel", {**BERT, **WIDE}, None),
-    "beit": ("BeitModel", {"num_hidden_layers": LAYERS}, IMAGE),
-    "bloom": ("BloomModel", {"vocab_size": WORDS, "hidden_size": 512, "n_layer": LAYERS, "n_head": 8}, None),
-    "clip-text": ("CLIPTextModel", BERT, None),
-    "clip-vision": ("CLIPVisionModel", {"num_hidden_layers": LAYERS}, IMAGE),
-    "convbert": ("ConvBertModel", BERT, None),
-    "convnextv2": ("ConvNextV2Model", {}, IMAGE),
-    "cvt": ("CvtModel", {}, IMAGE),
-    "deberta-v2": ("DebertaV2Model", {**BERT, **WIDE, **DEBERTA}, None),
-    "dinov2": ("Dinov2Model", {"hidden_size": 384, "num_hidden_layers": LAYERS, "num_attention_heads": 6}, IMAGE),
-    "distilbert": ("DistilBertModel", {"vocab_size": WORDS, "n_layers": LAYERS}, None),
-    "dpt": ("DPTForDepthEstimation", {"num_hidden_layers": 12, "image_size": 224}, IMAGE),
-    "electra": ("ElectraModel", BERT, None),
-    "falcon": ("FalconModel", {**BERT, "hidden_size": 768, "num_attention_heads": 12}, None),
-    "focalnet": ("FocalNetModel", {}, IMAGE),
-    "funnel": ("FunnelModel", {"vocab_size": WORDS, "block_sizes": [2, 2, 2]}, None),
-    "gemma2": ("Gemma2Model", {**LLAMA, "head_dim": 64}, None),
-    "gpt-neox": ("GPTNeoXModel", {**LLAMA, "num_key_value_heads": 12}, None),
-    "hubert": ("HubertModel", {"num_hidden_layers": LAYERS}, SECOND),
-    "layoutlm": ("LayoutLMModel", BERT, None),
-    "levit": ("LevitModel", {}, IMAGE),
-    "llama": ("LlamaForCausalLM", LLAMA, None),
-    "mistral": ("MistralModel", LLAMA, None),
-    "mobilebert": ("MobileBertModel", BERT, None),
-    "mobilevit": ("MobileViTModel", {}, (1, 3, 256, 256)),
-    "mobilevitv2": ("MobileViTV2Model", {}, (1, 3, 256, 256)),
-    "mpnet": ("MPNetModel", BERT, None),
-    "opt": ("OPTModel", {**BERT, "hidden_size": 768, "num_attention_heads": 12, "ffn_dim": 3072}, None),
-    "phi": ("PhiModel", {**LLAMA, "num_key_value_heads": 12}, None),
-    "poolformer": ("PoolFormerModel", {}, IMAGE),
-    "pvt": ("PvtModel", {}, IMAGE),
-    "qwen3": ("Qwen3Model", {**LLAMA, "head_dim": 64}, None),
-    "roberta": ("RobertaModel", BERT, None),
-    "roformer": ("RoFormerModel", BERT, None),
-    "segformer": ("SegformerForSemanticSegmentation", {}, (1, 3, 256, 256)),
-    "siglip-vision": ("SiglipVisionModel", {"num_hidden_layers": LAYERS}, IMAGE),
-    "squeezebert": ("SqueezeBertModel", BERT, None),
-    "swin2sr": ("Swin2SRForImageSuperResolution", {}, (1, 3, 64, 64)),
-    "t5-encoder": ("T5EncoderModel", {**T5, "feed_forward_proj": "gated-gelu", "attn_implementation": "eager"}, None),
-    "wav2vec2": ("Wav2Vec2Model", {"num_hidden_layers": LAYERS}, SECOND),
-    "whisper-encoder": ("WhisperEncoder", WHISPER, (1, 80, 3000)),
-    "yolos": ("YolosForObjectDetection", {"num_hidden_layers": LAYERS, "image_size": [256, 256]}, (1, 3, 256, 256)),
-}
 
 
 def names() -> list[str]:

@@ -91,6 +91,10 @@ def imported(call: Call, handler: Handler) -> Value:
     if name in _PRODUCTS:
         return _product(call, handler, arguments)
     if name in _EACH:
+        if not _is_complex(arguments[0]):
+            if not any(isinstance(v, str) and v in PARTS for v in arguments):
+                return called(call, handler, [part(v, 0) for v in arguments])  # of real numbers, like complex ones
+            arguments[0] = _joined(call.b, arguments[0])
         return each(call, handler, arguments)
     raise NodeError("there is no importer for it with complex numbers", "compute with real and imaginary parts")
 
@@ -120,7 +124,10 @@ def each(call: Call, handler: Handler, arguments: Sequence[Value]) -> Value:
 
 
 def part(value: Value, number: int) -> Value:
-    """The real parts (0) or the imaginary ones (1) of complex numbers, and what else there is as it is."""
+    """The real parts (0) or the imaginary ones (1) of complex numbers, the dtype that parts have in place of a complex
+    one, and what else there is as it is."""
+    if isinstance(value, str):
+        return PARTS.get(value, value)
     if isinstance(value, list):
         return [part(item, number) for item in value]
     if isinstance(value, Complex | complex):
@@ -148,6 +155,8 @@ def zeros(b: Builder, x: Tensor) -> Tensor:
 def _joined(b: Builder, value: Value) -> Value:
     if isinstance(value, list):
         return [_joined(b, item) for item in value]
+    if isinstance(value, int | float):
+        return complex(value)
     return Complex(value, zeros(b, value)) if isinstance(value, Tensor) else value
 
 
@@ -176,7 +185,6 @@ def _product(call: Call, handler: Handler, arguments: list[Value]) -> Value:
 def _filled(call: Call, handler: Handler, arguments: list[Value]) -> Complex:
     """A new tensor, of numbers that are all the same."""
     given = [v for v in arguments if isinstance(v, complex)]
-    inner = [PARTS.get(v, v) if isinstance(v, str) else part(v, 0) for v in arguments]
-    real: Tensor = called(call, handler, inner)
+    real: Tensor = called(call, handler, [part(v, 0) for v in arguments])
     imag = zeros(call.b, real)
     return Complex(real, elementwise.binary(call.b, "add", imag, call.b.like(given[0].imag, imag)) if given else imag)

@@ -154,6 +154,7 @@ def _to_real(b: Builder, x: Numbers, length: int, power: float) -> Tensor:
     """The real signal of `length` numbers whose transform's first half is the last dimension."""
     if not isinstance(x, Complex):
         x = Complex(_floats(b, x), elementwise.scaled(b, _floats(b, x), 0))
+    _extent(x, x.real.rank - 1)
     real, imag = (signal.fit(b, v, length // 2 + 1) for v in (x.real, x.imag))
     return signal.real_inverse(b, real, imag, length, power)
 
