@@ -19,12 +19,13 @@ def fourier(
 ) -> tuple[Tensor, Tensor]:
     """Real and imaginary parts of the first `kept` numbers of the transform of the last dimension, of extent n, times
     n to the `power`; real numbers have no `imag`."""
-    cosine, sine = _tables(b, b.dim(real, real.rank - 1), kept, real.dtype, inverse, power)
+    length = b.dim(real, real.rank - 1)
+    cosine, sine = _tables(b, length, kept, real.dtype, inverse)
     parts = [linalg.matmul(b, real, cosine), linalg.matmul(b, real, sine)]
     if imag is not None:
         parts[0] = ew.binary(b, "sub", parts[0], linalg.matmul(b, imag, sine))
         parts[1] = ew.binary(b, "add", parts[1], linalg.matmul(b, imag, cosine))
-    return parts[0], parts[1]
+    return _scaled(b, parts[0], length, power), _scaled(b, parts[1], length, power)
 
 
 def real_inverse(b: Builder, real: Tensor, imag: Tensor, length: int, power: float = -1) -> Tensor:
@@ -36,9 +37,19 @@ def real_inverse(b: Builder, real: Tensor, imag: Tensor, length: int, power: flo
     twice[0] = 1
     if length % 2 == 0:
         twice[-1] = 1
-    weight = twice * float(length) ** power
-    cosine, sine = (b.constant(weight * table, real.dtype) for table in (np.cos(angles), np.sin(angles)))
-    return ew.binary(b, "sub", linalg.matmul(b, real, cosine), linalg.matmul(b, imag, sine))
+    cosine, sine = (b.constant(twice * table, real.dtype) for table in (np.cos(angles), np.sin(angles)))
+    total = ew.binary(b, "sub", linalg.matmul(b, real, cosine), linalg.matmul(b, imag, sine))
+    return _scaled(b, total, length, power)
+
+
+def _scaled(b: Builder, x: Tensor, length: Size, power: float) -> Tensor:
+    """`x` times `length` to the `power`: not part of the tables, whose ones and halves are exact."""
+    if not power:
+        return x
+    if isinstance(length, int):
+        return ew.binary(b, "div", x, b.like(float(max(length, 1)) ** -power, x))
+    number = ew.cast(b, shape.size_scalar(b, length), x.dtype)
+    return ew.binary(b, "div", x, number if power == -1 else ew.binary(b, "pow", number, b.like(-power, number)))
 
 
 def fit(b: Builder, x: Tensor, length: int) -> Tensor:
@@ -57,20 +68,17 @@ def _angles(times: int, frequencies: int, length: int) -> np.ndarray:
     return 2 * np.pi * (np.outer(np.arange(times), np.arange(frequencies)) % length) / length
 
 
-def _tables(b: Builder, length: Size, kept: Size, dtype: str, inverse: bool, power: float) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of every time and frequency, `[length, kept]`, times `length` to the `power`."""
+def _tables(b: Builder, length: Size, kept: Size, dtype: str, inverse: bool) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of every time and frequency, `[length, kept]`; that of the sign of the transform."""
     sign = 1 if inverse else -1
     if isinstance(length, int) and isinstance(kept, int):
-        angles, weight = _angles(length, kept, max(length, 1)), float(max(length, 1)) ** power
-        return b.constant(weight * np.cos(angles), dtype), b.constant(sign * weight * np.sin(angles), dtype)
+        angles = _angles(length, kept, max(length, 1))
+        return b.constant(np.cos(angles), dtype), b.constant(sign * np.sin(angles), dtype)
     times, frequencies = (shape.iota(b, sizes, axis, "int64") for axis, sizes in enumerate(([length, 1], [1, kept])))
     whole = shape.size_scalar(b, length)
     turns = ew.binary(b, "mod", ew.binary(b, "mul", times, frequencies), whole)
     number = ew.cast(b, whole, "float64")
     angle = ew.scaled(b, ew.binary(b, "div", ew.cast(b, turns, "float64"), number), 2 * np.pi)
     tables = [ew.unary(b, "cos", angle), ew.scaled(b, ew.unary(b, "sin", angle), sign)]
-    if power:
-        weight_ = ew.binary(b, "pow", number, b.like(power, number))
-        tables = [ew.binary(b, "mul", table, weight_) for table in tables]
     cosine, sine = (ew.cast(b, table, dtype) for table in tables)
     return cosine, sine
