@@ -49,7 +49,7 @@ _JOINED = {
 _PRODUCTS = {"mul", "multiply", "matmul", "mm", "bmm", "mv", "dot", "einsum"}
 _FILLED = {
     "zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones",
-    "new_full", "new_empty",
+    "new_full", "new_empty", "scalar_tensor",
 }  # fmt: skip
 
 
