@@ -133,7 +133,8 @@ def export(name: str, path: Path) -> None:
 
     model, inputs = make(name)
     model = model if name.startswith("timm/") else First(model)
-    torch.onnx.export(model, inputs, path, dynamo=True, verbose=False, external_data=True)
+    with torch.no_grad():  # with gradients attention has other strides, which some exports stumble over
+        torch.onnx.export(model, inputs, path, dynamo=True, verbose=False, external_data=True)
 
 
 def main() -> int:

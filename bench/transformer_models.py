@@ -112,7 +112,6 @@ TRANSFORMERS |= {
         {**EXPERTS, "moe_intermediate_size": 256, "num_experts": 8, "num_experts_per_tok": 2, "head_dim": 64},
         None,
     ),
-    "rwkv": ("RwkvModel", {"vocab_size": WORDS, "hidden_size": 512, "num_hidden_layers": 2}, None),
     "xlnet": ("XLNetModel", {"vocab_size": WORDS, "n_layer": LAYERS}, None),
     # images and videos
     "deformable-detr": (
