@@ -97,6 +97,21 @@ def test_matches_onnxruntime(case: Case) -> None:
     check(case)
 
 
+@pytest.mark.parametrize("have, length", [(6, None), (6, 11), (6, 9), (6, 4), (6, 14), (3, 1)])
+def test_signals_of_half_spectra(have: int, length: int | None) -> None:
+    """A length may leave numbers of the half out, or want zeros behind it (onnxruntime has no such inverse)."""
+    from mlc import onnx_backend
+
+    given = "" if length is None else f"<int64 n = {{{length}}}>"
+    model = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 17]>
+    half (float[2, {have}, 2] x) => (float[a, b, c] y) {given}
+    {{ y = DFT <axis = 1, inverse = 1, onesided = 1> (x{", n" if given else ""}) }}""")
+    spectrum = floats(2, have, 2)
+    y = onnx_backend.prepare(model, cache=False, jobs=1).run([spectrum])[0]
+    want = np.fft.irfft(spectrum[..., 0] + 1j * spectrum[..., 1], length, axis=1)
+    np.testing.assert_allclose(y[..., 0], want, rtol=1e-5, atol=1e-6)
+
+
 def test_numbers_become_words() -> None:
     attributes = {"cats_strings": ["dog", "cat"], "cats_int64s": [7, 8], "default_string": "none"}
     y = _run("CategoryMapper", [np.array([[8, 7], [1, 8]], np.int64)], TensorProto.STRING, ML, **attributes)

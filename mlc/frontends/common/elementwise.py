@@ -66,6 +66,11 @@ def cast(b: Builder, x: Tensor, dtype: str, saturate: bool = False) -> Tensor:
     )
 
 
+def floating(b: Builder, x: Tensor) -> Tensor:
+    """`x`, as float32 where it is not of floats."""
+    return x if x.is_float else cast(b, x, "float32")
+
+
 def bitcast(b: Builder, x: Tensor, dtype: str) -> Tensor:
     """The bits of `x` as the equally wide `dtype`."""
     result = ir.RankedTensorType.get(x.type.shape, types.element_type(dtype))

@@ -7,10 +7,12 @@ Calculation of Complex Fourier Series", 1965, section 1 (the sum that is compute
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common import linalg, shape
+from mlc.frontends.common import indexing, linalg, shape
 from mlc.frontends.common.builder import Builder, Size, Tensor
 
 
@@ -52,15 +54,33 @@ def _scaled(b: Builder, x: Tensor, length: Size, power: float) -> Tensor:
     return ew.binary(b, "div", x, number if power == -1 else ew.binary(b, "pow", number, b.like(-power, number)))
 
 
-def fit(b: Builder, x: Tensor, length: int) -> Tensor:
-    """The last dimension with `length` numbers: those behind are left out, zeros added."""
-    axis = x.rank - 1
+def parts_of(b: Builder, pairs: Tensor) -> list[Tensor]:
+    """What the last dimension has: real parts, and imaginary ones if there are two."""
+    axis = pairs.rank - 1
+    return [shape.squeeze(b, shape.window(b, pairs, axis, n, 1), [axis]) for n in range(pairs.shape[axis] or 2)]
+
+
+def pairs_of(b: Builder, parts: Sequence[Tensor]) -> Tensor:
+    """The parts side by side in a new last dimension."""
+    return shape.concat(b, [shape.unsqueeze(b, part, [part.rank]) for part in parts], parts[0].rank)
+
+
+def fit(b: Builder, x: Tensor, axis: int, length: int) -> Tensor:
+    """A dimension of known extent with `length` numbers: those behind are left out, zeros added."""
     have = x.shape[axis]
     assert have is not None
     if length <= have:
         return x if length == have else shape.window(b, x, axis, 0, length)
     none: list[Size] = [0] * x.rank
-    return shape.pad(b, x, none, [*none[:-1], length - have])
+    return shape.pad(b, x, none, [*none[:axis], length - have, *none[axis + 1 :]])
+
+
+def frames(b: Builder, x: Tensor, axis: int, length: Size, hop: Size) -> Tensor:
+    """Overlapping frames of `length` numbers, `hop` after each other: a dimension becomes `frames, length`."""
+    count = b.arith("addi", b.arith("floordivsi", b.arith("subi", b.dim(x, axis), length), hop), 1)
+    starts = ew.binary(b, "mul", shape.iota(b, [count, 1], 0, "int64"), shape.size_scalar(b, hop))
+    places = ew.binary(b, "add", starts, shape.iota(b, [1, length], 1, "int64"))
+    return indexing.gather(b, x, places, axis)
 
 
 def _angles(times: int, frequencies: int, length: int) -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 
 from mlc.frontends.common import axes as run_time
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common import indexing, shape, signal
+from mlc.frontends.common import shape, signal
 from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.onnx.graph import GraphImporter
 from mlc.frontends.onnx.reduction import constant_axes, is_run_time
@@ -24,10 +24,10 @@ def _static(size: Size | None, what: str) -> int:
 def dft(b: Builder, x: Tensor, kept: Size, inverse: bool) -> Tensor:
     """The transform of the last-but-one dimension of `[…, length, 1 or 2]`; `kept` frequencies of the result
     `[…, kept, 2]`."""
-    axis = x.rank - 1
-    parts = [shape.squeeze(b, shape.window(b, x, axis, n, 1), [axis]) for n in range(2 if x.shape[axis] == 2 else 1)]
-    result = signal.fourier(b, parts[0], parts[1] if parts[1:] else None, kept, inverse, -1 if inverse else 0)
-    return shape.concat(b, [shape.unsqueeze(b, part, [axis]) for part in result], axis)
+    real, *imag = signal.parts_of(b, x)
+    return signal.pairs_of(
+        b, signal.fourier(b, real, imag[0] if imag else None, kept, inverse, -1 if inverse else 0)
+    )
 
 
 @onnx_op("DFT")
@@ -56,31 +56,19 @@ def _dft(g: GraphImporter, node: Node, given: int) -> Tensor:
     moved = shape.transpose(b, x, order)
     if onesided and inverse:
         return shape.transpose(b, _real_inverse(b, moved, wanted is None, length), list(np.argsort(order)))
-    if length < extent:
-        moved = shape.window(b, moved, x.rank - 2, 0, length)
-    elif length > extent:
-        zeros: list[Size] = [0] * x.rank
-        high = list(zeros)
-        high[x.rank - 2] = length - extent
-        moved = shape.pad(b, moved, zeros, high)
+    moved = signal.fit(b, moved, x.rank - 2, length)
     kept = length // 2 + 1 if onesided else length
     return shape.transpose(b, dft(b, moved, kept, inverse), list(np.argsort(order)))
 
 
 def _real_inverse(b: Builder, x: Tensor, derived: bool, length: int) -> Tensor:
-    """The real signal of a one-sided spectrum: the conjugate half is added, then the real part kept."""
-    have = _static(x.shape[x.rank - 2], "length of the spectrum")
-    size = 2 * (have - 1) if derived else length
-    mirrored = size - have
+    """The real signal of a one-sided spectrum."""
     axis = x.rank - 2
+    size = 2 * (_static(x.shape[axis], "length of the spectrum") - 1) if derived else length
     if size == 0:
         return shape.window(b, shape.window(b, x, axis, 0, 0), x.rank - 1, 0, 1)
-    if mirrored > 0:
-        tail = shape.slice_axes(b, x, [axis], [mirrored], [0], [-1])
-        signs = b.constant(np.array([1, -1]), x.dtype)
-        x = shape.concat(b, [x, ew.binary(b, "mul", tail, signs)], axis)
-    full = dft(b, x, size, True)
-    return shape.window(b, full, x.rank - 1, 0, 1)
+    real, imag = signal.parts_of(b, signal.fit(b, x, axis, size // 2 + 1))
+    return signal.pairs_of(b, [signal.real_inverse(b, real, imag, size)])
 
 
 @onnx_op("STFT")
@@ -94,14 +82,11 @@ def stft(g: GraphImporter, node: Node) -> Tensor:
         length = b.scalar(given)
     else:
         raise NodeError("the length of its frames is unknown", "give a window, or a constant frame length")
-    hop = shape.reshape(b, ew.cast(b, node[1], "int64"), [])
-    frames = b.arith("addi", b.arith("floordivsi", b.arith("subi", b.dim(x, 1), length), b.element(hop)), 1)
-    starts = ew.binary(b, "mul", shape.iota(b, [frames, 1], 0, "int64"), hop)
-    places = ew.binary(b, "add", starts, shape.iota(b, [1, length], 1, "int64"))
+    hop = b.element(shape.reshape(b, ew.cast(b, node[1], "int64"), []))
     parts = x.shape[2] if x.rank == 3 else 1
     if x.rank == 2:
         x = shape.unsqueeze(b, x, [2])
-    framed = indexing.gather(b, x, places, 1)
+    framed = signal.frames(b, x, 1, length, hop)
     if window is not None:
         framed = ew.binary(b, "mul", framed, shape.reshape(b, window, [1, 1, length, 1]))
     onesided = bool(node.attr("onesided", 1)) and parts == 1

@@ -28,6 +28,11 @@ class Complex:
     real: Tensor
     imag: Tensor
 
+    @property
+    def dtype(self) -> str:
+        """The dtype name."""
+        return next(name for name, of in PARTS.items() if of == self.real.dtype)
+
 
 Form = Callable[[Call, Handler], Value]
 _Form = TypeVar("_Form", bound=Form)
@@ -149,7 +154,7 @@ def tensors(b: Builder, value: Value, dtype: str) -> Complex:
 
 def zeros(b: Builder, x: Tensor) -> Tensor:
     """Zeros of the extents of a tensor."""
-    return shape.broadcast(b, b.like(0, x), b.dims(x))
+    return shape.full(b, b.dims(x), b.like(0, x))
 
 
 def _joined(b: Builder, value: Value) -> Value:

@@ -87,8 +87,11 @@ class Contraction(PaddedRows):
         self.reads = [self._read(i) for i in range(2)]
         self.addends = matrices_behind(source, self.root) if schedule.early else []
         self.next: NextPanel | None = None
-        self.is_long = any(op.name in _LONG for op in computed_behind(source, self.root))
         self._find_padding()
+        self.waiting: ir.Value | None = None  # the sums of a tile, for an epilogue that is a loop
+        if any(op.name in _LONG for op in computed_behind(source, self.root)):
+            element = self.root.results[0].type.element_type
+            self.waiting = self.frame.on_stack(element, self.tallest * schedule.panel)
 
     def _read(self, operand: int) -> tuple[list[ir.AffineExpr], bool, bool]:
         """The map of an input, and whether it depends on the row and on the column of an accumulator."""
@@ -343,7 +346,7 @@ class Contraction(PaddedRows):
     def _midst_and_ends(self, tile: _EmitTile, low: Scalar, high: Scalar, size: int) -> None:
         """The tiles in the midst of a long line, which do not ask where they are, and then those at its ends."""
         math = self.frame.math
-        begin, end = self._midst(low, high, size)
+        begin, end = self._tiles_in_midst(low, high, size)
         self._loop(tile, begin, end, size, Ends.INSIDE)
 
         def side(which: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
@@ -370,8 +373,8 @@ class Contraction(PaddedRows):
             for point in tile.points.values():
                 memory.fetch(self.frame, ev.idx, self.frame.buffers[value], point)
         sums = dict(zip(tile.points, self._summed(ev, tile, self._initial(ev, tile)), strict=True))
-        if self.is_long and len({row for row, _ in sums}) > 1:
-            self._epilogue_by_rows(tile, sums)
+        if self.waiting is not None and len({row for row, _ in sums}) > 1:
+            self._epilogue_by_rows(tile, sums, self.waiting)
         else:
             self._epilogue(tile, sums)
 
@@ -416,8 +419,8 @@ class Contraction(PaddedRows):
         innermost = all(isinstance(e, int) and e == 1 for _, e in loops[1:])
         steps = self._steps(dim, low, high)
         is_even = steps is not None and self.frame.is_multiple(steps, self.s.unroll)
-        is_rare = tile.ends is Ends.GUARDED and self._are_ends_rare()
-        unroll = self.s.unroll if innermost and is_even and not is_rare else 1
+        is_seldom = tile.ends is Ends.GUARDED and self._are_ends_rare()
+        unroll = self.s.unroll if innermost and is_even and not is_seldom else 1
         level, math = 3 + len(position), self.frame.math
 
         def body(variable: ir.Value, inner: list[ir.Value]) -> list[ir.Value]:
@@ -497,12 +500,10 @@ class Contraction(PaddedRows):
             loaded[key] = ev.splat(value) if self.fma else value
         return loaded[key]
 
-    def _epilogue_by_rows(self, tile: Tile, sums: dict[tuple[int, int], ir.Value]) -> None:
+    def _epilogue_by_rows(self, tile: Tile, sums: dict[tuple[int, int], ir.Value], waiting: ir.Value) -> None:
         """The epilogue as a loop over the rows, for which the sums wait on the stack: where it is much code."""
         math, c, s = self.frame.math, self.frame.constants, self.s
         rows, columns = (sorted({name[i] for name in sums}) for i in range(2))
-        element = next(iter(sums.values())).type.element_type
-        waiting = self.frame.on_stack(element, len(rows) * s.panel)
 
         def place(row: Scalar, column: int) -> ir.Value:
             return c.index(math.add(math.mul(row, s.panel), column * s.lanes))

@@ -93,32 +93,33 @@ class PaddedRows:
         taps = None if self.row_window is None else dict(self.reductions)[self.row_window.tap]
         return taps if isinstance(taps, int) else None
 
+    def _rows_in_midst(self) -> tuple[int, int] | None:
+        """The first row of a line that meets all taps, and the end of those rows; None where only a run knows that."""
+        window, taps = self.row_window, self._row_taps()
+        extent = None if window is None else self._source_extent(window)
+        if window is None or taps is None or not isinstance(extent, int):
+            return None
+        return windows.rows_in_midst(window, extent, taps)
+
     def _are_ends_rare(self) -> bool:
         """Are few tiles of a line at its ends?"""
-        window, taps = self.row_window, self._row_taps()
-        if window is None or taps is None:
+        midst, taps, length, size = self._rows_in_midst(), self._row_taps(), self.shape[self.s.row_first], self.s.rows
+        if midst is None or taps is None or not isinstance(length, int):
             return False
-        length, extent, size = self.shape[self.s.row_first], self._source_extent(window), self.s.rows
-        if not isinstance(length, int) or not isinstance(extent, int):
-            return False
-        front, inside = windows.rows_in_midst(window, extent, taps)
-        ends = -(-front // size) + -(-max(length - inside, 0) // size)
+        ends = -(-midst[0] // size) + -(-max(length - midst[1], 0) // size)
         if taps <= _MOST_TURNS:
             return ends * _RARE <= length // size
         return ends * (_FEW_OF_MUCH if ends * taps > _MUCH else _RARE_OF_MANY) <= length // size
 
-    def _midst(self, low: Scalar, high: Scalar, size: int) -> tuple[Scalar, Scalar]:
-        """Of the tiles of `size` rows from `low` to `high` on a line of known length the first row of those that meet
-        all taps, and the end of their rows."""
-        window, taps, math = self.row_window, self._row_taps(), self.frame.math
-        assert window is not None and taps is not None
-        extent = self._source_extent(window)
-        assert isinstance(extent, int)
-        first, last = windows.rows_in_midst(window, extent, taps)
-        before = math.ceildiv(math.maximum(math.sub(first, low), 0), size)
-        upto = math.div(math.maximum(math.sub(last, low), 0), size)
-        begin = math.minimum(math.add(low, math.mul(before, size)), high)
-        return begin, math.maximum(begin, math.minimum(math.add(low, math.mul(upto, size)), high))
+    def _tiles_in_midst(self, low: Scalar, high: Scalar, size: int) -> tuple[Scalar, Scalar]:
+        """Of the tiles of `size` rows from `low` to `high`, on a line where ends are rare, the first row of those that
+        meet all taps, and the end of their rows."""
+        midst, math = self._rows_in_midst(), self.frame.math
+        assert midst is not None
+        before, upto = (math.maximum(math.sub(row, low), 0) for row in midst)
+        begin = math.minimum(math.add(low, math.mul(math.ceildiv(before, size), size)), high)
+        end = math.minimum(math.add(low, math.mul(math.div(upto, size), size)), high)
+        return begin, math.maximum(begin, end)
 
     def _taps(self, tile: Tile, tap: int, extent: Scalar) -> tuple[Scalar, Scalar]:
         """The first tap of a window over a dimension of the grid that is inside, and the end of those that are."""
@@ -131,16 +132,14 @@ class PaddedRows:
     def _known_places(self, start: Scalar, size: int, count: int) -> list[Ends | LinePlace] | None:
         """How each of `count` tiles from `start` on is to be written; None where it is not known where they are, or all
         taps of those at an end would be too much code."""
-        window, taps = self.row_window, self._row_taps()
-        if window is None or taps is None or not isinstance(start, int):
+        window, taps, midst = self.row_window, self._row_taps(), self._rows_in_midst()
+        if window is None or taps is None or midst is None or not isinstance(start, int) or self._are_ends_rare():
             return None
         extent = self._source_extent(window)
-        if not isinstance(extent, int) or self._are_ends_rare():
-            return None
-        front, inside = windows.rows_in_midst(window, extent, taps)
+        assert isinstance(extent, int)
         places: list[Ends | LinePlace] = []
         for first in range(start, start + size * count, size):
-            is_in_midst = first >= front and first + size <= inside
+            is_in_midst = first >= midst[0] and first + size <= midst[1]
             places.append(Ends.INSIDE if is_in_midst else LinePlace(first, extent))
         return places if sum(p is not Ends.INSIDE for p in places) * taps <= _KNOWN_TAPS else None
 
@@ -176,17 +175,13 @@ class PaddedRows:
         source, size = self._source_extent(window), len({r for r, _ in tile.points})
         written: Callable[[], Sequence[ir.Value]] = partial(emit, replace(tile, ends=Ends.GUARDED))
         is_whole = size >= self.s.rows
-        if is_whole and taps is not None and self._take_turns(taps) and self._is_little(window.tap):
+        if is_whole and taps is not None and taps <= _MOST_TURNS and self._is_little(window.tap):
             for place in windows.places_at_ends(window, size, taps):
                 at = windows.is_at(self.frame, window, source, place, (tile.row, size), taps)
                 written = partial(if_values, at, types, partial(emit, replace(tile, ends=place)), written)
         every_tap = 0, dict(self.reductions)[window.tap]
         inside = windows.reads_inside(self.frame, window, source, (tile.row, size), every_tap)
         return if_values(inside, types, partial(emit, replace(tile, ends=Ends.INSIDE)), written)
-
-    def _take_turns(self, taps: int) -> bool:
-        """Is each of the `taps` of a tile at an end code of its own?"""
-        return taps <= _MOST_TURNS and not self._are_ends_rare()
 
     def _is_little(self, tap: int) -> bool:
         """Is little summed up for each step of dimension `tap`?"""
@@ -203,7 +198,8 @@ class PaddedRows:
         if taps is None or window is None:
             return None
         if place is Ends.GUARDED and loops[1:]:
-            emit = self._taps_in_turn if self._take_turns(taps) else self._taps_in_a_loop
+            in_turn = taps <= _MOST_TURNS and not self._are_ends_rare()
+            emit = self._taps_in_turn if in_turn else self._taps_in_a_loop
             return emit(ev, tile, loops, position, carried)
         if not isinstance(place, LinePlace):
             return None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from mlc.frontends.common import elementwise, shape
+from mlc.frontends.common import elementwise, shape, signal
 from mlc.frontends.common.builder import Builder, Tensor
 from mlc.frontends.report import NodeError
-from mlc.frontends.torch.aten.elementwise import dtype_of
+from mlc.frontends.torch.aten.elementwise import dtype_asked
 from mlc.frontends.torch.complex_numbers import (
     PARTS,
     Complex,
@@ -17,27 +17,23 @@ from mlc.frontends.torch.complex_numbers import (
     part,
     parts,
     tensors,
-    zeros,
 )
 from mlc.frontends.torch.registry import Call, Handler, Value, aten, promoted
 
-knows_complex("view_as_real", "is_complex")
+knows_complex("view_as_real", "imag", "is_complex")
 
 
 @aten("view_as_complex")
 def view_as_complex(call: Call) -> Complex:
     """The last dimension, of extent 2, is the two parts."""
-    b, x = call.b, call.tensor(0)
-    last = x.rank - 1
-    real, imag = (shape.squeeze(b, shape.window(b, x, last, place, 1), [last]) for place in range(2))
-    return Complex(real, imag)
+    return Complex(*signal.parts_of(call.b, call.tensor(0)))
 
 
 @aten("view_as_real")
 def view_as_real(call: Call) -> Tensor:
     """The parts side by side in a new last dimension."""
-    b, z = call.b, _complex(call)
-    return shape.concat(b, [shape.unsqueeze(b, x, [x.rank]) for x in (z.real, z.imag)], z.real.rank)
+    z = _complex(call)
+    return signal.pairs_of(call.b, [z.real, z.imag])
 
 
 @aten("complex", "polar")
@@ -46,7 +42,7 @@ def made(call: Call) -> Complex:
     b = call.b
     x, y = promoted(b, [call[0], call[1]])
     if call.op == "aten::polar":
-        x, y = (elementwise.binary(b, "mul", x, elementwise.unary(b, kind, y)) for kind in ("cos", "sin"))
+        x, y = (_times(b, x, elementwise.unary(b, kind, y)) for kind in ("cos", "sin"))
     sizes = [shape.broadcast_size(b, *pair) for pair in zip(b.dims(x), b.dims(y), strict=True)]
     return Complex(*(shape.broadcast(b, value, sizes) for value in (x, y)))
 
@@ -66,17 +62,16 @@ def is_complex(call: Call) -> bool:
 @aten("angle")
 def angle(call: Call) -> Tensor:
     """Between -pi and pi, which negative numbers have."""
-    b, x = call.b, call.tensor(0)
-    x = x if x.is_float else elementwise.cast(b, x, "float32")
+    b, x = call.b, elementwise.floating(call.b, call.tensor(0))
     is_negative = elementwise.compare(b, "lt", x, b.like(0, x))
     result = elementwise.select(b, is_negative, b.like(math.pi, x), b.like(0, x))
     return elementwise.select(b, elementwise.unary(b, "isnan", x), x, result)
 
 
-@complex_form("real", "imag")
-def one_part(call: Call, _: Handler) -> Tensor:
-    """One of the parts."""
-    return _complex(call).real if call.op == "aten::real" else _complex(call).imag
+@complex_form("real")
+def real(call: Call, _: Handler) -> Tensor:
+    """The real part."""
+    return _complex(call).real
 
 
 @aten("imag")
@@ -105,8 +100,8 @@ def absolute(call: Call, _: Handler) -> Tensor:
     x, y = (elementwise.unary(b, "abs", value) for value in (z.real, z.imag))
     high, low = (elementwise.binary(b, kind, x, y) for kind in ("max", "min"))
     ratio = elementwise.binary(b, "div", low, high)
-    one = elementwise.binary(b, "add", elementwise.binary(b, "mul", ratio, ratio), b.like(1, ratio))
-    result = elementwise.binary(b, "mul", high, elementwise.unary(b, "sqrt", one))
+    one = elementwise.binary(b, "add", _times(b, ratio, ratio), b.like(1, ratio))
+    result = _times(b, high, elementwise.unary(b, "sqrt", one))
     for edge in (0, math.inf):
         result = elementwise.select(b, elementwise.compare(b, "eq", high, b.like(edge, high)), high, result)
     return result
@@ -146,7 +141,7 @@ def reciprocal(call: Call, _: Handler) -> Complex:
 
 
 def _quotient(b: Builder, dividend: Value, divisor: Value) -> Complex:
-    dtype = _dtype(dividend, divisor)
+    dtype = elementwise.floating(b, promoted(b, [part(dividend, 0), part(divisor, 0)])[0]).dtype
     x, y = (tensors(b, value, dtype) for value in (dividend, divisor))
     larger = elementwise.binary(b, "max", *(elementwise.unary(b, "abs", value) for value in (y.real, y.imag)))
     c, d = (elementwise.binary(b, "div", value, larger) for value in (y.real, y.imag))
@@ -155,11 +150,6 @@ def _quotient(b: Builder, dividend: Value, divisor: Value) -> Complex:
     imag = elementwise.binary(b, "sub", _times(b, x.imag, c), _times(b, x.real, d))
     scale = _times(b, larger, square)
     return Complex(*(elementwise.binary(b, "div", value, scale) for value in (real, imag)))
-
-
-def _dtype(*values: Value) -> str:
-    found = [v.real if isinstance(v, Complex) else v for v in values]
-    return next(v.dtype for v in found if isinstance(v, Tensor) and v.is_float)
 
 
 @complex_form("exp")
@@ -183,25 +173,10 @@ def square(call: Call, _: Handler) -> Complex:
 @complex_form("to", "_to_copy", "type_as")
 def to(call: Call, handler: Handler) -> Value:
     """To another dtype: real numbers get zeros for imaginary parts, which real dtypes have no place for."""
-    b, x, other = call.b, call[0], call.get("other")
-    names = [dtype_of(value) for value in call.arguments[1:] if isinstance(value, str) and not _is_place(value)]
-    wanted = names[0] if names else None
-    if isinstance(other, Complex):
-        wanted = next(name for name, of in PARTS.items() if of == other.real.dtype)
-    elif isinstance(other, Tensor):
-        wanted = other.dtype
+    b, x, wanted = call.b, call[0], dtype_asked(call)
     if wanted is None:
         return x
-    if wanted not in PARTS:
-        return elementwise.cast(b, part(x, 0), wanted)
-    if isinstance(x, Complex):
-        return Complex(*(elementwise.cast(b, value, PARTS[wanted]) for value in (x.real, x.imag)))
-    real = elementwise.cast(b, x, PARTS[wanted])
-    return Complex(real, zeros(b, real))
-
-
-def _is_place(text: str) -> bool:
-    return text.split(":")[0] in ("cpu", "cuda", "meta")
+    return tensors(b, x, PARTS[wanted]) if wanted in PARTS else elementwise.cast(b, part(x, 0), wanted)
 
 
 def _times(b: Builder, x: Tensor, y: Tensor) -> Tensor:

@@ -31,10 +31,6 @@ _ACTIVATIONS = {
 }  # fmt: skip
 
 
-def _floating(call: Call, x: Tensor) -> Tensor:
-    return x if x.is_float else elementwise.cast(call.b, x, "float32")
-
-
 @aten(*_UNARY)
 def unary(call: Call) -> Tensor:
     """Functions of one element."""
@@ -42,7 +38,7 @@ def unary(call: Call) -> Tensor:
     x = call.tensor(0)
     if call.get("decimals", 0):
         raise NodeError("rounding to decimals", "scale, round and scale back")
-    return elementwise.unary(call.b, _UNARY[name], _floating(call, x) if name in _FLOAT_RESULT else x)
+    return elementwise.unary(call.b, _UNARY[name], elementwise.floating(call.b, x) if name in _FLOAT_RESULT else x)
 
 
 @aten(*_BINARY)
@@ -84,7 +80,7 @@ def div(call: Call) -> Value:
         return numbers(call, "floordiv" if mode == "floor" else "div", lhs, rhs)
     a, b = operands(call.b, lhs, rhs)
     if mode is None:
-        a, b = _floating(call, a), _floating(call, b)
+        a, b = elementwise.floating(call.b, a), elementwise.floating(call.b, b)
         return elementwise.binary(call.b, "div", a, b)
     if a.is_float:
         quotient = elementwise.binary(call.b, "div", a, b)
@@ -248,15 +244,19 @@ def prelu(call: Call) -> Tensor:
 @aten("to", "type_as", "_to_copy")
 def to(call: Call) -> Tensor:
     """Conversion to another dtype; devices and memory formats change nothing here."""
-    x = call.tensor(0)
-    wanted = call.get("dtype")
-    other = call.get("other")
-    if isinstance(other, Tensor):
-        wanted = other.dtype
+    x, wanted = call.tensor(0), dtype_asked(call)
+    return x if wanted is None else elementwise.cast(call.b, x, wanted)
+
+
+def dtype_asked(call: Call) -> str | None:
+    """The dtype that a conversion is asked for, by name or by another tensor; None: as it is."""
+    wanted, other = call.get("dtype"), call.get("other")
+    if other is not None:
+        return str(other.dtype)
     if wanted is None:
         names = [a for a in call.arguments[1:] if isinstance(a, str) and a.split(":")[0] not in ("cpu", "cuda")]
         wanted = names[0] if names else None
-    return x if wanted is None else elementwise.cast(call.b, x, dtype_of(wanted))
+    return None if wanted is None else dtype_of(wanted)
 
 
 @aten("float", "int", "long", "bool", "half", "double")

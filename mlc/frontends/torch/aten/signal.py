@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mlc.frontends.common import elementwise, indexing, shape, signal
+from mlc.frontends.common import elementwise, shape, signal
 from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.report import NodeError
-from mlc.frontends.torch.complex_numbers import Complex, knows_complex
+from mlc.frontends.torch.complex_numbers import Complex, knows_complex, zeros
 from mlc.frontends.torch.registry import Call, Value, aten, known_ints
 
 Numbers = Tensor | Complex
@@ -47,71 +47,65 @@ def several(call: Call) -> Numbers:
     lengths = None if call[1] is None else call.ints(1)
     if call[2] is not None:
         return _transformed(call, call.ints(2), lengths, call[3])
-    rank = _real(call).rank
+    rank = len(_shape(_numbers(call[0])))
     return _transformed(call, list(range(rank - (rank if lengths is None else len(lengths)), rank)), lengths, call[3])
 
 
 @aten(*_DECOMPOSED)
 def decomposed(call: Call) -> Numbers:
     """What PyTorch's own decompositions leave."""
-    b, x, power = call.b, _numbers(call[0]), _CODES[call.int(2)]
-    axes = _axes(call, call.ints(1))
+    axes, power = _axes(call, call.ints(1)), _CODES[call.int(2)]
+    sizes: list[int | None] = [None] * len(axes)
     if call.op == "aten::_fft_c2r":
-        for axis in axes[:-1]:
-            x = _along(b, x, axis, lambda v: _complex(b, v, inverse=True, power=power))
-        return _along(b, x, axes[-1], lambda v: _to_real(b, v, call.int(3), power))
+        return _transform(call, axes, [*sizes[:-1], call.int(3)], power, inverse=True, is_real=True)
     if call.op == "aten::_fft_r2c":
-        is_half = bool(call[3])
-        x = _along(b, x, axes[-1], lambda v: _complex(b, v, inverse=False, power=power, half=is_half))
-        axes, forward = axes[:-1], True
-    else:
-        forward = bool(call[3])
-    for axis in axes:
-        x = _along(b, x, axis, lambda v: _complex(b, v, inverse=not forward, power=power))
-    return x
+        return _transform(call, axes, sizes, power, inverse=False, is_real=bool(call[3]))
+    return _transform(call, axes, sizes, power, inverse=not call[3], is_real=False)
 
 
 def _transformed(call: Call, dims: list[int], lengths: list[int] | None, norm: Value) -> Numbers:
     """The transform that the operator is called after, along `dims`."""
-    b, x, name = call.b, _numbers(call[0]), call.op.removeprefix("aten::fft_")
-    is_real, inverse = "r" in name, "i" in name
-    power = (_INVERSE if inverse else _FORWARD)[norm]
-    axes = _axes(call, dims)
-    sizes: list[int | None] = [None] * len(axes) if lengths is None else [n if n >= 0 else None for n in lengths]
-    if is_real and inverse:
-        for axis, size in zip(axes[:-1], sizes[:-1], strict=True):
-            x = _along(b, _fitted(b, x, axis, size), axis, lambda v: _complex(b, v, inverse=True, power=power))
-        have = _extent(x, axes[-1])
-        length = sizes[-1] if sizes[-1] is not None else 2 * (have - 1)
-        return _along(b, x, axes[-1], lambda v: _to_real(b, v, length, power))
-    pairs = list(zip(axes, sizes, strict=True))
+    name, axes = call.op.removeprefix("aten::fft_"), _axes(call, dims)
+    inverse = "i" in name
+    sizes = [n if n >= 0 else None for n in lengths or [-1] * len(axes)]
+    return _transform(call, axes, sizes, (_INVERSE if inverse else _FORWARD)[norm], inverse, is_real="r" in name)
+
+
+def _transform(
+    call: Call, axes: list[int], sizes: list[int | None], power: float, inverse: bool, is_real: bool
+) -> Numbers:
+    """The transform along `axes`, with as many numbers as `sizes` (None: what there is). Of real numbers the last axis
+    has the first half, in front of an inverse; else it is transformed first."""
+    b, x, pairs = call.b, _numbers(call[0]), list(zip(axes, sizes, strict=True))
+    last, length = pairs[-1]
     if is_real:
-        axis, size = pairs.pop()
-        x = _along(b, _fitted(b, x, axis, size), axis, lambda v: _complex(b, v, False, power, half=True))
+        pairs.pop()
+    if is_real and not inverse:
+        x = _along(b, _fitted(b, x, last, length), last, lambda v: _complex(b, v, inverse, power, half=True))
     for axis, size in pairs:
         x = _along(b, _fitted(b, x, axis, size), axis, lambda v: _complex(b, v, inverse, power))
+    if is_real and inverse:
+        length = 2 * (_extent(x, last) - 1) if length is None else length
+        return _along(b, x, last, lambda v: _to_real(b, v, length, power))
     return x
 
 
 def _numbers(value: Value) -> Numbers:
-    if isinstance(value, Complex):
-        return value
-    if not isinstance(value, Tensor):
+    if not isinstance(value, Tensor | Complex):
         raise NodeError(f"it needs a tensor, got {type(value).__name__}")
     return value
 
 
-def _real(call: Call) -> Tensor:
-    x = _numbers(call[0])
-    return x.real if isinstance(x, Complex) else x
+def _shape(x: Numbers) -> list[int | None]:
+    return (x.real if isinstance(x, Complex) else x).shape
 
 
 def _axes(call: Call, dims: list[int]) -> list[int]:
-    return [shape.normalize_axis(axis, _real(call).rank) for axis in dims]
+    return [shape.normalize_axis(axis, len(_shape(_numbers(call[0])))) for axis in dims]
 
 
 def _extent(x: Numbers, axis: int) -> int:
-    extent = (x.real if isinstance(x, Complex) else x).shape[axis]
+    extent = _shape(x)[axis]
     if extent is None:
         raise NodeError("the length of the transform is known only at run time", "give it, or export it constant")
     return extent
@@ -123,7 +117,7 @@ def _each(x: Numbers, change: Callable[[Tensor], Tensor]) -> Numbers:
 
 def _along(b: Builder, x: Numbers, axis: int, change: Callable[[Numbers], Numbers]) -> Numbers:
     """`change` of the last dimension, with `axis` there."""
-    rank = (x.real if isinstance(x, Complex) else x).rank
+    rank = len(_shape(x))
     order = list(range(rank))
     order[axis], order[-1] = rank - 1, axis
     return _each(change(_each(x, lambda v: shape.transpose(b, v, order))), lambda v: shape.transpose(b, v, order))
@@ -134,16 +128,12 @@ def _fitted(b: Builder, x: Numbers, axis: int, size: int | None) -> Numbers:
     if size is None:
         return x
     _extent(x, axis)
-    return _along(b, x, axis, lambda v: _each(v, lambda t: signal.fit(b, t, size)))
-
-
-def _floats(b: Builder, x: Tensor) -> Tensor:
-    return x if x.is_float else elementwise.cast(b, x, "float32")
+    return _along(b, x, axis, lambda v: _each(v, lambda t: signal.fit(b, t, t.rank - 1, size)))
 
 
 def _complex(b: Builder, x: Numbers, inverse: bool, power: float, half: bool = False) -> Complex:
     """The transform of the last dimension, or its first half."""
-    real, imag = (x.real, x.imag) if isinstance(x, Complex) else (_floats(b, x), None)
+    real, imag = (x.real, x.imag) if isinstance(x, Complex) else (elementwise.floating(b, x), None)
     kept: Size = b.dim(real, real.rank - 1)
     if half:
         kept = b.arith("addi", b.arith("floordivsi", kept, 2), 1)
@@ -153,9 +143,10 @@ def _complex(b: Builder, x: Numbers, inverse: bool, power: float, half: bool = F
 def _to_real(b: Builder, x: Numbers, length: int, power: float) -> Tensor:
     """The real signal of `length` numbers whose transform's first half is the last dimension."""
     if not isinstance(x, Complex):
-        x = Complex(_floats(b, x), elementwise.scaled(b, _floats(b, x), 0))
+        x = elementwise.floating(b, x)
+        x = Complex(x, zeros(b, x))
     _extent(x, x.real.rank - 1)
-    real, imag = (signal.fit(b, v, length // 2 + 1) for v in (x.real, x.imag))
+    real, imag = (signal.fit(b, v, v.rank - 1, length // 2 + 1) for v in (x.real, x.imag))
     return signal.real_inverse(b, real, imag, length, power)
 
 
@@ -175,7 +166,7 @@ def shifted(call: Call) -> Numbers:
     """The number of frequency 0 in the middle of each dimension, or back at its beginning."""
     b, x = call.b, _numbers(call[0])
     dims = call.get("dim")
-    axes = _axes(call, list(range(_real(call).rank)) if dims is None else known_ints(dims, call.op))
+    axes = _axes(call, list(range(len(_shape(x)))) if dims is None else known_ints(dims, call.op))
 
     def moved(v: Tensor, axis: int) -> Tensor:
         extent = b.dim(v, axis)
@@ -195,15 +186,12 @@ def shifted(call: Call) -> Numbers:
 @aten("stft")
 def stft(call: Call) -> Value:
     """Transforms of overlapping frames, `[…, frequencies, frames]`."""
-    b, x, n_fft = call.b, _floats(call.b, call.tensor(0)), call.int(1)
+    b, x, n_fft = call.b, elementwise.floating(call.b, call.tensor(0)), call.int(1)
     if call.get("center", False):
         raise NodeError("it pads the signal itself", "call torch.stft, which pads it first")
-    hop = n_fft // 4 if call.get("hop_length") is None else known_ints(call.get("hop_length"), call.op)[0]
-    last, length = x.rank - 1, b.dim(x, x.rank - 1)
-    frames = b.arith("addi", b.arith("floordivsi", b.arith("subi", length, n_fft), hop), 1)
-    starts = elementwise.binary(b, "mul", shape.iota(b, [frames, 1], 0, "int64"), b.constant(hop, "int64"))
-    places = elementwise.binary(b, "add", starts, shape.iota(b, [1, n_fft], 1, "int64"))
-    framed = indexing.gather(b, x, places, last)
+    hop = _number(call, "hop_length", n_fft // 4)
+    last = x.rank - 1
+    framed = signal.frames(b, x, last, n_fft, hop)
     if (window := _window(call, n_fft)) is not None:
         framed = elementwise.binary(b, "mul", framed, elementwise.cast(b, window, framed.dtype))
     is_half = call.get("onesided") is not False
@@ -213,20 +201,24 @@ def stft(call: Call) -> Value:
     real, imag = (shape.transpose(b, v, order) for v in (z.real, z.imag))
     if call.get("return_complex"):
         return Complex(real, imag)
-    return shape.concat(b, [shape.unsqueeze(b, v, [v.rank]) for v in (real, imag)], real.rank)
+    return signal.pairs_of(b, [real, imag])
+
+
+def _number(call: Call, name: str, default: int) -> int:
+    """An argument that may be left out."""
+    return default if call.get(name) is None else known_ints(call.get(name), call.op)[0]
 
 
 def _window(call: Call, n_fft: int) -> Tensor | None:
     """The window, in the middle of as many zeros as a frame has more numbers; None: ones."""
     b, window = call.b, call.get("window")
-    length = call.get("win_length")
-    length = n_fft if length is None else known_ints(length, call.op)[0]
+    length = _number(call, "win_length", n_fft)
     if window is None:
         if length == n_fft:
             return None
         window = b.constant(np.ones([length]), "float32")
     before = (n_fft - length) // 2
-    return shape.pad(b, _floats(b, window), [before], [n_fft - length - before])
+    return shape.pad(b, elementwise.floating(b, window), [before], [n_fft - length - before])
 
 
 @aten("istft")
@@ -238,7 +230,7 @@ def istft(call: Call) -> Tensor:
         raise NodeError("it needs complex numbers, and gets real ones", "use torch.view_as_complex")
     if call.get("return_complex") or call.get("onesided") is False:
         raise NodeError("it makes a complex signal", "transform the one half of a real one")
-    hop = n_fft // 4 if call.get("hop_length") is None else known_ints(call.get("hop_length"), call.op)[0]
+    hop = _number(call, "hop_length", n_fft // 4)
     power = -0.5 if call.get("normalized") else -1.0
     order = [*range(z.real.rank - 2), z.real.rank - 1, z.real.rank - 2]
     real, imag = (shape.transpose(b, v, order) for v in (z.real, z.imag))
@@ -264,7 +256,7 @@ def _cut(call: Call, total: Tensor, frames: Size, n_fft: int, hop: int) -> Tenso
     if not isinstance(whole, int):
         raise NodeError("it cuts a signal of unknown length", "cut the result instead")
     there = shape.window(b, total, last, begin, min(length, whole - begin))
-    return signal.fit(b, there, length)
+    return signal.fit(b, there, last, length)
 
 
 def _added(b: Builder, framed: Tensor, hop: int) -> Tensor:
@@ -272,8 +264,9 @@ def _added(b: Builder, framed: Tensor, hop: int) -> Tensor:
     n = framed.shape[framed.rank - 1]
     assert n is not None
     count = -(-n // hop)
-    framed = signal.fit(b, framed, count * hop)
-    last, sizes = framed.rank - 1, b.dims(framed)
+    last = framed.rank - 1
+    framed = signal.fit(b, framed, last, count * hop)
+    sizes = b.dims(framed)
     total: Tensor | None = None
     for number in range(count):
         stretch = shape.window(b, framed, last, number * hop, hop)

@@ -7,19 +7,15 @@ import math
 import numpy as np
 
 from mlc.frontends.common import elementwise, shape, types
-from mlc.frontends.common.builder import Builder, Tensor
+from mlc.frontends.common.builder import Tensor
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.registry import Call, aten, promoted
-
-
-def _floating(b: Builder, x: Tensor) -> Tensor:
-    return x if x.is_float else elementwise.cast(b, x, "float32")
 
 
 @aten("isfinite", "isneginf", "isposinf")
 def finite(call: Call) -> Tensor:
     """Neither infinite nor NaN; or one of the infinities."""
-    b, x = call.b, _floating(call.b, call.tensor(0))
+    b, x = call.b, elementwise.floating(call.b, call.tensor(0))
     if call.op == "aten::isfinite":
         return elementwise.compare(b, "lt", elementwise.unary(b, "abs", x), b.like(math.inf, x))
     return elementwise.compare(b, "eq", x, b.like(math.inf if "pos" in call.op else -math.inf, x))
@@ -45,7 +41,7 @@ def nan_to_num(call: Call) -> Tensor:
 @aten("log10", "frac", "sinc", "erfc", "deg2rad", "rad2deg")
 def derived(call: Call) -> Tensor:
     """Functions made of others."""
-    b, x = call.b, _floating(call.b, call.tensor(0))
+    b, x = call.b, elementwise.floating(call.b, call.tensor(0))
     name = call.op.removeprefix("aten::").removesuffix("_")
     if name == "log10":
         return elementwise.binary(b, "mul", elementwise.unary(b, "log", x), b.like(1 / math.log(10), x))
@@ -63,7 +59,7 @@ def derived(call: Call) -> Tensor:
 @aten("logit")
 def logit(call: Call) -> Tensor:
     """The logarithm of x / (1 - x), with x kept that far from 0 and 1."""
-    b, x = call.b, _floating(call.b, call.tensor(0))
+    b, x = call.b, elementwise.floating(call.b, call.tensor(0))
     if call[1] is not None:
         x = elementwise.clamp(b, x, b.like(float(call[1]), x), b.like(1 - float(call[1]), x))
     rest = elementwise.binary(b, "sub", b.like(1, x), x)
@@ -150,7 +146,7 @@ def isclose(call: Call) -> Tensor:
     """Whether elements are equal, or differ by little."""
     b, (x, y) = call.b, promoted(call.b, call.arguments[:2])
     equal = elementwise.compare(b, "eq", x, y)
-    x, y = _floating(b, x), _floating(b, y)
+    x, y = elementwise.floating(b, x), elementwise.floating(b, y)
     allowed = elementwise.binary(b, "mul", elementwise.unary(b, "abs", y), b.like(float(call.get("rtol", 1e-5)), y))
     allowed = elementwise.binary(b, "add", allowed, b.like(float(call.get("atol", 1e-8)), y))
     distance = elementwise.unary(b, "abs", elementwise.binary(b, "sub", x, y))

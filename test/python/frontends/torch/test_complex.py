@@ -14,6 +14,7 @@ from mlc.frontends.report import ModelError
 
 pytest.importorskip("torch.nn", reason="PyTorch is an optional dependency: pip install torch==2.13.0")
 import torch
+from models.functions import Wrapped, results_of
 from torch.export import Dim, export
 
 fft = torch.fft
@@ -53,6 +54,9 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "div": lambda x, y: r(c(x) / c(y)),
     "div real": lambda x, y: r(c(x) / (y[..., 0].abs() + 1)),
     "real div": lambda x, y: r(x[..., 0] / c(y)),
+    "div number": lambda x, y: r(c(x) / (1 - 2j)),
+    "real div number": lambda x, y: r(x[..., 0] / (1 - 2j)),
+    "real and complex of more bits": lambda x, y: r((x[..., 0].double() / c(y)).to(torch.complex64)),
     "reciprocal": lambda x, y: r(1 / c(x)),
     "matmul": lambda x, y: r(c(x) @ c(y).mT),
     "einsum": lambda x, y: r(torch.einsum("bij,ij->bi", c(x), c(y))),
@@ -114,28 +118,6 @@ TRANSFORMS: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-class Wrapped(torch.nn.Module):
-    """A function as a module."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *arguments: Any) -> Any:
-        return self.function(*arguments)
-
-
-class All(torch.nn.Module):
-    """All results of a table of functions."""
-
-    def __init__(self, functions: list[Callable[..., Any]]) -> None:
-        super().__init__()
-        self.functions = functions
-
-    def forward(self, *arguments: Any) -> Any:
-        return [function(*arguments) for function in self.functions]
-
-
 def compare(program: Any, path: Path, *inputs: Any, decomposed: bool = False) -> None:
     """The results of a program are PyTorch's."""
     want = program.module()(*inputs)
@@ -155,7 +137,7 @@ def test_values(tmp_path: Path, table: str, decomposed: bool) -> None:
     torch.manual_seed(3)
     functions: dict[str, Callable[..., Any]] = ARITHMETIC if table == "arithmetic" else TRANSFORMS  # type: ignore[assignment]
     inputs = (torch.randn(3, 4, 6, 2), torch.randn(4, 6, 2))[: 2 if table == "arithmetic" else 1]
-    compare(export(All(list(functions.values())), inputs), tmp_path, *inputs, decomposed=decomposed)
+    compare(export(results_of(functions.values()), inputs), tmp_path, *inputs, decomposed=decomposed)
 
 
 def test_absolute_values_and_quotients_of_extremes(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import mlc
 
 pytest.importorskip("torch.nn", reason="PyTorch is an optional dependency: pip install torch==2.13.0")
 import torch
+from models.functions import results_of
 from torch.export import export
 
 F, aten = torch.nn.functional, torch.ops.aten
@@ -37,23 +38,12 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-class Results(torch.nn.Module):
-    """All results of some functions."""
-
-    def __init__(self, functions: list[Callable[..., Any]]) -> None:
-        super().__init__()
-        self.functions = functions
-
-    def forward(self, *arguments: Any) -> Any:
-        return [function(*arguments) for function in self.functions]
-
-
 @pytest.mark.parametrize("decomposed", [False, True], ids=["whole", "decomposed"])
 def test_values(tmp_path: Path, decomposed: bool) -> None:
     """The same values, whether the operators are whole or PyTorch has taken them apart."""
     torch.manual_seed(5)
     inputs = torch.randn(2, 3, 6, 8), torch.randn(2, 3, 6, 8)
-    program = export(Results(list(FUNCTIONS.values())), inputs)
+    program = export(results_of(FUNCTIONS.values()), inputs)
     want = program.module()(*inputs)
     program = program.run_decompositions() if decomposed else program
     got = mlc.compile(program, output=tmp_path / "model.so")(*(value.numpy() for value in inputs))
@@ -72,7 +62,7 @@ def test_random_numbers(tmp_path: Path) -> None:
         lambda x: torch.randint(3, 9, (4000,)) + x[0].to(torch.int64),
     ]
     x = np.zeros(4000, np.float32)
-    model = mlc.compile(export(Results(functions), (torch.zeros(4000),)), output=tmp_path / "model.so")
+    model = mlc.compile(export(results_of(functions), (torch.zeros(4000),)), output=tmp_path / "model.so")
     drawn = list(model(x))
     for again, value in zip(model(x), drawn, strict=True):
         np.testing.assert_array_equal(again, value)

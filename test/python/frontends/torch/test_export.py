@@ -18,20 +18,10 @@ from mlc.runtime.errors import InputError
 
 pytest.importorskip("torch.nn", reason="PyTorch is an optional dependency: pip install torch==2.13.0")
 import torch
+from models.functions import Wrapped
 from torch.export import Dim, export
 
 F = torch.nn.functional
-
-
-class Wrapped(torch.nn.Module):
-    """A function as a module."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *arguments: Any) -> Any:
-        return self.function(*arguments)
 
 
 class Block(torch.nn.Module):

@@ -15,6 +15,7 @@ from mlc.frontends.report import ModelError
 # (A submodule: pytest makes an empty module of this folder's name.)
 pytest.importorskip("torch.nn", reason="PyTorch is an optional dependency: pip install torch==2.13.0")
 import torch
+from models.functions import results_of
 
 F = torch.nn.functional
 
@@ -115,18 +116,11 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-class All(torch.nn.Module):
-    """The results of all functions."""
-
-    def forward(self, x: Any) -> Any:
-        return tuple(function(x) for function in FUNCTIONS.values())
-
-
 def test_changes_show_wherever_memory_is_shared(tmp_path: Path) -> None:
     torch.manual_seed(0)
     example = torch.randn(4, 6)
-    want = All()(example)
-    torch.jit.trace(All(), example, check_trace=False).save(str(tmp_path / "m.pt"))
+    want = results_of(FUNCTIONS.values())(example)
+    torch.jit.trace(results_of(FUNCTIONS.values()), example, check_trace=False).save(str(tmp_path / "m.pt"))
     got = mlc.compile(tmp_path / "m.pt", output=tmp_path / "m.so", inputs={"x": [4, 6]})(example.numpy())
     for name, ours, theirs in zip(FUNCTIONS, got, want, strict=True):
         assert ours.dtype == theirs.numpy().dtype, name
