@@ -41,7 +41,7 @@ test-torch: $(VENV)/.dev  ## the tests that need PyTorch (installs its CPU build
 	$(PIP) install --quiet "$(TORCH)" "onnxscript>=0.5"
 	$(PIP) install --quiet --no-deps "$(EXPORTED)"
 	@mkdir -p out
-	$(BIN)/pytest -q -n 2 --basetemp out/pytest-torch test/python/frontends/torch test/python/cli/test_bench_torch.py
+	$(BIN)/pytest -q -n auto --basetemp out/pytest-torch test/python/frontends/torch test/python/cli/test_bench_torch.py
 
 bench: $(VENV)/.dev  ## single kernels and pretrained models, mlc and its peers in one run
 	$(BIN)/python bench/kernels.py

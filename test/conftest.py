@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import importlib.util
+import os
 import shutil
 import signal
 import threading
@@ -34,6 +35,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
         hypothesis.settings.register_profile("mlc", deadline=None, derandomize=True, print_blob=True)
         hypothesis.settings.load_profile("mlc")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One more than processors: a test often waits, for a linker, or for a thread that has nothing to do beside it."""
+    del config
+    return min(os.cpu_count() or 1, 16) + 1
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

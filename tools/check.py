@@ -78,7 +78,7 @@ def pytest_command() -> list[str]:
     folder = str(ROOT / "out" / "pytest")
     (ROOT / "out").mkdir(exist_ok=True)  # pytest makes the folder, but not the one around it
     # Files are handed out in the order of test/conftest.py, where long ones are not the last.
-    spread = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
+    spread = ["-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"]
     return [str(BIN / "pytest"), "-q", *spread, "-m", "not suite", "--basetemp", folder]
 
 

@@ -3,12 +3,11 @@ both pipelines down to machine code (of the CPU) and PTX. Both must accept it, o
 list of expected failures says so.
 
 The type is another one for each operator, so that all types meet all kinds of operators without compiling every pair;
-`MLC_EVERY_TYPE=1` compiles every pair (some minutes).
+`MLC_EVERY_CASE=1` compiles every pair (some minutes).
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+from spread import EVERY
 
 from mlc.driver import compile as compile_model
 from mlc.frontends.report import ModelError
@@ -26,7 +26,6 @@ from onnx_judge import NEARER, RANDOM
 from onnx_suite import expected_failures
 from operator_cases import Operator, operators, retyped, smallest
 
-EVERY = bool(os.environ.get("MLC_EVERY_TYPE"))
 NOT_HELD = ("complex64", "complex128")
 STAGES = {"cpu": ("object", ".objects"), "cuda": ("ptx", ".ptx")}
 

@@ -3,10 +3,7 @@ anyway."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import onnx
 
@@ -14,28 +11,10 @@ from mlc.codegen.ptx import CompiledKernel, launch_description
 from mlc.compilation import Compilation
 from mlc.options import make_options
 
-Form = TypeVar("Form")
-
-# Everything for every architecture, some minutes more.
-EVERY = bool(os.environ.get("MLC_EVERY_ARCHITECTURE"))
 # Architectures beside Hopper.
 OTHERS = ["sm_80", "sm_86", "sm_89", "sm_100a"]
 # Cases whose kernel has a thread for each item, whose arrays are in local memory on every chip.
 SPILLED = {"scatter_nd"}
-
-
-def spread(
-    forms: Sequence[Form], whole: str, others: Sequence[str], step: int, always: Sequence[Form] = ()
-) -> list[tuple[str, Form]]:
-    """Pairs of architecture and form: all forms for `whole`, for each of the others one of `step`, in turns, and those
-    that are `always` wanted. What a template writes does not depend on the chip but for the numbers of its schedule, so
-    each form need not meet each chip; with MLC_EVERY_ARCHITECTURE=1 it does.
-    """
-    pairs = [(whole, form) for form in forms]
-    for turn, arch in enumerate(others):
-        chosen = [f for n, f in enumerate(forms) if EVERY or f in always or n % step == turn % step]
-        pairs += [(arch, form) for form in chosen]
-    return pairs
 
 
 class Assembly(Compilation):

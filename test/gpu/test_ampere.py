@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from gpu.assembled import assemble, spread
+from gpu.assembled import assemble
 from gpu.test_tensor_cores import ATTENTIONS, SHARED_KEYS, _attention, _compile, _convolution, _product
 from models.gpu_cases import build, cases
+from spread import EVERY, spread
 from toolchain import needs_ptxas
 
 from mlc.passes.schedule import ampere_cost
@@ -82,7 +83,7 @@ WIDE: dict[str, tuple[int, tuple[int | str, int | str], int, dict[str, object]]]
 
 
 # What ptxas makes of the widest has differed between chips.
-@pytest.mark.parametrize(("arch", "form"), spread([*ATTENTIONS, *WIDE], "sm_80", ["sm_86"], 2, ["widest"]))
+@pytest.mark.parametrize(("arch", "form"), spread([*ATTENTIONS, *WIDE], "sm_80", ["sm_86"], 3, ["widest"]))
 def test_ptxas_takes_attention(arch: str, form: str, tmp_path: Path) -> None:
     heads, lengths, depth, options = (ATTENTIONS | WIDE)[form]
     folder = _compile(_attention(heads, lengths, depth, **options), tmp_path / "attention", gpu=arch, emit="cubin")
@@ -90,7 +91,7 @@ def test_ptxas_takes_attention(arch: str, form: str, tmp_path: Path) -> None:
     _check(folder, arch, form)
 
 
-@pytest.mark.parametrize(("arch", "form"), spread([*ATTENTIONS, *WIDE], "sm_90a", ["sm_86"], 2, ["widest"]))
+@pytest.mark.parametrize(("arch", "form"), spread([*ATTENTIONS, *WIDE], "sm_90a", ["sm_86"], 4, ["widest"]))
 def test_ptxas_takes_attention_of_tf32(arch: str, form: str, tmp_path: Path) -> None:
     """On Hopper too, whose own instructions take f32 along the sum only."""
     heads, lengths, depth, options = (ATTENTIONS | WIDE)[form]
@@ -112,7 +113,7 @@ LONG = {"long": (32, (2048, 2048), 128, {}), "long_causal": (32, (2048, 2048), 1
 SPILLED = {("sm_90a", "long"): 48, ("sm_90a", "long_causal"): 384, ("sm_90a", "many_wide"): 48}
 EXACT |= LONG
 
-EXACT_ON = spread([*ATTENTIONS, *WIDE, *EXACT], "sm_90a", ["sm_80", "sm_86", "sm_89"], 3, ["widest"])
+EXACT_ON = spread([*ATTENTIONS, *WIDE, *EXACT], "sm_90a", ["sm_80", "sm_86", "sm_89"], 6, ["widest"])
 
 
 @pytest.mark.parametrize(("arch", "form"), EXACT_ON)
@@ -150,14 +151,16 @@ def test_few_queries_stay_three_kernels(tmp_path: Path) -> None:
 def test_ptxas_takes_every_tile(
     arch: str, tile: tuple[int, int, int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both orders of the right operand, and the left one turned; tiles of few rows or columns only along the sum."""
+    """Both orders of the right operand, and the left one turned; tiles of few rows or columns only along the sum. Each
+    with a product that has ends everywhere, and one without any.
+    """
     monkeypatch.setattr(ampere_cost, "TILES", (tile,))
     found = 0
     for turned in ("b", "", "a"):
         across = [extent for extent, name in zip(tile, "ab", strict=False) if (name in turned) == (name == "a")]
         if any(extent % 64 for extent in across):
             continue
-        for shape in ((4096, 4096, 4096), (304, 520, 136)):
+        for shape in ((304, 520, 136), (4096, 4096, 4096)) if turned == "b" or EVERY else ((304, 520, 136),):
             folder = _compile(_product(*shape, turned=turned), tmp_path / "product", gpu=arch, emit="cubin")
             _check(folder, arch, f"{tile} {turned}")
             found += 1

@@ -16,6 +16,7 @@ from gpu.emulator.memory import EmulationError, Memory
 from gpu.emulator.parse import parse
 from gpu.emulator.run import run_case
 from models.gpu_cases import Case, cases
+from spread import EVERY
 
 EXACT = (
     ("matmul_half_odd", "sm_80"), ("matmul_half_odd", "sm_90a"), ("matmul_float8", "sm_80"), ("conv", "sm_80"),
@@ -26,7 +27,7 @@ EXACT = (
         "sin_33x12", "max_pool", "argmax_many_columns", "argmax_few_columns", "argmin_few_columns_last",
         "columns_softmax_alone", "columns_softmax_warp", "columns_softmax_block", "columns_softmax_full_block_half",
         "columns_norm_pixels", "columns_norm_too_long", "argmax_last_odd_columns", "scan_parts_half_odd",
-        "parts_argmax_most_parts", "parts_argmin_many_last", "parts_argmin_last", "parts_sum",
+        "parts_argmin_many_last", "parts_argmin_last", "parts_sum", *(["parts_argmax_most_parts"] if EVERY else []),
     )),
 )  # fmt: skip
 ROUNDED = (

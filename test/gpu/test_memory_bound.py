@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from gpu.assembled import assemble, spread
+from gpu.assembled import assemble
 from onnx import helper, numpy_helper
+from spread import spread
 from toolchain import needs_ptxas
 
 pytestmark = [needs_ptxas, pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")]

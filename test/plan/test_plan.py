@@ -15,6 +15,7 @@ from models.gpu_cases import Case, build, cases
 from models.zoo import MissingModelError, zoo
 from plan.contents import CannotFollowError, PlanError
 from plan.programs import BufferProgram, TensorProgram
+from spread import spread
 
 from mlc.compilation import Compilation
 from mlc.compiler_setup import new_context
@@ -49,8 +50,9 @@ def _check(texts: Texts, extent: int = 3) -> None:
     assert found == wanted
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    ("target", "case"), spread(CASES, "cuda", ["cpu"], 2), ids=lambda v: v.name if isinstance(v, Case) else v
+)
 def test_buffers_hold_what_tensors_say(case: Case, target: str, tmp_path: Path) -> None:
     onnx.save(build(case), tmp_path / "model.onnx")
     texts = _texts(tmp_path / "model.onnx", target, tmp_path)

@@ -12,7 +12,7 @@ from models.zoo import MissingModelError, Sample, names, zoo
 
 FAST = {"light_squeezenet", "light_shufflenet"}
 # Every node of these has an operator, attributes and a number of inputs that a node of another model has too, and
-# multiplying their large matrices takes long; compiled they are compared as well (test/conformance/test_zoo.py).
+# multiplying their large matrices takes long; one of them is compared compiled (test/conformance/test_zoo.py).
 NOTHING_NEW = {"light_vgg19", "light_zfnet512"}
 
 

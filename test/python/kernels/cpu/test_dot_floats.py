@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from models.processors import skip_unless_it_runs
 from onnx import helper
+from spread import spread
 from test_dot_product import _close, _compile, _model, _reference, rounded
 from windows import WINDOWS
 
@@ -60,8 +61,7 @@ def test_product(tmp_path: Path, shape: tuple[int, int, int], dynamic: bool, cpu
 
 
 @pytest.mark.parametrize("cpu", CPUS[:2])
-@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
-@pytest.mark.parametrize("name", CONVOLUTIONS)
+@pytest.mark.parametrize(("dynamic", "name"), spread(list(CONVOLUTIONS), True, [False], 3))
 def test_convolution(tmp_path: Path, name: str, dynamic: bool, cpu: str) -> None:
     skip_unless_it_runs(cpu)
     channels, filters, height, width, window, pads, strides, dilations, groups = CONVOLUTIONS[name]

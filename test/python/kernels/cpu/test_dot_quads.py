@@ -10,6 +10,7 @@ import onnx
 import pytest
 from models.processors import runs_here, skip_unless_it_runs
 from onnx import helper, numpy_helper
+from spread import spread
 from windows import WINDOWS
 
 import mlc
@@ -153,10 +154,10 @@ ZEROS = [(77, 50), (0, 0), (130, 0), (0, 128)]
 CASES = [(name, ZEROS[i % 4]) for i, name in enumerate(WINDOWS)] + [("3x3", zeros) for zeros in ZEROS]
 
 
-@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
-@pytest.mark.parametrize(("name", "zeros"), CASES, ids=str)
-def test_convolution(tmp_path: Path, name: str, dynamic: bool, zeros: tuple[int, int]) -> None:
+@pytest.mark.parametrize(("dynamic", "case"), spread(CASES, True, [False], 3), ids=str)
+def test_convolution(tmp_path: Path, case: tuple[str, tuple[int, int]], dynamic: bool) -> None:
     """Padding stands for the zero point, whatever the signs."""
+    name, zeros = case
     channels, filters, height, width, window, pads, strides, dilations, groups = WINDOWS[name]
     left, right = (np.uint8, np.int8) if zeros[1] < 128 else (np.int8, np.uint8)
     w = _numbers(8, (filters, channels // groups, *window), right)

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from spread import spread
 from test_dot_product import _close, _model, _reference, rounded
 from tiles.emulated import Tiles
 from windows import WINDOWS
@@ -252,8 +253,7 @@ def side_by_side(name: str) -> int:
 CASES = {n: w for n, w in (WINDOWS | MORE_WINDOWS).items() if side_by_side(n) >= 8 and n != "one channel"}
 
 
-@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("dynamic", "name"), spread(list(CASES), True, [False], 3))
 def test_convolution(tiles: Tiles, tmp_path: Path, name: str, dynamic: bool) -> None:
     channels, filters, height, width, window, pads, strides, dilations, groups = CASES[name]
     x, filter_, bias = _drawn(8, (2, channels, height, width), (filters, channels // groups, *window), (filters,))
