@@ -4,15 +4,17 @@
     python bench/architectures.py --list                             # every name
     python bench/architectures.py torchvision/swin_t swin_t.onnx     # exports one
 
-Names are `package/architecture`: all of `timm`, those of `torchvision` that classify or segment images, and the ones of
-`transformers` in `transformer_models.py`, most of them some layers at their usual width. Weights are those of a new
-model, but statistics of batch normalizations are drawn, so that nothing is multiplied with one. Shapes are fixed, the
-batch is one.
+Names are `package/architecture`: all of `timm`, those of `torchvision` that classify or segment images, the ones of
+`transformers` in `transformer_models.py`, most of them some layers at their usual width, and those of `diffusers`,
+`monai`, `segmentation_models_pytorch`, `ultralytics` and `x_transformers` in `library_models.py`. Weights are those of
+a new model, but statistics of batch normalizations are drawn, so that nothing is multiplied with one. Shapes are fixed,
+the batch is one.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import logging
 import sys
 import warnings
@@ -20,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from library_models import LIBRARIES
 from transformer_models import IMAGE, TOKENS, TRANSFORMERS, WORDS
 
 if TYPE_CHECKING:
@@ -36,6 +39,11 @@ def names() -> list[str]:
         try:
             found += [f"{package}/{name}" for name in listed()]
         except ImportError:
+            print(f"{package} is not installed: pip install {package}", file=sys.stderr)
+    for package, (architectures, _) in LIBRARIES.items():
+        if importlib.util.find_spec(package):
+            found += [f"{package}/{name}" for name in architectures]
+        else:
             print(f"{package} is not installed: pip install {package}", file=sys.stderr)
     return found
 
@@ -67,6 +75,7 @@ def make(name: str) -> Drawn:
 
     package, _, architecture = name.partition("/")
     makers: dict[str, Callable[[str], Drawn]] = {"timm": _timm, "torchvision": _torchvision, "transformers": _own}
+    makers |= {library: maker for library, (_, maker) in LIBRARIES.items()}
     if package not in makers or not architecture:
         raise KeyError(name)
     torch.manual_seed(0)

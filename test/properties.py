@@ -44,7 +44,7 @@ def drawn(test: Callable[..., None]) -> Callable[..., None]:
     """A property: the test's `data` draws what it needs."""
     # Explaining a failure, and a deadline, cost more than they tell where an example may compile a model.
     chosen = settings(
-        max_examples=int(_EXAMPLES or 12),
+        max_examples=int(_EXAMPLES or 9),
         derandomize=not _EXAMPLES,
         database=None,
         deadline=None,
