@@ -62,9 +62,8 @@ def tensordot(call: Call) -> Tensor:
 @aten("outer")
 def outer(call: Call) -> Tensor:
     """All products of two vectors."""
-    column = shape.unsqueeze(call.b, call.tensor(0), [1])
-    row = shape.unsqueeze(call.b, call.tensor(1), [0])
-    return elementwise.binary(call.b, "mul", column, row)
+    b, (x, y) = call.b, promoted(call.b, call.arguments[:2])
+    return elementwise.binary(b, "mul", shape.unsqueeze(b, x, [1]), shape.unsqueeze(b, y, [0]))
 
 
 @aten("cross", "linalg_cross")

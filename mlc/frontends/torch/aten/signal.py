@@ -1,6 +1,6 @@
-"""Fourier transforms.
+"""Fourier transforms, and the windows of their frames.
 
-Source: PyTorch documentation, torch.fft, torch.stft and torch.istft.
+Source: PyTorch documentation, torch.fft, torch.stft, torch.istft and the windows (torch.hann_window and others).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 from mlc.frontends.common import elementwise, shape, signal
 from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.report import NodeError
+from mlc.frontends.torch.aten.elementwise import dtype_of
 from mlc.frontends.torch.complex_numbers import Complex, knows_complex, zeros
 from mlc.frontends.torch.registry import Call, Value, aten, known_ints
 
@@ -278,3 +279,18 @@ def _added(b: Builder, framed: Tensor, hop: int) -> Tensor:
     assert total is not None
     samples = b.arith("muli", b.arith("addi", sizes[last - 1], count - 1), hop)
     return shape.reshape(b, total, [*sizes[: last - 1], samples])
+
+
+@aten("hann_window", "hamming_window", "blackman_window", "bartlett_window")
+def window(call: Call) -> Tensor:
+    """A window of known length. One that is periodic is the symmetric one of a sample more, without its last."""
+    length, kind = call.int(0), call.op.removeprefix("aten::").removesuffix("_window")
+    places = np.arange(length) / max(1, length - (0 if call.get("periodic", True) else 1))
+    values = {
+        "hann": lambda: 0.5 - 0.5 * np.cos(2 * np.pi * places),
+        "hamming": lambda: call.get("alpha", 0.54) - call.get("beta", 0.46) * np.cos(2 * np.pi * places),
+        "blackman": lambda: 0.42 - 0.5 * np.cos(2 * np.pi * places) + 0.08 * np.cos(4 * np.pi * places),
+        "bartlett": lambda: 1 - np.abs(2 * places - 1),
+    }[kind]()
+    wanted = call.get("dtype")
+    return call.b.constant(values if length > 1 else np.ones(length), "float32" if wanted is None else dtype_of(wanted))

@@ -114,6 +114,12 @@ TRANSFORMS: dict[str, Callable[[Any], Any]] = {
     "rfftn": lambda x: r(fft.rfftn(x)),
     "irfftn": lambda x: fft.irfftn(c(x), s=(3, 8)),
     "shifted": lambda x: r(fft.ifftshift(fft.fftshift(fft.fft(c(x)), dim=1))),
+    "windows": lambda x: x[0, 0, 0, 0] + torch.cat([
+        make(n, periodic=whole)
+        for make in (torch.hann_window, torch.hamming_window, torch.blackman_window, torch.bartlett_window)
+        for n, whole in ((8, True), (8, False), (7, False), (1, True))
+    ]),
+    "windows of other kinds": lambda x: x[0, :2, :3, 0] * torch.hamming_window(3, alpha=0.6, beta=0.4, periodic=False),
     "frequencies": lambda x: x[:, :, :, 0] * fft.fftfreq(6, 0.5) + x[:, :, :, 1] * fft.rfftfreq(10),
 }  # fmt: skip
 

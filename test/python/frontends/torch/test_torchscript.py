@@ -253,7 +253,7 @@ FAMILIES: dict[str, tuple[tuple[int, ...], list[Callable[[Any], Any]]]] = {
         [
             lambda x: x @ x.t(), lambda x: F.linear(x, torch.ones(3, 6), torch.arange(3.0)),
             lambda x: torch.addmm(torch.ones(4), x, x.t(), alpha=0.5, beta=2), lambda x: torch.bmm(x[None], x.t()[None]),
-            lambda x: torch.einsum("ij,kj->ik", x, x), lambda x: torch.outer(x[0], x[1]), lambda x: torch.mv(x, x[0]),
+            lambda x: torch.einsum("ij,kj->ik", x, x), lambda x: torch.outer(x[0], x[1]), lambda x: torch.outer(x[0].double(), x[1]), lambda x: torch.mv(x, x[0]),
         ],
     ),
     "normalization": (
