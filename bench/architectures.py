@@ -18,34 +18,37 @@ import importlib.util
 import logging
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from library_models import LIBRARIES
+from library_models import LIBRARIES, Drawn
 from transformer_models import IMAGE, TOKENS, TRANSFORMERS, WORDS
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-Drawn = tuple["Module", tuple["Tensor", ...]]
-
 
 def names() -> list[str]:
     """Every architecture of the packages that are installed, in order."""
     found = []
-    for package, listed in (("timm", _timm_names), ("torchvision", _torchvision_names), ("transformers", _own_names)):
-        try:
-            found += [f"{package}/{name}" for name in listed()]
-        except ImportError:
-            print(f"{package} is not installed: pip install {package}", file=sys.stderr)
-    for package, (architectures, _) in LIBRARIES.items():
+    for package, (listed, _) in _packages().items():
         if importlib.util.find_spec(package):
-            found += [f"{package}/{name}" for name in architectures]
+            found += [f"{package}/{name}" for name in listed()]
         else:
             print(f"{package} is not installed: pip install {package}", file=sys.stderr)
     return found
+
+
+def _packages() -> dict[str, tuple[Callable[[], Sequence[str]], Callable[[str], Drawn]]]:
+    """By the name of a package: what lists its architectures, and what makes one."""
+    return {
+        "timm": (_timm_names, _timm),
+        "torchvision": (_torchvision_names, _torchvision),
+        "transformers": (lambda: sorted(TRANSFORMERS), _own),
+        **LIBRARIES,
+    }
 
 
 def _timm_names() -> list[str]:
@@ -60,12 +63,6 @@ def _torchvision_names() -> list[str]:
     return [*models.list_models(module=models), *models.list_models(module=models.segmentation)]
 
 
-def _own_names() -> list[str]:
-    import transformers  # noqa: F401  (is it there?)
-
-    return sorted(TRANSFORMERS)
-
-
 # --- Making ---------------------------------------------------------------------------------------------------------
 
 
@@ -74,12 +71,11 @@ def make(name: str) -> Drawn:
     import torch
 
     package, _, architecture = name.partition("/")
-    makers: dict[str, Callable[[str], Drawn]] = {"timm": _timm, "torchvision": _torchvision, "transformers": _own}
-    makers |= {library: maker for library, (_, maker) in LIBRARIES.items()}
-    if package not in makers or not architecture:
+    if package not in _packages() or not architecture:
         raise KeyError(name)
+    _, maker = _packages()[package]
     torch.manual_seed(0)
-    model, inputs = makers[package](architecture)
+    model, inputs = maker(architecture)
     for module in model.modules():
         if isinstance(module, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d) and module.running_var is not None:
             torch.nn.init.uniform_(module.running_var, 0.5, 1.5)

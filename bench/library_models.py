@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,15 +14,15 @@ Drawn = tuple["Module", tuple["Tensor", ...]]
 Inputs = Mapping[str, "tuple[int, ...] | list[float] | list[int]"]
 
 _HEADS = {"num_layers": 2, "num_attention_heads": 8, "attention_head_dim": 64}
-_SMALL_HEADS = {"num_layers": 2, "num_attention_heads": 4, "attention_head_dim": 64}
+_SMALL_HEADS = {**_HEADS, "num_attention_heads": 4}
 _AUTO = {
     "block_out_channels": (64, 128, 128), "down_block_types": ("DownEncoderBlock2D",) * 3,
-    "up_block_types": ("UpDecoderBlock2D",) * 3, "latent_channels": 4,
+    "up_block_types": ("UpDecoderBlock2D",) * 3, "latent_channels": 4, "layers_per_block": 1,
 }  # fmt: skip
 _TEXT = (1, 77, 256)
 _STEP: Inputs = {"timestep": [10]}
 _FLUX = {
-    "num_layers": 1, "num_single_layers": 2, "attention_head_dim": 64, "num_attention_heads": 8,
+    **_HEADS, "num_layers": 1, "num_single_layers": 2,
     "joint_attention_dim": 256, "pooled_projection_dim": 128, "axes_dims_rope": (16, 24, 24), "in_channels": 64,
 }  # fmt: skip
 _LATENT: Inputs = {"sample": (1, 4, 32, 32), **_STEP, "encoder_hidden_states": _TEXT}
@@ -41,7 +41,7 @@ _SANA = {
 
 # Class, method, fields and inputs.
 DIFFUSERS: dict[str, tuple[str, str, dict[str, Any], Inputs]] = {
-    "autoencoder-decode": ("AutoencoderKL", "decode", {**_AUTO, "layers_per_block": 1}, {"z": (1, 4, 32, 32)}),
+    "autoencoder-decode": ("AutoencoderKL", "decode", _AUTO, {"z": (1, 4, 32, 32)}),
     "autoencoder-tiny": ("AutoencoderTiny", "decode", {}, {"x": (1, 4, 32, 32)}),
     "cogvideox": (
         "CogVideoXTransformer3DModel", "forward",
@@ -75,9 +75,7 @@ DIFFUSERS: dict[str, tuple[str, str, dict[str, Any], Inputs]] = {
          "pooled_projection_dim": 128, "pos_embed_max_size": 64},
         {"hidden_states": (1, 16, 32, 32), "encoder_hidden_states": _TEXT, "pooled_projections": (1, 128), **_STEP},
     ),
-    "unet-sd": (
-        "UNet2DConditionModel", "forward", {**_UNET, "block_out_channels": (64, 128, 256, 256)}, _LATENT,
-    ),
+    "unet-sd": ("UNet2DConditionModel", "forward", {**_UNET, "block_out_channels": (64, 128, 256, 256)}, _LATENT),
     "unet-sdxl": ("UNet2DConditionModel", "forward", {**_UNET, **_SDXL}, _LATENT),
     "wan": (
         "WanTransformer3DModel", "forward",
@@ -87,7 +85,7 @@ DIFFUSERS: dict[str, tuple[str, str, dict[str, Any], Inputs]] = {
 }  # fmt: skip
 
 _VOLUME = {"spatial_dims": 3, "in_channels": 1, "out_channels": 2}
-_PLANE = {"spatial_dims": 2, "in_channels": 1, "out_channels": 2}
+_PLANE = {**_VOLUME, "spatial_dims": 2}
 _UNETR = {
     "in_channels": 1, "out_channels": 2, "img_size": (48, 48, 48), "hidden_size": 192, "mlp_dim": 384, "num_heads": 6,
 }  # fmt: skip
@@ -105,17 +103,13 @@ MONAI: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
 # Class and encoder.
 SEGMENTERS = {
     "deeplabv3plus": ("DeepLabV3Plus", "mobilenet_v2"),
-    "fpn": ("FPN", "resnet18"),
-    "linknet": ("Linknet", "resnet18"),
-    "manet": ("MAnet", "resnet18"),
-    "pan": ("PAN", "resnet18"),
-    "pspnet": ("PSPNet", "resnet18"),
     "segformer": ("Segformer", "mit_b0"),
-    "unet": ("Unet", "resnet18"),
     "unet-efficientnet": ("Unet", "timm-efficientnet-b0"),
     "unet-xception": ("Unet", "xception"),
-    "unetplusplus": ("UnetPlusPlus", "resnet18"),
-    "upernet": ("UPerNet", "resnet18"),
+}
+SEGMENTERS |= {
+    kind.lower(): (kind, "resnet18")
+    for kind in ("FPN", "Linknet", "MAnet", "PAN", "PSPNet", "Unet", "UnetPlusPlus", "UPerNet")
 }
 
 ULTRALYTICS = (
@@ -194,11 +188,11 @@ def _x_transformers(name: str) -> Drawn:
     return model, (torch.randint(0, 1000, (1, 64)),)
 
 
-# By the name of the package: its architectures, and what makes one.
-LIBRARIES: dict[str, tuple[tuple[str, ...], Callable[[str], Drawn]]] = {
-    "diffusers": (tuple(DIFFUSERS), _diffusers),
-    "monai": (tuple(MONAI), _monai),
-    "segmentation_models_pytorch": (tuple(SEGMENTERS), _segmenter),
-    "ultralytics": (ULTRALYTICS, _ultralytics),
-    "x_transformers": (tuple(X_TRANSFORMERS), _x_transformers),
+# By the name of a package: what lists its architectures, and what makes one.
+LIBRARIES: dict[str, tuple[Callable[[], Sequence[str]], Callable[[str], Drawn]]] = {
+    "diffusers": (lambda: list(DIFFUSERS), _diffusers),
+    "monai": (lambda: list(MONAI), _monai),
+    "segmentation_models_pytorch": (lambda: sorted(SEGMENTERS), _segmenter),
+    "ultralytics": (lambda: ULTRALYTICS, _ultralytics),
+    "x_transformers": (lambda: list(X_TRANSFORMERS), _x_transformers),
 }

@@ -37,9 +37,9 @@ def pytest_configure(config: pytest.Config) -> None:
         hypothesis.settings.load_profile("mlc")
 
 
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
     """One more than processors: a test often waits, for a linker, or for a thread that has nothing to do beside it."""
-    del config
     return min(os.cpu_count() or 1, 16) + 1
 
 

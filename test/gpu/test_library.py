@@ -116,7 +116,7 @@ def _some(every: Sequence[Case]) -> list[Case]:
 
 
 @pytest.mark.slow
-def test_every_case_keeps_the_rules(driver: Path, tmp_path: Path) -> None:
+def test_cases_keep_the_rules(driver: Path, tmp_path: Path) -> None:
     """What ptxas says of its kernels, and what is asked of the driver, by sixteen in one process. Every second case, and
     the first of each kind, for Hopper; some for one of the other architectures in turn, and for all of them the first
     with a template in a type: they assemble the same text but for what their schedules say. With MLC_EVERY_CASE=1 each

@@ -282,6 +282,12 @@ def dtype_of(value: Value) -> str:
     return str(value)
 
 
+def dtype_given(call: Call, default: str) -> str:
+    """What the argument `dtype` names, or `default` where it is left out."""
+    wanted = call.get("dtype")
+    return default if wanted is None else dtype_of(wanted)
+
+
 @aten(
     "dropout", "feature_dropout", "alpha_dropout", "contiguous", "detach", "clone", "alias", "lift_fresh",
     "lift_fresh_copy", "identity",

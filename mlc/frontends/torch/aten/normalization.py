@@ -7,16 +7,15 @@ import numpy as np
 from mlc.frontends.common import elementwise, normalization, reduction, shape
 from mlc.frontends.common.builder import Tensor
 from mlc.frontends.report import NodeError
-from mlc.frontends.torch.aten.elementwise import dtype_of
+from mlc.frontends.torch.aten.elementwise import dtype_given
 from mlc.frontends.torch.registry import Call, aten
 
 
 @aten("softmax", "log_softmax", "_softmax", "_log_softmax")
 def softmax(call: Call) -> Tensor:
     """Softmax and its logarithm along `dim`."""
-    x, wanted = call.tensor(0), call.get("dtype")
-    if wanted is not None or call.get("half_to_float"):
-        x = elementwise.cast(call.b, x, "float32" if wanted is None else dtype_of(wanted))
+    x = call.tensor(0)
+    x = elementwise.cast(call.b, x, dtype_given(call, "float32" if call.get("half_to_float") else x.dtype))
     return normalization.softmax(call.b, x, shape.normalize_axis(call.int(1), x.rank), "log" in call.op)
 
 

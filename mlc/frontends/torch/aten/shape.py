@@ -9,7 +9,7 @@ import numpy as np
 from mlc.frontends.common import elementwise, indexing, reduction, shape
 from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.report import NodeError
-from mlc.frontends.torch.aten.elementwise import dtype_of
+from mlc.frontends.torch.aten.elementwise import dtype_given, dtype_of
 from mlc.frontends.torch.registry import Call, Value, as_size, as_tensor, aten, like, promoted
 
 
@@ -248,11 +248,10 @@ def filled(call: Call) -> Tensor:
     template = call.tensor(0) if "like" in name or name.startswith("new_") else None
     sizes = b.dims(template) if template is not None and "like" in name else call.sizes(1 if template else 0)
     value = call.get("fill_value", 0.0 if "one" not in name else 1.0)
-    wanted = call.get("dtype")
-    dtype = dtype_of(wanted) if wanted is not None else template.dtype if template is not None else "float32"
-    if wanted is None and name == "full" and not isinstance(value, float):
-        dtype = "bool" if isinstance(value, bool) else "int64"
-    return shape.full(b, sizes, elementwise.cast(b, as_tensor(b, value), dtype))
+    default = template.dtype if template is not None else "float32"
+    if name == "full" and not isinstance(value, float):
+        default = "bool" if isinstance(value, bool) else "int64"
+    return shape.full(b, sizes, elementwise.cast(b, as_tensor(b, value), dtype_given(call, default)))
 
 
 @aten("tensor", "scalar_tensor", "as_tensor")
@@ -279,10 +278,9 @@ def arange(call: Call) -> Tensor:
     count = next((i for i, n in enumerate(call.names) if n == "dtype"), len(call.names))
     values = [_number_of(value) for value in call.arguments[:count]]
     start, end, step = ([0, *values, 1] if len(values) == 1 else [*values, 1] if len(values) == 2 else values)[:3]
-    wanted = call.get("dtype")
     numbers = [start, end, step]
     floats = any(isinstance(v, float) for v in numbers)
-    dtype = dtype_of(wanted) if wanted is not None else "float32" if floats else "int64"
+    dtype = dtype_given(call, "float32" if floats else "int64")
     if floats:
         length: Size = max(0, int(-(-(end - start) // step)))
     else:
@@ -305,12 +303,10 @@ def linspace(call: Call) -> Tensor:
     """Numbers at equal distances, both ends included."""
     b, count = call.b, call.sizes(2)[0]
     start, end = (_number_of(call[i]) for i in (0, 1))
-    wanted = call.get("dtype")
-    dtype = "float32" if wanted is None else dtype_of(wanted)
     if not all(isinstance(value, int | float) for value in (start, end, count)):
         raise NodeError("its ends or their number are known at run time only", "trace the model with them constant")
     line = np.linspace(start, end, count, dtype=np.float32)
-    return elementwise.cast(b, b.constant(line), dtype)
+    return elementwise.cast(b, b.constant(line), dtype_given(call, "float32"))
 
 
 @aten("eye")
@@ -319,10 +315,9 @@ def eye(call: Call) -> Tensor:
     b = call.b
     rows = call.sizes(0)[0]
     columns = call.sizes(1)[0] if "m" in call.names else rows
-    wanted = call.get("dtype")
     lines = [shape.iota(b, [rows, columns], axis, "int64") for axis in (0, 1)]
     equal = elementwise.compare(b, "eq", *lines)
-    return elementwise.cast(b, equal, "float32" if wanted is None else dtype_of(wanted))
+    return elementwise.cast(b, equal, dtype_given(call, "float32"))
 
 
 @aten("meshgrid")
@@ -452,5 +447,4 @@ def triangle_indices(call: Call) -> Tensor:
     """The positions in a triangle of a matrix, row by row."""
     rows, columns, offset = call.int(0), call.int(1), int(call.get("offset", 0))
     places = (np.tril_indices if "tril" in call.op else np.triu_indices)(rows, offset, columns)
-    wanted = call.get("dtype")
-    return call.b.constant(np.stack(places), "int64" if wanted is None else dtype_of(wanted))
+    return call.b.constant(np.stack(places), dtype_given(call, "int64"))

@@ -12,7 +12,7 @@ import numpy as np
 from mlc.frontends.common import elementwise, shape, signal
 from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.report import NodeError
-from mlc.frontends.torch.aten.elementwise import dtype_of
+from mlc.frontends.torch.aten.elementwise import dtype_given
 from mlc.frontends.torch.complex_numbers import Complex, knows_complex, zeros
 from mlc.frontends.torch.registry import Call, Value, aten, known_ints
 
@@ -22,6 +22,9 @@ _FORWARD = {None: 0.0, "backward": 0.0, "ortho": -0.5, "forward": -1.0}
 _INVERSE = {None: -1.0, "backward": -1.0, "ortho": -0.5, "forward": 0.0}
 _CODES = (0.0, -0.5, -1.0)
 """The power of the length that transforms are multiplied with: by `norm`, and by the number of decomposed programs."""
+
+_COSINES = {"hann": (0.5, 0.5), "blackman": (0.42, 0.5, 0.08)}
+"""Weights of the waves that a window is made of, which have their first crest in its middle."""
 
 _ONE = ("fft_fft", "fft_ifft", "fft_rfft", "fft_irfft")
 _TWO = ("fft_fft2", "fft_ifft2", "fft_rfft2", "fft_irfft2")
@@ -159,7 +162,7 @@ def frequencies(call: Call) -> Tensor:
     """The frequency of each number of a transform."""
     n, d = call.int(0), float(call.get("d", 1.0) or 1.0)
     values = np.fft.rfftfreq(n, d) if "rfftfreq" in call.op else np.fft.fftfreq(n, d)
-    return call.b.constant(values, str(call.get("dtype") or "float32"))
+    return call.b.constant(values, dtype_given(call, "float32"))
 
 
 @aten("fft_fftshift", "fft_ifftshift")
@@ -282,15 +285,13 @@ def _added(b: Builder, framed: Tensor, hop: int) -> Tensor:
 
 
 @aten("hann_window", "hamming_window", "blackman_window", "bartlett_window")
-def window(call: Call) -> Tensor:
+def named_window(call: Call) -> Tensor:
     """A window of known length. One that is periodic is the symmetric one of a sample more, without its last."""
-    length, kind = call.int(0), call.op.removeprefix("aten::").removesuffix("_window")
+    length, name = call.int(0), call.op.removeprefix("aten::").removesuffix("_window")
     places = np.arange(length) / max(1, length - (0 if call.get("periodic", True) else 1))
-    values = {
-        "hann": lambda: 0.5 - 0.5 * np.cos(2 * np.pi * places),
-        "hamming": lambda: call.get("alpha", 0.54) - call.get("beta", 0.46) * np.cos(2 * np.pi * places),
-        "blackman": lambda: 0.42 - 0.5 * np.cos(2 * np.pi * places) + 0.08 * np.cos(4 * np.pi * places),
-        "bartlett": lambda: 1 - np.abs(2 * places - 1),
-    }[kind]()
-    wanted = call.get("dtype")
-    return call.b.constant(values if length > 1 else np.ones(length), "float32" if wanted is None else dtype_of(wanted))
+    if name == "bartlett":
+        values = 1 - np.abs(2 * places - 1)
+    else:
+        given = {"hamming": (call.get("alpha", 0.54), call.get("beta", 0.46))}
+        values = sum(a * np.cos(2 * np.pi * k * (places + 0.5)) for k, a in enumerate((_COSINES | given)[name]))
+    return call.b.constant(values if length > 1 else np.ones(length), dtype_given(call, "float32"))
