@@ -75,11 +75,6 @@ def _integers(target: CpuTarget, row_bits: int) -> list[str]:
     ]
 
 
-def _plan_fusion(target: CpuTarget) -> str:
-    """The pass that makes clusters for kernels, with what it must know of the target."""
-    return "mlc-plan-fusion{target=cpu-tiles}" if target.bf16_tiles else "mlc-plan-fusion"
-
-
 def _simplify(integers: Sequence[str]) -> list[str]:
     """The passes of phase `simplify`; `integers` are those for quantized contractions."""
     return [
@@ -133,7 +128,7 @@ def phases(
         (
             "kernels",
             [
-                *("mlc-count-nonzero", "mlc-fold-views", _plan_fusion(target)),
+                *("mlc-count-nonzero", "mlc-fold-views", "mlc-plan-fusion"),
                 *_storing(target, precision),
                 *("mlc-outline-kernels", "mlc-dedupe-kernels", "mlc-share-kernels", "mlc-insert-in-place"),
             ],

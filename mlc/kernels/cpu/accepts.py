@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from mlir import ir
 
 from mlc.kernels.common.accesses import read_dim, write_dim
@@ -70,8 +68,5 @@ ACCEPTS: dict[str, Accepts] = {
     "elementwise": accepts_elementwise,
     "opaque": refuses_all,
 }
-TARGETS: dict[str, dict[str, Accepts]] = {
-    "cpu": ACCEPTS,
-    "cpu-tiles": {**ACCEPTS, "attention": partial(attention_fusion.accepts, tiles=True)},
-}
-"""The answers by the name that passes have for a kind of CPUs: `cpu-tiles` have matrix tiles that multiply bf16."""
+TARGETS = {"cpu": ACCEPTS}
+"""The answers by the name that passes have for a kind of CPUs."""

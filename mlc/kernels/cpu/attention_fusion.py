@@ -1,9 +1,9 @@
 """What the attention templates of CPUs take into their kernels.
 
-The kernel forms where products are of f32, or of bf16 on a target with matrix tiles for it, where head dimensions are
-known and there are more than a few keys, and more than a few queries or one alone of f32, for which keys and values are
-read where they lie. Consumers run on the finished rows. Of producers they take cheap elementwise ones of queries, keys
-and values, which are packed, or read, once per work item.
+The kernel forms where products are of f32 or of floats of 16 bits, where head dimensions are known and there are more
+than a few keys, and more than a few queries or one alone, for which keys and values are read where they lie. Consumers
+run on the finished rows. Of producers they take cheap elementwise ones of queries, keys and values, which are packed,
+or read, once per work item.
 """
 
 from __future__ import annotations
@@ -17,37 +17,35 @@ from mlc.kernels.common.generics import operand_map
 
 WIDEST = 256  # columns of a head: what is packed onto the stack grows with it
 FEWEST_QUERIES, FEWEST_KEYS = 4, 16
+_TAKEN = (ir.F32Type, ir.BF16Type, ir.F16Type)
 
 
-def accepts(role: Role, op: ir.Operation, dims: Dims, *, tiles: bool = False) -> str | None:
+def accepts(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     """None when the template takes `op` into the kernel of the attention whose last product is `dims.root`, else the
-    reason. The first question is for the product that gives the scores. `tiles`: does the target multiply bf16 by
-    tiles?"""
+    reason. The first question is for the product that gives the scores."""
     if role == "consumer":
         return accepts_pointwise(role, op, dims)
     if is_contraction(op):
-        return _worthwhile(dims.root, tiles)
+        return _worthwhile(dims.root)
     if op.name != "linalg.generic" or is_expensive(op):
         return "it would be computed again for every block of queries"
     return None
 
 
-def _worthwhile(root: ir.Operation, tiles: bool) -> str | None:
+def _worthwhile(root: ir.Operation) -> str | None:
     attention = attention_of(root)
     if attention is None:
         return "it is no attention"
     scores, result = attention.scores, root.results[0].type
-    taken = (ir.F32Type, ir.BF16Type) if tiles else ir.F32Type
-    if scores.element != attention.output.element or not isinstance(scores.element, taken):
-        return "attention in one kernel is for products of f32" + (" or of bf16" if tiles else "")
+    if scores.element != attention.output.element or not isinstance(scores.element, _TAKEN):
+        return "attention in one kernel is for products of f32, bf16 or f16"
     rows, keys = list(scores.op.results[0].type.shape)[-2:]
     width = result.get_dim_size(attention.output.order.index(attention.output.column))
     for extent in (row_elements(scores), width):
         if not 0 < extent <= WIDEST:
             return f"the head dimension is not known or larger than {WIDEST}"
     dynamic = ir.ShapedType.get_dynamic_size()
-    in_place = rows == 1 and isinstance(scores.element, ir.F32Type)
-    if rows != dynamic and rows < FEWEST_QUERIES and not in_place or keys != dynamic and keys < FEWEST_KEYS:
+    if rows != dynamic and 1 < rows < FEWEST_QUERIES or keys != dynamic and keys < FEWEST_KEYS:
         return "there are too few queries or keys"
     return None
 

@@ -23,7 +23,7 @@ from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.cpu.inner_product import lane_sums
 
 if TYPE_CHECKING:
-    from mlc.kernels.cpu.attention import AttentionKernel
+    from mlc.kernels.cpu.attention import RegisterAttention
 
 _KEYS = 64  # of a block: their lines and those of the values stay in the first cache for all heads of an item
 _SUMS = 8  # that a multiply-add may be added to in turns: as many as it takes steps, times two of them at a time
@@ -37,7 +37,7 @@ def reads_in_place(attention: Attention) -> bool:
 class Row:
     """What a kernel computes of one row; the row's state and panels are the kernel's."""
 
-    def __init__(self, kernel: AttentionKernel) -> None:
+    def __init__(self, kernel: RegisterAttention) -> None:
         self.k, self.s, self.frame = kernel, kernel.s, kernel.frame
         self.vectors = max(1, min(kernel.s.rows * kernel.s.vectors, _KEYS // kernel.s.lanes))
         scores = kernel.a.scores

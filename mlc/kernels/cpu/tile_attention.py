@@ -21,19 +21,19 @@ from dataclasses import dataclass
 from functools import partial
 
 from mlir import ir
-from mlir.dialects import arith, memref, vector
+from mlir.dialects import arith, memref
 
 from mlc.kernels.common import vector_math
 from mlc.kernels.common.attention import find_attention
-from mlc.kernels.common.attention_points import contiguous_dim
-from mlc.kernels.common.evaluate import Evaluator, lane_mask
+from mlc.kernels.common.evaluate import lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
-from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.index import Scalar
 from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.peepholes import maximum_of_numbers
-from mlc.kernels.cpu.attention import LARGE_SCORE, SEEN, AttentionKernel, AttentionSchedule, items
+from mlc.kernels.cpu.attention_grid import AttentionSchedule, items
+from mlc.kernels.cpu.attention_rows import LARGE_SCORE, SEEN
+from mlc.kernels.cpu.paired_attention import GROUP, PairedAttention
 from mlc.kernels.cpu.tiles import LINE, ROWS, Place, Tiles
-from mlc.kernels.cpu.transpose import transposed
 
 STEP = LINE // 2  # elements of the reduction that a product of tiles takes
 TILE = ROWS * STEP  # elements of a tile
@@ -65,136 +65,44 @@ _EmitRows = Callable[[Scalar, Scalar, int], None]
 """Emits code for rows: the first of them, how many there are, and how many tiles they take."""
 
 
-class _TileAttention(AttentionKernel):
+class _TileAttention(PairedAttention):
     margin = 0.0  # a row's shift is its largest logit
 
     def _row_of_a_head(self) -> None:
         """One row goes the way of all rows."""
 
     def _allocate(self) -> None:
-        s, lanes = self.s, self.s.lanes
-        self.steps = -(-self.depth // STEP)
-        self.columns = -(-self.width // lanes)
-        self.depth_pitch, self.key_pitch, self.width_pitch = self.steps * STEP, s.vectors * lanes, self.columns * lanes
-        f32, bf16, i8 = ir.F32Type.get(), ir.BF16Type.get(), ir.IntegerType.get_signless(8)
-        floats = {
-            "scores": s.rows * self.key_pitch,
-            "sums": s.row_block * lanes,
-            "output": s.row_block * self.width_pitch,
-            "largest": s.row_block,
-            "shifts": s.row_block,
-            "factors": s.rows,
-        }
-        narrow = {
-            "queries": s.row_block * self.depth_pitch,
-            "panel": self.depth_pitch * self.key_pitch,
-            "values": self.key_pitch * self.width_pitch,
-            "powers": s.rows * self.key_pitch,
-        }
-        self.stack = {name: self.frame.on_stack(f32, size) for name, size in floats.items()}
-        self.stack |= {name: self.frame.on_stack(bf16, size) for name, size in narrow.items()}
-        self.flags = self.frame.on_stack(i8, s.row_block + 1) if self.masked else None
+        super()._allocate()
         self.tiles = Tiles(self.frame)
-        self.is_one_block = isinstance(self.keys, int) and -(-self.keys // STEP) * 2 <= s.vectors
+        self.is_one_block = isinstance(self.keys, int) and -(-self.keys // STEP) * 2 <= self.s.vectors
 
     # -- operands ---------------------------------------------------------------------------------------------------
 
-    def _zeros(self, lanes: int) -> ir.Value:
-        bf16 = ir.BF16Type.get()
-        return vector.broadcast(ir.VectorType.get([lanes], bf16), self.frame.constants.get(bf16, 0.0))
+    def _groups_of_depth(self) -> int:
+        return self.depth_pitch // GROUP
 
-    def _line(self, op: ir.Operation, number: int, dims: list[Idx], lanes: int, left: int) -> ir.Value:
-        """`lanes` elements of an operand of one of the products, of which `left` exist; zeros behind them."""
-        mask = None if left >= lanes else lane_mask(self.frame, lanes, self.frame.constants.index(left))
-        value = self.operand(Evaluator(self.frame, lanes, mask), op, number, dims)
-        return value if mask is None else arith.select(mask, value, self._zeros(lanes))
-
-    def _pack_queries(self) -> None:
-        scores, math = self.a.scores, self.frame.math
-
-        def row(local: ir.Value) -> None:
-            for step in range(self.steps):
-                dims = list(self.score_dims)
-                dims[scores.row], dims[scores.inner] = self._row(local), Idx(step * STEP, 1)
-                line = self._line(scores.op, 0, dims, STEP, self.depth - step * STEP)
-                self.store("queries", math.add(math.mul(local, self.depth_pitch), step * STEP), line)
-
-        self._for_rows(row)
+    def _key_place(self, group: Scalar, number: Scalar) -> Scalar:
+        math = self.frame.math
+        step, row = math.div(group, ROWS), math.rem(group, ROWS)
+        tile = math.add(math.mul(number, STEP), math.mul(step, self.s.vectors * TILE))
+        return math.add(tile, math.mul(row, STEP))
 
     def _pack(self, block: _Block) -> None:
         """The keys of `block`, in groups along the head dimension, and the values, in groups along the keys."""
-        scores, live = self.a.scores, len(block.masks)
-        if contiguous_dim(scores.op, 1) == scores.inner:
-            for step in range(self.steps):
-                self.loop(0, live * ROWS, ROWS, partial(self._pack_tile, block, step))
-        else:
-            whole, rest = divmod(self.depth, 2)
-            self.loop(0, whole, 1, partial(self._pack_pair, block, 2))
-            if rest:
-                self._pack_pair(block, 1, whole)
-            if whole + rest < self.depth_pitch // 2:
-                self.loop(whole + rest, self.depth_pitch // 2, 1, partial(self._pack_pair, block, 0))
+        self._pack_groups_of_keys(block.key, block.masks, block.count)
         for_pairs = partial(partial, self._pack_two_values, block)
         self.loop(0, block.vectors // 2, 1, lambda step: self.loop(0, ROWS, 1, for_pairs(step)))
 
-    def _pack_tile(self, block: _Block, step: int, at: ir.Value) -> None:
-        """A tile of `STEP` elements of 16 keys from `block.key + at` on; keys behind the end repeat the last one."""
-        scores, math = self.a.scores, self.frame.math
-        words = ir.VectorType.get([ROWS], ir.IntegerType.get_signless(32))
-        lines = []
-        for k in range(ROWS):
-            dims = list(self.score_dims)
-            dims[scores.column] = Idx(self._existing(block, math.add(at, k)), level=4)
-            dims[scores.inner] = Idx(step * STEP, 1)
-            lines.append(vector.bitcast(words, self._line(scores.op, 1, dims, STEP, self.depth - step * STEP)))
-        first = math.add(math.mul(at, STEP), step * self.s.vectors * TILE)
-        for group, column in enumerate(transposed(lines, ROWS)):
-            groups = vector.bitcast(ir.VectorType.get([STEP], ir.BF16Type.get()), column)
-            self.store("panel", math.add(first, group * STEP), groups)
-
-    def _existing(self, block: _Block, number: Scalar) -> Scalar:
-        """The position of key `number` of `block`, or of the last one that exists."""
-        math = self.frame.math
-        position = math.add(block.key, number)
-        return position if block.count is None else math.minimum(position, math.sub(self.keys, 1))
-
-    def _pack_pair(self, block: _Block, live: int, number: Scalar) -> None:
-        """Group `number` of the head dimension, of which `live` elements exist, of keys that lie across it."""
-        scores, math, lanes = self.a.scores, self.frame.math, self.s.lanes
-        first = math.add(
-            math.mul(math.div(number, ROWS), self.s.vectors * TILE), math.mul(math.rem(number, ROWS), STEP)
-        )
-        for j, mask in enumerate(block.masks):
-            parts = []
-            for k in range(live):
-                dims = list(self.score_dims)
-                dims[scores.column] = self.key_point(block.key, j)
-                dims[scores.inner] = Idx(math.add(math.mul(number, 2), k), level=4)
-                parts.append(self.operand(Evaluator(self.frame, lanes, mask), scores.op, 1, dims))
-            parts += [self._zeros(lanes)] * (2 - live)
-            self.store("panel", math.add(first, j * TILE), vector.InterleaveOp(*parts).result)
-
     def _pack_two_values(self, block: _Block, step: ir.Value, row: ir.Value) -> None:
         """Two keys' values as row `row` of the tiles of `step`."""
-        out, math, c = self.a.output, self.frame.math, self.frame.constants
-        number = math.add(math.mul(step, STEP), math.mul(row, 2))
-        for j in range(0, self.columns, 2):
-            wide = min(2, self.columns - j)
-            lanes, parts = wide * self.s.lanes, []
-            for k in (math.add(number, n) for n in range(2)):
-                dims = list(self.dims)
-                dims[out.inner], dims[out.column] = Idx(self._existing(block, k), level=4), Idx(j * self.s.lanes, 1)
-                line = self._line(out.op, 1, dims, lanes, self.width - j * self.s.lanes)
-                if block.count is not None:
-                    exists = arith.cmpi(arith.CmpIPredicate.slt, c.index(k), c.index(block.count))
-                    line = arith.select(exists, line, self._zeros(lanes))
-                parts.append(line)
-            groups = vector.InterleaveOp(*parts).result
-            for n in range(wide):
-                type_ = ir.VectorType.get([STEP], ir.BF16Type.get())
-                part = vector.extract_strided_slice(type_, groups, [n * STEP], [STEP], [1])
-                tile = math.add(math.mul(step, self.columns), j + n)
-                self.store("values", math.add(math.mul(tile, TILE), math.mul(row, STEP)), part)
+        math = self.frame.math
+        number = math.add(math.mul(step, STEP), math.mul(row, GROUP))
+
+        def place(j: int) -> Scalar:
+            tile = math.add(math.mul(step, self.columns), j)
+            return math.add(math.mul(tile, TILE), math.mul(row, STEP))
+
+        self._pack_group_of_values(block.key, number, block.count, place)
 
     # -- rows and keys ----------------------------------------------------------------------------------------------
 
@@ -348,10 +256,6 @@ class _TileAttention(AttentionKernel):
         math, lanes = self.frame.math, self.s.lanes
         for j in range(len(block.masks), block.vectors):
             self.store("powers", math.add(math.mul(r, self.key_pitch), j * lanes), self._zeros(lanes))
-
-    def _keep_power(self, place: Scalar, power: ir.Value) -> None:
-        rounded = arith.truncf(ir.VectorType.get([self.s.lanes], ir.BF16Type.get()), power)
-        self.store("powers", place, rounded)
 
     # -- products ---------------------------------------------------------------------------------------------------
 

@@ -47,7 +47,7 @@ class PlanFusion(Pass):
     """Decide which operations become one kernel."""
 
     target: str = "cpu"
-    "Whose templates: cpu, cpu-tiles (with AMX), cuda (Hopper's), cuda-mma (other chips'), -tf32 where f32 is rounded"
+    "Whose templates: cpu, cuda (Hopper's), cuda-mma (other chips'), -tf32 where f32 is rounded"
     fuse_padding: bool = True
     "Let contractions read tensors that are padded on the way"
 

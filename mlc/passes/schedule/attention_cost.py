@@ -9,6 +9,7 @@ from mlir import ir
 from mlc.kernels.common.attention import Attention, shared_dim
 from mlc.kernels.cpu.attention_fusion import row_elements
 from mlc.kernels.cpu.tiles import ROWS
+from mlc.passes.schedule.extents import VectorUnit
 
 ROWS_WANTED = 768  # per work item: what is packed for a block of keys is used by all of them
 ITEMS_WANTED = 16
@@ -19,14 +20,29 @@ TILE_STACK = 32768  # results of the item there
 KEY_VECTORS, WIDE = 8, 128  # of a block of keys on tiles, half as many for wider heads: all panels fit the second cache
 
 
-def choose_attention(attention: Attention, lanes: int, registers: int) -> dict[str, int | str]:
-    """The schedule of a kernel that is `attention` of f32."""
+def choose_attention(attention: Attention, unit: VectorUnit) -> dict[str, int | str]:
+    """The schedule of a kernel that is `attention`: products are of f32, or of bf16 where the target has something
+    faster for them. A single query is not worth it.
+    """
+    single = attention.scores.op.results[0].type.shape[-2] == 1
+    is_bf16 = isinstance(attention.output.element, ir.BF16Type) and not single
+    if is_bf16 and unit.bf16_tiles:
+        chosen = _on_tiles(attention)
+    else:
+        template = "dot_attention" if is_bf16 and unit.bf16_dot else "attention"
+        chosen = _in_registers(attention, template, unit)
+    return {**chosen, "scalef": unit.scalef} if unit.scalef else chosen
+
+
+def _in_registers(attention: Attention, template: str, unit: VectorUnit) -> dict[str, int | str]:
+    """The schedule where tiles are vector registers."""
+    registers, lanes = unit.registers, unit.lanes(ir.F32Type.get())
     height, vectors = (6, 4) if registers >= 32 else (4, 2)
     room = LARGE_STACK if registers >= 32 else STACK
     together = _heads_together(attention, room // (2 * _width(attention) * height))
     most = min(ROWS_WANTED, room // (2 * _width(attention))) // together
     block = _row_block(attention, height, most, ITEMS_WANTED)
-    schedule: dict[str, int | str] = {"template": "attention", "lanes": lanes, "rows": height, "vectors": vectors}
+    schedule: dict[str, int | str] = {"template": template, "lanes": lanes, "rows": height, "vectors": vectors}
     return {**schedule, "row_block": block, **({"together": together} if together > 1 else {})}
 
 
@@ -42,8 +58,8 @@ def _heads_together(attention: Attention, most: int) -> int:
     return next((n for n in fitting if others * heads // n >= HEAD_ITEMS), 1)
 
 
-def choose_tile_attention(attention: Attention) -> dict[str, int | str]:
-    """The schedule of a kernel that is `attention` of bf16 on matrix tiles."""
+def _on_tiles(attention: Attention) -> dict[str, int | str]:
+    """The schedule for products of bf16 on matrix tiles."""
     rows, keys = attention.scores.op.results[0].type.shape[-2:]
     widest = max(row_elements(attention.scores), _width(attention))
     height = ROWS if 0 < rows <= ROWS else 2 * ROWS
@@ -52,11 +68,6 @@ def choose_tile_attention(attention: Attention) -> dict[str, int | str]:
         vectors = min(vectors, 2 * -(-keys // (2 * ROWS)))
     block = _row_block(attention, height, min(TILE_ROWS_WANTED, TILE_STACK // widest), TILE_ITEMS_WANTED)
     return {"template": "tile_attention", "lanes": ROWS, "rows": height, "vectors": vectors, "row_block": block}
-
-
-def is_narrow(attention: Attention) -> bool:
-    """Are the products of `attention` of bf16?"""
-    return isinstance(attention.output.element, ir.BF16Type)
 
 
 def _row_block(attention: Attention, step: int, most: int, items_wanted: int) -> int:

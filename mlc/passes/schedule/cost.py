@@ -26,7 +26,7 @@ from mlc.kernels.cpu.padding import Window
 from mlc.kernels.cpu.planes import find_plane
 from mlc.kernels.cpu.radix_sort import MOST
 from mlc.kernels.cpu.scan import accumulator
-from mlc.passes.schedule.attention_cost import choose_attention, choose_tile_attention, is_narrow
+from mlc.passes.schedule.attention_cost import choose_attention
 from mlc.passes.schedule.contraction_cost import choose_contraction
 from mlc.passes.schedule.extents import ITEMS_WANTED, MASKED_BITS, Extent, VectorUnit, known, or_many, reach, shape_of
 from mlc.passes.schedule.moving_cost import copy_past_caches, transposing_walk
@@ -67,10 +67,7 @@ def choose(source: KernelSource, unit: VectorUnit, constant_inputs: set[int]) ->
     """
     attention = find_attention(source)
     if attention is not None:
-        lanes = unit.lanes(source.results[0].type.element_type)
-        narrow = is_narrow(attention)
-        chosen = choose_tile_attention(attention) if narrow else choose_attention(attention, lanes, unit.registers)
-        return {**chosen, "scalef": unit.scalef} if unit.scalef else chosen
+        return choose_attention(attention, unit)
     root = root_operation(source)
     if root.name.startswith("mlc.") and root.name != "mlc.constant":
         return _opaque(root, unit)

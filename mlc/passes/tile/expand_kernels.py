@@ -25,6 +25,7 @@ from mlc.kernels.cpu import (
     copy_ahead,
     deep_contraction,
     depthwise_quads,
+    dot_attention,
     dot_floats,
     dot_product,
     dot_quads,
@@ -48,6 +49,7 @@ from mlc.kernels.cpu import (
     tile_product,
     transpose,
 )
+from mlc.kernels.cpu.attention_grid import AttentionSchedule
 from mlc.passes.base import Pass
 from mlc.passes.schedule.assign_schedules import read_schedule
 
@@ -65,7 +67,7 @@ class Template(NamedTuple):
 
 
 TEMPLATES: dict[str, Template] = {
-    "attention": Template(attention.AttentionSchedule, attention.expand, laid_out=True),
+    "attention": Template(AttentionSchedule, attention.expand, laid_out=True),
     "loops": Template(loops.LoopSchedule, loops.expand),
     "contraction": Template(contraction.ContractionSchedule, contraction.expand, laid_out=True),
     "copy_ahead": Template(copy_ahead.CopyAheadSchedule, copy_ahead.expand),
@@ -90,7 +92,8 @@ TEMPLATES: dict[str, Template] = {
     "sort": Template(select.SelectSchedule, select.expand),
     "staged_transpose": Template(transpose.TransposeSchedule, staged_transpose.expand),
     "suppress": Template(suppress.SuppressSchedule, suppress.expand),
-    "tile_attention": Template(attention.AttentionSchedule, tile_attention.expand, laid_out=True),
+    "dot_attention": Template(AttentionSchedule, dot_attention.expand, laid_out=True),
+    "tile_attention": Template(AttentionSchedule, tile_attention.expand, laid_out=True),
     "tile_product": Template(tile_product.TileProductSchedule, tile_product.expand, laid_out=True),
     "topk": Template(select.SelectSchedule, select.expand),
     "transpose": Template(transpose.TransposeSchedule, transpose.expand),

@@ -103,13 +103,3 @@ def test_what_a_level_does_not_say() -> None:
     beyond = {cpu: beyond_level(resolve(cpu, host).cpu, resolve(cpu, host).required) for cpu in known_names()}
     assert beyond["x86-64-v3"] == beyond["haswell"] == beyond["x86-64-v4"] == []
     assert beyond["cascadelake"] == ["avx512vnni"] and "avx512bf16" in beyond["znver4"]
-
-
-def test_fusion_knows_of_tiles() -> None:
-    plans = {
-        cpu: [
-            p for _, passes in phases(resolve(cpu, _native.host_info()), "bf16") for p in passes if "plan-fusion" in p
-        ]
-        for cpu in ("znver4", "sapphirerapids")
-    }
-    assert plans == {"znver4": ["mlc-plan-fusion"], "sapphirerapids": ["mlc-plan-fusion{target=cpu-tiles}"]}

@@ -45,8 +45,7 @@ def test_phases_and_passes(chip: str, precision: str) -> None:
     assert tuple(name for name, _ in listed) == CUDA_PHASES
     expected = cpu.phases(HOST, precision, integers=False)
     for (name, passes), (_, of_cpu) in zip(listed[: len(SHARED)], expected, strict=False):
-        plain = [p.removesuffix("{target=cpu-tiles}") for p in of_cpu if p not in CPU_ONLY]  # the host's own answers
-        plain = [p.removesuffix("{weights-only=true}") for p in plain]
+        plain = [p.removesuffix("{weights-only=true}") for p in of_cpu if p not in CPU_ONLY]
         asked = [f"{p}{{target={answers}}}" if p in ASKING else p for p in plain]
         asked = [p.split("{")[0] if p.startswith("mlc-narrow-stores") else p for p in asked]  # tensors of any size
         of_both = [p for p in passes if p.split("{")[0] not in GPU_ONLY]

@@ -1,5 +1,5 @@
-// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-decompose,mlc-narrow-contractions,cse,mlc-lower-to-linalg,canonicalize,cse,mlc-fold-views,mlc-plan-fusion{target=cpu-tiles},mlc-outline-kernels,mlc-assign-schedules{bf16-tiles=true})' | FileCheck %s --check-prefix=PLAN
-// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-decompose,mlc-narrow-contractions,cse,mlc-lower-to-linalg,canonicalize,cse,mlc-fold-views,mlc-plan-fusion{target=cpu-tiles},mlc-outline-kernels,mlc-assign-schedules{bf16-tiles=true},mlc-expand-kernels)' | FileCheck %s
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-decompose,mlc-narrow-contractions,cse,mlc-lower-to-linalg,canonicalize,cse,mlc-fold-views,mlc-plan-fusion,mlc-outline-kernels,mlc-assign-schedules{bf16-tiles=true})' | FileCheck %s --check-prefix=PLAN
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-decompose,mlc-narrow-contractions,cse,mlc-lower-to-linalg,canonicalize,cse,mlc-fold-views,mlc-plan-fusion,mlc-outline-kernels,mlc-assign-schedules{bf16-tiles=true},mlc-expand-kernels)' | FileCheck %s
 
 // An item has all rows of a head, two tiles and one and a half; keys in a block of 96 and one of 64, of which 54 exist.
 // PLAN: mlc.schedule = [{lanes = 16 : i64, row_block = 64 : i64, rows = 32 : i64, scalef = 1 : i64, template = "tile_attention", vectors = 8 : i64}]

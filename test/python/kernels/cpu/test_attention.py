@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
+from models.processors import runs_here
 from test_templates import check
 
 import mlc
@@ -230,3 +232,30 @@ def test_known_heads_that_share_keys(tmp_path: Path) -> None:
     assert _heads_together(tmp_path / "report.json") == 4
     a, b, c = draw(*q), draw(*k, seed=1), draw(*k, seed=2)
     np.testing.assert_allclose(model(a, b, c)[0], _reference(a, b, c, None, False, 0), rtol=0, atol=3e-6)
+
+
+@pytest.mark.parametrize("rows", [1, 30])
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_floats_of_sixteen_bits(tmp_path: Path, dtype: str, rows: int) -> None:
+    """Products and softmax of half precision are one kernel, too, which rounds scores and results, as the model says."""
+    name, element = ("float16", np.dtype(np.float16)) if dtype == "f16" else ("bfloat16", np.dtype(ml_dtypes.bfloat16))
+    q, k, s = (f"tensor<{e}x{dtype}>" for e in (f"2x3x{rows}x40", "2x3x70x40", f"2x3x{rows}x70"))
+    declared = ", ".join(
+        f'%a{i}: {t} {{mlc.name = "a{i}", mlc.dtype = "{name}", mlc.dims = ["", "", "", ""]}}'
+        for i, t in enumerate((q, k, k))
+    )
+    source = tmp_path / "operations.mlir"
+    source.write_text(f"""
+module {{ func.func @forward({declared}) -> ({q} {{mlc.name = "r", mlc.dtype = "{name}"}}) {{
+  %s = mlc.matmul %a0, %a1 {{transpose_rhs}} : {q}, {k} -> {s}
+  %p = mlc.softmax %s {{axis = 3 : i64, log = false}} : {s} -> {s}
+  %r = mlc.matmul %p, %a2 : {s}, {k} -> {q}
+  return %r : {q}
+}} }}""")
+    model = compiled(source, cpu="x86-64-v3" if runs_here("x86-64-v3") else "native")
+    a, b, c = (x.astype(element) for x in (draw(2, 3, rows, 40) / 8, draw(2, 3, 70, 40, seed=1), draw(2, 3, 70, 40)))
+    [got] = model(a, b, c)
+    shares, values = weights(a, b), c.astype(np.float64)
+    unit = 2.0**-11 if dtype == "f16" else 2.0**-8  # half a step: of a score, of a probability, of the result
+    allowed = unit * (4 * shares @ np.abs(values) + np.abs(shares @ values))
+    assert (np.abs(got.astype(np.float64) - shares @ values) <= allowed).all()

@@ -1,0 +1,287 @@
+"""What templates for attention have in common: work items, coordinates, masks, and the softmax of their rows.
+
+A kernel has the state of a work item's rows on the stack: their sums and results so far, the logit that theirs are
+shifted by and the one which that comes from. A template takes in one block of keys after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mlir import ir
+from mlir.dialects import arith, func, memref, vector
+
+from mlc.kernels.common import memory, vector_math
+from mlc.kernels.common.attention import Attention, grows_with_scores, shared_dim
+from mlc.kernels.common.attention_points import points_below
+from mlc.kernels.common.evaluate import Evaluator, Override, lane_mask
+from mlc.kernels.common.frame import Frame, KernelSource, for_loop
+from mlc.kernels.common.generics import operand_map
+from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.reduce import reduction_extents
+from mlc.kernels.cpu.attention_grid import AttentionSchedule, items
+
+LARGE_SCORE, _HIDDEN, SEEN = 1e30, -1e37, -1e30
+MARGIN = 16.0  # sums of 2^20 exponentials of it are far from the largest number
+
+
+class AttentionKernel:
+    """The memref function of one kernel; how operands are packed and multiplied is a template's affair."""
+
+    margin = MARGIN
+
+    def __init__(self, source: KernelSource, schedule: AttentionSchedule, attention: Attention) -> None:
+        self.source, self.s, self.a = source, schedule, attention
+        self.frame = frame = Frame(source, vector_lanes=schedule.lanes, scalef=schedule.scalef)
+        self.shape = frame.buffers[source.destinations[0]].shape
+        order = attention.output.order
+        with frame.prologue():
+            self.depth = self._known(reduction_extents(frame, attention.scores.op)[attention.scores.inner])
+            self.keys = reduction_extents(frame, attention.output.op)[attention.output.inner]
+        self.width = self._known(self.shape[order.index(attention.output.column)])
+        self.row_extent = self.shape[order.index(attention.output.row)]
+        self.vector = ir.VectorType.get([schedule.lanes], ir.F32Type.get())
+        self.masked = grows_with_scores(attention)
+        self.heads = shared_dim(attention) if schedule.together > 1 else None
+        self.base: Scalar = 0  # of a head's rows among those of the work item
+        self.columns = -(-self.width // schedule.lanes)
+        self.key_pitch, self.width_pitch = schedule.vectors * schedule.lanes, self.columns * schedule.lanes
+        self.row_count: Scalar = schedule.row_block
+        self.stack: dict[str, ir.Value] = {}
+        self.flags: ir.Value | None = None  # of rows, whether a mask leaves something of a block of keys
+        self._allocate()
+
+    # -- what templates do --------------------------------------------------------------------------------------------
+
+    def _allocate(self) -> None:
+        """Panels on the stack: packed operands, the scores of a tile, and the state of the item's rows."""
+        raise NotImplementedError
+
+    def _pack_queries(self) -> None:
+        """The queries of a head, into their panel."""
+        raise NotImplementedError
+
+    def _key_blocks(self) -> None:
+        """What all keys have in the results of the item's rows."""
+        raise NotImplementedError
+
+    # -- work items ---------------------------------------------------------------------------------------------------
+
+    def _known(self, extent: Scalar) -> int:
+        if not isinstance(extent, int):
+            raise ValueError(f"kernel {self.frame.name}: attention needs known head dimensions")
+        return extent
+
+    def emit(self) -> Frame:
+        frame, s, math = self.frame, self.s, self.frame.math
+        with frame.body():
+            extents = items(frame, self.a, self.shape, s)
+
+            def item(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+                block, *batch = math.delinearize(variable, extents)
+                self.first_row = math.mul(block, s.row_block)
+                exact = isinstance(self.row_extent, int) and self.row_extent % s.row_block == 0
+                left = math.sub(self.row_extent, self.first_row)
+                self.row_count = s.row_block if exact else math.minimum(left, s.row_block)
+                self._locate(batch)
+                self._rows()
+                return []
+
+            for_loop(frame, frame.begin, frame.end, 1, [], item)
+            func.ReturnOp([])
+        return frame
+
+    def _rows(self) -> None:
+        self._for_heads(self._pack_queries)
+        self._for_heads(self._clear_rows)
+        self._key_blocks()
+        self._for_heads(lambda: self._for_rows(self._finish))
+
+    # -- coordinates ------------------------------------------------------------------------------------------------
+
+    def _locate(self, batch: Sequence[Scalar], head: Scalar = 0) -> None:
+        """The coordinates of a head of the item: of the output's dimensions, and the leading ones of logits and
+        scores."""
+        out, math = self.a.output, self.frame.math
+        self.batch = batch
+        self.dims = [Idx(0)] * len(out.op.attributes["iterator_types"])
+        for dim, at in zip(out.batch, batch, strict=True):
+            place = at if dim != self.heads else math.add(math.mul(at, self.s.together), head)
+            self.dims[dim] = Idx(place, level=1)
+        self.logit_batch, batch_dims = points_below(self.a, self.frame, self.s.lanes, self.dims)
+        count = len(self.a.scores.op.attributes["iterator_types"])
+        self.score_dims = [batch_dims.get(dim, Idx(0)) for dim in range(count)]
+
+    def _for_heads(self, body: Callable[[], None]) -> None:
+        """`body` for every head of the item, whose rows begin at `base`; behind it the first one is the present one."""
+        if self.heads is None:
+            body()
+            return
+        first = self.dims, self.logit_batch, self.score_dims
+
+        def head(variable: ir.Value) -> None:
+            self.base = self.frame.math.mul(variable, self.s.row_block)
+            self._locate(self.batch, variable)
+            body()
+
+        self.loop(0, self.s.together, 1, head)
+        self.base, (self.dims, self.logit_batch, self.score_dims) = 0, first
+
+    def _row(self, local: Scalar) -> Idx:
+        math = self.frame.math
+        return Idx(math.add(self.first_row, math.sub(local, self.base)), level=3)
+
+    def read(self, ev: Evaluator, op: ir.Operation, number: int, dims: list[Idx]) -> ir.Value:
+        """Elements of an operand of one of the products, as a vector."""
+        coords = [ev.idx.affine(e, dims) for e in operand_map(op, number).results]
+        return ev.splat(ev.tensor(op.operands[number], coords))
+
+    def operand(self, ev: Evaluator, op: ir.Operation, number: int, dims: list[Idx]) -> ir.Value:
+        """The same as f32."""
+        value = self.read(ev, op, number, dims)
+        return value if value.type == self.vector else arith.extf(self.vector, value)
+
+    def _number(self, value: float) -> ir.Value:
+        return self.frame.constants.get(ir.F32Type.get(), value)
+
+    def splat(self, value: float | ir.Value) -> ir.Value:
+        return memory.splat(value if isinstance(value, ir.Value) else self._number(value), self.s.lanes)
+
+    # -- panels -----------------------------------------------------------------------------------------------------
+
+    def load(self, panel: str, at: Scalar) -> ir.Value:
+        return vector.LoadOp(self.vector, self.stack[panel], [self.frame.constants.index(at)]).result
+
+    def store(self, panel: str, at: Scalar, value: ir.Value) -> None:
+        vector.StoreOp(value, self.stack[panel], [self.frame.constants.index(at)])
+
+    def load_scalar(self, panel: str, at: Scalar) -> ir.Value:
+        return memref.load(self.stack[panel], [self.frame.constants.index(at)])
+
+    def tail(self, extent: int, j: int) -> ir.Value | None:
+        """The mask of vector `j` of `extent` elements."""
+        left = extent - j * self.s.lanes
+        return None if left >= self.s.lanes else lane_mask(self.frame, self.s.lanes, self.frame.constants.index(left))
+
+    def loop(self, low: Scalar, high: Scalar, step: int, body: Callable[[ir.Value], None]) -> None:
+        def run(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            body(variable)
+            return []
+
+        for_loop(self.frame, low, high, step, [], run)
+
+    def _for_rows(self, body: Callable[[ir.Value], None]) -> None:
+        self.loop(self.base, self.frame.math.add(self.base, self.row_count), 1, body)
+
+    # -- rows and keys ----------------------------------------------------------------------------------------------
+
+    def _clear_rows(self) -> None:
+        self._for_rows(self._clear)
+
+    def _clear(self, local: ir.Value) -> None:
+        math = self.frame.math
+        self._note(local, self._number(float("-inf")), self._number(0.0))
+        self.store("sums", math.mul(local, self.s.lanes), self.splat(0.0))
+        for j in range(self.columns):
+            at = math.add(math.mul(local, self.width_pitch), j * self.s.lanes)
+            self.store("output", at, self.splat(0.0))
+
+    def key_point(self, key: Scalar, j: int) -> Idx:
+        return Idx(self.frame.math.add(key, j * self.s.lanes), 1, level=2)
+
+    # -- masks ------------------------------------------------------------------------------------------------------
+
+    def _is_set(self, at: Scalar) -> ir.Value:
+        flag = memref.load(self.flags, [self.frame.constants.index(at)])
+        return arith.cmpi(arith.CmpIPredicate.ne, flag, self.frame.constants.get(flag.type, 0))
+
+    def _is_visible(self, top: ir.Value) -> ir.Value:
+        """Is one of the logits that scores of `LARGE_SCORE` lead to not hidden?"""
+        above = arith.cmpf(arith.CmpFPredicate.UGT, top, self.splat(_HIDDEN))
+        kind = ir.Attribute.parse("#vector.kind<or>")
+        return vector.ReductionOp(ir.IntegerType.get_signless(1), kind, above).result
+
+    def logits(self, at: Scalar, r: Scalar, key: Scalar, j: int, mask: ir.Value | None, score: ir.Value) -> ir.Value:
+        """What the chain makes of the scores of row `at + r` and vector `j`; −inf behind the end."""
+        overrides: dict[ir.Value, Override] = {self.a.scores.op.results[0]: lambda _: score}
+        ev = Evaluator(self.frame, self.s.lanes, mask, overrides=overrides)
+        row = self._row(self.frame.math.add(at, r))
+        value = ev.splat(ev.tensor(self.a.logits, [*self.logit_batch, row, self.key_point(key, j)]))
+        return value if mask is None else arith.select(mask, value, self.splat(float("-inf")))
+
+    # -- softmax ----------------------------------------------------------------------------------------------------
+
+    def _limit(self, largest: ir.Value) -> ir.Value:
+        """What a logit may be without a move of the shift, which is `largest`."""
+        return arith.addf(largest, self._number(self.margin))
+
+    def _note_largest(self, at: Scalar, r: ir.Value, top: ir.Value) -> None:
+        """What follows for one row from the vector `top` of its largest new logits."""
+        math, c = self.frame.math, self.frame.constants
+        f32, fast = ir.F32Type.get(), ir.Attribute.parse("#arith.fastmath<nnan,nsz>")
+        local = math.add(at, r)
+        old = self.load_scalar("largest", local)
+        found = vector.ReductionOp(f32, ir.Attribute.parse("#vector.kind<maxnumf>"), top, fastmath=fast).result
+        # What other rows of the tile have changes no bits of this one.
+        new = arith.select(arith.cmpf(arith.CmpFPredicate.OGT, found, self._limit(old)), found, old)
+        nothing = arith.cmpf(arith.CmpFPredicate.OEQ, new, self._number(float("-inf")))
+        shift = arith.select(nothing, self._number(0.0), new)
+        memref.store(arith.subf(old, shift), self.stack["factors"], [c.index(r)])
+        self._note(local, new, shift)
+
+    def _note(self, local: Scalar, largest: ir.Value, shift: ir.Value) -> None:
+        """The logit of a row that its limit comes from, and what its logits are shifted by from here on."""
+        at = [self.frame.constants.index(local)]
+        memref.store(largest, self.stack["largest"], at)
+        memref.store(shift, self.stack["shifts"], at)
+
+    def _exponentials(self, at: Scalar, r: ir.Value, vectors: int) -> None:
+        """Exponentials of one row in place of its logits, and their sum."""
+        math, lanes = self.frame.math, self.s.lanes
+        local = math.add(at, r)
+        shift = self.splat(self.load_scalar("shifts", local))
+        total = self.load("sums", math.mul(local, lanes))
+        for j in range(vectors):
+            place = math.add(math.mul(r, self.key_pitch), j * lanes)
+            power = vector_math.exp_nonpositive(arith.subf(self.load("scores", place), shift), self.frame.scalef)
+            self._keep_power(place, power)
+            total = arith.addf(total, power)
+        self.store("sums", math.mul(local, lanes), total)
+
+    def _rescale(self, at: Scalar, r: ir.Value) -> None:
+        """Scale the sum and the results of one row so far."""
+        math, lanes = self.frame.math, self.s.lanes
+        local, factor = math.add(at, r), self.splat(self.load_scalar("factors", r))
+        places = [("sums", math.mul(local, lanes))]
+        places += [("output", math.add(math.mul(local, self.width_pitch), j * lanes)) for j in range(self.columns)]
+        for name, where in places:
+            self.store(name, where, arith.mulf(self.load(name, where), factor))
+
+    def _keep_power(self, place: Scalar, power: ir.Value) -> None:
+        self.store("scores", place, power)
+
+    # -- results ----------------------------------------------------------------------------------------------------
+
+    def _finish(self, local: ir.Value) -> None:
+        """Divide one row by its sum and store it with the epilogue."""
+        a, math, lanes = self.a, self.frame.math, self.s.lanes
+        kind, fast = ir.Attribute.parse("#vector.kind<add>"), ir.Attribute.parse("#arith.fastmath<reassoc,nsz>")
+        sums = self.load("sums", math.mul(local, lanes))
+        total = vector.ReductionOp(ir.F32Type.get(), kind, sums, fastmath=fast).result
+        ev = Evaluator(self.frame, lanes, overrides={a.total.results[0]: lambda _: total})
+        point = [*self.logit_batch, self._row(local), Idx(0)]
+        divisor = ev.tensor(a.divisor, [ev.idx.affine(e, point) for e in operand_map(a.quotient, 1).results])
+        factor = self.splat(arith.divf(self._number(1.0), divisor))
+        for j in range(self.columns):
+            where = math.add(math.mul(local, self.width_pitch), j * lanes)
+            value = arith.mulf(self.load("output", where), factor)
+            dims = list(self.dims)
+            dims[a.output.row], dims[a.output.column] = self._row(local), Idx(j * lanes, 1)
+            self._write([dims[d] for d in a.output.order], value, self.tail(self.width, j))
+
+    def _write(self, point: list[Idx], value: ir.Value, mask: ir.Value | None) -> None:
+        overrides: dict[ir.Value, Override] = {self.a.output.op.results[0]: lambda _: value}
+        ev = Evaluator(self.frame, self.s.lanes, mask, overrides=overrides)
+        for result, destination in zip(self.source.results, self.source.destinations, strict=True):
+            stored = ev.tensor(result, point)
+            memory.store(self.frame, ev.idx, self.frame.buffers[destination], point, stored, mask)
