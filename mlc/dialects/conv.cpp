@@ -4,14 +4,14 @@ using namespace mlir;
 using namespace mlc;
 
 static LogicalResult checkOperands(DimEnv &env, Value input, Value filter,
-                                   int64_t groups) {
+                                   int64_t groups, bool widen = false) {
   const Dims &in = env.shape(input), &weights = env.shape(filter);
   if (in.size() < 3 || in.size() > 5 || weights.size() != in.size())
     return env.error("needs input and filter of one rank from 3 to 5, not " +
                      shapeText(in) + " and " + shapeText(weights));
   if (groups < 1)
     return env.error("groups must be positive, not " + Twine(groups));
-  return env.expectSameElements(input, filter);
+  return env.expectFactors(input, filter, widen);
 }
 
 static LogicalResult checkBias(DimEnv &env, Value bias, const Dim &channels) {
@@ -25,8 +25,9 @@ static LogicalResult checkBias(DimEnv &env, Value bias, const Dim &channels) {
 
 LogicalResult ConvOp::inferDims(Adaptor adaptor, DimEnv &env) {
   int64_t groups = number(adaptor.getGroupsAttr(), 1);
-  if (failed(
-          checkOperands(env, adaptor.getInput(), adaptor.getFilter(), groups)))
+  bool widen = adaptor.getWidenAttr() != nullptr;
+  if (failed(checkOperands(env, adaptor.getInput(), adaptor.getFilter(), groups,
+                           widen)))
     return failure();
   const Dims &in = env.shape(adaptor.getInput()),
              &filter = env.shape(adaptor.getFilter());
@@ -57,8 +58,7 @@ LogicalResult ConvOp::inferDims(Adaptor adaptor, DimEnv &env) {
     out[layout.spatial() + i] =
         windowExtent(in[layout.spatial() + i],
                      filter[(layout.channelsLast ? 0 : 2) + i], windows, i);
-  env.addResult(out, accumulatorType(elementTypeOf(adaptor.getInput()),
-                                     adaptor.getWidenAttr() != nullptr));
+  env.addResult(out, accumulatorType(elementTypeOf(adaptor.getInput()), widen));
   return success();
 }
 

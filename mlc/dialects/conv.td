@@ -10,7 +10,7 @@ def Mlc_ConvOp : Mlc_InferOp<"conv"> {
     `layout` is `nchw` (channels first, filter `[O, I/g, k...]`) or `nhwc` (channels last, filter `[k..., I/g, O]`),
     for any number of spatial dimensions. `padding` lists all low paddings, then all high ones.
     `i8` operands give `i32`; they have a sign unless `unsigned_input`, `unsigned_filter` say otherwise. With `widen`
-    floats narrower than 32 bits give `f32`, the type that they accumulate in.
+    floats narrower than 32 bits give `f32`, the type that they accumulate in; `input` may be `f32` then, and `filter` narrower.
   }];
   let arguments = (ins Mlc_Tensor:$input, Mlc_Tensor:$filter, Optional<Mlc_Tensor>:$bias, DenseI64ArrayAttr:$strides,
                        DenseI64ArrayAttr:$padding, DenseI64ArrayAttr:$dilations, DefaultValuedAttr<I64Attr, "1">:$groups,

@@ -181,6 +181,14 @@ LogicalResult DimEnv::expectSameElements(Value lhs, Value rhs) {
   return error("needs operands of one element type, not " + text);
 }
 
+LogicalResult DimEnv::expectFactors(Value lhs, Value rhs, bool widen) {
+  Type left = elementTypeOf(lhs), right = elementTypeOf(rhs);
+  if (widen && left.isF32() && isa<FloatType>(right) &&
+      right.getIntOrFloatBitWidth() < 32)
+    return success();
+  return expectSameElements(lhs, rhs);
+}
+
 LogicalResult DimEnv::expectAxis(IntegerAttr axis, int64_t rank) {
   if (!axis)
     return error("axis is missing");

@@ -98,6 +98,9 @@ public:
                                  const llvm::Twine &what);
   /// An error that names both element types unless they are the same.
   llvm::LogicalResult expectSameElements(mlir::Value lhs, mlir::Value rhs);
+  /// Of a contraction; one that widens may read narrower floats on the right.
+  llvm::LogicalResult expectFactors(mlir::Value lhs, mlir::Value rhs,
+                                    bool widen);
   llvm::LogicalResult expectAxis(mlir::IntegerAttr axis, int64_t rank);
 
   void addResult(Dims dims, mlir::Type elementType) {

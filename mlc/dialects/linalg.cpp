@@ -17,7 +17,8 @@ LogicalResult MatmulOp::inferDims(Adaptor adaptor, DimEnv &env) {
                              "contraction extents" + shapes)))
     return failure();
   Type element = elementTypeOf(adaptor.getLhs());
-  if (failed(env.expectSameElements(adaptor.getLhs(), adaptor.getRhs())))
+  bool widen = adaptor.getWidenAttr() != nullptr;
+  if (failed(env.expectFactors(adaptor.getLhs(), adaptor.getRhs(), widen)))
     return failure();
   Dims out;
   if (failed(env.broadcast(ArrayRef<Dim>(lhs).drop_back(2),
@@ -25,8 +26,7 @@ LogicalResult MatmulOp::inferDims(Adaptor adaptor, DimEnv &env) {
     return failure();
   out.push_back(lhs[lhs.size() - 2]);
   out.push_back(rhs.back());
-  env.addResult(out,
-                accumulatorType(element, adaptor.getWidenAttr() != nullptr));
+  env.addResult(out, accumulatorType(element, widen));
   return success();
 }
 

@@ -9,7 +9,8 @@ def Mlc_MatmulOp : Mlc_InferOp<"matmul"> {
   let description = [{
     `lhs [..., M, K]`, `rhs [..., K, N]` -> `[..., M, N]`; `transpose_lhs` and `transpose_rhs` swap the last two
     dimensions of an operand. `i8` operands give `i32`, accumulated in `i32`; they have a sign unless `unsigned_lhs`,
-    `unsigned_rhs` say otherwise. With `widen` floats narrower than 32 bits give `f32`, the type that they accumulate in.
+    `unsigned_rhs` say otherwise. With `widen` floats narrower than 32 bits give `f32`, the type that they accumulate in;
+    `lhs` may be `f32` then, and `rhs` narrower.
     `lhs_bits` is a permission: `lhs` may be rounded to integers of so many bits, with a scale for each block of a row in
     which the dequantized `rhs` has one.
   }];

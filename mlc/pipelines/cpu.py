@@ -22,6 +22,11 @@ NARROW = 1 << 18
 NARROW_TILES = 1 << 17
 
 
+def _widening(target: CpuTarget, precision: str) -> str:
+    """The pass that computes halves in f32. Weights stay halves where their elements cost nothing to widen."""
+    return "mlc-widen-halves" if precision != "bf16" and target.widens_f16 else "mlc-widen-halves{weights=true}"
+
+
 def _narrowing(target: CpuTarget, precision: str) -> list[str]:
     """The passes that round operands of contractions."""
     if precision != "bf16":
@@ -117,7 +122,7 @@ def phases(
     lower += ["mlc-invert-scales", "cse"] if target.fused else []
     layout = ["mlc-sink-moves{joins=true}", "mlc-propagate-layout", *planned, "mlc-merge-contractions"]
     layout += [f"mlc-span-groups{{lanes={target.vector_bits // 32}}}", "mlc-hoist-weights", CANONICALIZE, "cse"]
-    decompose = ["mlc-decompose", CANONICALIZE, "mlc-fold-constants", CANONICALIZE, "cse"]
+    decompose = ["mlc-decompose", _widening(target, precision), CANONICALIZE, "mlc-fold-constants", CANONICALIZE, "cse"]
     decompose += ["mlc-move-factors", *_narrowing(target, precision)]
     return [
         ("import", []),

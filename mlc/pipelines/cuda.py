@@ -37,7 +37,8 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     f32 = "{f32=true}" if precision == "tf32" else ""
     channels = [f"mlc-unfold-windows{f32}", f"mlc-pad-channels{f32}", "mlc-align-products"]
     narrowing = f"{cpu.NARROWING}{{bytes=true}}"
-    decomposed = [narrowing if p.startswith(cpu.NARROWING) else p for p in of_cpu["decompose"]]
+    decomposed = [p for p in of_cpu["decompose"] if not p.startswith("mlc-widen-halves")]  # tensor cores read them
+    decomposed = [narrowing if p.startswith(cpu.NARROWING) else p for p in decomposed]
     decomposed = ["mlc-move-factors{narrow=true}" if p == "mlc-move-factors" else p for p in decomposed]
     place = decomposed.index("mlc-fold-constants") + 1
     native = str(all(t.has_wgmma for t in targets)).lower()

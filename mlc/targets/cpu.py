@@ -111,6 +111,11 @@ class CpuTarget:
         return self.triple.startswith("aarch64") or "+fma" in self.required.split(",")
 
     @property
+    def widens_f16(self) -> bool:
+        """Is there an instruction that makes f32 of f16?"""
+        return self.triple.startswith("aarch64") or not {"+f16c", "+avx512f"}.isdisjoint(self.required.split(","))
+
+    @property
     def bf16_dot(self) -> bool:
         """Is there an instruction that sums products of pairs of bf16 (`vdpbf16ps`), and faster than multiply-adds?"""
         return self.fast_bf16 and "+avx512bf16" in self.required.split(",")

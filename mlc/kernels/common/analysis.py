@@ -33,10 +33,12 @@ def is_contraction(op: ir.Operation) -> bool:
     return op.name == "linalg.generic" and "mlc.contraction" in op.attributes
 
 
-def only_moves(values: Sequence[ir.Value]) -> bool:
-    """Is nothing computed for `values` by generics, which only say where their elements come from?"""
+def only_moves(values: Sequence[ir.Value], *, widening: bool = False) -> bool:
+    """Is nothing computed for `values` by generics, which only say where their elements come from? With `widening`
+    floats may become wider."""
+    taken = {"linalg.yield", *(["arith.extf"] if widening else [])}
     generics = (op for op in reachable(values) if op.name == "linalg.generic")
-    return all(len(op.regions[0].blocks[0].operations) == 1 for op in generics)
+    return all(o.operation.name in taken for op in generics for o in op.regions[0].blocks[0].operations)
 
 
 def is_plain_fma(generic: ir.Operation) -> bool:

@@ -30,8 +30,8 @@ _SUMS = 8  # that a multiply-add may be added to in turns: as many as it takes s
 
 
 def reads_in_place(attention: Attention) -> bool:
-    """Are keys and values elements in memory, which nothing is computed for?"""
-    return only_moves([attention.scores.op.operands[1], attention.output.op.operands[1]])
+    """Are keys and values elements in memory, which nothing is computed for but f32 of halves?"""
+    return only_moves([attention.scores.op.operands[1], attention.output.op.operands[1]], widening=True)
 
 
 class Row:

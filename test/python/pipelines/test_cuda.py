@@ -33,7 +33,7 @@ GPU_ONLY = (
     "mlc-pad-channels",
     "mlc-align-products",
 )
-CPU_ONLY = ("mlc-share-kernels", "mlc-sink-moves{joins=true}")
+CPU_ONLY = ("mlc-share-kernels", "mlc-sink-moves{joins=true}", "mlc-widen-halves", "mlc-widen-halves{weights=true}")
 HOST = resolve("native", _native.host_info())
 
 
