@@ -45,7 +45,7 @@ def _assign_schedules(target: CpuTarget) -> str:
     """The pass that gives kernels their schedules, with what it must know of the target."""
     flags = {"bf16-dot": target.bf16_dot, "int8-dot": target.int8_dot, "int16-dot": target.int16_dot}
     flags |= {"halves": target.halves, "claims": target.claims, "fractions": target.fractions}
-    flags["subnormals"] = target.subnormals
+    flags |= {"subnormals": target.subnormals, "widens-beside": target.widens_beside}
     flags |= {"bf16-tiles": target.bf16_tiles, "int8-tiles": target.int8_tiles}
     options = [f"vector-bits={target.vector_bits}", f"vector-registers={target.vector_registers}"]
     options += [f"{name}={str(value).lower()}" for name, value in flags.items()]

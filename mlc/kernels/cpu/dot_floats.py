@@ -1,4 +1,6 @@
-"""Register-tiled contractions of bf16 by multiply-adds of f32, for targets whose `vdpbf16ps` is slow or missing.
+"""Register-tiled contractions of bf16, or of f32 and f16, by multiply-adds of f32.
+
+For targets whose `vdpbf16ps` is slow or missing, and whose conversions of f16 take the place of multiply-adds.
 
 The tiles, blocks of the reduction and epilogues of `deep_contraction`, and the operands of `dot_product`: a weight
 that is stored as pairs, `[panels, …, K / 2, panel, 2]` with a zero behind an odd K (`mlc-pack-weights`), and another
@@ -14,12 +16,14 @@ two vectors: 0.95 of the speed; with 256 bits there are no registers for it (0.8
 
 That is what is done for few rows, where only a run knows how many there are: they do not pay for writing a weight.
 
+A weight of f16 is stored as that of `contraction`, line by line, and the rows that it multiplies are f32.
+
 A block that is the whole reduction begins and ends with sums in registers. Others have one tap of a window, or several
 where these have few channels.
 
 Schedule parameters: those of `deep_contraction`; `vector_operand`: the input with the vector dimension, the weight;
-`stored`: `pairs`; `side`: vectors of the tile that are multiplied at a time (`widened_rows`); `least`: rows of a work
-item from which on a block is written to the stack, where it is asked (0: always).
+`stored`: `pairs`, or `rows` for f16; `side`: vectors of the tile that are multiplied at a time (`widened_rows`);
+`least`: rows of a work item from which on a block is written to the stack, where it is asked (0: always).
 """
 
 from __future__ import annotations
@@ -41,7 +45,7 @@ from mlc.kernels.cpu.deep_contraction import DeepContraction, DeepContractionSch
 from mlc.kernels.cpu.register_tile import Column, Position, Tile
 from mlc.kernels.cpu.widened_rows import Part, WidenedRows
 
-_GROUP = 2  # elements of the reduction that stand together in the weight
+TOGETHER = {"pairs": 2, "rows": 1}  # elements of the reduction that stand together in the weight, as it is stored
 
 
 @dataclass(frozen=True)
@@ -69,13 +73,14 @@ class _DotFloats(WidenedRows, DeepContraction):
         self.inner = self.reductions[-1][0]
         self.has_taps = self.dim != self.inner  # of which a block has several
         self._prepare(ir.F32Type.get(), self.depth if self.has_taps else schedule.depth, schedule.side)
-        whole = self.depth + self.depth % _GROUP
+        self.together = TOGETHER[schedule.stored]
+        whole = self.depth + self.depth % self.together
         # Lines of a panel that one step of each dimension is.
         self.lines_of = {d: whole * math.prod(e for _, e in moving[i + 1 : -1]) for i, (d, _) in enumerate(moving)}
         self.lines_of[self.inner] = 1
         lines = schedule.depth * self.lines_of[self.dim]
-        self.pairs = -(-lines // _GROUP)  # of lines in a block
-        self.weights = self.frame.on_stack(self.wide, self.pairs * _GROUP * schedule.panel)
+        self.pairs = -(-lines // self.together)  # of lines in a block
+        self.weights = self.frame.on_stack(self.wide, self.pairs * self.together * schedule.panel)
 
     # -- the weight -------------------------------------------------------------------------------------------------
 
@@ -89,12 +94,12 @@ class _DotFloats(WidenedRows, DeepContraction):
         buffer, first = self.frame.buffers[self.root.operands[s.packed_operand]], self.start
         for d, at in [*self.at.items(), (self.dim, self.low)]:
             first = index.add(first, index.mul(at, self.lines_of[d] * s.panel))
-        type_ = ir.VectorType.get([_GROUP * s.lanes], buffer.element)
+        type_ = ir.VectorType.get([self.together * s.lanes], buffer.element)
 
         def body(pair: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            at = index.mul(pair, _GROUP * s.panel)
+            at = index.mul(pair, self.together * s.panel)
             for v in range(s.vectors):
-                place = index.add(index.add(first, at), _GROUP * v * s.lanes)
+                place = index.add(index.add(first, at), self.together * v * s.lanes)
                 pairs = vector.LoadOp(type_, buffer.memory, [c.index(place)]).result
                 for half, values in enumerate(self._halves(pairs)):
                     there = c.index(index.add(at, half * s.panel + v * s.lanes))
@@ -104,9 +109,12 @@ class _DotFloats(WidenedRows, DeepContraction):
         for_loop(self.frame, 0, self.pairs, 1, [], body)
 
     def _halves(self, pairs: ir.Value) -> list[ir.Value]:
-        """The first and the second elements of pairs."""
+        """The first and the second elements of pairs; of what stands by itself, that."""
         i32, lanes = ir.IntegerType.get_signless(32), self.s.lanes
-        bits, wide = vector.bitcast(ir.VectorType.get([lanes], i32), pairs), ir.VectorType.get([lanes], self.wide)
+        wide = ir.VectorType.get([lanes], self.wide)
+        if self.together == 1:
+            return [arith.extf(wide, pairs)]
+        bits = vector.bitcast(ir.VectorType.get([lanes], i32), pairs)
         shift, mask = (memory.splat(self.frame.constants.get(i32, n), lanes) for n in (16, -65536))
         return [vector.bitcast(wide, arith.shli(bits, shift)), vector.bitcast(wide, arith.andi(bits, mask))]
 
@@ -159,10 +167,10 @@ class _DotFloats(WidenedRows, DeepContraction):
 
     def _multiply_pairs(self, ev: Evaluator, tile: Tile, low: Scalar, carried: Sequence[ir.Value]) -> list[ir.Value]:
         """The sums with the products of the steps of a block from `low` on."""
-        pairs, odd = divmod(self.s.depth, _GROUP)
+        pairs, odd = divmod(self.s.depth, self.together)
 
         def body(pair: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
-            return self._add_pair(ev.child(), tile, low, pair, sums, _GROUP)
+            return self._add_pair(ev.child(), tile, low, pair, sums, self.together)
 
         sums = for_loop(self.frame, 0, pairs, 1, list(carried), body)
         return self._add_pair(ev.child(), tile, low, pairs, sums, odd) if odd else sums
@@ -173,15 +181,15 @@ class _DotFloats(WidenedRows, DeepContraction):
         """`live` steps of a block, from its pair number `pair` on."""
         index, s = self.frame.math, self.s
         buffer = self.frame.buffers[self.root.operands[s.packed_operand]]
-        line = index.add(index.add(self.start, index.mul(low, s.panel)), index.mul(pair, _GROUP * s.panel))
-        type_ = ir.VectorType.get([_GROUP * s.lanes], buffer.element)
+        line = index.add(index.add(self.start, index.mul(low, s.panel)), index.mul(pair, self.together * s.panel))
+        type_ = ir.VectorType.get([self.together * s.lanes], buffer.element)
         halves: dict[int, list[ir.Value]] = {}
         for column in sorted({column for _, column in tile.points}):
-            place = self.frame.constants.index(index.add(line, _GROUP * column * s.lanes))
+            place = self.frame.constants.index(index.add(line, self.together * column * s.lanes))
             halves[column] = self._halves(vector.LoadOp(type_, buffer.memory, [place]).result)
         sums = list(carried)
         for half in range(live):
-            at = index.add(index.mul(pair, _GROUP), half)
+            at = index.add(index.mul(pair, self.together), half)
             for number, (row, column) in enumerate(tile.points):
                 value = memref.load(self.widened, [self._place(row, at)])
                 spread = vector.broadcast(sums[number].type, value)
@@ -230,7 +238,7 @@ class _DotFloats(WidenedRows, DeepContraction):
     # -- products ---------------------------------------------------------------------------------------------------
 
     def _wider(self, value: ir.Value, type_: ir.Type) -> ir.Value:
-        return arith.extf(type_, value)
+        return value if value.type == type_ else arith.extf(type_, value)
 
     def _add_group(
         self, ev: Evaluator, tile: Tile, position: Position, at: Scalar, carried: Sequence[ir.Value]

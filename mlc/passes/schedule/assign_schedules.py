@@ -51,6 +51,8 @@ class AssignSchedules(Pass):
     "an instruction that takes fractions costs what the one that rounds does"
     subnormals: bool = False
     "arithmetic takes no longer for subnormal numbers: powers of a softmax may be such"
+    widens_beside: bool = False
+    "f16 becomes f32 beside multiply-adds, so that a weight need not be widened for them before"
     tuned: str = ""
     "a file of measured schedules"
 
@@ -70,6 +72,7 @@ class AssignSchedules(Pass):
             self.claims,
             self.fractions,
             self.subnormals,
+            self.widens_beside,
         )
         launches = collect_launches(module)
         try:

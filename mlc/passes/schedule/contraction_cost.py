@@ -134,7 +134,7 @@ def _of_narrow_operands(
     if tiled := as_tile_product(root, operand, schedule, rows, unit.bf16_tiles, unit.int8_tiles):
         block = _row_block(shape, axis, first, last, *size_of_tile(tiled))
         return tiles_in_order(root, operand, shape, tiled | {"block": block})
-    if not unit.bf16_dot and (floats := as_dot_floats(root, operand, schedule, shape, unit.registers)):
+    if floats := as_dot_floats(root, operand, schedule, shape, unit):
         return floats | rows_ahead(root, operand, shape, floats)
     return None
 

@@ -30,6 +30,7 @@ class VectorUnit:
     claims: bool = False  # gains where lines of the cache were fetched before
     fractions: bool = False  # takes fractions as fast as it rounds
     subnormals: bool = False  # computes with subnormal numbers as fast as with others
+    widens_beside: bool = False  # makes f32 of f16 beside multiply-adds
 
     @property
     def scalef(self) -> int:

@@ -1,5 +1,6 @@
 """Which contractions of bf16 are multiplied in f32 (template `dot_floats`), in place of `dot_product`: those of targets
-without an instruction for pairs, or with a slow one, that have rows enough to widen a weight for."""
+without an instruction for pairs, or with a slow one, that have rows enough to widen a weight for. So are those with a
+weight of f16, where it is not widened beside multiply-adds anyway."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from mlir import ir
 
 from mlc.kernels.common.analysis import touches
 from mlc.kernels.common.generics import operand_map
-from mlc.passes.schedule.extents import Extent, known, reach
-from mlc.passes.schedule.pairs import Schedule, in_groups, sums_bf16
+from mlc.passes.schedule.extents import Extent, VectorUnit, known, reach
+from mlc.passes.schedule.pairs import Schedule, in_groups, reads_halves, sums_bf16
 
 # By the number of registers: rows of a tile by the vectors of a side; how many sides a tile has at most, as with narrow
 # vectors it takes several to spread what widened rows cost; bytes of a block of the weight in f32, which shares the
@@ -21,6 +22,7 @@ TILES = {32: {1: 14, 2: 12, 3: 8, 4: 6}, 16: {1: 10, 2: 6, 3: 4}}
 MOST_SIDES = {32: 1, 16: 2}
 BLOCK = {32: 24 << 10, 16: 16 << 10}
 LEAST_ROWS = {32: 16, 16: 4}
+LEAST_HALVES = 32  # the same for weights of f16, whose rows are f32
 LEAST_DEPTH = 32  # steps of a block that pay for loading and storing the sums
 LEAST_CHANNELS = 16  # of the innermost dimension: rows of fewer are widened in parts of a vector
 ITEM_ROWS, FEW_ROWS = 128, 32  # rows of a work item: where these make few items, no fewer than that
@@ -30,28 +32,34 @@ UNROLLS = (4, 3, 2, 1)
 
 
 def as_dot_floats(
-    root: ir.Operation, operand: int, schedule: Schedule, shape: Sequence[Extent], registers: int
+    root: ir.Operation, operand: int, schedule: Schedule, shape: Sequence[Extent], unit: VectorUnit
 ) -> Schedule | None:
     """`schedule`, of the contraction `root` with vectors of input `operand` and a result of `shape`, for the template.
 
     None where the template does not apply: what `as_dot_product` asks for, of a packed weight and a known number of
-    steps; or where it does not pay.
+    steps, with rows of the same type or, of a weight of f16, of f32; or where it does not pay.
     """
-    if not sums_bf16(root) or "packed_operand" not in schedule or in_groups(root, operand, schedule, 2) is None:
+    halves = reads_halves(root, operand)
+    is_slow = not unit.widens_beside if halves else sums_bf16(root) and not unit.bf16_dot
+    if not is_slow or "packed_operand" not in schedule:
+        return None
+    if in_groups(root, operand, schedule, 2) is None:
         return None
     kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
     extents = [_extent(root, dim) for dim, reduced in enumerate(kinds) if reduced]
-    columns, lanes = shape[int(schedule["vector_dim"])], int(schedule["lanes"])
+    columns, lanes, registers = shape[int(schedule["vector_dim"])], int(schedule["lanes"]), unit.registers
     if None in extents or columns is None or (extents[-1] or 0) < LEAST_CHANNELS:
         return None
     steps, tiles = [e for e in extents if e is not None and e != 1], TILES[registers]
     side = min(-(-columns // lanes), max(tiles))
     sides = min(MOST_SIDES[registers], -(-columns // (side * lanes)))
     panel = lanes * side * sides
-    outer, depth = _block(steps, BLOCK[registers] // (4 * panel))
-    changed: Schedule = {"template": "dot_floats", "stored": "pairs", "vector_operand": operand, "panel": panel}
+    outer, depth = _block(steps, BLOCK[registers] // (4 * panel), 1 if halves else 2)
+    stored = "rows" if halves else "pairs"
+    changed: Schedule = {"template": "dot_floats", "stored": stored, "vector_operand": operand, "panel": panel}
     changed |= {"rows": tiles[side], "vectors": side * sides, "side": side, "outer": outer, "depth": depth}
-    items = _items(root, operand, shape, {**schedule, **changed}, LEAST_ROWS[registers]) if depth else None
+    least = LEAST_HALVES if halves else LEAST_ROWS[registers]
+    items = _items(root, operand, shape, {**schedule, **changed}, least) if depth else None
     if items is None:
         return None
     inner = depth if outer == len(steps) - 1 else steps[-1]
@@ -65,16 +73,16 @@ def _extent(root: ir.Operation, dim: int) -> Extent:
     return next((extent for extent in extents if extent != 1), 1)
 
 
-def _block(steps: Sequence[int], most: int) -> tuple[int, int]:
+def _block(steps: Sequence[int], most: int, together: int) -> tuple[int, int]:
     """A block of at most so many lines of a panel, of a reduction of `steps`: in front of how many dimensions it is one
-    step, and how many of the next one it has; (0, 0) where that is too little. Lines are stored as pairs, so that a
-    block of channels has an even number of them.
+    step, and how many of the next one it has; (0, 0) where that is too little. Of lines that are stored `together`, as
+    pairs, a block of channels has an even number.
     """
-    whole = steps[-1] + steps[-1] % 2
+    whole = steps[-1] + steps[-1] % together
     for outer, extent in enumerate(steps):
         is_inner = outer == len(steps) - 1
         lines = 1 if is_inner else whole * math.prod(steps[outer + 1 : -1])
-        fitting = [d for d in range(1, most // lines + 1) if extent % d == 0 and (not is_inner or d % 2 == 0)]
+        fitting = [d for d in range(1, most // lines + 1) if extent % d == 0 and (not is_inner or d % together == 0)]
         if is_inner and extent <= most:
             fitting.append(extent)
         depth = max(fitting, default=0)

@@ -87,6 +87,13 @@ def sums_bf16(root: ir.Operation) -> bool:
     return all(isinstance(t, ir.BF16Type) for t in types[:2]) and isinstance(types[2], ir.F32Type)
 
 
+def reads_halves(root: ir.Operation, operand: int) -> bool:
+    """Does `root` multiply f32 by its input `operand` of f16?"""
+    types = [v.type.element_type for v in root.operands]
+    others = [t for number, t in enumerate(types) if number != operand]
+    return isinstance(types[operand], ir.F16Type) and all(isinstance(t, ir.F32Type) for t in others)
+
+
 def sums_bytes(root: ir.Operation) -> bool:
     """Does `root` multiply integers of eight bits with sums of 32?"""
     types = [v.type.element_type for v in root.operands]

@@ -75,7 +75,24 @@ def test_layers(tmp_path: Path, rows: int | str, cpu: str) -> None:
     assert model.metadata["weights"]["size"] < (3 if cpu != "x86-64" else 6) * stored  # panels are whole vectors
 
 
-@pytest.mark.parametrize("cpu", ["native", "x86-64-v3"])
+@pytest.mark.parametrize(
+    "cpu, template", [("x86-64-v3", "dot_floats"), ("x86-64-v4", "dot_floats"), ("znver4", "contraction")]
+)
+@pytest.mark.parametrize("depth, columns", [(64, 256), (201, 130), (1911, 96), (512, 40), (33, 600)])
+def test_many_rows(tmp_path: Path, depth: int, columns: int, cpu: str, template: str) -> None:
+    """Known rows and others, for which a weight is widened block by block or as it is read."""
+    skip_unless_it_runs(cpu)
+    nodes, weights = [helper.make_node("MatMul", ["x", "w"], ["y"])], {"w": _draw(depth, columns, scale=0.1)}
+    for rows, counts in ((77, [77]), ("n", [5, 31, 32, 150])):
+        proto = _model(nodes, {"x": (rows, depth)}, weights)
+        model = mlc.compile(proto, output=tmp_path / f"m{rows}.so", cpu=cpu)
+        assert template in [kernel["template"] for kernel in model.metadata["kernels"]]
+        for count in counts:
+            x = _draw(count, depth, seed=1)
+            _close(model(x)[0], _in_f64(nodes, weights, x=x))
+
+
+@pytest.mark.parametrize("cpu", ["native", "x86-64-v3", "x86-64-v4"])
 @pytest.mark.parametrize(
     "filters, groups, stride",
     [
