@@ -16,7 +16,8 @@ two vectors: 0.95 of the speed; with 256 bits there are no registers for it (0.8
 
 That is what is done for few rows, where only a run knows how many there are: they do not pay for writing a weight.
 
-A weight of f16 is stored as that of `contraction`, line by line, and the rows that it multiplies are f32.
+A weight of f16 is stored as that of `contraction`, line by line, and the rows that it multiplies are f32. They are read
+where they lie unless some are in a padding.
 
 A block that is the whole reduction begins and ends with sums in registers. Others have one tap of a window, or several
 where these have few channels.
@@ -72,6 +73,7 @@ class _DotFloats(WidenedRows, DeepContraction):
         moving = [(d, int(e)) for d, e in self.reductions if e != 1]
         self.inner = self.reductions[-1][0]
         self.has_taps = self.dim != self.inner  # of which a block has several
+        self.in_place = schedule.stored == "rows" and self.data not in self.padded  # rows are f32 where they lie
         self._prepare(ir.F32Type.get(), self.depth if self.has_taps else schedule.depth, schedule.side)
         self.together = TOGETHER[schedule.stored]
         whole = self.depth + self.depth % self.together
@@ -191,7 +193,7 @@ class _DotFloats(WidenedRows, DeepContraction):
         for half in range(live):
             at = index.add(index.mul(pair, self.together), half)
             for number, (row, column) in enumerate(tile.points):
-                value = memref.load(self.widened, [self._place(row, at)])
+                value = self._element(ev, tile, row, self._position(), (low, at))
                 spread = vector.broadcast(sums[number].type, value)
                 sums[number] = vector.FMAOp(spread, halves[column][half], sums[number]).result
         return sums
@@ -244,7 +246,9 @@ class _DotFloats(WidenedRows, DeepContraction):
         self, ev: Evaluator, tile: Tile, position: Position, at: Scalar, carried: Sequence[ir.Value]
     ) -> list[ir.Value]:
         index, s = self.frame.math, self.s
-        line = index.add(self._tap(position), index.mul(position[self.inner].base, s.panel))
+        inner = position[self.inner]
+        line = index.add(self._tap(position), index.mul(inner.base, s.panel))
+        low = 0 if self.has_taps else self.low  # taps have all channels
         rows: dict[tuple[int, int], ir.Value] = {}
         weights: dict[int, ir.Value] = {}
         sums = []
@@ -255,9 +259,32 @@ class _DotFloats(WidenedRows, DeepContraction):
                 place = self.frame.constants.index(index.add(line, column * s.lanes))
                 weights[column] = vector.LoadOp(type_, self.weights, [place]).result
             if (row, lanes) not in rows:
-                rows[row, lanes] = vector.broadcast(type_, memref.load(self.widened, [self._place(row, at)]))
+                value = self._element(ev, tile, row, position, (low, inner.base), at)
+                rows[row, lanes] = vector.broadcast(type_, value)
             sums.append(vector.FMAOp(rows[row, lanes], weights[column], accumulator).result)
         return sums
+
+    def _widen(self, ev: Evaluator, tile: Tile, position: Position, start: Scalar, count: int) -> None:
+        if not self.in_place:
+            super()._widen(ev, tile, position, start, count)
+
+    def _element(
+        self,
+        ev: Evaluator,
+        tile: Tile,
+        row: int,
+        position: Position,
+        inner: tuple[Scalar, Scalar],
+        at: Scalar | None = None,
+    ) -> ir.Value:
+        """The element of a row at `position` and, of the innermost dimension, at the sum of `inner`: where a block
+        begins, and behind that. It is number `at` of what has been widened, else as far behind."""
+        if not self.in_place:
+            return memref.load(self.widened, [self._place(row, inner[1] if at is None else at)])
+        k = Idx(self.frame.math.add(*inner), level=4 + len(position))
+        point = next(point for (number, _), point in tile.points.items() if number == row)
+        coords = [ev.idx.affine(e, self._iteration(point, self._at(position, k))) for e in self.reads[self.data][0]]
+        return ev.child(1).tensor(self.root.operands[self.data], coords)
 
     def _tap(self, position: Position) -> Scalar:
         """Where the weights of a tap of the block begin."""
