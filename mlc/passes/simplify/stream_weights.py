@@ -11,7 +11,7 @@
 ```
 Otherwise the weight would be dequantized when the model is compiled, and be four times as large in the file and in what
 every product reads: products of few rows take as long as reading their weights does. The product takes the
-`dequantize`, which stays whole, into its kernel.
+`dequantize`, which stays whole, into its kernel. That of halves becomes one of f32, as all will (`mlc-widen-halves`).
 
 Codes with scales in blocks are in words of 32 bits, which `mlc.unpack` takes apart, where words divide the blocks;
 those of two and four bits stay so small. Where the product lets its other operand be rounded (`lhs_bits`) and the
@@ -88,7 +88,9 @@ def _is_streamable(op: OpAdaptor, weights: WeightOnly) -> bool:
     extents = list(codes.type.shape)
     if not _is_scaled_by_blocks(OpAdaptor(source), int(op.flag("transpose_rhs"))):
         return False
-    if not isinstance(element(op.operand(1)), ir.F32Type) or DYNAMIC in extents or extents[0] * extents[1] < _LEAST:
+    if not isinstance(element(op.operand(1)), ir.F32Type | ir.F16Type):
+        return False
+    if DYNAMIC in extents or extents[0] * extents[1] < _LEAST:
         return False
     return all(weights.has(v) for v in source.operands) and not weights.has(op.operand(0))
 
@@ -105,7 +107,8 @@ class _Product:
     """A product of floats with a quantized weight, and what becomes of it by the pass `by`."""
 
     def __init__(self, op: OpAdaptor, by: StreamWeights) -> None:
-        self.x, self.turned = op.operand(0), op.flag("transpose_rhs")
+        self.result, self.turned = element(op.operand(0)), op.flag("transpose_rhs")
+        self.x = b.cast(op.operand(0), b.f32())
         self.source = OpAdaptor(op.operand(1).owner.operation)
         codes = self.source.operand(0)
         self.unsigned = self.source.flag("unsigned")
@@ -138,7 +141,7 @@ class _Product:
         flat = b.reshape(b.transpose(product, [1, 0, 2]), [count, width])
         if width != self.columns:
             flat = b.slice_(flat, [0, 0], [count, self.columns])
-        return b.reshape(flat, [*rows, self.columns])
+        return b.cast(b.reshape(flat, [*rows, self.columns]), self.result)
 
     def _rows(self, count: Size) -> ir.Value:
         """The left operand as `[1, count, K]`, of codes where they are multiplied."""
@@ -149,7 +152,8 @@ class _Product:
 
     def _panels(self) -> ir.Value:
         """The weight as panels `[panels, K, columns of a panel]`."""
-        codes, scale, zero = self.source.operand(0), self.source.operand(1), self.source.trailing(2)
+        codes, zero = self.source.operand(0), self.source.trailing(2)
+        scale = b.cast(self.source.operand(1), b.f32())
         i8, unsigned = ir.IntegerType.get_signless(8), self.unsigned
         codes = b.cast(codes, i8, unsigned_in=unsigned)
         zero = None if zero is None else b.cast(zero, i8, unsigned_in=unsigned)

@@ -33,6 +33,20 @@ func.func @channels(%x: tensor<?x512xf32>) -> tensor<?x300xf32> {
   return %0 : tensor<?x300xf32>
 }
 
+// Products of halves become those of f32.
+// CHECK-LABEL: func.func @halves
+// CHECK: mlc.cast %arg0 : tensor<3x512xf16> -> tensor<3x512xf32>
+// CHECK: mlc.dequantize {{.*}} {axis = 1 : i64, block_size = 32 : i64, mlc.streamed, unsigned} : tensor<16x512x32xi8>, tensor<16x16x32xf32>
+// CHECK: mlc.matmul {{.*}} : tensor<1x3x512xf32>, tensor<16x512x32xf32> -> tensor<16x3x32xf32>
+// CHECK: mlc.cast %{{.*}} : tensor<3x512xf32> -> tensor<3x512xf16>
+func.func @halves(%x: tensor<3x512xf16>) -> tensor<3x512xf16> {
+  %w = mlc.weight "w" : tensor<512x512xi8>
+  %s = mlc.weight "h" : tensor<16x512xf16>
+  %d = mlc.dequantize %w, %s {axis = 0 : i64, block_size = 32 : i64} : tensor<512x512xi8>, tensor<16x512xf16> -> tensor<512x512xf16>
+  %0 = mlc.matmul %x, %d : tensor<3x512xf16>, tensor<512x512xf16> -> tensor<3x512xf16>
+  return %0 : tensor<3x512xf16>
+}
+
 // A small weight is dequantized when the model is compiled.
 // CHECK-LABEL: func.func @small
 // CHECK-NOT: mlc.dequantize

@@ -87,3 +87,34 @@ def test_dequantize_linear_of_four_bits(tmp_path: Path, kind: int, has_zeros: bo
     weight = (codes - (zeros.repeat(32, 0) if has_zeros else 0)) * scale.repeat(32, 0).astype(np.float64)
     model = _check(tmp_path, proto, weight, (20,), "native")
     assert "scaled_blocks" in [kernel["template"] for kernel in model.metadata["kernels"]]
+
+
+@pytest.mark.parametrize("kind", ["column", "blocks"])
+@pytest.mark.parametrize("rows", [1, 40, "a"])
+def test_half_precision(tmp_path: Path, rows: int | str, kind: str) -> None:
+    """Rows, scales and results are f16: codes are multiplied as those of a model of f32 are."""
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 16 if kind == "blocks" else 256, (512, 416)).astype(np.uint8)
+    scale = (rng.random((16, 416) if kind == "blocks" else (416,)) * 0.01).astype(np.float16)
+    zero = np.full(scale.shape, 8 if kind == "blocks" else 128, np.uint8)
+    attributes = {"axis": 0, "block_size": 32} if kind == "blocks" else {"axis": 1}
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s", "z"], ["d"], **attributes),
+        helper.make_node("MatMul", ["x", "d"], ["m"]),
+        helper.make_node("Relu", ["m"], ["y"]),
+    ]
+    proto = _proto(nodes, [rows, 512], {"w": codes, "s": scale, "z": zero})
+    for value in (*proto.graph.input, *proto.graph.output):
+        value.type.tensor_type.elem_type = TensorProto.FLOAT16
+    model = mlc.compile(proto, output=tmp_path / "model.so")
+    assert (tmp_path / "model.so").stat().st_size < 2 * codes.size + 250_000
+    spread = scale.astype(np.float64).repeat(32, 0) if kind == "blocks" else scale.astype(np.float64)
+    weight = (codes - zero.astype(np.float64)[: 1 if kind == "blocks" else None]) * spread
+    for count in (1, 7, 40) if rows == "a" else (rows,):
+        x = rng.standard_normal((count, 512)).astype(np.float16)
+        [got] = model(x)
+        want = np.maximum(x.astype(np.float64) @ weight, 0)
+        assert got.dtype == np.float16
+        np.testing.assert_allclose(got.astype(np.float64), want, rtol=2**-11, atol=2e-5 * np.abs(want).max())
+    if kind == "blocks":
+        assert "scaled_blocks" in [kernel["template"] for kernel in model.metadata["kernels"]]
