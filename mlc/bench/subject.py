@@ -275,6 +275,17 @@ def fixed_model(model: Path, folder: Path, shapes: Shapes, dims: Mapping[str, in
     return path, fixed
 
 
+def has_halves(model: Path) -> bool:
+    """Is something in an ONNX model of half precision: a weight, an input or an output?"""
+    if model.suffix != ".onnx":
+        return False
+    import onnx
+
+    graph = onnx.load(model, load_external_data=False).graph
+    values = [value.type.tensor_type.elem_type for value in (*graph.input, *graph.output)]
+    return onnx.TensorProto.FLOAT16 in [*values, *(tensor.data_type for tensor in graph.initializer)]
+
+
 def _extents(value: Any, known: Mapping[str, int]) -> tuple[int, ...]:
     extents = []
     for dim in value.type.tensor_type.shape.dim:

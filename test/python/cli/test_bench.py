@@ -8,10 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from models.few_bits import Weight
 from models.perceptron import perceptron
+from onnx import numpy_helper
 
 from mlc.bench import engines
 from mlc.cli import bench
@@ -100,6 +102,17 @@ def test_table_json_and_chart(folder: Path, capsys: Captured, monkeypatch: pytes
     page = Path("c.html").read_text()
     assert page.count("<svg") == 2 and page.count("<rect") == 4
     assert not re.search(r"(src|href)=|https?://", page)  # needs nothing else
+
+
+def test_half_precision_has_a_larger_tolerance(folder: Path) -> None:
+    """A weight makes it one; rounding to bf16 allows for more."""
+    model = onnx.load("perceptron.onnx")
+    assert bench.allowed_error(None, Path("perceptron.onnx"), "fp32") == 1e-3
+    model.graph.initializer.append(numpy_helper.from_array(np.zeros(3, np.float16), "halves"))
+    onnx.save(model, "halves.onnx")
+    assert bench.allowed_error(None, Path("halves.onnx"), "fp32") == 1e-2
+    assert bench.allowed_error(None, Path("halves.onnx"), "bf16") == 5e-2
+    assert bench.allowed_error(0.0, Path("halves.onnx"), "fp32") == 0
 
 
 def test_outputs_in_the_memory_of_inputs(folder: Path, capsys: Captured) -> None:
