@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -113,6 +115,14 @@ def test_half_precision_has_a_larger_tolerance(folder: Path) -> None:
     assert bench.allowed_error(None, Path("halves.onnx"), "fp32") == 1e-2
     assert bench.allowed_error(None, Path("halves.onnx"), "bf16") == 5e-2
     assert bench.allowed_error(0.0, Path("halves.onnx"), "fp32") == 0
+
+
+def test_memory_is_that_of_the_engine() -> None:
+    """Not what the process that starts it has: 400 MB here."""
+    held = np.ones(400 << 20, np.uint8)
+    code = "from mlc.bench.worker import peak_memory; print(peak_memory())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 1 << 20 < int(done.stdout) < held.nbytes
 
 
 def test_outputs_in_the_memory_of_inputs(folder: Path, capsys: Captured) -> None:
