@@ -26,6 +26,13 @@ def all_kernel_modules(module: Any) -> dict[str, ir.Operation]:
     }
 
 
+def behind(value: ir.Value) -> ir.InsertionPoint:
+    """Right behind where a value is defined."""
+    if isinstance(value.owner, ir.Block):
+        return ir.InsertionPoint.at_block_begin(value.owner)
+    return ir.InsertionPoint.after(value.owner.operation)
+
+
 def operations(root: ir.Operation) -> list[ir.Operation]:
     """All operations inside `root`, each after those that it follows and before those in its regions."""
     return list(_walk(root))

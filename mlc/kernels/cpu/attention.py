@@ -32,26 +32,15 @@ from mlir import ir
 from mlir.dialects import arith, memref, vector
 
 from mlc.kernels.common import peepholes, vector_math
-from mlc.kernels.common.attention import Attention, find_attention
+from mlc.kernels.common.attention import Attention
 from mlc.kernels.common.attention_points import contiguous_dim
 from mlc.kernels.common.evaluate import Evaluator, lane_mask
-from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
+from mlc.kernels.common.frame import KernelSource, for_loop, if_then
 from mlc.kernels.common.index import Idx, Scalar
-from mlc.kernels.common.items import emit_grid
-from mlc.kernels.cpu.attention_grid import AttentionSchedule, items
+from mlc.kernels.cpu.attention_grid import AttentionSchedule
+from mlc.kernels.cpu.attention_kernel import LARGE_SCORE, SEEN, AttentionKernel
 from mlc.kernels.cpu.attention_row import Row, reads_in_place
-from mlc.kernels.cpu.attention_rows import LARGE_SCORE, SEEN, AttentionKernel
 from mlc.kernels.cpu.transpose import transposed
-
-
-def expand(source: KernelSource, schedule: AttentionSchedule) -> list[Frame]:
-    """The memref function and the grid function of `source`."""
-    attention = find_attention(source)
-    if attention is None:
-        raise ValueError(f"kernel {source.func.name.value}: no attention")
-    kernel = RegisterAttention(source, schedule, attention).emit()
-    return [kernel, emit_grid(source, lambda frame, shape: items(frame, attention, shape, schedule))]
-
 
 _EmitTile = Callable[[Scalar, int], None]
 
@@ -70,25 +59,15 @@ class RegisterAttention(AttentionKernel):
         again = self.heads is not None and not reads_in_place(self.a)
         return None if several or again else Row(self)
 
-    def _allocate(self) -> None:
-        """Panels on the stack: packed operands, the scores of a tile, and the state of the item's rows."""
+    def _operands(self) -> dict[str, ir.Value]:
         s, lanes = self.s, self.s.lanes
         self.depth_pitch = -(-self.depth // lanes) * lanes
-        f32, i8 = ir.F32Type.get(), ir.IntegerType.get_signless(8)
-        self.end = rows = s.row_block * s.together
         sizes = {
-            "queries": rows * self.depth_pitch,
+            "queries": s.row_block * s.together * self.depth_pitch,
             "panel": self.depth_pitch * self.key_pitch,
             "values": self.key_pitch * self.width_pitch,
-            "scores": s.rows * self.key_pitch,
-            "sums": rows * lanes,
-            "output": rows * self.width_pitch,
-            "largest": rows,
-            "shifts": rows,
-            "factors": lanes,
         }
-        self.stack = {name: self.frame.on_stack(f32, size) for name, size in sizes.items()}
-        self.flags = self.frame.on_stack(i8, rows + 1) if self.masked else None
+        return self.on_stack(ir.F32Type.get(), sizes)
 
     def _rows(self) -> None:
         """All rows of a work item; a single one of each head in its own way."""
@@ -190,23 +169,23 @@ class RegisterAttention(AttentionKernel):
             blocks = -(-total // vectors)
             small, more = divmod(total, max(blocks, 1))
             middle = more * (small + 1) * lanes
-            partial = self.keys % lanes != 0
+            is_partial = self.keys % lanes != 0
             last = blocks - more
             if more:
-                self.loop(0, middle, (small + 1) * lanes, lambda k: self._block(k, small + 1, partial and not last))
+                self.loop(0, middle, (small + 1) * lanes, lambda k: self._block(k, small + 1, is_partial and not last))
             if last:
-                self.loop(middle, self.keys, small * lanes, lambda k: self._block(k, small, partial))
+                self.loop(middle, self.keys, small * lanes, lambda k: self._block(k, small, is_partial))
             return
         whole = math.mul(math.div(self.keys, vectors * lanes), vectors * lanes)
         self.loop(0, whole, vectors * lanes, lambda k: self._block(k, vectors, False))
         self.loop(whole, self.keys, lanes, lambda k: self._block(k, 1, True))
 
-    def _block(self, key: ir.Value, vectors: int, partial: bool) -> None:
-        """One block of keys, whose last vector may reach behind the end when `partial`."""
+    def _block(self, key: ir.Value, vectors: int, is_partial: bool) -> None:
+        """One block of keys, whose last vector may reach behind the end when `is_partial`."""
         math, c, lanes = self.frame.math, self.frame.constants, self.s.lanes
         mask, count = None, vectors * lanes
         length: Scalar = count
-        if partial:
+        if is_partial:
             left = math.sub(self.keys, key)
             mask = lane_mask(self.frame, lanes, c.index(math.sub(left, (vectors - 1) * lanes)))
             length = math.minimum(left, count)
@@ -386,3 +365,6 @@ class RegisterAttention(AttentionKernel):
 
     def _dot(self, accumulator: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
         return vector.FMAOp(left, right, accumulator).result
+
+
+expand = RegisterAttention.expand

@@ -19,24 +19,11 @@ from functools import partial
 from mlir import ir
 from mlir.dialects import arith, vector
 
-from mlc.kernels.common.attention import find_attention
-from mlc.kernels.common.frame import Frame, KernelSource
 from mlc.kernels.common.index import Scalar
 from mlc.kernels.common.intrinsics import x86
-from mlc.kernels.common.items import emit_grid
 from mlc.kernels.cpu.attention import RegisterAttention
-from mlc.kernels.cpu.attention_grid import AttentionSchedule, items
 from mlc.kernels.cpu.dot_product import in_every_lane
 from mlc.kernels.cpu.paired_attention import GROUP, PairedAttention
-
-
-def expand(source: KernelSource, schedule: AttentionSchedule) -> list[Frame]:
-    """The memref function and the grid function of `source`."""
-    attention = find_attention(source)
-    if attention is None:
-        raise ValueError(f"kernel {source.func.name.value}: no attention")
-    kernel = DotAttention(source, schedule, attention).emit()
-    return [kernel, emit_grid(source, lambda frame, shape: items(frame, attention, shape, schedule))]
 
 
 class DotAttention(PairedAttention, RegisterAttention):
@@ -126,3 +113,6 @@ class DotAttention(PairedAttention, RegisterAttention):
 
     def _dot(self, accumulator: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
         return x86(f"avx512bf16.dpbf16ps.{32 * self.s.lanes}", self.vector, [accumulator, right, left])
+
+
+expand = DotAttention.expand

@@ -193,7 +193,7 @@ class _DotFloats(WidenedRows, DeepContraction):
         for half in range(live):
             at = index.add(index.mul(pair, self.together), half)
             for number, (row, column) in enumerate(tile.points):
-                value = self._element(ev, tile, row, self._position(), (low, at))
+                value = self._element(ev, tile, row, self._position(), low, at)
                 spread = vector.broadcast(sums[number].type, value)
                 sums[number] = vector.FMAOp(spread, halves[column][half], sums[number]).result
         return sums
@@ -246,8 +246,7 @@ class _DotFloats(WidenedRows, DeepContraction):
         self, ev: Evaluator, tile: Tile, position: Position, at: Scalar, carried: Sequence[ir.Value]
     ) -> list[ir.Value]:
         index, s = self.frame.math, self.s
-        inner = position[self.inner]
-        line = index.add(self._tap(position), index.mul(inner.base, s.panel))
+        line = index.add(self._tap(position), index.mul(position[self.inner].base, s.panel))
         low = 0 if self.has_taps else self.low  # taps have all channels
         rows: dict[tuple[int, int], ir.Value] = {}
         weights: dict[int, ir.Value] = {}
@@ -259,7 +258,7 @@ class _DotFloats(WidenedRows, DeepContraction):
                 place = self.frame.constants.index(index.add(line, column * s.lanes))
                 weights[column] = vector.LoadOp(type_, self.weights, [place]).result
             if (row, lanes) not in rows:
-                value = self._element(ev, tile, row, position, (low, inner.base), at)
+                value = self._element(ev, tile, row, position, low, at)
                 rows[row, lanes] = vector.broadcast(type_, value)
             sums.append(vector.FMAOp(rows[row, lanes], weights[column], accumulator).result)
         return sums
@@ -268,20 +267,12 @@ class _DotFloats(WidenedRows, DeepContraction):
         if not self.in_place:
             super()._widen(ev, tile, position, start, count)
 
-    def _element(
-        self,
-        ev: Evaluator,
-        tile: Tile,
-        row: int,
-        position: Position,
-        inner: tuple[Scalar, Scalar],
-        at: Scalar | None = None,
-    ) -> ir.Value:
-        """The element of a row at `position` and, of the innermost dimension, at the sum of `inner`: where a block
-        begins, and behind that. It is number `at` of what has been widened, else as far behind."""
+    def _element(self, ev: Evaluator, tile: Tile, row: int, position: Position, low: Scalar, at: Scalar) -> ir.Value:
+        """Element `at` of a row behind `low`, from where on its rows have been widened unless they are read in place;
+        `position` is that of the other reduction dimensions."""
         if not self.in_place:
-            return memref.load(self.widened, [self._place(row, inner[1] if at is None else at)])
-        k = Idx(self.frame.math.add(*inner), level=4 + len(position))
+            return memref.load(self.widened, [self._place(row, at)])
+        k = Idx(self.frame.math.add(low, at), level=4 + len(position))
         point = next(point for (number, _), point in tile.points.items() if number == row)
         coords = [ev.idx.affine(e, self._iteration(point, self._at(position, k))) for e in self.reads[self.data][0]]
         return ev.child(1).tensor(self.root.operands[self.data], coords)

@@ -16,7 +16,7 @@ from mlir.dialects import arith, vector
 from mlc.kernels.common.attention_points import contiguous_dim
 from mlc.kernels.common.evaluate import Evaluator, lane_mask
 from mlc.kernels.common.index import Idx, Scalar
-from mlc.kernels.cpu.attention_rows import AttentionKernel
+from mlc.kernels.cpu.attention_kernel import AttentionKernel
 from mlc.kernels.cpu.transpose import transposed
 
 GROUP = 2  # elements of bf16 in 32 bits
@@ -25,30 +25,19 @@ GROUP = 2  # elements of bf16 in 32 bits
 class PairedAttention(AttentionKernel):
     """The memref function of one kernel that multiplies pairs of bf16."""
 
-    def _allocate(self) -> None:
-        """Panels on the stack; operands are packed as bf16."""
+    def _operands(self) -> dict[str, ir.Value]:
+        """With a panel for exponentials, as bf16."""
         s = self.s
         self.step = GROUP * s.lanes  # elements of bf16 that a vector has
         self.steps = -(-self.depth // self.step)
         self.depth_pitch = self.steps * self.step
-        self.end = rows = s.row_block * s.together
-        floats = {
-            "scores": s.rows * self.key_pitch,
-            "sums": rows * s.lanes,
-            "output": rows * self.width_pitch,
-            "largest": rows,
-            "shifts": rows,
-            "factors": max(s.lanes, s.rows),
-        }
-        narrow = {
-            "queries": rows * self.depth_pitch,
+        sizes = {
+            "queries": s.row_block * s.together * self.depth_pitch,
             "panel": self._groups_of_depth() * GROUP * self.key_pitch,
             "values": self.key_pitch * self.width_pitch,
             "powers": s.rows * self.key_pitch,
         }
-        self.stack = {name: self.frame.on_stack(ir.F32Type.get(), size) for name, size in floats.items()}
-        self.stack |= {name: self.frame.on_stack(ir.BF16Type.get(), size) for name, size in narrow.items()}
-        self.flags = self.frame.on_stack(ir.IntegerType.get_signless(8), rows + 1) if self.masked else None
+        return self.on_stack(ir.BF16Type.get(), sizes)
 
     def _groups_of_depth(self) -> int:
         """The groups of two elements that a packed key has."""

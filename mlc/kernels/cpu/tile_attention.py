@@ -24,14 +24,12 @@ from mlir import ir
 from mlir.dialects import arith, memref
 
 from mlc.kernels.common import vector_math
-from mlc.kernels.common.attention import find_attention
 from mlc.kernels.common.evaluate import lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
 from mlc.kernels.common.index import Scalar
-from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.peepholes import maximum_of_numbers
-from mlc.kernels.cpu.attention_grid import AttentionSchedule, items
-from mlc.kernels.cpu.attention_rows import LARGE_SCORE, SEEN
+from mlc.kernels.cpu.attention_grid import AttentionSchedule
+from mlc.kernels.cpu.attention_kernel import LARGE_SCORE, SEEN
 from mlc.kernels.cpu.paired_attention import GROUP, PairedAttention
 from mlc.kernels.cpu.tiles import LINE, ROWS, Place, Tiles
 
@@ -41,13 +39,9 @@ TILE = ROWS * STEP  # elements of a tile
 
 def expand(source: KernelSource, schedule: AttentionSchedule) -> list[Frame]:
     """The memref function and the grid function of `source`."""
-    attention = find_attention(source)
-    if attention is None:
-        raise ValueError(f"kernel {source.func.name.value}: no attention")
     if schedule.row_block % schedule.rows or schedule.vectors % 2:
         raise ValueError(f"kernel {source.func.name.value}: tiles do not divide blocks of rows or of keys")
-    kernel = _TileAttention(source, schedule, attention).emit()
-    return [kernel, emit_grid(source, lambda frame, shape: items(frame, attention, shape, schedule))]
+    return _TileAttention.expand(source, schedule)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from functools import wraps
 from mlir import ir
 from mlir.dialects import arith, tensor
 
-from mlc.passes.adaptor import DYNAMIC, OpAdaptor, Size, element
+from mlc.passes.adaptor import DYNAMIC, OpAdaptor, Size, defining_op, element
+from mlc.passes.walk import behind
 
 
 def operation(
@@ -157,6 +158,13 @@ def compare(predicate: str, a: ir.Value, b: ir.Value | float) -> ir.Value:
 
 def select(condition: ir.Value, on_true: ir.Value, on_false: ir.Value) -> ir.Value:
     return operation("select", [condition, on_true, on_false])[0]
+
+
+def cast_behind(x: ir.Value, type_: ir.Type) -> ir.Value:
+    """`x` with another element type, behind where it is defined: for all that read it."""
+    op = defining_op(x)
+    with behind(x), ir.Location.unknown() if op is None else op.location:
+        return cast(x, type_)
 
 
 def cast(

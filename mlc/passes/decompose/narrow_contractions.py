@@ -115,10 +115,7 @@ def _terms(op: OpAdaptor) -> list[int]:
 def _narrowed(value: ir.Value, casts: dict[ir.Value, ir.Value]) -> ir.Value:
     """`value` as bf16, rounded once for all that read it."""
     if value not in casts:
-        op = defining_op(value)
-        point = ir.InsertionPoint.at_block_begin(value.owner) if op is None else ir.InsertionPoint.after(op)
-        with point, ir.Location.unknown() if op is None else op.location:
-            casts[value] = b.cast(value, ir.BF16Type.get())
+        casts[value] = b.cast_behind(value, ir.BF16Type.get())
     return casts[value]
 
 

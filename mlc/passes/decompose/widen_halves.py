@@ -25,8 +25,7 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from mlc.kernels.common.streamed import STREAMED
-from mlc.passes.adaptor import defining_op, element
+from mlc.passes.adaptor import element
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
 from mlc.passes.simplify.rewrite import element_count
@@ -67,22 +66,20 @@ class _Function:
     def __init__(self, widen_weights: bool) -> None:
         self.widen_weights = widen_weights
         self.weights = WeightOnly()
-        self.computed: dict[ir.Value, ir.Value] = {}  # in f32
+        self.computed: dict[ir.Value, ir.Value] = {}  # what is f32 from the beginning
         self.read: dict[ir.Value, ir.Value] = {}  # what is stored as f16, widened
 
     def widen(self, function: ir.Operation) -> int:
         """Rewrites all operations, also those inside control flow; gives how many compute in f32 now."""
-        replaced = [op for op in operations(function) if op.name.startswith("mlc.") and self._is_replaced(op)]
-        count = sum(op.name != "mlc.cast" for op in replaced)
-        for op in reversed(replaced):
-            self._leave(op)
+        rewritten = [op for op in operations(function) if op.name.startswith("mlc.") and self._rewrite(op)]
+        count = sum(op.name != "mlc.cast" for op in rewritten)
+        for op in reversed(rewritten):
+            self._retire(op)
         return count
 
-    def _is_replaced(self, op: ir.Operation) -> bool:
-        """Write what `op` computes in f32 behind it, if it computes with halves. Its results are known by that."""
-        if STREAMED in op.attributes or not any(map(_is_half, [*op.operands, *op.results])):
-            return False
-        if all(map(self.weights.has, op.results)):
+    def _rewrite(self, op: ir.Operation) -> bool:
+        """Write behind `op` what it computes in f32, if it computes with halves; was that so?"""
+        if not any(map(_is_half, [*op.operands, *op.results])) or all(map(self.weights.has, op.results)):
             return False
         if op.name == "mlc.cast":
             return self._cast(op)
@@ -90,27 +87,20 @@ class _Function:
         if op.name in _MOVED:
             if not any(map(_is_half, op.results)) or not all(value in self.computed for value in halves):
                 return False
-        elif op.name not in _COMPUTED or self._is_streamed(op):
+        elif op.name not in _COMPUTED:
             return False
-        with ir.InsertionPoint.after(op), op.location:
-            operands = [self._factor(op, number) for number in range(len(op.operands))]
-            self._replace(op, operands)
+        self._repeat(op, [self._operand(op, number) for number in range(len(op.operands))])
         return True
 
-    def _is_streamed(self, op: ir.Operation) -> bool:
-        """Is it a product with a weight of few bits, which has a kernel of its own?"""
-        weight = defining_op(op.operands[1]) if op.name in _CONTRACTIONS else None
-        return weight is not None and STREAMED in weight.attributes
-
     def _cast(self, op: ir.Operation) -> bool:
+        """The same for a cast: between halves and f32 it is nothing, and others give f32 or read it."""
         [value], [result] = op.operands, op.results
         if _is_half(result):
             if isinstance(element(value), ir.F32Type):
                 self.computed[result] = value
                 return True
             if isinstance(element(value), ir.IntegerType) and not self.weights.has(value):
-                with ir.InsertionPoint.after(op), op.location:
-                    self._replace(op, [value])
+                self._repeat(op, [value])
                 return True
         elif value in self.computed:
             if isinstance(element(result), ir.F32Type):
@@ -119,7 +109,7 @@ class _Function:
             op.operands[0] = self.computed[value]
         return False
 
-    def _factor(self, op: ir.Operation, number: int) -> ir.Value:
+    def _operand(self, op: ir.Operation, number: int) -> ir.Value:
         """Operand `number` in f32, but for a weight that a contraction reads as it is."""
         value = op.operands[number]
         if not _is_half(value):
@@ -138,24 +128,22 @@ class _Function:
         if value in self.computed:
             return self.computed[value]
         if value not in self.read:
-            op = defining_op(value)
-            point = ir.InsertionPoint.at_block_begin(value.owner) if op is None else ir.InsertionPoint.after(op)
-            with point, ir.Location.unknown() if op is None else op.location:
-                self.read[value] = b.cast(value, b.f32())
+            self.read[value] = b.cast_behind(value, b.f32())
         return self.read[value]
 
-    def _replace(self, op: ir.Operation, operands: Sequence[ir.Value]) -> None:
-        """The operation on other operands, here."""
+    def _repeat(self, op: ir.Operation, operands: Sequence[ir.Value]) -> None:
+        """The operation on other operands, behind it."""
         attributes = {name: op.attributes[name] for name in op.attributes}
         if op.name in _CONTRACTIONS and _is_half(operands[1]):
             attributes["widen"] = ir.UnitAttr.get()
         types = [ir.RankedTensorType.get(r.type.shape, b.f32()) if _is_half(r) else r.type for r in op.results]
-        made = ir.Operation.create(op.name, types, list(operands), attributes)
+        with ir.InsertionPoint.after(op), op.location:
+            made = ir.Operation.create(op.name, types, list(operands), attributes)
         for old, new in zip(op.results, made.results, strict=True):
             self.computed[old] = new
 
-    def _leave(self, op: ir.Operation) -> None:
-        """Give readers that stay what they want, and erase `op`; a reader that is replaced is gone already."""
+    def _retire(self, op: ir.Operation) -> None:
+        """Give readers that stay what they want, and erase `op`; a reader that was rewritten is gone already."""
         for result in op.results:
             wide = self.computed[result]
             if result.type == wide.type:
@@ -168,6 +156,5 @@ class _Function:
                 continue
             if op.name == "mlc.cast" and isinstance(element(op.operands[0]), ir.F32Type):
                 return  # it is what they want
-            with ir.InsertionPoint.after(wide.owner.operation), op.location:
-                result.replace_all_uses_with(b.cast(wide, ir.F16Type.get()))
+            result.replace_all_uses_with(b.cast_behind(wide, ir.F16Type.get()))
         op.erase()

@@ -129,7 +129,7 @@ def _of_narrow_operands(
     rows: Extent,
     unit: VectorUnit,
 ) -> dict[str, int | str] | None:
-    """The schedule of a contraction of bf16 or of bytes whose register tile is not that of f32; None for others."""
+    """The schedule of a contraction of halves or bytes whose register tile is not that of f32; None for others."""
     axis, first, last = (int(schedule[name]) for name in ("vector_dim", "row_first", "row_last"))
     if tiled := as_tile_product(root, operand, schedule, rows, unit.bf16_tiles, unit.int8_tiles):
         block = _row_block(shape, axis, first, last, *size_of_tile(tiled))

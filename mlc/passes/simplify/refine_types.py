@@ -23,7 +23,7 @@ from mlir.dialects import tensor
 from mlc.dims import DYNAMIC, DimAnalysis, constant_of
 from mlc.passes.base import Pass
 from mlc.passes.simplify.rewrite import has_shape_function
-from mlc.passes.walk import functions, operations
+from mlc.passes.walk import behind, functions, operations
 
 _CONTROL = {"scf.if", "scf.for", "scf.while"}
 _TOLERANT = {"tensor.dim", "tensor.extract", "tensor.cast", "tensor.rank"}
@@ -52,17 +52,11 @@ class RefineTypes(Pass):
         strict = [use for use in value.uses if not _is_tolerant(use.owner.operation)]
         value.set_type(type_)
         if strict:
-            with _after(value), ir.Location.unknown():
+            with behind(value), ir.Location.unknown():
                 cast = tensor.cast(old, value)
             for use in strict:
                 use.owner.operation.operands[use.operand_number] = cast
         self.count("refined")
-
-
-def _after(value: ir.Value) -> ir.InsertionPoint:
-    if isinstance(value.owner, ir.Block):
-        return ir.InsertionPoint.at_block_begin(value.owner)
-    return ir.InsertionPoint.after(value.owner.operation)
 
 
 def _is_tolerant(op: ir.Operation) -> bool:

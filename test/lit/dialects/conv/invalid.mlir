@@ -69,3 +69,11 @@ func.func @invalid(%x: tensor<1x3x8x8xf32>, %w: tensor<4x5x3x3xf32>) {
   %0 = mlc.conv_transpose %x, %w {output_padding = array<i64: 0, 0>, dilations = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>} : tensor<1x3x8x8xf32>, tensor<4x5x3x3xf32> -> tensor<1x5x10x10xf32>
   return
 }
+
+// -----
+
+func.func @two_types(%x: tensor<1x3x8x8xf32>, %w: tensor<6x3x3x3xf16>) {
+  // expected-error @+1 {{'mlc.conv' op needs operands of one element type, not f32 and f16}}
+  %0 = mlc.conv %x, %w {dilations = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>} : tensor<1x3x8x8xf32>, tensor<6x3x3x3xf16> -> tensor<1x6x6x6xf32>
+  return
+}

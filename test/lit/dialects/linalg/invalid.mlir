@@ -69,3 +69,19 @@ func.func @narrow_result(%x: tensor<2x3xbf16>, %y: tensor<3x5xbf16>) {
   %0 = mlc.matmul %x, %y {widen} : tensor<2x3xbf16>, tensor<3x5xbf16> -> tensor<2x5xbf16>
   return
 }
+
+// -----
+
+func.func @two_types(%x: tensor<2x3xf32>, %y: tensor<3x5xf16>) {
+  // expected-error @+1 {{'mlc.matmul' op needs operands of one element type, not f32 and f16}}
+  %0 = mlc.matmul %x, %y : tensor<2x3xf32>, tensor<3x5xf16> -> tensor<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @narrow_on_the_left(%x: tensor<2x3xf16>, %y: tensor<3x5xf32>) {
+  // expected-error @+1 {{'mlc.matmul' op needs operands of one element type, not f16 and f32}}
+  %0 = mlc.matmul %x, %y {widen} : tensor<2x3xf16>, tensor<3x5xf32> -> tensor<2x5xf32>
+  return
+}

@@ -26,3 +26,11 @@ func.func @integers(%x: tensor<?x4xi8>, %y: tensor<4x5xi8>) {
   %0 = mlc.matmul %x, %y {unsigned_lhs, unsigned_rhs} : tensor<?x4xi8>, tensor<4x5xi8> -> tensor<?x5xi32>
   return
 }
+
+// A product that widens may read narrower floats on the right.
+// CHECK-LABEL: func.func @narrow_right
+func.func @narrow_right(%x: tensor<2x3xf32>, %y: tensor<3x5xf16>) -> tensor<2x5xf32> {
+  // CHECK: mlc.matmul %{{.*}}, %{{.*}} {widen} : tensor<2x3xf32>, tensor<3x5xf16> -> tensor<2x5xf32>
+  %0 = mlc.matmul %x, %y {widen} : tensor<2x3xf32>, tensor<3x5xf16> -> tensor<2x5xf32>
+  return %0 : tensor<2x5xf32>
+}

@@ -1,6 +1,6 @@
 """Attention of bf16 whose products are sums of pairs, against softmax(q k) v of the rounded operands in float64.
 
-Errors are those of `test_tile_attention`, the same on every number of threads.
+Errors are those of `narrow_attention`, the same on every number of threads.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from models.processors import skip_unless_it_runs
+from narrow_attention import MASKS, SIZES, check, masks
 from test_attention import Shape, compiled, draw, type_of, write_attention
-from test_tile_attention import _check
 
 import mlc
 
@@ -28,18 +28,12 @@ def _compiled(path: Path, q: Shape, k: Shape, v: Shape, template: str = "dot_att
     return compiled(write_attention(path, q, k, v, **options), template, precision="bf16", cpu=CPU)
 
 
-@pytest.mark.parametrize(
-    "rows, keys, depth, width, causal",
-    [
-        *[(32, 64, 32, 32, False), (8, 16, 8, 8, False), (197, 197, 64, 64, False), (64, 333, 80, 72, True)],
-        *[(250, 100, 16, 33, True), (9, 1000, 11, 130, False), (48, 129, 160, 16, False), (20, 31, 48, 48, True)],
-    ],
-)
+@pytest.mark.parametrize("rows, keys, depth, width, causal", SIZES)
 def test_sizes(tmp_path: Path, rows: int, keys: int, depth: int, width: int, causal: bool) -> None:
     shapes = (2, 3, rows, depth), (2, 3, keys, depth), (2, 3, keys, width)
     q, k, v = (draw(*shape, seed=seed) for seed, shape in enumerate(shapes))
     [got] = _compiled(tmp_path, *shapes, causal=causal)(q, k, v)
-    _check(got, q, k, v, causal=causal)
+    check(got, q, k, v, causal=causal)
 
 
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
@@ -51,7 +45,7 @@ def test_run_time_sizes(tmp_path: Path, heads: int, groups: int, causal: bool) -
         q = draw(batch, heads, rows, 24)
         k, v = draw(batch, groups, keys, 24, seed=1), draw(batch, groups, keys, 40, seed=2)
         [got] = model(q, k, v)
-        _check(got, q, k, v, causal=causal)
+        check(got, q, k, v, causal=causal)
 
 
 @pytest.mark.parametrize("keys", [20, "?"])
@@ -61,32 +55,18 @@ def test_single_rows(tmp_path: Path, keys: int | str) -> None:
     model = _compiled(tmp_path, q, k, k, template="attention")
     for count in [20] if keys == 20 else [1, 64, 300]:
         a, b, c = draw(*q), draw(2, 3, count, 72, seed=1), draw(2, 3, count, 72, seed=2)
-        _check(model(a, b, c)[0], a, b, c)
+        check(model(a, b, c)[0], a, b, c)
 
 
-@pytest.mark.parametrize(
-    "dtype, shape",
-    [("i1", (70, 150)), ("i1", (2, 1, 1, 150)), ("f32", (2, 1, 70, 150)), ("f32", (1, 4, 70, 150))],
-    ids=str,
-)
+@pytest.mark.parametrize("dtype, shape", MASKS, ids=str)
 def test_masks(tmp_path: Path, dtype: str, shape: tuple[int, ...]) -> None:
     """Padding, windows, hidden rows (zeros), whole hidden blocks at either end; with soft cap and grouped heads."""
     shapes = (2, 4, 70, 32), (2, 2, 150, 32), (2, 2, 150, 32)
     model = _compiled(tmp_path, *shapes, mask=type_of(shape, dtype), softcap=3.0)
     q, k, v = (draw(*shape, seed=seed) for seed, shape in enumerate(shapes))
-    rows, keys = np.arange(70)[:, None], np.arange(150)
-    patterns = [
-        keys < 60 + 0 * rows,
-        keys >= 100 + 0 * rows,
-        np.abs(keys - 2 * rows) < 9,
-        (rows % 10 != 3) & (keys > rows),
-    ]
-    for pattern in patterns:
-        visible = np.broadcast_to(pattern[: shape[-2]] if len(shape) > 1 else pattern, shape)
-        for low in (-np.inf, -3.4028235e38, -30.0) if dtype == "f32" else (None,):
-            mask = np.ascontiguousarray(visible) if low is None else np.where(visible, 0.25, low).astype(np.float32)
-            [got] = model(q, k, v, mask)
-            _check(got, q, k, v, mask=mask, softcap=3.0)
+    for mask in masks(dtype, shape):
+        [got] = model(q, k, v, mask)
+        check(got, q, k, v, mask=mask, softcap=3.0)
 
 
 def test_large_scores_and_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +76,7 @@ def test_large_scores_and_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     q, k, v = (draw(*shape, seed=seed) for seed, shape in enumerate(shapes))
     q, k = 20 * q, 20 * k * np.linspace(0.1, 3, 300, dtype=np.float32)[:, None]
     [got] = model(q, k, v)
-    _check(got, q, k, v, precise=2e-3, causal=True)
+    check(got, q, k, v, precise=2e-3, causal=True)
     for threads in (1, 2, 3):
         monkeypatch.setenv("MLC_NUM_THREADS", str(threads))
         [again] = mlc.load(tmp_path / "attention.so")(q, k, v)
@@ -113,7 +93,7 @@ def test_what_is_no_number(tmp_path: Path, keys: int) -> None:
     [got] = model(q, k, v)
     assert np.isnan(got[0, 0, 7]).all()
     rest = np.arange(40) != 7
-    _check(got[:, :, rest], q[:, :, rest], k, v)
+    check(got[:, :, rest], q[:, :, rest], k, v)
 
 
 @pytest.mark.parametrize("depth", [9, 80])
@@ -136,4 +116,4 @@ def test_keys_across_memory(tmp_path: Path, depth: int) -> None:
     model = compiled(source, "dot_attention", precision="bf16", cpu=CPU)
     a, b, c = draw(2, 40, depth) / np.float32(4), draw(2, depth, 90, seed=1), draw(2, 90, 48, seed=2)
     [got] = model(a, b, c)
-    _check(-got[None], a[None], np.swapaxes(b, 1, 2)[None], c[None], scale=1)
+    check(-got[None], a[None], np.swapaxes(b, 1, 2)[None], c[None], scale=1)

@@ -1,8 +1,4 @@
-"""Attention of bf16 on matrix tiles, which are emulated, against softmax(q k) v of the rounded operands in float64.
-
-What the kernel adds to the error is that of the exponentials, which are rounded to bf16. Those errors are independent,
-so that a result may be wrong by a few times the root of the sum of their squares.
-"""
+"""Attention of bf16 on matrix tiles, which are emulated, against softmax(q k) v of the rounded operands in float64."""
 
 from __future__ import annotations
 
@@ -10,10 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
-from test_attention import Shape, compiled, draw, type_of, weights, write_attention
+from narrow_attention import MASKS, SIZES, check, masks
+from test_attention import Shape, compiled, draw, type_of, write_attention
 from tiles.emulated import Tiles
 
 import mlc
@@ -31,42 +27,14 @@ def _compiled(tiles: Tiles, path: Path, q: Shape, k: Shape, v: Shape, opt_level:
     return compiled(source, "tile_attention", precision="bf16", cpu=tiles.cpu, opt_level=opt_level)
 
 
-def _rounded(x: np.ndarray) -> np.ndarray:
-    return x.astype(ml_dtypes.bfloat16).astype(np.float64)
-
-
-def _check(
-    got: np.ndarray,
-    q: np.ndarray,
-    k: np.ndarray,
-    v: np.ndarray,
-    precise: float = 2e-5,
-    scale: float | None = None,
-    **options: Any,
-) -> None:
-    """Compares with the definition; `precise` is the error that it would have without rounding."""
-    scaled = _rounded(q * np.float32(1 / np.sqrt(q.shape[3]) if scale is None else scale))
-    shares = weights(scaled, _rounded(k), **options)
-    values = np.repeat(_rounded(v), q.shape[1] // v.shape[1], axis=1)
-    deviation = 2.0**-8 / np.sqrt(3) * np.sqrt(shares**2 @ values**2)
-    wrong = np.abs(got - shares @ values) / (5 * deviation + precise)
-    assert not (wrong >= 1).any() and np.isfinite(got).all(), f"{wrong.max()} of what is allowed"
-
-
-@pytest.mark.parametrize(
-    "rows, keys, depth, width, causal",
-    [
-        *[(32, 64, 32, 32, False), (8, 16, 8, 8, False), (197, 197, 64, 64, False), (64, 333, 80, 72, True)],
-        *[(250, 100, 16, 33, True), (9, 1000, 11, 130, False), (48, 129, 160, 16, False), (20, 31, 48, 48, True)],
-    ],
-)
+@pytest.mark.parametrize("rows, keys, depth, width, causal", SIZES)
 def test_sizes(tiles: Tiles, tmp_path: Path, rows: int, keys: int, depth: int, width: int, causal: bool) -> None:
     shapes = (2, 3, rows, depth), (2, 3, keys, depth), (2, 3, keys, width)
     level = 3 if rows in (197, 250) else 1  # these as users have them
     model = _compiled(tiles, tmp_path, *shapes, opt_level=level, causal=causal)
     q, k, v = (draw(*shape, seed=seed) for seed, shape in enumerate(shapes))
     [got] = model(q, k, v)
-    _check(got, q, k, v, causal=causal)
+    check(got, q, k, v, causal=causal)
     tall, units = -(-rows // 16), -(-keys // 32)
     most = 6 * tall * units * (2 * -(-depth // 32) + -(-width // 16))
     products = tiles.count("tdpbf16ps")
@@ -79,7 +47,7 @@ def test_a_mask_leaves_out_blocks(tiles: Tiles, tmp_path: Path) -> None:
     model = _compiled(tiles, tmp_path, shape, shape, shape, causal=True)
     q, k, v = (draw(*shape, seed=seed) for seed in range(3))
     [got] = model(q, k, v)
-    _check(got, q, k, v, causal=True)
+    check(got, q, k, v, causal=True)
     assert tiles.count("tdpbf16ps") == 4 * (1 + 2 + 3 + 4) * 2 * 4 * (2 + 2)
 
 
@@ -98,33 +66,19 @@ def test_run_time_sizes(tiles: Tiles, tmp_path: Path, causal: bool) -> None:
     ):
         q, k, v = draw(batch, 4, rows, 24), draw(batch, 2, keys, 24, seed=1), draw(batch, 2, keys, 40, seed=2)
         [got] = model(q, k, v)
-        _check(got, q, k, v, causal=causal)
+        check(got, q, k, v, causal=causal)
     assert tiles.count("tdpbf16ps") > 0
 
 
-@pytest.mark.parametrize(
-    "dtype, shape",
-    [("i1", (70, 150)), ("i1", (2, 1, 1, 150)), ("f32", (2, 1, 70, 150)), ("f32", (1, 4, 70, 150))],
-    ids=str,
-)
+@pytest.mark.parametrize("dtype, shape", MASKS, ids=str)
 def test_masks(tiles: Tiles, tmp_path: Path, dtype: str, shape: tuple[int, ...]) -> None:
     """Padding, windows, hidden rows (zeros), whole hidden blocks at either end; with soft cap and grouped heads."""
     shapes = (2, 4, 70, 32), (2, 2, 150, 32), (2, 2, 150, 32)
     model = _compiled(tiles, tmp_path, *shapes, mask=type_of(shape, dtype), softcap=3.0)
     q, k, v = (draw(*shape, seed=seed) for seed, shape in enumerate(shapes))
-    rows, keys = np.arange(70)[:, None], np.arange(150)
-    patterns = [
-        keys < 60 + 0 * rows,
-        keys >= 100 + 0 * rows,
-        np.abs(keys - 2 * rows) < 9,
-        (rows % 10 != 3) & (keys > rows),
-    ]
-    for pattern in patterns:
-        visible = np.broadcast_to(pattern[: shape[-2]] if len(shape) > 1 else pattern, shape)
-        for low in (-np.inf, -3.4028235e38, -30.0) if dtype == "f32" else (None,):
-            mask = np.ascontiguousarray(visible) if low is None else np.where(visible, 0.25, low).astype(np.float32)
-            [got] = model(q, k, v, mask)
-            _check(got, q, k, v, mask=mask, softcap=3.0)
+    for mask in masks(dtype, shape):
+        [got] = model(q, k, v, mask)
+        check(got, q, k, v, mask=mask, softcap=3.0)
 
 
 def test_large_scores(tiles: Tiles, tmp_path: Path) -> None:
@@ -134,7 +88,7 @@ def test_large_scores(tiles: Tiles, tmp_path: Path) -> None:
     q, k, v = (draw(*shape, seed=seed) for seed, shape in enumerate(shapes))
     q, k = 20 * q, 20 * k * np.linspace(0.1, 3, 300, dtype=np.float32)[:, None]
     [got] = model(q, k, v)
-    _check(got, q, k, v, precise=2e-3, causal=True)
+    check(got, q, k, v, precise=2e-3, causal=True)
 
 
 def test_what_is_no_number(tiles: Tiles, tmp_path: Path) -> None:
@@ -146,7 +100,7 @@ def test_what_is_no_number(tiles: Tiles, tmp_path: Path) -> None:
     [got] = model(q, k, v)
     assert np.isnan(got[0, 0, 7]).all()
     rest = np.arange(40) != 7
-    _check(got[:, :, rest], q[:, :, rest], k, v)
+    check(got[:, :, rest], q[:, :, rest], k, v)
 
 
 def _of_operations(
@@ -184,7 +138,7 @@ def test_keys_across_memory(tiles: Tiles, tmp_path: Path, depth: int) -> None:
     [got] = model(a, b, c, mask)
     assert np.isnan(got[:, 13]).all()
     rest = np.arange(40) != 13
-    _check(-got[None, :, rest], a[None, :, rest], np.swapaxes(b, 1, 2)[None], c[None], scale=1, mask=mask[rest])
+    check(-got[None, :, rest], a[None, :, rest], np.swapaxes(b, 1, 2)[None], c[None], scale=1, mask=mask[rest])
 
 
 def test_heads_beside_each_other(tiles: Tiles, tmp_path: Path) -> None:
@@ -209,7 +163,7 @@ def test_heads_beside_each_other(tiles: Tiles, tmp_path: Path) -> None:
     [got] = model(values.reshape(1, 50, 138))
     assert np.isnan(got[:, 1]).all()
     q, k, v = (np.swapaxes(values[:, :, i, :1], 1, 2) for i in range(3))
-    _check(got[:, :1], q, k, v, scale=1)
+    check(got[:, :1], q, k, v, scale=1)
 
 
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])

@@ -6,18 +6,19 @@ shifted by and the one which that comes from. A template takes in one block of k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from mlir import ir
 from mlir.dialects import arith, func, memref, vector
 
 from mlc.kernels.common import memory, vector_math
-from mlc.kernels.common.attention import Attention, grows_with_scores, shared_dim
+from mlc.kernels.common.attention import Attention, find_attention, grows_with_scores, shared_dim
 from mlc.kernels.common.attention_points import points_below
 from mlc.kernels.common.evaluate import Evaluator, Override, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.cpu.attention_grid import AttentionSchedule, items
 
@@ -29,6 +30,15 @@ class AttentionKernel:
     """The memref function of one kernel; how operands are packed and multiplied is a template's affair."""
 
     margin = MARGIN
+
+    @classmethod
+    def expand(cls, source: KernelSource, schedule: AttentionSchedule) -> list[Frame]:
+        """The memref function and the grid function of `source`. ValueError when it is no attention."""
+        attention = find_attention(source)
+        if attention is None:
+            raise ValueError(f"kernel {source.func.name.value}: no attention")
+        kernel = cls(source, schedule, attention).emit()
+        return [kernel, emit_grid(source, lambda frame, shape: items(frame, attention, shape, schedule))]
 
     def __init__(self, source: KernelSource, schedule: AttentionSchedule, attention: Attention) -> None:
         self.source, self.s, self.a = source, schedule, attention
@@ -47,14 +57,13 @@ class AttentionKernel:
         self.columns = -(-self.width // schedule.lanes)
         self.key_pitch, self.width_pitch = schedule.vectors * schedule.lanes, self.columns * schedule.lanes
         self.row_count: Scalar = schedule.row_block
-        self.stack: dict[str, ir.Value] = {}
-        self.flags: ir.Value | None = None  # of rows, whether a mask leaves something of a block of keys
+        self.stack = self._operands()
         self._allocate()
 
     # -- what templates do --------------------------------------------------------------------------------------------
 
-    def _allocate(self) -> None:
-        """Panels on the stack: packed operands, the scores of a tile, and the state of the item's rows."""
+    def _operands(self) -> dict[str, ir.Value]:
+        """Panels on the stack for packed operands."""
         raise NotImplementedError
 
     def _pack_queries(self) -> None:
@@ -66,6 +75,26 @@ class AttentionKernel:
         raise NotImplementedError
 
     # -- work items ---------------------------------------------------------------------------------------------------
+
+    def on_stack(self, element: ir.Type, sizes: Mapping[str, int]) -> dict[str, ir.Value]:
+        """Panels with so many elements, by name."""
+        return {name: self.frame.on_stack(element, size) for name, size in sizes.items()}
+
+    def _allocate(self) -> None:
+        """Panels for the scores of a tile and the state of the item's rows, and flags of rows, whether a mask leaves
+        something of a block of keys; behind those of all rows is that of the block."""
+        s = self.s
+        self.end = rows = s.row_block * s.together
+        sizes = {
+            "scores": s.rows * self.key_pitch,
+            "sums": rows * s.lanes,
+            "output": rows * self.width_pitch,
+            "largest": rows,
+            "shifts": rows,
+            "factors": max(s.lanes, s.rows),
+        }
+        self.stack |= self.on_stack(ir.F32Type.get(), sizes)
+        self.flags = self.frame.on_stack(ir.IntegerType.get_signless(8), rows + 1) if self.masked else None
 
     def _known(self, extent: Scalar) -> int:
         if not isinstance(extent, int):
