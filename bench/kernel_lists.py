@@ -8,12 +8,14 @@ from collections.abc import Iterator
 
 import numpy as np
 from kernel_cases import (
+    FLOAT,
     Case,
     conv,
     gemm,
     gemm_int8,
     gemm_run_time,
     gemm_transposed,
+    item_size,
     moving,
     resize,
     transpose,
@@ -49,7 +51,7 @@ DEPTHWISE = (
     (672, 14, 3, 1), (672, 14, 5, 2), (960, 7, 5, 1), (144, 56, 5, 2), (240, 28, 5, 1), (480, 14, 5, 1),
     (672, 14, 5, 1), (1152, 7, 5, 1), (1152, 7, 3, 1),
 )  # fmt: skip
-HALF, BYTE = TensorProto.FLOAT16, TensorProto.INT8
+HALF, BYTE, LONG = TensorProto.FLOAT16, TensorProto.INT8, TensorProto.INT64
 # Shape, permutation and element type.
 TRANSPOSES = (
     ((1, 128, 12, 64), (0, 2, 1, 3)), ((1, 12, 128, 64), (0, 2, 1, 3)), ((8, 512, 12, 64), (0, 2, 1, 3)),
@@ -102,6 +104,20 @@ def drawn_products(seed: str, count: int) -> Iterator[Case]:
             yield gemm_run_time(extent(128, 1024), extent(32, 2048), extent(32, 2048))
         else:
             yield gemm(extent(16, 1024), extent(32, 2048), extent(32, 2048))
+
+
+def drawn_transposes(seed: str, count: int) -> Iterator[Case]:
+    """`count` transpositions of 64 KB to 32 MB, the logarithms of which are evenly spread: half of them of f32, half
+    with extents that are no multiples of anything.
+    """
+    draw = random.Random(f"transposes {seed}")
+    for number in range(count):
+        type_ = FLOAT if number % 2 == 0 else draw.choice((HALF, BYTE, LONG))
+        elements = 2 ** draw.uniform(16, 25) / item_size(type_)
+        rows = math.sqrt(elements * 2 ** draw.uniform(-3, 3))
+        multiple = draw.choice((1, 1, 8, 64))
+        shape = [max(1, round(e / multiple)) * multiple for e in (rows, elements / rows)]
+        yield transpose((*shape,), (1, 0), type_)
 
 
 def row_cases() -> Iterator[Case]:

@@ -5,6 +5,7 @@
     python bench/kernels.py --only 'gemm|conv:64x'   # those whose family:name matches
     python bench/kernels.py --gemm 300x70x500        # a product [300, 500] x [500, 70] with a constant right side
     python bench/kernels.py --products 32            # so many products of sizes that are drawn
+    python bench/kernels.py --transposes 32          # so many transpositions
     python bench/kernels.py --date 2026-11-21        # the odd sizes of another day
     python bench/kernels.py --json k.json --chart k.html
 
@@ -34,7 +35,7 @@ from typing import Any
 
 import onnx
 from kernel_cases import Case, gemm, nothing
-from kernel_lists import cases, drawn_products
+from kernel_lists import cases, drawn_products, drawn_transposes
 
 from mlc.bench.chart import Point, page, roofline, table, write_page
 from mlc.bench.contest import Plan, Result, WorkerError, contest, paired_ratio, save_reference
@@ -223,6 +224,7 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], bool]:
         else:
             print(f"{name}: not installed (pip install {' '.join(ENGINES[name].packages)})")
     chosen = [gemm(*shape) for shape in options.gemm] + list(drawn_products(options.date, options.products))
+    chosen += drawn_transposes(options.date, options.transposes)
     chosen = chosen or [c for c in cases(options.date) if re.search(options.only, f"{c.family}:{c.name}")]
     plan = Plan(options.rounds, options.burst, TOLERANCE, timeout=300)
     right, records = True, list[dict[str, Any]]()
@@ -263,6 +265,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="regular expression for family:name")
     parser.add_argument("--gemm", type=products, default=[], metavar="MxNxK,…", help="these products and nothing else")
     parser.add_argument("--products", type=int, default=0, metavar="N", help="N drawn products and nothing else")
+    parser.add_argument("--transposes", type=int, default=0, metavar="N", help="N drawn transpositions")
     parser.add_argument("--threads", type=integers, default=[1], help="comma-separated (default 1)")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--burst", type=float, default=0.05, help="seconds of a burst (default 0.05)")

@@ -1,8 +1,10 @@
 /* Contexts in threads, fork, callbacks, the floating-point environment. */
 #include "harness.h"
+#include "program.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -200,6 +202,52 @@ static void testDefaults(void) {
   unsetenv("MLC_NUM_THREADS");
 }
 
+/* --- One thread or all
+ * -------------------------------------------------------------------------------------------
+ */
+
+enum { ITEMS = 8, PATIENCE = 200000 };
+
+static int64_t now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+/* args: nanoseconds of a call that has all items, and of one that has some; how
+ * many calls of the former kind there were. */
+static void slowOneWay(int64_t *args, int64_t *error, int64_t begin,
+                       int64_t end) {
+  (void)error;
+  int all = begin == 0 && end == ITEMS;
+  for (int64_t until = now() + args[all ? 0 : 1]; now() < until;)
+    ;
+  if (all)
+    ++args[2];
+}
+
+static int64_t itemsGrid(int64_t *args) {
+  (void)args;
+  return ITEMS;
+}
+
+/* A short kernel runs the way that is quicker: sooner or later that is found
+ * out, whatever else this machine does, and kept for a while. */
+static void testChoice(int64_t nsAll, int64_t nsSome, int64_t wanted) {
+  mlc_instance *two = newInstance(api, 2);
+  mlc_context *context = newContext(api, two);
+  int64_t args[] = {nsAll, nsSome, 0};
+  int64_t kept = 0;
+  for (int i = 0; i < PATIENCE && kept < 300; ++i) {
+    args[2] = 0;
+    CHECK(!mlc_rt_launch(context, slowOneWay, itemsGrid, args, 7));
+    kept = args[2] == wanted ? kept + 1 : 0;
+  }
+  CHECK(kept == 300);
+  api->context_destroy(context);
+  api->instance_destroy(two);
+}
+
 int main(int argc, char **argv) {
   api = queryModel();
   instance = newInstance(api, 3);
@@ -211,6 +259,8 @@ int main(int argc, char **argv) {
   testCallbacks();
   testFloatingPoint();
   testDefaults();
+  testChoice(1000, 6000, 1);
+  testChoice(40000, 1000, 0);
   api->instance_destroy(instance);
   puts("ok");
   return 0;

@@ -129,6 +129,7 @@ def _spread(frame: Frame, mask: ir.Value, start: int, step: int, repeat: int = 1
 
 
 LINE = 64  # bytes that are fetched together
+ALONE = 2  # how `past_caches` calls what is wanted where one thread has all of a kernel
 
 
 def fetch(frame: Frame, idx: IdxMath, buffer: Buffer, coords: Sequence[Idx]) -> None:
@@ -217,9 +218,12 @@ def begins_lines(frame: Frame, buffers: Sequence[Buffer]) -> ir.Value:
     return arith.cmpi(arith.CmpIPredicate.eq, low, frame.constants.index(0))
 
 
-def past_caches(frame: Frame, buffers: Sequence[Buffer], wanted: int, emit: Callable[[bool], None]) -> None:
+def past_caches(
+    frame: Frame, buffers: Sequence[Buffer], wanted: int, emit: Callable[[bool], None], items: Scalar | None = None
+) -> None:
     """The stores of `emit`: past the caches where that is `wanted` and all `buffers` begin lines, which is asked when
-    the kernel runs, ordinary ones else. What was written past the caches is there before anything that follows.
+    the kernel runs, ordinary ones else. `ALONE` wants it only for a call that has all of the `items`. What was written
+    past the caches is there before anything that follows.
     """
 
     def streamed() -> None:
@@ -227,10 +231,16 @@ def past_caches(frame: Frame, buffers: Sequence[Buffer], wanted: int, emit: Call
         ordering = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _SEQUENTIAL)
         ir.Operation.create("llvm.fence", [], [], {"ordering": ordering})
 
-    if wanted:
-        if_then(begins_lines(frame, buffers), streamed, lambda: emit(False))
-    else:
+    if not wanted:
         emit(False)
+        return
+    condition = begins_lines(frame, buffers)
+    if wanted == ALONE:
+        assert items is not None
+        done = arith.subi(frame.end, frame.begin)
+        alone = arith.cmpi(arith.CmpIPredicate.eq, done, frame.constants.index(items))
+        condition = arith.andi(condition, alone)
+    if_then(condition, streamed, lambda: emit(False))
 
 
 _SEQUENTIAL = 7  # LLVM's number of sequential consistency

@@ -15,9 +15,12 @@ of two, at most `lanes`.
 How an item walks: it takes `block` elements along the one and `height` along the other (0: all), multiples of `line`
 and `lanes`. With `down` it walks along the results' lines first (few streams are written, many lines are read), else
 along the input's. `ahead` (0: none): how many squares before its turn a square's lines are fetched; squares side by
-side that are pieces of the same lines of the cache fetch a part of the lines each. With `stream` results are written
-past the caches where their addresses allow it: everything that is written then is as long as a line of the cache, and
-need not be read before.
+side that are pieces of the same lines of the cache fetch a part of the lines each. Items that follow each other go
+along the input's lines, with `turned` along the results'.
+
+With `stream` results are written past the caches where their addresses allow it: everything that is written then is as
+long as a line of the cache, and need not be read before. Where it is `memory.ALONE`, only calls that have all items do
+so.
 
 With `joined` (static extents, squares of `lanes` lines as long as a line of the cache, `down`) results whose lines
 begin anywhere are stored in whole lines of the cache all the same: what is left of each column is kept and put in front
@@ -70,6 +73,7 @@ class TransposeSchedule:
     joined: int = 0
     back: int = 0
     claim: int = 0
+    turned: int = 0
 
     @property
     def walked(self) -> list[int]:
@@ -88,11 +92,14 @@ def expand(source: KernelSource, schedule: TransposeSchedule) -> list[Frame]:
 
 
 def items(frame: Frame, shape: Sequence[Scalar], s: TransposeSchedule) -> list[Scalar]:
-    """Extents of the grid: the other dimensions, then blocks of the results' lines and of the input's."""
+    """Extents of the grid: the other dimensions, then blocks of the results' lines and of the input's; `turned` the
+    other way round.
+    """
     outer = [e for d, e in enumerate(shape) if d not in s.walked]
     read, write = s.extents(frame.math, shape)
     down = frame.math.ceildiv(write, s.height) if s.height else 1
-    return [*outer, down, frame.math.ceildiv(read, s.block) if s.block else 1]
+    across = frame.math.ceildiv(read, s.block) if s.block else 1
+    return [*outer, across, down] if s.turned else [*outer, down, across]
 
 
 def interleaved(rows: Sequence[ir.Value], lanes: int) -> list[ir.Value]:
@@ -169,7 +176,8 @@ class Transpose:
         with frame.body():
             self.extents = s.extents(math, self.shape)
             buffers = [frame.buffers[d] for d in self.source.destinations]
-            memory.past_caches(frame, buffers, s.stream, self._all_items)
+            count = math.product(items(frame, self.shape, s)) if s.stream == memory.ALONE else None
+            memory.past_caches(frame, buffers, s.stream, self._all_items, count)
             func.ReturnOp([])
         return frame
 
@@ -179,7 +187,8 @@ class Transpose:
         extents = items(frame, self.shape, s)
 
         def item(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            *outer, down, across = math.delinearize(variable, extents)
+            *outer, first, second = math.delinearize(variable, extents)
+            down, across = (second, first) if s.turned else (first, second)
             free = iter(outer)
             self.origin = [Idx(0) if d in s.walked else Idx(next(free), level=1) for d in range(len(self.shape))]
             self._squares(_part(math, across, s.block, self.extents[0]), _part(math, down, s.height, self.extents[1]))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mlc.kernels.common.memory import ALONE
 from mlc.passes.schedule.extents import Extent, or_many
 
 LINE = 64  # bytes of a line of the caches
 STREAMED = 12 << 20  # bytes of a result from which on it would leave the caches before anybody reads it
+STREAMED_ALONE = 7 << 20  # the same where one thread has all of it: several have more of the caches together
 STREAMED_COLLIDING = 6 << 20  # the same, when its lines collide in the cache, where every one drives others out
 STREAMED_JOINED = 8 << 20  # the same, when the results' lines begin anywhere: then it gains most
 STREAMED_STRIP = 64  # squares of an item along such results' lines
@@ -30,6 +32,9 @@ RUN = 16  # the same, where results collide: they are written in longer runs
 PAIRED_RUN = 2  # the same of pieces of near lines, where registers are half a line of the cache
 PAIRED_RUN_ONE_SET = 4  # and where the results' lines share one set
 BESIDE = 2  # squares of such an item along the input's lines
+FAR_BLOCK, FAR_HEIGHT = 8, 16  # squares of an item of small elements that come from memory, along each of its sides
+FAR = 4  # how many squares before their turn their lines are fetched, to be read and to be written
+TURNED_ITEMS, TURNED_BLOCK = 12, 2  # items whose grid is turned, and squares of one along the input's lines at least
 PANEL = 256  # bytes of the input's lines that an item takes when it walks along the results' lines to their ends
 NARROW_PANEL = 128  # the same, of elements of one or two bytes, whose squares are higher
 SHARED = 128  # lines so many bytes apart, or a multiple of it, do not have all sets of the first cache to themselves
@@ -72,10 +77,14 @@ def transposing_walk(
             wanted = all(write * size % LINE == 0 for size in sizes[1:])
         if wanted and min(read, write) >= 2 * lanes:
             return {"lanes": 2 * lanes, **pairs}
+    if lanes * sizes[0] == 2 * LINE == 2 * register:  # one register of them is a line of the cache
+        single = _walk(read, write, outer, lanes // 2, piece, sizes, dense, paired=False)
+        if single["stream"]:
+            return {**single, "lanes": lanes // 2}
     plain = _walk(read, write, outer, lanes, piece, sizes, dense, paired=False)
     if claims and lanes * sizes[0] == LINE and min(or_many(read), or_many(write)) >= lanes:
         return _claimed(plain, read, write, outer, lanes, piece, sizes)
-    return plain
+    return _turned(plain, read, write, outer, lanes, sizes[0])
 
 
 def _claimed(
@@ -142,16 +151,16 @@ def _walk(
     crowded = FEW_SETS if paired else COLLIDING
     whole = read is not None and read >= lanes and (read * sizes[0]) % crowded == 0
     collide = write is not None and any(write * size % COLLIDING == 0 for size in sizes[1:])
-    least = STREAMED_COLLIDING if whole and collide else STREAMED
-    streams = total is not None and read is not None and read >= lanes
-    streams = streams and _may_stream(total or 0, write, lanes, sizes, least)
+    stream = 0
+    if total is not None and read is not None and read >= lanes:
+        stream = _stream(total, write, lanes, sizes, STREAMED_COLLIDING if whole and collide else STREAMED)
     if read is not None and write is not None and outer is not None:
-        staged = _staged(read, write, outer, lanes, piece, sizes, int(streams))
+        staged = _staged(read, write, outer, lanes, piece, sizes, stream)
         if staged and (whole or not paired or sizes[0] < PAIRED_SIZE):
             return staged
-    if streams:
+    if stream:
         run = STREAMED_RUN // max(sizes[1:])
-        return {"line": lanes, "block": run, "height": run, "down": 1, "ahead": 4, "stream": 1}
+        return {"line": lanes, "block": run, "height": run, "down": 1, "ahead": 4, "stream": stream}
     if read is not None and write is not None and outer is not None and dense and not paired:
         joined = _joined(read, write, outer, lanes, lanes if whole else piece, sizes)
         if joined:
@@ -164,6 +173,9 @@ def _walk(
         panel = _panel(read, write, outer, lanes, piece, sizes, paired)
         if panel:
             return panel
+    if total is not None and sizes[0] < JOINED_SIZE and total * sizes[0] >= STREAMED_ALONE:
+        far = {"block": FAR_BLOCK * lanes, "height": FAR_HEIGHT * lanes, "down": 1, "ahead": FAR, "claim": FAR}
+        return {"line": lanes if whole else piece, **far, "stream": 0}
     walk, height, block = {"down": 0, "ahead": 2}, SQUARES * lanes, 0
     if sizes[0] < 4 and not whole:
         walk = {"down": 1, "ahead": 0}
@@ -185,6 +197,24 @@ def _walk(
     return {"line": lanes if whole else piece, "block": block, "height": height, **walk, "stream": 0}
 
 
+def _turned(
+    plain: dict[str, int | str], read: Extent, write: Extent, outer: Extent, lanes: int, size: int
+) -> dict[str, int | str]:
+    """The parameters of `plain` where items share lines of the results that are in the caches of processors: the grid
+    goes along those first, as every line that two threads write to parts of wanders between them, and what a processor
+    fetches behind a part is what the other one has written. Enough items for some threads are narrower.
+    """
+    walks_down = plain["down"] or "template" in plain
+    if read is None or write is None or outer is None or plain["stream"] or plain["ahead"] or not walks_down:
+        return plain
+    height, block = int(plain["height"]), int(plain["block"]) or read
+    if not 0 < height < write or read * write * outer * size > NEAR:
+        return plain
+    while outer * -(-write // height) * -(-read // block) < TURNED_ITEMS and block >= 2 * TURNED_BLOCK * lanes:
+        block = -(-block // (2 * lanes)) * lanes
+    return {**plain, "block": block, "turned": 1}
+
+
 def _staged(
     read: int, write: int, outer: int, lanes: int, piece: int, sizes: Sequence[int], stream: int
 ) -> dict[str, int | str]:
@@ -202,13 +232,14 @@ def _staged(
         wanted = (narrow and loaded % COLLIDING != 0) or (not small and narrow and stored % STAGED_NARROW == 0)
         wanted = wanted or (not small and stored % COLLIDING == 0)
     else:
-        small = False
+        small = moved < STAGED
         wanted = moved >= NEAR and loaded % COLLIDING == 0 and stored % COLLIDING == 0
+        wanted = wanted or (moved < NEAR and loaded % FEW_SETS != 0 and stored % ONE_SET == 0)
     if stream:  # short lines are runs as they are
         wanted = min(loaded, stored) > STREAMED_RUN or max(loaded, stored) % ONE_SET == 0
     if not wanted:
         return {}
-    height = 2 * lanes if small else max(STAGED_HEIGHT, STAGED_RUN // size)
+    height = 2 * lanes if small and size < JOINED_SIZE else max(STAGED_HEIGHT, STAGED_RUN // size)
     strips = min(STAGED_STRIPS, piece)
     while strips * lanes > read:
         strips //= 2
@@ -286,15 +317,18 @@ def copy_past_caches(total: Extent, line: Extent, front: Extent, lanes: int, siz
     """The parameters `stream` and `ahead` of what is copied along lines of `line` elements, `total` elements in all;
     `front` is the extent of the dimension in front of the lines. None where it had better not go past the caches.
     """
-    if total is None or line is None or not _may_stream(total, line, lanes, sizes, STREAMED):
+    if total is None or line is None or _stream(total, line, lanes, sizes, STREAMED) != 1:
         return {}
     ahead = min(FETCHED // (line * max(sizes)), (front or 1) - 1)
     return {"stream": 1, **({"ahead": ahead} if ahead else {})}
 
 
-def _may_stream(total: int, write: Extent, lanes: int, sizes: Sequence[int], least: int) -> bool:
-    """Do the results have `least` bytes, and do all their lines begin where a line of the caches does?"""
-    return all(
-        total * size >= least and lanes * size == LINE and write is not None and write * size % LINE == 0
-        for size in sizes[1:]
-    )
+def _stream(total: int, write: Extent, lanes: int, sizes: Sequence[int], least: int) -> int:
+    """The parameter `stream`: 1 where the results have `least` bytes and all their lines begin where a line of the
+    caches does, `ALONE` where they have as many as are too many for the caches of one thread.
+    """
+    for size in sizes[1:]:
+        if lanes * size != LINE or write is None or write * size % LINE:
+            return 0
+    smallest = total * min(sizes[1:])
+    return 1 if smallest >= least else ALONE if smallest >= STREAMED_ALONE else 0

@@ -72,8 +72,15 @@ struct Dim {
 
 /// What a context knows of a kernel.
 struct Kernel {
-  // The shortest launches of this many items, on one thread and on all.
-  int64_t items = 0, alone = INT64_MAX, together = INT64_MAX;
+  // Launches of this many items: on all threads or on one, to try it or as that
+  // was the quicker way, for so many more of them; the shortest time each way
+  // took (nanoseconds).
+  enum Phase : int32_t { Together, Alone, Chosen };
+  int64_t items = 0;
+  Phase phase = Chosen;
+  bool threads = true;
+  int32_t left = 0;
+  int64_t alone = INT64_MAX, together = INT64_MAX;
   // Since the last profile().
   int64_t calls = 0, total = 0, shortest = 0, totalItems = 0;
 };

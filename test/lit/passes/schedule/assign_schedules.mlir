@@ -210,6 +210,48 @@ module @staged attributes {mlc.kernel} {
   }
 }
 
+// Small elements that come from memory: large squares whose lines are fetched, to be read and to be written.
+// CHECK: module @small_far
+// CHECK-SAME: ahead = 4 : i64, argument = 0 : i64, block = 512 : i64, claim = 4 : i64, down = 1 : i64, height = 1024 : i64, lanes = 64 : i64, line = 16 : i64
+module @small_far attributes {mlc.kernel} {
+  func.func @small_far(%a: tensor<3001x2503xi8>, %o: tensor<2503x3001xi8>) -> tensor<2503x3001xi8> {
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<3001x2503xi8>) outs(%o : tensor<2503x3001xi8>) {
+    ^bb0(%x: i8, %y: i8):
+      linalg.yield %x : i8
+    } -> tensor<2503x3001xi8>
+    return %s : tensor<2503x3001xi8>
+  }
+}
+
+// Results of 8 MB go past the caches where one thread has all of them.
+// CHECK: module @alone
+// CHECK-SAME: stream = 2 : i64
+module @alone attributes {mlc.kernel} {
+  func.func @alone(%a: tensor<1248x1601xf32>, %o: tensor<1601x1248xf32>) -> tensor<1601x1248xf32> {
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<1248x1601xf32>) outs(%o : tensor<1601x1248xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      linalg.yield %x : f32
+    } -> tensor<1601x1248xf32>
+    return %s : tensor<1601x1248xf32>
+  }
+}
+
+// Vectors of elements of eight bytes are two registers, but where one of them, a line of the cache, goes past the caches.
+// CHECK: module @doubles
+// CHECK-SAME: lanes = 8 : i64, line = 8 : i64{{.*}}stream = 1 : i64
+module @doubles attributes {mlc.kernel} {
+  func.func @doubles(%a: tensor<1248x1601xf64>, %o: tensor<1601x1248xf64>) -> tensor<1601x1248xf64> {
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<1248x1601xf64>) outs(%o : tensor<1601x1248xf64>) {
+    ^bb0(%x: f64, %y: f64):
+      linalg.yield %x : f64
+    } -> tensor<1601x1248xf64>
+    return %s : tensor<1601x1248xf64>
+  }
+}
+
 // Pieces of lines 512 bytes apart are taken from as many lines as the first cache holds of such ones before the next pieces.
 // CHECK: module @sets
 // CHECK-SAME: template = "staged_transpose"
@@ -226,9 +268,11 @@ module @sets attributes {mlc.kernel} {
   }
 }
 
-// Results that share few sets of the first cache are written in runs of lines, whatever the input's lines are.
+// Results that share few sets of the first cache are written in runs of lines, whatever the input's lines are, and by
+// threads that have lines of their own.
 // CHECK: module @runs
-// CHECK-SAME: ahead = 0 : i64, argument = 0 : i64, block = 0 : i64, down = 1 : i64, height = 64 : i64, lanes = 16 : i64, line = 4 : i64
+// CHECK-SAME: ahead = 0 : i64, argument = 0 : i64, block = 49 : i64, down = 1 : i64, height = 64 : i64, lanes = 16 : i64, line = 4 : i64
+// CHECK-SAME: turned = 1 : i64
 // AVX2: module @runs
 // AVX2-SAME: ahead = 0 : i64, argument = 0 : i64, back = 1 : i64, block = 0 : i64, down = 1 : i64, height = 64 : i64, lanes = 16 : i64, line = 4 : i64
 module @runs attributes {mlc.kernel} {
@@ -242,9 +286,11 @@ module @runs attributes {mlc.kernel} {
   }
 }
 
-// Results that collide, the input's lines being whole ones: registers of half a line take pieces of it, and shorter runs.
+// Results that share one set of the first cache go through a compact buffer; registers of half a line take pieces of the
+// input's lines, and shorter runs.
 // CHECK: module @beside
-// CHECK-SAME: ahead = 0 : i64, argument = 0 : i64, block = 32 : i64, down = 1 : i64, height = 256 : i64, lanes = 16 : i64, line = 16 : i64
+// CHECK-SAME: ahead = 0 : i64, argument = 0 : i64, block = 32 : i64, down = 0 : i64, height = 128 : i64, lanes = 16 : i64, line = 16 : i64
+// CHECK-SAME: template = "staged_transpose", turned = 1 : i64
 // AVX2: module @beside
 // AVX2-SAME: ahead = 0 : i64, argument = 0 : i64, back = 1 : i64, block = 32 : i64, down = 1 : i64, height = 64 : i64, lanes = 16 : i64, line = 4 : i64
 module @beside attributes {mlc.kernel} {

@@ -163,18 +163,26 @@ def test_padded_lines_of_few_elements(
         assert [k["template"] for k in model.metadata["kernels"]] == ["interleave"]
 
 
-@pytest.mark.parametrize("rows, columns", [(2048, 1600), (2064, 1537)])
-def test_results_past_the_caches(tmp_path: Path, rows: int, columns: int) -> None:
-    """Large ones: where a line of the caches begins, and where none does; the last squares are no whole ones."""
-    t, o = _type((rows, columns), "f32"), _type((columns, rows), "f32")
+@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize(
+    "rows, columns, dtype", [(2048, 1600, "f32"), (2064, 1537, "f32"), (1248, 1601, "f32"), (1248, 1601, "f64")]
+)
+def test_results_past_the_caches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, columns: int, dtype: str, threads: str
+) -> None:
+    """Large ones: where a line of the caches begins, and where none does; the last squares are no whole ones. Results
+    of 8 MB go past the caches of one thread only.
+    """
+    monkeypatch.setenv("MLC_NUM_THREADS", threads)
+    t, o = _type((rows, columns), dtype), _type((columns, rows), dtype)
     body = f"""
       %r = mlc.transpose %a0 {{permutation = array<i64: 1, 0>}} : {t} -> {o}
       %s = mlc.unary neg %r : {o}
       return %s : {o}"""
-    data = draw((rows, columns))
+    data = draw((rows, columns), dtype)
     model = check(tmp_path, body, [t], [o], [(data,)])
-    buffer = np.zeros(rows * columns + 16, np.float32)
-    start = -buffer.ctypes.data % 64 // 4
+    buffer = np.zeros(rows * columns + 16, data.dtype)
+    start = -buffer.ctypes.data % 64 // data.itemsize
     for shift in (0, 4):
         result = buffer[start + shift : start + shift + rows * columns].reshape(columns, rows)
         model.run([data], out=[result])
@@ -233,6 +241,7 @@ def test_lines_that_begin_anywhere_past_the_caches(
         ((3, 512, 4, 128), (2, 0, 3, 1), "i16", False),
         ((1024, 1280), (1, 0), "i8", False),
         ((1280, 1024), (1, 0), "i1", False),
+        ((1024, 80), (1, 0), "f32", True),
         ((1024, 768), (1, 0), "f32", True),
         ((1024, 1024), (1, 0), "f32", False),
         ((2064, 1552), (1, 0), "f32", True),
@@ -267,6 +276,35 @@ def test_what_follows_a_transposition_through_a_buffer(tmp_path: Path) -> None:
     model = check(tmp_path, body, [t, "tensor<1536xf32>", "tensor<2048x1xf32>"], [o, o], [data])
     staged = _HOST.vector_bits >= 256
     assert [k["template"] for k in model.metadata["kernels"]] == ["staged_transpose" if staged else "transpose"]
+
+
+@pytest.mark.parametrize(
+    "extents, permutation, dtype",
+    [
+        ((3001, 2503), (1, 0), "i8"),
+        ((1915, 2734), (1, 0), "i16"),
+        ((3, 2051, 1400), (0, 2, 1), "i8"),
+        ((40000, 190), (1, 0), "i8"),
+        ((190, 40000), (1, 0), "i8"),
+        ((2501, 3072), (1, 0), "i8"),
+    ],
+    ids=str,
+)
+def test_small_elements_that_come_from_memory(
+    tmp_path: Path, extents: Sequence[int], permutation: Sequence[int], dtype: str
+) -> None:
+    """Lines that begin anywhere, of squares that are fetched to be read and to be written: nothing else is."""
+    t, o = _type(extents, dtype), _type([extents[p] for p in permutation], dtype)
+    order = ", ".join(map(str, permutation))
+    body = f"%r = mlc.transpose %a0 {{permutation = array<i64: {order}>}} : {t} -> {o}\nreturn %r : {o}"
+    data = draw(extents, dtype)
+    model = check(tmp_path, body, [t], [o], [(data,)])
+    expected = np.ascontiguousarray(data.transpose(permutation))
+    buffer = np.full(expected.nbytes + 128, 77, np.uint8)
+    result = buffer[66 : 66 + expected.nbytes].view(expected.dtype).reshape(expected.shape)
+    model.run([data], out=[result])
+    assert result.tobytes() == expected.tobytes()
+    assert np.all(buffer[:66] == 77) and np.all(buffer[66 + expected.nbytes :] == 77)
 
 
 @pytest.mark.parametrize("cpu", ["x86-64", "x86-64-v3"])
