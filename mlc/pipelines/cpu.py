@@ -142,7 +142,7 @@ def phases(
             "schedule",
             [
                 _assign_schedules(target),
-                *("mlc-pack-weights", "mlc-hoist-weights"),
+                *("mlc-pack-weights", "mlc-read-panels", "mlc-hoist-weights"),
                 f"func.func({CANONICALIZE},cse)",
                 "mlc-hoist-weights",
                 "mlc-share-sums",
