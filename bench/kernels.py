@@ -46,6 +46,7 @@ from mlc.bench.subject import CompileError, make_subject
 from mlc.runtime.errors import MlcError
 
 PEERS = ("onnxruntime", "openvino")
+THROUGH_MEMORY = 1 << 28  # bytes of a copy that no cache holds
 TOLERANCE = 1e-4
 COLUMNS = ("kernel", "engine", "ms", "GFLOP/s", "GB/s", "bound", "share", "mlc is", "error")
 
@@ -235,8 +236,10 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], bool]:
             peaks = {kind: Peak(program, threads, kind) for kind in sorted({case.arithmetic for case in chosen})}
             calls = call_times(engines, plan, peaks["fp32"] if "fp32" in peaks else Peak(program, threads))
             print("a call:", ", ".join(f"{name} {value * 1e3:.1f} us" for name, value in calls.items()), flush=True)
+            memory = Peak(program, threads, "copy", THROUGH_MEMORY)
             for case in chosen:
                 peak = peaks[case.arithmetic]
+                memory.sample()
                 try:
                     records.append(measure(case, engines, plan, program, peak, calls))
                 except (CompileError, WorkerError, MlcError) as error:
@@ -246,8 +249,21 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], bool]:
                 add_shares(records[-1])
                 show(records[-1])
                 right &= records[-1]["engines"][0]["status"] == "ok"
+            show_copies([r for r in records if r["threads"] == threads], memory.best)
     versions = {name: ENGINES[name].version for name in engines}
     return {"machine": machine(), "date": options.date, "versions": versions, "kernels": records}, right
+
+
+def show_copies(records: Sequence[dict[str, Any]], memory: float | None) -> None:
+    """What a copy through memory reaches, and the transposition that is slowest beside it."""
+    for record in records:
+        record["memory_gbs"] = memory
+    moved = {r["kernel"]: r["engines"][0]["gbs"] for r in records if r["family"] == "transpose"}
+    moved = {name: rate for name, rate in moved.items() if rate}
+    if memory and moved:
+        slowest = min(moved, key=lambda name: moved[name])
+        share = f"{slowest} has {moved[slowest]:.1f} GB/s, {moved[slowest] / memory:.0%} of that"
+        print(f"a copy through memory: {memory:.1f} GB/s; of the transpositions {share}", flush=True)
 
 
 def integers(text: str) -> list[int]:
