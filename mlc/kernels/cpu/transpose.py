@@ -25,7 +25,8 @@ so.
 With `joined` (static extents, squares of `lanes` lines as long as a line of the cache, `down`) results whose lines
 begin anywhere are stored in whole lines of the cache all the same: what is left of each column is kept and put in front
 of what the next square brings, by one exchange with a fixed distance, as columns `lanes` apart begin alike. `ahead`
-counts squares down. An item is `lanes` high at least.
+counts squares down. An item is `lanes` high at least. With `beside` the first of so many items side by side fetches the
+lines of all of them: memory is faster where what follows each other is read together.
 
 With `back` (not `joined`) the last squares of known extents, which would be cut, begin earlier instead and write some
 of the results again: for targets on which masks cost more. Nothing but the transposed input may be read then, as what
@@ -74,6 +75,7 @@ class TransposeSchedule:
     back: int = 0
     claim: int = 0
     turned: int = 0
+    beside: int = 0
 
     @property
     def walked(self) -> list[int]:
@@ -318,11 +320,25 @@ class Transpose:
                 self._store(read, math.add(math.sub(write, offset), start), i, joined, mask)
 
     def _fetch_below(self, read: Scalar, write: Scalar) -> None:
-        """Begin to bring the lines of the square that is `ahead` squares further down into the cache."""
-        s, math = self.s, self.frame.math
-        for j in range(s.lanes if s.ahead else 0):
-            at = self._last_address(read, math.add(write, s.ahead * s.lanes + j))
-            memref.PrefetchOp(self.frame.buffers[self.input].memory, [at], False, 3, True)
+        """Begin to bring the lines of the square that is `ahead` squares further down into the cache. An item that is
+        the first of `beside` ones fetches those of the others, too.
+        """
+        s, math, c = self.s, self.frame.math, self.frame.constants
+        below = math.add(write, s.ahead * s.lanes)
+
+        def fetch(items: int) -> None:
+            for j in range(s.lanes):
+                for k in range(items):
+                    at = self._last_address(math.add(read, k * s.lanes), math.add(below, j))
+                    level = 3 if items == 1 else 2  # that of the cache, counted from the last one
+                    memref.PrefetchOp(self.frame.buffers[self.input].memory, [at], False, level, True)
+
+        if s.ahead and s.beside:
+            number = math.rem(math.div(self.across[0], s.lanes), s.beside)
+            first = arith.cmpi(arith.CmpIPredicate.eq, c.index(number), c.index(0))
+            if_then(first, lambda: fetch(s.beside), lambda: fetch(1))
+        elif s.ahead:
+            fetch(1)
 
     # -- one square -------------------------------------------------------------------------------------------------
 

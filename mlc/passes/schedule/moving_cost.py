@@ -14,6 +14,7 @@ STREAMED_ALONE = 7 << 20  # the same where one thread has all of it: several hav
 STREAMED_COLLIDING = 6 << 20  # the same, when its lines collide in the cache, where every one drives others out
 STREAMED_JOINED = 8 << 20  # the same, when the results' lines begin anywhere: then it gains most
 STREAMED_STRIP = 64  # squares of an item along such results' lines
+JOINED_BESIDE = 4  # items side by side that are fetched together
 JOINED_SIZE = 4  # bytes of elements that vectors exchange at any distance with one instruction
 PAIRED_SIZE = 4  # bytes of elements whose pieces of lines fit into sixteen registers as vectors of two registers
 STAGED_STRIPS = 4  # lines of the cache that lie side by side and go through a compact buffer one after the other
@@ -33,7 +34,7 @@ PAIRED_RUN = 2  # the same of pieces of near lines, where registers are half a l
 PAIRED_RUN_ONE_SET = 4  # and where the results' lines share one set
 BESIDE = 2  # squares of such an item along the input's lines
 FAR_BLOCK, FAR_HEIGHT = 8, 16  # squares of an item of small elements that come from memory, along each of its sides
-FAR = 4  # how many squares before their turn their lines are fetched, to be read and to be written
+FAR = 4  # how many squares before their turn what comes from memory is fetched, to be read and to be written
 TURNED_ITEMS, TURNED_BLOCK = 12, 2  # items whose grid is turned, and squares of one along the input's lines at least
 PANEL = 256  # bytes of the input's lines that an item takes when it walks along the results' lines to their ends
 NARROW_PANEL = 128  # the same, of elements of one or two bytes, whose squares are higher
@@ -274,7 +275,8 @@ def _joined(read: int, write: int, outer: int, lanes: int, line: int, sizes: Seq
     height = -(-write // (parts * lanes)) * lanes if write >= parts * lanes else 0
     if write < 2 * lanes or write - (-(-write // height) - 1) * height < lanes:
         return {}
-    return {"line": line, "block": lanes, "height": height, "down": 1, "ahead": 2, "stream": 1, "joined": 1}
+    walk = {"block": lanes, "height": height, "down": 1, "ahead": FAR, "beside": JOINED_BESIDE}
+    return {"line": line, **walk, "stream": 1, "joined": 1}
 
 
 def _panel(

@@ -373,7 +373,7 @@ module @long_panels attributes {mlc.kernel} {
 
 // Large ones whose result's lines begin anywhere are joined to whole lines of the cache, which go past the caches.
 // CHECK: module @long_joined
-// CHECK-SAME: ahead = 2 : i64, argument = 0 : i64, block = 16 : i64, down = 1 : i64, height = 704 : i64, joined = 1 : i64, lanes = 16 : i64, line = 4 : i64, piece = 4 : i64, read_dim = 0 : i64, read_first = 0 : i64, stream = 1 : i64
+// CHECK-SAME: ahead = 4 : i64, argument = 0 : i64, beside = 4 : i64, block = 16 : i64, down = 1 : i64, height = 704 : i64, joined = 1 : i64, lanes = 16 : i64, line = 4 : i64, piece = 4 : i64, read_dim = 0 : i64, read_first = 0 : i64, stream = 1 : i64
 // AVX2: module @long_joined
 // AVX2-NOT: joined = 1
 module @long_joined attributes {mlc.kernel} {
