@@ -10,7 +10,8 @@ from mlc.passes.schedule.extents import Extent, or_many
 
 LINE = 64  # bytes of a line of the caches
 STREAMED = 12 << 20  # bytes of a result from which on it would leave the caches before anybody reads it
-STREAMED_ALONE = 7 << 20  # the same where one thread has all of it: several have more of the caches together
+STREAMED_ALONE = 7 << 20  # the same where one thread has all of it: several have more of the caches together. Not where
+# writing waits for lines that were not fetched for it: then it is fetched for, as fast, and faster on several threads.
 STREAMED_COLLIDING = 6 << 20  # the same, when its lines collide in the cache, where every one drives others out
 STREAMED_JOINED = 8 << 20  # the same, when the results' lines begin anywhere: then it gains most
 STREAMED_STRIP = 64  # squares of an item along such results' lines
@@ -78,11 +79,11 @@ def transposing_walk(
             wanted = all(write * size % LINE == 0 for size in sizes[1:])
         if wanted and min(read, write) >= 2 * lanes:
             return {"lanes": 2 * lanes, **pairs}
-    if lanes * sizes[0] == 2 * LINE == 2 * register:  # one register of them is a line of the cache
+    if lanes * sizes[0] == 2 * LINE == 2 * register and not claims:  # one register of them is a line of the cache
         single = _walk(read, write, outer, lanes // 2, piece, sizes, dense, paired=False)
         if single["stream"]:
             return {**single, "lanes": lanes // 2}
-    plain = _walk(read, write, outer, lanes, piece, sizes, dense, paired=False)
+    plain = _walk(read, write, outer, lanes, piece, sizes, dense, paired=False, claims=claims)
     if claims and lanes * sizes[0] == LINE and min(or_many(read), or_many(write)) >= lanes:
         return _claimed(plain, read, write, outer, lanes, piece, sizes)
     return _turned(plain, read, write, outer, lanes, sizes[0])
@@ -139,9 +140,18 @@ def _strip(block: int, height: int) -> dict[str, int | str]:
 
 
 def _walk(
-    read: Extent, write: Extent, outer: Extent, lanes: int, piece: int, sizes: Sequence[int], dense: bool, paired: bool
+    read: Extent,
+    write: Extent,
+    outer: Extent,
+    lanes: int,
+    piece: int,
+    sizes: Sequence[int],
+    dense: bool,
+    paired: bool,
+    claims: bool = False,
 ) -> dict[str, int | str]:
-    """The parameters with vectors of `lanes` elements, `paired` where they are two registers each.
+    """The parameters with vectors of `lanes` elements, `paired` where they are two registers each; `claims` are those
+    of `transposing_walk`.
 
     Pieces of lines are what costs least, unless the lines collide in the cache before their other pieces are loaded, or
     results are written past the caches, which takes whole lines of theirs. Where the results' lines collide alone, each
@@ -154,9 +164,10 @@ def _walk(
     collide = write is not None and any(write * size % COLLIDING == 0 for size in sizes[1:])
     stream = 0
     if total is not None and read is not None and read >= lanes:
-        stream = _stream(total, write, lanes, sizes, STREAMED_COLLIDING if whole and collide else STREAMED)
+        least = STREAMED_COLLIDING if whole and collide else STREAMED
+        stream = _stream(total, write, lanes, sizes, least, least if claims else STREAMED_ALONE)
     if read is not None and write is not None and outer is not None:
-        staged = _staged(read, write, outer, lanes, piece, sizes, stream)
+        staged = _staged(read, write, outer, lanes, piece, sizes, stream, claims)
         if staged and (whole or not paired or sizes[0] < PAIRED_SIZE):
             return staged
     if stream:
@@ -174,7 +185,7 @@ def _walk(
         panel = _panel(read, write, outer, lanes, piece, sizes, paired)
         if panel:
             return panel
-    if total is not None and sizes[0] < JOINED_SIZE and total * sizes[0] >= STREAMED_ALONE:
+    if total is not None and sizes[0] < JOINED_SIZE and total * sizes[0] >= STREAMED_ALONE and not claims:
         far = {"block": FAR_BLOCK * lanes, "height": FAR_HEIGHT * lanes, "down": 1, "ahead": FAR, "claim": FAR}
         return {"line": lanes if whole else piece, **far, "stream": 0}
     walk, height, block = {"down": 0, "ahead": 2}, SQUARES * lanes, 0
@@ -217,11 +228,11 @@ def _turned(
 
 
 def _staged(
-    read: int, write: int, outer: int, lanes: int, piece: int, sizes: Sequence[int], stream: int
+    read: int, write: int, outer: int, lanes: int, piece: int, sizes: Sequence[int], stream: int, claims: bool
 ) -> dict[str, int | str]:
     """The parameters of a transposition through a compact buffer: of long lines that are written past the caches, and
     of lines that collide in them, unless the input is near and they collide so much that vectors hold them whole. Empty
-    elsewhere.
+    elsewhere. What waits for lines that were not fetched for it gains nothing from that for results alone (`claims`).
     """
     size, moved = sizes[0], read * write * outer * sizes[0]
     if set(sizes) != {size} or lanes * size != LINE or read % lanes or write % lanes:
@@ -235,7 +246,7 @@ def _staged(
     else:
         small = moved < STAGED
         wanted = moved >= NEAR and loaded % COLLIDING == 0 and stored % COLLIDING == 0
-        wanted = wanted or (moved < NEAR and loaded % FEW_SETS != 0 and stored % ONE_SET == 0)
+        wanted = wanted or (not claims and moved < NEAR and loaded % FEW_SETS != 0 and stored % ONE_SET == 0)
     if stream:  # short lines are runs as they are
         wanted = min(loaded, stored) > STREAMED_RUN or max(loaded, stored) % ONE_SET == 0
     if not wanted:
@@ -319,13 +330,13 @@ def copy_past_caches(total: Extent, line: Extent, front: Extent, lanes: int, siz
     """The parameters `stream` and `ahead` of what is copied along lines of `line` elements, `total` elements in all;
     `front` is the extent of the dimension in front of the lines. None where it had better not go past the caches.
     """
-    if total is None or line is None or _stream(total, line, lanes, sizes, STREAMED) != 1:
+    if total is None or line is None or not _stream(total, line, lanes, sizes, STREAMED, STREAMED):
         return {}
     ahead = min(FETCHED // (line * max(sizes)), (front or 1) - 1)
     return {"stream": 1, **({"ahead": ahead} if ahead else {})}
 
 
-def _stream(total: int, write: Extent, lanes: int, sizes: Sequence[int], least: int) -> int:
+def _stream(total: int, write: Extent, lanes: int, sizes: Sequence[int], least: int, alone: int) -> int:
     """The parameter `stream`: 1 where the results have `least` bytes and all their lines begin where a line of the
     caches does, `ALONE` where they have as many as are too many for the caches of one thread.
     """
@@ -333,4 +344,4 @@ def _stream(total: int, write: Extent, lanes: int, sizes: Sequence[int], least: 
         if lanes * size != LINE or write is None or write * size % LINE:
             return 0
     smallest = total * min(sizes[1:])
-    return 1 if smallest >= least else ALONE if smallest >= STREAMED_ALONE else 0
+    return 1 if smallest >= least else ALONE if smallest >= alone else 0

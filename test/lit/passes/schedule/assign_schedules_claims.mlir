@@ -130,3 +130,31 @@ module @runs attributes {mlc.kernel} {
     return %r : tensor<49x2048xf32>
   }
 }
+
+// Results that share one set of the first cache, and what comes from memory, are written as before: others gain from a
+// buffer, from stores past the caches of one thread and from fetching far ahead.
+// CHECK: module @one_set
+// CHECK-NOT: turned
+// CHECK-SAME: down = 1 : i64{{.*}}template = "transpose"
+module @one_set attributes {mlc.kernel} {
+  func.func @one_set(%a: tensor<1024x80xf32>, %o: tensor<80x1024xf32>) -> tensor<80x1024xf32> {
+    %r = linalg.generic {indexing_maps = [#turned, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<1024x80xf32>) outs(%o : tensor<80x1024xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      linalg.yield %x : f32
+    } -> tensor<80x1024xf32>
+    return %r : tensor<80x1024xf32>
+  }
+}
+// CHECK: module @from_memory
+// CHECK-SAME: ahead = 0 : i64{{.*}}stream = 0 : i64
+module @from_memory attributes {mlc.kernel} {
+  func.func @from_memory(%a: tensor<4096x2001xi8>, %o: tensor<2001x4096xi8>) -> tensor<2001x4096xi8> {
+    %r = linalg.generic {indexing_maps = [#turned, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<4096x2001xi8>) outs(%o : tensor<2001x4096xi8>) {
+    ^bb0(%x: i8, %y: i8):
+      linalg.yield %x : i8
+    } -> tensor<2001x4096xi8>
+    return %r : tensor<2001x4096xi8>
+  }
+}
