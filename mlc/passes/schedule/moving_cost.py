@@ -188,6 +188,15 @@ def _walk(
     if total is not None and sizes[0] < JOINED_SIZE and total * sizes[0] >= STREAMED_ALONE and not claims:
         far = {"block": FAR_BLOCK * lanes, "height": FAR_HEIGHT * lanes, "down": 1, "ahead": FAR, "claim": FAR}
         return {"line": lanes if whole else piece, **far, "stream": 0}
+    return _squares(read, write, outer, lanes, piece, sizes, whole, collide)
+
+
+def _squares(
+    read: Extent, write: Extent, outer: Extent, lanes: int, piece: int, sizes: Sequence[int], whole: bool, collide: bool
+) -> dict[str, int | str]:
+    """The parameters of an ordinary transposition: `whole` lines are loaded or pieces of them, and the results' lines
+    `collide` or do not.
+    """
     walk, height, block = {"down": 0, "ahead": 2}, SQUARES * lanes, 0
     if sizes[0] < 4 and not whole:
         walk = {"down": 1, "ahead": 0}
