@@ -239,7 +239,8 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], bool]:
             memory = Peak(program, threads, "copy", THROUGH_MEMORY)
             for case in chosen:
                 peak = peaks[case.arithmetic]
-                memory.sample()
+                if case.family == "transpose":
+                    memory.sample()
                 try:
                     records.append(measure(case, engines, plan, program, peak, calls))
                 except (CompileError, WorkerError, MlcError) as error:
@@ -249,21 +250,19 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], bool]:
                 add_shares(records[-1])
                 show(records[-1])
                 right &= records[-1]["engines"][0]["status"] == "ok"
-            show_copies([r for r in records if r["threads"] == threads], memory.best)
+            if memory.best:
+                show_slowest(records, threads, memory.best)
     versions = {name: ENGINES[name].version for name in engines}
     return {"machine": machine(), "date": options.date, "versions": versions, "kernels": records}, right
 
 
-def show_copies(records: Sequence[dict[str, Any]], memory: float | None) -> None:
-    """What a copy through memory reaches, and the transposition that is slowest beside it."""
-    for record in records:
-        record["memory_gbs"] = memory
-    moved = {r["kernel"]: r["engines"][0]["gbs"] for r in records if r["family"] == "transpose"}
-    moved = {name: rate for name, rate in moved.items() if rate}
-    if memory and moved:
-        slowest = min(moved, key=lambda name: moved[name])
-        share = f"{slowest} has {moved[slowest]:.1f} GB/s, {moved[slowest] / memory:.0%} of that"
-        print(f"a copy through memory: {memory:.1f} GB/s; of the transpositions {share}", flush=True)
+def show_slowest(records: Sequence[dict[str, Any]], threads: int, memory: float) -> None:
+    """Shows what a copy through memory reaches (GB/s), and the transposition that is slowest beside it."""
+    moved = [r for r in records if r["family"] == "transpose" and r["threads"] == threads]
+    rates = [(r["engines"][0]["gbs"], r["kernel"]) for r in moved if r["engines"][0]["gbs"]]
+    rate, name = min(rates, default=(0.0, "none"))
+    slowest = f"the slowest transposition, {name}, {rate:.1f}: {rate / memory:.0%}"
+    print(f"a copy through memory has {memory:.1f} GB/s, {slowest}", flush=True)
 
 
 def integers(text: str) -> list[int]:

@@ -13,6 +13,7 @@ from mlir import ir
 
 from mlc.kernels.common.streamed import STREAMED
 from mlc.passes.adaptor import defining_op, node_name
+from mlc.passes.walk import called_kernel
 
 Check = Callable[[ir.Operation], "str | None"]
 
@@ -239,7 +240,7 @@ def _launches(root: ir.Operation) -> Check:
     def check(op: ir.Operation) -> str | None:
         if op.name != "mlc.launch":
             return None
-        kernel = ir.FlatSymbolRefAttr(op.attributes["kernel"]).value
+        kernel = called_kernel(op)
         return None if kernel in names else f"launches @{kernel}, which does not exist"
 
     return check

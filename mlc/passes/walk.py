@@ -26,6 +26,11 @@ def all_kernel_modules(module: Any) -> dict[str, ir.Operation]:
     }
 
 
+def called_kernel(launch: ir.Operation) -> str:
+    """The name of the kernel that an `mlc.launch` calls."""
+    return ir.FlatSymbolRefAttr(launch.attributes["kernel"]).value
+
+
 def behind(value: ir.Value) -> ir.InsertionPoint:
     """Right behind where a value is defined."""
     if isinstance(value.owner, ir.Block):

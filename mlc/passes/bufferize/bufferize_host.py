@@ -15,6 +15,7 @@ from mlc.passes.bufferize.loops import LoopBufferizer
 from mlc.passes.bufferize.signature import argument_dim_names, default_dtype, entry_signature, handle_dtypes
 from mlc.passes.bufferize.sizes import SizeAnalysis
 from mlc.passes.bufferize.types import host_type, is_abstract, is_tensor, memref_type
+from mlc.passes.walk import called_kernel
 
 ALIGNMENT = 64
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -23,7 +24,7 @@ _DYNAMIC = ir.ShapedType.get_dynamic_size()
 def inout_results(launch: ir.Operation, kernels: dict[str, ir.Operation]) -> set[int]:
     """The results of `launch` whose destination the kernel reads first."""
     holders = [launch]
-    kernel = kernels.get(ir.FlatSymbolRefAttr(launch.attributes["kernel"]).value)
+    kernel = kernels.get(called_kernel(launch))
     if kernel is not None:
         holders.append(kernel)
         holders += [o.operation for o in kernel.regions[0].blocks[0].operations]

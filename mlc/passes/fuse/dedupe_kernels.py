@@ -11,6 +11,7 @@ from __future__ import annotations
 from mlir import ir
 
 from mlc.passes.base import Pass
+from mlc.passes.walk import called_kernel
 
 
 class DedupeKernels(Pass):
@@ -50,7 +51,7 @@ def _redirect(op: ir.Operation, renamed: dict[str, str]) -> None:
             for view in block.operations:
                 inner = view.operation
                 if inner.name == "mlc.launch":
-                    callee = ir.FlatSymbolRefAttr(inner.attributes["kernel"]).value
+                    callee = called_kernel(inner)
                     if callee in renamed:
                         inner.attributes["kernel"] = ir.FlatSymbolRefAttr.get(renamed[callee])
                 elif "mlc.kernel" not in inner.attributes:

@@ -9,6 +9,7 @@ from mlir.dialects import arith, llvm
 
 from mlc.codegen.symbols import kernel_symbol
 from mlc.passes.host.runtime_calls import element_pointer, i64_constant, pointer_type
+from mlc.passes.walk import called_kernel
 
 if TYPE_CHECKING:
     from mlc.passes.host.entry import EntryLowering
@@ -29,7 +30,7 @@ def grid_symbol(kernel: str) -> str:
 def lower_launch(entry: EntryLowering, op: ir.Operation, words: list[ir.Value], tensors: int) -> None:
     """`mlc.launch` on the GPU; `words` are its arguments, of which the first `tensors` are addresses."""
     entry.store_words(words)
-    name = ir.FlatSymbolRefAttr(op.attributes["kernel"]).value
+    name = called_kernel(op)
     if name not in entry.tables.kernels:
         raise ValueError(f"no module for kernel @{name} (at {op.location})")
     number, node = entry.tables.launch(name, op.location)
@@ -49,7 +50,7 @@ def _variant(
     extent = i64_constant(1)
     for factor in entry.extents(result):
         extent = arith.muli(extent, arith.index_cast(extent.type, factor))
-    for most, name in reversed(entry.tables.variants[ir.FlatSymbolRefAttr(op.attributes["kernel"]).value]):
+    for most, name in reversed(entry.tables.variants[called_kernel(op)]):
         copy, _ = entry.tables.launch(name, op.location)
         is_few = arith.cmpi(arith.CmpIPredicate.sle, extent, i64_constant(most))
         number = arith.select(is_few, i64_constant(copy), number)

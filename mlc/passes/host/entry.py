@@ -19,6 +19,7 @@ from mlc.passes.host.runtime_calls import (
     i64_type,
     pointer_type,
 )
+from mlc.passes.walk import called_kernel
 
 
 class EntryLowering:
@@ -159,7 +160,7 @@ class EntryLowering:
             device.lower_launch(self, op, words, len(memrefs))
             return
         self.store_words(words)
-        name = ir.FlatSymbolRefAttr(op.attributes["kernel"]).value
+        name = called_kernel(op)
         if name not in self.tables.kernels:
             raise ValueError(f"no module for kernel @{name} (at {op.location})")
         kernel, grid = self.runtime.kernel(name)

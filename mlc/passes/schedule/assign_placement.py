@@ -26,7 +26,7 @@ from mlc.kernels.nvidia.limits import missing_functions
 from mlc.kernels.nvidia.scatter import SCATTERS, is_parallel
 from mlc.passes.base import Pass
 from mlc.passes.schedule.copies import copy_kernel
-from mlc.passes.walk import functions, operations
+from mlc.passes.walk import called_kernel, functions, operations
 
 HOST, DEVICE = "host", "device"
 VIEWS = (
@@ -96,7 +96,7 @@ class _FunctionPlacement:
             if op.name == "mlc.launch":
                 host = all(self._on_host(v) for v in op.operands if is_tensor(v)) and len(op.results) > 0
                 host = host and all(_few_integers(v) for v in op.results) and any(map(self._wanted, op.results))
-                host = host or ir.FlatSymbolRefAttr(op.attributes["kernel"]).value in self._unfit
+                host = host or called_kernel(op) in self._unfit
                 op.attributes["mlc.placement"] = ir.StringAttr.get(HOST if host else DEVICE)
             elif op.name in (*BRANCHES, *LOOPS):
                 places = [HOST if self._is_host(group) else DEVICE for group in placed(op)]

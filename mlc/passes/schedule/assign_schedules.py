@@ -22,6 +22,7 @@ from mlc.kernels.common.frame import defining_op, kernel_source
 from mlc.passes.base import Pass, PipelineError
 from mlc.passes.fuse.dedupe_kernels import kernel_text
 from mlc.passes.schedule.cost import VectorUnit, choose
+from mlc.passes.walk import called_kernel
 from mlc.targets.nvidia import NvidiaTarget
 from mlc.tuning.cache import Entry, Schedule, TuningError, digest, entry_key, fixed_part, read
 
@@ -159,7 +160,7 @@ def collect_launches(module: ir.Operation) -> dict[str, list[ir.Operation]]:
                 for view in block.operations:
                     inner = view.operation
                     if inner.name == "mlc.launch":
-                        found.setdefault(ir.FlatSymbolRefAttr(inner.attributes["kernel"]).value, []).append(inner)
+                        found.setdefault(called_kernel(inner), []).append(inner)
                     elif "mlc.kernel" not in inner.attributes:
                         visit(inner)
 

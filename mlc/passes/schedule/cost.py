@@ -29,7 +29,7 @@ from mlc.kernels.cpu.scan import accumulator
 from mlc.passes.schedule.attention_cost import choose_attention
 from mlc.passes.schedule.contraction_cost import choose_contraction
 from mlc.passes.schedule.extents import ITEMS_WANTED, MASKED_BITS, Extent, VectorUnit, known, or_many, reach, shape_of
-from mlc.passes.schedule.moving_cost import copy_past_caches, transposing_walk
+from mlc.passes.schedule.moving_cost import Matrices, copy_past_caches, transposing_walk
 from mlc.passes.schedule.scaled_blocks_cost import choose_scaled_blocks
 
 ITEMS_ENOUGH, SMALL_ITEM = 16, 1024  # work items that may do, where more of them would have less than so many elements
@@ -380,6 +380,7 @@ def _transposed(source: KernelSource, unit: VectorUnit) -> dict[str, int | str] 
         outer = known([e for d, e in enumerate(shape) if d not in walked])
         dense = all(e == 1 for e in shape[read + 1 : firsts[1]])
         sizes = [size, *map(_bytes, source.results)]
+        matrices = Matrices(extents[0], extents[1], outer, piece, sizes, dense, unit.claims)
         again = unit.bits < MASKED_BITS and _only_moves(source) and len(accesses) == 1
         return {
             "template": "transpose",
@@ -390,7 +391,7 @@ def _transposed(source: KernelSource, unit: VectorUnit) -> dict[str, int | str] 
             "write_dim": write,
             "lanes": lanes,
             "piece": piece,
-            **transposing_walk(extents[0], extents[1], outer, lanes, piece, sizes, dense, unit.bits // 8, unit.claims),
+            **transposing_walk(matrices, lanes, unit.bits // 8),
             **({"back": 1} if again else {}),
         }
     return None

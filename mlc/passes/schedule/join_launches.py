@@ -25,6 +25,7 @@ from mlc.passes.fuse.graph import BlockGraph, host_blocks, topological
 from mlc.passes.schedule.assign_placement import DEVICE
 from mlc.passes.schedule.assign_schedules import collect_launches
 from mlc.passes.schedule.plan_joins import JOINED
+from mlc.passes.walk import called_kernel
 
 Key = tuple[tuple[str, ...], tuple[int, ...]]
 
@@ -77,7 +78,7 @@ class JoinLaunches(Pass):
         seen = list(dict.fromkeys(v for part in inputs for v in part))
         tensors = [v for v in seen if not isinstance(v.type, ir.IndexType)]
         passed = tensors + [v for v in seen if isinstance(v.type, ir.IndexType)]
-        names = tuple(ir.FlatSymbolRefAttr(launch.attributes["kernel"]).value for launch in launches)
+        names = tuple(called_kernel(launch) for launch in launches)
         numbers = tuple(passed.index(v) for part in inputs for v in part)
         if (names, numbers) not in self.made:
             self.made[names, numbers] = self._kernel(names, [v.type for v in passed], numbers)

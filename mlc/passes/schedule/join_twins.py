@@ -23,6 +23,7 @@ from mlc.passes.schedule.assign_placement import DEVICE
 from mlc.passes.schedule.assign_schedules import collect_launches
 from mlc.passes.schedule.join_launches import copied, fresh_name, merge_reports, operands_of_launch
 from mlc.passes.schedule.plan_twins import TWINS
+from mlc.passes.walk import called_kernel
 
 Key = tuple[str, str, tuple[int, ...]]
 
@@ -58,7 +59,7 @@ class JoinTwins(Pass):
         seen = list(dict.fromkeys([*operands_of_launch(first)[0], *(v for v in inputs if v != first.results[0])]))
         tensors = [v for v in seen if not isinstance(v.type, ir.IndexType)]
         passed = tensors + [v for v in seen if isinstance(v.type, ir.IndexType)]
-        names = [ir.FlatSymbolRefAttr(launch.attributes["kernel"]).value for launch in (first, second)]
+        names = [called_kernel(launch) for launch in (first, second)]
         numbers = tuple(
             -1 if v == first.results[0] else passed.index(v) for v in [*operands_of_launch(first)[0], *inputs]
         )

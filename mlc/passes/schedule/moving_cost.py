@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from mlc.kernels.common.memory import ALONE
 from mlc.passes.schedule.extents import Extent, or_many
@@ -47,29 +48,34 @@ CLAIMED = 32  # lines of results that are written side by side, where those of t
 FEW_SETS = 1 << 11  # sixteen lines so many bytes apart, or a multiple of it, drive each other out of the first cache
 
 
-def transposing_walk(
-    read: Extent,
-    write: Extent,
-    outer: Extent,
-    lanes: int,
-    piece: int,
-    sizes: Sequence[int],
-    dense: bool,
-    register: int,
-    claims: bool = False,
-) -> dict[str, int | str]:
-    """The parameters `line`, `block`, `height`, `down`, `ahead` and `stream` of a transposition of `outer` matrices,
-    whose input has lines of `read` elements and whose results have lines of `write`. `sizes` are the bytes of an
-    element of the input and of the results, which are `dense` where a matrix's lines follow each other. `claims`: the
-    target writes faster to lines that were fetched for it.
+@dataclass(frozen=True)
+class Matrices:
+    """What is transposed: `outer` matrices, whose input has lines of `read` elements and whose results have lines of
+    `write`. `sizes` are the bytes of an element of the input and of the results, which are `dense` where a matrix's
+    lines follow each other. A load takes pieces of `piece` elements. `claims`: the target writes faster to lines that
+    were fetched for it.
+    """
+
+    read: Extent
+    write: Extent
+    outer: Extent
+    piece: int
+    sizes: Sequence[int]
+    dense: bool
+    claims: bool = False
+
+
+def transposing_walk(matrices: Matrices, lanes: int, register: int) -> dict[str, int | str]:
+    """The parameters `line`, `block`, `height`, `down`, `ahead` and `stream` of a transposition.
 
     Where a register, of `register` bytes, is half a line of the cache, two of them make a vector (`lanes` is among the
     parameters then): results are written in whole lines, soon after each other or past the caches. Small elements do so
     in a compact buffer alone: elsewhere their squares would take more registers than there are.
     """
+    read, write, outer, sizes = matrices.read, matrices.write, matrices.outer, matrices.sizes
     fits = 2 * register == LINE and lanes * sizes[0] == register
     if fits and read is not None and write is not None and outer is not None:
-        pairs = _walk(read, write, outer, 2 * lanes, piece, sizes, dense, paired=True)
+        pairs = _walk(matrices, 2 * lanes, paired=True)
         staged, near = "template" in pairs, read * write * outer * sizes[0] <= NEAR
         if sizes[0] < PAIRED_SIZE:
             wanted = staged and read * write * outer * sizes[0] >= STAGED
@@ -79,25 +85,17 @@ def transposing_walk(
             wanted = all(write * size % LINE == 0 for size in sizes[1:])
         if wanted and min(read, write) >= 2 * lanes:
             return {"lanes": 2 * lanes, **pairs}
-    if lanes * sizes[0] == 2 * LINE == 2 * register and not claims:  # one register of them is a line of the cache
-        single = _walk(read, write, outer, lanes // 2, piece, sizes, dense, paired=False)
+    if lanes * sizes[0] == 2 * LINE == 2 * register and not matrices.claims:  # a register is a line of the cache
+        single = _walk(matrices, lanes // 2)
         if single["stream"]:
             return {**single, "lanes": lanes // 2}
-    plain = _walk(read, write, outer, lanes, piece, sizes, dense, paired=False, claims=claims)
-    if claims and lanes * sizes[0] == LINE and min(or_many(read), or_many(write)) >= lanes:
-        return _claimed(plain, read, write, outer, lanes, piece, sizes)
-    return _turned(plain, read, write, outer, lanes, sizes[0])
+    plain = _walk(matrices, lanes)
+    if matrices.claims and lanes * sizes[0] == LINE and min(or_many(read), or_many(write)) >= lanes:
+        return _claimed(plain, matrices, lanes)
+    return _turned(plain, matrices, lanes)
 
 
-def _claimed(
-    plain: dict[str, int | str],
-    read: Extent,
-    write: Extent,
-    outer: Extent,
-    lanes: int,
-    piece: int,
-    sizes: Sequence[int],
-) -> dict[str, int | str]:
+def _claimed(plain: dict[str, int | str], matrices: Matrices, lanes: int) -> dict[str, int | str]:
     """The parameters where stores wait for the lines that they write to, and vectors that lie across two of them for
     both: the lines of squares that come soon are fetched to be written. `plain` are the parameters without.
 
@@ -108,7 +106,8 @@ def _claimed(
     others are written as fast into them. Lines of the results that are no longer than two of the cache are written one
     behind the other in any case.
     """
-    size, results = sizes[0], max(sizes[1:])
+    read, write, outer = matrices.read, matrices.write, matrices.outer
+    size, results = matrices.sizes[0], max(matrices.sizes[1:])
     moved = or_many(outer) * or_many(read) * or_many(write) * size
     small, near = size < JOINED_SIZE, 2 * moved <= NEAR
     kept = ONE_SET if write is None else _kept_lines(write * results)
@@ -124,7 +123,7 @@ def _claimed(
     if width < lanes or (width < CLAIMED and not near):
         width = SQUARES * lanes
     known = read is not None and write is not None and outer is not None
-    line = lanes if collide or (known and moved > NEAR and not small) else piece
+    line = lanes if collide or (known and moved > NEAR and not small) else matrices.piece
     if read is None or write is None or outer is None:
         return {"line": line, **_strip(width, HIGH * lanes), "claim": lanes // line}
     if read <= 2 * width:
@@ -139,24 +138,14 @@ def _strip(block: int, height: int) -> dict[str, int | str]:
     return {"block": block, "height": height, "down": 0, "ahead": 0, "stream": 0}
 
 
-def _walk(
-    read: Extent,
-    write: Extent,
-    outer: Extent,
-    lanes: int,
-    piece: int,
-    sizes: Sequence[int],
-    dense: bool,
-    paired: bool,
-    claims: bool = False,
-) -> dict[str, int | str]:
-    """The parameters with vectors of `lanes` elements, `paired` where they are two registers each; `claims` are those
-    of `transposing_walk`.
+def _walk(matrices: Matrices, lanes: int, paired: bool = False) -> dict[str, int | str]:
+    """The parameters with vectors of `lanes` elements, `paired` where they are two registers each.
 
     Pieces of lines are what costs least, unless the lines collide in the cache before their other pieces are loaded, or
     results are written past the caches, which takes whole lines of theirs. Where the results' lines collide alone, each
     is written in runs, so that little lies between two stores that touch neighbouring lines of the cache.
     """
+    read, write, outer, piece, sizes = matrices.read, matrices.write, matrices.outer, matrices.piece, matrices.sizes
     total = None if read is None or write is None or outer is None else read * write * outer
     # Pieces spare pairs the exchange of whole vectors, for which there are too few registers.
     crowded = FEW_SETS if paired else COLLIDING
@@ -165,15 +154,15 @@ def _walk(
     stream = 0
     if total is not None and read is not None and read >= lanes:
         least = STREAMED_COLLIDING if whole and collide else STREAMED
-        stream = _stream(total, write, lanes, sizes, least, least if claims else STREAMED_ALONE)
+        stream = _stream(total, write, lanes, sizes, least, least if matrices.claims else STREAMED_ALONE)
     if read is not None and write is not None and outer is not None:
-        staged = _staged(read, write, outer, lanes, piece, sizes, stream, claims)
+        staged = _staged(read, write, outer, lanes, piece, sizes, stream, matrices.claims)
         if staged and (whole or not paired or sizes[0] < PAIRED_SIZE):
             return staged
     if stream:
         run = STREAMED_RUN // max(sizes[1:])
         return {"line": lanes, "block": run, "height": run, "down": 1, "ahead": 4, "stream": stream}
-    if read is not None and write is not None and outer is not None and dense and not paired:
+    if read is not None and write is not None and outer is not None and matrices.dense and not paired:
         joined = _joined(read, write, outer, lanes, lanes if whole else piece, sizes)
         if joined:
             return joined
@@ -185,18 +174,17 @@ def _walk(
         panel = _panel(read, write, outer, lanes, piece, sizes, paired)
         if panel:
             return panel
-    if total is not None and sizes[0] < JOINED_SIZE and total * sizes[0] >= STREAMED_ALONE and not claims:
+    if total is not None and sizes[0] < JOINED_SIZE and total * sizes[0] >= STREAMED_ALONE and not matrices.claims:
         far = {"block": FAR_BLOCK * lanes, "height": FAR_HEIGHT * lanes, "down": 1, "ahead": FAR, "claim": FAR}
         return {"line": lanes if whole else piece, **far, "stream": 0}
-    return _squares(read, write, outer, lanes, piece, sizes, whole, collide)
+    return _squares(matrices, lanes, whole, collide)
 
 
-def _squares(
-    read: Extent, write: Extent, outer: Extent, lanes: int, piece: int, sizes: Sequence[int], whole: bool, collide: bool
-) -> dict[str, int | str]:
+def _squares(matrices: Matrices, lanes: int, whole: bool, collide: bool) -> dict[str, int | str]:
     """The parameters of an ordinary transposition: `whole` lines are loaded or pieces of them, and the results' lines
     `collide` or do not.
     """
+    read, write, outer, sizes = matrices.read, matrices.write, matrices.outer, matrices.sizes
     walk, height, block = {"down": 0, "ahead": 2}, SQUARES * lanes, 0
     if sizes[0] < 4 and not whole:
         walk = {"down": 1, "ahead": 0}
@@ -215,21 +203,20 @@ def _squares(
             height //= 2
         parts = -(-wanted // (outer * -(-write // height)))
         block = 0 if parts <= 1 else max(SQUARES * lanes, -(-read // parts // lanes) * lanes)
-    return {"line": lanes if whole else piece, "block": block, "height": height, **walk, "stream": 0}
+    return {"line": lanes if whole else matrices.piece, "block": block, "height": height, **walk, "stream": 0}
 
 
-def _turned(
-    plain: dict[str, int | str], read: Extent, write: Extent, outer: Extent, lanes: int, size: int
-) -> dict[str, int | str]:
+def _turned(plain: dict[str, int | str], matrices: Matrices, lanes: int) -> dict[str, int | str]:
     """The parameters of `plain` where items share lines of the results that are in the caches of processors: the grid
     goes along those first, as every line that two threads write to parts of wanders between them, and what a processor
     fetches behind a part is what the other one has written. Enough items for some threads are narrower.
     """
+    read, write, outer = matrices.read, matrices.write, matrices.outer
     walks_down = plain["down"] or "template" in plain
     if read is None or write is None or outer is None or plain["stream"] or plain["ahead"] or not walks_down:
         return plain
     height, block = int(plain["height"]), int(plain["block"]) or read
-    if not 0 < height < write or read * write * outer * size > NEAR:
+    if not 0 < height < write or read * write * outer * matrices.sizes[0] > NEAR:
         return plain
     while outer * -(-write // height) * -(-read // block) < TURNED_ITEMS and block >= 2 * TURNED_BLOCK * lanes:
         block = -(-block // (2 * lanes)) * lanes

@@ -22,7 +22,7 @@ from mlc.kernels.cpu.in_place import replaceable
 from mlc.passes.base import Pass
 from mlc.passes.fuse.graph import host_blocks
 from mlc.passes.schedule.assign_schedules import read_schedule
-from mlc.passes.walk import all_kernel_modules
+from mlc.passes.walk import all_kernel_modules, called_kernel
 
 OVER = "mlc.over"
 
@@ -48,7 +48,7 @@ class PlanInPlace(Pass):
     def _plan(self, op: ir.Operation, inputs: dict[str, list[int]]) -> None:
         if op.name != "mlc.launch" or "mlc.inout" in op.attributes:
             return
-        for number in inputs[ir.FlatSymbolRefAttr(op.attributes["kernel"]).value]:
+        for number in inputs[called_kernel(op)]:
             if is_last_use(op, number):
                 op.attributes[OVER] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
                 self.count("in place")

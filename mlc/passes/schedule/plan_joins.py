@@ -23,6 +23,7 @@ from mlc.passes.fuse.graph import BlockGraph, host_blocks
 from mlc.passes.schedule.add_architectures import targets_of
 from mlc.passes.schedule.assign_placement import DEVICE
 from mlc.passes.schedule.gpu_cost import choose
+from mlc.passes.walk import called_kernel
 from mlc.targets.nvidia import NvidiaTarget
 
 JOINED = "mlc.joined"
@@ -82,7 +83,7 @@ def _needed(op: ir.Operation, threads: dict[str, int | None]) -> int | None:
         return None
     if ir.StringAttr(op.attributes["mlc.placement"]).value != DEVICE:
         return None
-    return threads[ir.FlatSymbolRefAttr(op.attributes["kernel"]).value]
+    return threads[called_kernel(op)]
 
 
 def _threads(source: KernelSource, target: NvidiaTarget) -> int | None:

@@ -21,6 +21,7 @@ from mlc.passes.base import Pass
 from mlc.passes.fuse.graph import BlockGraph, host_blocks
 from mlc.passes.schedule.assign_placement import DEVICE
 from mlc.passes.schedule.matrices import matrices_of
+from mlc.passes.walk import called_kernel
 
 TWINS = "mlc.twins"
 
@@ -61,7 +62,7 @@ class PlanTwins(Pass):
             other = graph.ops[producer]
             is_free = _is_on_device(other) and TWINS not in other.attributes and len(other.results) == 1
             if is_free and graph.users[producer] == [n] and graph.legal([producer, n]):
-                sources = [kernels[ir.FlatSymbolRefAttr(launch.attributes["kernel"]).value] for launch in (other, op)]
+                sources = [kernels[called_kernel(launch)] for launch in (other, op)]
                 if self._may_join((other, op), sources):
                     return producer
         return None

@@ -28,6 +28,7 @@ from mlc.kernels.common.frame import defining_op, kernel_source
 from mlc.passes.base import Pass
 from mlc.passes.schedule.assign_schedules import collect_launches, read_schedule
 from mlc.passes.schedule.pack_weights import retype
+from mlc.passes.walk import all_kernel_modules, behind, called_kernel
 
 _LEAST = 8192  # rows of a table, which a contraction reads whole for every one that is looked up
 _MOVES = ("mlc.pad", "mlc.reshape", "mlc.transpose")
@@ -49,11 +50,7 @@ class ReadPanels(Pass):
 
     def run(self, root: ir.OpView) -> None:
         module = root.operation
-        kernels = {
-            ir.StringAttr(view.operation.attributes["sym_name"]).value: view.operation
-            for view in module.regions[0].blocks[0].operations
-            if "mlc.kernel" in view.operation.attributes
-        }
+        kernels = all_kernel_modules(module)
         launches = collect_launches(module)
         weights = {defining_op(v): None for ops in launches.values() for op in ops for v in op.operands}
         for weight in weights:
@@ -73,14 +70,10 @@ def _share(weight: ir.Operation, kernels: dict[str, ir.Operation], launches: dic
     parts = _parts(chain, list(table.type.shape))
     if parts is None or not any(p.divisor > 1 and table.type.get_dim_size(p.dim) >= _LEAST for p in parts):
         return False
-    places = {(_called(op), i) for op in readers for i, v in enumerate(op.operands) if v == table}
+    places = {(called_kernel(op), i) for op in readers for i, v in enumerate(op.operands) if v == table}
     if not all(_only_looks_up(kernels[name], i, launches[name], table) for name, i in places):
         return False
-    after = weight
-    for op in chain:
-        for value in [v for v in op.operands if v != table and defining_op(v) not in chain]:
-            after = _move(defining_op(value), after)
-        after = _move(op, after)
+    _move_behind(table, chain)
     packed = chain[-1].results[0]
     for name, i in sorted(places):
         _look_up(kernels[name], i, packed.type, parts)
@@ -89,22 +82,25 @@ def _share(weight: ir.Operation, kernels: dict[str, ir.Operation], launches: dic
     return True
 
 
-def _move(op: ir.Operation | None, after: ir.Operation) -> ir.Operation:
-    assert op is not None
-    op.move_after(after)
-    return op
-
-
-def _called(launch: ir.Operation) -> str:
-    return ir.FlatSymbolRefAttr(launch.attributes["kernel"]).value
+def _move_behind(table: ir.Value, chain: Sequence[ir.Operation]) -> None:
+    """Move `chain` to where `table` is defined, in front of all its readers, with constants of its own."""
+    last = table
+    for op in chain:
+        for number in range(1, len(op.operands)):
+            constant = defining_op(op.operands[number])
+            assert constant is not None
+            last = constant.clone(behind(last)).operation.results[0]
+            op.operands[number] = last
+        op.move_after(last.owner.operation)
+        last = op.results[0]
 
 
 def _chain(op: ir.Operation) -> list[ir.Operation]:
     """The operations from `op` on that move a weight's elements, up to what launches read; empty for others."""
     chain = [op]
     while True:
-        constant = all(getattr(defining_op(v), "name", "") == "mlc.constant" for v in list(op.operands)[1:])
-        if op.name not in _MOVES or not constant:
+        others = [defining_op(v) for v in list(op.operands)[1:]]
+        if op.name not in _MOVES or not all(other is not None and other.name == "mlc.constant" for other in others):
             return []
         users = list({use.owner.operation: None for use in op.results[0].uses})
         if all(user.name == "mlc.launch" for user in users):

@@ -22,7 +22,7 @@ from mlc.kernels.common.frame import defining_op, kernel_source
 from mlc.kernels.common.generics import is_identity
 from mlc.kernels.common.padding import padding_of
 from mlc.passes.base import Pass
-from mlc.passes.walk import all_kernel_modules, functions
+from mlc.passes.walk import all_kernel_modules, called_kernel, functions
 
 
 class ShareInputs(Pass):
@@ -45,7 +45,7 @@ class ShareInputs(Pass):
             if started is None or returned.count(value) > 1:
                 continue
             launch, is_open = started
-            operand = _continued(kernels[_called(launch)], is_open)
+            operand = _continued(kernels[called_kernel(launch)], is_open)
             argument = None if operand is None else _whole(launch.operands[operand])
             if argument is None or argument.owner != block or not _is_only_reader(launch, argument):
                 continue
@@ -54,10 +54,6 @@ class ShareInputs(Pass):
             self.count("shared")
         if shared:
             _note(function, len(returned), shared)
-
-
-def _called(launch: ir.Operation) -> str:
-    return ir.FlatSymbolRefAttr(launch.attributes["kernel"]).value
 
 
 def _integer(value: int | None) -> ir.Attribute:
@@ -79,7 +75,7 @@ def _start(value: ir.Value, kernels: Mapping[str, ir.Operation]) -> tuple[ir.Ope
     insertion = defining_op(_whole(value))
     if insertion is None or insertion.name != "mlc.launch" or "mlc.in_place" not in insertion.attributes:
         return None
-    root = defining_op(kernel_source(kernels[_called(insertion)]).results[0])
+    root = defining_op(kernel_source(kernels[called_kernel(insertion)]).results[0])
     if root is None or root.name != "mlc.insert":
         return None
     launch = defining_op(_whole(insertion.operands[len(insertion.operands) - 1]))

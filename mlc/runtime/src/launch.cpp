@@ -52,6 +52,8 @@ static Kernel *findKernel(mlc_context &context, int64_t id) {
   return &context.kernels[id];
 }
 
+/// From now on that many launches on all threads or on one; times of a way that
+/// is tried again are forgotten.
 static void enter(Kernel &kernel, Kernel::Phase phase, bool threads,
                   int32_t launches) {
   kernel.phase = phase;

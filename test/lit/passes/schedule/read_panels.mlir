@@ -1,7 +1,9 @@
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-read-panels)' | FileCheck %s
 
 // 9000 rows are 141 panels of 64, the last of which is padded: the row of a word is in panel `id / 64`, at `id mod 64`.
+// The constant of the padding is in front of the table, where something else reads it.
 // CHECK-LABEL: func.func @main
+// CHECK: mlc.unary neg
 // CHECK: %[[W:.*]] = mlc.weight "w"
 // CHECK: %[[Z:.*]] = mlc.constant
 // CHECK: %[[P:.*]] = mlc.pad constant %[[W]] low [0, 0] high [24, 0] value(%[[Z]]
@@ -17,17 +19,18 @@
 // CHECK: %[[D:.*]] = arith.constant 64 : index
 // CHECK: %[[PLACE:.*]] = arith.remui %[[ID]], %[[D]]
 // CHECK: tensor.extract %[[A]][%[[PANEL]], %[[K]], %[[PLACE]]]
-func.func @main(%ids: tensor<8xi64>) -> tensor<8x9000xf32> {
+func.func @main(%ids: tensor<8xi64>) -> (tensor<8x9000xf32>, tensor<f32>) {
+  %z = mlc.constant dense<0.0> : tensor<f32>
+  %n = mlc.unary neg %z : tensor<f32>
   %w = mlc.weight "w" : tensor<9000x16xf32>
   %e = tensor.empty() : tensor<8x16xf32>
   %x = mlc.launch @look_up(%ids, %w) outs(%e) : (tensor<8xi64>, tensor<9000x16xf32>) outs(tensor<8x16xf32>) -> tensor<8x16xf32>
   %f = tensor.empty() : tensor<8x9000xf32>
-  %z = mlc.constant dense<0.0> : tensor<f32>
   %p = mlc.pad constant %w low [0, 0] high [24, 0] value(%z : tensor<f32>) : tensor<9000x16xf32> -> tensor<9024x16xf32>
   %r = mlc.reshape %p [141, 64, 16] : tensor<9024x16xf32> -> tensor<141x64x16xf32>
   %t = mlc.transpose %r {permutation = array<i64: 0, 2, 1>} : tensor<141x64x16xf32> -> tensor<141x16x64xf32>
   %y = mlc.launch @product(%x, %t) outs(%f) : (tensor<8x16xf32>, tensor<141x16x64xf32>) outs(tensor<8x9000xf32>) -> tensor<8x9000xf32>
-  return %y : tensor<8x9000xf32>
+  return %y, %n : tensor<8x9000xf32>, tensor<f32>
 }
 module @look_up attributes {mlc.kernel, mlc.schedule = [{block = 0 : i64, first = 1 : i64, grid = 1 : i64, lanes = 16 : i64, last = 1 : i64, template = "loops"}]} {
   func.func @look_up(%ids: tensor<8xi64>, %w: tensor<9000x16xf32>, %o: tensor<8x16xf32>) -> tensor<8x16xf32> {

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from test_templates import check, draw
 
+import mlc
 from mlc import _native
 from mlc.targets.cpu import resolve
 
@@ -33,6 +34,18 @@ def _type(extents: Sequence[int | str], dtype: str) -> str:
 
 def _static(extents: Sequence[int | str], dynamic: int) -> list[int]:
     return [dynamic if e == "?" else int(e) for e in extents]
+
+
+def writes_this_only(model: mlc.Model, data: np.ndarray, expected: np.ndarray, behind_line: int = 0) -> None:
+    """A model of `data` writes `expected` and nothing around it, where a buffer begins `behind_line` bytes behind the
+    beginning of a line of the cache.
+    """
+    buffer = np.full(expected.nbytes + 128 + behind_line, 77, np.uint8)
+    start = 64 - buffer.ctypes.data % 64 + behind_line
+    result = buffer[start : start + expected.nbytes].view(expected.dtype).reshape(expected.shape)
+    model.run([data], out=[result])
+    assert result.tobytes() == np.ascontiguousarray(expected).tobytes()
+    assert np.all(buffer[:start] == 77) and np.all(buffer[start + expected.nbytes :] == 77)
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i64", "i8", "i1"])
@@ -299,12 +312,7 @@ def test_small_elements_that_come_from_memory(
     body = f"%r = mlc.transpose %a0 {{permutation = array<i64: {order}>}} : {t} -> {o}\nreturn %r : {o}"
     data = draw(extents, dtype)
     model = check(tmp_path, body, [t], [o], [(data,)])
-    expected = np.ascontiguousarray(data.transpose(permutation))
-    buffer = np.full(expected.nbytes + 128, 77, np.uint8)
-    result = buffer[66 : 66 + expected.nbytes].view(expected.dtype).reshape(expected.shape)
-    model.run([data], out=[result])
-    assert result.tobytes() == expected.tobytes()
-    assert np.all(buffer[:66] == 77) and np.all(buffer[66 + expected.nbytes :] == 77)
+    writes_this_only(model, data, data.transpose(permutation), behind_line=2)
 
 
 @pytest.mark.parametrize("cpu", ["x86-64", "x86-64-v3"])
@@ -334,13 +342,7 @@ def test_narrower_vectors(
     body = f"%r = mlc.transpose %a0 {{permutation = array<i64: {order}>}} : {t} -> {o}\nreturn %r : {o}"
     data = draw(extents, dtype)
     model = check(tmp_path, body, [t], [o], [(data,)], cpu=cpu)
-    expected = np.ascontiguousarray(data.transpose(permutation))
-    buffer = np.full(expected.nbytes + 128, 77, np.uint8)
-    start = 64 - buffer.ctypes.data % 64
-    result = buffer[start : start + expected.nbytes].view(expected.dtype).reshape(expected.shape)
-    model.run([data], out=[result])
-    assert result.tobytes() == expected.tobytes()
-    assert np.all(buffer[:start] == 77) and np.all(buffer[start + expected.nbytes :] == 77)
+    writes_this_only(model, data, data.transpose(permutation))
 
 
 def test_copies_past_the_caches(tmp_path: Path) -> None:
