@@ -9,7 +9,8 @@
 ```
 
 A value that only contractions read, directly or through operations that move elements, is rounded where it is computed,
-so that it is stored in `bf16`. Casts of weights become weights (`mlc-hoist-weights`). Products read the left operand
+so that it is stored in `bf16`. Casts of weights become weights (`mlc-hoist-weights`). A table that nothing else reads
+but what looks rows up in it is stored in `bf16` only: rows that are looked up are rounded as well. Products read the left operand
 along its rows and an activation on the right along its rows: others are transposed first. What sums fewer than eight
 products stays (small products are often coordinates), and so do products of activations of fewer than eight rows or
 columns: rounding takes as long as they do. Where bf16 is multiplied no faster than f32, all products of activations
@@ -72,6 +73,8 @@ def narrow_function(function: ir.Operation, for_bytes: bool = False, weights_onl
         op.attributes["widen"] = ir.UnitAttr.get()
         if op.name == "mlc.matmul":
             _put_in_order(op, is_packed)
+    for value, rounded in casts.items():
+        _look_up(value, rounded)
     _round_early(function, for_bytes)
     return len(contractions)
 
@@ -129,6 +132,22 @@ def _put_in_order(op: ir.Operation, is_packed: bool) -> None:
         with ir.InsertionPoint(op), op.location:
             op.operands[number] = b.transpose(value, [*range(rank - 2), rank - 1, rank - 2])
         del op.attributes[name]
+
+
+def _look_up(table: ir.Value, rounded: ir.Value) -> None:
+    """Let gathers of rows of a weight read it `rounded`, where nobody needs it as it was then."""
+    weight, cast = defining_op(table), defining_op(rounded)
+    lookups = [op for op in readers(table) if op != cast]
+    if weight is None or weight.name != "mlc.weight" or not all(op.name == "mlc.gather" for op in lookups):
+        return
+    for op in lookups:
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        old = op.results[0]
+        type_ = ir.RankedTensorType.get(list(old.type.shape), element(rounded))
+        with ir.InsertionPoint(op), op.location:
+            new = ir.Operation.create(op.name, [type_], [rounded, *list(op.operands)[1:]], attributes).results[0]
+            old.replace_all_uses_with(b.cast(new, element(old)))
+        op.erase()
 
 
 # -- rounding where a value is computed --------------------------------------------------------------------------------

@@ -143,3 +143,32 @@ func.func @largest(%x: tensor<1x16x8x8xf32>) -> tensor<1x8x4x4xf32> {
   %r = mlc.conv %p, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : tensor<1x16x4x4xf32>, tensor<8x16x1x1xf32> -> tensor<1x8x4x4xf32>
   return %r : tensor<1x8x4x4xf32>
 }
+
+// A table that is looked up in and multiplied by is rounded once, for both.
+// CHECK-LABEL: func.func @tied
+// CHECK: %[[T:.*]] = mlc.weight "t" : tensor<100x8xf32>
+// CHECK: %[[N:.*]] = mlc.cast %[[T]] : tensor<100x8xf32> -> tensor<100x8xbf16>
+// CHECK: %[[G:.*]] = mlc.gather %[[N]], %{{.*}} {axis = 0 : i64} : tensor<100x8xbf16>, tensor<4xi64> -> tensor<4x8xbf16>
+// CHECK: %[[F:.*]] = mlc.cast %[[G]] : tensor<4x8xbf16> -> tensor<4x8xf32>
+// CHECK: mlc.unary exp %[[F]]
+// CHECK: mlc.matmul %{{.*}}, %[[N]] {transpose_rhs, widen}
+func.func @tied(%i: tensor<4xi64>) -> tensor<4x100xf32> {
+  %t = mlc.weight "t" : tensor<100x8xf32>
+  %x = mlc.gather %t, %i {axis = 0 : i64} : tensor<100x8xf32>, tensor<4xi64> -> tensor<4x8xf32>
+  %e = mlc.unary exp %x : tensor<4x8xf32>
+  %0 = mlc.matmul %e, %t {transpose_rhs} : tensor<4x8xf32>, tensor<100x8xf32> -> tensor<4x100xf32>
+  return %0 : tensor<4x100xf32>
+}
+
+// Not where something else reads the table as it was, and not where it is no weight.
+// CHECK-LABEL: func.func @tied_no_more
+// CHECK-COUNT-2: mlc.gather {{.*}} -> tensor<4x8xf32>
+func.func @tied_no_more(%i: tensor<4xi64>, %u: tensor<100x8xf32>) -> (tensor<4x100xf32>, tensor<4x100xf32>, tensor<100x8xf32>) {
+  %t = mlc.weight "t" : tensor<100x8xf32>
+  %x = mlc.gather %t, %i {axis = 0 : i64} : tensor<100x8xf32>, tensor<4xi64> -> tensor<4x8xf32>
+  %0 = mlc.matmul %x, %t {transpose_rhs} : tensor<4x8xf32>, tensor<100x8xf32> -> tensor<4x100xf32>
+  %y = mlc.gather %u, %i {axis = 0 : i64} : tensor<100x8xf32>, tensor<4xi64> -> tensor<4x8xf32>
+  %1 = mlc.matmul %y, %u {transpose_rhs} : tensor<4x8xf32>, tensor<100x8xf32> -> tensor<4x100xf32>
+  %2 = mlc.unary exp %t : tensor<100x8xf32>
+  return %0, %1, %2 : tensor<4x100xf32>, tensor<4x100xf32>, tensor<100x8xf32>
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -61,6 +62,22 @@ def test_one_table(tmp_path: Path, columns: int, cpu: str, dtype: type) -> None:
     _check(model, table, np.array([[8000]]))
     size = 6 if cpu == "x86-64" and dtype == np.float16 else table.itemsize  # it multiplies by a copy in f32
     assert model.metadata["weights"]["size"] < 1.1 * (columns + 1) * 8256 * size
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("rows", [8205, 1000])
+def test_rounded_table(tmp_path: Path, rows: int, cpu: str) -> None:
+    """A table that products round is stored rounded only, also where it is too short for panels."""
+    skip_unless_it_runs(cpu)
+    table = _table(rows, 40, np.float32)
+    model = mlc.compile(_model(table, "n"), output=tmp_path / "m.so", cpu=cpu, precision="bf16")
+    words = np.array([[0, rows - 1, -1, -rows, 63, 64, 65, 471]])
+    x, logits = model(words)
+    rounded = table.astype(ml_dtypes.bfloat16).astype(np.float64)
+    np.testing.assert_array_equal(x, (rounded[words] + 1).astype(np.float32))
+    np.testing.assert_allclose(logits, (rounded[words] + 1) @ rounded.T, rtol=0, atol=1e-2)
+    stored = 1 if rows > 8192 else 2  # once in panels, and as it was
+    assert model.metadata["weights"]["size"] < 1.1 * stored * 41 * (rows + 63) * 2
 
 
 def test_words_that_are_none(tmp_path: Path) -> None:
