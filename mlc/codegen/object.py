@@ -210,9 +210,9 @@ def _lower_kernel(module: Any, name: str, passes: Sequence[str]) -> None:
             attributes["linkage"] = internal
             if symbol == name and "passthrough" in attributes:
                 told = attributes["passthrough"]
+            attributes["always_inline"] = ir.UnitAttr.get()
             if symbol in (name, f"{name}_grid"):
                 attributes["sym_name"] = ir.StringAttr.get(f"{symbol}.body")
-                attributes["always_inline"] = ir.UnitAttr.get()
     wrapper = _wrapper_text(name, num_tensors, num_indices)
     types = ["!llvm.ptr"] * num_tensors + ["i64"] * num_indices
     declared = f"llvm.func @{name}.body({', '.join([*types, '!llvm.ptr, i64, i64'])})\n"

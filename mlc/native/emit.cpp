@@ -8,6 +8,7 @@
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/PassInstrumentation.h"
@@ -93,6 +94,29 @@ static const unsigned mostInstructions = 20000;
 
 namespace {
 
+/// How many instructions `function` has with those of the functions that will
+/// become a part of it.
+unsigned inlinedSize(const Function &function) {
+  unsigned size = function.getInstructionCount();
+  for (const Instruction &instruction : instructions(function)) {
+    const auto *call = dyn_cast<CallBase>(&instruction);
+    const Function *callee = call ? call->getCalledFunction() : nullptr;
+    if (callee && !callee->isDeclaration() &&
+        callee->hasFnAttribute(Attribute::AlwaysInline))
+      size += inlinedSize(*callee);
+  }
+  return size;
+}
+
+/// How many instructions `module` will have when that is done.
+unsigned inlinedSize(const Module &module) {
+  unsigned size = 0;
+  for (const Function &function : module)
+    if (!function.hasFnAttribute(Attribute::AlwaysInline))
+      size += inlinedSize(function);
+  return size;
+}
+
 /// Why LLVM gave up in this thread.
 thread_local std::string fatalMessage;
 
@@ -123,8 +147,8 @@ public:
     prepare(*module);
     if (verifyModule(*module, nullptr))
       return createStringError("translation to LLVM IR made an invalid module");
-    bool laidOut = op->hasAttr("mlc.laid_out") ||
-                   module->getInstructionCount() > mostInstructions;
+    bool laidOut =
+        op->hasAttr("mlc.laid_out") || inlinedSize(*module) > mostInstructions;
     Expected<std::string> code = recover([&]() -> Expected<std::string> {
       optimize(*module, laidOut);
       return kind == MlcEmitLLVMIR ? print(*module) : generate(*module, kind);

@@ -14,7 +14,7 @@ from mlc.kernels.common.frame import Frame, if_then
 from mlc.kernels.common.index import Idx
 from mlc.kernels.common.peepholes import divides_by_one_plus_exp, is_inside_sigmoid, sigmoid_argument
 from mlc.kernels.common.vector_math import expand as expand_math
-from mlc.kernels.common.vector_math import reciprocal, sigmoid
+from mlc.kernels.common.vector_math import expands, reciprocal, sigmoid
 
 if TYPE_CHECKING:
     from mlc.kernels.common.evaluate import Evaluator
@@ -102,24 +102,34 @@ def _elementwise(ev: Evaluator, op: ir.Operation, env: dict[ir.Value, Lane]) -> 
     if known.is_left_out:
         return
     if known.sigmoid_of is not None:
-        env[known.results[0]] = sigmoid(_value(ev, _operand(ev, env, known.sigmoid_of)))
+        x = _value(ev, _operand(ev, env, known.sigmoid_of))
+        env[known.results[0]] = ev.frame.call("sigmoid", sigmoid, x)
         return
     operands = [_value(ev, _operand(ev, env, v)) for v in known.operands]
     types = known.types
     if any(isinstance(v.type, ir.VectorType) for v in operands):
         operands = [ev.splat(v) for v in operands]
         types = [ir.VectorType.get([ev.lanes], type_) for type_ in types]
-    if known.name.startswith("math."):
-        expanded = expand_math(known.name, operands, ev.frame.has_exp2)
-        if expanded is not None:
-            env[known.results[0]] = expanded
-            return
+    if expands(known.name, operands[0].type):
+        env[known.results[0]] = _function(ev.frame, known.name, operands)
+        return
     if known.is_reciprocal:
         env[known.results[0]] = reciprocal(operands[1])
         return
     new = ir.Operation.create(known.name, types, operands, known.attributes)
     for old, result in zip(known.results, new.results, strict=True):
         env[old] = result
+
+
+def _function(frame: Frame, name: str, operands: Sequence[ir.Value]) -> ir.Value:
+    """A mathematical function. Those of two operands look at the second one: an exponent may be a constant."""
+
+    def emit(*values: ir.Value) -> ir.Value:
+        result = expand_math(name, values, frame.has_exp2)
+        assert result is not None
+        return result
+
+    return emit(*operands) if len(operands) > 1 else frame.call(name.removeprefix("math."), emit, operands[0])
 
 
 EXTREMA = ("arith.maximumf", "arith.minimumf")

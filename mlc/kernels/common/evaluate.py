@@ -178,13 +178,13 @@ def _shorter(ev: Evaluator, op: ir.Operation, dims: Sequence[Idx]) -> list[ir.Va
     found, is_shifted, shift, divisor = frame.patterns[result]
     if found is not None and not _is_given(ev, found[0]):
         [x, *_] = input_values(ev, found[0], dims, [])
-        return [peepholes.emit_plus_one(found[1], x, frame.has_exp2)]
+        return [peepholes.emit_plus_one(frame, found[1], x)]
     if shift is not None and frame.scalef and not _is_given(ev, shift.difference):
         power = _shifted_power(ev, shift, dims)
         if power is not None:
             return [power]
     if is_shifted:
-        return [vector_math.exp_nonpositive(input_values(ev, op, dims, [])[0], frame.scalef, frame.has_exp2)]
+        return [peepholes.exp_nonpositive(frame, input_values(ev, op, dims, [])[0])]
     if divisor is not None:
         values = [ev.splat(v) for v in input_values(ev, op, dims, [])]
         one = ev.splat(ev.frame.constants.get(op.results[0].type.element_type, 1.0))

@@ -140,6 +140,7 @@ class Frame:
         self.given: dict[Any, Any] = {}
         """What the prologue has made of zero points that are inputs."""
         self._scalars: dict[ir.Value, Scalar] = {}
+        self._functions: set[str] = set()
         self.divisors: dict[Scalar, int] = {}
         """What run-time extents are multiples of, where that is known."""
         self._declare()
@@ -190,6 +191,30 @@ class Frame:
     def prologue(self) -> ir.InsertionPoint:
         """Where values that every part of the function may use are computed."""
         return ir.InsertionPoint(self._marker)
+
+    def call(self, name: str, emit: Callable[[ir.Value], ir.Value], x: ir.Value) -> ir.Value:
+        """What `emit` makes of `x`, by a function of the kernel's module that has the type of `x` in its name: micro-
+        kernels compute the same of dozens of vectors, and LLVM has each in its place all the same (`always_inline`).
+        `emit` must use nothing but its argument. On GPUs, which compile a function at a time, it is emitted here.
+        """
+        if self.has_exp2:
+            return emit(x)
+        kind = str(x.type).removeprefix("vector<").removesuffix(">")
+        symbol = f"{name}_{kind}"
+        if symbol not in self._functions:
+            self._functions.add(symbol)
+            self._define(symbol, emit, x.type)
+        return func.CallOp([x.type], symbol, [x]).result
+
+    def _define(self, symbol: str, emit: Callable[[ir.Value], ir.Value], type_: ir.Type) -> None:
+        """Adds the function `symbol` to the module, unless a kernel that this one has become a part of has."""
+        ops = self.source.module.regions[0].blocks[0].operations
+        if any(isinstance(op, func.FuncOp) and op.name.value == symbol for op in ops):
+            return
+        with ir.InsertionPoint(self.source.func):
+            function = func.FuncOp(symbol, ir.FunctionType.get([type_], [type_]), visibility="private")
+        with ir.InsertionPoint(function.add_entry_block()):
+            func.ReturnOp([emit(function.arguments[0])])
 
     def on_stack(self, element: ir.Type, size: int) -> ir.Value:
         """Memory for `size` elements, from the beginning of a line of the cache on, for all of the function."""

@@ -18,7 +18,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from mlc.kernels.common import vector_math
-from mlc.kernels.common.frame import defining_op
+from mlc.kernels.common.frame import Frame, defining_op
 from mlc.kernels.common.generics import (
     body_of,
     input_number,
@@ -58,9 +58,15 @@ def plus_one(op: ir.Operation) -> tuple[ir.Operation, str] | None:
     return None
 
 
-def emit_plus_one(name: str, x: ir.Value, has_exp2: bool) -> ir.Value:
+def emit_plus_one(frame: Frame, name: str, x: ir.Value) -> ir.Value:
     """1 + the function `name` of `x`."""
-    return _PLUS_ONE[name](x, has_exp2)
+    return frame.call(_PLUS_ONE[name].__name__, lambda v: _PLUS_ONE[name](v, frame.has_exp2), x)
+
+
+def exp_nonpositive(frame: Frame, x: ir.Value) -> ir.Value:
+    """e^x for an x without positive elements, by the instructions that the target has for it."""
+    name = f"exp_nonpositive{frame.scalef or ''}"
+    return frame.call(name, lambda v: vector_math.exp_nonpositive(v, frame.scalef, frame.has_exp2), x)
 
 
 def divides_by_one_plus_exp(op: ir.Operation) -> bool:

@@ -31,7 +31,7 @@ from functools import partial, reduce
 from mlir import ir
 from mlir.dialects import arith, memref, vector
 
-from mlc.kernels.common import peepholes, vector_math
+from mlc.kernels.common import peepholes
 from mlc.kernels.common.attention import Attention
 from mlc.kernels.common.attention_points import contiguous_dim
 from mlc.kernels.common.evaluate import Evaluator, lane_mask
@@ -291,7 +291,7 @@ class RegisterAttention(AttentionKernel):
         """Shift the logits of rows by the largest ones so far where these exceed the limit, and scale what such rows of
         the tile have come to."""
         self.loop(0, size, 1, lambda r: self._largest(at, r, vectors))
-        self.store("factors", 0, vector_math.exp_nonpositive(self.load("factors", 0), self.frame.scalef))
+        self.store("factors", 0, peepholes.exp_nonpositive(self.frame, self.load("factors", 0)))
         self.loop(0, size, 1, lambda r: self._rescale(at, r))
 
     def _largest(self, at: Scalar, r: ir.Value, vectors: int) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from mlir import ir
 from mlir.dialects import arith, func, memref, vector
 
-from mlc.kernels.common import memory, vector_math
+from mlc.kernels.common import memory, peepholes
 from mlc.kernels.common.attention import Attention, find_attention, grows_with_scores, shared_dim
 from mlc.kernels.common.attention_points import points_below
 from mlc.kernels.common.evaluate import Evaluator, Override, lane_mask
@@ -272,7 +272,7 @@ class AttentionKernel:
         total = self.load("sums", math.mul(local, lanes))
         for j in range(vectors):
             place = math.add(math.mul(r, self.key_pitch), j * lanes)
-            power = vector_math.exp_nonpositive(arith.subf(self.load("scores", place), shift), self.frame.scalef)
+            power = peepholes.exp_nonpositive(self.frame, arith.subf(self.load("scores", place), shift))
             self._keep_power(place, power)
             total = arith.addf(total, power)
         self.store("sums", math.mul(local, lanes), total)

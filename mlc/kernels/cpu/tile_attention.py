@@ -23,11 +23,10 @@ from functools import partial
 from mlir import ir
 from mlir.dialects import arith, memref
 
-from mlc.kernels.common import vector_math
+from mlc.kernels.common import peepholes
 from mlc.kernels.common.evaluate import lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
 from mlc.kernels.common.index import Scalar
-from mlc.kernels.common.peepholes import maximum_of_numbers
 from mlc.kernels.cpu.attention_grid import AttentionSchedule
 from mlc.kernels.cpu.attention_kernel import LARGE_SCORE, SEEN
 from mlc.kernels.cpu.paired_attention import GROUP, PairedAttention
@@ -221,7 +220,7 @@ class _TileAttention(PairedAttention):
             self._products_with_keys(block, at, high)
             self.loop(0, size, 1, partial(self._take_logits, block, at))
             for first in range(0, high * ROWS, self.s.lanes):
-                factors = vector_math.exp_nonpositive(self.load("factors", first), self.frame.scalef)
+                factors = peepholes.exp_nonpositive(self.frame, self.load("factors", first))
                 self.store("factors", first, factors)
             self.loop(0, size, 1, partial(self._take_powers, block, at))
             self._products_with_values(block, at, high)
@@ -240,7 +239,7 @@ class _TileAttention(PairedAttention):
             value = self.logits(at, r, block.key, j, mask, score)
             if value != score:
                 self.store("scores", place, value)
-            top = maximum_of_numbers(top, value)
+            top = peepholes.maximum_of_numbers(top, value)
         self._note_largest(at, r, top)
 
     def _take_powers(self, block: _Block, at: Scalar, r: ir.Value) -> None:

@@ -10,13 +10,13 @@
 
 A value that only contractions read, directly or through operations that move elements, is rounded where it is computed,
 so that it is stored in `bf16`. Casts of weights become weights (`mlc-hoist-weights`). A table that nothing else reads
-but what looks rows up in it is stored in `bf16` only: rows that are looked up are rounded as well. Products read the left operand
-along its rows and an activation on the right along its rows: others are transposed first. What sums fewer than eight
-products stays (small products are often coordinates), and so do products of activations of fewer than eight rows or
-columns: rounding takes as long as they do. Where bf16 is multiplied no faster than f32, all products of activations
-stay (`weights_only`): there is no weight that takes half the room. A depthwise convolution has no products to pair; it
-stays too unless the option `bytes` says that half the bytes are worth it. Weights of few bits are not rounded either
-(`mlc-stream-weights`).
+but what looks rows up in it is stored in `bf16` only: rows that are looked up are rounded as well. Products read the
+left operand along its rows and an activation on the right along its rows: others are transposed first. What sums fewer
+than eight products stays (small products are often coordinates), and so do products of activations of fewer than eight
+rows or columns: rounding takes as long as they do. Where bf16 is multiplied no faster than f32, all products of
+activations stay (`weights_only`): there is no weight that takes half the room. A depthwise convolution has no products
+to pair; it stays too unless the option `bytes` says that half the bytes are worth it. Weights of few bits are not
+rounded either (`mlc-stream-weights`).
 """
 
 from __future__ import annotations

@@ -76,6 +76,11 @@ def expand(op_name: str, operands: Sequence[ir.Value], has_exp2: bool = False) -
     return function(Emitter(operands[0].type), *operands)
 
 
+def expands(op_name: str, type_: ir.Type) -> bool:
+    """Does `expand` emit `op_name` on operands of `type_`?"""
+    return op_name in SUPPORTED and _is_f32(type_)
+
+
 def sigmoid(x: ir.Value) -> ir.Value:
     """Emits 1 / (1 + e^-x) for an f32 scalar or vector."""
     return exp.sigmoid(Emitter(x.type), x)
