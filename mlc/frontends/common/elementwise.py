@@ -102,6 +102,13 @@ def clamp(b: Builder, x: Tensor, low: Tensor | None, high: Tensor | None) -> Ten
     return b.op("clamp", [x, low, high], unsigned=x.unsigned, is_unsigned=unit(x.unsigned))
 
 
+def log_add_exp(b: Builder, x: Tensor, y: Tensor) -> Tensor:
+    """ln(e^x + e^y) of two float tensors without overflow; of two equal infinities the same."""
+    distance = unary(b, "abs", binary(b, "sub", x, y))
+    distance = select(b, compare(b, "eq", x, y), b.like(0, x), distance)
+    return binary(b, "add", binary(b, "max", x, y), activation(b, "softplus", unary(b, "neg", distance)))
+
+
 def fold(b: Builder, kind: str, operands: list[Tensor]) -> Tensor:
     """`binary` over a list, from the left."""
     result = operands[0]

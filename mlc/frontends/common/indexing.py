@@ -125,6 +125,43 @@ def sort(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     return Tensor(operation.results[0], x.unsigned), Tensor(operation.results[1])
 
 
+def unique(b: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The distinct elements of a vector in ascending order, and `i64` where each is first, the number of the value of
+    each element, and how often each occurs. Each element that is not a number is one of its own.
+    """
+    if x.is_float:
+        ordered, places = sort(b, x)
+        starts, numbers, counts = stretches(b, shape.unsqueeze(b, ordered, [1]))
+        inverse = b.op("scatter_elements", [numbers, places, numbers], axis=0, reduction="none")
+        return gather(b, ordered, starts, 0), gather(b, places, starts, 0), inverse, counts
+    operation = b.emit("unique", [x], sorted=True, is_unsigned=unit(x.unsigned))
+    values, first, inverse, counts = operation.results
+    return Tensor(values, x.unsigned), Tensor(first), Tensor(inverse), Tensor(counts)
+
+
+def rows(b: Builder, x: Tensor, axis: int) -> Tensor:
+    """The slices of `x` along a normalised axis as the rows of a matrix."""
+    turned = shape.transpose(b, x, [axis, *(dim for dim in range(x.rank) if dim != axis)])
+    return shape.reshape(b, turned, [b.dim(turned, 0), b.product(b.dims(turned)[1:])])
+
+
+def stretches(b: Builder, matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Of rows that are equal to the one before them: where each stretch begins, the number of the stretch of each row,
+    and how long each is; vectors of `i64`.
+    """
+    count = b.dim(matrix, 0)
+    line = shape.iota(b, [count], 0, "int64")
+    first = ew.compare(b, "eq", line, b.like(0, line))
+    before = ew.binary(b, "max", ew.binary(b, "sub", line, b.like(1, line)), b.like(0, line))
+    differs = reduction.reduce(b, "max", ew.compare(b, "ne", matrix, gather(b, matrix, before, 0)), [1], False)
+    begins = ew.binary(b, "or", differs, first)
+    starts = shape.reshape_codes(b, b.op("nonzero", [begins]), [-1])
+    numbers = reduction.scan(b, "sum", ew.cast(b, begins, "int64"), 0, False, False)
+    ends = shape.concat(b, [starts, shape.reshape(b, shape.size_scalar(b, count), [1])], 0)
+    lengths = ew.binary(b, "sub", shape.window(b, ends, 0, 1, b.dim(starts, 0)), starts)
+    return starts, ew.binary(b, "sub", numbers, b.like(1, numbers)), lengths
+
+
 def ranks(b: Builder, rows: Tensor) -> Tensor:
     """The place of each row of a matrix among the distinct rows, in lexicographic order: `i64 [rows]`.
 

@@ -1,11 +1,14 @@
-"""Matrix products with NumPy's treatment of vectors, and determinants."""
+"""Matrix products with NumPy's treatment of vectors, determinants and exponentials."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
+from mlc.frontends.common import control_flow, factorizations, reduction, shape, types
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common import reduction, shape
 from mlc.frontends.common.builder import Builder, Tensor, unit
 from mlc.frontends.report import NodeError
 
@@ -42,35 +45,50 @@ def matmul(
 
 
 def determinant(b: Builder, x: Tensor) -> Tensor:
-    """The determinant of the last two dimensions, whose extent must be static: Gaussian elimination, unrolled.
-
-    Each step picks the row with the largest pivot, as LAPACK does.
-    """
-    size = x.shape[-1]
-    if size is None or x.rank < 2:
-        raise NodeError("the determinant of matrices whose extent is known only at run time is not supported")
+    """The determinant of the last two dimensions, by elimination with pivots: the product of all pivots."""
+    if x.rank < 2:
+        raise NodeError(f"the determinant of {x}, which is no matrix")
     lead = b.dims(x)[:-2]
-    matrix = shape.reshape(b, x, [b.product(lead), size, size])
-    result = shape.full(b, [b.dim(matrix, 0), 1, 1], b.like(1, x))
-    for remaining in range(size, 0, -1):
-        rows = shape.iota(b, [1, remaining, 1], 1, "int64")
-        column = shape.window(b, matrix, 2, 0, 1)
-        best = reduction.arg_reduce(b, "max", ew.unary(b, "abs", column), 1, True, False)
-        chosen = ew.cast(b, ew.compare(b, "eq", rows, best), x.dtype)
-        pivot_row = reduction.reduce(b, "sum", ew.binary(b, "mul", matrix, chosen), [1], True)
-        pivot = shape.window(b, pivot_row, 2, 0, 1)
-        moved = ew.compare(b, "ne", best, b.constant(np.array(0, np.int64)))
-        sign = ew.select(b, moved, b.like(-1, x), b.like(1, x))
-        result = ew.binary(b, "mul", result, ew.binary(b, "mul", pivot, sign))
-        if remaining == 1:
-            break
-        # The first row takes the place of the pivot row, then everything below is eliminated.
-        first = shape.window(b, matrix, 1, 0, 1)
-        swapped = ew.select(b, ew.compare(b, "eq", rows, best), first, matrix)
-        below = shape.window(b, swapped, 1, 1, remaining - 1)
-        zero = ew.compare(b, "eq", pivot, b.like(0, x))
-        divisor = ew.select(b, zero, b.like(1, x), pivot)
-        factor = ew.binary(b, "div", shape.window(b, below, 2, 0, 1), divisor)
-        reduced = ew.binary(b, "sub", below, ew.binary(b, "mul", factor, pivot_row))
-        matrix = shape.window(b, reduced, 2, 1, remaining - 1)
-    return shape.reshape(b, result, lead)
+    matrix = shape.reshape(b, x, [b.product(lead), *b.dims(x)[-2:]])
+    factors, pivots, _ = factorizations.lu(b, matrix)
+    return shape.reshape(b, eliminated_determinant(b, factors, pivots), lead)
+
+
+def eliminated_determinant(b: Builder, factors: Tensor, pivots: Tensor) -> Tensor:
+    """The determinants `[batch]` of matrices of which the factors and pivots of `factorizations.lu` are given."""
+    result = reduction.reduce(b, "prod", factorizations.diagonal(b, factors), [1], False)
+    return ew.binary(b, "mul", result, factorizations.parity(b, pivots, factors.dtype))
+
+
+def matrix_exp(b: Builder, x: Tensor) -> Tensor:
+    """The exponential of matrices `[batch, n, n]`: a Taylor polynomial of `x / 2^s`, squared s times.
+
+    With s such that no column's sum of sizes exceeds 1, the terms that are left out are below the last place of the
+    dtype. Source: Moler & Van Loan, Nineteen Dubious Ways to Compute the Exponential of a Matrix, method 3.
+    """
+    if 0 in x.shape:
+        return x
+    size = reduction.reduce(b, "max", reduction.reduce(b, "sum", ew.unary(b, "abs", x), [1], True), [2], True)
+    info = np.finfo(types.numpy_dtype(x.dtype))
+    small = b.like(float(info.tiny), x)
+    exponent = ew.binary(b, "div", ew.unary(b, "log", ew.binary(b, "max", size, small)), b.like(math.log(2), x))
+    halvings = ew.clamp(b, ew.unary(b, "ceil", exponent), b.like(0, x), b.like(float(info.maxexp - 4), x))
+    part = ew.binary(b, "div", x, ew.binary(b, "pow", b.like(2, x), halvings))
+    # No power of an infinity or NaN says more than the first.
+    known = ew.compare(b, "lt", size, b.like(float("inf"), x))
+    squarings = ew.cast(b, ew.select(b, known, halvings, b.like(0, x)), "int64")
+    degree = 12 if info.bits <= 32 else 18
+    unit_ = factorizations.eye(b, b.dims(x), x)
+
+    def term(number: Tensor, carried: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        divisor = ew.cast(b, ew.binary(b, "sub", b.constant(np.array(degree, np.int64)), number), x.dtype)
+        following = ew.binary(b, "div", factorizations.product(b, part, carried[0]), divisor)
+        return [ew.binary(b, "add", unit_, following)], []
+
+    def square(number: Tensor, carried: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        doubled = factorizations.product(b, carried[0], carried[0])
+        return [ew.select(b, ew.compare(b, "gt", squarings, number), doubled, carried[0])], []
+
+    [series] = control_flow.for_(b, degree, [unit_], term)
+    most = b.scalar(reduction.reduce(b, "max", squarings, [0, 1, 2], False))
+    return control_flow.for_(b, most, [series], square)[0]

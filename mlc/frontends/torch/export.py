@@ -1,9 +1,9 @@
 """Programs of `torch.export`: a `.pt2` file, or an `ExportedProgram`, becomes one entry.
 
-PyTorch makes the program functional first (nothing is changed in place, operators stay whole), so that its graph is a
-list of calls of aten operators and of arithmetic on sizes. The file has shapes and dtypes; its symbols become dynamic
-dimensions, which `input_shapes` may rename or fix. Source: PyTorch documentation, "torch.export", "Export IR
-Specification".
+PyTorch makes the program functional first (nothing is changed in place, operators with an importer stay whole), so that
+its graph is a list of calls of aten operators and of arithmetic on sizes. The file has shapes and dtypes; its symbols
+become dynamic dimensions, which `input_shapes` may rename or fix. Source: PyTorch documentation, "torch.export",
+"Export IR Specification".
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from mlc.frontends.common.entry import Continued, DimRange
 from mlc.frontends.report import ModelError, NodeError, Problem
 from mlc.frontends.torch import aten, files
 from mlc.frontends.torch.complex_numbers import imported
+from mlc.frontends.torch.decompositions import decomposed_from, without_unknown
 from mlc.frontends.torch.program_inputs import Inputs
 from mlc.frontends.torch.program_state import ProgramState, changed_constants, changes, held
 from mlc.frontends.torch.registry import Call, Value, as_tensor, find
@@ -45,8 +46,8 @@ def import_model(
     them is checked by the caller. Raises ModelError with every problem of the model.
     """
     del dtypes
-    torch, title, digest, program = _load(source)
     aten.load()
+    torch, title, digest, program = _load(source)
     state = ProgramState(program)
     inputs = Inputs(program, title, state, dict(input_shapes or {}), dict(dims or {}))
 
@@ -73,7 +74,7 @@ def _load(source: str | Path | Any) -> tuple[Any, str, str, Any]:
         digest = hashlib.sha256(text.encode()).hexdigest()
     if program.graph_signature.input_tokens:
         raise ModelError(title, [Problem("has effects beside its results", "export it without prints and assertions")])
-    return torch, title, digest, _functional(title, program)
+    return torch, title, digest, without_unknown(torch, _functional(title, program))
 
 
 def _functional(title: str, program: Any) -> Any:
@@ -177,7 +178,7 @@ class _Importer(Walk):
         except NodeError as error:
             operands = [values.get(used.name) for used in node.all_input_nodes]
             shapes = ", ".join(describe(value) for value in operands if isinstance(value, Tensor))
-            self.problems.append(Problem(error.reason, error.hint, _place(node), _operator(node.target), shapes))
+            self.problems.append(Problem(error.reason, error.hint, _place(node), _described(node), shapes))
             values[node.name] = POISON
 
     def _arguments(self, arguments: Any, values: dict[str, Value]) -> list[Value]:
@@ -299,6 +300,12 @@ def _place(node: Any) -> str:
 def _operator(target: Any) -> str:
     schema = getattr(target, "_schema", None)
     return schema.name if schema is not None else str(getattr(target, "__name__", target))
+
+
+def _described(node: Any) -> str:
+    """The operator of a node, with that of the program which it is a part of."""
+    own, whole = _operator(node.target), decomposed_from(node)
+    return f"{own}, a part of {whole}" if whole and whole != own else own
 
 
 _ON_SIZES = {

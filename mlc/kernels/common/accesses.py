@@ -41,21 +41,27 @@ def _accesses(
     is_all = True
     found: dict[ir.Value, set[Exprs]] = {}
     stack = [(r, tuple(ir.AffineExpr.get_dim(i) for i in range(r.type.rank))) for r in results]
+    seen = set(stack)  # values with several readers make more paths than anyone can walk
     while stack:
         value, exprs = stack.pop()
         op = defining_op(value)
         if op is None:
             found.setdefault(value, set()).add(exprs)
-        elif root is not None and op == root:
             continue
-        elif op.name == "tensor.cast":
-            stack.append((op.operands[0], exprs))
+        if root is not None and op == root:
+            continue
+        if op.name == "tensor.cast":
+            read = [(op.operands[0], exprs)]
         elif op.name == "linalg.generic" and not is_reduction(op) and _only_computes(op):
-            stack.extend(_operands(op, value, exprs, results[0].type.rank))
+            read = _operands(op, value, exprs, results[0].type.rank)
         elif past_padding and (padded := padded_tensor(op)) is not None:
-            stack.append((padded, exprs))
-        elif op.name not in _PLAIN:
-            is_all = False
+            read = [(padded, exprs)]
+        else:
+            is_all &= op.name in _PLAIN
+            continue
+        fresh = [place for place in dict.fromkeys(read) if place not in seen]
+        seen.update(fresh)
+        stack.extend(fresh)
     return found, is_all
 
 

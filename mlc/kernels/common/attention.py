@@ -347,14 +347,20 @@ def _path(logits: ir.Value) -> list[tuple[ir.Operation, int]] | None:
 
 def _leads_down(value: ir.Value) -> bool:
     """Is `value` computed by elementwise operations from a contraction?"""
-    op = defining_op(value)
-    while op is not None and not is_contraction(op):
-        if op.name not in _VIEWS and (op.name != "linalg.generic" or is_reduction(op)):
-            return False
-        inputs = list(op.operands)[: len(op.operands) - len(op.results)] if op.name == "linalg.generic" else []
-        deeper = [v for v in inputs if _leads_down(v)] if op.name == "linalg.generic" else [op.operands[0]]
-        op = defining_op(deeper[0]) if deeper else None
-    return op is not None
+    seen: set[ir.Operation] = set()
+    stack = [value]
+    while stack:
+        op = defining_op(stack.pop())
+        if op is None or op in seen:
+            continue
+        if is_contraction(op):
+            return True
+        seen.add(op)
+        if op.name in _VIEWS:
+            stack.append(op.operands[0])
+        elif op.name == "linalg.generic" and not is_reduction(op):
+            stack.extend(list(op.operands)[: len(op.operands) - len(op.results)])
+    return False
 
 
 def _closed(members: dict[ir.Operation, None], output: ir.Operation) -> bool:

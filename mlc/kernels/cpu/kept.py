@@ -45,13 +45,27 @@ def kept_value(source: KernelSource, reductions: Sequence[ir.Value]) -> Kept | N
 
 def _same_points(op: ir.Operation, result: ir.Value, later: Sequence[ir.Value]) -> bool:
     """Does everything from `op` on to the result, and to `later` reductions, read at its own points?"""
+    seen, stack = {op}, [op]
+    while stack:
+        reader = stack.pop()
+        if not _at_own_points(reader, result, later):
+            return False
+        if is_reduction(reader):
+            continue
+        users = {use.owner.operation for r in reader.results for use in r.uses}
+        fresh = {user for user in users if user.name != "func.return"} - seen
+        seen |= fresh
+        stack.extend(fresh)
+    return True
+
+
+def _at_own_points(op: ir.Operation, result: ir.Value, later: Sequence[ir.Value]) -> bool:
+    """Does `op` read operands of the result's type at its own points, and is it one of `later` if it is a reduction?"""
     if op.name != "linalg.generic":
         return False
     count = len(op.operands) - len(op.results)
     if is_reduction(op):
         own = all(is_identity(op, i) for i in range(count) if op.operands[i].type == result.type)
         return own and all(r in later for r in op.results)
-    if not all(is_identity(op, i) for i in range(len(op.operands)) if op.operands[i].type == result.type or i >= count):
-        return False
-    users = [u.owner.operation for r in op.results for u in r.uses]
-    return all(u.name == "func.return" or _same_points(u, result, later) for u in users)
+    same = [i for i in range(len(op.operands)) if op.operands[i].type == result.type or i >= count]
+    return all(is_identity(op, i) for i in same)

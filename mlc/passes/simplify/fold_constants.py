@@ -5,9 +5,10 @@
 becomes
     %0 = mlc.constant dense<[2, 4]> : tensor<2xi64>
 
-Only results of at most `limit` elements fold: larger ones belong to the weight store (`mlc-hoist-weights`). An
-operation whose evaluation is a run-time error of the model (an index out of range) stays, so that the error happens
-where and when the model says. Constant tensors of other dialects become `mlc.constant`.
+Only results of at most `limit` elements fold: larger ones belong to the weight store (`mlc-hoist-weights`). Results
+that have no elements do whatever they are computed from: no kernel is made of them. An operation whose evaluation is a
+run-time error of the model (an index out of range) stays, so that the error happens where and when the model says.
+Constant tensors of other dialects become `mlc.constant`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from mlir import ir
 
 from mlc.interp import InterpError, evaluate
+from mlc.interp.dtypes import numpy_dtype
 from mlc.interp.from_ir import attributes, elements, result_type
 from mlc.passes.base import Pass
 from mlc.passes.simplify.rewrite import (
@@ -70,11 +72,14 @@ class FoldConstants(Pass):
             return None
         if not all(is_static(r.type) and element_count(r.type) <= self.limit for r in op.results):
             return None
+        types = [result_type(r.type) for r in op.results]
+        if all(element_count(r.type) == 0 for r in op.results):
+            return [np.zeros(type_.shape, numpy_dtype(type_.dtype)) for type_ in types]
         operands = [_constant(v) for v in op.operands]
         if any(value is None for value in operands):
             return None
         try:
-            return evaluate(op.name, operands, attributes(op), [result_type(r.type) for r in op.results])
+            return evaluate(op.name, operands, attributes(op), types)
         except InterpError:
             return None
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 
 FAMILIES = (
-    "advanced", "attention", "blocks", "complex", "conv", "elementwise", "embedding", "indexing", "linalg",
-    "normalization", "pool", "random", "recurrent", "reduction", "resample", "scalar", "scatter", "shape", "signal",
-    "special",
+    "advanced", "attention", "blocks", "complex", "conv", "elementwise", "embedding", "factorizations", "floats",
+    "gamma", "indexing", "linalg", "normalization", "order", "pool", "random", "recurrent", "reduction",
+    "resample", "scalar", "scatter", "shape", "signal", "special",
 )  # fmt: skip
 
 

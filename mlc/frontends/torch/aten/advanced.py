@@ -14,6 +14,7 @@ from mlc.frontends.common import elementwise, indexing, shape
 from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.aten.elementwise import coordinates
+from mlc.frontends.torch.aten.shape import as_vectors
 from mlc.frontends.torch.registry import Call, Value, aten
 
 
@@ -101,6 +102,9 @@ def index(call: Call) -> Tensor:
 
 def _updated(b: Builder, x: Tensor, wanted: Sequence[Tensor | None], values: Tensor, add: bool) -> Tensor:
     """`x` with `values` at the places that `wanted` names; added to what is there if `add`."""
+    if x.is_bool and add:
+        counts = [elementwise.cast(b, tensor, "int64") for tensor in (x, values)]
+        return elementwise.cast(b, _updated(b, counts[0], wanted, counts[1], add), "bool")
     places = _places(b, x, wanted)
     order, coordinates = places.order(x.rank), b.dims(places.coordinates[0])
     rest = [b.dim(x, axis) for axis in order[len(places.axes) :]]
@@ -145,10 +149,11 @@ def _one_slice(b: Builder, x: Tensor, axis: int, index: Tensor, values: Tensor) 
 
 
 @aten("index_add", "index_copy", "index_fill")
+@as_vectors
 def along(call: Call) -> Tensor:
     """Slices of one dimension that are added to, copied to or filled."""
     b, x = call.b, call.tensor(0)
-    axis = shape.normalize_axis(call.int(1), x.rank) if x.rank else 0
+    axis = shape.normalize_axis(call.int(1), x.rank)
     values = elementwise.cast(b, call.tensor(3), x.dtype)
     alpha: Value = call.get("alpha", 1)
     if alpha != 1:
@@ -156,7 +161,7 @@ def along(call: Call) -> Tensor:
         values = elementwise.binary(b, "mul", values, factor)
     index = shape.reshape_codes(b, call.tensor(2), [-1])
     start = indexing.stretch_start(b, index) if call.op == "aten::index_copy" else None
-    if start is not None and x.rank:
+    if start is not None:
         return indexing.insert_slices(b, x, shape.reshape(b, values, _with_extent(b, x, axis, index)), start, axis)
     wanted = [None] * axis + [index]
     return _updated(b, x, wanted, values, call.op == "aten::index_add")

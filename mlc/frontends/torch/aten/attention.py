@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from mlc.frontends.common import attention, elementwise, linalg, normalization, reduction, shape
-from mlc.frontends.common.builder import Builder, Tensor
+from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.registry import Call, aten
 
@@ -18,20 +18,48 @@ def scaled_dot_product_attention(call: Call) -> Tensor:
     b = call.b
     query, key, value = (call.tensor(i) for i in range(3))
     mask = call.get("attn_mask")
-    missing = list(range(4 - query.rank))
-    lifted = query.rank in (2, 3)
-    if lifted:
-        query, key, value = (shape.unsqueeze(b, t, missing) for t in (query, key, value))
-    if query.rank != 4:
-        raise NodeError(f"attention on operands of rank {query.rank}", "use rank 2, 3 or 4")
     if mask is not None and not mask.is_float and not mask.is_bool:
         mask = elementwise.cast(b, mask, "bool")
+    batches = _batch_extents(b, [query, key, value])
+    if query.rank != 4 or batches is not None:
+        query, key, value = (_of_rank_4(b, tensor, batches or []) for tensor in (query, key, value))
+        if mask is not None and mask.rank > 3 and batches is not None:
+            mask = _of_rank_4(b, mask, batches)
     call.get("enable_gqa")  # the heads say it
     scale = call.get("scale")
     result = attention.attention(
         b, query, key, value, mask, scale=None if scale is None else float(scale), causal=bool(call.get("is_causal"))
     )
-    return shape.squeeze(b, result, missing) if lifted else result
+    if batches is not None:
+        return shape.reshape(b, result, [*batches, *b.dims(result)[1:]])
+    rank = call.tensor(0).rank
+    return shape.squeeze(b, result, list(range(4 - rank))) if rank < 4 else result
+
+
+def _batch_extents(b: Builder, tensors: list[Tensor]) -> list[Size] | None:
+    """The common extents in front of the last three dimensions, where tensors have more than one of them or differ."""
+    leads = [b.dims(tensor)[:-3] for tensor in tensors]
+    count = max(len(lead) for lead in leads)
+    if count < 2 and all(len(lead) == count and (not lead or _agree(lead[0], leads[0][0])) for lead in leads):
+        return None
+    sizes: list[Size] = [1] * count
+    for lead in leads:
+        for axis, extent in enumerate(lead, count - len(lead)):
+            sizes[axis] = shape.broadcast_size(b, sizes[axis], extent)
+    return sizes
+
+
+def _agree(lhs: Size, rhs: Size) -> bool:
+    """Whether two extents are equal, as far as is known."""
+    return lhs == rhs or not (isinstance(lhs, int) and isinstance(rhs, int))
+
+
+def _of_rank_4(b: Builder, x: Tensor, batches: list[Size]) -> Tensor:
+    """`x [..., heads, rows, columns]` with its dimensions in front as one, after they are broadcast to `batches`."""
+    x = shape.unsqueeze(b, x, list(range(3 - x.rank))) if x.rank < 3 else x
+    last = b.dims(x)[-3:]
+    wide = shape.broadcast(b, x, [*batches, *last])
+    return shape.reshape(b, wide, [b.product(batches), *last])
 
 
 @aten("_scaled_dot_product_flash_attention_for_cpu")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from mlc.frontends.common import conv
+from dataclasses import replace
+
+from mlc.frontends.common import conv, shape
 from mlc.frontends.common.builder import Size, Tensor
 from mlc.frontends.common.conv import Window
-from mlc.frontends.report import NodeError
-from mlc.frontends.torch.registry import Call, aten
+from mlc.frontends.torch.registry import Call, Handler, aten
 
 
 def spread(values: list[int], rank: int) -> list[int]:
@@ -14,10 +15,18 @@ def spread(values: list[int], rank: int) -> list[int]:
     return values * rank if len(values) == 1 else values
 
 
+def _of_one(call: Call, handler: Handler) -> Tensor:
+    """A convolution of an input without a batch dimension."""
+    batch = shape.unsqueeze(call.b, call.tensor(0), [0])
+    return shape.squeeze(call.b, handler(replace(call, arguments=[batch, *call.arguments[1:]])), [0])
+
+
 @aten("_convolution", "_convolution_mode", "convolution", "conv1d", "conv2d", "conv3d")
 def convolution(call: Call) -> Tensor:
     """Convolutions with padding as numbers, "same" or "valid"; transposed ones through `_convolution`."""
     x, filter_ = call.tensor(0), call.tensor(1)
+    if x.rank == filter_.rank - 1:
+        return _of_one(call, convolution)
     spatial = x.rank - 2
     kernel = [extent or 0 for extent in filter_.shape[2:]]
     strides, dilations = (spread(call.ints(call.names.index(n)), spatial) for n in ("stride", "dilation"))
@@ -45,9 +54,9 @@ def convolution(call: Call) -> Tensor:
 def transposed(call: Call) -> Tensor:
     """Transposed convolutions."""
     x, filter_ = call.tensor(0), call.tensor(1)
+    if x.rank == filter_.rank - 1:
+        return _of_one(call, transposed)
     spatial = x.rank - 2
-    if x.rank != filter_.rank:
-        raise NodeError("inputs without a batch dimension are not supported", "add one")
     names = ("stride", "padding", "output_padding", "dilation")
     strides, padding, extra, dilations = (spread(call.ints(call.names.index(n)), spatial) for n in names)
     kernel = [extent or 0 for extent in filter_.shape[2:]]

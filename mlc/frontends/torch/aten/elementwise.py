@@ -7,18 +7,15 @@ from mlc.frontends.common.builder import Builder, Tensor
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.registry import Call, Quotient, Value, as_tensor, aten, like, operands, promoted
 
-_FLOAT_RESULT = {
+_OF_FLOATS = {
     "sqrt", "rsqrt", "reciprocal", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "tanh", "erf",
-    "sigmoid",
+    "sigmoid", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "isnan", "isinf",
 }  # fmt: skip
+"""Functions of floats, which PyTorch makes of integers first."""
 _UNARY = {
-    "bitwise_not": "not", "absolute": "abs", "negative": "neg", "isnan": "isnan", "isinf": "isinf",
+    "bitwise_not": "not", "absolute": "abs", "negative": "neg",
 } | {
-    name: name
-    for name in {
-        "abs", "neg", "sign", "floor", "ceil", "round", "trunc", "asin", "acos", "atan", "sinh", "cosh", "asinh",
-        "acosh", "atanh",
-    } | _FLOAT_RESULT
+    name: name for name in {"abs", "neg", "sign", "floor", "ceil", "round", "trunc"} | _OF_FLOATS
 }  # fmt: skip
 _BINARY = {
     "mul": "mul", "maximum": "max", "minimum": "min", "pow": "pow", "atan2": "atan2", "remainder": "mod",
@@ -36,9 +33,19 @@ def unary(call: Call) -> Tensor:
     """Functions of one element."""
     name = call.op.removeprefix("aten::").removesuffix("_")
     x = call.tensor(0)
-    if call.get("decimals", 0):
-        raise NodeError("rounding to decimals", "scale, round and scale back")
-    return elementwise.unary(call.b, _UNARY[name], elementwise.floating(call.b, x) if name in _FLOAT_RESULT else x)
+    decimals = int(call.get("decimals", 0))
+    if name in ("floor", "ceil", "round", "trunc") and not x.is_float:
+        return x
+    if decimals:
+        return _rounded(call.b, x, decimals)
+    return elementwise.unary(call.b, _UNARY[name], elementwise.floating(call.b, x) if name in _OF_FLOATS else x)
+
+
+def _rounded(b: Builder, x: Tensor, decimals: int) -> Tensor:
+    """To so many places behind the decimal point, or in front of it; multiplied and divided as PyTorch does."""
+    power = b.like(10.0 ** abs(decimals), x)
+    there, back = ("mul", "div") if decimals > 0 else ("div", "mul")
+    return elementwise.binary(b, back, elementwise.unary(b, "round", elementwise.binary(b, there, x, power)), power)
 
 
 @aten(*_BINARY)
@@ -50,6 +57,8 @@ def binary(call: Call) -> Value:
         return numbers(call, "mul", call[0], call[1])
     pair = call.arguments[:2]
     lhs, rhs = operands(call.b, *pair) if _BINARY[name] == "mul" else promoted(call.b, pair)
+    if name == "atan2":
+        lhs, rhs = elementwise.floating(call.b, lhs), elementwise.floating(call.b, rhs)
     return elementwise.binary(call.b, _BINARY[name], lhs, rhs)
 
 
@@ -279,6 +288,8 @@ def dtype_of(value: Value) -> str:
         if value not in _CODES:
             raise NodeError(f"the dtype with code {value} is not supported")
         return _CODES[value]
+    if value == "complex32":
+        raise NodeError("complex numbers of two float16 (complex32)", "use complex64")
     return str(value)
 
 

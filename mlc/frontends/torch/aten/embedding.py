@@ -6,6 +6,7 @@ import math
 
 from mlc.frontends.common import elementwise, indexing, reduction, shape
 from mlc.frontends.common.builder import Builder, Tensor
+from mlc.frontends.report import NodeError
 from mlc.frontends.torch.registry import Call, Value, aten
 
 
@@ -14,6 +15,15 @@ def embedding(call: Call) -> Tensor:
     """Rows of a table."""
     call.get("padding_idx")  # of training
     return indexing.gather(call.b, call.tensor(0), call.tensor(1), 0)
+
+
+@aten("embedding_renorm")
+def embedding_renorm(call: Call) -> Tensor:
+    """A lookup with `max_norm` changes its table."""
+    raise NodeError(
+        "an embedding with max_norm changes the rows of its table that it looks up",
+        "limit the norms of the rows before the export, and leave max_norm out",
+    )
 
 
 @aten("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only")

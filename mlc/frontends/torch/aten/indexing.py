@@ -8,14 +8,16 @@ from mlc.frontends.common import elementwise, indexing, reduction, shape
 from mlc.frontends.common.builder import Tensor
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.aten.elementwise import coordinates
+from mlc.frontends.torch.aten.shape import as_vectors
 from mlc.frontends.torch.registry import Call, aten, promoted
 
 
 @aten("index_select")
+@as_vectors
 def index_select(call: Call) -> Tensor:
     """Slices along one dimension."""
-    x = call.tensor(0)
-    return indexing.gather(call.b, x, call.tensor(2), shape.normalize_axis(call.int(1), x.rank))
+    x, places = call.tensor(0), shape.reshape_codes(call.b, call.tensor(2), [-1])
+    return indexing.gather(call.b, x, places, shape.normalize_axis(call.int(1), x.rank))
 
 
 @aten("take")
@@ -42,9 +44,15 @@ def take_along(call: Call) -> Tensor:
 @aten("gather")
 def gather(call: Call) -> Tensor:
     """Elements along one dimension, an index each."""
-    x = call.tensor(0)
-    axis = shape.normalize_axis(call.int(1), x.rank)
-    return call.b.op("gather_elements", [x, indexing.as_indices(call.b, call.tensor(2))], axis=axis)
+    b, x, places = call.b, call.tensor(0), indexing.as_indices(call.b, call.tensor(2))
+    axis = shape.normalize_axis(call.int(1), max(x.rank, 1))
+    if 0 in places.shape:  # of any rank
+        return shape.full(b, b.dims(places), b.like(0, x))
+    if x.rank == 0:
+        return indexing.gather(b, shape.unsqueeze(b, x, [0]), places, 0)
+    if places.rank == 0:
+        return shape.reshape(b, indexing.gather(b, x, places, 0), [])
+    return b.op("gather_elements", [x, places], axis=axis, unsigned=x.unsigned)
 
 
 @aten("nonzero", "argwhere", "nonzero_numpy")
@@ -56,12 +64,21 @@ def nonzero(call: Call) -> Tensor | list[Tensor]:
     return shape.transpose(b, b.op("nonzero", [x]), [1, 0])
 
 
+@aten("nonzero_static")
+def nonzero_static(call: Call) -> Tensor:
+    """As many coordinates of non-zero elements as are wanted, `[size, rank]`; those that are missing are filled."""
+    b, found, size = call.b, shape.transpose(call.b, call.b.op("nonzero", [call.tensor(0)]), [1, 0]), call.sizes(1)[0]
+    rest = shape.full(b, [size, b.dim(found, 1)], b.like(int(call.get("fill_value", -1)), found))
+    return shape.window(b, shape.concat(b, [found, rest], 0), 0, 0, size)
+
+
 @aten("masked_scatter")
 def masked_scatter(call: Call) -> Tensor:
     """The first elements of a tensor where a mask is set, in the order of both."""
     b, x, source = call.b, call.tensor(0), call.tensor(2)
     mask = elementwise.cast(b, call.tensor(1), "bool")
-    flat = shape.reshape_codes(b, shape.broadcast(b, mask, b.dims(x)), [-1])
+    x = shape.expand(b, x, b.dims(mask))
+    flat = shape.reshape_codes(b, shape.expand(b, mask, b.dims(x)), [-1])
     places = reduction.scan(b, "sum", elementwise.cast(b, flat, "int64"), 0, True, False)
     # Where the mask is not set, any place inside the source will do.
     safe = elementwise.select(b, flat, places, b.like(0, places))
@@ -75,16 +92,21 @@ def bucketize(call: Call) -> Tensor:
     """How many of the sorted boundaries lie before each number (or are equal to it, with `right`)."""
     b, swapped = call.b, call.op == "aten::searchsorted"
     x, edges = promoted(b, [call[1], call[0]] if swapped else call.arguments[:2])
-    if edges.rank != 1:
-        raise NodeError(f"boundaries of rank {edges.rank}", "use a vector of boundaries")
-    side = call.get("side")
+    sorter, side = call.get("sorter"), call.get("side")
+    if sorter is not None:
+        edges = b.op("gather_elements", [edges, indexing.as_indices(b, sorter)], axis=edges.rank - 1)
+    edges = shape.unsqueeze(b, edges, [edges.rank - 1]) if edges.rank > 1 else edges
     right = bool(call.get("right", False)) or side == "right"
-    before = elementwise.compare(b, "le" if right else "lt", edges, shape.unsqueeze(b, x, [x.rank]))
+    each = shape.unsqueeze(b, x, [x.rank])
+    before = elementwise.compare(b, "le" if right else "lt", edges, each)
+    if x.is_float:  # what is not a number comes last
+        before = elementwise.binary(b, "or", before, elementwise.compare(b, "ne", each, each))
     count = reduction.reduce(b, "sum", elementwise.cast(b, before, "int64"), [x.rank], False)
     return elementwise.cast(b, count, "int32") if call.get("out_int32") else count
 
 
 @aten("topk")
+@as_vectors
 def topk(call: Call) -> list[Tensor]:
     """The k largest or smallest, with their positions."""
     x = call.tensor(0)
@@ -93,6 +115,7 @@ def topk(call: Call) -> list[Tensor]:
 
 
 @aten("sort", "argsort")
+@as_vectors
 def sort(call: Call) -> Tensor | list[Tensor]:
     """Values in order, with their positions."""
     x = call.tensor(0)
@@ -125,6 +148,42 @@ def masked_select(call: Call) -> Tensor:
     """The elements where a mask is set, in one dimension."""
     b = call.b
     x, mask = call.tensor(0), elementwise.cast(call.b, call.tensor(1), "bool")
-    sizes = b.dims(x)
-    flat = shape.reshape_codes(b, shape.expand(b, mask, sizes), [-1])
-    return indexing.compress(b, shape.reshape_codes(b, x, [-1]), flat, 0)
+    x = shape.expand(b, x, b.dims(mask))
+    mask = shape.expand(b, mask, b.dims(x))
+    return indexing.compress(b, shape.reshape_codes(b, x, [-1]), shape.reshape_codes(b, mask, [-1]), 0)
+
+
+@aten("_unique2", "unique_dim")
+def unique(call: Call) -> list[Tensor]:
+    """Distinct elements of the flattened tensor in ascending order, or distinct slices along a dimension; which of them
+    each element is, `i64` with the extents of the input (or `[n]`); how often each occurs. What is not wanted is empty.
+    """
+    b, x = call.b, call.tensor(0)
+    call.get("sorted")  # unless on a GPU, they are sorted anyway
+    if call.op == "aten::_unique2":
+        flat = shape.reshape_codes(b, x, [-1])
+        values, _, inverse, counts = indexing.unique(b, flat)
+        return _wanted(call, values, shape.reshape(b, inverse, b.dims(x)), counts)
+    axis = shape.normalize_axis(call.int(1), x.rank)
+    _, first, inverse, counts = indexing.unique(b, indexing.ranks(b, indexing.rows(b, x, axis)))
+    return _wanted(call, indexing.gather(b, x, first, axis), inverse, counts)
+
+
+@aten("unique_consecutive", "unique_dim_consecutive")
+def unique_consecutive(call: Call) -> list[Tensor]:
+    """The first element of each stretch of equal ones, or of equal slices along a dimension, and as `unique` does."""
+    b, x, given = call.b, call.tensor(0), call.get("dim")
+    source = shape.reshape_codes(b, x, [-1]) if given is None else x
+    axis = 0 if given is None else shape.normalize_axis(int(given), x.rank)
+    first, inverse, counts = indexing.stretches(b, indexing.rows(b, source, axis))
+    inverse = shape.reshape(b, inverse, b.dims(x)) if given is None else inverse
+    return _wanted(call, indexing.gather(b, source, first, axis), inverse, counts)
+
+
+def _wanted(call: Call, values: Tensor, inverse: Tensor, counts: Tensor) -> list[Tensor]:
+    none = call.b.constant(np.zeros([0], np.int64))
+    return [
+        values,
+        inverse if call.get("return_inverse") else none,
+        counts if call.get("return_counts") else none,
+    ]

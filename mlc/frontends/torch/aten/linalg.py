@@ -25,11 +25,13 @@ def linear(call: Call) -> Tensor:
     return product if bias is None else elementwise.binary(call.b, "add", product, bias)
 
 
-@aten("addmm", "baddbmm", "addmv")
+@aten("addmm", "baddbmm", "addmv", "addbmm")
 def addmm(call: Call) -> Tensor:
-    """`beta * c + alpha * a @ b`."""
+    """`beta * c + alpha * a @ b`, where `addbmm` sums the products of a batch."""
     b = call.b
     product = linalg.matmul(b, call.tensor(1), call.tensor(2))
+    if call.op.rstrip("_") == "aten::addbmm":
+        product = reduction.reduce(b, "sum", product, [0], False)
     c, alpha, beta = call.tensor(0), call.get("alpha", 1), call.get("beta", 1)
     if alpha != 1:
         product = elementwise.binary(b, "mul", product, b.like(alpha, product))
@@ -48,15 +50,49 @@ def einsum(call: Call) -> Tensor:
 
 @aten("tensordot")
 def tensordot(call: Call) -> Tensor:
-    """Sums of products over pairs of dimensions."""
+    """Sums of products over pairs of dimensions, one of which may have an extent of 1 and stands for its copies."""
     b, x, y = call.b, call.tensor(0), call.tensor(1)
     pairs = [[shape.normalize_axis(axis, t.rank) for axis in call.ints(i)] for i, t in ((2, x), (3, y))]
+    for left_axis, right_axis in zip(*pairs, strict=True):
+        left_size, right_size = x.shape[left_axis], y.shape[right_axis]
+        if left_size != right_size and left_size == 1:
+            y = reduction.reduce(b, "sum", y, [right_axis], True)
+        elif left_size != right_size and right_size == 1:
+            x = reduction.reduce(b, "sum", x, [left_axis], True)
     rest = [[axis for axis in range(t.rank) if axis not in used] for t, used in zip((x, y), pairs, strict=True)]
     sizes = [[b.dim(t, axis) for axis in axes] for t, axes in zip((x, y), rest, strict=True)]
     total = b.product([b.dim(x, axis) for axis in pairs[0]])
     left = shape.reshape(b, shape.transpose(b, x, [*rest[0], *pairs[0]]), [b.product(sizes[0]), total])
     right = shape.reshape(b, shape.transpose(b, y, [*pairs[1], *rest[1]]), [total, b.product(sizes[1])])
     return shape.reshape(b, linalg.matmul(b, left, right), [*sizes[0], *sizes[1]])
+
+
+@aten("bilinear")
+def bilinear(call: Call) -> Tensor:
+    """`x transpose(weight[o]) y + bias[o]` for each feature o: `[..., i]` and `[..., j]` give `[..., o]`."""
+    b, x, y, weight = call.b, call.tensor(0), call.tensor(1), call.tensor(2)
+    lead = b.dims(x)[:-1]
+    x, y = (shape.reshape(b, value, [b.product(lead), b.dim(value, value.rank - 1)]) for value in (x, y))
+    features, left, right = b.dims(weight)
+    table = shape.reshape(b, shape.transpose(b, weight, [1, 0, 2]), [left, b.arith("muli", features, right)])
+    half = shape.reshape(b, linalg.matmul(b, x, table), [b.dim(x, 0), features, right])
+    result = reduction.reduce(b, "sum", elementwise.binary(b, "mul", half, shape.unsqueeze(b, y, [1])), [2], False)
+    result = shape.reshape(b, result, [*lead, features])
+    bias = call.get("bias")
+    return result if bias is None else elementwise.binary(b, "add", result, bias)
+
+
+@aten("_trilinear")
+def trilinear(call: Call) -> Tensor:
+    """Sums of products of three tensors, each of which lacks the dimensions that its list names."""
+    lacking = [call.ints(place) for place in (3, 4, 5)]
+    call.get("unroll_dim")  # how, not what
+    rank = call.tensor(0).rank + len(lacking[0])
+    letters = [chr(ord("a") + axis) for axis in range(rank)]
+    parts = ["".join(letter for axis, letter in enumerate(letters) if axis not in gone) for gone in lacking]
+    summed = shape.normalize_axes(call.ints(6), rank)
+    kept = "".join(letter for axis, letter in enumerate(letters) if axis not in summed)
+    return call.b.op("einsum", [[call.tensor(place) for place in range(3)]], equation=f"{','.join(parts)}->{kept}")
 
 
 @aten("outer")
@@ -88,11 +124,26 @@ def distance(call: Call) -> Tensor:
     if "cdist" in call.op:
         call.get("compute_mode")  # how, not what
         x, y = shape.unsqueeze(b, x, [x.rank - 1]), shape.unsqueeze(b, y, [y.rank - 2])
-    difference = elementwise.binary(b, "sub", x, y)
+    difference = elementwise.binary(b, "sub", elementwise.floating(b, x), elementwise.floating(b, y))
     if call.op == "aten::pairwise_distance":
         difference = elementwise.binary(b, "add", difference, b.like(float(call.get("eps", 1e-6)), difference))
     axes = list(range(difference.rank)) if call.op == "aten::dist" else [difference.rank - 1]
     return vector_norm(b, difference, float(call.get("p", 2)), axes, bool(call.get("keepdim", False)))
+
+
+@aten("pdist", "_pdist_forward")
+def pair_distance(call: Call) -> Tensor:
+    """Norms of the differences of all pairs of rows, in the order of the upper triangle: `[n (n - 1) / 2]`."""
+    b, x = call.b, call.tensor(0)
+    number = b.dim(x, 0)
+    if isinstance(number, int):
+        places = [b.constant(line) for line in np.triu_indices(number, 1)]
+    else:
+        lines = [shape.iota(b, [number, number], axis, "int64") for axis in (0, 1)]
+        found = b.op("nonzero", [elementwise.compare(b, "lt", *lines)])
+        places = [shape.squeeze(b, shape.window(b, found, 0, axis, 1), [0]) for axis in (0, 1)]
+    difference = elementwise.binary(b, "sub", *(indexing.gather(b, x, line, 0) for line in places))
+    return vector_norm(b, difference, float(call.get("p", 2)), [1], False)
 
 
 @aten("trace")

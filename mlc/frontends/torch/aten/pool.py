@@ -61,11 +61,12 @@ def _placed(call: Call, x: Tensor, window: Window, ceil_mode: bool = False) -> l
 @aten("avg_pool1d", "avg_pool2d", "avg_pool3d")
 def avg_pool(call: Call) -> Tensor:
     """Means of windows."""
-    if call.get("divisor_override") is not None:
-        raise NodeError("divisor_override is not supported", "scale the result instead")
     x, lifted = _batched(call)
-    include = bool(call.get("count_include_pad", True))
-    y = pool.pool(call.b, "avg", x, _window(call, x), bool(call.get("ceil_mode", False)), include)
+    include, divisor = bool(call.get("count_include_pad", True)), call.get("divisor_override")
+    kind = "avg" if divisor is None else "sum"
+    y = pool.pool(call.b, kind, x, _window(call, x), bool(call.get("ceil_mode", False)), include)
+    if divisor is not None:
+        y = elementwise.binary(call.b, "div", y, call.b.like(float(divisor), y))
     return _as_given(call, y, lifted)
 
 
@@ -80,6 +81,9 @@ def adaptive(call: Call) -> Tensor:
     if None in extents:
         raise NodeError(f"adaptive pooling of {x} to {sizes}", "fix the extents of the input with --input or --dim")
     known = [extent for extent in extents if extent is not None]
+    if 0 in [*x.shape[:2], *sizes]:
+        none = shape.full(call.b, [*call.b.dims(x)[:2], *sizes], call.b.like(0, x))
+        return _as_given(call, none, lifted)
     window = _regions(known, sizes)
     if window is not None:
         return _as_given(call, pool.pool(call.b, "avg", x, window), lifted)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mlir import ir
-
 from mlc.frontends.common import elementwise, reduction, shape
-from mlc.frontends.common.builder import Builder, Size, Tensor
+from mlc.frontends.common.builder import Builder, Tensor
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.aten.elementwise import dtype_of
-from mlc.frontends.torch.registry import Call, Value, aten, promoted
+from mlc.frontends.torch.aten.shape import as_vectors
+from mlc.frontends.torch.registry import Call, Value, aten, like, promoted
 
 
 def _axes(call: Call, x: Tensor, name: str = "dim") -> list[int]:
@@ -32,6 +31,7 @@ def _input(call: Call) -> Tensor:
 
 
 @aten("sum", "prod", "amax", "amin")
+@as_vectors
 def reduce(call: Call) -> Tensor:
     """Sums, products and extreme values."""
     x = _input(call)
@@ -40,26 +40,30 @@ def reduce(call: Call) -> Tensor:
 
 
 @aten("mean", "logsumexp")
+@as_vectors
 def mean(call: Call) -> Tensor:
     """Means, and the logarithm of a sum of exponentials."""
     x = _input(call)
     kind = "mean" if call.op == "aten::mean" else "log_sum_exp"
+    x = elementwise.floating(call.b, x)
     return reduction.statistic(call.b, kind, x, _axes(call, x), bool(call.get("keepdim", False)))
 
 
 @aten("var", "std", "var_mean", "std_mean")
+@as_vectors
 def variance(call: Call) -> Tensor | list[Tensor]:
-    """Variance with the divisor n − correction (1 unless `unbiased` or `correction` say otherwise)."""
+    """Variance with the divisor n − correction (1 unless `unbiased` or `correction` say otherwise), at least 0."""
     b, x = call.b, call.tensor(0)
     axes, keep = _axes(call, x), bool(call.get("keepdim", False))
-    correction = call.get("correction", None)
+    correction = call.get("correction")
     if correction is None:
         correction = 0 if call.get("unbiased", True) is False else 1
     mean_ = reduction.statistic(b, "mean", x, axes, True)
     deviation = elementwise.binary(b, "sub", x, mean_)
     total = reduction.reduce(b, "sum", elementwise.binary(b, "mul", deviation, deviation), axes, keep)
-    count = b.arith("subi", b.product([b.dim(x, a) for a in axes]), int(correction))
-    divisor = b.like(count, total) if isinstance(count, int) else _as_float(call, count, total)
+    count = elementwise.cast(b, shape.size_scalar(b, b.product([b.dim(x, a) for a in axes])), x.dtype)
+    rest = elementwise.binary(b, "sub", count, like(b, correction, x))
+    divisor = elementwise.binary(b, "max", rest, b.like(0, x))
     result = elementwise.binary(b, "div", total, divisor)
     if call.op == "aten::std":
         return elementwise.unary(b, "sqrt", result)
@@ -70,14 +74,6 @@ def variance(call: Call) -> Tensor | list[Tensor]:
     return [result, mean_ if keep else reduction.statistic(b, "mean", x, axes, False)]
 
 
-def _as_float(call: Call, count: Size, reference: Tensor) -> Tensor:
-    """A size known at run time as a scalar of the dtype of `reference`."""
-    i64 = ir.IntegerType.get_signless(64)
-    number = ir.Operation.create("arith.index_cast", [i64], [call.b.as_index(count)]).result
-    scalar = ir.Operation.create("tensor.from_elements", [ir.RankedTensorType.get([], i64)], [number]).result
-    return elementwise.cast(call.b, Tensor(scalar), reference.dtype)
-
-
 @aten("max", "min")
 def extreme(call: Call) -> Tensor | list[Tensor]:
     """The extreme value of all; of an axis, with its position; or the larger of two tensors."""
@@ -86,12 +82,19 @@ def extreme(call: Call) -> Tensor | list[Tensor]:
         return reduction.reduce(b, kind, x, list(range(x.rank)), False)
     if isinstance(call[1], Tensor):
         return elementwise.binary(b, kind, *promoted(b, call.arguments[:2]))
+    return _extreme_of_axis(call)
+
+
+@as_vectors
+def _extreme_of_axis(call: Call) -> list[Tensor]:
+    b, x, kind = call.b, call.tensor(0), call.op.removeprefix("aten::")
     axis, keep = shape.normalize_axis(call.int(1), x.rank), bool(call[2])
     values = reduction.reduce(b, kind, x, [axis], keep)
     return [values, reduction.arg_reduce(b, kind, x, axis, keep, False)]
 
 
 @aten("argmax", "argmin")
+@as_vectors
 def arg_extreme(call: Call) -> Tensor:
     """Positions of extreme values, in the flattened tensor without `dim`."""
     b, x = call.b, call.tensor(0)
@@ -103,6 +106,7 @@ def arg_extreme(call: Call) -> Tensor:
 
 
 @aten("cumsum", "cumprod")
+@as_vectors
 def cumulative(call: Call) -> Tensor:
     """Running sums and products."""
     x = _input(call)
@@ -111,6 +115,7 @@ def cumulative(call: Call) -> Tensor:
 
 
 @aten("any", "all")
+@as_vectors
 def truth(call: Call) -> Tensor:
     """Is any, or every, element non-zero?"""
     x = elementwise.cast(call.b, call.tensor(0), "bool")
@@ -119,9 +124,10 @@ def truth(call: Call) -> Tensor:
 
 
 @aten("linalg_vector_norm", "norm", "linalg_norm")
+@as_vectors
 def norm(call: Call) -> Tensor:
     """Norms of vectors, of any order; of all elements where there are no dimensions."""
-    b, x, order = call.b, call.tensor(0), call.get("ord", call.get("p", 2))
+    b, x, order = call.b, _input(call), call.get("ord", call.get("p", 2))
     axes, keep = _axes(call, x), bool(call.get("keepdim", False))
     if call.op == "aten::linalg_norm" and len(axes) == 2 and order not in (None, "fro"):
         raise NodeError(f"the norm of matrices of order {order}", "use torch.linalg.vector_norm, or another order")
@@ -145,6 +151,7 @@ def vector_norm(b: Builder, x: Tensor, order: Value, axes: Sequence[int], keep: 
 
 
 @aten("count_nonzero")
+@as_vectors
 def count_nonzero(call: Call) -> Tensor:
     """How many elements are not zero."""
     x = call.tensor(0)
@@ -153,6 +160,7 @@ def count_nonzero(call: Call) -> Tensor:
 
 
 @aten("aminmax")
+@as_vectors
 def aminmax(call: Call) -> list[Tensor]:
     """The least and the largest."""
     x, keep = call.tensor(0), bool(call.get("keepdim", False))
@@ -165,6 +173,8 @@ def cosine_similarity(call: Call) -> Tensor:
     """The product of two vectors over that of their lengths, none of which counts less than epsilon."""
     b, (x, y) = call.b, promoted(call.b, call.arguments[:2])
     product = elementwise.binary(b, "mul", x, y)
+    if product.rank == 0:
+        x, y, product = (shape.unsqueeze(b, value, [0]) for value in (x, y, product))
     axis = [shape.normalize_axis(int(call.get("dim", 1)), product.rank)]
     floor = b.like(float(call.get("eps", 1e-8)), product)
     lengths = []
@@ -176,6 +186,7 @@ def cosine_similarity(call: Call) -> Tensor:
 
 
 @aten("nansum", "nanmean")
+@as_vectors
 def without_nan(call: Call) -> Tensor:
     """Sums and means of the elements that are numbers."""
     b, x = call.b, _input(call)
@@ -191,6 +202,7 @@ def without_nan(call: Call) -> Tensor:
 
 
 @aten("kthvalue")
+@as_vectors
 def kth_value(call: Call) -> list[Tensor]:
     """The k-th smallest element of each row, and where it is."""
     b, x = call.b, call.tensor(0)
@@ -202,16 +214,24 @@ def kth_value(call: Call) -> list[Tensor]:
 
 @aten("histc")
 def histogram(call: Call) -> Tensor:
-    """How many elements lie in each of equal intervals; what lies outside all does not count."""
-    b, x, bins, (low, high) = call.b, call.tensor(0), call.int(1), (float(call[2]), float(call[3]))
-    if low >= high:
-        raise NodeError("a histogram between the extremes of its elements", "say which interval it divides")
+    """How many elements lie in each of equal intervals; what lies outside all does not count.
+
+    An interval without extent stands for that between the extremes, one around them where those are equal.
+    """
+    b, x, bins = call.b, call.tensor(0), call.int(1)
     flat = shape.reshape_codes(b, x, [-1])
-    place = elementwise.binary(
-        b, "mul", elementwise.binary(b, "sub", flat, b.like(low, x)), b.like(bins / (high - low), x)
-    )
+    low, high = (b.like(float(call[place]), x) for place in (2, 3))
+    if call[2] > call[3]:
+        raise NodeError(f"an interval from {call[2]} to {call[3]}", "give its lower end first")
+    if call[2] == call[3]:
+        low, high = (reduction.reduce(b, kind, flat, [0], False) for kind in ("min", "max"))
+        margin = elementwise.cast(b, elementwise.compare(b, "eq", low, high), x.dtype)
+        low, high = elementwise.binary(b, "sub", low, margin), elementwise.binary(b, "add", high, margin)
+    width = elementwise.binary(b, "sub", high, low)
+    share = elementwise.binary(b, "div", b.like(bins, x), width)
+    place = elementwise.binary(b, "mul", elementwise.binary(b, "sub", flat, low), share)
     place = elementwise.binary(b, "min", elementwise.unary(b, "floor", place), b.like(bins - 1, x))
-    inside = [elementwise.compare(b, kind, flat, b.like(edge, x)) for kind, edge in (("ge", low), ("le", high))]
+    inside = [elementwise.compare(b, kind, flat, edge) for kind, edge in (("ge", low), ("le", high))]
     place = elementwise.select(b, elementwise.binary(b, "and", *inside), place, b.like(-1, x))
     lines = elementwise.cast(b, shape.iota(b, [bins], 0, "int64"), x.dtype)
     equal = elementwise.compare(b, "eq", shape.unsqueeze(b, place, [1]), lines)

@@ -7,7 +7,7 @@ import numpy as np
 from mlc.frontends.common import elementwise, resample, shape, vision
 from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.report import NodeError
-from mlc.frontends.torch.registry import Call, as_tensor, aten
+from mlc.frontends.torch.registry import Call, Value, as_size, as_tensor, aten
 
 _KINDS = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
 _NAMES = [f"upsample_{kind}" for kind in ("linear1d", "bilinear2d", "trilinear3d", "bicubic2d")]
@@ -21,39 +21,65 @@ def upsample(call: Call) -> Tensor:
     b, x = call.b, call.tensor(0)
     name = call.op.removeprefix("aten::").removeprefix("_").removeprefix("upsample_")
     mode = next(_KINDS[kind] for kind in _KINDS if name.startswith(kind))
+    align, smooth = bool(call.get("align_corners")), name.endswith("_aa")
     given = call.get("output_size")
-    if given is None:
-        scales = b.constant(np.array([1.0, 1.0, *call.get("scale_factors")], np.float32))
-        sizes = vision.scaled_sizes(b, x, scales)
+    factors = None if given is not None else [float(factor) for factor in call.get("scale_factors")]
+    if factors is None:
+        sizes = [*b.dims(x)[:2], *(_size(b, size) for size in given)]
     else:
-        sizes = [*b.dims(x)[:2], *call.sizes(call.names.index("output_size"))]
-        scales = _scales(b, call, x, sizes)
+        sizes = [*b.dims(x)[:2], *(_scaled(b, b.dim(x, axis), f) for axis, f in enumerate(factors, 2))]
+    told = _told(call, x) if factors is None else factors
+    if told is not None and not align:
+        scales = b.constant(np.array([1.0, 1.0, *told], np.float32))
+    else:
+        scales = _ratios(b, x, sizes, 1 if align and smooth else 0)
     coordinate, rounding = "half_pixel", "round_prefer_ceil"
-    if call.get("align_corners"):
+    if smooth:  # the corners change how far apart samples are, not where the first one is
+        filter_ = resample.Filter(mode, coordinate, True, -0.5, True)
+        return resample.resample(b, x, list(range(2, x.rank)), scales, sizes, filter_)
+    if align:
         coordinate = "align_corners"
     elif mode == "nearest" and "exact" not in name:
         coordinate, rounding = "asymmetric", "floor"
-    if name.endswith("_aa"):
-        filter_ = resample.Filter(mode, coordinate, True, -0.5, True)
-        return resample.resample(b, x, list(range(2, x.rank)), scales, sizes, filter_)
     options = {"coordinate": coordinate, "nearest_mode": rounding, "cubic_coeff": -0.75, "exclude_outside": False}
     return vision.resize(b, x, scales, sizes, mode, **options)
 
 
-def _scales(b: Builder, call: Call, x: Tensor, sizes: list[Size]) -> Tensor:
-    """The factor of each dimension: what the operator is told, else the ratio of the extents."""
+def _size(b: Builder, value: Value) -> Size:
+    """A size, which may have been rounded down from a product with a factor."""
+    return as_size(b, elementwise.cast(b, value, "int64") if isinstance(value, Tensor) else value)
+
+
+def _scaled(b: Builder, extent: Size, factor: float) -> Size:
+    """The integer part of an extent times a factor, in the double precision in which PyTorch multiplies them."""
+    if isinstance(extent, int):
+        return int(extent * factor)
+    if factor == int(factor):
+        return b.arith("muli", extent, int(factor))
+    wide = elementwise.cast(b, shape.size_scalar(b, extent), "float64")
+    return b.element(elementwise.cast(b, elementwise.scaled(b, wide, factor), "int64"))
+
+
+def _told(call: Call, x: Tensor) -> list[float] | None:
+    """The factors of the spatial dimensions that the operator is given beside the size of the result."""
     names = ["scales_d", "scales_h", "scales_w"][5 - x.rank :] if x.rank > 3 else ["scales"]
     told = [call.get(name) for name in names]
-    if all(factor is not None for factor in told):
-        return b.constant(np.array([1.0, 1.0, *told], np.float32))
-    known = vision.static_scales(b, x, sizes)
+    return None if any(factor is None for factor in told) else told
+
+
+def _ratios(b: Builder, x: Tensor, sizes: list[Size], ends: int) -> Tensor:
+    """The ratio of `sizes` to the extents of `x`, both less `ends`: `f32` with an element a dimension."""
+    known = None if ends else vision.static_scales(b, x, sizes)
     if known is not None:
         return known
-    one = b.constant(np.ones(1, np.float32))
-    parts = [one, one]
+    parts = [b.constant(np.ones(2, np.float32))]
     for axis in range(2, x.rank):
-        pair = [elementwise.cast(b, as_tensor(b, size), "float32") for size in (sizes[axis], b.dim(x, axis))]
-        parts.append(shape.unsqueeze(b, elementwise.binary(b, "div", *pair), [0]))
+        pair = [b.arith("subi", size, ends) for size in (sizes[axis], b.dim(x, axis))]
+        if ends and 0 in [extent for extent in pair if isinstance(extent, int)]:  # all samples at the first place
+            parts.append(b.constant(np.array([np.inf], np.float32)))
+            continue
+        floats = [elementwise.cast(b, as_tensor(b, size), "float32") for size in pair]
+        parts.append(shape.unsqueeze(b, elementwise.binary(b, "div", *floats), [0]))
     return shape.concat(b, parts, 0)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from mlc.frontends.common import elementwise, indexing, shape
+import math
+
+from mlc.frontends.common import elementwise, indexing, reduction, shape
 from mlc.frontends.common.builder import Builder, Tensor, unit
 from mlc.frontends.report import NodeError
+from mlc.frontends.torch.aten.shape import as_vectors
 from mlc.frontends.torch.registry import Call, as_size, aten
 
 _KINDS = {
@@ -14,6 +17,10 @@ _KINDS = {
 
 def _scattered(b: Builder, x: Tensor, places: Tensor, updates: Tensor, axis: int, kind: str = "none") -> Tensor:
     """`updates` at `places` along `axis`; there may be more updates than places, at the ends of dimensions."""
+    if x.is_bool and kind != "none":  # sums and products of truth values
+        numbers = [elementwise.cast(b, tensor, "uint8") for tensor in (x, updates)]
+        kind = {"add": "max", "mul": "min"}.get(kind, kind)
+        return elementwise.cast(b, _scattered(b, numbers[0], places, numbers[1], axis, kind), "bool")
     if updates.shape != places.shape or None in places.shape:
         updates = shape.slice_(b, updates, [0] * updates.rank, b.dims(places), [1] * updates.rank)
     is_unsigned = unit(x.unsigned and kind in ("max", "min"))
@@ -30,25 +37,54 @@ def _kind(name: str) -> str:
 
 
 @aten("scatter", "scatter_add")
+@as_vectors
 def scatter(call: Call) -> Tensor:
     """Updates along one dimension: written, added or multiplied."""
     b, x = call.b, call.tensor(0)
     axis = shape.normalize_axis(call.int(1), x.rank)
-    places, updates, reduction = indexing.as_indices(b, call.tensor(2)), call[3], call.get("reduce")
+    places, updates, name = indexing.as_indices(b, call.tensor(2)), call[3], call.get("reduce")
     if not isinstance(updates, Tensor) or updates.rank == 0 < places.rank:
         value = b.like(updates, x) if not isinstance(updates, Tensor) else updates
         updates = shape.expand(b, value, b.dims(places))
-    kind = "add" if call.op == "aten::scatter_add" else "none" if reduction is None else _kind(reduction)
+    kind = "add" if call.op == "aten::scatter_add" else "none" if name is None else _kind(name)
     return _scattered(b, x, places, elementwise.cast(b, updates, x.dtype), axis, kind)
 
 
 @aten("scatter_reduce")
+@as_vectors
 def scatter_reduce(call: Call) -> Tensor:
     """Sums, products, extreme values or means of what goes to the same place, with or without what is there."""
     b, x, updates = call.b, call.tensor(0), call.tensor(3)
-    axis, name = shape.normalize_axis(call.int(1), x.rank), str(call[4])
-    places, kind, with_self = indexing.as_indices(b, call.tensor(2)), _kind(name), bool(call.get("include_self", True))
-    base = x
+    axis, places = shape.normalize_axis(call.int(1), x.rank), indexing.as_indices(b, call.tensor(2))
+    return _combined(b, x, axis, places, updates, str(call[4]), bool(call.get("include_self", True)))
+
+
+@aten("index_reduce")
+@as_vectors
+def index_reduce(call: Call) -> Tensor:
+    """The same of slices along a dimension, each of which goes to one place."""
+    b, x, updates = call.b, call.tensor(0), call.tensor(3)
+    axis, line = shape.normalize_axis(call.int(1), x.rank), shape.reshape_codes(b, call.tensor(2), [-1])
+    column = shape.unsqueeze(b, indexing.as_indices(b, line), [i for i in range(x.rank) if i != axis])
+    places = shape.broadcast(b, column, b.dims(updates))
+    return _combined(b, x, axis, places, updates, str(call[4]), bool(call.get("include_self", True)))
+
+
+@aten("put")
+def put(call: Call) -> Tensor:
+    """Elements written to, or added at, places of the flattened tensor."""
+    b, x = call.b, call.tensor(0)
+    places, updates = indexing.as_indices(b, call.tensor(1)), elementwise.cast(b, call.tensor(2), x.dtype)
+    flat, places, updates = (shape.reshape_codes(b, tensor, [-1]) for tensor in (x, places, updates))
+    result = _scattered(b, flat, places, updates, 0, "add" if call.get("accumulate") else "none")
+    return shape.reshape(b, result, b.dims(x))
+
+
+def _combined(
+    b: Builder, x: Tensor, axis: int, places: Tensor, updates: Tensor, name: str, with_self: bool
+) -> Tensor:
+    """`x` with what goes to the same place of `axis` combined as `name` says, with or without what is there."""
+    kind, base = _kind(name), x
     if not with_self:
         start = updates if kind in ("max", "min") else shape.full(b, b.dims(places), b.like(int(kind == "mul"), x))
         base = _scattered(b, x, places, start, axis)
@@ -64,6 +100,38 @@ def scatter_reduce(call: Call) -> Tensor:
         return quotient
     rest = elementwise.binary(b, "mod", total, count)  # integers are rounded down
     return elementwise.binary(b, "div", elementwise.binary(b, "sub", total, rest), count)
+
+
+@aten("segment_reduce")
+def segment_reduce(call: Call) -> Tensor:
+    """Sums, means, products or extreme values of stretches of the first dimension, `[segments, …]`: of each length, or
+    between offsets. A mean of nothing is not a number.
+    """
+    b, x, name, lengths, offsets = call.b, call.tensor(0), str(call[1]), call.get("lengths"), call.get("offsets")
+    bounds = offsets if lengths is None else lengths
+    if bounds is None or bounds.rank != 1 or int(call.get("axis", 0)):
+        raise NodeError("segments along another dimension than the first", "transpose, or flatten what is in front")
+    call.get("unsafe")  # what is checked
+    if lengths is None:
+        ends = shape.slice_axes(b, elementwise.cast(b, bounds, "int64"), [0], [1], [shape.INT64_MAX], [1])
+    else:
+        ends = reduction.scan(b, "sum", elementwise.cast(b, bounds, "int64"), 0, False, False)
+    place = shape.unsqueeze(b, shape.iota(b, [b.dim(x, 0)], 0, "int64"), [1])
+    passed = elementwise.cast(b, elementwise.compare(b, "le", ends, place), "int64")
+    points = reduction.reduce(b, "sum", passed, [1], True)
+    kind, initial = {"max": "max", "min": "min"}.get(name) or _kind(name), call.get("initial")
+    start = {"max": -math.inf, "min": math.inf, "mul": 1.0}.get(kind, 0.0) if initial is None else float(initial)
+    count = b.dim(ends, 0)
+    result = shape.full(b, [count, *b.dims(x)[1:]], b.like(start, x))
+    result = b.op("scatter_nd", [result, points, x], reduction=kind)
+    if name != "mean":
+        return result
+    each = shape.full(b, [b.dim(x, 0)], b.like(1, x))
+    members = b.op("scatter_nd", [shape.full(b, [count], b.like(0, x)), points, each], reduction="add")
+    if initial is not None:
+        members = elementwise.binary(b, "max", members, b.like(1, members))
+    members = shape.unsqueeze(b, members, list(range(1, x.rank)))
+    return elementwise.binary(b, "div", result, members)
 
 
 @aten("select_scatter", "slice_scatter")

@@ -5,12 +5,36 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from mlir import ir
 
 from mlc.frontends.common import elementwise, indexing, reduction, shape
 from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.aten.elementwise import dtype_given, dtype_of
-from mlc.frontends.torch.registry import Call, Value, as_size, as_tensor, aten, like, promoted
+from mlc.frontends.torch.registry import Call, Handler, Value, as_size, as_tensor, aten, known_ints, like, promoted
+
+
+def as_vectors(handler: Handler) -> Handler:
+    """An importer that is given vectors of one element in place of scalars, and whose results become scalars again.
+
+    PyTorch takes dimension 0 or -1 of a scalar for that of such a vector.
+    """
+
+    def of_scalar(call: Call) -> Value:
+        x = call[0]
+        if not isinstance(x, Tensor) or x.rank:
+            return handler(call)
+        raised = [shape.unsqueeze(call.b, item, [0]) if _is_scalar(item) else item for item in call.arguments]
+        result = handler(replace(call, arguments=raised))
+        if isinstance(result, list):
+            return [shape.reshape(call.b, item, []) for item in result]
+        return shape.reshape(call.b, result, [])
+
+    return of_scalar
+
+
+def _is_scalar(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.rank == 0
 
 
 @aten("view", "reshape", "_unsafe_view", "unflatten", "_reshape_alias", "view_as", "reshape_as", "ravel")
@@ -52,14 +76,14 @@ def permute(call: Call) -> Tensor:
 def transpose(call: Call) -> Tensor:
     """Two dimensions exchanged."""
     x = call.tensor(0)
-    order = list(range(x.rank))
+    order = list(range(max(x.rank, 1)))
     if call.op in ("aten::adjoint", "aten::mT"):
         return shape.transpose(call.b, x, [*order[:-2], order[-1], order[-2]])
     if len(call.arguments) == 1:
-        return shape.transpose(call.b, x, order[::-1])
-    i, j = (shape.normalize_axis(call.int(n), x.rank) for n in (1, 2))
+        return shape.transpose(call.b, x, order[::-1]) if x.rank else x
+    i, j = (shape.normalize_axis(call.int(n), len(order)) for n in (1, 2))
     order[i], order[j] = order[j], order[i]
-    return shape.transpose(call.b, x, order)
+    return shape.transpose(call.b, x, order) if x.rank else x
 
 
 @aten("movedim", "moveaxis")
@@ -83,7 +107,9 @@ def unsqueeze(call: Call) -> Tensor:
 def squeeze(call: Call) -> Tensor:
     """Without dimensions of extent 1."""
     x = call.tensor(0)
-    axes = list(range(x.rank)) if len(call.arguments) == 1 else shape.normalize_axes(call.ints(1), x.rank)
+    axes = list(range(x.rank)) if len(call.arguments) == 1 else shape.normalize_axes(call.ints(1), max(x.rank, 1))
+    if x.rank == 0:
+        return x
     gone = [a for a in axes if x.shape[a] == 1]
     return shape.squeeze(call.b, x, gone) if gone else x
 
@@ -159,10 +185,14 @@ def tensor_split(call: Call) -> list[Tensor]:
     extent = x.shape[axis]
     if extent is None:
         raise NodeError("the extent of the split dimension is known at run time only", "fix it with --dim")
-    if isinstance(call[1], int):
-        long = extent % call[1]
-        return shape.split(b, x, axis, [extent // call[1] + (i < long) for i in range(call[1])])
-    cuts = [0, *(min(cut + extent if cut < 0 else cut, extent) for cut in call.ints(1)), extent]
+    known = _number_of(call[1]) if isinstance(call[1], Tensor) and call[1].rank == 0 else call[1]
+    if isinstance(known, int):
+        long = extent % known
+        return shape.split(b, x, axis, [extent // known + (i < long) for i in range(known)])
+    if isinstance(known, Tensor) and known.constant is not None:
+        known = known.constant.tolist()
+    places = known_ints(known, call.op)
+    cuts = [0, *(min(cut + extent if cut < 0 else cut, extent) for cut in places), extent]
     return shape.split(b, x, axis, [max(0, high - low) for low, high in zip(cuts, cuts[1:], strict=False)])
 
 
@@ -235,16 +265,31 @@ def _padded(call: Call, mode: str, value: Tensor | None = None) -> Tensor:
     high: list[Size] = [0] * x.rank
     for i in range(len(amounts) // 2):
         low[x.rank - 1 - i], high[x.rank - 1 - i] = amounts[2 * i], amounts[2 * i + 1]
+    if mode == "wrap" and any(isinstance(size, int) and size < 0 for size in amounts):
+        x, low, high = _cropped(call.b, x, low, high)
     return shape.pad(call.b, x, low, high, mode=mode, value=value)
+
+
+def _cropped(b: Builder, x: Tensor, low: list[Size], high: list[Size]) -> tuple[Tensor, list[Size], list[Size]]:
+    """`x` without what negative padding takes away, and the padding that is left."""
+    sizes = b.dims(x)
+    offsets: list[Size] = [0] * x.rank
+    for axis, pair in enumerate(zip(low, high, strict=True)):
+        before, after = (-size if isinstance(size, int) and size < 0 else 0 for size in pair)
+        offsets[axis], sizes[axis] = before, b.arith("subi", sizes[axis], before + after)
+    kept = [[0 if isinstance(size, int) and size < 0 else size for size in side] for side in (low, high)]
+    return shape.slice_(b, x, offsets, sizes, [1] * x.rank), kept[0], kept[1]
 
 
 @aten(
     "zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones",
-    "new_full", "new_empty",
+    "new_full", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted",
 )  # fmt: skip
 def filled(call: Call) -> Tensor:
     """One value everywhere."""
     b, name = call.b, call.op.removeprefix("aten::")
+    for order in ("stride", "physical_layout"):  # in memory
+        call.get(order)
     template = call.tensor(0) if "like" in name or name.startswith("new_") else None
     sizes = b.dims(template) if template is not None and "like" in name else call.sizes(1 if template else 0)
     value = call.get("fill_value", 0.0 if "one" not in name else 1.0)
@@ -303,10 +348,35 @@ def linspace(call: Call) -> Tensor:
     """Numbers at equal distances, both ends included."""
     b, count = call.b, call.sizes(2)[0]
     start, end = (_number_of(call[i]) for i in (0, 1))
+    dtype = dtype_given(call, "float32")
+    wide = "float64" if dtype == "float64" else "float32"
     if not all(isinstance(value, int | float) for value in (start, end, count)):
-        raise NodeError("its ends or their number are known at run time only", "trace the model with them constant")
-    line = np.linspace(start, end, count, dtype=np.float32)
-    return elementwise.cast(b, b.constant(line), dtype_given(call, "float32"))
+        ends = [as_tensor(b, value) for value in (start, end)]
+        if "int" in dtype:
+            ends = [elementwise.cast(b, value, dtype) for value in ends]
+        ends = [elementwise.cast(b, value, wide) for value in ends]
+        return elementwise.cast(b, _line(b, ends[0], ends[1], count), dtype)
+    if "int" in dtype:
+        start, end = int(start), int(end)
+    return elementwise.cast(b, b.constant(np.linspace(start, end, count, dtype=wide)), dtype)
+
+
+def _line(b: Builder, start: Tensor, end: Tensor, count: Size) -> Tensor:
+    """`count` numbers from the scalar `start` to `end`, in halves that begin at the ends, as in PyTorch."""
+    places = shape.iota(b, [count], 0, "int64")
+    last = shape.size_scalar(b, b.arith("subi", count, 1))
+    gaps = elementwise.binary(b, "max", last, b.like(1, last))
+    step = elementwise.binary(b, "sub", end, start)
+    step = elementwise.binary(b, "div", step, elementwise.cast(b, gaps, start.dtype))
+
+    def steps(number: Tensor) -> Tensor:
+        return elementwise.binary(b, "mul", elementwise.cast(b, number, start.dtype), step)
+
+    left = elementwise.binary(b, "sub", last, places)
+    ascending = elementwise.binary(b, "add", start, steps(places))
+    descending = elementwise.binary(b, "sub", end, steps(left))
+    first = elementwise.compare(b, "lt", places, elementwise.binary(b, "max", left, b.like(1, left)))
+    return elementwise.select(b, first, ascending, descending)
 
 
 @aten("eye")
@@ -351,7 +421,9 @@ def diff(call: Call) -> Tensor:
 def unfold(call: Call) -> Tensor:
     """Windows of a dimension; what is in them becomes the last dimension."""
     b, x, size, step = call.b, call.tensor(0), call.int(2), call.int(3)
-    axis = shape.normalize_axis(call.int(1), x.rank)
+    axis = shape.normalize_axis(call.int(1), max(x.rank, 1))
+    if x.rank == 0:
+        return shape.window(b, shape.unsqueeze(b, x, [0]), 0, 0, size)
     count = b.arith("addi", b.arith("floordivsi", b.arith("subi", b.dim(x, axis), size), step), 1)
     starts, inside = (shape.iota(b, [count, size], place, "int64") for place in (0, 1))
     places = elementwise.binary(b, "add", elementwise.binary(b, "mul", starts, b.like(step, starts)), inside)
@@ -372,16 +444,91 @@ def diagonal(call: Call) -> Tensor:
         low = [max(0, offset), max(0, -offset)]
         wide = shape.unsqueeze(b, shape.pad(b, x, [low[0]], [low[1]]), [0])
         return elementwise.select(b, on, wide, b.like(0, x))
+    turned, points, _ = _diagonal(call, x, offset)
+    found = b.op("gather_nd", [turned, points], batch_dims=0, unsigned=x.unsigned)
+    return shape.transpose(b, found, [*range(1, found.rank), 0])
+
+
+@aten("diagonal_scatter")
+def diagonal_scatter(call: Call) -> Tensor:
+    """A copy with other elements where positions in two dimensions differ by a number."""
+    b, x = call.b, call.tensor(0)
+    source = elementwise.cast(b, call.tensor(1), x.dtype)
+    turned, points, order = _diagonal(call, x, int(call.get("offset", 0)))
+    source = shape.transpose(b, source, [source.rank - 1, *range(source.rank - 1)])
+    result = b.op("scatter_nd", [turned, points, source], reduction="none", unsigned=x.unsigned)
+    return shape.transpose(b, result, [int(place) for place in np.argsort(order)])
+
+
+def _diagonal(call: Call, x: Tensor, offset: int) -> tuple[Tensor, Tensor, list[int]]:
+    """`x` with its two dimensions in front, where the diagonal is in those, `[count, 2]`, and the order of them all."""
+    b = call.b
     first, second = (shape.normalize_axis(int(call.get(name, i)), x.rank) for i, name in enumerate(("dim1", "dim2")))
-    rest = [axis for axis in range(x.rank) if axis not in (first, second)]
-    turned = shape.transpose(b, x, [first, second, *rest])
+    order = [first, second, *(axis for axis in range(x.rank) if axis not in (first, second))]
+    turned = shape.transpose(b, x, order)
     rows, columns = (b.arith("subi", b.dim(turned, i), max(0, -offset if i == 0 else offset)) for i in (0, 1))
     count = b.arith("maxsi", b.arith("minsi", rows, columns), 0)
     line = shape.iota(b, [count], 0, "int64")
     places = [elementwise.binary(b, "add", line, b.like(max(0, move), line)) for move in (-offset, offset)]
-    points = shape.concat(b, [shape.unsqueeze(b, place, [1]) for place in places], 1)
-    found = b.op("gather_nd", [turned, points], batch_dims=0, unsigned=x.unsigned)
-    return shape.transpose(b, found, [*range(1, found.rank), 0])
+    return turned, shape.concat(b, [shape.unsqueeze(b, place, [1]) for place in places], 1), order
+
+
+@aten("as_strided")
+def as_strided(call: Call) -> Tensor:
+    """Elements of the memory of a tensor whose elements lie in order: a size and a distance for each dimension.
+
+    Source: PyTorch documentation, `torch.as_strided`.
+    """
+    b = call.b
+    flat = shape.reshape_codes(b, _in_order(call.tensor(0)), [-1])
+    return indexing.gather(b, flat, _strided(call, 1), 0)
+
+
+@aten("as_strided_scatter")
+def as_strided_scatter(call: Call) -> Tensor:
+    """A copy with other elements where `as_strided` reads."""
+    b, x, places = call.b, _in_order(call.tensor(0)), _strided(call, 2)
+    source = elementwise.cast(b, call.tensor(1), x.dtype)
+    operands = [shape.reshape_codes(b, tensor, [-1]) for tensor in (x, places, source)]
+    result = b.op("scatter_elements", operands, axis=0, reduction="none", unsigned=x.unsigned)
+    return shape.reshape(b, result, b.dims(x))
+
+
+def _in_order(x: Tensor) -> Tensor:
+    """`x`, unless it is itself a view whose elements lie elsewhere: what is imported has no strides."""
+    value = x.value
+    while not isinstance(value.owner, ir.Block):
+        name = value.owner.operation.name
+        if name in ("mlc.transpose", "mlc.broadcast", "mlc.slice"):
+            raise NodeError("a view by strides of a view", "take it of the whole tensor, or index with positions")
+        if name != "mlc.reshape":
+            break
+        value = value.owner.operands[0]
+    return x
+
+
+def _strided(call: Call, position: int) -> Tensor:
+    """The places in memory of the elements of a view, from its sizes, strides and offset in the arguments."""
+    b = call.b
+    sizes, strides = call.sizes(position), call.sizes(position + 1)
+    start = call.get("storage_offset")
+    places = shape.full(b, sizes, shape.size_scalar(b, 0 if start is None else as_size(b, start)))
+    for axis, stride in enumerate(strides):
+        line = elementwise.binary(b, "mul", shape.iota(b, sizes, axis, "int64"), shape.size_scalar(b, stride))
+        places = elementwise.binary(b, "add", places, line)
+    return places
+
+
+@aten("resize")
+def resize(call: Call) -> Tensor:
+    """The first elements in memory in another shape; those that there are too few of are zeros."""
+    if call.op == "aten::resize_":
+        raise NodeError("it changes the extents of a tensor in place", "use a slice, pad or reshape")
+    b, sizes = call.b, call.sizes(1)
+    flat = shape.reshape_codes(b, _in_order(call.tensor(0)), [-1])
+    count = b.product(sizes)
+    more = b.arith("maxsi", b.arith("subi", count, b.dim(flat, 0)), 0)
+    return shape.reshape(b, shape.window(b, shape.pad(b, flat, [0], [more]), 0, 0, count), sizes)
 
 
 @aten("broadcast_tensors")

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from mlc.frontends.common import elementwise, shape, types
-from mlc.frontends.common.builder import Tensor
+from mlc.frontends.common.builder import Builder, Tensor
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.registry import Call, aten, promoted
 
@@ -38,7 +38,7 @@ def nan_to_num(call: Call) -> Tensor:
     return result
 
 
-@aten("log10", "frac", "sinc", "erfc", "deg2rad", "rad2deg")
+@aten("log10", "frac", "sinc", "deg2rad", "rad2deg")
 def derived(call: Call) -> Tensor:
     """Functions made of others."""
     b, x = call.b, elementwise.floating(call.b, call.tensor(0))
@@ -47,8 +47,6 @@ def derived(call: Call) -> Tensor:
         return elementwise.binary(b, "mul", elementwise.unary(b, "log", x), b.like(1 / math.log(10), x))
     if name == "frac":
         return elementwise.binary(b, "sub", x, elementwise.unary(b, "trunc", x))
-    if name == "erfc":
-        return elementwise.binary(b, "sub", b.like(1, x), elementwise.unary(b, "erf", x))
     if "2" in name:
         return elementwise.binary(b, "mul", x, b.like(math.pi / 180 if name == "deg2rad" else 180 / math.pi, x))
     angle = elementwise.binary(b, "mul", x, b.like(math.pi, x))
@@ -91,15 +89,23 @@ def lerp(call: Call) -> Tensor:
     return elementwise.binary(b, "add", start, way)
 
 
-@aten("logaddexp", "hypot")
+@aten("logaddexp", "logaddexp2", "hypot")
 def pairs(call: Call) -> Tensor:
-    """The logarithm of a sum of two exponentials, and the length of a hypotenuse."""
+    """The logarithm of a sum of two exponentials, to base e or 2, and the length of a hypotenuse."""
     b, (x, y) = call.b, promoted(call.b, call.arguments[:2])
-    if call.op == "aten::hypot":
+    if call.op.startswith("aten::hypot"):
         squares = [elementwise.binary(b, "mul", value, value) for value in (x, y)]
         return elementwise.unary(b, "sqrt", elementwise.binary(b, "add", *squares))
+    if call.op.startswith("aten::logaddexp2"):
+        return _log_add_exp2(b, x, y)
+    return elementwise.log_add_exp(b, x, y)
+
+
+def _log_add_exp2(b: Builder, x: Tensor, y: Tensor) -> Tensor:
     distance = elementwise.unary(b, "abs", elementwise.binary(b, "sub", x, y))
-    tail = elementwise.activation(b, "softplus", elementwise.unary(b, "neg", distance))
+    distance = elementwise.select(b, elementwise.compare(b, "eq", x, y), b.like(0, x), distance)
+    power = elementwise.unary(b, "exp2", elementwise.unary(b, "neg", distance))
+    tail = elementwise.scaled(b, elementwise.unary(b, "log1p", power), 1 / math.log(2))
     return elementwise.binary(b, "add", elementwise.binary(b, "max", x, y), tail)
 
 

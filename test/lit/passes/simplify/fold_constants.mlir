@@ -67,3 +67,13 @@ func.func @large() -> (tensor<100xf32>, tensor<2x1xf32>) {
   %1 = mlc.transpose %w {permutation = array<i64: 1, 0>} : tensor<1x2xf32> -> tensor<2x1xf32>
   return %0, %1 : tensor<100xf32>, tensor<2x1xf32>
 }
+
+// What has no elements is a constant without any.
+// CHECK-LABEL: func.func @empty
+// CHECK: %[[E:.*]] = mlc.constant dense<> : tensor<0x3xf32>
+// CHECK-NOT: mlc.matmul
+// CHECK: return %[[E]]
+func.func @empty(%x: tensor<0x5xf32>, %y: tensor<5x3xf32>) -> tensor<0x3xf32> {
+  %0 = mlc.matmul %x, %y : tensor<0x5xf32>, tensor<5x3xf32> -> tensor<0x3xf32>
+  return %0 : tensor<0x3xf32>
+}

@@ -467,7 +467,7 @@ def test_a_loop_of_unknown_length(tmp_path: Path) -> None:
 
 class Unknown(torch.nn.Module):
     def forward(self, x: Any) -> Any:
-        return torch.special.bessel_j0(x) + torch.special.bessel_j1(x)
+        return torch.special.airy_ai(x) + torch.special.bessel_y0(x)
 
 
 def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
@@ -476,21 +476,30 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     torch.jit.trace(Unknown(), torch.randn(2)).save(str(tmp_path / "m.pt"))
     with pytest.raises(ModelError) as error:
         mlc.compile(tmp_path / "m.pt", inputs={"x": [2]})
-    assert "bessel_j0" in str(error.value)
-    assert "bessel_j1" in str(error.value)
+    assert "airy_ai" in str(error.value)
+    assert "bessel_y0" in str(error.value)
     with pytest.raises(ModelError, match=r"--input x=SHAPE:DTYPE"):
         mlc.compile(tmp_path / "m.pt")
     with pytest.raises(ModelError, match='no input "y"'):
         mlc.compile(tmp_path / "m.pt", inputs={"x": [2], "y": [1]})
 
 
-def test_an_argument_that_no_importer_reads(tmp_path: Path) -> None:
-    """It is refused by its name: without it the numbers would be others."""
-    from mlc.frontends.report import ModelError
+def test_an_argument_that_no_importer_reads() -> None:
+    """It is refused by its name, unless it is what it is by default: without it the numbers would be others."""
+    from mlc.frontends.report import NodeError
+    from mlc.frontends.torch.registry import Call
+    from mlc.frontends.torch.schema import Schema
 
-    wide = Functions([lambda x: torch.linalg.vector_norm(x, dtype=torch.float64)])
-    with pytest.raises(ModelError, match="'dtype' is 7"):
-        compile_traced(wide, torch.ones(2), [2], tmp_path)
+    schema = Schema.of(torch.ops.aten.linalg_vector_norm.default._schema)
+    assert schema.names == ["self", "ord", "dim", "keepdim", "dtype"]
+    for keepdim, dtype, refused in ((False, "float64", "'dtype' is float64"), (True, None, "'keepdim' is True")):
+        call = Call(None, "aten::linalg_vector_norm", [None, 2, [0], keepdim, dtype], schema.names)  # type: ignore[arg-type]
+        assert call[:3] == [None, 2, [0]]
+        with pytest.raises(NodeError, match=refused):
+            schema.check_read(call)
+    call = Call(None, "aten::linalg_vector_norm", [None, 2, [0], False, None], schema.names)  # type: ignore[arg-type]
+    assert call[:3] == [None, 2, [0]]
+    schema.check_read(call)
 
 
 def test_a_file_that_is_no_torchscript(tmp_path: Path) -> None:
