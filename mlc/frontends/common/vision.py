@@ -69,7 +69,8 @@ def scaled_sizes(b: Builder, x: Tensor, scales: Tensor) -> list[Size]:
 
 def grid_sample(b: Builder, x: Tensor, grid: Tensor, mode: str, padding: str, align_corners: bool) -> Tensor:
     """Samples `x [N, C, spatial…]` at `grid [N, out…, d]`, whose last dimension runs from the last spatial axis to the
-    first and maps [-1, 1] onto the image."""
+    first and maps [-1, 1] onto the image. What is no number is in no image; where it has to be, it is at its beginning,
+    as in PyTorch (`clip_coordinates` of ATen/native/GridSampler.h)."""
     rank = x.rank - 2
     out = b.dims(grid)[1:-1]
     points = shape.reshape(b, grid, [b.dim(grid, 0), b.product(out), rank])
@@ -77,7 +78,12 @@ def grid_sample(b: Builder, x: Tensor, grid: Tensor, mode: str, padding: str, al
     for axis in range(rank):
         column = shape.reshape(b, shape.window(b, points, 2, rank - 1 - axis, 1), b.dims(points)[:2])
         extent = ew.cast(b, shape.size_tensor(b, x, axis + 2), grid.dtype)
-        coordinates.append((_denormalized(b, column, extent, align_corners), extent))
+        place = _denormalized(b, column, extent, align_corners)
+        if mode != "cubic" and padding == "border":
+            place = _clamped(b, place, extent)
+        elif mode != "cubic" and padding == "reflection":
+            place = _number_or_zero(b, place, infinite=False)
+        coordinates.append((place, extent))
     if mode == "nearest":
         taps: list[list[Tap]] = [[(ew.unary(b, "round", place), None, extent)] for place, extent in coordinates]
     elif mode == "linear":
@@ -86,6 +92,19 @@ def grid_sample(b: Builder, x: Tensor, grid: Tensor, mode: str, padding: str, al
         taps = [_cubic_taps(b, place, extent) for place, extent in coordinates]
     total = _weighted(b, x, taps, padding, align_corners)
     return shape.reshape(b, total, [b.dim(x, 0), b.dim(x, 1), *out])
+
+
+def _number_or_zero(b: Builder, place: Tensor, infinite: bool) -> Tensor:
+    """`place` where it is a number, and finite unless `infinite`; else 0."""
+    known = ew.unary(b, "abs", place)
+    known = ew.compare(b, "le" if infinite else "lt", known, b.like(np.inf, place))
+    return ew.select(b, known, place, b.like(0, place))
+
+
+def _clamped(b: Builder, place: Tensor, extent: Tensor) -> Tensor:
+    """`place`, or what is nearest to it in the image."""
+    zero, last = b.like(0, place), ew.binary(b, "sub", extent, b.like(1, place))
+    return ew.binary(b, "min", ew.binary(b, "max", _number_or_zero(b, place, infinite=True), zero), last)
 
 
 def _weighted(b: Builder, x: Tensor, taps: Sequence[list[Tap]], padding: str, align_corners: bool) -> Tensor:
@@ -147,8 +166,7 @@ def _sampled(
         elif padding == "zeros":
             within = ew.binary(b, "and", ew.compare(b, "ge", place, zero), ew.compare(b, "le", place, last))
             inside = within if inside is None else ew.binary(b, "and", inside, within)
-        clamped = ew.binary(b, "min", ew.binary(b, "max", place, zero), last)
-        index = ew.cast(b, clamped, "int64")
+        index = ew.cast(b, _clamped(b, place, extent), "int64")
         scaled = None if flat is None else ew.binary(b, "mul", flat, ew.cast(b, extent, "int64"))
         flat = index if scaled is None else ew.binary(b, "add", scaled, index)
     assert flat is not None

@@ -185,3 +185,24 @@ def test_refused(name: str) -> None:
     function, message = REFUSED[name]
     with pytest.raises(ModelError, match=message):
         mlc.compile(export(Wrapped(function), (torch.randn(4, 6),)))
+
+
+def test_sampling_where_nothing_is(tmp_path: Path) -> None:
+    """Places that are no numbers, infinite, or far away: a perspective divides by zero somewhere."""
+    nan, inf = float("nan"), float("inf")
+    grid = torch.tensor(
+        [[nan, 0.1], [0.2, nan], [inf, -inf], [-inf, 0.3], [1e20, -1e20], [0.5, 1e9], [nan, nan], [0.1, 0]]
+    )
+    functions = {
+        (mode, padding, corners): lambda x, g, m=mode, p=padding, c=corners: F.grid_sample(x, g, m, p, c)  # type: ignore[misc]
+        for mode in ("bilinear", "nearest", "bicubic")
+        for padding in ("zeros", "border", "reflection")
+        for corners in (False, True)
+    }
+    torch.manual_seed(2)
+    inputs = torch.rand(1, 2, 5, 6), grid.reshape(1, 2, 4, 2)
+    got = mlc.compile(export(results_of(functions.values()), inputs), output=tmp_path / "m.so")(
+        *map(np.asarray, inputs)
+    )
+    for (name, function), value in zip(functions.items(), got, strict=True):
+        np.testing.assert_allclose(value, function(*inputs).numpy(), rtol=1e-5, atol=1e-6, err_msg=str(name))
