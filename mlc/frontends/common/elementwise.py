@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from mlir import ir
 
 from mlc.frontends.common import known, types
@@ -102,11 +104,15 @@ def clamp(b: Builder, x: Tensor, low: Tensor | None, high: Tensor | None) -> Ten
     return b.op("clamp", [x, low, high], unsigned=x.unsigned, is_unsigned=unit(x.unsigned))
 
 
-def log_add_exp(b: Builder, x: Tensor, y: Tensor) -> Tensor:
-    """ln(e^x + e^y) of two float tensors without overflow; of two equal infinities the same."""
+def log_add_exp(b: Builder, x: Tensor, y: Tensor, base2: bool = False) -> Tensor:
+    """ln(e^x + e^y) of two float tensors without overflow, or the same to base 2; of two equal infinities the same."""
     distance = unary(b, "abs", binary(b, "sub", x, y))
-    distance = select(b, compare(b, "eq", x, y), b.like(0, x), distance)
-    return binary(b, "add", binary(b, "max", x, y), activation(b, "softplus", unary(b, "neg", distance)))
+    less = unary(b, "neg", select(b, compare(b, "eq", x, y), b.like(0, x), distance))
+    if base2:
+        tail = scaled(b, unary(b, "log1p", unary(b, "exp2", less)), 1 / math.log(2))
+    else:
+        tail = activation(b, "softplus", less)
+    return binary(b, "add", binary(b, "max", x, y), tail)
 
 
 def fold(b: Builder, kind: str, operands: list[Tensor]) -> Tensor:

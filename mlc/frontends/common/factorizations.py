@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mlc.frontends.common import control_flow, reduction, shape
+from mlc.frontends.common import control_flow, indexing, reduction, shape
 from mlc.frontends.common import elementwise as ew
 from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.common.types import numpy_dtype
@@ -78,6 +78,18 @@ def _total(b: Builder, x: Tensor, axis: int) -> Tensor:
     return reduction.reduce(b, "sum", x, [axis], True)
 
 
+def _last(b: Builder, count: Size) -> Tensor:
+    """The number of the last one of `count`: `[] i64`."""
+    return ew.binary(b, "sub", shape.size_scalar(b, count), b.constant(np.array(1, np.int64)))
+
+
+def _first(b: Builder, info: Tensor, failed: Tensor, number: Tensor) -> Tensor:
+    """`info [batch] i32`, with step `number`, counted from 1, where it is the first that `failed`."""
+    after = ew.cast(b, ew.binary(b, "add", number, b.like(1, number)), "int32")
+    now = ew.binary(b, "and", shape.reshape(b, failed, [b.dim(info, 0)]), ew.compare(b, "eq", info, b.like(0, info)))
+    return ew.select(b, now, after, info)
+
+
 def _exchanged(b: Builder, x: Tensor, first: Tensor, second: Tensor) -> Tensor:
     """`x` with the row `first [] i64` in the place of `second [batch, 1, 1] i64`, and the other way round."""
     here, there = ew.compare(b, "eq", rows(b, x), first), ew.compare(b, "eq", rows(b, x), second)
@@ -132,9 +144,7 @@ def _noted(
     """The pivots and `info` of `lu` with those of step `number`."""
     place = ew.cast(b, ew.binary(b, "add", shape.reshape(b, best, [b.dim(best, 0), 1]), b.like(1, best)), "int32")
     now = ew.compare(b, "eq", shape.iota(b, [1, b.dim(pivots, 1)], 1, "int64"), number)
-    after = ew.cast(b, ew.binary(b, "add", number, b.like(1, number)), "int32")
-    first = ew.binary(b, "and", shape.reshape(b, missing, [b.dim(info, 0)]), ew.compare(b, "eq", info, b.like(0, info)))
-    return ew.select(b, now, place, pivots), ew.select(b, first, after, info)
+    return ew.select(b, now, place, pivots), _first(b, info, missing, number)
 
 
 def exchanged(b: Builder, x: Tensor, pivots: Tensor, backwards: bool = False) -> Tensor:
@@ -142,7 +152,7 @@ def exchanged(b: Builder, x: Tensor, pivots: Tensor, backwards: bool = False) ->
     count = b.dim(pivots, 1)
     if 0 in x.shape:
         return x
-    last = ew.binary(b, "sub", shape.size_scalar(b, count), b.constant(np.array(1, np.int64)))
+    last = _last(b, count)
 
     def step(number: Tensor, carried: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         if backwards:
@@ -170,7 +180,7 @@ def solve_triangular(b: Builder, a: Tensor, rhs: Tensor, upper: bool, unit: bool
     count = b.dim(a, 1)
     if 0 in rhs.shape:
         return rhs
-    last = ew.binary(b, "sub", shape.size_scalar(b, count), b.constant(np.array(1, np.int64)))
+    last = _last(b, count)
 
     def step(number: Tensor, carried: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         [x] = carried
@@ -221,10 +231,7 @@ def cholesky(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
         corner = ew.binary(b, "and", here, ew.compare(b, "eq", rows(b, matrix), number))
         changed = ew.select(b, ew.compare(b, "gt", rows(b, matrix), number), inside, matrix)
         changed = ew.select(b, corner, root, changed)
-        bad = shape.reshape(b, ew.unary(b, "not", good), [batch])
-        after = ew.cast(b, ew.binary(b, "add", number, b.like(1, number)), "int32")
-        first = ew.binary(b, "and", bad, ew.compare(b, "eq", info, b.like(0, info)))
-        return [changed, ew.select(b, first, after, info)], []
+        return [changed, _first(b, info, ew.unary(b, "not", good), number)], []
 
     factor, info = control_flow.for_(b, b.dim(x, 1), start, step)
     return triangle(b, factor, upper=False), info
@@ -292,7 +299,7 @@ def reflected(b: Builder, x: Tensor, vectors: Tensor, tau: Tensor, backwards: bo
     count = b.dim(tau, 1)
     if 0 in x.shape or 0 in vectors.shape or 0 in tau.shape:
         return x
-    last = ew.binary(b, "sub", shape.size_scalar(b, count), b.constant(np.array(1, np.int64)))
+    last = _last(b, count)
     taus = shape.unsqueeze(b, tau, [1])
 
     def step(number: Tensor, carried: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -327,7 +334,7 @@ def _order(b: Builder, count: Size) -> Tensor:
     """
     number, half = shape.iota(b, [count], 0, "int64"), shape.size_scalar(b, b.arith("divsi", count, 2))
     one = b.constant(np.array(1, np.int64))
-    last = ew.binary(b, "sub", shape.size_scalar(b, count), one)
+    last = _last(b, count)
     before, after = ew.binary(b, "sub", number, one), ew.binary(b, "add", number, one)
     order = ew.select(b, ew.compare(b, "lt", number, half), before, after)
     order = ew.select(b, ew.compare(b, "eq", number, one), half, order)
@@ -410,14 +417,11 @@ def _rotated(b: Builder, both: Tensor, height: Size, width: Size) -> tuple[Tenso
 
 def _sorted(b: Builder, values: Tensor, matrices: Sequence[Tensor], descending: bool) -> list[Tensor]:
     """`values [batch, n]` in order, and the columns of `matrices` in the same."""
-    operation = b.emit("sort", [values], axis=1, descending=descending)
-    ordered, places = (Tensor(result) for result in operation.results)
+    ordered, places = indexing.sort(b, values, 1, descending)
     wide = shape.unsqueeze(b, places, [1])
-    result = [ordered]
-    for matrix in matrices:
-        index = shape.broadcast(b, wide, b.dims(matrix))
-        result.append(b.op("gather_elements", [matrix, index], axis=2))
-    return result
+    spread = [shape.broadcast(b, wide, b.dims(matrix)) for matrix in matrices]
+    columns_ = [b.op("gather_elements", [m, index], axis=2) for m, index in zip(matrices, spread, strict=True)]
+    return [ordered, *columns_]
 
 
 def singular_values(b: Builder, x: Tensor) -> Tensor:

@@ -119,9 +119,9 @@ def compress(b: Builder, x: Tensor, condition: Tensor, axis: int) -> Tensor:
     return gather(b, x, shape.reshape_codes(b, places, [-1]), axis)
 
 
-def sort(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
-    """A vector in ascending order, and where its elements came from."""
-    operation = b.emit("sort", [x], axis=0, descending=False, is_unsigned=unit(x.unsigned))
+def sort(b: Builder, x: Tensor, axis: int = 0, descending: bool = False) -> tuple[Tensor, Tensor]:
+    """The elements in order along a normalised axis, NaN as the largest, and where they came from, `i64`."""
+    operation = b.emit("sort", [x], axis=axis, descending=descending, is_unsigned=unit(x.unsigned))
     return Tensor(operation.results[0], x.unsigned), Tensor(operation.results[1])
 
 
@@ -152,14 +152,19 @@ def stretches(b: Builder, matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     count = b.dim(matrix, 0)
     line = shape.iota(b, [count], 0, "int64")
     first = ew.compare(b, "eq", line, b.like(0, line))
-    before = ew.binary(b, "max", ew.binary(b, "sub", line, b.like(1, line)), b.like(0, line))
-    differs = reduction.reduce(b, "max", ew.compare(b, "ne", matrix, gather(b, matrix, before, 0)), [1], False)
+    differs = ew.compare(b, "ne", matrix, gather(b, matrix, before(b, line), 0))
+    differs = reduction.reduce(b, "max", differs, [1], False)
     begins = ew.binary(b, "or", differs, first)
     starts = shape.reshape_codes(b, b.op("nonzero", [begins]), [-1])
     numbers = reduction.scan(b, "sum", ew.cast(b, begins, "int64"), 0, False, False)
     ends = shape.concat(b, [starts, shape.reshape(b, shape.size_scalar(b, count), [1])], 0)
     lengths = ew.binary(b, "sub", shape.window(b, ends, 0, 1, b.dim(starts, 0)), starts)
     return starts, ew.binary(b, "sub", numbers, b.like(1, numbers)), lengths
+
+
+def before(b: Builder, places: Tensor) -> Tensor:
+    """The place before each, 0 before the first."""
+    return ew.binary(b, "max", ew.binary(b, "sub", places, b.like(1, places)), b.like(0, places))
 
 
 def ranks(b: Builder, rows: Tensor) -> Tensor:

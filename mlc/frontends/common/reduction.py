@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mlc.frontends.common import elementwise, shape
+from mlc.frontends.common import elementwise, shape, types
 from mlc.frontends.common.builder import Builder, Tensor, unit
 
 _FOLDS: dict[str, Any] = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "and": np.all, "or": np.any}
@@ -86,5 +86,10 @@ def arg_reduce(b: Builder, kind: str, x: Tensor, axis: int, keepdims: bool, sele
 
 
 def scan(b: Builder, kind: str, x: Tensor, axis: int, exclusive: bool, reverse: bool) -> Tensor:
-    """`mlc.scan`: running sums or products."""
+    """`mlc.scan`: running sums, products or extremes."""
+    if x.unsigned and kind in ("max", "min"):  # without the highest bit they are ordered as signed ones are
+        top = b.like(1 << (8 * types.numpy_dtype(x.dtype).itemsize - 1), x)
+        signed = Tensor(elementwise.binary(b, "xor", x, top).value)
+        found = Tensor(scan(b, kind, signed, axis, exclusive, reverse).value, True)
+        return elementwise.binary(b, "xor", found, top)
     return b.op("scan", [x], kind=kind, axis=axis, exclusive=exclusive, reverse=reverse, unsigned=x.unsigned)

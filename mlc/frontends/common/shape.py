@@ -222,14 +222,23 @@ def broadcast(b: Builder, x: Tensor, sizes: Sequence[Size]) -> Tensor:
 
 def expand(b: Builder, x: Tensor, sizes: Sequence[Size]) -> Tensor:
     """ONNX Expand: both the input and `sizes` may have extents of 1 that stretch to the other's."""
-    rank = max(x.rank, len(sizes))
-    wanted: list[Size] = [1] * (rank - len(sizes)) + list(sizes)
-    target: list[Size] = []
-    for axis, size in enumerate(wanted):
-        source = axis - (rank - x.rank)
-        extent: Size = 1 if source < 0 else b.dim(x, source)
-        target.append(broadcast_size(b, extent, size))
-    return broadcast(b, x, target)
+    return broadcast(b, x, broadcast_sizes(b, [b.dims(x), sizes]))
+
+
+def broadcast_together(b: Builder, tensors: Sequence[Tensor]) -> list[Tensor]:
+    """All tensors in the extents that they have in common."""
+    sizes = broadcast_sizes(b, [b.dims(tensor) for tensor in tensors])
+    return [broadcast(b, tensor, sizes) for tensor in tensors]
+
+
+def broadcast_sizes(b: Builder, shapes: Sequence[Sequence[Size]]) -> list[Size]:
+    """The common extents of shapes, aligned at their last dimensions."""
+    rank = max(len(sizes) for sizes in shapes)
+    common: list[Size] = [1] * rank
+    for sizes in shapes:
+        for axis, extent in enumerate(sizes, rank - len(sizes)):
+            common[axis] = broadcast_size(b, common[axis], extent)
+    return common
 
 
 def broadcast_size(b: Builder, lhs: Size, rhs: Size) -> Size:

@@ -9,13 +9,13 @@ parts fuse like other tensors. Source: PyTorch documentation, "Complex Numbers".
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from mlc.frontends.common import elementwise, shape
 from mlc.frontends.common.builder import Builder, Tensor
 from mlc.frontends.report import NodeError
-from mlc.frontends.torch.registry import Call, Handler, Value, as_tensor
+from mlc.frontends.torch.registry import Call, Handler, Value, as_tensor, called
 
 PARTS = {"complex64": "float32", "complex128": "float64"}
 """The dtypes of complex numbers, and those of their parts."""
@@ -81,7 +81,7 @@ def imported(call: Call, handler: Handler) -> Value:
 
     Raises NodeError where nothing is known about complex numbers.
     """
-    arguments = list(list.__iter__(call.arguments))  # asking here does not count as reading them
+    arguments = call.given()
     if not any(_is_complex(value) for value in arguments):
         return handler(call)
     name = call.op.removeprefix("aten::")
@@ -108,14 +108,6 @@ def _is_complex(value: Value) -> bool:
     if isinstance(value, list):
         return any(_is_complex(item) for item in value)
     return isinstance(value, Complex | complex) or isinstance(value, str) and value in PARTS
-
-
-def called(call: Call, handler: Handler, arguments: Sequence[Value]) -> Value:
-    """What an importer of real tensors makes of other arguments; those it reads are read."""
-    inner = replace(call, arguments=list(arguments))
-    result = handler(inner)
-    call.arguments.read.update(inner.arguments.read)  # type: ignore[attr-defined]
-    return result
 
 
 def each(call: Call, handler: Handler, arguments: Sequence[Value]) -> Value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -53,6 +53,10 @@ class Call:
 
     def __post_init__(self) -> None:
         self.arguments = _Arguments(self.arguments)
+
+    def given(self) -> list[Value]:
+        """The arguments; asking here does not count as reading them."""
+        return list(list.__iter__(self.arguments))
 
     def unread(self) -> list[int]:
         """The places of the arguments that nobody has asked for."""
@@ -159,6 +163,14 @@ def aten(*names: str) -> Callable[[_Handler], _Handler]:
         return handler
 
     return register
+
+
+def called(call: Call, handler: Handler, arguments: Sequence[Value]) -> Value:
+    """What an importer makes of other arguments in the places of those of `call`; those it reads are read."""
+    inner = replace(call, arguments=list(arguments))
+    result = handler(inner)
+    call.arguments.read.update(inner.arguments.read)  # type: ignore[attr-defined]
+    return result
 
 
 def find(op: str) -> Handler | None:

@@ -41,11 +41,23 @@ def last_visible(op: ir.Operation, condition: ir.Value) -> int | None:
 
 def is_positional(op: ir.Operation | None) -> bool:
     """Does a generic compute something from coordinates, constants, and what other such generics compute?"""
-    if op is None or op.name != "linalg.generic" or is_reduction(op) or len(op.results) != 1:
+    seen: set[ir.Operation] = set()
+    stack = [op]
+    while stack:
+        below = stack.pop()
+        if below is None or not _computes_alone(below):
+            return False
+        if below not in seen:
+            seen.add(below)
+            stack.extend(defining_op(v) for v in list(below.operands)[:-1])
+    return True
+
+
+def _computes_alone(op: ir.Operation) -> bool:
+    """Is `op` a generic with one result whose body neither reduces nor loads nor branches?"""
+    if op.name != "linalg.generic" or is_reduction(op) or len(op.results) != 1:
         return False
-    if any(o.name == "tensor.extract" or o.regions for o in body_of(op)):
-        return False
-    return all(is_positional(defining_op(v)) for v in list(op.operands)[:-1])
+    return not any(o.name == "tensor.extract" or o.regions for o in body_of(op))
 
 
 def _condition(op: ir.Operation, value: ir.Value, dims: list[Linear]) -> Linear | None:

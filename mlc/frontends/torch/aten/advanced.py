@@ -61,16 +61,7 @@ def _places(b: Builder, x: Tensor, wanted: Sequence[Tensor | None]) -> _Places:
         raise NodeError(f"{axis} indices for {x}")
     given = [place for place, index in enumerate(wanted) if index is not None]
     together = given == list(range(given[0], given[-1] + 1))
-    return _Places(axes, _broadcast(b, lines), axes[0] if together else 0)
-
-
-def _broadcast(b: Builder, tensors: Sequence[Tensor]) -> list[Tensor]:
-    rank = max(tensor.rank for tensor in tensors)
-    sizes: list[Size] = [1] * rank
-    for tensor in tensors:
-        for axis, extent in enumerate(b.dims(tensor), rank - tensor.rank):
-            sizes[axis] = shape.broadcast_size(b, sizes[axis], extent)
-    return [shape.broadcast(b, tensor, sizes) for tensor in tensors]
+    return _Places(axes, shape.broadcast_together(b, lines), axes[0] if together else 0)
 
 
 def _front_to(rank: int, count: int, lead: int) -> list[int]:

@@ -42,11 +42,7 @@ def _batch_extents(b: Builder, tensors: list[Tensor]) -> list[Size] | None:
     count = max(len(lead) for lead in leads)
     if count < 2 and all(len(lead) == count and (not lead or _agree(lead[0], leads[0][0])) for lead in leads):
         return None
-    sizes: list[Size] = [1] * count
-    for lead in leads:
-        for axis, extent in enumerate(lead, count - len(lead)):
-            sizes[axis] = shape.broadcast_size(b, sizes[axis], extent)
-    return sizes
+    return shape.broadcast_sizes(b, leads)
 
 
 def _agree(lhs: Size, rhs: Size) -> bool:

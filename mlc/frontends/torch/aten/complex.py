@@ -11,14 +11,13 @@ from mlc.frontends.torch.aten.elementwise import dtype_asked
 from mlc.frontends.torch.complex_numbers import (
     PARTS,
     Complex,
-    called,
     complex_form,
     knows_complex,
     part,
     parts,
     tensors,
 )
-from mlc.frontends.torch.registry import Call, Handler, Value, aten, promoted
+from mlc.frontends.torch.registry import Call, Handler, Value, aten, called, promoted
 
 knows_complex("view_as_real", "imag", "is_complex")
 
@@ -43,8 +42,7 @@ def made(call: Call) -> Complex:
     x, y = promoted(b, [call[0], call[1]])
     if call.op == "aten::polar":
         x, y = (_times(b, x, elementwise.unary(b, kind, y)) for kind in ("cos", "sin"))
-    sizes = [shape.broadcast_size(b, *pair) for pair in zip(b.dims(x), b.dims(y), strict=True)]
-    return Complex(*(shape.broadcast(b, value, sizes) for value in (x, y)))
+    return Complex(*shape.broadcast_together(b, [x, y]))
 
 
 @aten("real", "conj", "_conj", "_conj_physical", "conj_physical", "resolve_conj", "resolve_neg")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from mlc.frontends.common import conv, shape
 from mlc.frontends.common.builder import Size, Tensor
 from mlc.frontends.common.conv import Window
-from mlc.frontends.torch.registry import Call, Handler, aten
+from mlc.frontends.torch.registry import Call, Handler, aten, called
 
 
 def spread(values: list[int], rank: int) -> list[int]:
@@ -18,7 +16,8 @@ def spread(values: list[int], rank: int) -> list[int]:
 def _of_one(call: Call, handler: Handler) -> Tensor:
     """A convolution of an input without a batch dimension."""
     batch = shape.unsqueeze(call.b, call.tensor(0), [0])
-    return shape.squeeze(call.b, handler(replace(call, arguments=[batch, *call.arguments[1:]])), [0])
+    result: Tensor = called(call, handler, [batch, *call.given()[1:]])
+    return shape.squeeze(call.b, result, [0])
 
 
 @aten("_convolution", "_convolution_mode", "convolution", "conv1d", "conv2d", "conv3d")

@@ -32,11 +32,7 @@ def _with(b: Builder, x: Tensor, lead: Sequence[Size]) -> Tensor:
 
 def _pair(b: Builder, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, list[Size]]:
     """Two batches of matrices, as one of the common shape each."""
-    leads = [b.dims(value)[:-2] for value in (x, y)]
-    rank = max(len(lead) for lead in leads)
-    ones: list[Size] = [1]
-    padded = [ones * (rank - len(lead)) + lead for lead in leads]
-    common = [shape.broadcast_size(b, *pair) for pair in zip(*padded, strict=True)]
+    common = shape.broadcast_sizes(b, [b.dims(value)[:-2] for value in (x, y)])
     x, y = (shape.expand(b, value, [*common, *b.dims(value)[-2:]]) for value in (x, y))
     return _matrices(b, x)[0], _matrices(b, y)[0], common
 

@@ -120,8 +120,7 @@ def sort(call: Call) -> Tensor | list[Tensor]:
     """Values in order, with their positions."""
     x = call.tensor(0)
     axis = shape.normalize_axis(int(call.get("dim", -1)), x.rank)
-    operation = call.b.emit("sort", [x], axis=axis, descending=bool(call.get("descending", False)))
-    values, positions = (Tensor(r) for r in operation.results)
+    values, positions = indexing.sort(call.b, x, axis, bool(call.get("descending", False)))
     return positions if call.op == "aten::argsort" else [values, positions]
 
 

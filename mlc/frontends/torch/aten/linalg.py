@@ -106,8 +106,7 @@ def outer(call: Call) -> Tensor:
 def cross(call: Call) -> Tensor:
     """Products of vectors of three elements that stand at right angles to both."""
     b, (x, y) = call.b, promoted(call.b, call.arguments[:2])
-    sizes = [shape.broadcast_size(b, *pair) for pair in zip(b.dims(x), b.dims(y), strict=True)]
-    x, y = (shape.broadcast(b, value, sizes) for value in (x, y))
+    x, y = shape.broadcast_together(b, [x, y])
     given = call.get("dim")
     axis = x.shape.index(3) if given is None else shape.normalize_axis(int(given), x.rank)
     (x1, x2), (y1, y2) = (

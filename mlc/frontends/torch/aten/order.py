@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlc.frontends.common import control_flow, elementwise, reduction, shape
-from mlc.frontends.common.builder import Builder, Tensor, unit
+from mlc.frontends.common import control_flow, elementwise, indexing, reduction, shape
+from mlc.frontends.common.builder import Builder, Tensor
 from mlc.frontends.torch.aten.shape import as_vectors
 from mlc.frontends.torch.registry import Call, aten
 
@@ -67,7 +67,7 @@ def median(call: Call) -> Tensor | list[Tensor]:
 def _median(call: Call, x: Tensor, axis: int) -> list[Tensor]:
     """Value and place, without the axis."""
     b = call.b
-    results = _sorted(b, x, axis)
+    results = indexing.sort(b, x, axis)
     count = b.dim(x, axis)
     if not x.is_float or call.op == "aten::median":
         middle = b.arith("divsi", b.arith("subi", count, 1), 2)
@@ -84,12 +84,6 @@ def _median(call: Call, x: Tensor, axis: int) -> list[Tensor]:
     return _at(b, results, elementwise.binary(b, "div", last, b.like(2, last)), axis)
 
 
-def _sorted(b: Builder, x: Tensor, axis: int) -> list[Tensor]:
-    """The elements in ascending order along an axis, NaN last, and where they came from."""
-    values, places = b.emit("sort", [x], axis=axis, descending=False, is_unsigned=unit(x.unsigned)).results
-    return [Tensor(values, x.unsigned), Tensor(places)]
-
-
 def _at(b: Builder, values: Sequence[Tensor], places: Tensor, axis: int) -> list[Tensor]:
     """The elements at `places`, of extent 1 along the axis, without it."""
     found = [b.op("gather_elements", [value, places], axis=axis, unsigned=value.unsigned) for value in values]
@@ -102,16 +96,11 @@ def mode(call: Call) -> list[Tensor]:
     """The smallest of the most frequent elements of a row, and where its last copy is (PyTorch: any), int64."""
     b, x = call.b, call.tensor(0)
     axis, keep = shape.normalize_axis(int(call.get("dim", -1)), x.rank), bool(call.get("keepdim", False))
-    values, places = _sorted(b, x, axis)
+    values, places = indexing.sort(b, x, axis)
     line = shape.iota(b, b.dims(x), axis, "int64")
-    at = b.op("gather_elements", [values, _before(b, line)], axis=axis, unsigned=x.unsigned)
+    at = b.op("gather_elements", [values, indexing.before(b, line)], axis=axis, unsigned=x.unsigned)
     is_new = elementwise.compare(b, "ne", values, at)
     length = elementwise.binary(b, "sub", line, _last_place(b, is_new, axis))
     longest = reduction.arg_reduce(b, "max", length, axis, True, False)
     found = _at(b, [values, places], longest, axis)
     return [shape.unsqueeze(b, value, [axis]) for value in found] if keep else found
-
-
-def _before(b: Builder, line: Tensor) -> Tensor:
-    """The place before each, 0 before the first."""
-    return elementwise.binary(b, "max", elementwise.binary(b, "sub", line, b.like(1, line)), b.like(0, line))

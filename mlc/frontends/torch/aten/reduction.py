@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mlc.frontends.common import elementwise, reduction, shape
+from mlc.frontends.common import elementwise, indexing, reduction, shape
 from mlc.frontends.common.builder import Builder, Tensor
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.aten.elementwise import dtype_of
@@ -207,8 +207,7 @@ def kth_value(call: Call) -> list[Tensor]:
     """The k-th smallest element of each row, and where it is."""
     b, x = call.b, call.tensor(0)
     axis, keep = shape.normalize_axis(int(call.get("dim", -1)), x.rank), bool(call.get("keepdim", False))
-    operation = b.emit("sort", [x], axis=axis, descending=False)
-    found = [shape.window(b, Tensor(result), axis, call.int(1) - 1, 1) for result in operation.results]
+    found = [shape.window(b, value, axis, call.int(1) - 1, 1) for value in indexing.sort(b, x, axis)]
     return found if keep else [shape.squeeze(b, value, [axis]) for value in found]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from mlir import ir
 
@@ -11,7 +9,18 @@ from mlc.frontends.common import elementwise, indexing, reduction, shape
 from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.aten.elementwise import dtype_given, dtype_of
-from mlc.frontends.torch.registry import Call, Handler, Value, as_size, as_tensor, aten, known_ints, like, promoted
+from mlc.frontends.torch.registry import (
+    Call,
+    Handler,
+    Value,
+    as_size,
+    as_tensor,
+    aten,
+    called,
+    known_ints,
+    like,
+    promoted,
+)
 
 
 def as_vectors(handler: Handler) -> Handler:
@@ -24,8 +33,8 @@ def as_vectors(handler: Handler) -> Handler:
         x = call[0]
         if not isinstance(x, Tensor) or x.rank:
             return handler(call)
-        raised = [shape.unsqueeze(call.b, item, [0]) if _is_scalar(item) else item for item in call.arguments]
-        result = handler(replace(call, arguments=raised))
+        raised = [shape.unsqueeze(call.b, item, [0]) if _is_scalar(item) else item for item in call.given()]
+        result = called(call, handler, raised)
         if isinstance(result, list):
             return [shape.reshape(call.b, item, []) for item in result]
         return shape.reshape(call.b, result, [])
@@ -73,17 +82,18 @@ def permute(call: Call) -> Tensor:
 
 
 @aten("transpose", "swapaxes", "swapdims", "t", "numpy_T", "adjoint", "mT")
+@as_vectors
 def transpose(call: Call) -> Tensor:
     """Two dimensions exchanged."""
     x = call.tensor(0)
-    order = list(range(max(x.rank, 1)))
+    order = list(range(x.rank))
     if call.op in ("aten::adjoint", "aten::mT"):
         return shape.transpose(call.b, x, [*order[:-2], order[-1], order[-2]])
     if len(call.arguments) == 1:
-        return shape.transpose(call.b, x, order[::-1]) if x.rank else x
-    i, j = (shape.normalize_axis(call.int(n), len(order)) for n in (1, 2))
+        return shape.transpose(call.b, x, order[::-1])
+    i, j = (shape.normalize_axis(call.int(n), x.rank) for n in (1, 2))
     order[i], order[j] = order[j], order[i]
-    return shape.transpose(call.b, x, order) if x.rank else x
+    return shape.transpose(call.b, x, order)
 
 
 @aten("movedim", "moveaxis")
@@ -104,12 +114,11 @@ def unsqueeze(call: Call) -> Tensor:
 
 
 @aten("squeeze")
+@as_vectors
 def squeeze(call: Call) -> Tensor:
     """Without dimensions of extent 1."""
     x = call.tensor(0)
-    axes = list(range(x.rank)) if len(call.arguments) == 1 else shape.normalize_axes(call.ints(1), max(x.rank, 1))
-    if x.rank == 0:
-        return x
+    axes = list(range(x.rank)) if len(call.arguments) == 1 else shape.normalize_axes(call.ints(1), x.rank)
     gone = [a for a in axes if x.shape[a] == 1]
     return shape.squeeze(call.b, x, gone) if gone else x
 
@@ -534,13 +543,7 @@ def resize(call: Call) -> Tensor:
 @aten("broadcast_tensors")
 def broadcast_tensors(call: Call) -> list[Tensor]:
     """All in the extents that they have in common."""
-    b, tensors = call.b, call[0]
-    rank = max(tensor.rank for tensor in tensors)
-    sizes: list[Size] = [1] * rank
-    for tensor in tensors:
-        for axis, extent in enumerate(b.dims(tensor), rank - tensor.rank):
-            sizes[axis] = shape.broadcast_size(b, sizes[axis], extent)
-    return [shape.broadcast(b, tensor, sizes) for tensor in tensors]
+    return shape.broadcast_together(call.b, call[0])
 
 
 @aten("roll")
@@ -549,8 +552,8 @@ def roll(call: Call) -> Tensor:
     b, x = call.b, call.tensor(0)
     if not call.ints(2):  # of all elements as one line
         flat = shape.reshape_codes(b, x, [-1])
-        line = replace(call, arguments=[flat, call[1], [0]])
-        return shape.reshape(b, roll(line), b.dims(x))
+        line: Tensor = called(call, roll, [flat, call[1], [0]])
+        return shape.reshape(b, line, b.dims(x))
     for amount, given in zip(call.ints(1), call.ints(2), strict=True):
         axis = shape.normalize_axis(given, x.rank)
         extent = b.dim(x, axis)

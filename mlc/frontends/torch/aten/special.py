@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from mlc.frontends.common import elementwise, shape, types
-from mlc.frontends.common.builder import Builder, Tensor
+from mlc.frontends.common.builder import Tensor
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.registry import Call, aten, promoted
 
@@ -96,17 +96,7 @@ def pairs(call: Call) -> Tensor:
     if call.op.startswith("aten::hypot"):
         squares = [elementwise.binary(b, "mul", value, value) for value in (x, y)]
         return elementwise.unary(b, "sqrt", elementwise.binary(b, "add", *squares))
-    if call.op.startswith("aten::logaddexp2"):
-        return _log_add_exp2(b, x, y)
-    return elementwise.log_add_exp(b, x, y)
-
-
-def _log_add_exp2(b: Builder, x: Tensor, y: Tensor) -> Tensor:
-    distance = elementwise.unary(b, "abs", elementwise.binary(b, "sub", x, y))
-    distance = elementwise.select(b, elementwise.compare(b, "eq", x, y), b.like(0, x), distance)
-    power = elementwise.unary(b, "exp2", elementwise.unary(b, "neg", distance))
-    tail = elementwise.scaled(b, elementwise.unary(b, "log1p", power), 1 / math.log(2))
-    return elementwise.binary(b, "add", elementwise.binary(b, "max", x, y), tail)
+    return elementwise.log_add_exp(b, x, y, call.op.startswith("aten::logaddexp2"))
 
 
 @aten("bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__")

@@ -129,3 +129,28 @@ def test_refused(tmp_path: Path) -> None:
     program = export(Wrapped(lambda x: torch.view_as_real(x.to(torch.complex32))), (torch.randn(3),))
     with pytest.raises(ModelError, match="complex32.*use complex64"):
         mlc.compile(program, output=tmp_path / "model.so")
+
+
+# Of x of [2, 6], uint8.
+UNSIGNED: dict[str, Callable[[Any], Any]] = {
+    "sorted": lambda x: torch.sort(x)[0],
+    "order": lambda x: torch.argsort(x, descending=True),
+    "third": lambda x: torch.kthvalue(x, 3)[0],
+    "largest three": lambda x: torch.topk(x, 3)[0],
+    "largest so far": lambda x: torch.cummax(x, 1)[0],
+    "place of the smallest so far": lambda x: torch.cummin(x, 0)[1],
+    "largest": lambda x: x.max(1)[0],
+    "middle": lambda x: x.median(),
+    "most frequent": lambda x: torch.mode(x)[0],
+    "distinct": lambda x: torch.unique(x),
+}
+
+
+def test_unsigned(tmp_path: Path) -> None:
+    """128 is more than 127."""
+    x = torch.tensor([[200, 3, 130, 7, 255, 0], [127, 128, 1, 254, 90, 60]], dtype=torch.uint8)
+    got = mlc.compile(export(results_of(UNSIGNED.values()), (x,)), output=tmp_path / "m.so")(x.numpy())
+    for (name, function), value in zip(UNSIGNED.items(), got, strict=True):
+        expected = function(x).numpy()
+        assert value.dtype == expected.dtype, name
+        np.testing.assert_array_equal(value, expected, err_msg=name)

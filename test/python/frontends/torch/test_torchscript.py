@@ -502,6 +502,15 @@ def test_an_argument_that_no_importer_reads() -> None:
     schema.check_read(call)
 
 
+def test_what_is_read_of_other_arguments_is_read() -> None:
+    """An importer that is given others, as for scalars and inputs without a batch, hides nothing that it leaves out."""
+    from mlc.frontends.torch.registry import Call, called
+
+    call = Call(None, "aten::roll", ["x", 1, 2], ["self", "shifts", "dims"])  # type: ignore[arg-type]
+    assert called(call, lambda inner: inner[1], ["y", *call.given()[1:]]) == 1
+    assert call.unread() == [0, 2]
+
+
 def test_a_file_that_is_no_torchscript(tmp_path: Path) -> None:
     from mlc.frontends.report import ModelError
 
