@@ -214,7 +214,10 @@ class Builder:
     # Constants ------------------------------------------------------------------------------------------------------
 
     def constant(self, value: object, dtype: str | None = None) -> Tensor:
-        """A constant tensor; arrays of more than 64 elements go to the weight store under a made-up name."""
+        """A constant tensor; arrays of more than 64 elements go to the weight store under a made-up name. Of a number
+        below zero, unsigned integers are what their arithmetic makes of it."""
+        if isinstance(value, int) and dtype is not None and types.is_unsigned(dtype):
+            value %= 1 << int(dtype.removeprefix("uint"))
         array = np.asarray(value, None if dtype is None else types.numpy_dtype(dtype))
         if array.size > INLINE_LIMIT:
             digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from mlir import ir
@@ -46,6 +47,26 @@ def topk(
     extents = x.shape
     extents[axis] = k if isinstance(k, int) else None
     return b.refined(values, extents), b.refined(Tensor(operation.results[1]), extents)
+
+
+def scatter(b: Builder, x: Tensor, places: Tensor, updates: Tensor, axis: int, kind: str = "none") -> Tensor:
+    """`x` with each of `updates` at its place along `axis`, or combined with what is there: `kind` is `none`, `add`,
+    `mul`, `max` or `min`. A sum of truth values is whether one of them holds."""
+    return _scattered(b, "scatter_elements", x, places, updates, kind, axis=axis)
+
+
+def scatter_nd(b: Builder, x: Tensor, points: Tensor, updates: Tensor, kind: str = "none") -> Tensor:
+    """The same with slices, at the coordinates that the last dimension of `points` holds."""
+    return _scattered(b, "scatter_nd", x, points, updates, kind)
+
+
+def _scattered(b: Builder, name: str, x: Tensor, places: Tensor, updates: Tensor, kind: str, **options: Any) -> Tensor:
+    if x.is_bool and kind != "none":
+        x, updates = (ew.cast(b, tensor, "uint8") for tensor in (x, updates))
+        kind = {"add": "max", "mul": "min"}.get(kind, kind)
+        return ew.cast(b, _scattered(b, name, x, places, updates, kind, **options), "bool")
+    sign = unit(x.unsigned and kind in ("max", "min"))
+    return b.op(name, [x, places, updates], reduction=kind, unsigned=x.unsigned, is_unsigned=sign, **options)
 
 
 def insert(b: Builder, x: Tensor, update: Tensor, starts: Tensor, axis: int, *, open_end: bool = False) -> Tensor:

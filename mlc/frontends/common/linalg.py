@@ -37,7 +37,7 @@ def matmul(
         [left, right],
         transpose_lhs=unit(transpose_lhs and lhs.rank > 1),
         transpose_rhs=unit(transpose_rhs and rhs.rank > 1),
-        unsigned=lhs.unsigned and str(left.element) != "i32",
+        unsigned=lhs.unsigned and left.element == lhs.element,
         lhs_bits=lhs_bits,
     )
     gone = [axis for axis, vector in ((result.rank - 2, lhs), (result.rank - 1, rhs)) if vector.rank == 1]

@@ -38,21 +38,13 @@ def scatter_elements(g: GraphImporter, node: Node) -> Tensor:
     """Single elements along an axis updated."""
     x = node[0]
     axis = shape.normalize_axis(node.attr("axis", 0), x.rank)
-    reduction = node.attr("reduction", "none")
-    return g.b.op(
-        "scatter_elements", [x, node[1], node[2]], axis=axis, reduction=reduction, unsigned=x.unsigned,
-        is_unsigned=unit(x.unsigned and reduction in ("max", "min")),
-    )  # fmt: skip
+    return common.scatter(g.b, x, node[1], node[2], axis, node.attr("reduction", "none"))
 
 
 @onnx_op("ScatterND")
 def scatter_nd(g: GraphImporter, node: Node) -> Tensor:
     """Slices addressed by coordinate vectors updated."""
-    x, reduction = node[0], node.attr("reduction", "none")
-    return g.b.op(
-        "scatter_nd", [x, node[1], node[2]], reduction=reduction, unsigned=x.unsigned,
-        is_unsigned=unit(x.unsigned and reduction in ("max", "min")),
-    )  # fmt: skip
+    return common.scatter_nd(g.b, node[0], node[1], node[2], node.attr("reduction", "none"))
 
 
 @onnx_op("NonZero")

@@ -8,6 +8,7 @@ from mlc.frontends.common import elementwise as ew
 from mlc.frontends.common import pool as common
 from mlc.frontends.common import reduction, shape
 from mlc.frontends.common.builder import Size, Tensor
+from mlc.frontends.common.indexing import scatter
 from mlc.frontends.onnx.conv import window_of
 from mlc.frontends.onnx.graph import GraphImporter
 from mlc.frontends.onnx.registry import Node, onnx_op
@@ -82,7 +83,7 @@ def max_unpool(g: GraphImporter, node: Node) -> Tensor:
     sizes = natural if given is None else b.elements(given, "output_shape")
     flat = shape.full(b, [b.product(sizes)], b.like(0, x))
     places = _repositioned(g, indices, natural, sizes, given)
-    result = b.op("scatter_elements", [flat, places, shape.reshape_codes(b, x, [-1])], axis=0, reduction="none")
+    result = scatter(b, flat, places, shape.reshape_codes(b, x, [-1]), 0)
     return shape.reshape(b, result, sizes)
 
 

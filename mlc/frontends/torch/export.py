@@ -52,7 +52,7 @@ def import_model(
     inputs = Inputs(program, title, state, dict(input_shapes or {}), dict(dims or {}))
 
     def body(arguments: dict[str, Tensor]) -> list[tuple[str, Tensor]]:
-        return _Importer(torch, program, state, Builder(store), title).run(arguments)
+        return Importer(torch, program, state, Builder(store), title).run(arguments)
 
     return module_of(context, title, digest, inputs.arguments, inputs.dims, outputs, body)
 
@@ -103,7 +103,7 @@ def is_functional(program: Any) -> bool:
     return not any(True for graph in graphs for _ in changes(graph))
 
 
-class _Importer(Walk):
+class Importer(Walk):
     """Walks the graph of a program, and those of the branches and bodies in it."""
 
     def __init__(self, torch: Any, program: Any, state: ProgramState, b: Builder, title: str) -> None:
@@ -112,18 +112,9 @@ class _Importer(Walk):
 
     def run(self, inputs: dict[str, Tensor]) -> list[tuple[str, Tensor]]:
         """The results by name, what they are the new contents of last. Raises ModelError."""
-        graph, specs = self.program.graph, self.program.graph_signature.input_specs
-        for node, spec in zip(graph.find_nodes(op="placeholder"), specs, strict=True):
-            name = self.state.inputs.get(node.name, node.name)
-            if name in inputs:
-                self.values[node.name] = inputs[name]
-            elif node.users:
-                self.values[node.name] = self._held(node.name, spec)
-        self._nodes(self.program.graph_module, self.values)
+        values = self.results(inputs)
         results: list[tuple[str, Tensor]] = []
         changed: list[tuple[str, Tensor]] = []
-        (output,) = graph.find_nodes(op="output")
-        values = self._arguments(output.args[0], self.values)
         names = self.state.name_results(self._names())
         for name, source, value in zip(names, self.state.results, values, strict=True):
             if isinstance(value, ir.Value | bool | int | float):
@@ -135,6 +126,19 @@ class _Importer(Walk):
         if self.problems:
             raise ModelError(self.title, self.problems)
         return results + changed
+
+    def results(self, inputs: Mapping[str, Value]) -> list[Value]:
+        """What the program makes of `inputs`, by their names; what cannot be imported is among the problems."""
+        graph, specs = self.program.graph, self.program.graph_signature.input_specs
+        for node, spec in zip(graph.find_nodes(op="placeholder"), specs, strict=True):
+            name = self.state.inputs.get(node.name, node.name)
+            if name in inputs:
+                self.values[node.name] = inputs[name]
+            elif node.users:
+                self.values[node.name] = self._held(node.name, spec)
+        self._nodes(self.program.graph_module, self.values)
+        (output,) = graph.find_nodes(op="output")
+        return self._arguments(output.args[0], self.values)
 
     def _held(self, name: str, spec: Any) -> Value:
         """A parameter, buffer or constant of the program."""

@@ -40,10 +40,15 @@ def pytorch(title: str) -> Any:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """PyTorch without what it says of its own code when it copies a program."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"`isinstance\(treespec", FutureWarning)
-        yield
+    """PyTorch without what it says of its own code when it copies a program; what it cannot do, it raises as well."""
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"`isinstance\(treespec", FutureWarning)
+            yield
+    finally:
+        logging.disable(before)
 
 
 def digest(path: Path) -> str:

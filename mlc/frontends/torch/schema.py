@@ -18,12 +18,14 @@ _WITHOUT_EFFECT = {
 
 @dataclass(frozen=True)
 class Schema:
-    """Of an operator: its arguments' names, the places of those that it writes to, whether results share memory."""
+    """Of an operator: its arguments' names, the places of those that it writes to, whether results share memory, what
+    arguments are that are left out, and the places of dtypes."""
 
     names: list[str]
     writes: list[int]
     aliases: bool
     defaults: list[Any]
+    dtypes: list[int]
 
     def check_read(self, call: Call) -> None:
         """Raises NodeError for an argument that the importer does not know, unless it is what it is by default."""
@@ -38,7 +40,7 @@ class Schema:
     @staticmethod
     def parse(torch: Any, text: str) -> Schema:
         """The schema that TorchScript writes as `text`."""
-        return Schema([], [], False, []) if text == "(no schema)" else Schema.of(torch._C.parse_schema(text))
+        return Schema([], [], False, [], []) if text == "(no schema)" else Schema.of(torch._C.parse_schema(text))
 
     @staticmethod
     def of(schema: Any) -> Schema:
@@ -47,4 +49,6 @@ class Schema:
         writes = [place for place, alias in enumerate(aliases) if alias is not None and alias.is_write]
         shares = any(result.alias_info is not None for result in schema.returns)
         names = [argument.name for argument in schema.arguments]
-        return Schema(names, writes, shares, [argument.default_value for argument in schema.arguments])
+        kinds = [str(argument.real_type) for argument in schema.arguments]
+        dtypes = [place for place, kind in enumerate(kinds) if "ScalarType" in kind]
+        return Schema(names, writes, shares, [argument.default_value for argument in schema.arguments], dtypes)

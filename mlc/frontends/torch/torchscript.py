@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,11 @@ from mlc.frontends.common.builder import Builder, Tensor, describe
 from mlc.frontends.common.entry import Argument, DimRange
 from mlc.frontends.report import ModelError, NodeError, Problem
 from mlc.frontends.torch import aten, files, views
-from mlc.frontends.torch.aten.elementwise import whole
+from mlc.frontends.torch.aten.elementwise import dtype_of, whole
 from mlc.frontends.torch.aten.scalar import known
 from mlc.frontends.torch.complex_numbers import Complex, imported
 from mlc.frontends.torch.memory import Memory
+from mlc.frontends.torch.operator_programs import OperatorPrograms
 from mlc.frontends.torch.registry import Call, Handler, Literal, Value, as_tensor, find
 from mlc.frontends.torch.schema import Schema
 from mlc.frontends.torch.walk import POISON, PoisonedError, Walk, is_poisoned, module_of
@@ -94,8 +96,14 @@ def _read(torch: Any, path: Path) -> Any:
 
 
 def _input_names(graph: Any) -> list[str]:
-    """Names of the inputs as the source code has them (TorchScript appends `.1`)."""
-    return [value.debugName().split(".")[0] for value in list(graph.inputs())[1:]]
+    """Names of the inputs as the source code has them (TorchScript appends `.1`); numbered where several have one, as
+    those of `forward(self, *inputs)` may."""
+    names: list[str] = []
+    for value in list(graph.inputs())[1:]:
+        base = value.debugName().split(".")[0]
+        numbered = (f"{base}_{number}" for number in itertools.count(2))
+        names.append(next(name for name in itertools.chain([base], numbered) if name not in names))
+    return names
 
 
 def _arguments(
@@ -133,6 +141,7 @@ class _Importer(Walk):
         self.schemas: dict[str, Schema] = {}
         self.attributes: dict[str, Value] = {}
         self.memory: Memory | None = None
+        self.programs = OperatorPrograms(torch, b, title)
 
     def run(self, graph: Any, inputs: dict[str, Tensor]) -> list[tuple[str, Tensor]]:
         first, *rest = graph.inputs()
@@ -207,13 +216,15 @@ class _Importer(Walk):
         schema, op = self._schema(node), node.kind()
         if schema.writes and find(op.removesuffix("_")) is not None:
             op = op.removesuffix("_")  # what is written is computed first
-        handler = find(op)
+        handler = find(op) or self.programs.importer(node.schema())
         if handler is None:
             raise NodeError("there is no importer for this operator", "rewrite the model without it, or report it")
+        codes = [place for place in schema.dtypes if isinstance(inputs[place], int)]
+        inputs = [dtype_of(value) if place in codes else value for place, value in enumerate(inputs)]
         call = Call(self.b, op, self._now(inputs), schema.names, len(list(node.outputs())))
         if schema.writes and isinstance(inputs[schema.writes[0]], list):
             return handler(Call(self.b, op, inputs, schema.names))  # the list itself
-        result = imported(call, handler)
+        result = imported(call, handler) if find(op) else handler(call)
         if self.memory is not None and isinstance(result, Complex):
             reason = "it makes complex numbers, in a model that changes tensors in place"
             raise NodeError(reason, "export the model with torch.export.export")
@@ -353,6 +364,16 @@ def _nothing(importer: _Importer, node: Any, inputs: list[Value]) -> Value:
     raise NodeError("the model raises an exception here", "trace the model with inputs that do not reach it")
 
 
+def _uninitialized(importer: _Importer, node: Any, inputs: list[Value]) -> Value:
+    """What a path that is not taken would have made."""
+    return None
+
+
+def _silent(importer: _Importer, node: Any, inputs: list[Value]) -> list[Value]:
+    """What says something while the model runs, and has no result."""
+    return []
+
+
 _SPECIAL = {
     "prim::Constant": _Importer.constant,
     "prim::GetAttr": _Importer.attribute,
@@ -363,6 +384,8 @@ _SPECIAL = {
     "prim::DictConstruct": _dictionary,
     "prim::ListUnpack": _unpack,
     "prim::TupleUnpack": _unpack,
+    "prim::Uninitialized": _uninitialized,
+    "aten::warn": _silent,
     "prim::NumToTensor": _number,
     "prim::RaiseException": _nothing,
     "aten::Int": _whole,

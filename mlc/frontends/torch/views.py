@@ -140,7 +140,7 @@ def _put(call: Call, axis: int, offset: Size, step: int, new: Tensor) -> Tensor:
     if step != 1:
         line = shape.iota(b, [count], 0, "int64")
         places = _line(call, line, offset, step, axis, new)
-        return b.op("scatter_elements", [base, places, new], axis=axis, reduction="none")
+        return indexing.scatter(b, base, places, new, axis)
     end = b.arith("addi", offset, count)
     before = shape.window(b, base, axis, 0, offset)
     after = shape.window(b, base, axis, end, b.arith("subi", extent, end))

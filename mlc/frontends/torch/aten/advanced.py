@@ -106,8 +106,8 @@ def _updated(b: Builder, x: Tensor, wanted: Sequence[Tensor | None], values: Ten
     back = [0] * len(target)
     for place, axis in enumerate(_front_to(len(target), len(coordinates), places.lead)):
         back[axis] = place
-    operands = [shape.transpose(b, x, order), places.points(b), shape.transpose(b, spread, back)]
-    result = b.op("scatter_nd", operands, reduction="add" if add else "none", unsigned=x.unsigned)
+    turned, updates = shape.transpose(b, x, order), shape.transpose(b, spread, back)
+    result = indexing.scatter_nd(b, turned, places.points(b), updates, "add" if add else "none")
     home = [0] * x.rank
     for place, axis in enumerate(order):
         home[axis] = place

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mlc.frontends.common import elementwise, shape
+from collections.abc import Sequence
+
+from mlc.frontends.common import control_flow, elementwise, reduction, shape
 from mlc.frontends.common.builder import Builder, Tensor
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.registry import Call, Quotient, Value, as_tensor, aten, like, operands, promoted
@@ -183,9 +185,10 @@ def masked_fill(call: Call) -> Tensor:
 @aten(*_ACTIVATIONS)
 def activation(call: Call) -> Tensor:
     """Activations without parameters."""
-    return elementwise.activation(
-        call.b, _ACTIVATIONS[call.op.removeprefix("aten::").removesuffix("_")], call.tensor(0)
-    )
+    kind = _ACTIVATIONS[call.op.removeprefix("aten::").removesuffix("_")]
+    if kind == "relu":
+        return elementwise.relu(call.b, call.tensor(0))
+    return elementwise.activation(call.b, kind, call.tensor(0))
 
 
 @aten("gelu")
@@ -278,7 +281,7 @@ def convert(call: Call) -> Tensor:
 
 _CODES = {
     0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64", 11: "bool",
-    15: "bfloat16",
+    8: "complex32", 9: "complex64", 10: "complex128", 15: "bfloat16",
 }  # fmt: skip
 
 
@@ -330,8 +333,33 @@ def replaced(call: Call) -> Tensor:
     return shape.broadcast(b, elementwise.cast(b, value, x.dtype), b.dims(x))
 
 
+@aten("gcd", "lcm")
+def common_divisor(call: Call) -> Tensor:
+    """The greatest common divisor of integers, by Euclid's algorithm, or the least common multiple."""
+    b, pair = call.b, promoted(call.b, call.arguments[:2])
+    x, y = (elementwise.unary(b, "abs", value) for value in shape.broadcast_together(b, pair))
+
+    def is_left(rest: Tensor) -> Tensor:
+        rows = shape.reshape_codes(b, elementwise.compare(b, "ne", rest, b.like(0, rest)), [-1])
+        return reduction.reduce(b, "or", rows, [0], False)
+
+    def step(_: Tensor, __: Tensor, values: Sequence[Tensor]) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+        larger, smaller = values
+        is_zero = elementwise.compare(b, "eq", smaller, b.like(0, smaller))
+        rest = elementwise.binary(b, "mod", larger, elementwise.select(b, is_zero, b.like(1, smaller), smaller))
+        following = [elementwise.select(b, is_zero, *each) for each in ((larger, smaller), (smaller, rest))]
+        return is_left(following[1]), following, []
+
+    divisor, _ = control_flow.while_(b, None, is_left(y), [x, y], step)
+    if call.op.startswith("aten::gcd"):
+        return divisor
+    some = elementwise.binary(b, "max", divisor, b.like(1, divisor))
+    return elementwise.binary(b, "mul", elementwise.binary(b, "div", x, some), y)
+
+
 @aten("square")
 def square(call: Call) -> Tensor:
     """x * x."""
     x = as_tensor(call.b, call[0])
+    x = elementwise.cast(call.b, x, "int64") if x.is_bool else x
     return elementwise.binary(call.b, "mul", x, x)

@@ -94,7 +94,8 @@ def bucketize(call: Call) -> Tensor:
     x, edges = promoted(b, [call[1], call[0]] if swapped else call.arguments[:2])
     sorter, side = call.get("sorter"), call.get("side")
     if sorter is not None:
-        edges = b.op("gather_elements", [edges, indexing.as_indices(b, sorter)], axis=edges.rank - 1)
+        places, last = indexing.as_indices(b, sorter), edges.rank - 1
+        edges = b.op("gather_elements", [edges, places], axis=last, unsigned=edges.unsigned)
     edges = shape.unsqueeze(b, edges, [edges.rank - 1]) if edges.rank > 1 else edges
     right = bool(call.get("right", False)) or side == "right"
     each = shape.unsqueeze(b, x, [x.rank])
@@ -128,7 +129,7 @@ def sort(call: Call) -> Tensor | list[Tensor]:
 def triangle(call: Call) -> Tensor:
     """The lower or upper triangle; the rest is zero."""
     offset = call.b.index_constant(int(call.get("diagonal", 0)))
-    return call.b.op("trilu", [call.tensor(0), offset], upper=call.op == "aten::triu")
+    return call.b.op("trilu", [call.tensor(0), offset], upper=call.op == "aten::triu", unsigned=call.tensor(0).unsigned)
 
 
 @aten("one_hot")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mlc.frontends.common import elementwise, indexing, linalg, reduction, shape
-from mlc.frontends.common.builder import Size, Tensor
+from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.aten.reduction import vector_norm
 from mlc.frontends.torch.registry import Call, aten, promoted
@@ -14,13 +14,19 @@ from mlc.frontends.torch.registry import Call, aten, promoted
 @aten("matmul", "mm", "bmm", "mv", "dot")
 def matmul(call: Call) -> Tensor:
     """Products of vectors, matrices and batches of matrices."""
-    return linalg.matmul(call.b, call.tensor(0), call.tensor(1))
+    return _product(call.b, call.tensor(0), call.tensor(1))
+
+
+def _product(b: Builder, lhs: Tensor, rhs: Tensor, transpose_rhs: bool = False) -> Tensor:
+    """A product in the dtype of its operands; what bytes overflow is cut, as in PyTorch."""
+    result = linalg.matmul(b, lhs, rhs, transpose_rhs=transpose_rhs)
+    return elementwise.cast(b, result, lhs.dtype)
 
 
 @aten("linear")
 def linear(call: Call) -> Tensor:
     """`x @ weight.T + bias`."""
-    product = linalg.matmul(call.b, call.tensor(0), call.tensor(1), transpose_rhs=True)
+    product = _product(call.b, call.tensor(0), call.tensor(1), transpose_rhs=True)
     bias = call.get("bias")
     return product if bias is None else elementwise.binary(call.b, "add", product, bias)
 
@@ -29,7 +35,7 @@ def linear(call: Call) -> Tensor:
 def addmm(call: Call) -> Tensor:
     """`beta * c + alpha * a @ b`, where `addbmm` sums the products of a batch."""
     b = call.b
-    product = linalg.matmul(b, call.tensor(1), call.tensor(2))
+    product = _product(b, call.tensor(1), call.tensor(2))
     if call.op.rstrip("_") == "aten::addbmm":
         product = reduction.reduce(b, "sum", product, [0], False)
     c, alpha, beta = call.tensor(0), call.get("alpha", 1), call.get("beta", 1)
@@ -45,7 +51,17 @@ def addmm(call: Call) -> Tensor:
 @aten("einsum")
 def einsum(call: Call) -> Tensor:
     """Einstein summation."""
-    return call.b.op("einsum", [call[1]], equation=str(call[0]).replace(" ", ""))
+    b, equation, factors = call.b, str(call[0]).replace(" ", ""), call[1]
+    if len(factors) == 1 and not factors[0].is_float and _sums(equation):
+        factors = [elementwise.cast(b, factors[0], "int64")]  # as sums of integers are
+    return b.op("einsum", [factors], equation=equation, unsigned=factors[0].unsigned)
+
+
+def _sums(equation: str) -> bool:
+    """Whether Einstein summation of one operand adds anything up."""
+    labels, _, kept = equation.partition("->")
+    letters = set(labels) - set(".")
+    return bool(letters - set(kept)) if "->" in equation else any(labels.count(letter) > 1 for letter in letters)
 
 
 @aten("tensordot")
@@ -64,7 +80,7 @@ def tensordot(call: Call) -> Tensor:
     total = b.product([b.dim(x, axis) for axis in pairs[0]])
     left = shape.reshape(b, shape.transpose(b, x, [*rest[0], *pairs[0]]), [b.product(sizes[0]), total])
     right = shape.reshape(b, shape.transpose(b, y, [*pairs[1], *rest[1]]), [total, b.product(sizes[1])])
-    return shape.reshape(b, linalg.matmul(b, left, right), [*sizes[0], *sizes[1]])
+    return shape.reshape(b, _product(b, left, right), [*sizes[0], *sizes[1]])
 
 
 @aten("bilinear")
@@ -75,7 +91,7 @@ def bilinear(call: Call) -> Tensor:
     x, y = (shape.reshape(b, value, [b.product(lead), b.dim(value, value.rank - 1)]) for value in (x, y))
     features, left, right = b.dims(weight)
     table = shape.reshape(b, shape.transpose(b, weight, [1, 0, 2]), [left, b.arith("muli", features, right)])
-    half = shape.reshape(b, linalg.matmul(b, x, table), [b.dim(x, 0), features, right])
+    half = shape.reshape(b, _product(b, x, table), [b.dim(x, 0), features, right])
     result = reduction.reduce(b, "sum", elementwise.binary(b, "mul", half, shape.unsqueeze(b, y, [1])), [2], False)
     result = shape.reshape(b, result, [*lead, features])
     bias = call.get("bias")
@@ -100,6 +116,18 @@ def outer(call: Call) -> Tensor:
     """All products of two vectors."""
     b, (x, y) = call.b, promoted(call.b, call.arguments[:2])
     return elementwise.binary(b, "mul", shape.unsqueeze(b, x, [1]), shape.unsqueeze(b, y, [0]))
+
+
+@aten("kron")
+def kronecker(call: Call) -> Tensor:
+    """The product of Kronecker: each element of the first times all of the second, dimension by dimension."""
+    b, (x, y) = call.b, promoted(call.b, call.arguments[:2])
+    rank = max(x.rank, y.rank)
+    x, y = (shape.unsqueeze(b, value, list(range(rank - value.rank))) for value in (x, y))
+    sizes = [b.arith("muli", *pair) for pair in zip(b.dims(x), b.dims(y), strict=True)]
+    x = shape.unsqueeze(b, x, list(range(1, 2 * rank, 2)))
+    y = shape.unsqueeze(b, y, list(range(0, 2 * rank, 2)))
+    return shape.reshape(b, elementwise.binary(b, "mul", x, y), sizes)
 
 
 @aten("cross", "linalg_cross")

@@ -63,11 +63,13 @@ def avg_pool(call: Call) -> Tensor:
     """Means of windows."""
     x, lifted = _batched(call)
     include, divisor = bool(call.get("count_include_pad", True)), call.get("divisor_override")
+    if not x.is_float:  # means of integers, without their fractions
+        x = elementwise.cast(call.b, x, "float64")
     kind = "avg" if divisor is None else "sum"
     y = pool.pool(call.b, kind, x, _window(call, x), bool(call.get("ceil_mode", False)), include)
     if divisor is not None:
         y = elementwise.binary(call.b, "div", y, call.b.like(float(divisor), y))
-    return _as_given(call, y, lifted)
+    return _as_given(call, elementwise.cast(call.b, y, call.tensor(0).dtype), lifted)
 
 
 @aten(*(f"{prefix}adaptive_avg_pool{rank}d" for prefix in ("", "_") for rank in (1, 2, 3)))

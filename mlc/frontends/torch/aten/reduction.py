@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mlc.frontends.common import elementwise, indexing, reduction, shape
+from mlc.frontends.common import elementwise, indexing, linalg, reduction, shape
 from mlc.frontends.common.builder import Builder, Tensor
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.aten.elementwise import dtype_of
@@ -25,7 +25,7 @@ def _input(call: Call) -> Tensor:
     x, wanted = call.tensor(0), call.get("dtype")
     if wanted is not None:
         return elementwise.cast(call.b, x, dtype_of(wanted))
-    if call.op in ("aten::sum", "aten::prod", "aten::cumsum") and not x.is_float:
+    if call.op in ("aten::sum", "aten::prod", "aten::cumsum", "aten::cumprod") and not x.is_float:
         return elementwise.cast(call.b, x, "int64")
     return x
 
@@ -47,6 +47,28 @@ def mean(call: Call) -> Tensor:
     kind = "mean" if call.op == "aten::mean" else "log_sum_exp"
     x = elementwise.floating(call.b, x)
     return reduction.statistic(call.b, kind, x, _axes(call, x), bool(call.get("keepdim", False)))
+
+
+@aten("cov", "corrcoef")
+@as_vectors
+def covariance(call: Call) -> Tensor:
+    """Covariances of rows of observations, with the divisor n − correction, or what they are to the rows' own ones."""
+    b, x = call.b, elementwise.floating(call.b, call.tensor(0))
+    if call.get("fweights") is not None or call.get("aweights") is not None:
+        raise NodeError("it weighs its observations", "weigh them before")
+    rows = shape.unsqueeze(b, x, [0]) if x.rank == 1 else x
+    deviation = elementwise.binary(b, "sub", rows, reduction.statistic(b, "mean", rows, [1], True))
+    products = linalg.matmul(b, deviation, deviation, transpose_rhs=True)
+    if call.op == "aten::corrcoef":
+        norms = reduction.statistic(b, "l2", deviation, [1], True)
+        both = elementwise.binary(b, "mul", norms, shape.transpose(b, norms, [1, 0]))
+        result = elementwise.binary(b, "div", products, both)
+        result = elementwise.clamp(b, result, b.like(-1, x), b.like(1, x))
+    else:
+        count = elementwise.cast(b, shape.size_scalar(b, b.dim(rows, 1)), x.dtype)
+        rest = elementwise.binary(b, "sub", count, b.like(float(call.get("correction", 1)), x))
+        result = elementwise.binary(b, "div", products, elementwise.binary(b, "max", rest, b.like(0, x)))
+    return shape.reshape(b, result, []) if x.rank == 1 else result
 
 
 @aten("var", "std", "var_mean", "std_mean")
@@ -120,7 +142,8 @@ def truth(call: Call) -> Tensor:
     """Is any, or every, element non-zero?"""
     x = elementwise.cast(call.b, call.tensor(0), "bool")
     kind = "or" if call.op == "aten::any" else "and"
-    return reduction.reduce(call.b, kind, x, _axes(call, x), bool(call.get("keepdim", False)))
+    result = reduction.reduce(call.b, kind, x, _axes(call, x), bool(call.get("keepdim", False)))
+    return elementwise.cast(call.b, result, "uint8") if call.tensor(0).dtype == "uint8" else result
 
 
 @aten("linalg_vector_norm", "norm", "linalg_norm")

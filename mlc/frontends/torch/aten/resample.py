@@ -17,8 +17,16 @@ _NAMES += ["_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"]
 
 @aten(*_NAMES)
 def upsample(call: Call) -> Tensor:
-    """To a size, or by factors; the factors place the samples where they are given."""
-    b, x = call.b, call.tensor(0)
+    """To a size, or by factors; the factors place the samples where they are given. Bytes are rounded."""
+    b, given = call.b, call.tensor(0)
+    if given.is_float or "nearest" in call.op:
+        return _upsampled(call, given)
+    samples = _upsampled(call, elementwise.cast(b, given, "float32"))
+    return elementwise.cast(b, elementwise.unary(b, "round", samples), given.dtype, saturate=True)
+
+
+def _upsampled(call: Call, x: Tensor) -> Tensor:
+    b = call.b
     name = call.op.removeprefix("aten::").removeprefix("_").removeprefix("upsample_")
     mode = next(_KINDS[kind] for kind in _KINDS if name.startswith(kind))
     align, smooth = bool(call.get("align_corners")), name.endswith("_aa")

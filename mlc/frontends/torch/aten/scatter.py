@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from mlc.frontends.common import elementwise, indexing, reduction, shape
-from mlc.frontends.common.builder import Builder, Tensor, unit
+from mlc.frontends.common.builder import Builder, Tensor
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.aten.shape import as_vectors
 from mlc.frontends.torch.registry import Call, as_size, aten
@@ -17,17 +19,9 @@ _KINDS = {
 
 def _scattered(b: Builder, x: Tensor, places: Tensor, updates: Tensor, axis: int, kind: str = "none") -> Tensor:
     """`updates` at `places` along `axis`; there may be more updates than places, at the ends of dimensions."""
-    if x.is_bool and kind != "none":  # sums and products of truth values
-        numbers = [elementwise.cast(b, tensor, "uint8") for tensor in (x, updates)]
-        kind = {"add": "max", "mul": "min"}.get(kind, kind)
-        return elementwise.cast(b, _scattered(b, numbers[0], places, numbers[1], axis, kind), "bool")
     if updates.shape != places.shape or None in places.shape:
         updates = shape.slice_(b, updates, [0] * updates.rank, b.dims(places), [1] * updates.rank)
-    is_unsigned = unit(x.unsigned and kind in ("max", "min"))
-    return b.op(
-        "scatter_elements", [x, places, updates], axis=axis, reduction=kind, unsigned=x.unsigned,
-        is_unsigned=is_unsigned,
-    )  # fmt: skip
+    return indexing.scatter(b, x, places, updates, axis, kind)
 
 
 def _kind(name: str) -> str:
@@ -80,9 +74,7 @@ def put(call: Call) -> Tensor:
     return shape.reshape(b, result, b.dims(x))
 
 
-def _combined(
-    b: Builder, x: Tensor, axis: int, places: Tensor, updates: Tensor, name: str, with_self: bool
-) -> Tensor:
+def _combined(b: Builder, x: Tensor, axis: int, places: Tensor, updates: Tensor, name: str, with_self: bool) -> Tensor:
     """`x` with what goes to the same place of `axis` combined as `name` says, with or without what is there."""
     kind, base = _kind(name), x
     if not with_self:
@@ -132,6 +124,21 @@ def segment_reduce(call: Call) -> Tensor:
         members = elementwise.binary(b, "max", members, b.like(1, members))
     members = shape.unsqueeze(b, members, list(range(1, x.rank)))
     return elementwise.binary(b, "div", result, members)
+
+
+@aten("bincount")
+def bincount(call: Call) -> Tensor:
+    """How often each number from 0 on stands in a vector, or the sum of what stands beside it: as many as the largest
+    one says, `minlength` at least; int64, or the dtype of the weights (float64 of those that are no floats)."""
+    b, x, weights = call.b, elementwise.cast(call.b, call.tensor(0), "int64"), call.get("weights")
+    least = as_size(b, call.get("minlength", 0))
+    highest = reduction.reduce(b, "max", shape.concat(b, [x, b.constant(np.array([-1]))], 0), [0], False)
+    count = b.arith("maxsi", b.element(elementwise.binary(b, "add", highest, b.like(1, highest))), least)
+    if weights is None:
+        weights = shape.full(b, b.dims(x), b.like(1, x))
+    elif weights.dtype != "float32":
+        weights = elementwise.cast(b, weights, "float64")
+    return _scattered(b, shape.full(b, [count], b.like(0, weights)), x, weights, 0, "add")
 
 
 @aten("select_scatter", "slice_scatter")

@@ -308,7 +308,7 @@ def filled(call: Call) -> Tensor:
     return shape.full(b, sizes, elementwise.cast(b, as_tensor(b, value), dtype_given(call, default)))
 
 
-@aten("tensor", "scalar_tensor", "as_tensor")
+@aten("tensor", "scalar_tensor", "as_tensor", "prims::scalar_tensor")
 def tensor(call: Call) -> Tensor:
     """A number or a list of numbers as a tensor."""
     b, value, wanted = call.b, call[0], call.get("dtype")

@@ -179,6 +179,8 @@ FAMILIES: dict[str, tuple[tuple[int, ...], list[Callable[[Any], Any]]]] = {
     "distances": (
         (3, 4, 6),
         [
+            lambda x: torch.cov(x[0]) + torch.corrcoef(x[1]), lambda x: torch.cov(x[0].mT, correction=0),
+            lambda x: torch.stack([torch.cov(x[0, 0]), torch.corrcoef(x[0, 1])]),
             lambda x: torch.cdist(x, x[:, :2] + 1), lambda x: torch.cdist(x[0], x[1], p=1.0), lambda x: torch.dist(x, x * 2, 3),
             lambda x: F.pairwise_distance(x, x * 2), lambda x: torch.cross(x[..., :3], x[..., 3:], dim=2),
             lambda x: torch.linalg.cross(x[..., :3], x[:1, :, 3:]), lambda x: torch.trace(x[0]),
@@ -453,6 +455,39 @@ def test_decisions_of_a_script(tmp_path: Path) -> None:
         want = Decides()(x)
         assert [info.name for info in model.outputs] == list(want)
         same(model(x.numpy()), list(want.values()))
+
+
+class Many(torch.nn.Module):
+    """A module whose inputs have no names of their own; the trace names them after parameters of what is called."""
+
+    def forward(self, *inputs: Any) -> Any:
+        return F.triplet_margin_with_distance_loss(*inputs, distance_function=torch.nn.PairwiseDistance())
+
+
+def test_inputs_of_one_name_are_numbered(tmp_path: Path) -> None:
+    torch.manual_seed(2)
+    inputs = [torch.randn(4, 5) for _ in range(3)]
+    with torch.no_grad():
+        script = torch.jit.trace(Many(), tuple(inputs), check_trace=False)
+    shapes = {name: ["n", 5] for name in ("x1", "x2", "x2_2")}
+    model = mlc.compile(script, output=tmp_path / "model.so", inputs=shapes)
+    got = model(*(x.numpy() for x in inputs))[0]
+    np.testing.assert_allclose(got, Many()(*inputs).numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_numbers_of_dtypes(tmp_path: Path) -> None:
+    """A file has dtypes as numbers, those of complex numbers too, which operators without an importer get as well."""
+
+    class Converted(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            pairs = torch.view_as_real(torch.flipud(x.to(torch.complex64) * 2))
+            return pairs, torch.nansum(x, 1, dtype=torch.float64), torch.nanquantile(x.sum(1, dtype=torch.float64), 0.3)
+
+    model = compile_traced(Converted(), torch.randn(3, 5), ["n", 5], tmp_path)
+    x = torch.randn(4, 5)
+    for value, expected in zip(model(x.numpy()), Converted()(x), strict=True):
+        assert value.dtype == expected.numpy().dtype
+        np.testing.assert_allclose(value, expected.numpy(), rtol=1e-6, atol=1e-6)
 
 
 def test_a_loop_of_unknown_length(tmp_path: Path) -> None:
