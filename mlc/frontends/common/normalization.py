@@ -5,6 +5,7 @@ from __future__ import annotations
 from mlc.frontends.common import elementwise as ew
 from mlc.frontends.common import reduction, shape
 from mlc.frontends.common.builder import Builder, Size, Tensor
+from mlc.frontends.report import NodeError
 
 
 def softmax(b: Builder, x: Tensor, axis: int, log: bool = False) -> Tensor:
@@ -35,7 +36,15 @@ def layer_norm(
 
 
 def group_norm(b: Builder, x: Tensor, scale: Tensor, bias: Tensor, groups: int, epsilon: float) -> Tensor:
-    """`mlc.group_norm`; `scale` and `bias` have an element a channel."""
+    """`mlc.group_norm`; `scale` and `bias` have an element a channel. Raises NodeError where nothing says how many
+    channels there are."""
+    channels = scale.shape[0]
+    if x.shape[1] is None and channels is None:
+        raise NodeError("the number of channels is known only at run time", "fix the input's shape")
+    if x.shape[1] is None and channels is not None:
+        message = "a tensor and the scale of its normalization have different numbers of channels"
+        shape.require_same(b, b.dim(x, 1), channels, message)
+        x = shape.reshape(b, x, [b.dim(x, 0), channels, *b.dims(x)[2:]])
     return b.op("group_norm", [x, scale, bias], groups=groups, epsilon=epsilon)
 
 

@@ -271,6 +271,8 @@ def _fold_operand(op: ir.Operation, operand: int, access: Access, accepts: Accep
         if is_view or not _is_expressible(value, access):
             continue
         through = ir.AffineMap.get(len(op.attributes["iterator_types"]), 0, [f.expr for fs in access for f in fs])
+        if not _says_all(op, operand, through):
+            continue
         if not contraction or accepts("producer", producer, Dims(op, op, operand, through)) is None:
             best = value, access, through
     if best is None:
@@ -282,6 +284,14 @@ def _fold_operand(op: ir.Operation, operand: int, access: Access, accepts: Accep
         op.operands[operand] = _split(value, access)
     op.attributes["indexing_maps"] = ir.ArrayAttr.get(maps)
     return 1
+
+
+def _says_all(op: ir.Operation, operand: int, through: ir.AffineMap) -> bool:
+    """Do the maps say the extent of every dimension, if `operand` is read through this one? A dimension of one element
+    of which both operands of a product lose their part is in none."""
+    maps = [through if place == operand else operand_map(op, place) for place in range(len(op.operands))]
+    said = {expr.position for map_ in maps for expr in map_.results if isinstance(expr, ir.AffineDimExpr)}
+    return len(said) == len(op.attributes["iterator_types"])
 
 
 def _only_moved(producer: ir.Operation) -> bool:

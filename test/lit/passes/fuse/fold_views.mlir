@@ -34,6 +34,17 @@ func.func @attention(%x: tensor<2x16x96xf32>) -> tensor<2x16x32xf32> {
   return %r : tensor<2x16x32xf32>
 }
 
+// A vector by itself: one of the two must go on saying that the sum has one element.
+// CHECK-LABEL: func.func @outer_product
+// CHECK: linalg.generic {indexing_maps = {{.*}}mlc.contraction
+// CHECK: return
+func.func @outer_product(%x: tensor<2x5xf32>) -> (tensor<2x5x5xf32>, tensor<2x1x5xf32>) {
+  %u = mlc.reshape %x [2, 5, 1] : tensor<2x5xf32> -> tensor<2x5x1xf32>
+  %t = mlc.transpose %u {permutation = array<i64: 0, 2, 1>} : tensor<2x5x1xf32> -> tensor<2x1x5xf32>
+  %p = mlc.matmul %u, %t : tensor<2x5x1xf32>, tensor<2x1x5xf32> -> tensor<2x5x5xf32>
+  return %p, %t : tensor<2x5x5xf32>, tensor<2x1x5xf32>
+}
+
 // The transpose in front of a padded convolution moves behind the padding.
 // CHECK-LABEL: func.func @padding
 // CHECK-SAME: %[[X:.*]]: tensor<1x3x9x9xf32>

@@ -217,3 +217,14 @@ def test_squeeze_without_axes_keeps_what_the_run_tells() -> None:
     # Known extents need no check.
     module, _ = imported(parsed(text), input_shapes={"x": [1, 1, 4, 1]})
     assert "mlc.check" not in str(module)
+
+
+def test_channels_that_the_scale_knows() -> None:
+    """A normalization of any number of channels with three scales has three channels."""
+    text = f"""{HEADER} main (float[N, C, W] x) => (float[N, C, W] y)
+    <float[3] scale = {{1.0, 0.5, 2.0}}, float[3] bias = {{0.0, 1.0, 2.0}}> {{
+      y = InstanceNormalization(x, scale, bias)
+    }}"""
+    agree(text, {"x": floats(2, 3, 5)}, {"x": floats(1, 3, 8)})
+    with pytest.raises(Exception, match="different numbers of channels"):
+        agree(text, {"x": floats(2, 4, 5)})
