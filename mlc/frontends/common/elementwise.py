@@ -25,6 +25,8 @@ def binary(b: Builder, kind: str, lhs: Tensor, rhs: Tensor) -> Tensor:
     """`mlc.binary` with NumPy broadcasting; the dtype of `lhs`."""
     if kind != "pow" and lhs.dtype != rhs.dtype:
         raise NodeError(f"the operands have different types, {lhs.dtype} and {rhs.dtype}", "insert a Cast")
+    if kind == "pow" and rhs.unsigned and lhs.dtype != rhs.dtype:  # the operation reads exponents as signed
+        rhs = cast(b, rhs, lhs.dtype if lhs.is_float else "int64")
     folded = known.binary(b, kind, lhs.known, rhs.known)
     sign = unit(lhs.unsigned and kind in _SIGN_MATTERS)
     return b.op("binary", [lhs, rhs], kind=kind, unsigned=lhs.unsigned, known=folded, is_unsigned=sign)

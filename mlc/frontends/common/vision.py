@@ -19,7 +19,13 @@ Tap = tuple[Tensor, Tensor | None, Tensor]
 
 
 def resize(b: Builder, x: Tensor, scales: Tensor, sizes: Sequence[Size], mode: str, **options: Any) -> Tensor:
-    """`mlc.resize`; `scales` is an `f32` vector with an element a dimension."""
+    """`mlc.resize`; `scales` is an `f32` vector with an element a dimension. Samples between integers are floats, which
+    the result has without their fractions, within the limits of its dtype."""
+    if mode != "nearest" and not x.is_float:
+        wide = "float64" if x.dtype.endswith(("32", "64")) else "float32"
+        y = resize(b, ew.cast(b, x, wide), scales, sizes, mode, **options)
+        y = ew.unary(b, "round", y) if mode == "cubic" else y  # as the reference; linear ones are cut in onnxruntime
+        return ew.cast(b, y, x.dtype, saturate=True)
     static, dynamic = split_sizes(sizes)
     return b.op("resize", [x, scales, dynamic], static_sizes=static, mode=mode, unsigned=x.unsigned, **options)
 
@@ -71,6 +77,7 @@ def grid_sample(b: Builder, x: Tensor, grid: Tensor, mode: str, padding: str, al
     """Samples `x [N, C, spatial…]` at `grid [N, out…, d]`, whose last dimension runs from the last spatial axis to the
     first and maps [-1, 1] onto the image. What is no number is in no image; where it has to be, it is at its beginning,
     as in PyTorch (`clip_coordinates` of ATen/native/GridSampler.h)."""
+    grid = ew.cast(b, grid, "float32") if grid.dtype in ("float16", "bfloat16") else grid  # places between pixels
     rank = x.rank - 2
     out = b.dims(grid)[1:-1]
     points = shape.reshape(b, grid, [b.dim(grid, 0), b.product(out), rank])
@@ -408,6 +415,9 @@ def col2im(
     pads: Sequence[int],
 ) -> Tensor:
     """Sums sliding blocks `[batch, channels * block, positions]` back into images; `pads` are begins, then ends."""
+    if x.is_bool:  # a sum of truth values is one
+        counts = col2im(b, ew.cast(b, x, "int32"), image, block, strides, dilations, pads)
+        return ew.cast(b, counts, "bool")
     known = [size for size in block if isinstance(size, int)]
     shifts = int(np.prod([-(-size // stride) for size, stride in zip(known, strides, strict=False)]))
     plain = all(stride == 1 or dilation == 1 for stride, dilation in zip(strides, dilations, strict=True))
@@ -435,7 +445,7 @@ def _scattered_blocks(
     zero = shape.full(b, [rows, b.product(padded)], b.like(0, x))
     spread = shape.broadcast(b, shape.reshape(b, places, [1, count]), [rows, count])
     updates = shape.reshape(b, x, [rows, count])
-    total = b.op("scatter_elements", [zero, spread, updates], axis=1, reduction="add")
+    total = b.op("scatter_elements", [zero, spread, updates], axis=1, reduction="add", unsigned=x.unsigned)
     grown = shape.reshape(b, total, [b.dim(x, 0), channels, *padded])
     offsets: list[Size] = [0, 0, *pads[:rank]]
     return shape.slice_(b, grown, offsets, [b.dim(x, 0), channels, *image], [1] * (rank + 2))

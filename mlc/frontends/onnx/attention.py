@@ -34,7 +34,7 @@ def attention(g: GraphImporter, node: Node) -> list[Tensor | None]:
     past_key, past_value = node.optional(4), node.optional(5)
     key = new.key if past_key is None else shape.concat(b, [past_key, new.key], 2)
     value = new.value if past_value is None else shape.concat(b, [past_value, new.value], 2)
-    whole = Operands(new.query, key, value)
+    whole = Operands(new.query, key, ew.cast(b, value, new.query.dtype))
     past: Size = 0 if past_key is None else b.dim(past_key, 2)
     mask = _mask(b, node, whole, past)
     causal = bool(node.attr("is_causal", 0)) and isinstance(past, int) and past == 0 and node.optional(6) is None
@@ -75,6 +75,7 @@ def _mask(b: Builder, node: Node, whole: Operands, past: Size) -> Tensor | None:
     mask = node.optional(3)
     keys = b.dim(whole.key, 2)
     if mask is not None:
+        mask = mask if mask.is_bool else ew.cast(b, mask, whole.query.dtype)
         mask = _padded(b, mask, keys)
     lengths = node.optional(6)
     shifted = lengths is not None or not (isinstance(past, int) and past == 0)

@@ -127,7 +127,7 @@ def _matmul(left: Term, right: Term, batch: str, rows: str, columns: str, summed
     batches = len(batch)
     lhs = b.reshape(lhs, [*b.sizes(lhs)[:batches], _joined(row_sizes), depth])
     rhs = b.reshape(rhs, [*b.sizes(rhs)[:batches], depth, _joined(column_sizes)])
-    product = b.matmul(lhs, rhs)
+    product = b.cast(b.matmul(lhs, rhs), b.element(lhs))  # which is wider for bytes
     value = b.reshape(product, [*b.sizes(product)[:batches], *row_sizes, *column_sizes])
     return Term(value, batch + rows + columns)
 

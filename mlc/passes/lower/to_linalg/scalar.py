@@ -141,7 +141,10 @@ def convert(
 ) -> ir.Value:
     """`value` as `to`: floats truncate to integers, anything to `i1` is `!= 0`."""
     if is_bool(to):
-        return value if is_bool(value.type) else compare("ne", value, constant(value.type, 0))
+        if is_bool(value.type):
+            return value
+        wide = widen(value)
+        return compare("ne", wide, constant(wide.type, 0))
     if is_float(value.type):
         value = widen(value)
         if is_float(to):

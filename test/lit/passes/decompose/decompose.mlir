@@ -79,3 +79,12 @@ func.func @enlarge(%x: tensor<1x4x4x5xf32>) -> tensor<1x2x8x15xf32> {
   %0 = mlc.resize nearest %x, %s [1, 2, 8, 15] {coordinate = "asymmetric", nearest_mode = "floor"} : tensor<1x4x4x5xf32>, tensor<4xf32> -> tensor<1x2x8x15xf32>
   return %0 : tensor<1x2x8x15xf32>
 }
+
+// Products of bytes are wider than bytes; the result is not.
+// CHECK-LABEL: func.func @einsum_of_bytes
+// CHECK: %[[P:.*]] = mlc.matmul {{.*}} -> tensor<4x5xi32>
+// CHECK: mlc.cast %[[P]] : tensor<4x5xi32> -> tensor<4x5xi8>
+func.func @einsum_of_bytes(%x: tensor<4x3xi8>, %y: tensor<3x5xi8>) -> tensor<4x5xi8> {
+  %0 = mlc.einsum "ij,jk->ik"(%x, %y) : tensor<4x3xi8>, tensor<3x5xi8> -> tensor<4x5xi8>
+  return %0 : tensor<4x5xi8>
+}

@@ -184,3 +184,15 @@ func.func @streamed(%w: tensor<3x16x32x4xi8>, %s: tensor<3x4x32xf32>) -> tensor<
   %d = mlc.dequantize %c, %s zero_point(%z : tensor<i8>) {axis = 1 : i64, block_size = 32 : i64, mlc.streamed, unsigned} : tensor<3x128x32xi8>, tensor<3x4x32xf32> -> tensor<3x128x32xf32>
   return %d : tensor<3x128x32xf32>
 }
+
+// Floats of eight bits are decoded before they are compared with zero: LLVM has no such type.
+// CHECK-LABEL: func.func @truth_of_small_floats
+// CHECK: linalg.generic
+// CHECK: ^bb0(%[[X:.*]]: f8E4M3FN
+// CHECK: arith.bitcast %[[X]] : f8E4M3FN to i8
+// CHECK: arith.cmpf une, {{.*}} : f32
+// CHECK-NOT: arith.cmpf {{.*}} : f8E4M3FN
+func.func @truth_of_small_floats(%x: tensor<4xf8E4M3FN>) -> tensor<4xi1> {
+  %0 = mlc.cast %x : tensor<4xf8E4M3FN> -> tensor<4xi1>
+  return %0 : tensor<4xi1>
+}
