@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mlir import ir
 
 from mlc.kernels.common.analysis import is_contraction
-from mlc.kernels.common.blocks import blocks_of
+from mlc.kernels.common.blocks import ancestor_in, blocks_of
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import is_identity, is_reduction
 
@@ -21,6 +21,13 @@ OPAQUE = {
 
 LEAVES = {"arith.constant", "tensor.empty", "linalg.fill", "mlc.constant"}
 """Cloned into each kernel that uses them (constants: splats only)."""
+
+
+IN_PLACE = "mlc.in_place"
+"""On launches: what the destinations that `mlc.inout` names held before is needed by nobody else."""
+
+_WHOLE = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast", "tensor.reshape")  # views of all elements
+VIEWS = (*_WHOLE, "tensor.extract_slice")
 
 
 def host_blocks(op: ir.Operation) -> list[ir.Block]:
@@ -62,6 +69,23 @@ def inputs_of(op: ir.Operation) -> list[ir.Value]:
     if op.name == "tensor.extract_slice":
         return [op.operands[0]]
     return list(op.operands)[: len(op.operands) - len(op.results)]
+
+
+def whole_of(value: ir.Value) -> ir.Value:
+    """What `value` is a view of all elements of."""
+    while (op := defining_op(value)) is not None and op.name in _WHOLE:
+        value = op.operands[0]
+    return value
+
+
+def readers_of_views(value: ir.Value) -> Iterator[ir.Operation]:
+    """Who uses `value` or a view of it, once for every use."""
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name in VIEWS and user.operands[0] == value:
+            yield from readers_of_views(user.results[0])
+        else:
+            yield user
 
 
 def is_splat(op: ir.Operation) -> bool:
@@ -132,12 +156,27 @@ class BlockGraph:
             self.producers.append(list(dict.fromkeys(inputs)))
             for producer in self.producers[n]:
                 self.users[producer].append(n)
+        self._order_overwriting()
         self.cluster: dict[int, int] = {}
         self.members: dict[int, list[int]] = {}
         self.kinds: dict[int, str] = {}
         self.inlined: set[int] = set()  # operations whose results are not over their kernel's domain
         self.refusals: dict[int, list[Refusal]] = {}
         self._next = 0
+
+    def _order_overwriting(self) -> None:
+        """A launch that writes over what one of its operands holds comes behind all that read it before."""
+        numbers = {op: n for n, op in enumerate(self.ops)}
+        for n, op in enumerate(self.ops):
+            if IN_PLACE not in op.attributes:
+                continue
+            first = len(op.operands) - len(op.results)
+            for number in ir.DenseI64ArrayAttr(op.attributes["mlc.inout"]):
+                for reader in readers_of_views(whole_of(op.operands[first + number])):
+                    before = numbers.get(ancestor_in(op.block, reader), n)
+                    if before < n and before not in self.producers[n]:
+                        self.producers[n].append(before)
+                        self.users[before].append(n)
 
     def producer(self, value: ir.Value) -> int | None:
         """The operation of the block that defines `value`."""

@@ -12,22 +12,18 @@ block has made it, and when everything else that reads it, or a view of it, come
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from mlir import ir
 
 from mlc.kernels.common.blocks import ancestor_in
 from mlc.kernels.common.frame import defining_op, kernel_source
 from mlc.kernels.cpu.in_place import replaceable
 from mlc.passes.base import Pass
-from mlc.passes.fuse.graph import host_blocks
+from mlc.passes.fuse.graph import host_blocks, readers_of_views, whole_of
 from mlc.passes.schedule.assign_schedules import read_schedule
 from mlc.passes.walk import all_kernel_modules, called_kernel
 
 OVER = "mlc.over"
 
-_WHOLE = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast", "tensor.reshape")  # views of all elements
-_VIEWS = (*_WHOLE, "tensor.extract_slice")
 
 
 class PlanInPlace(Pass):
@@ -57,13 +53,12 @@ class PlanInPlace(Pass):
 
 def is_last_use(launch: ir.Operation, number: int) -> bool:
     """Does nothing but `launch`, and that only as its operand `number`, need what lies there from here on?"""
-    source = launch.operands[number]
-    while (op := defining_op(source)) is not None and op.name in _WHOLE:
-        source = op.operands[0]
+    source = whole_of(launch.operands[number])
+    op = defining_op(source)
     if op is None or op.name != "mlc.launch" or op.block != launch.block:
         return False
     own = 0
-    for user in _readers(source):
+    for user in readers_of_views(source):
         if user == launch:
             own += 1
         elif user.name == "tensor.dim":
@@ -71,16 +66,6 @@ def is_last_use(launch: ir.Operation, number: int) -> bool:
         elif user.name not in ("mlc.launch", "tensor.extract") or not _is_before(user, launch):
             return False
     return own == 1
-
-
-def _readers(value: ir.Value) -> Iterator[ir.Operation]:
-    """Who uses `value` or a view of it, once for every use."""
-    for use in value.uses:
-        user = use.owner.operation
-        if user.name in _VIEWS and user.operands[0] == value:
-            yield from _readers(user.results[0])
-        else:
-            yield user
 
 
 def _is_before(user: ir.Operation, launch: ir.Operation) -> bool:

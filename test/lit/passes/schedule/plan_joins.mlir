@@ -100,3 +100,43 @@ module @k1 attributes {mlc.kernel} {
     return %r : tensor<32xf32>
   }
 }
+
+// -----
+
+#p = affine_map<(i) -> (i)>
+
+// What is read before a launch writes over it is not read behind that: the first two readers may be one launch, but not
+// with a reader of what has been written.
+// CHECK-LABEL: func.func @overwritten(
+func.func @overwritten(%x: tensor<64xf32>, %u: tensor<8xf32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) {
+  %e = tensor.empty() : tensor<64xf32>
+  // CHECK: mlc.launch @k0(%arg0) {{.*}} {mlc.placement = "device"}
+  %a = mlc.launch @k0(%x) outs(%e) {mlc.placement = "device"} : (tensor<64xf32>) outs(tensor<64xf32>) -> tensor<64xf32>
+  // CHECK: mlc.launch @k0(%{{[0-9]+}}) {{.*}} {mlc.joined = 0 : i64, mlc.placement = "device"}
+  %b = mlc.launch @k0(%a) outs(%e) {mlc.placement = "device"} : (tensor<64xf32>) outs(tensor<64xf32>) -> tensor<64xf32>
+  %v = tensor.expand_shape %a [[0, 1]] output_shape [8, 8] : tensor<64xf32> into tensor<8x8xf32>
+  %w = tensor.collapse_shape %v [[0, 1]] : tensor<8x8xf32> into tensor<64xf32>
+  // CHECK: mlc.launch @k0(%{{.*}}) {{.*}} {mlc.joined = 0 : i64, mlc.placement = "device"}
+  %c = mlc.launch @k0(%w) outs(%e) {mlc.placement = "device"} : (tensor<64xf32>) outs(tensor<64xf32>) -> tensor<64xf32>
+  // CHECK: mlc.launch @over(
+  %o = mlc.launch @over(%u) outs(%a) {mlc.in_place, mlc.inout = array<i64: 0>, mlc.placement = "device"} : (tensor<8xf32>) outs(tensor<64xf32>) -> tensor<64xf32>
+  // CHECK: mlc.launch @k0(%{{[0-9]+}}) {{.*}} {mlc.placement = "device"}
+  %d = mlc.launch @k0(%o) outs(%e) {mlc.placement = "device"} : (tensor<64xf32>) outs(tensor<64xf32>) -> tensor<64xf32>
+  return %b, %c, %d : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
+}
+module @k0 attributes {mlc.kernel} {
+  func.func @k0(%x: tensor<64xf32>, %o: tensor<64xf32>) -> tensor<64xf32> {
+    %r = linalg.generic {indexing_maps = [#p, #p], iterator_types = ["parallel"]} ins(%x : tensor<64xf32>) outs(%o : tensor<64xf32>) {
+    ^bb0(%a: f32, %b: f32):
+      %n = arith.negf %a : f32
+      linalg.yield %n : f32
+    } -> tensor<64xf32>
+    return %r : tensor<64xf32>
+  }
+}
+module @over attributes {mlc.kernel} {
+  func.func @over(%u: tensor<8xf32>, %o: tensor<64xf32>) -> tensor<64xf32> {
+    %r = tensor.insert_slice %u into %o[0] [8] [1] : tensor<8xf32> into tensor<64xf32>
+    return %r : tensor<64xf32>
+  }
+}
