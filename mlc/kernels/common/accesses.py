@@ -37,10 +37,13 @@ def plain_accesses(results: Sequence[ir.Value]) -> dict[ir.Value, set[Exprs]]:
 def _accesses(
     results: Sequence[ir.Value], root: ir.Operation | None, *, past_padding: bool = False
 ) -> tuple[dict[ir.Value, set[Exprs]], bool]:
-    """The accesses that are found, and whether they are all."""
-    is_all = True
+    """The accesses that are found, and whether they are all: results of another rank than the first have elements of
+    their own, which its dimensions say nothing of."""
+    rank = results[0].type.rank
+    alike = [r for r in results if r.type.rank == rank]
+    is_all = len(alike) == len(results)
     found: dict[ir.Value, set[Exprs]] = {}
-    stack = [(r, tuple(ir.AffineExpr.get_dim(i) for i in range(r.type.rank))) for r in results]
+    stack = [(r, tuple(ir.AffineExpr.get_dim(i) for i in range(rank))) for r in alike]
     seen = set(stack)  # values with several readers make more paths than anyone can walk
     while stack:
         value, exprs = stack.pop()
@@ -53,7 +56,7 @@ def _accesses(
         if op.name == "tensor.cast":
             read = [(op.operands[0], exprs)]
         elif op.name == "linalg.generic" and not is_reduction(op) and _only_computes(op):
-            read = _operands(op, value, exprs, results[0].type.rank)
+            read = _operands(op, value, exprs, rank)
         elif past_padding and (padded := padded_tensor(op)) is not None:
             read = [(padded, exprs)]
         else:

@@ -138,6 +138,8 @@ class _Planner:
                 self._place_elementwise(n)
             elif op.name == "linalg.fill" and any(self._needs_memory(u) for u in graph.users[n]):
                 graph.new_cluster([n], "elementwise")
+        for cluster in [c for c, kind in graph.kinds.items() if kind not in (*_LINES, "attention")]:
+            self._part_ranks(cluster)
         for cluster in [c for c, kind in graph.kinds.items() if kind in _LINES]:
             self._lengthen_rows(cluster)
         if not self.positions:  # GPUs take no functions of other tensors behind a contraction
@@ -148,6 +150,26 @@ class _Planner:
                 self._inline_producers(n, cluster)
         for n, refusal in refused.items():
             graph.refuse(graph.cluster[n], refusal)
+
+    def _part_ranks(self, cluster: int) -> None:
+        """Give results with a dimension of one element more or less than the root's a kernel of their own, where other
+        readers want the root's: the results of one kernel have one domain."""
+        graph, members = self.graph, set(self.graph.members[cluster])
+        rank = _result_rank(graph.ops[self.roots.get(cluster, min(members))])
+        escaping = [n for n in members if any(u not in members for u in graph.users[n])]
+        if len({_result_rank(graph.ops[n]) for n in escaping}) < 2:
+            return
+        apart = {n for n in members if _result_rank(graph.ops[n]) != rank}
+        own = [n for n in sorted(members - apart, reverse=True) if n not in escaping]
+        for n in own:
+            if n != self.roots.get(cluster) and graph.users[n] and all(u in apart for u in graph.users[n]):
+                apart.add(n)
+        if any(u in members - apart for n in apart for u in graph.users[n]):
+            return
+        other = graph.new_cluster([], "elementwise")
+        for n in sorted(apart):
+            graph.remove(n)
+            graph.add(n, other)
 
     def _root(self, n: int, kind: str) -> int:
         cluster = self.graph.new_cluster([n], kind)
@@ -317,6 +339,10 @@ class _Planner:
         user = min(u for u in self.graph.users[n] if u in among)
         numbers = [i for i, v in enumerate(inputs_of(self.graph.ops[user])) if v in results]
         return user, numbers[0] if numbers else -1
+
+
+def _result_rank(op: ir.Operation) -> int:
+    return int(op.results[0].type.rank)
 
 
 def _is_function(op: ir.Operation) -> bool:
