@@ -11,11 +11,12 @@ import mlir.ir as ir
 import onnx
 import pytest
 from conformance.onnx_loader import load_tests
+from models.drawn_graphs import drawn_graph
 from models.gpu_cases import Case, build, cases
 from models.zoo import MissingModelError, zoo
 from plan.contents import CannotFollowError, PlanError
 from plan.programs import BufferProgram, TensorProgram
-from spread import spread
+from spread import EVERY, spread
 
 from mlc.compilation import Compilation
 from mlc.compiler_setup import new_context
@@ -84,6 +85,36 @@ def test_a_sample_of_onnx_cases(target: str, tmp_path: Path) -> None:
         except (CannotFollowError, ModelError) as error:
             left.append(f"{case.name}: {error}")
     assert len(left) <= SAMPLES // 5, "\n".join(left)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("first", range(0, 600 if EVERY else 20, 10))
+def test_drawn_graphs(first: int, target: str, tmp_path: Path) -> None:
+    """Of any operators, one after the other; every third for any extents. A few have what the host computes."""
+    left = []
+    for seed in range(first, first + 10):
+        onnx.save(drawn_graph(seed, seed % 3 == 0)[0], tmp_path / "model.onnx")
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        try:
+            _check(_texts(tmp_path / "model.onnx", target, folder))
+        except CannotFollowError as error:
+            left.append(f"{seed}: {error}")
+    assert len(left) <= 2, "\n".join(left)
+
+
+def test_what_is_written_over_has_been_read(tmp_path: Path) -> None:
+    """A scatter in place, beside another reader of what it updates: that came behind it, in one launch with a third."""
+    text = """<ir_version: 9, opset_import: ["" : 20]> scattered (float[17] x) => (float[51] t, float[17] s, float[17] y)
+    <int64[1] three = {3}, int64[3] at = {12, 7, 15}, float[3] u = {1.0, 2.0, 3.0}> {
+      v = Softmax<axis = 0>(x)
+      t = Tile(v, three)
+      w = ScatterElements<axis = 0>(v, at, u)
+      s = LogSoftmax<axis = 0>(w)
+      y = LeakyRelu(w)
+    }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
+    _check(_texts(tmp_path / "model.onnx", "cuda", tmp_path))
 
 
 # --- What the interpreter finds -------------------------------------------------------------------------------------
