@@ -23,7 +23,8 @@ EXACT = (
     *((name, "sm_90a") for name in (
         "matmul_float8_odd", "matmul_float8_weight", "matmul_sum_of_run_0", "matmul_sum_of_run_200", "softmax_half",
         "softmax_half_1x50257", "top_k_odd", "argmax_vocabulary", "argmax_odd_columns", "layer_norm_10x768",
-        "transpose_half", "scatter_add_words", "scatter_max_bytes", "cast_int64", "div_int64", "exp_33x12", "tanh_33x12",
+        "transpose_half", "transpose_read_twice", "scatter_add_words", "scatter_max_bytes", "cast_int64", "div_int64",
+        "exp_33x12", "tanh_33x12",
         "sin_33x12", "max_pool", "argmax_many_columns", "argmax_few_columns", "argmin_few_columns_last",
         "columns_softmax_alone", "columns_softmax_warp", "columns_softmax_block", "columns_softmax_full_block_half",
         "columns_norm_pixels", "columns_norm_too_long", "argmax_last_odd_columns", "scan_parts_half_odd",

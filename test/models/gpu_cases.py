@@ -424,6 +424,8 @@ def _movement_cases() -> list[Case]:
              lambda a: [a["x"].transpose(0, 3, 1, 2)], {"y": "float32"}, tolerance=0),
         Case("transpose_square", [("Transpose", ["x"], ["y"], {"perm": [1, 0]})], lambda: {"x": normal(100, 70)},
              lambda a: [a["x"].T], {"y": "float32"}, tolerance=0),
+        Case("transpose_read_twice", [("Softplus", ["x"], ["s"], {}), ("Transpose", ["s"], ["y"], {"perm": [1, 0]})],
+             lambda: {"x": normal(100, 70)}, lambda a: [np.logaddexp(a["x"], 0).transpose(1, 0)], {"y": "float32"}),
         Case("transpose_half", [("Transpose", ["x"], ["y"], {"perm": [1, 2, 0]})],
              lambda: {"x": normal(33, 5, 64, dtype="float16")}, lambda a: [a["x"].transpose(1, 2, 0)],
              {"y": "float16"}, tolerance=0),

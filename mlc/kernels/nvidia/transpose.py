@@ -132,6 +132,8 @@ class _Square:
         buffer, lanes = self.frame.buffers[self.input], self.s.lanes
 
         def catch(coords: Sequence[Idx]) -> ir.Value:
+            if found:  # another operation reads the same element
+                return memory.from_memory(self.frame, found[0], buffer.element)
             where = memory.address(buffer, coords, ev.idx)
             base, element = [self.frame.constants.index(where.base)], storage_type(buffer.element)
             if lanes == 1:
