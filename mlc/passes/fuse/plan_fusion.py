@@ -29,6 +29,7 @@ from mlc.passes.fuse.graph import (
     OPAQUE,
     BlockGraph,
     Refusal,
+    captured,
     has_identity_output,
     host_blocks,
     inputs_of,
@@ -201,7 +202,7 @@ class _Planner:
         for cluster, operand in self._read_clusters(n):
             if not has_identity_output(graph.ops[n]):
                 self._refuse(cluster, "consumer", n, "its own result is written in another order")
-            elif not self._ask(cluster, "consumer", n, n, operand):
+            elif not self._takes_consumer(cluster, n, operand):
                 continue
             elif graph.legal([*graph.members[cluster], n]):
                 graph.add(n, cluster)
@@ -212,6 +213,19 @@ class _Planner:
         if joined is None:
             joined = self._root(n, "elementwise")
         self._inline_producers(n, joined)
+
+    def _takes_consumer(self, cluster: int, n: int, operand: int) -> bool:
+        """Does the template of `cluster` take operation `n`, which reads its results: as this operand, and as others?
+        What is elementwise is computed again wherever it is read."""
+        graph, op = self.graph, self.graph.ops[n]
+        if graph.kinds[cluster] == "elementwise":
+            return self._ask(cluster, "consumer", n, n, operand)
+        own = {value for m in graph.members[cluster] for value in graph.ops[m].results}
+        if any(value in own for value in captured(op)[len(op.operands) :]):
+            self._refuse(cluster, "consumer", n, "it reads the result at another point than its own")
+            return False
+        read = [operand, *(i for i, value in enumerate(inputs_of(op)) if value in own and i != operand)]
+        return all(self._ask(cluster, "consumer", n, n, i) for i in read)
 
     def _read_clusters(self, n: int) -> list[tuple[int, int]]:
         """Clusters with a result that operation `n` reads, and the operand; the best first."""
