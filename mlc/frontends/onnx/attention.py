@@ -75,7 +75,7 @@ def _mask(b: Builder, node: Node, whole: Operands, past: Size) -> Tensor | None:
     mask = node.optional(3)
     keys = b.dim(whole.key, 2)
     if mask is not None:
-        mask = mask if mask.is_bool else ew.cast(b, mask, whole.query.dtype)
+        mask = mask if mask.is_bool or mask.is_float else ew.cast(b, mask, whole.query.dtype)
         mask = _padded(b, mask, keys)
     lengths = node.optional(6)
     shifted = lengths is not None or not (isinstance(past, int) and past == 0)
@@ -173,7 +173,7 @@ def _probabilities(b: Builder, node: Node, scores: Tensor) -> Tensor:
 
 def _additive(b: Builder, mask: Tensor | None, scores: Tensor) -> Tensor | None:
     if mask is None or not mask.is_bool:
-        return mask
+        return None if mask is None else ew.cast(b, mask, scores.dtype)
     return ew.select(b, mask, b.like(0.0, scores), b.like(float("-inf"), scores))
 
 
