@@ -106,6 +106,15 @@ def retyped(operator: Operator, case: Case) -> Iterator[tuple[str, str, onnx.Mod
             yield constraint.type_param_str, text.removeprefix("tensor(").removesuffix(")"), changed
 
 
+def is_valid(model: onnx.ModelProto) -> bool:
+    """Whether the types of a model fit together."""
+    try:
+        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+    except Exception:  # the checker raises several kinds
+        return False
+    return True
+
+
 def _spell(node: onnx.NodeProto) -> None:
     """Makes words of the numbers in an attribute that has one form for each."""
     for attribute in node.attribute:

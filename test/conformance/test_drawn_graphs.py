@@ -16,6 +16,7 @@ import pytest
 import mlc
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from contrib_cases import reference
 from models.drawn_graphs import drawn_graph
 from spread import EVERY
 
@@ -24,17 +25,6 @@ LIMIT = 2e-3
 EACH = 10
 """Graphs in one test."""
 STATIC, DYNAMIC = (range(0, 800), range(2000, 2400)) if EVERY else (range(0, 60), range(2000, 2030))
-
-
-def reference(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """What onnxruntime computes, operator by operator."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level, options.intra_op_num_threads = 4, 1
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
-    return list(session.run(None, feeds))
 
 
 def assert_right(seed: int, dynamic: bool, folder: Path) -> None:

@@ -24,7 +24,7 @@ from mlc.options import UsageError
 sys.path.insert(0, str(Path(__file__).parent))
 from onnx_judge import NEARER, RANDOM
 from onnx_suite import expected_failures
-from operator_cases import Operator, operators, retyped, smallest
+from operator_cases import Operator, is_valid, operators, retyped, smallest
 
 NOT_HELD = ("complex64", "complex128")
 STAGES = {"cpu": ("object", ".objects"), "cuda": ("ptx", ".ptx")}
@@ -40,15 +40,6 @@ def accepted(model: onnx.ModelProto, target: str, folder: Path) -> bool:
     return True
 
 
-def _valid(model: onnx.ModelProto) -> bool:
-    """Whether the types of a model fit together."""
-    try:
-        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
-    except Exception:  # the checker raises several kinds
-        return False
-    return True
-
-
 def models(place: int, operator: Operator) -> Iterator[tuple[str, onnx.ModelProto]]:
     """The models of an operator that are compiled, by type: one chosen by its place in the list, or all."""
     case = smallest(operator)
@@ -56,7 +47,7 @@ def models(place: int, operator: Operator) -> Iterator[tuple[str, onnx.ModelProt
     found = [
         (f"{parameter}={kind}", model)
         for parameter, kind, model in retyped(operator, case)
-        if kind not in NOT_HELD and _valid(model)
+        if kind not in NOT_HELD and is_valid(model)
     ] or [("as it is", case.source.model)]
     yield from found if EVERY else [found[place % len(found)]]
 

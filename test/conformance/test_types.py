@@ -26,7 +26,7 @@ import mlc
 
 sys.path.insert(0, str(Path(__file__).parent))
 from onnx_suite import expected_failures
-from operator_cases import Operator, operators, retyped
+from operator_cases import Operator, is_valid, operators, retyped
 
 WIDE = 2**40  # as far as integers of 64 bits go: sums of some of them fit
 LIMITS = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 1e-4, "float64": 1e-6}
@@ -34,7 +34,7 @@ LIMITS = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 1e-4, "float64": 1e-6}
 COMPUTED = {"bool", "double", "float", "float16", "bfloat16"} | {
     f"{s}int{n}" for s in ("", "u") for n in (8, 16, 32, 64)
 }
-RANDOM = {
+RANDOM_OPERATORS = {
     "Bernoulli",
     "Multinomial",
     "RandomNormal",
@@ -65,7 +65,7 @@ def variants(operator: Operator) -> Iterator[tuple[str, onnx.ModelProto, dict[st
             continue
         inputs = case.source.data_sets[0][0]
         for parameter, kind, model in retyped(operator, case):
-            if kind not in COMPUTED or (operator.name, parameter) in COUNTS or not _valid(model):
+            if kind not in COMPUTED or (operator.name, parameter) in COUNTS or not is_valid(model):
                 continue
             values = [v for v in model.graph.input if v.type.HasField("tensor_type")]
             arrays = [onnx.numpy_helper.to_array(x) if isinstance(x, onnx.TensorProto) else x for x in inputs]
@@ -80,15 +80,6 @@ def variants(operator: Operator) -> Iterator[tuple[str, onnx.ModelProto, dict[st
             yield f"{case.name} {parameter}={kind}", model, feeds
 
 
-def _valid(model: onnx.ModelProto) -> bool:
-    """Whether the types of a model fit together."""
-    try:
-        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
-    except Exception:  # the checker raises several kinds
-        return False
-    return True
-
-
 def references(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[list[Any]]:
     """What the reference and onnxruntime compute, as far as they take the types."""
     found: list[list[Any]] = []
@@ -97,11 +88,9 @@ def references(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[lis
         with contextlib.suppress(Exception):  # whatever its kernels raise for types that they were not written for
             found.append(list(onnx.reference.ReferenceEvaluator(model).run(None, dict(feeds))))
         with contextlib.suppress(Exception):  # it is not installed, or has no kernel for the type
-            import onnxruntime
+            from contrib_cases import reference
 
-            onnxruntime.set_default_logger_severity(4)
-            session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-            found.append(list(session.run(None, feeds)))
+            found.append(reference(model, feeds))
     return found
 
 
@@ -145,7 +134,9 @@ def known_differences() -> list[str]:
 
 
 DIFFERENT = known_differences()
-OPERATORS = [o for o in operators().values() if o.name not in RANDOM | {"ImageDecoder"} and next(variants(o), None)]
+OPERATORS = [
+    o for o in operators().values() if o.name not in RANDOM_OPERATORS | {"ImageDecoder"} and next(variants(o), None)
+]
 
 
 @pytest.mark.parametrize("place", range(len(OPERATORS)), ids=[operator.label for operator in OPERATORS])

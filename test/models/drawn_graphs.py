@@ -81,11 +81,19 @@ class Graph:
         return name
 
     def add(
-        self, op: str, inputs: Sequence[str], shape: Sequence[int], moved: bool = False, **attributes: Any
+        self,
+        op: str,
+        inputs: Sequence[str],
+        shape: Sequence[int],
+        moved: bool = False,
+        *,
+        unread: int = 0,
+        **attributes: Any,
     ) -> Value:
-        """A node, and its result."""
+        """A node, and its result; it has so many more that nobody reads."""
         value = Value(f"v{len(self.nodes)}", tuple(int(n) for n in shape), moved)
-        self.nodes.append(helper.make_node(op, list(inputs), [value.name], **attributes))
+        others = [f"{value.name}_{number}" for number in range(unread)]
+        self.nodes.append(helper.make_node(op, list(inputs), [value.name, *others], **attributes))
         self.values.append(value)
         return value
 
@@ -358,10 +366,7 @@ def decided(g: Graph, x: Value) -> None:
     if kind == "TopK":
         shape = list(x.shape)
         shape[axis] = int(g.rng.integers(1, x.shape[axis] + 1))
-        value = Value(f"v{len(g.nodes)}", tuple(shape), True)
-        operands = [x.name, g.constant([shape[axis]])]
-        g.nodes.append(helper.make_node(kind, operands, [value.name, f"{value.name}_at"], axis=axis))
-        g.values.append(value)
+        g.add(kind, [x.name, g.constant([shape[axis]])], shape, True, unread=1, axis=axis)
     elif kind == "Cast":
         g.add(kind, [g.intermediate(kind, [x.name], to=TensorProto.INT32)], x.shape, True, to=TensorProto.FLOAT)
     elif kind == "Where":

@@ -89,6 +89,11 @@ def shift(b: Builder, kind: str, x: Tensor, amount: Tensor) -> Tensor:
     return shifted if kind == "shr" else select(b, inside, shifted, b.like(0, x))
 
 
+def to_integers(b: Builder, x: Tensor, dtype: str) -> Tensor:
+    """Floats rounded to the nearest integers, half to even, within the limits of `dtype`."""
+    return cast(b, unary(b, "round", x), dtype, saturate=True)
+
+
 def activation(b: Builder, kind: str, x: Tensor, alpha: float | None = None, beta: float | None = None) -> Tensor:
     """`mlc.activation` of a float tensor."""
     return b.op("activation", [x], kind=kind, alpha=alpha, beta=beta)

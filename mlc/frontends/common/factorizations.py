@@ -420,8 +420,7 @@ def _sorted(b: Builder, values: Tensor, matrices: Sequence[Tensor], descending: 
     ordered, places = indexing.sort(b, values, 1, descending)
     wide = shape.unsqueeze(b, places, [1])
     spread = [shape.broadcast(b, wide, b.dims(matrix)) for matrix in matrices]
-    columns_ = [b.op("gather_elements", [m, index], axis=2) for m, index in zip(matrices, spread, strict=True)]
-    return [ordered, *columns_]
+    return [ordered, *(indexing.gather_elements(b, *pair, 2) for pair in zip(matrices, spread, strict=True))]
 
 
 def singular_values(b: Builder, x: Tensor) -> Tensor:

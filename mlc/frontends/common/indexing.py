@@ -49,6 +49,11 @@ def topk(
     return b.refined(values, extents), b.refined(Tensor(operation.results[1]), extents)
 
 
+def gather_elements(b: Builder, x: Tensor, places: Tensor, axis: int) -> Tensor:
+    """`numpy.take_along_axis` along a normalised axis."""
+    return b.op("gather_elements", [x, as_indices(b, places)], axis=axis, unsigned=x.unsigned)
+
+
 def scatter(b: Builder, x: Tensor, places: Tensor, updates: Tensor, axis: int, kind: str = "none") -> Tensor:
     """`x` with each of `updates` at its place along `axis`, or combined with what is there: `kind` is `none`, `add`,
     `mul`, `max` or `min`. A sum of truth values is whether one of them holds."""
@@ -153,7 +158,7 @@ def unique(b: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     if x.is_float:
         ordered, places = sort(b, x)
         starts, numbers, counts = stretches(b, shape.unsqueeze(b, ordered, [1]))
-        inverse = b.op("scatter_elements", [numbers, places, numbers], axis=0, reduction="none")
+        inverse = scatter(b, numbers, places, numbers, 0)
         return gather(b, ordered, starts, 0), gather(b, places, starts, 0), inverse, counts
     operation = b.emit("unique", [x], sorted=True, is_unsigned=unit(x.unsigned))
     values, first, inverse, counts = operation.results
@@ -208,4 +213,4 @@ def ranks(b: Builder, rows: Tensor) -> Tensor:
     differs = ew.compare(b, "ne", ordered, gather(b, ordered, before, 0))
     steps = ew.cast(b, reduction.reduce(b, "max", differs, [1], False), "int64")
     numbers = reduction.scan(b, "sum", steps, 0, False, False)
-    return b.op("scatter_elements", [numbers, order, numbers], axis=0, reduction="none")
+    return scatter(b, numbers, order, numbers, 0)

@@ -35,13 +35,21 @@ def layer_norm(
     return b.op("layer_norm", [x, scale, bias], axis=axis, epsilon=epsilon, rms=rms)
 
 
-def group_norm(b: Builder, x: Tensor, scale: Tensor, bias: Tensor, groups: int, epsilon: float) -> Tensor:
-    """`mlc.group_norm`; `scale` and `bias` have an element a channel. Raises NodeError where nothing says how many
-    channels there are."""
-    channels = scale.shape[0]
-    if x.shape[1] is None and channels is None:
+def channel_count(x: Tensor, scale: Tensor | None = None) -> int:
+    """The extent of dimension 1, which a scale with an element a channel says, too. Raises NodeError where neither is
+    known."""
+    count = x.shape[1]
+    if count is None and scale is not None:
+        count = scale.shape[0]
+    if count is None:
         raise NodeError("the number of channels is known only at run time", "fix the input's shape")
-    if x.shape[1] is None and channels is not None:
+    return count
+
+
+def group_norm(b: Builder, x: Tensor, scale: Tensor, bias: Tensor, groups: int, epsilon: float) -> Tensor:
+    """`mlc.group_norm`; `scale` and `bias` have an element a channel."""
+    channels = channel_count(x, scale)
+    if x.shape[1] is None:
         message = "a tensor and the scale of its normalization have different numbers of channels"
         shape.require_same(b, b.dim(x, 1), channels, message)
         x = shape.reshape(b, x, [b.dim(x, 0), channels, *b.dims(x)[2:]])

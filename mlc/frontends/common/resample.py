@@ -56,7 +56,7 @@ def resample(
             outside = mask if outside is None else ew.binary(b, "or", outside, mask)
     if outside is not None:
         y = ew.select(b, outside, b.like(extrapolation, y), y)
-    return ew.cast(b, y if x.is_float else ew.unary(b, "round", y), x.dtype, saturate=True)
+    return ew.cast(b, y, x.dtype) if x.is_float else ew.to_integers(b, y, x.dtype)
 
 
 def _scalar(b: Builder, line: Tensor, position: int) -> Tensor:

@@ -67,7 +67,7 @@ def contributions(b: Builder, forest: Forest, x: Tensor, missing: float) -> Tens
     splits = b.constant(np.asarray(forest.thresholds), x.dtype)
     tracks = b.constant(np.asarray(forest.missing_true, bool))
     for _ in range(forest.depth):
-        value = b.op("gather_elements", [x, indexing.gather(b, tables["features"], at, 0)], axis=1)
+        value = indexing.gather_elements(b, x, indexing.gather(b, tables["features"], at, 0), 1)
         hit = _compared(b, forest, value, indexing.gather(b, splits, at, 0), indexing.gather(b, tables["modes"], at, 0))
         if any(forest.missing_true):
             lost = ew.binary(b, "and", ew.unary(b, "isnan", value), indexing.gather(b, tracks, at, 0))

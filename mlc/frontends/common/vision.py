@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common import linalg, reduction, shape
+from mlc.frontends.common import indexing, linalg, reduction, shape
 from mlc.frontends.common.builder import Builder, Size, Tensor, split_sizes
 from mlc.frontends.common.conv import Window
 from mlc.frontends.common.resample import polynomial
@@ -18,14 +18,15 @@ Tap = tuple[Tensor, Tensor | None, Tensor]
 """Where to sample one axis, with which weight (1 when absent), and the axis' extent."""
 
 
-def resize(b: Builder, x: Tensor, scales: Tensor, sizes: Sequence[Size], mode: str, **options: Any) -> Tensor:
-    """`mlc.resize`; `scales` is an `f32` vector with an element a dimension. Samples between integers are floats, which
-    the result has without their fractions, within the limits of its dtype."""
+def resize(
+    b: Builder, x: Tensor, scales: Tensor, sizes: Sequence[Size], mode: str, *, cut: bool = False, **options: Any
+) -> Tensor:
+    """`mlc.resize`; `scales` is an `f32` vector with an element a dimension. Samples between integers are floats; the
+    result has them rounded, or `cut`, within the limits of its dtype."""
     if mode != "nearest" and not x.is_float:
-        wide = "float64" if x.dtype.endswith(("32", "64")) else "float32"
-        y = resize(b, ew.cast(b, x, wide), scales, sizes, mode, **options)
-        y = ew.unary(b, "round", y) if mode == "cubic" else y  # as the reference; linear ones are cut in onnxruntime
-        return ew.cast(b, y, x.dtype, saturate=True)
+        wide = ew.cast(b, x, "float64" if x.dtype.endswith(("32", "64")) else "float32")
+        y = resize(b, wide, scales, sizes, mode, **options)
+        return ew.cast(b, y, x.dtype, saturate=True) if cut else ew.to_integers(b, y, x.dtype)
     static, dynamic = split_sizes(sizes)
     return b.op("resize", [x, scales, dynamic], static_sizes=static, mode=mode, unsigned=x.unsigned, **options)
 
@@ -180,7 +181,7 @@ def _sampled(
     image = shape.reshape(b, x, [b.dim(x, 0), b.dim(x, 1), b.product(b.dims(x)[2:])])
     wide = shape.unsqueeze(b, flat, [1])
     spread = shape.broadcast(b, wide, [b.dim(x, 0), b.dim(x, 1), b.dim(flat, 1)])
-    value = b.op("gather_elements", [image, spread], axis=2, unsigned=x.unsigned)
+    value = indexing.gather_elements(b, image, spread, 2)
     if inside is None:
         return value
     return ew.select(b, shape.unsqueeze(b, inside, [1]), value, b.like(0, x))
@@ -445,7 +446,7 @@ def _scattered_blocks(
     zero = shape.full(b, [rows, b.product(padded)], b.like(0, x))
     spread = shape.broadcast(b, shape.reshape(b, places, [1, count]), [rows, count])
     updates = shape.reshape(b, x, [rows, count])
-    total = b.op("scatter_elements", [zero, spread, updates], axis=1, reduction="add", unsigned=x.unsigned)
+    total = indexing.scatter(b, zero, spread, updates, 1, "add")
     grown = shape.reshape(b, total, [b.dim(x, 0), channels, *padded])
     offsets: list[Size] = [0, 0, *pads[:rank]]
     return shape.slice_(b, grown, offsets, [b.dim(x, 0), channels, *image], [1] * (rank + 2))

@@ -172,8 +172,10 @@ def _probabilities(b: Builder, node: Node, scores: Tensor) -> Tensor:
 
 
 def _additive(b: Builder, mask: Tensor | None, scores: Tensor) -> Tensor | None:
-    if mask is None or not mask.is_bool:
-        return None if mask is None else ew.cast(b, mask, scores.dtype)
+    if mask is None:
+        return None
+    if not mask.is_bool:
+        return ew.cast(b, mask, scores.dtype)
     return ew.select(b, mask, b.like(0.0, scores), b.like(float("-inf"), scores))
 
 

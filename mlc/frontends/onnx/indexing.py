@@ -23,7 +23,7 @@ def gather(g: GraphImporter, node: Node) -> Tensor:
 def gather_elements(g: GraphImporter, node: Node) -> Tensor:
     """`numpy.take_along_axis`."""
     axis = shape.normalize_axis(node.attr("axis", 0), node[0].rank)
-    return g.b.op("gather_elements", [node[0], node[1]], axis=axis, unsigned=node[0].unsigned)
+    return common.gather_elements(g.b, node[0], node[1], axis)
 
 
 @onnx_op("GatherND")
@@ -142,7 +142,7 @@ def reverse_sequence(g: GraphImporter, node: Node) -> Tensor:
     mirrored = ew.binary(b, "sub", ew.binary(b, "sub", lengths, one), places)
     chosen = ew.select(b, ew.compare(b, "lt", places, lengths), mirrored, places)
     wide = shape.reshape(b, chosen, [*extents[:2], *([1] * (x.rank - 2))])
-    return b.op("gather_elements", [x, shape.broadcast(b, wide, extents)], axis=time, unsigned=x.unsigned)
+    return common.gather_elements(b, x, shape.broadcast(b, wide, extents), time)
 
 
 @onnx_op("TensorScatter")
@@ -161,4 +161,4 @@ def tensor_scatter(g: GraphImporter, node: Node) -> Tensor:
     offset = shape.reshape(b, first, [extents[0], *([1] * (cache.rank - 1))])
     places = ew.binary(b, "add", places, offset)
     places = ew.binary(b, "mod", places, shape.size_tensor(b, cache, axis))
-    return b.op("scatter_elements", [cache, places, update], axis=axis, reduction="none", unsigned=cache.unsigned)
+    return common.scatter(b, cache, places, update, axis)

@@ -42,7 +42,7 @@ def _map(node: Node) -> Map:
 def _spread(b: Builder, values: Tensor, places: Tensor, count: int, zero: Tensor) -> Tensor:
     """A row of `count` copies of `zero` with each of `values` at its place, at `count` none. `[1, count]`."""
     zeros = shape.full(b, [count + 1], zero)
-    line = b.op("scatter_elements", [zeros, places, values], axis=0, reduction="none", unsigned=values.unsigned)
+    line = indexing.scatter(b, zeros, places, values, 0)
     return shape.unsqueeze(b, shape.window(b, line, 0, 0, count), [0])
 
 

@@ -50,10 +50,8 @@ def batch_norm(g: GraphImporter, node: Node) -> list[Tensor]:
 @onnx_op("InstanceNormalization")
 def instance_norm(g: GraphImporter, node: Node) -> Tensor:
     """Group norm with a group for each channel."""
-    channels = node[0].shape[1] or node[1].shape[0]
-    if channels is None:
-        raise NodeError("the number of channels is known only at run time", "fix the input's shape")
-    return common.group_norm(g.b, node[0], node[1], node[2], channels, float(node.attr("epsilon", 1e-5)))
+    groups = common.channel_count(node[0], node[1])
+    return common.group_norm(g.b, node[0], node[1], node[2], groups, float(node.attr("epsilon", 1e-5)))
 
 
 @onnx_op("GroupNormalization")
@@ -62,10 +60,8 @@ def group_norm(g: GraphImporter, node: Node) -> Tensor:
     b, x, scale, bias = g.b, node[0], node[1], node[2]
     groups = int(node.required("num_groups"))
     if node.version < 21:
-        channels = x.shape[1]
-        if channels is None:
-            raise NodeError("the number of channels is known only at run time", "fix the input's shape")
-        scale, bias = (_repeated(b, vector, channels // groups) for vector in (scale, bias))
+        times = common.channel_count(x) // groups
+        scale, bias = (_repeated(b, vector, times) for vector in (scale, bias))
     return common.group_norm(b, x, scale, bias, groups, float(node.attr("epsilon", 1e-5)))
 
 

@@ -15,6 +15,8 @@ from mlc.frontends.onnx.graph import GraphImporter
 from mlc.frontends.onnx.registry import Node, onnx_op
 from mlc.frontends.report import NodeError
 
+_OLD = {"coordinate": "asymmetric", "nearest_mode": "floor", "cut": True}
+"""What Upsample and the first Resize do; as in onnxruntime, linear samples of integers are cut."""
 _MODES = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "cubic": "cubic"}
 
 
@@ -25,14 +27,13 @@ def upsample(g: GraphImporter, node: Node) -> Tensor:
     if node.attr("height_scale") is not None:
         scales = [1.0, 1.0, float(node.attr("height_scale")), float(node.attr("width_scale"))]
     tensor = node[1] if scales is None else g.b.constant(np.array(scales, np.float32))
-    mode = _mode(node)
-    return vision.resize_by(g.b, node[0], tensor, mode, coordinate="asymmetric", nearest_mode="floor")
+    return vision.resize_by(g.b, node[0], tensor, _mode(node), **_OLD)
 
 
 @onnx_op("Resize")
 def resize_old(g: GraphImporter, node: Node) -> Tensor:
     """Opset 10: scales as an input."""
-    return vision.resize_by(g.b, node[0], node[1], _mode(node), coordinate="asymmetric", nearest_mode="floor")
+    return vision.resize_by(g.b, node[0], node[1], _mode(node), **_OLD)
 
 
 @onnx_op("Resize", since=11)
@@ -74,6 +75,7 @@ def _options(node: Node) -> dict[str, Any]:
         "nearest_mode": _choice(node, "nearest_mode", _NEAREST),
         "cubic_coeff": float(node.attr("cubic_coeff_a", -0.75)),
         "exclude_outside": bool(node.attr("exclude_outside", 0)),
+        "cut": _mode(node) == "linear",
     }
 
 

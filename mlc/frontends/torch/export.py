@@ -91,9 +91,8 @@ def _functional(title: str, program: Any) -> Any:
             reason = f"changes {', '.join(constants)} in place, which the export took for constants"
             hint = "register them as buffers of the module, and export with strict=True where another object holds them"
             raise ModelError(title, [Problem(reason, hint)]) from error
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         hint = "call program.run_decompositions({}) before saving, or use operators that return new tensors"
-        problem = Problem(f"changes tensors in place, and PyTorch cannot rewrite that: {reason}", hint)
+        problem = Problem(f"changes tensors in place, and PyTorch cannot rewrite that: {files.first_line(error)}", hint)
         raise ModelError(title, [problem]) from error
 
 

@@ -51,6 +51,11 @@ def quiet() -> Iterator[None]:
         logging.disable(before)
 
 
+def first_line(error: Exception) -> str:
+    """The first line of what PyTorch says, or the name of an error that says nothing."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
 def digest(path: Path) -> str:
     """The SHA-256 of a file. Raises ModelError where it cannot be read."""
     hashed = hashlib.sha256()

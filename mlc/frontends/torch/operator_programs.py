@@ -17,7 +17,7 @@ from mlc.frontends.common.builder import Builder, Tensor
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch import files
 from mlc.frontends.torch.aten.scalar import known
-from mlc.frontends.torch.complex_numbers import Complex
+from mlc.frontends.torch.complex_numbers import Complex, part
 from mlc.frontends.torch.decompositions import without_unknown
 from mlc.frontends.torch.export import Importer
 from mlc.frontends.torch.program_state import ProgramState
@@ -83,10 +83,7 @@ class OperatorPrograms:
         key = f"{overload} {arguments} {[_text(value) for value in examples]}"
         if key not in self._programs:
             self._programs[key] = self._exported(overload, arguments, inputs.values, examples)
-        program = self._programs[key]
-        if program is None:
-            raise NodeError("there is no importer for this operator", "rewrite the model without it, or report it")
-        results = self._results(program, call.op, inputs.values)
+        results = self._results(self._programs[key], call.op, inputs.values)
         returns = [str(result.type) for result in schema.returns]
         return results[0] if returns == ["Tensor"] else results
 
@@ -98,12 +95,12 @@ class OperatorPrograms:
         results = importer.results(dict(zip(program.graph_signature.user_inputs, values, strict=True)))
         if importer.problems:
             first = importer.problems[0]
-            part = f" ({first.op})" if first.op.split(",")[0] not in ("", op) else ""
-            raise NodeError(first.reason + part, first.hint)
+            place = f" ({first.op})" if first.op.split(",")[0] not in ("", op) else ""
+            raise NodeError(first.reason + place, first.hint)
         return results
 
     def _exported(self, overload: Any, arguments: list[Value], values: list[Value], examples: list[Any]) -> Any:
-        """The program of an operator; None where PyTorch cannot make one."""
+        """The program of an operator. Raises NodeError where PyTorch cannot make one."""
         torch, export, declared = self._torch, self._torch.export, overload._schema.arguments
         positional = [value for value, argument in zip(arguments, declared, strict=True) if not argument.kwarg_only]
         given = {a.name: value for value, a in zip(arguments, declared, strict=True) if a.kwarg_only}
@@ -119,10 +116,8 @@ class OperatorPrograms:
             with files.quiet(), torch.no_grad():
                 program = export.export(Operator(), tuple(examples), strict=False, **dynamic)
         except Exception as error:  # whatever the operator itself raises for these arguments, or the export of it
-            if isinstance(error, NotImplementedError):
-                return None
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise NodeError(f"PyTorch cannot decompose it: {reason}", "export the model with torch.export") from error
+            reason = f"PyTorch cannot decompose it: {files.first_line(error)}"
+            raise NodeError(reason, "export the model with torch.export") from error
         program = without_unknown(torch, program)
         if _symbol_count(program) < sum(len(axes) if isinstance(axes, dict) else 1 for axes in symbols):
             reason = "PyTorch decomposes it for known extents only"
@@ -130,26 +125,24 @@ class OperatorPrograms:
         return program
 
     def _example(self, value: Value, hidden: int) -> Any:
-        if not isinstance(value, Tensor | Complex):
+        if isinstance(value, ir.Value):
             return hidden
-        part = value.real if isinstance(value, Complex) else value
-        sizes = [hidden if extent is None else extent for extent in part.shape]
+        sizes = [hidden if extent is None else extent for extent in part(value, 0).shape]
         return self._torch.empty(sizes, dtype=getattr(self._torch, value.dtype))
 
 
 def _extents(values: Sequence[Value]) -> Iterator[int]:
+    """The known extents of tensors."""
     for value in values:
-        part = value.real if isinstance(value, Complex) else value
-        if isinstance(part, Tensor):
-            yield from (extent for extent in part.shape if extent is not None)
+        if not isinstance(value, ir.Value):
+            yield from (extent for extent in part(value, 0).shape if extent is not None)
 
 
 def _symbols(dim: Any, value: Value) -> Any:
     """What of an input is a symbol in the program."""
-    if not isinstance(value, Tensor | Complex):
+    if isinstance(value, ir.Value):
         return dim.DYNAMIC
-    part = value.real if isinstance(value, Complex) else value
-    return {axis: dim.AUTO for axis, extent in enumerate(part.shape) if extent is None}
+    return {axis: dim.AUTO for axis, extent in enumerate(part(value, 0).shape) if extent is None}
 
 
 def _symbol_count(program: Any) -> int:

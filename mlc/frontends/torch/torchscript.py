@@ -73,7 +73,7 @@ def _load(source: str | Path | Any) -> tuple[Any, str, str, Any]:
     try:
         script = _read(torch, path)
     except (RuntimeError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0].split(". ")[0].rstrip(":")
+        reason = files.first_line(error).split(". ")[0].rstrip(":")
         hint = "save it with torch.jit.save"
         if "torchvision::" in str(error):
             reason, hint = "its operators are torchvision's", "pip install torchvision, of the same build as torch"
@@ -216,7 +216,8 @@ class _Importer(Walk):
         schema, op = self._schema(node), node.kind()
         if schema.writes and find(op.removesuffix("_")) is not None:
             op = op.removesuffix("_")  # what is written is computed first
-        handler = find(op) or self.programs.importer(node.schema())
+        own = find(op)
+        handler = own or self.programs.importer(node.schema())
         if handler is None:
             raise NodeError("there is no importer for this operator", "rewrite the model without it, or report it")
         codes = [place for place in schema.dtypes if isinstance(inputs[place], int)]
@@ -224,7 +225,7 @@ class _Importer(Walk):
         call = Call(self.b, op, self._now(inputs), schema.names, len(list(node.outputs())))
         if schema.writes and isinstance(inputs[schema.writes[0]], list):
             return handler(Call(self.b, op, inputs, schema.names))  # the list itself
-        result = imported(call, handler) if find(op) else handler(call)
+        result = imported(call, own) if own else handler(call)  # programs know complex numbers
         if self.memory is not None and isinstance(result, Complex):
             reason = "it makes complex numbers, in a model that changes tensors in place"
             raise NodeError(reason, "export the model with torch.export.export")

@@ -22,12 +22,8 @@ OPAQUE = {
 LEAVES = {"arith.constant", "tensor.empty", "linalg.fill", "mlc.constant"}
 """Cloned into each kernel that uses them (constants: splats only)."""
 
-
-IN_PLACE = "mlc.in_place"
-"""On launches: what the destinations that `mlc.inout` names held before is needed by nobody else."""
-
 _WHOLE = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast", "tensor.reshape")  # views of all elements
-VIEWS = (*_WHOLE, "tensor.extract_slice")
+_VIEWS = (*_WHOLE, "tensor.extract_slice")
 
 
 def host_blocks(op: ir.Operation) -> list[ir.Block]:
@@ -47,10 +43,15 @@ def host_blocks(op: ir.Operation) -> list[ir.Block]:
 
 def captured(op: ir.Operation) -> list[ir.Value]:
     """Operands of `op` and the values that its regions take from outside."""
+    return [*op.operands, *taken_inside(op)]
+
+
+def taken_inside(op: ir.Operation) -> list[ir.Value]:
+    """The values that the regions of `op` take from outside."""
     used: list[ir.Value] = []
     made: set[ir.Value] = set()
     _look_inside(op, used, made)
-    return [*op.operands, *(value for value in used if value not in made)]
+    return [value for value in used if value not in made]
 
 
 def _look_inside(op: ir.Operation, used: list[ir.Value], made: set[ir.Value]) -> None:
@@ -78,12 +79,12 @@ def whole_of(value: ir.Value) -> ir.Value:
     return value
 
 
-def readers_of_views(value: ir.Value) -> Iterator[ir.Operation]:
+def readers_through_views(value: ir.Value) -> Iterator[ir.Operation]:
     """Who uses `value` or a view of it, once for every use."""
     for use in value.uses:
         user = use.owner.operation
-        if user.name in VIEWS and user.operands[0] == value:
-            yield from readers_of_views(user.results[0])
+        if user.name in _VIEWS and user.operands[0] == value:
+            yield from readers_through_views(user.results[0])
         else:
             yield user
 
@@ -168,11 +169,11 @@ class BlockGraph:
         """A launch that writes over what one of its operands holds comes behind all that read it before."""
         numbers = {op: n for n, op in enumerate(self.ops)}
         for n, op in enumerate(self.ops):
-            if IN_PLACE not in op.attributes:
+            if "mlc.in_place" not in op.attributes:
                 continue
             first = len(op.operands) - len(op.results)
             for number in ir.DenseI64ArrayAttr(op.attributes["mlc.inout"]):
-                for reader in readers_of_views(whole_of(op.operands[first + number])):
+                for reader in readers_through_views(whole_of(op.operands[first + number])):
                     before = numbers.get(ancestor_in(op.block, reader), n)
                     if before < n and before not in self.producers[n]:
                         self.producers[n].append(before)

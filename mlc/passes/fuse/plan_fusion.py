@@ -29,12 +29,12 @@ from mlc.passes.fuse.graph import (
     OPAQUE,
     BlockGraph,
     Refusal,
-    captured,
     has_identity_output,
     host_blocks,
     inputs_of,
     is_contraction,
     is_elementwise,
+    taken_inside,
 )
 from mlc.passes.fuse.rows import find_rows
 from mlc.passes.fuse.widenings import find_widenings
@@ -155,22 +155,28 @@ class _Planner:
     def _part_ranks(self, cluster: int) -> None:
         """Give results with a dimension of one element more or less than the root's a kernel of their own, where other
         readers want the root's: the results of one kernel have one domain."""
-        graph, members = self.graph, set(self.graph.members[cluster])
-        rank = _result_rank(graph.ops[self.roots.get(cluster, min(members))])
+        graph, members = self.graph, sorted(self.graph.members[cluster])
+        root = self.roots.get(cluster, members[0])
         escaping = [n for n in members if any(u not in members for u in graph.users[n])]
         if len({_result_rank(graph.ops[n]) for n in escaping}) < 2:
             return
-        apart = {n for n in members if _result_rank(graph.ops[n]) != rank}
-        own = [n for n in sorted(members - apart, reverse=True) if n not in escaping]
-        for n in own:
-            if n != self.roots.get(cluster) and graph.users[n] and all(u in apart for u in graph.users[n]):
-                apart.add(n)
-        if any(u in members - apart for n in apart for u in graph.users[n]):
+        behind, apart, rank = {root}, set[int](), _result_rank(graph.ops[root])
+        for n in members:
+            if behind.intersection(graph.producers[n]):
+                behind.add(n)
+                if _result_rank(graph.ops[n]) != rank or apart.intersection(graph.producers[n]):
+                    apart.add(n)
+        if not apart:
             return
         other = graph.new_cluster([], "elementwise")
+        self.roots[other] = min(apart)
+        for n in reversed(members):
+            if n not in apart and n != root and graph.users[n] and apart.issuperset(graph.users[n]):
+                apart.add(n)  # which is computed for them only
         for n in sorted(apart):
             graph.remove(n)
             graph.add(n, other)
+        self._part_ranks(other)
 
     def _root(self, n: int, kind: str) -> int:
         cluster = self.graph.new_cluster([n], kind)
@@ -221,7 +227,7 @@ class _Planner:
         if graph.kinds[cluster] == "elementwise":
             return self._ask(cluster, "consumer", n, n, operand)
         own = {value for m in graph.members[cluster] for value in graph.ops[m].results}
-        if any(value in own for value in captured(op)[len(op.operands) :]):
+        if any(value in own for value in taken_inside(op)):
             self._refuse(cluster, "consumer", n, "it reads the result at another point than its own")
             return False
         read = [operand, *(i for i, value in enumerate(inputs_of(op)) if value in own and i != operand)]

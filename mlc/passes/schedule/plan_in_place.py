@@ -18,12 +18,11 @@ from mlc.kernels.common.blocks import ancestor_in
 from mlc.kernels.common.frame import defining_op, kernel_source
 from mlc.kernels.cpu.in_place import replaceable
 from mlc.passes.base import Pass
-from mlc.passes.fuse.graph import host_blocks, readers_of_views, whole_of
+from mlc.passes.fuse.graph import host_blocks, readers_through_views, whole_of
 from mlc.passes.schedule.assign_schedules import read_schedule
 from mlc.passes.walk import all_kernel_modules, called_kernel
 
 OVER = "mlc.over"
-
 
 
 class PlanInPlace(Pass):
@@ -58,7 +57,7 @@ def is_last_use(launch: ir.Operation, number: int) -> bool:
     if op is None or op.name != "mlc.launch" or op.block != launch.block:
         return False
     own = 0
-    for user in readers_of_views(source):
+    for user in readers_through_views(source):
         if user == launch:
             own += 1
         elif user.name == "tensor.dim":

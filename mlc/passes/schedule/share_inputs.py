@@ -22,6 +22,7 @@ from mlc.kernels.common.frame import defining_op, kernel_source
 from mlc.kernels.common.generics import is_identity
 from mlc.kernels.common.padding import padding_of
 from mlc.passes.base import Pass
+from mlc.passes.fuse.graph import readers_through_views, whole_of
 from mlc.passes.walk import all_kernel_modules, called_kernel, functions
 
 
@@ -46,7 +47,7 @@ class ShareInputs(Pass):
                 continue
             launch, is_open = started
             operand = _continued(kernels[called_kernel(launch)], is_open)
-            argument = None if operand is None else _whole(launch.operands[operand])
+            argument = None if operand is None else whole_of(launch.operands[operand])
             if argument is None or argument.owner != block or not _is_only_reader(launch, argument):
                 continue
             launch.attributes["mlc.unless_same"] = _integer(operand)
@@ -60,25 +61,15 @@ def _integer(value: int | None) -> ir.Attribute:
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
 
 
-_VIEWS = ("tensor.cast", "tensor.expand_shape", "tensor.collapse_shape")
-
-
-def _whole(value: ir.Value) -> ir.Value:
-    """What `value` is all of, in the same order."""
-    while (op := defining_op(value)) is not None and op.name in _VIEWS:
-        value = op.operands[0]
-    return value
-
-
 def _start(value: ir.Value, kernels: Mapping[str, ir.Operation]) -> tuple[ir.Operation, bool] | None:
     """The launch that makes what an insertion with the result `value` updates, and whether that one is `open_end`."""
-    insertion = defining_op(_whole(value))
+    insertion = defining_op(whole_of(value))
     if insertion is None or insertion.name != "mlc.launch" or "mlc.in_place" not in insertion.attributes:
         return None
     root = defining_op(kernel_source(kernels[called_kernel(insertion)]).results[0])
     if root is None or root.name != "mlc.insert":
         return None
-    launch = defining_op(_whole(insertion.operands[len(insertion.operands) - 1]))
+    launch = defining_op(whole_of(insertion.operands[len(insertion.operands) - 1]))
     if launch is None or launch.name != "mlc.launch" or len(launch.results) != 1:
         return None
     return launch, "open_end" in root.attributes
@@ -132,16 +123,7 @@ def _chosen(value: ir.Value, is_open: bool) -> set[ir.Value] | None:
 
 def _is_only_reader(launch: ir.Operation, argument: ir.Value) -> bool:
     """Does nothing but `launch` read what lies in `argument`?"""
-    return [user for user in _readers(argument) if user.name != "tensor.dim"] == [launch]
-
-
-def _readers(value: ir.Value) -> list[ir.Operation]:
-    """The operations that use `value`, or a view of all of it."""
-    found = []
-    for use in value.uses:
-        user = use.owner.operation
-        found += _readers(user.results[0]) if user.name in _VIEWS else [user]
-    return found
+    return [user for user in readers_through_views(argument) if user.name != "tensor.dim"] == [launch]
 
 
 def _note(function: ir.Operation, results: int, shared: Mapping[int, int]) -> None:

@@ -49,9 +49,9 @@ def embedding_bag(call: Call) -> list[Value]:
     points = shape.unsqueeze(b, bags, [1])
     count, width = b.dim(offsets, 0), b.dim(table, 1)
     members = shape.full(b, [count], b.like(0, indices))
-    members = b.op("scatter_nd", [members, points, elementwise.cast(b, used, "int64")], reduction="add")
+    members = indexing.scatter_nd(b, members, points, elementwise.cast(b, used, "int64"), "add")
     start = shape.full(b, [count, width], neutral)
-    total = b.op("scatter_nd", [start, points, rows], reduction="max" if mode == "max" else "add")
+    total = indexing.scatter_nd(b, start, points, rows, "max" if mode == "max" else "add")
     divisor = shape.unsqueeze(b, elementwise.binary(b, "max", members, b.like(1, members)), [1])
     if mode == "mean":
         total = elementwise.binary(b, "div", total, elementwise.cast(b, divisor, table.dtype))

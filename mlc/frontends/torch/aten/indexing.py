@@ -38,7 +38,7 @@ def take_along(call: Call) -> Tensor:
     common = [0 if i == axis else shape.broadcast_size(b, *pair) for i, pair in pairs]
     sized = [[b.dim(t, axis) if i == axis else size for i, size in enumerate(common)] for t in (x, places)]
     wide, spread = (shape.broadcast(b, t, sizes) for t, sizes in zip((x, places), sized, strict=True))
-    return b.op("gather_elements", [wide, indexing.as_indices(b, spread)], axis=axis, unsigned=x.unsigned)
+    return indexing.gather_elements(b, wide, spread, axis)
 
 
 @aten("gather")
@@ -52,7 +52,7 @@ def gather(call: Call) -> Tensor:
         return indexing.gather(b, shape.unsqueeze(b, x, [0]), places, 0)
     if places.rank == 0:
         return shape.reshape(b, indexing.gather(b, x, places, 0), [])
-    return b.op("gather_elements", [x, places], axis=axis, unsigned=x.unsigned)
+    return indexing.gather_elements(b, x, places, axis)
 
 
 @aten("nonzero", "argwhere", "nonzero_numpy")
@@ -94,8 +94,7 @@ def bucketize(call: Call) -> Tensor:
     x, edges = promoted(b, [call[1], call[0]] if swapped else call.arguments[:2])
     sorter, side = call.get("sorter"), call.get("side")
     if sorter is not None:
-        places, last = indexing.as_indices(b, sorter), edges.rank - 1
-        edges = b.op("gather_elements", [edges, places], axis=last, unsigned=edges.unsigned)
+        edges = indexing.gather_elements(b, edges, sorter, edges.rank - 1)
     edges = shape.unsqueeze(b, edges, [edges.rank - 1]) if edges.rank > 1 else edges
     right = bool(call.get("right", False)) or side == "right"
     each = shape.unsqueeze(b, x, [x.rank])

@@ -86,7 +86,7 @@ def _median(call: Call, x: Tensor, axis: int) -> list[Tensor]:
 
 def _at(b: Builder, values: Sequence[Tensor], places: Tensor, axis: int) -> list[Tensor]:
     """The elements at `places`, of extent 1 along the axis, without it."""
-    found = [b.op("gather_elements", [value, places], axis=axis, unsigned=value.unsigned) for value in values]
+    found = [indexing.gather_elements(b, value, places, axis) for value in values]
     return [shape.squeeze(b, value, [axis]) for value in found]
 
 
@@ -98,7 +98,7 @@ def mode(call: Call) -> list[Tensor]:
     axis, keep = shape.normalize_axis(int(call.get("dim", -1)), x.rank), bool(call.get("keepdim", False))
     values, places = indexing.sort(b, x, axis)
     line = shape.iota(b, b.dims(x), axis, "int64")
-    at = b.op("gather_elements", [values, indexing.before(b, line)], axis=axis, unsigned=x.unsigned)
+    at = indexing.gather_elements(b, values, indexing.before(b, line), axis)
     is_new = elementwise.compare(b, "ne", values, at)
     length = elementwise.binary(b, "sub", line, _last_place(b, is_new, axis))
     longest = reduction.arg_reduce(b, "max", length, axis, True, False)

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from mlc.frontends.common import elementwise, linalg, pool, reduction, shape
+from mlc.frontends.common import elementwise, indexing, linalg, pool, reduction, shape
 from mlc.frontends.common.builder import Builder, Tensor
 from mlc.frontends.common.conv import Window
 from mlc.frontends.report import NodeError
@@ -154,7 +154,7 @@ def _unequal_maxima(b: Builder, x: Tensor, extents: list[int], sizes: list[int])
             where = elementwise.scaled(b, elementwise.binary(b, "add", best, b.like(begin, best)), step)
             if places is not None:
                 inner = shape.window(b, places, axis, begin, end - begin)
-                where = elementwise.binary(b, "add", where, b.op("gather_elements", [inner, best], axis=axis))
+                where = elementwise.binary(b, "add", where, indexing.gather_elements(b, inner, best, axis))
             parts.append((reduction.reduce(b, "max", region, [axis], True), where))
         values, places = (shape.concat(b, list(column), axis) for column in zip(*parts, strict=True))
         step *= extents[axis - 2]

@@ -65,10 +65,14 @@ def covariance(call: Call) -> Tensor:
         result = elementwise.binary(b, "div", products, both)
         result = elementwise.clamp(b, result, b.like(-1, x), b.like(1, x))
     else:
-        count = elementwise.cast(b, shape.size_scalar(b, b.dim(rows, 1)), x.dtype)
-        rest = elementwise.binary(b, "sub", count, b.like(float(call.get("correction", 1)), x))
-        result = elementwise.binary(b, "div", products, elementwise.binary(b, "max", rest, b.like(0, x)))
+        result = elementwise.binary(b, "div", products, _observations(b, rows, [1], call.get("correction", 1)))
     return shape.reshape(b, result, []) if x.rank == 1 else result
+
+
+def _observations(b: Builder, x: Tensor, axes: Sequence[int], correction: Value) -> Tensor:
+    """How many elements `axes` have, less a correction; at least 0."""
+    count = elementwise.cast(b, shape.size_scalar(b, b.product([b.dim(x, a) for a in axes])), x.dtype)
+    return elementwise.binary(b, "max", elementwise.binary(b, "sub", count, like(b, correction, x)), b.like(0, x))
 
 
 @aten("var", "std", "var_mean", "std_mean")
@@ -83,10 +87,7 @@ def variance(call: Call) -> Tensor | list[Tensor]:
     mean_ = reduction.statistic(b, "mean", x, axes, True)
     deviation = elementwise.binary(b, "sub", x, mean_)
     total = reduction.reduce(b, "sum", elementwise.binary(b, "mul", deviation, deviation), axes, keep)
-    count = elementwise.cast(b, shape.size_scalar(b, b.product([b.dim(x, a) for a in axes])), x.dtype)
-    rest = elementwise.binary(b, "sub", count, like(b, correction, x))
-    divisor = elementwise.binary(b, "max", rest, b.like(0, x))
-    result = elementwise.binary(b, "div", total, divisor)
+    result = elementwise.binary(b, "div", total, _observations(b, x, axes, correction))
     if call.op == "aten::std":
         return elementwise.unary(b, "sqrt", result)
     if call.op == "aten::var":

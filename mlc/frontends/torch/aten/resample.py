@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mlc.frontends.common import elementwise, resample, shape, vision
@@ -18,15 +20,7 @@ _NAMES += ["_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"]
 @aten(*_NAMES)
 def upsample(call: Call) -> Tensor:
     """To a size, or by factors; the factors place the samples where they are given. Bytes are rounded."""
-    b, given = call.b, call.tensor(0)
-    if given.is_float or "nearest" in call.op:
-        return _upsampled(call, given)
-    samples = _upsampled(call, elementwise.cast(b, given, "float32"))
-    return elementwise.cast(b, elementwise.unary(b, "round", samples), given.dtype, saturate=True)
-
-
-def _upsampled(call: Call, x: Tensor) -> Tensor:
-    b = call.b
+    b, x = call.b, call.tensor(0)
     name = call.op.removeprefix("aten::").removeprefix("_").removeprefix("upsample_")
     mode = next(_KINDS[kind] for kind in _KINDS if name.startswith(kind))
     align, smooth = bool(call.get("align_corners")), name.endswith("_aa")
@@ -49,8 +43,8 @@ def _upsampled(call: Call, x: Tensor) -> Tensor:
         coordinate = "align_corners"
     elif mode == "nearest" and "exact" not in name:
         coordinate, rounding = "asymmetric", "floor"
-    options = {"coordinate": coordinate, "nearest_mode": rounding, "cubic_coeff": -0.75, "exclude_outside": False}
-    return vision.resize(b, x, scales, sizes, mode, **options)
+    options: dict[str, Any] = {"cubic_coeff": -0.75, "exclude_outside": False}
+    return vision.resize(b, x, scales, sizes, mode, coordinate=coordinate, nearest_mode=rounding, **options)
 
 
 def _size(b: Builder, value: Value) -> Size:

@@ -115,11 +115,11 @@ def segment_reduce(call: Call) -> Tensor:
     start = {"max": -math.inf, "min": math.inf, "mul": 1.0}.get(kind, 0.0) if initial is None else float(initial)
     count = b.dim(ends, 0)
     result = shape.full(b, [count, *b.dims(x)[1:]], b.like(start, x))
-    result = b.op("scatter_nd", [result, points, x], reduction=kind)
+    result = indexing.scatter_nd(b, result, points, x, kind)
     if name != "mean":
         return result
     each = shape.full(b, [b.dim(x, 0)], b.like(1, x))
-    members = b.op("scatter_nd", [shape.full(b, [count], b.like(0, x)), points, each], reduction="add")
+    members = indexing.scatter_nd(b, shape.full(b, [count], b.like(0, x)), points, each, "add")
     if initial is not None:
         members = elementwise.binary(b, "max", members, b.like(1, members))
     members = shape.unsqueeze(b, members, list(range(1, x.rank)))
@@ -138,7 +138,7 @@ def bincount(call: Call) -> Tensor:
         weights = shape.full(b, b.dims(x), b.like(1, x))
     elif weights.dtype != "float32":
         weights = elementwise.cast(b, weights, "float64")
-    return _scattered(b, shape.full(b, [count], b.like(0, weights)), x, weights, 0, "add")
+    return indexing.scatter(b, shape.full(b, [count], b.like(0, weights)), x, weights, 0, "add")
 
 
 @aten("select_scatter", "slice_scatter")

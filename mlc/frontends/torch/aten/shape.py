@@ -465,7 +465,7 @@ def diagonal_scatter(call: Call) -> Tensor:
     source = elementwise.cast(b, call.tensor(1), x.dtype)
     turned, points, order = _diagonal(call, x, int(call.get("offset", 0)))
     source = shape.transpose(b, source, [source.rank - 1, *range(source.rank - 1)])
-    result = b.op("scatter_nd", [turned, points, source], reduction="none", unsigned=x.unsigned)
+    result = indexing.scatter_nd(b, turned, points, source)
     return shape.transpose(b, result, [int(place) for place in np.argsort(order)])
 
 
@@ -498,8 +498,8 @@ def as_strided_scatter(call: Call) -> Tensor:
     """A copy with other elements where `as_strided` reads."""
     b, x, places = call.b, _in_order(call.tensor(0)), _strided(call, 2)
     source = elementwise.cast(b, call.tensor(1), x.dtype)
-    operands = [shape.reshape_codes(b, tensor, [-1]) for tensor in (x, places, source)]
-    result = b.op("scatter_elements", operands, axis=0, reduction="none", unsigned=x.unsigned)
+    flat, places, source = (shape.reshape_codes(b, tensor, [-1]) for tensor in (x, places, source))
+    result = indexing.scatter(b, flat, places, source, 0)
     return shape.reshape(b, result, b.dims(x))
 
 
