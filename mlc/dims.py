@@ -28,6 +28,26 @@ def constant_of(expr: ir.AffineExpr) -> int | None:
     return expr.value if isinstance(expr, ir.AffineConstantExpr) else None
 
 
+def linear(expr: ir.AffineExpr) -> tuple[dict[int, int], int] | None:
+    """A sum of multiples of symbols as {position: factor} and a constant; None for what is no such sum."""
+    expr = expr.maybe_downcast()
+    if isinstance(expr, ir.AffineConstantExpr):
+        return {}, expr.value
+    if isinstance(expr, ir.AffineSymbolExpr):
+        return {expr.position: 1}, 0
+    if not isinstance(expr, ir.AffineAddExpr | ir.AffineMulExpr):
+        return None
+    left, right = linear(expr.lhs), linear(expr.rhs)
+    if left is None or right is None:
+        return None
+    if isinstance(expr, ir.AffineMulExpr):
+        if right[0]:
+            return None
+        return {position: factor * right[1] for position, factor in left[0].items()}, left[1] * right[1]
+    factors = {p: left[0].get(p, 0) + right[0].get(p, 0) for p in (*left[0], *right[0])}
+    return {position: factor for position, factor in factors.items() if factor}, left[1] + right[1]
+
+
 class SymbolTable:
     """Symbols with names, ranges and multiples, and affine arithmetic over them.
 
@@ -213,6 +233,28 @@ class SymbolTable:
             None if high is None else (high + up) // number,
         )
 
+    def at_most(self, lhs: ir.AffineExpr, rhs: ir.AffineExpr) -> bool:
+        """Whether lhs <= rhs is known: by their ranges, or by what a minimum or maximum among their terms is one of."""
+        return self._not_negative(self.sub(rhs, lhs), 4)
+
+    def _not_negative(self, expr: ir.AffineExpr, depth: int) -> bool:
+        low, _ = self.range(expr)
+        if low is not None and low >= 0:
+            return True
+        factors, _ = linear(expr) or ({}, 0)
+        for position, factor in factors.items():
+            definition = self._definitions.get(position)
+            if depth == 0 or not isinstance(definition, tuple) or definition[0] not in ("min", "max"):
+                continue
+            symbol = ir.AffineSymbolExpr.get(position, self.context)
+            rest = self.sub(expr, symbol * factor)
+            chosen = [self._not_negative(self.add(rest, one * factor), depth - 1) for one in definition[1]]
+            # Of a minimum that is subtracted the larger terms will do as well, of one that is added all must.
+            enough = any if (definition[0] == "min") == (factor < 0) else all
+            if enough(chosen):
+                return True
+        return False
+
     def multiple(self, expr: ir.AffineExpr) -> int:
         """The greatest number known to divide `expr` (0 for the constant 0)."""
         expr = expr.maybe_downcast()
@@ -252,7 +294,7 @@ class DimAnalysis:
         self._exprs: dict[ir.Value, ir.AffineExpr] = {}
         self._journal: list[ir.Value] = []
         self._named: dict[str, ir.AffineExpr] = {}
-        self._sources: dict[int, tuple[ir.Value, int | None]] = {}
+        self._sources: dict[int, list[tuple[ir.Value, int | None]]] = {}
         self._name_arguments()
         for region in self.func.regions:
             for block in region.blocks:
@@ -282,16 +324,18 @@ class DimAnalysis:
     def source_of(self, position: int) -> tuple[ir.Value, int | None] | None:
         """The first value that the symbol at a position is an extent or the value of: (tensor, dimension) or
         (index, None). A function argument where there is one."""
-        return self._sources.get(position)
+        return next(iter(self.sources_of(position)), None)
+
+    def sources_of(self, position: int) -> Sequence[tuple[ir.Value, int | None]]:
+        """The same, and the values that loops and branches carry: some are seen where others are not."""
+        return self._sources.get(position, ())
 
     def equal(self, lhs: Any, rhs: Any) -> bool:
         """Whether two expressions, `index` values or numbers are known to be equal."""
         left, right = (self._as_expr(v) for v in (lhs, rhs))
         return left == right or constant_of(self.symbols.sub(left, right)) == 0
 
-    def joined(
-        self, extents: Sequence[ir.AffineExpr], shape: Sequence[ir.AffineExpr]
-    ) -> list[list[int]] | None:
+    def joined(self, extents: Sequence[ir.AffineExpr], shape: Sequence[ir.AffineExpr]) -> list[list[int]] | None:
         """Which neighbours among `extents` each one of `shape` is the product of, all of them in order; None where a
         reshape does more than join, or is not known not to.
         """
@@ -401,7 +445,10 @@ class DimAnalysis:
 
     def _note_source(self, expr: ir.AffineExpr, value: ir.Value, dimension: int | None) -> None:
         if isinstance(expr, ir.AffineSymbolExpr):
-            self._sources.setdefault(expr.position, (value, dimension))
+            known = self._sources.setdefault(expr.position, [])
+            carried = isinstance(value.owner, ir.Block) or value.owner.operation.name.startswith("scf.")
+            if not known or (carried and (value, dimension) not in known):
+                known.append((value, dimension))
 
     def _walk(self, block: ir.Block) -> None:
         for op in block.operations:
@@ -468,4 +515,26 @@ def infer(analysis: DimAnalysis, op: ir.Operation) -> list[list[ir.AffineExpr | 
         return None
 
 
-__all__ = ["DYNAMIC", "DimAnalysis", "SymbolTable", "constant_of", "infer", "is_integer", "is_shaped"]
+def requirements(analysis: DimAnalysis, op: ir.Operation) -> list[tuple[ir.AffineExpr, ir.AffineExpr, str, str]]:
+    """What an `mlc` operation needs of the extents of its operands, where their types leave it open: two expressions,
+    how they must be (`equal`, `at_most`; `stretches`: equal, or the first is 1), and what they are.
+    """
+    shapes = [analysis.dims(v) for v in op.operands if is_shaped(v)]
+    indices = [analysis.expr(v) for v in op.operands if isinstance(v.type, ir.IndexType)]
+    try:
+        return _native.requirements(op, shapes, indices)
+    except ValueError:
+        return []
+
+
+__all__ = [
+    "DYNAMIC",
+    "DimAnalysis",
+    "SymbolTable",
+    "constant_of",
+    "infer",
+    "is_integer",
+    "is_shaped",
+    "linear",
+    "requirements",
+]

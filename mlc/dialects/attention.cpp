@@ -13,9 +13,11 @@ LogicalResult AttentionOp::inferDims(Adaptor adaptor, DimEnv &env) {
              &value = env.shape(adaptor.getValue());
   std::string shapes = " of query " + shapeText(query) + ", key " +
                        shapeText(key) + " and value " + shapeText(value);
-  if (failed(env.expectEqual(query[0], key[0], "batches" + shapes)) ||
-      failed(env.expectEqual(key[0], value[0], "batches" + shapes)) ||
-      failed(
+  for (const Dim &batch : {key[0], value[0]}) // one is there for all
+    if (!batch.isOne() &&
+        failed(env.expectEqual(query[0], batch, "batches" + shapes)))
+      return failure();
+  if (failed(
           env.expectEqual(key[1], value[1], "key and value heads" + shapes)) ||
       failed(env.expectEqual(key[2], value[2],
                              "key and value lengths" + shapes)) ||
@@ -29,12 +31,18 @@ LogicalResult AttentionOp::inferDims(Adaptor adaptor, DimEnv &env) {
                      "given the shapes" +
                      shapes);
   if (Value mask = adaptor.getMask()) {
-    Dims scores{query[0], query[1], query[2], key[2]}, out;
-    if (env.shape(mask).size() > 4)
-      return env.error("the mask has rank " + Twine(env.shape(mask).size()) +
+    const Dims &dims = env.shape(mask);
+    Dims scores{query[0], query[1], query[2], key[2]};
+    if (dims.size() > 4)
+      return env.error("the mask has rank " + Twine(dims.size()) +
                        ", more than 4");
-    if (failed(env.broadcast(scores, env.shape(mask), out)))
-      return failure();
+    for (auto [dim, extent] :
+         llvm::zip(dims, ArrayRef<Dim>(scores).take_back(dims.size())))
+      if (failed(env.expectStretches(dim, extent,
+                                     "a mask of shape " + shapeText(dims) +
+                                         " does not fit the scores " +
+                                         shapeText(scores))))
+        return failure();
   }
   env.addResult({query[0], query[1], query[2], value[3]},
                 elementTypeOf(adaptor.getQuery()));

@@ -155,11 +155,37 @@ LogicalResult DimEnv::broadcast(ArrayRef<Dim> lhs, ArrayRef<Dim> rhs,
   return success();
 }
 
+void DimEnv::require(const Dim &lhs, const Dim &rhs, Requirement::Kind kind,
+                     const Twine &what) {
+  if (lhs && rhs && !(lhs == rhs) && !(lhs.getConstant() && rhs.getConstant()))
+    requirements.push_back({lhs, rhs, kind, what.str()});
+}
+
 LogicalResult DimEnv::expectEqual(const Dim &lhs, const Dim &rhs,
                                   const Twine &what) {
   std::optional<int64_t> left = lhs.getConstant(), right = rhs.getConstant();
   if (left && right && *left != *right)
     return error(what + " differ: " + Twine(*left) + " and " + Twine(*right));
+  require(lhs, rhs, Requirement::Equal, what);
+  return success();
+}
+
+LogicalResult DimEnv::expectAtMost(const Dim &lhs, const Dim &rhs,
+                                   const Twine &what) {
+  std::optional<int64_t> left = lhs.getConstant(), right = rhs.getConstant();
+  if (left && right && *left > *right)
+    return error(what + ": " + Twine(*left) + " is more than " + Twine(*right));
+  require(lhs, rhs, Requirement::AtMost, what);
+  return success();
+}
+
+LogicalResult DimEnv::expectStretches(const Dim &lhs, const Dim &rhs,
+                                      const Twine &what) {
+  std::optional<int64_t> left = lhs.getConstant(), right = rhs.getConstant();
+  if (left && right && *left != 1 && *left != *right)
+    return error(what);
+  if (!lhs.isOne())
+    require(lhs, rhs, Requirement::Stretches, what);
   return success();
 }
 

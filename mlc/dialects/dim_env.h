@@ -66,10 +66,21 @@ public:
     Dims dims;
     mlir::Type elementType; // null: the declared one
   };
+  /// What an operation needs of extents that may not have it: that two are
+  /// equal, that the left one is at most the right one, or that it is the right
+  /// one or 1.
+  struct Requirement {
+    enum Kind { Equal, AtMost, Stretches };
+    Dim lhs, rhs;
+    Kind kind;
+    std::string what;
+  };
 
   mlir::MLIRContext *getContext() const { return context; }
   llvm::ArrayRef<Symbol> getSymbols() const { return symbols; }
   llvm::ArrayRef<Result> getResults() const { return results; }
+  /// Those that the extents given do not show to hold.
+  llvm::ArrayRef<Requirement> getRequirements() const { return requirements; }
 
   /// The extents of a tensor operand. Operations are inferred before they are
   /// verified: for an operand of another type there are none, and resultTypes
@@ -91,9 +102,16 @@ public:
   /// NumPy broadcasting of whole shapes.
   llvm::LogicalResult broadcast(llvm::ArrayRef<Dim> lhs,
                                 llvm::ArrayRef<Dim> rhs, Dims &out);
-  /// An error that names both values unless they may be equal.
+  /// An error that names both values unless they may be equal; where only the
+  /// run tells, a requirement.
   llvm::LogicalResult expectEqual(const Dim &lhs, const Dim &rhs,
                                   const llvm::Twine &what);
+  /// The same for the left one not to be larger than the right one.
+  llvm::LogicalResult expectAtMost(const Dim &lhs, const Dim &rhs,
+                                   const llvm::Twine &what);
+  /// The same for the left one to be the right one or 1.
+  llvm::LogicalResult expectStretches(const Dim &lhs, const Dim &rhs,
+                                      const llvm::Twine &what);
   llvm::LogicalResult expectRank(mlir::Value tensor, int64_t rank,
                                  const llvm::Twine &what);
   /// An error that names both element types unless they are the same.
@@ -115,6 +133,9 @@ public:
   resultTypes(llvm::SmallVectorImpl<mlir::Type> &types) const;
 
 private:
+  void require(const Dim &lhs, const Dim &rhs, Requirement::Kind kind,
+               const llvm::Twine &what);
+
   mlir::MLIRContext *context;
   std::optional<mlir::Location> location;
   llvm::StringRef opName;
@@ -123,6 +144,7 @@ private:
   llvm::SmallVector<Symbol> symbols;
   mutable mlir::Value mistyped; // asked for as what it is not
   llvm::SmallVector<Result> results;
+  llvm::SmallVector<Requirement, 0> requirements;
 };
 
 /// The element type of a tensor (any other type is its own), and text such as

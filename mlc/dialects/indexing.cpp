@@ -17,13 +17,27 @@ LogicalResult GatherOp::inferDims(Adaptor adaptor, DimEnv &env) {
   return success();
 }
 
+/// Indices of elements lie inside of the input but along the axis, where what
+/// they say is asked for.
+static LogicalResult expectWithin(DimEnv &env, const Dims &indices,
+                                  const Dims &in, int64_t axis) {
+  std::string shapes = shapeText(indices) + " and " + shapeText(in);
+  for (int64_t i = 0; i < static_cast<int64_t>(in.size()); ++i)
+    if (i != axis && failed(env.expectAtMost(
+                         indices[i], in[i],
+                         "indices are longer than the input in " + shapes)))
+      return failure();
+  return success();
+}
+
 LogicalResult GatherElementsOp::inferDims(Adaptor adaptor, DimEnv &env) {
   const Dims &in = env.shape(adaptor.getInput()),
              &indices = env.shape(adaptor.getIndices());
   if (in.size() != indices.size())
     return env.error("needs input and indices of one rank, not " +
                      shapeText(in) + " and " + shapeText(indices));
-  if (failed(env.expectAxis(adaptor.getAxisAttr(), in.size())))
+  if (failed(env.expectAxis(adaptor.getAxisAttr(), in.size())) ||
+      failed(expectWithin(env, indices, in, number(adaptor.getAxisAttr(), 0))))
     return failure();
   return env.same(adaptor.getIndices(), elementTypeOf(adaptor.getInput()));
 }
@@ -46,6 +60,9 @@ LogicalResult GatherNdOp::inferDims(Adaptor adaptor, DimEnv &env) {
   if (batch + *depth > static_cast<int64_t>(in.size()))
     return env.error("has coordinates longer than the rank, given the shapes" +
                      shapes);
+  for (int64_t i = 0; i < batch; ++i)
+    if (failed(env.expectEqual(in[i], indices[i], "batches" + shapes)))
+      return failure();
   Dims out(indices.begin(), indices.end() - 1);
   out.append(in.begin() + batch + *depth, in.end());
   env.addResult(out, elementTypeOf(adaptor.getInput()));
@@ -65,7 +82,8 @@ LogicalResult ScatterElementsOp::inferDims(Adaptor adaptor, DimEnv &env) {
     if (failed(env.expectEqual(index, update,
                                "extents of indices and updates in " + shapes)))
       return failure();
-  if (failed(env.expectAxis(adaptor.getAxisAttr(), in.size())))
+  if (failed(env.expectAxis(adaptor.getAxisAttr(), in.size())) ||
+      failed(expectWithin(env, indices, in, number(adaptor.getAxisAttr(), 0))))
     return failure();
   return env.same(adaptor.getInput());
 }
@@ -159,11 +177,10 @@ LogicalResult TopkOp::inferDims(Adaptor adaptor, DimEnv &env) {
         return failure();
   }
   Dim &dim = out[adaptor.getAxisAttr().getInt()];
-  std::optional<int64_t> extent = dim.getConstant(),
-                         k = env.index(adaptor.getK()).getConstant();
-  if (extent && k && *k > *extent)
-    return env.error("k = " + Twine(*k) + " is more than the extent " +
-                     Twine(*extent) + " of the axis in " + shapeText(out));
+  if (failed(env.expectAtMost(env.index(adaptor.getK()), dim,
+                              "k is more than the extent of the axis in " +
+                                  shapeText(out))))
+    return failure();
   if (!adaptor.getPartAttr())
     dim = env.index(adaptor.getK());
   else if (failed(selectedOfParts(env, dim, env.index(adaptor.getK()),

@@ -67,8 +67,8 @@ static EinsumTerm implicitOutput(StringRef inputs) {
 
 /// Unifies the labels of one operand with those seen before.
 static LogicalResult bindTerm(DimEnv &env, const EinsumTerm &term,
-                              ArrayRef<Dim> dims, std::map<char, Dim> &labels,
-                              Dims &ellipsis) {
+                              ArrayRef<Dim> dims, StringRef output,
+                              std::map<char, Dim> &labels, Dims &ellipsis) {
   size_t named = term.before.size() + term.after.size();
   if (dims.size() < named || (!term.hasEllipsis && dims.size() != named))
     return env.error("term '" + term.before + (term.hasEllipsis ? "..." : "") +
@@ -79,9 +79,18 @@ static LogicalResult bindTerm(DimEnv &env, const EinsumTerm &term,
   for (size_t i = 0; i < names.size(); ++i) {
     const Dim &dim = dims[i < term.before.size() ? i : i + middle];
     auto [it, isNew] = labels.try_emplace(names[i], dim);
-    if (!isNew && failed(env.broadcast(Dim(it->second), dim, it->second)))
-      return env.error("extents of '" + Twine(names[i]) +
-                       "' differ in the operand of shape " + shapeText(dims));
+    if (isNew)
+      continue;
+    std::string what = "extents of '" + std::string(1, names[i]) +
+                       "' in the operand of shape " + shapeText(dims) +
+                       " and one before";
+    // What is summed over stretches only where an extent is known to be 1.
+    bool isSummed = !llvm::is_contained(output, names[i]);
+    if (isSummed && !dim.isOne() && !it->second.isOne() &&
+        failed(env.expectEqual(it->second, dim, what)))
+      return failure();
+    if (failed(env.broadcast(Dim(it->second), dim, it->second)))
+      return env.error(what + " differ");
   }
   Dims out;
   if (failed(
@@ -101,14 +110,14 @@ LogicalResult EinsumOp::inferDims(Adaptor adaptor, DimEnv &env) {
     return env.error("equation '" + equation + "' has " + Twine(terms.size()) +
                      " terms for " + Twine(adaptor.getInputs().size()) +
                      " operands");
+  EinsumTerm output = StringRef(equation).contains("->") ? parseTerm(right)
+                                                         : implicitOutput(left);
   std::map<char, Dim> labels;
   Dims ellipsis;
   for (auto [term, input] : llvm::zip(terms, adaptor.getInputs()))
-    if (failed(
-            bindTerm(env, parseTerm(term), env.shape(input), labels, ellipsis)))
+    if (failed(bindTerm(env, parseTerm(term), env.shape(input),
+                        output.before + output.after, labels, ellipsis)))
       return failure();
-  EinsumTerm output = StringRef(equation).contains("->") ? parseTerm(right)
-                                                         : implicitOutput(left);
   Dims out;
   for (char label :
        output.before + (output.hasEllipsis ? "." : "") + output.after) {

@@ -37,15 +37,17 @@ LogicalResult LayerNormOp::inferDims(Adaptor adaptor, DimEnv &env) {
   if (failed(env.expectAxis(adaptor.getAxisAttr(), in.size())))
     return failure();
   for (Value parameter : {adaptor.getScale(), adaptor.getBias()}) {
-    Dims out;
     if (!parameter)
       continue;
-    if (env.shape(parameter).size() > in.size())
-      return env.error("a parameter of shape " +
-                       shapeText(env.shape(parameter)) +
-                       " does not fit the input " + shapeText(in));
-    if (failed(env.broadcast(in, env.shape(parameter), out)))
-      return failure();
+    const Dims &dims = env.shape(parameter);
+    std::string what = "a parameter of shape " + shapeText(dims) +
+                       " does not fit the input " + shapeText(in);
+    if (dims.size() > in.size())
+      return env.error(what);
+    for (auto [dim, extent] :
+         llvm::zip(dims, ArrayRef<Dim>(in).take_back(dims.size())))
+      if (failed(env.expectStretches(dim, extent, what)))
+        return failure();
   }
   return env.same(adaptor.getInput());
 }

@@ -3,6 +3,23 @@
 using namespace mlir;
 using namespace mlc;
 
+/// A scale for each block of the axis, and as many as there are of the rest.
+static LogicalResult checkBlocks(DimEnv &env, const Dims &in,
+                                 const Dims &scales, size_t axis,
+                                 int64_t blockSize) {
+  std::string what = "scales of shape " + shapeText(scales) +
+                     " for blocks of " + std::to_string(blockSize) + " in " +
+                     shapeText(in) + " are too few";
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (i != axis && failed(env.expectStretches(scales[i], in[i], what)))
+      return failure();
+    Dim blocks = floorDiv(in[i] + (blockSize - 1), blockSize);
+    if (i == axis && failed(env.expectAtMost(blocks, scales[i], what)))
+      return failure();
+  }
+  return success();
+}
+
 static LogicalResult checkScale(DimEnv &env, Value input, Value scale,
                                 Value zeroPoint, IntegerAttr axisAttr,
                                 int64_t blockSize) {
@@ -20,7 +37,13 @@ static LogicalResult checkScale(DimEnv &env, Value input, Value scale,
   if (blockSize > 0 && scales.size() != in.size())
     return env.error("blocks need a scale of the input's rank, not " +
                      shapeText(scales) + " for " + shapeText(in));
-  if (scales.size() == 1 && blockSize == 0 && !scales[0].isOne())
+  for (size_t i = 0; i < zeroRank; ++i)
+    if (failed(env.expectEqual(env.shape(zeroPoint)[i], scales[i],
+                               "extents of zero_point and scale")))
+      return failure();
+  if (blockSize > 0)
+    return checkBlocks(env, in, scales, axis, blockSize);
+  if (scales.size() == 1 && !scales[0].isOne())
     return env.expectEqual(scales[0], in[axis],
                            "scales and axis extents of " + shapeText(scales) +
                                " and " + shapeText(in));

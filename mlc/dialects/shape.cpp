@@ -45,10 +45,11 @@ LogicalResult BroadcastOp::inferDims(Adaptor adaptor, DimEnv &env) {
                      shapeText(sizes));
   for (auto [dim, size] :
        llvm::zip(in, ArrayRef<Dim>(sizes).take_back(in.size()))) {
-    std::optional<int64_t> from = dim.getConstant(), to = size.getConstant();
-    if (from && to && *from != 1 && *from != *to)
-      return env.error("shape " + shapeText(in) + " does not broadcast to " +
-                       shapeText(sizes));
+    if (failed(env.expectStretches(dim, size,
+                                   "shape " + shapeText(in) +
+                                       " does not broadcast to " +
+                                       shapeText(sizes))))
+      return failure();
   }
   env.addResult(sizes, elementTypeOf(adaptor.getInput()));
   return success();
@@ -86,6 +87,21 @@ LogicalResult ConcatOp::inferDims(Adaptor adaptor, DimEnv &env) {
   return success();
 }
 
+/// A slice lies inside of its input, which only the run can tell. One that goes
+/// backwards, or in steps that the run tells, is clamped by who builds it.
+static LogicalResult requireWithin(DimEnv &env, const Dim &extent,
+                                   const Dim &offset, const Dim &size,
+                                   const Dim &stride, size_t dim) {
+  std::optional<int64_t> step = stride.getConstant();
+  if (!step || *step < 1 || !size || !offset)
+    return success();
+  std::string what = "a slice of dimension " + std::to_string(dim) +
+                     " must lie inside of its input";
+  Dim end = offset + size * *step + (1 - *step);
+  return success(succeeded(env.expectAtMost(env.constant(0), offset, what)) &&
+                 succeeded(env.expectAtMost(end, extent, what)));
+}
+
 LogicalResult SliceOp::inferDims(Adaptor adaptor, DimEnv &env) {
   size_t rank = env.shape(adaptor.getInput()).size();
   Dims offsets, sizes, strides;
@@ -109,7 +125,13 @@ LogicalResult SliceOp::inferDims(Adaptor adaptor, DimEnv &env) {
                            stride = strides[i].getConstant();
     if (stride == 0)
       return env.error("the stride of dimension " + Twine(i) + " is 0");
-    if (!extent || !offset || !size || !stride || *size == 0)
+    if (!extent || !offset || !size || !stride) {
+      if (failed(requireWithin(env, env.shape(adaptor.getInput())[i],
+                               offsets[i], sizes[i], strides[i], i)))
+        return failure();
+      continue;
+    }
+    if (*size == 0)
       continue;
     int64_t last = *offset + (*size - 1) * *stride;
     if (std::min(*offset, last) < 0 || std::max(*offset, last) >= *extent)
@@ -132,8 +154,16 @@ LogicalResult PadOp::inferDims(Adaptor adaptor, DimEnv &env) {
     return env.error("needs low and high padding for each of " +
                      Twine(out.size()) + " dimensions, not " +
                      Twine(low.size()) + " and " + Twine(high.size()));
-  for (size_t i = 0; i < out.size(); ++i)
+  bool isReflected = text(adaptor.getModeAttr(), "constant") == "reflect";
+  for (size_t i = 0; i < out.size(); ++i) {
+    std::string what = "padding of dimension " + std::to_string(i) + " of " +
+                       shapeText(env.shape(adaptor.getInput())) +
+                       " that reflects it must be less than its extent";
+    for (const Dim &width : {low[i], high[i]})
+      if (isReflected && failed(env.expectAtMost(width + 1, out[i], what)))
+        return failure();
     out[i] = out[i] + low[i] + high[i];
+  }
   env.addResult(out, elementTypeOf(adaptor.getInput()));
   return success();
 }

@@ -76,26 +76,52 @@ static LogicalResult checkGiven(Operation *op, ArrayRef<intptr_t> ranks,
   return success();
 }
 
+/// The shape function of `op` over the extents and values given; nothing, with
+/// a diagnostic, where they do not fit.
+static std::optional<mlc::DimEnv> computed(Operation *op,
+                                           ArrayRef<intptr_t> ranks,
+                                           const MlirAffineExpr *dims,
+                                           ArrayRef<MlirAffineExpr> indices) {
+  if (failed(checkGiven(op, ranks, indices.size())))
+    return std::nullopt;
+  SmallVector<mlc::Dims> shapes(ranks.size());
+  for (auto [rank, shape] : llvm::zip(ranks, shapes))
+    for (intptr_t i = 0; i < rank; ++i)
+      shape.push_back(unwrap(*dims++));
+  SmallVector<AffineExpr> values;
+  for (MlirAffineExpr index : indices)
+    values.push_back(unwrap(index));
+  mlc::DimEnv env(op, shapes, values);
+  if (failed(cast<mlc::DimOpInterface>(op).computeDims(env)))
+    return std::nullopt;
+  return env;
+}
+
 bool mlcInferDims(MlirOperation op, intptr_t numShaped, const intptr_t *ranks,
                   const MlirAffineExpr *dims, intptr_t numIndices,
                   const MlirAffineExpr *indices, MlcDimCallback callback,
                   void *user) {
-  auto shaped = cast<mlc::DimOpInterface>(unwrap(op));
-  if (failed(checkGiven(unwrap(op), ArrayRef(ranks, numShaped), numIndices)))
+  auto env = computed(unwrap(op), ArrayRef(ranks, numShaped), dims,
+                      ArrayRef(indices, numIndices));
+  if (!env)
     return false;
-  SmallVector<mlc::Dims> shapes(numShaped);
-  for (intptr_t i = 0; i < numShaped; ++i)
-    for (intptr_t j = 0; j < ranks[i]; ++j)
-      shapes[i].push_back(unwrap(*dims++));
-  SmallVector<AffineExpr> values;
-  for (intptr_t i = 0; i < numIndices; ++i)
-    values.push_back(unwrap(indices[i]));
-  mlc::DimEnv env(unwrap(op), shapes, values);
-  if (failed(shaped.computeDims(env)))
-    return false;
-  for (auto [i, result] : llvm::enumerate(env.getResults()))
+  for (auto [i, result] : llvm::enumerate(env->getResults()))
     for (auto [j, dim] : llvm::enumerate(result.dims))
       callback(user, i, j, wrap(dim.getExpr()));
+  return true;
+}
+
+bool mlcRequirements(MlirOperation op, intptr_t numShaped,
+                     const intptr_t *ranks, const MlirAffineExpr *dims,
+                     intptr_t numIndices, const MlirAffineExpr *indices,
+                     MlcRequirementCallback callback, void *user) {
+  auto env = computed(unwrap(op), ArrayRef(ranks, numShaped), dims,
+                      ArrayRef(indices, numIndices));
+  if (!env)
+    return false;
+  for (const mlc::DimEnv::Requirement &needed : env->getRequirements())
+    callback(user, wrap(needed.lhs.getExpr()), wrap(needed.rhs.getExpr()),
+             static_cast<MlcRequirementKind>(needed.kind), needed.what.c_str());
   return true;
 }
 

@@ -45,6 +45,18 @@ bool mlcInferDims(MlirOperation op, intptr_t numShaped, const intptr_t *ranks,
                   const MlirAffineExpr *dims, intptr_t numIndices,
                   const MlirAffineExpr *indices, MlcDimCallback callback,
                   void *user);
+typedef enum { MlcEqual, MlcAtMost, MlcStretches } MlcRequirementKind;
+/// Receives something that `op` needs: that `lhs` and `rhs` are equal, that
+/// `lhs` is at most `rhs`, or that it is `rhs` or 1.
+typedef void (*MlcRequirementCallback)(void *user, MlirAffineExpr lhs,
+                                       MlirAffineExpr rhs,
+                                       MlcRequirementKind kind,
+                                       const char *what);
+/// As mlcInferDims, for what `op` needs of extents and may not have.
+bool mlcRequirements(MlirOperation op, intptr_t numShaped,
+                     const intptr_t *ranks, const MlirAffineExpr *dims,
+                     intptr_t numIndices, const MlirAffineExpr *indices,
+                     MlcRequirementCallback callback, void *user);
 bool mlcHasDims(MlirOperation op);
 
 /// Receives one reified extent: `value` where it is not null, else `constant`.

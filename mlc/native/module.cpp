@@ -233,35 +233,65 @@ nb::list finish(Nested &nested, MlirOperation op) {
   return nested.results;
 }
 
-nb::object inferDims(MlirOperation op, nb::list operandDims,
-                     nb::list indexExprs) {
-  if (!mlcHasDims(op))
-    throw nb::type_error("the operation has no shape function (it is no mlc "
-                         "operation, or its shapes are not inferred)");
+/// Extents of the shaped operands and values of the index operands of an
+/// operation with a shape function.
+struct Given {
+  Given(MlirOperation op, nb::list operandDims, nb::list indexExprs) {
+    if (!mlcHasDims(op))
+      throw nb::type_error("the operation has no shape function (it is no mlc "
+                           "operation, or its shapes are not inferred)");
+    for (nb::handle shape : operandDims) {
+      ranks.push_back(nb::len(shape));
+      for (nb::handle dim : shape)
+        dims.push_back(exprFromPython(dim));
+    }
+    for (nb::handle index : indexExprs)
+      indices.push_back(exprFromPython(index));
+  }
+
   std::vector<intptr_t> ranks;
   std::vector<MlirAffineExpr> dims, indices;
-  for (nb::handle shape : operandDims) {
-    ranks.push_back(nb::len(shape));
-    for (nb::handle dim : shape)
-      dims.push_back(exprFromPython(dim));
-  }
-  for (nb::handle index : indexExprs)
-    indices.push_back(exprFromPython(index));
+};
+
+[[noreturn]] void throwErrors(const DiagnosticCollector &collector) {
+  std::string text;
+  for (const std::string &error : collector.errors)
+    text += (text.empty() ? "" : "\n") + error;
+  throw nb::value_error(text.empty() ? "shape inference failed" : text.c_str());
+}
+
+nb::object inferDims(MlirOperation op, nb::list operandDims,
+                     nb::list indexExprs) {
+  Given given(op, operandDims, indexExprs);
   Nested nested;
   DiagnosticCollector collector(mlirOperationGetContext(op));
   auto receive = [](void *user, intptr_t result, intptr_t, MlirAffineExpr dim) {
     nb::object value = dim.ptr ? exprToPython(dim) : nb::none();
     static_cast<Nested *>(user)->at(result).append(value);
   };
-  if (!mlcInferDims(op, ranks.size(), ranks.data(), dims.data(), indices.size(),
-                    indices.data(), receive, &nested)) {
-    std::string text;
-    for (const std::string &error : collector.errors)
-      text += (text.empty() ? "" : "\n") + error;
-    throw nb::value_error(text.empty() ? "shape inference failed"
-                                       : text.c_str());
-  }
+  if (!mlcInferDims(op, given.ranks.size(), given.ranks.data(),
+                    given.dims.data(), given.indices.size(),
+                    given.indices.data(), receive, &nested))
+    throwErrors(collector);
   return finish(nested, op);
+}
+
+nb::list requirements(MlirOperation op, nb::list operandDims,
+                      nb::list indexExprs) {
+  Given given(op, operandDims, indexExprs);
+  nb::list found;
+  DiagnosticCollector collector(mlirOperationGetContext(op));
+  auto receive = [](void *user, MlirAffineExpr lhs, MlirAffineExpr rhs,
+                    MlcRequirementKind kind, const char *what) {
+    static const char *const kinds[] = {"equal", "at_most", "stretches"};
+    static_cast<nb::list *>(user)->append(nb::make_tuple(
+        exprToPython(lhs), exprToPython(rhs), kinds[kind], what));
+  };
+  if (!mlcRequirements(op, given.ranks.size(), given.ranks.data(),
+                       given.dims.data(), given.indices.size(),
+                       given.indices.data(), receive, &found))
+    throwErrors(collector);
+  return found;
 }
 
 nb::object reify(MlirOperation op) {
@@ -389,6 +419,11 @@ NB_MODULE(_native, m) {
         "Result extents as affine expressions (None: known only at run time) "
         "from those of the shaped operands and the "
         "values of the index operands, both in operand order.");
+  m.def("requirements", &requirements, nb::arg("op"), nb::arg("operand_dims"),
+        nb::arg("index_exprs"),
+        "What the operation needs of the extents given and may not have: "
+        "(left, right, how they must be: 'equal', 'at_most' or 'stretches', "
+        "what they are).");
   m.def(
       "has_dims", [](MlirOperation op) { return mlcHasDims(op); },
       nb::arg("op"));

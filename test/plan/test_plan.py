@@ -11,7 +11,7 @@ import mlir.ir as ir
 import onnx
 import pytest
 from conformance.onnx_loader import load_tests
-from models.drawn_graphs import drawn_graph
+from models.drawn import drawn_graph
 from models.gpu_cases import Case, build, cases
 from models.zoo import MissingModelError, zoo
 from plan.contents import CannotFollowError, PlanError

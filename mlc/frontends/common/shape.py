@@ -356,6 +356,18 @@ def split(b: Builder, x: Tensor, axis: int, sizes: Sequence[Size]) -> list[Tenso
     return parts
 
 
+def split_whole(b: Builder, x: Tensor, axis: int, sizes: Sequence[Size]) -> list[Tensor]:
+    """The same, of windows that make up the dimension: where only the run tells, it is asked."""
+    total: Size = 0
+    for size in sizes:
+        total = b.arith("addi", total, size)
+    extent = b.dim(x, axis)
+    if isinstance(total, int) and isinstance(extent, int) and total != extent:
+        raise NodeError(f"the sizes {show(sizes)} do not add up to the extent {extent} of dimension {axis} of {x}")
+    require_same(b, extent, total, f"the sizes {show(sizes)} do not add up to the extent of dimension {axis}")
+    return split(b, x, axis, sizes)
+
+
 def pad(
     b: Builder,
     x: Tensor,

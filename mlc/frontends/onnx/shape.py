@@ -190,7 +190,7 @@ def split(g: GraphImporter, node: Node) -> list[Tensor]:
     if given is None and node.optional(1) is not None:
         given = b.elements(node[1], "split")
     if given is not None:
-        return shape.split(b, x, axis, given)
+        return shape.split_whole(b, x, axis, given)
     count = int(node.attr("num_outputs", len(node.outputs)))
     extent = b.dim(x, axis)
     step = b.arith("ceildivsi", extent, count)

@@ -80,7 +80,7 @@ class FunctionPlan:
                 _place(lifetime, "pool")
             elif size.static is not None:
                 static.append((lifetime, align(size.static) if size.static < PAGED else align(size.static, PAGE)))
-            elif len(size.terms) == 1:
+            elif len(size.terms) == 1 and size.terms[0][1] > 0:  # -4 * (-n // 4) is no number of units
                 monomial, bytes_ = size.terms[0]
                 unit = Size.of({monomial: 1})
                 scaled.setdefault(spell(unit, self.names), (unit, []))[1].append((lifetime, align(bytes_)))

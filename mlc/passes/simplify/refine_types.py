@@ -36,31 +36,35 @@ class RefineTypes(Pass):
     statistics = {"refined": "values whose type became more static"}
 
     def run(self, op: Any) -> None:
-        called = _called(op)
+        called = called_functions(op)
         for function in functions(op):
             analysis = DimAnalysis(function)
             refined = [(v, t) for v, t in _refinable(function, analysis) if t is not None]
             for value, type_ in refined:
-                self._refine(value, type_)
+                refine(value, type_)
+                self.count("refined")
             for inner in operations(function):
-                _cast_carried(inner)
+                cast_carried(inner)
             if ir.StringAttr(function.attributes["sym_name"]).value not in called:
                 _refine_results(function)
 
-    def _refine(self, value: ir.Value, type_: ir.RankedTensorType) -> None:
-        old = value.type
-        strict = [use for use in value.uses if not _is_tolerant(use.owner.operation)]
-        value.set_type(type_)
-        if strict:
-            with behind(value), ir.Location.unknown():
-                cast = tensor.cast(old, value)
-            for use in strict:
-                use.owner.operation.operands[use.operand_number] = cast
-        self.count("refined")
+
+def refine(value: ir.Value, type_: ir.RankedTensorType) -> None:
+    """Gives a value a more static type; who insists on the old one gets a cast to it. What control flow carries is left
+    to `cast_carried`.
+    """
+    old = value.type
+    strict = [use for use in value.uses if not _is_tolerant(use.owner.operation)]
+    value.set_type(type_)
+    if strict:
+        with behind(value), ir.Location.unknown():
+            cast = tensor.cast(old, value)
+        for use in strict:
+            use.owner.operation.operands[use.operand_number] = cast
 
 
 def _is_tolerant(op: ir.Operation) -> bool:
-    """Whether an operation takes operands of a more static type: control flow does, `_cast_carried` sees to it."""
+    """Whether an operation takes operands of a more static type: control flow does, `cast_carried` sees to it."""
     if op.name in ("scf.yield", "scf.condition"):
         return op.parent.operation.name in _CONTROL
     return op.name in _TOLERANT or op.name in _CONTROL or has_shape_function(op)
@@ -77,7 +81,7 @@ def _refinable(function: ir.Operation, analysis: DimAnalysis) -> list[tuple[ir.V
     return [(value, _static_type(value, analysis)) for value in values]
 
 
-def _cast_carried(op: ir.Operation) -> None:
+def cast_carried(op: ir.Operation) -> None:
     """Casts what control flow carries to the types of what receives it."""
     if op.name == "scf.if":
         for region in op.regions:
@@ -118,7 +122,7 @@ def _static_type(value: ir.Value, analysis: DimAnalysis) -> ir.RankedTensorType 
     return ir.RankedTensorType.get(shape, type_.element_type)
 
 
-def _called(module: Any) -> set[str]:
+def called_functions(module: Any) -> set[str]:
     """Names of the functions that are called."""
     names: set[str] = set()
 

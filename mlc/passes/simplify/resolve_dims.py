@@ -79,16 +79,21 @@ class SizeBuilder:
     def __init__(self, analysis: DimAnalysis) -> None:
         self.analysis = analysis
         self._entry = analysis.func.regions[0].blocks[0]
-        self._first = self._entry.operations[0]
+        self.first = self._entry.operations[0].operation
         self._built: dict[ir.AffineExpr, ir.Value | None] = {}
+
+    def at_entry(self, expr: ir.AffineExpr) -> ir.Value | None:
+        """The value of `expr` at the function's entry; None when it depends on more than the arguments."""
+        if expr not in self._built:
+            with ir.InsertionPoint(self.first), self.analysis.func.location:
+                self._built[expr] = self._make(expr.maybe_downcast(), None)
+        return self._built[expr]
 
     def build(self, expr: ir.AffineExpr, user: ir.Operation) -> ir.Value | None:
         """The value of `expr` for use by `user`; None when it depends on values that `user` does not see."""
-        if expr not in self._built:
-            with ir.InsertionPoint(self._first), self.analysis.func.location:
-                self._built[expr] = self._make(expr.maybe_downcast(), None)
-        if self._built[expr] is not None:
-            return self._built[expr]
+        known = self.at_entry(expr)
+        if known is not None:
+            return known
         with ir.InsertionPoint(user), user.location:
             return self._make(expr.maybe_downcast(), user)
 
@@ -120,10 +125,10 @@ class SizeBuilder:
             parts = self._all(sorted(definition[1], key=str), user)
             if parts:
                 return reduce(_FUNCTIONS[definition[0]], parts)
-        source = self.analysis.source_of(position)
-        if source is None or not self._is_visible(source[0], user):
+        seen = (source for source in self.analysis.sources_of(position) if self._is_visible(source[0], user))
+        value, dimension = next(seen, (None, None))
+        if value is None:
             return None
-        value, dimension = source
         if dimension is not None:
             return tensor.dim(value, arith.constant(ir.IndexType.get(), dimension))
         is_index = isinstance(value.type, ir.IndexType)

@@ -212,7 +212,7 @@ def split(call: Call) -> list[Tensor]:
     axis = shape.normalize_axis(int(call.get("dim", 0)), x.rank)
     extent = x.shape[axis]
     if name == "split_with_sizes" or isinstance(call.arguments[1], list):
-        return shape.split(b, x, axis, call.sizes(1))
+        return shape.split_whole(b, x, axis, call.sizes(1))
     if extent is None:
         raise NodeError("the extent of the split dimension is known at run time only", "fix it with --dim")
     if name == "unbind":

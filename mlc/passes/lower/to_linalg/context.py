@@ -130,7 +130,7 @@ class Lowering(OpAdaptor):
         target = scalar.index(result) if isinstance(result, int) else result
         assert isinstance(own, ir.Value)
         fits = arith.ori(arith.cmpi(scalar.I.eq, own, target), arith.cmpi(scalar.I.eq, own, scalar.index(1)))
-        emit_check(fits, own, f"{self.node}: shapes cannot be broadcast")
+        emit_check(fits, own, "shapes cannot be broadcast")
 
 
 def emit_check(condition: ir.Value, value: ir.Value, message: str) -> None:

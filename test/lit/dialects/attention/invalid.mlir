@@ -17,7 +17,7 @@ func.func @invalid(%q: tensor<2x8x5x16xf32>, %k: tensor<2x3x7x16xf32>) {
 // -----
 
 func.func @invalid(%q: tensor<2x8x5x16xf32>, %m: tensor<4x5xi1>) {
-  // expected-error @+1 {{'mlc.attention' op shapes 2x8x5x5 and 4x5 do not broadcast}}
+  // expected-error @+1 {{'mlc.attention' op a mask of shape 4x5 does not fit the scores 2x8x5x5}}
   %0 = mlc.attention %q, %q, %q mask(%m : tensor<4x5xi1>) : tensor<2x8x5x16xf32>, tensor<2x8x5x16xf32>, tensor<2x8x5x16xf32> -> tensor<2x8x5x16xf32>
   return
 }

@@ -57,7 +57,7 @@ func.func @invalid(%x: tensor<2x3xf32>) {
 // -----
 
 func.func @invalid(%x: tensor<2x3xf32>, %y: tensor<4x5xf32>) {
-  // expected-error @+1 {{'mlc.einsum' op extents of 'j' differ in the operand of shape 4x5}}
+  // expected-error @+1 {{'mlc.einsum' op extents of 'j' in the operand of shape 4x5 and one before differ}}
   %0 = mlc.einsum "ij,jk->ik"(%x, %y) : tensor<2x3xf32>, tensor<4x5xf32> -> tensor<2x5xf32>
   return
 }

@@ -17,7 +17,7 @@ func.func @invalid(%x: tensor<3x4xf32>, %c: tensor<3xf32>) {
 // -----
 
 func.func @invalid(%x: tensor<3x4xf32>, %c: tensor<3xf32>) {
-  // expected-error @+1 {{'mlc.layer_norm' op shapes 3x4 and 3 do not broadcast}}
+  // expected-error @+1 {{'mlc.layer_norm' op a parameter of shape 3 does not fit the input 3x4}}
   %0 = mlc.layer_norm %x scale(%c : tensor<3xf32>) {axis = 1 : i64, epsilon = 0.0 : f64} : tensor<3x4xf32>
   return
 }

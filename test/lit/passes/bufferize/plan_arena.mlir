@@ -72,6 +72,28 @@ func.func @dynamic(%x: memref<?x?xf32> {mlc.dims = ["batch", "seq"]}, %y: memref
 
 // -----
 
+// `n` rounded up to a multiple of four is -4 * (-n // 4): that is no number of units, and gets a slot.
+// CHECK-LABEL: func.func @rounded_up(
+// CHECK-SAME: mlc.arena = [{}]
+// CHECK-SAME: mlc.arena_formula = "-(-(-16*((-1*n) // (4))) // 64) * 64"
+func.func @rounded_up(%x: memref<?xf32> {mlc.dims = ["n"]}, %y: memref<f32>) {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %minus = arith.subi %c0, %n : index
+  %quotient = arith.floordivsi %minus, %c4 : index
+  %down = arith.muli %quotient, %c4 : index
+  %missing = arith.subi %minus, %down : index
+  %up = arith.addi %n, %missing : index
+  // CHECK: memref.alloc(%{{.*}}) {mlc.place = {offset = 0 : i64, region = 0 : i64, where = "arena"}}
+  %p = memref.alloc(%up) : memref<?xf32>
+  mlc.launch @k(%x) outs(%p) : (memref<?xf32>) outs(memref<?xf32>)
+  mlc.launch @k(%p) outs(%y) : (memref<?xf32>) outs(memref<f32>)
+  return
+}
+
+// -----
+
 // What a loop reads and did not make is in use until the loop ends; what it makes and drops is packed inside it.
 // CHECK-LABEL: func.func @loop(
 // CHECK-SAME: mlc.arena = [{bytes = 192 : i64}]

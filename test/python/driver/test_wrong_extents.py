@@ -1,0 +1,151 @@
+"""Inputs of extents that a model cannot have are refused: by the signature where that can say it, else by a check."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import mlc
+from mlc.runtime.errors import InputError, ModelError
+
+
+def _compile(signature: str, constants: str, body: str, folder: Path, **options: object) -> mlc.Model:
+    text = f'<ir_version: 10, opset_import: ["" : 21]> wrong ({signature}) => (float y) <{constants}> {{ {body} }}'
+    model = onnx.parser.parse_model(text)
+    del model.graph.output[0].type.tensor_type.shape.dim[:]
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    return mlc.compile(model, output=folder / "model.so", cache=False, jobs=1, **options)
+
+
+def _ones(*shape: int) -> np.ndarray:
+    return np.ones(shape, np.float32)
+
+
+def _weight(name: str, *shape: int) -> str:
+    numbers = ",".join(["1"] * int(np.prod(shape)))
+    return f"float[{','.join(map(str, shape))}] {name} = {{{numbers}}}"
+
+
+def test_what_a_weight_decides_is_in_the_signature(tmp_path: Path) -> None:
+    body = "c = Conv(x, w) y = Relu(c)"
+    model = _compile("float[n, c, h, w] x", _weight("w", 2, 3, 1, 1), body, tmp_path)
+    [entry] = model.entries.values()
+    assert entry.inputs[0].dims == ("n", 3, "h", "w")
+    assert model(x=_ones(2, 3, 4, 5))[0].shape == (2, 2, 4, 5)
+    with pytest.raises(InputError, match=r"input 'x': expected float32\[n,3,h,w\], got float32\[1,5,4,4\]"):
+        model(x=_ones(1, 5, 4, 4))
+
+
+def test_extents_that_must_be_equal_have_one_name(tmp_path: Path) -> None:
+    model = _compile("float[n, k] a, float[m, p] b", "", "y = MatMul(a, b)", tmp_path)
+    [entry] = model.entries.values()
+    assert [i.dims for i in entry.inputs] == [("n", "k"), ("k", "p")]
+    assert model(a=_ones(2, 3), b=_ones(3, 4))[0].tolist() == [[3] * 4] * 2
+    with pytest.raises(InputError, match=r"dimension 'k' is 4 in float32\[4,4\], but 3 in input 'a'"):
+        model(a=_ones(2, 3), b=_ones(4, 4))
+
+
+@pytest.mark.parametrize(
+    ("signature", "constants", "body", "good", "wrong", "message"),
+    [
+        pytest.param(
+            "float[n] x",
+            "int64[2] shape = {2, -1}, " + _weight("w", 4, 1),
+            "r = Reshape(x, shape) y = MatMul(r, w)",
+            (8,),
+            (10,),
+            "node 'MatMul:y': contraction extents of 2x[?] and 4x1 differ: 4 is needed .value 5.",
+            id="quotient",
+        ),
+        pytest.param(
+            "float[n, m] x",
+            "int64[2] shape = {3, 4}",
+            "y = Reshape(x, shape)",
+            (2, 6),
+            (2, 7),
+            "node 'Reshape:y': the input cannot be reshaped to 12 elements .value 14.",
+            id="reshape",
+        ),
+        pytest.param(
+            "float[n] x",
+            "int64[2] shape = {3, 4}",
+            "y = Expand(x, shape)",
+            (4,),
+            (2,),
+            "node 'Expand:y': shape [?] does not broadcast to 3x4 .value 2.",
+            id="expand",
+        ),
+        pytest.param(
+            "float[n] x",
+            "int64[2] pads = {2, 2}",
+            'y = Pad <mode = "reflect"> (x, pads)',
+            (3,),
+            (2,),
+            "node 'Pad:y': padding of dimension 0 of [?] that reflects it must be less than its extent",
+            id="reflection",
+        ),
+        pytest.param(
+            "float[n, m] x",
+            "int64[2,2] at = {0, 1, 1, 0}",
+            "y = GatherElements <axis = 1> (x, at)",
+            (3, 2),
+            (1, 2),
+            "node 'GatherElements:y': indices are longer than the input in 2x2 and [?]x[?] .value 1.",
+            id="indices",
+        ),
+        pytest.param(
+            "float[n] x",
+            "int64[1] k = {3}",
+            "y, at = TopK(x, k)",
+            (3,),
+            (2,),
+            "node 'TopK:y': k is more than the extent of the axis in [?] .value 2.",
+            id="top",
+        ),
+        pytest.param(
+            "float[1, 1, n] x",
+            _weight("w", 1, 1, 5),
+            "y = Conv(x, w)",
+            (1, 1, 5),
+            (1, 1, 3),
+            "node 'Conv:y': dimension 2 of the result would be negative .value -1.",
+            id="window",
+        ),
+    ],
+)
+def test_the_run_stops_where_the_signature_cannot_say_it(
+    signature: str, constants: str, body: str, good: Sequence[int], wrong: Sequence[int], message: str, tmp_path: Path
+) -> None:
+    model = _compile(signature, constants, body, tmp_path)
+    model(x=_ones(*good))
+    with pytest.raises(ModelError, match=message):
+        model(x=_ones(*wrong))
+    model(x=_ones(*good))  # and goes on
+
+
+def test_sizes_of_a_split_add_up(tmp_path: Path) -> None:
+    model = _compile(
+        "float[n, m] x", "int64[2] sizes = {1, 4}", "a, b = Split <axis = 1> (x, sizes) y = Neg(b)", tmp_path
+    )
+    [entry] = model.entries.values()
+    assert entry.inputs[0].dims == ("n", 5)
+    with pytest.raises(InputError, match=r"expected float32\[n,5\], got float32\[2,6\]"):
+        model(x=_ones(2, 6))
+
+
+def test_a_size_that_is_rounded_up_has_its_memory(tmp_path: Path) -> None:
+    """`x` padded to a multiple of four: -4 * (-n // 4) elements, which once had none in the arena."""
+    constants = "int64[1] zero = {0}, int64[1] four = {4}"
+    body = """s = Shape(x) minus = Neg(s) missing = Mod(minus, four) pads = Concat <axis = 0> (zero, missing)
+      p = Pad(x, pads) mean = ReduceMean <keepdims = 1> (p, zero) q = Mul(p, mean) y = Softmax <axis = 0> (q)"""
+    model = _compile("float[n] x", constants, body, tmp_path)
+    for n in (1, 4, 7, 1001):
+        [y] = model(x=np.arange(n, dtype=np.float32))
+        assert y.shape == (n + -n % 4,)
+        padded = np.pad(np.arange(n, dtype=np.float64), (0, -n % 4))
+        wanted = np.exp(padded * padded.mean() - (padded * padded.mean()).max())
+        np.testing.assert_allclose(y, wanted / wanted.sum(), rtol=1e-3, atol=1e-6)
