@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +18,7 @@ except ModuleNotFoundError:
 from mlc.cli.failures import run_program
 from mlc.cli.process import FAULT
 from mlc.cli.version import Version
-from mlc.runtime.errors import ArgumentError, MlcError
+from mlc.runtime.errors import ArgumentError, MlcError, ModelError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -88,12 +88,27 @@ def run_command(
     loaded = loading()
     chosen = loaded.entry(entry)
     feeds = make_inputs(loaded, chosen, specs, extents, seed)
-    outputs = _run(console, loaded, chosen, feeds, save, bench)
+    try:
+        outputs = _run(console, loaded, chosen, feeds, save, bench)
+    except ModelError as error:
+        raise ModelError(f"{error}{_chosen_extents(chosen, feeds, {*specs, *extents})}") from error
     if profile:
         with loaded.context(profile=True) as profiled:
             _profile(console, profiled, chosen, feeds, bench or 20)
     if check is not None:
         _check(console, check, feeds, outputs, rtol, atol)
+
+
+def _chosen_extents(entry: Entry, feeds: Mapping[str, Any], given: Collection[str]) -> str:
+    """What to do where extents that nobody gave may be why a model refuses its inputs; empty where there are none."""
+    chosen: dict[str, int] = {}
+    for info in entry.inputs:
+        if info.name not in given:
+            for name, extent in zip(info.dims or (), getattr(feeds[info.name], "shape", ()), strict=False):
+                if isinstance(name, str) and name not in given:
+                    chosen[name] = extent
+    named = ", ".join(f"{name}={extent}" for name, extent in chosen.items())
+    return f"; the input was made with {named}: choose others with --dim" if chosen else ""
 
 
 def _run(

@@ -143,6 +143,26 @@ LogicalResult SliceOp::inferDims(Adaptor adaptor, DimEnv &env) {
   return success();
 }
 
+/// What is repeated at the edge of a dimension is there: one element, or as
+/// many as are reflected.
+static LogicalResult requireSource(DimEnv &env, StringRef mode,
+                                   const Dim &extent, const Dim &low,
+                                   const Dim &high, size_t dim) {
+  std::string where = "dimension " + std::to_string(dim);
+  for (const Dim &width : {low, high}) {
+    if (width.getConstant() == 0)
+      continue;
+    bool isReflected = mode == "reflect";
+    Dim least = isReflected ? width + 1 : env.constant(1);
+    std::string what =
+        isReflected ? where + " reflects more elements than it has behind one"
+                    : where + " has no elements to be padded with";
+    if (failed(env.expectAtMost(least, extent, what)))
+      return failure();
+  }
+  return success();
+}
+
 LogicalResult PadOp::inferDims(Adaptor adaptor, DimEnv &env) {
   Dims out = env.shape(adaptor.getInput()), low, high;
   if (failed(env.mixed(adaptor.getStaticLowAttr(), adaptor.getLow(), "low",
@@ -154,14 +174,11 @@ LogicalResult PadOp::inferDims(Adaptor adaptor, DimEnv &env) {
     return env.error("needs low and high padding for each of " +
                      Twine(out.size()) + " dimensions, not " +
                      Twine(low.size()) + " and " + Twine(high.size()));
-  bool isReflected = text(adaptor.getModeAttr(), "constant") == "reflect";
+  StringRef mode = text(adaptor.getModeAttr(), "constant");
   for (size_t i = 0; i < out.size(); ++i) {
-    std::string what = "padding of dimension " + std::to_string(i) + " of " +
-                       shapeText(env.shape(adaptor.getInput())) +
-                       " that reflects it must be less than its extent";
-    for (const Dim &width : {low[i], high[i]})
-      if (isReflected && failed(env.expectAtMost(width + 1, out[i], what)))
-        return failure();
+    if (mode != "constant" &&
+        failed(requireSource(env, mode, out[i], low[i], high[i], i)))
+      return failure();
     out[i] = out[i] + low[i] + high[i];
   }
   env.addResult(out, elementTypeOf(adaptor.getInput()));

@@ -51,6 +51,12 @@ LogicalResult ResizeOp::inferDims(Adaptor adaptor, DimEnv &env) {
       failed(env.expectEqual(env.shape(adaptor.getScales())[0],
                              env.constant(in.size()), "scales and rank")))
     return failure();
+  for (size_t i = 0; i < in.size(); ++i)
+    if (!(sizes[i] == in[i]) && sizes[i].getConstant() != 0 &&
+        failed(env.expectAtMost(env.constant(1), in[i],
+                                "dimension " + Twine(i) +
+                                    " has no elements to be resized")))
+      return failure();
   env.addResult(sizes, elementTypeOf(adaptor.getInput()));
   return success();
 }

@@ -50,6 +50,8 @@ def _selected(b: Builder, position: Size, values: Sequence[Size]) -> Size:
 
 def without(b: Builder, x: Tensor, axes: Sequence[Size]) -> Tensor:
     """`x` without the dimensions `axes`, whose extent is 1."""
+    for entry in axes:
+        shape.require_axis(b, entry, x.rank)
     extents = b.dims(x)
     kept = [b.arith("subi", 1, named(b, axes, axis, x.rank)) for axis in range(x.rank)]
     sizes: list[Size] = []
@@ -67,6 +69,8 @@ def without(b: Builder, x: Tensor, axes: Sequence[Size]) -> Tensor:
 def with_ones(b: Builder, x: Tensor, axes: Sequence[Size]) -> Tensor:
     """`x` with new dimensions of extent 1 at the positions `axes` of the result."""
     rank = x.rank + len(axes)
+    for entry in axes:
+        shape.require_axis(b, entry, rank)
     extents = b.dims(x)
     sizes: list[Size] = []
     before: Size = 0
@@ -87,6 +91,7 @@ def switch(b: Builder, axis: Tensor, rank: int, build: Callable[[int], Tensor]) 
         hit = _is_one_of(b, axis, (number, number - rank))
         return control_flow.if_(b, hit, [lambda: [build(number)], lambda: [step(number + 1)]])[0]
 
+    shape.require_axis(b, b.element(axis, *[0] * axis.rank), rank)
     return step(0)
 
 
@@ -116,6 +121,8 @@ def reduce(b: Builder, kind: str, x: Tensor, axes: Tensor, keepdims: bool) -> Te
     if count is None:
         raise NodeError("the number of axes is known only at run time", "make the axes constant")
     first, step, last = _STAGES.get(kind, (None, kind, None))
+    for entry in b.elements(axes, "axes"):
+        shape.require_axis(b, entry, x.rank)
     y = _stage(b, first, x)
     for axis in range(x.rank):
         hit = _is_one_of(b, axes, (axis, axis - x.rank))
@@ -150,8 +157,12 @@ def slice_axes(
     b: Builder, x: Tensor, axes: Sequence[Size], starts: Sequence[Size], ends: Sequence[Size], steps: Sequence[Size]
 ) -> Tensor:
     """Python-style slices with axes or steps that are run-time values."""
+    for axis in axes:
+        shape.require_axis(b, axis, x.rank)
     ones: list[Size] = [1] * x.rank
     extents = b.dims(x)
+    # The lowest number has no opposite.
+    steps = [step if isinstance(step, int) else b.arith("maxsi", step, -shape.INT64_MAX) for step in steps]
     strides = placed(b, axes, steps, ones)
     begin = placed(b, axes, starts, [0] * x.rank)
     end = placed(b, axes, ends, [shape.INT64_MAX] * x.rank)
@@ -173,6 +184,8 @@ def _range(b: Builder, extent: Size, start: Size, end: Size, step: Size) -> tupl
     offset = b.choose(forward, up[0], down[0])
     span = b.choose(forward, up[1], down[1])
     length = b.choose(forward, step, b.arith("subi", 0, step))
+    shape.require(b, "ne", step, 0, "a step is 0")
+    length = b.arith("maxsi", length, 1)  # whatever the check says, nothing is divided by 0
     return offset, b.arith("maxsi", b.arith("ceildivsi", span, length), 0)
 
 

@@ -173,19 +173,28 @@ def squeeze(b: Builder, x: Tensor, axes: Sequence[int] | None) -> Tensor:
 def _require_larger(b: Builder, extent: Size, axis: int) -> None:
     """`mlc.check` that a run-time extent is not 1."""
     message = f"dimension {axis} was compiled as one that stays: give axes to Squeeze, or fix the input's shape"
-    _require(b, "ne", extent, 1, message)
+    require(b, "ne", extent, 1, message)
 
 
 def require_same(b: Builder, extent: Size, other: Size, message: str) -> None:
     """`mlc.check` that two extents are equal, unless they certainly are."""
     if not same_size(extent, other):
-        _require(b, "eq", extent, other, message)
+        require(b, "eq", extent, other, message)
 
 
-def _require(b: Builder, predicate: str, extent: Size, other: Size, message: str) -> None:
+def require(b: Builder, predicate: str, extent: Size, other: Size, message: str) -> None:
+    """`mlc.check` that two sizes compare so (`eq ne slt sle sgt sge`)."""
     attributes = {"message": ir.StringAttr.get(message)}
     operands = [b.compare_index(predicate, extent, other), b.as_index(extent)]
     ir.Operation.create("mlc.check", operands=operands, attributes=attributes)
+
+
+def require_axis(b: Builder, axis: Size, rank: int) -> None:
+    """`mlc.check` that a run-time axis is one of a tensor of a rank; it may count from the end."""
+    if not isinstance(axis, int):
+        message = f"an axis is out of range for rank {rank}"
+        require(b, "sge", axis, -rank, message)
+        require(b, "slt", axis, rank, message)
 
 
 def unsqueeze(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
@@ -222,7 +231,12 @@ def broadcast(b: Builder, x: Tensor, sizes: Sequence[Size]) -> Tensor:
 
 def expand(b: Builder, x: Tensor, sizes: Sequence[Size]) -> Tensor:
     """ONNX Expand: both the input and `sizes` may have extents of 1 that stretch to the other's."""
-    return broadcast(b, x, broadcast_sizes(b, [b.dims(x), sizes]))
+    common = broadcast_sizes(b, [b.dims(x), sizes])
+    for size, extent in zip(sizes, common[len(common) - len(sizes) :], strict=True):
+        if not isinstance(size, int) and not same_size(size, extent):
+            stretched = b.choose(b.compare_index("eq", size, 1), extent, size)
+            require(b, "eq", stretched, extent, "a size to expand to is neither 1 nor the input's extent")
+    return broadcast(b, x, common)
 
 
 def broadcast_together(b: Builder, tensors: Sequence[Tensor]) -> list[Tensor]:

@@ -242,6 +242,8 @@ def range_(g: GraphImporter, node: Node) -> Tensor:
         low, high, step = (np.asarray(part).item() for part in parts)
         line = (low + step * np.arange(max(int(np.ceil((high - low) / step)), 0))).astype(start.dtype)
         return b.constant(line)
+    if delta.constant is None and not delta.is_float:
+        shape.require(b, "ne", b.element(delta), 0, "delta is 0")
     count = _range_count(g, start, limit, delta)
     line_tensor = ew.cast(b, shape.iota(b, [count], 0, "int64"), start.dtype)
     return ew.binary(b, "add", start, ew.binary(b, "mul", line_tensor, delta))

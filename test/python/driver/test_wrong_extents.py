@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -14,7 +15,8 @@ from mlc.runtime.errors import InputError, ModelError
 
 
 def _compile(signature: str, constants: str, body: str, folder: Path, **options: object) -> mlc.Model:
-    text = f'<ir_version: 10, opset_import: ["" : 21]> wrong ({signature}) => (float y) <{constants}> {{ {body} }}'
+    declared = f"<{constants}>" if constants else ""
+    text = f'<ir_version: 10, opset_import: ["" : 21]> wrong ({signature}) => (float y) {declared} {{ {body} }}'
     model = onnx.parser.parse_model(text)
     del model.graph.output[0].type.tensor_type.shape.dim[:]
     model.graph.output[0].type.tensor_type.ClearField("shape")
@@ -85,7 +87,7 @@ def test_extents_that_must_be_equal_have_one_name(tmp_path: Path) -> None:
             'y = Pad <mode = "reflect"> (x, pads)',
             (3,),
             (2,),
-            "node 'Pad:y': padding of dimension 0 of [?] that reflects it must be less than its extent",
+            "node 'Pad:y': dimension 0 reflects more elements than it has behind one .value 2.",
             id="reflection",
         ),
         pytest.param(
@@ -149,3 +151,95 @@ def test_a_size_that_is_rounded_up_has_its_memory(tmp_path: Path) -> None:
         padded = np.pad(np.arange(n, dtype=np.float64), (0, -n % 4))
         wanted = np.exp(padded * padded.mean() - (padded * padded.mean()).max())
         np.testing.assert_allclose(y, wanted / wanted.sum(), rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("signature", "body", "good", "wrong", "message"),
+    [
+        pytest.param(
+            "float[n] x, int64[1] a, int64[1] b, int64[1] axis, int64[1] step",
+            "y = Slice(x, a, b, axis, step)",
+            {"x": _ones(6), "a": [5], "b": [-9], "axis": [-1], "step": [-2]},
+            {"step": [0]},
+            "node 'Slice:y': a step is 0",
+            id="step",
+        ),
+        pytest.param(
+            "float[n] x, int64[1] a, int64[1] b, int64[1] axis, int64[1] step",
+            "y = Slice(x, a, b, axis, step)",
+            {"x": _ones(6), "a": [5], "b": [-(2**63)], "axis": [0], "step": [-(2**63)]},
+            {"axis": [1]},
+            "node 'Slice:y': an axis is out of range for rank 1 .value 1.",
+            id="axis",
+        ),
+        pytest.param(
+            "float[n, m] x, int64 axis",
+            "y = CumSum(x, axis)",
+            {"x": _ones(2, 3), "axis": -2},
+            {"axis": 2},
+            "node 'CumSum:y': an axis is out of range for rank 2 .value 2.",
+            id="axis-of-a-sum",
+        ),
+        pytest.param(
+            "float[n] x, int64[2] shape",
+            "y = Expand(x, shape)",
+            {"x": _ones(6), "shape": [3, 1]},
+            {"shape": [3, 5]},
+            "node 'Expand:y': a size to expand to is neither 1 nor the input's extent .value 5.",
+            id="expand",
+        ),
+        pytest.param(
+            "float[n] x, int64[2] pads",
+            'y = Pad <mode = "wrap"> (x, pads)',
+            {"x": _ones(6), "pads": [20, 13]},
+            {"x": _ones(0)},
+            "node 'Pad:y': dimension 0 has no elements to be padded with",
+            id="nothing-to-wrap",
+        ),
+        pytest.param(
+            "float[n] x, int64[2] pads",
+            "y = Pad(x, pads)",
+            {"x": _ones(6), "pads": [-4, 3]},
+            {"pads": [-4, -4]},
+            "node 'Pad:y': dimension 0 of the result would be negative .value -2.",
+            id="cut-too-much",
+        ),
+        pytest.param(
+            "int64 a, int64 b, int64 step",
+            "r = Range(a, b, step) y = Cast <to = 1> (r)",
+            {"a": 5, "b": 0, "step": -2},
+            {"step": 0},
+            "node 'Range:r': delta is 0",
+            id="range",
+        ),
+        pytest.param(
+            "float[n] x, int64[2] sizes",
+            "a, c = Split(x, sizes) y = Neg(c)",
+            {"x": _ones(6), "sizes": [0, 6]},
+            {"sizes": [-1, 7]},
+            "node 'Split:a': a slice of dimension 0 must lie inside of its input .value -1.",
+            id="split",
+        ),
+        pytest.param(
+            "float[1, 1, h, w] x, int64[4] sizes",
+            'n = Constant <value = float[0] {}> () y = Resize <mode = "linear"> (x, n, n, sizes)',
+            {"x": _ones(1, 1, 4, 4), "sizes": [1, 1, 8, 8]},
+            {"x": _ones(1, 1, 0, 4)},
+            "node 'Resize:y': dimension 2 has no elements to be resized",
+            id="resize",
+        ),
+    ],
+)
+def test_values_that_say_sizes(
+    signature: str, body: str, good: Mapping[str, Any], wrong: Mapping[str, Any], message: str, tmp_path: Path
+) -> None:
+    """What an input says about places and sizes, and cannot be."""
+    model = _compile(signature, "", body, tmp_path)
+
+    def feeds(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        return {n: v if isinstance(v, np.ndarray) else np.array(v, np.int64) for n, v in {**good, **values}.items()}
+
+    model(**feeds({}))
+    with pytest.raises(ModelError, match=message):
+        model(**feeds(wrong))
+    model(**feeds({}))

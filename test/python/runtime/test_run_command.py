@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import mlc
 from mlc.cli import run
 from mlc.runtime.compare import compare
 
@@ -260,3 +261,17 @@ def test_compare() -> None:
     assert check(np.array([1 + 1j]), np.array([1 + 1j])) and not check(np.array([1 + 1j]), np.array([1 - 1j]))
     difference = compare("y", np.array([1.0, 2.5]), np.array([1.0, 2.0]), 0, 0)
     assert (difference.absolute, difference.relative, difference.wrong) == (0.5, 0.25, 1)
+
+
+def test_extents_that_nobody_gave(tmp_path: Path, capsys: Captured) -> None:
+    """Where a model refuses inputs that were made for it, the message says with which extents."""
+    onnx = pytest.importorskip("onnx")
+    text = """<ir_version: 10, opset_import: ["" : 21]> window (float[1, 1, n] x) => (float[1, 1, m] y)
+      <float[1, 1, 5] w = {1, 1, 1, 1, 1}> { y = Conv(x, w) }"""
+    library = mlc.compile(onnx.parser.parse_model(text), output=tmp_path / "window.so", load=False)
+    code, _, err = call(capsys, library)
+    reason = "node 'Conv:y': dimension 2 of the result would be negative (value -3)"
+    assert (code, err) == (1, f"mlc-run: {reason}; the input was made with n=1: choose others with --dim\n")
+    code, _, err = call(capsys, library, "--dim", "n=3")
+    assert (code, err) == (1, f"mlc-run: {reason.replace('-3', '-1')}\n")
+    assert call(capsys, library, "--dim", "n=5")[0] == 0
