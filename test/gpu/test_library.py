@@ -208,6 +208,20 @@ def test_a_driver_that_refuses_machine_code_gets_ptx(driver: Path, perceptron: P
     assert outcome.code == 0 and outcome.log[0] == "load ptx"
 
 
+def test_constants_at_one_address_are_two(driver: Path, tmp_path: Path) -> None:
+    """What a loop gives out begins with no elements: a constant of 0 bytes, which lies where the next one does."""
+    text = """<ir_version: 10, opset_import: ["" : 21]> turns (float[16] x) => (float[16] y, float[n, 16] all)
+    <int64 two = {2}, int64 one = {1}, bool go = {1}, float[16] c = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}> {
+      z, all = Loop(two, go, x) <body = body (int64 i, bool b, float[16] s) => (bool b2, float[16] t, float[16] u)
+        { b2 = Less(i, one) t = Neg(s) u = Identity(t) }>
+      y = Add(c, z)
+    }"""
+    outcome = run_with(driver, [sys.executable, "-c", RUN, _compile(onnx.parser.parse_model(text), tmp_path / "m.so")])
+    assert outcome.code == 0, outcome.said
+    assert not [line for line in outcome.log if line.startswith("BREACH")]
+    assert outcome.log.count("upload 64") == 1
+
+
 def test_sizes_that_the_host_reads_are_brought_to_it(driver: Path, tmp_path: Path) -> None:
     """A slice up to the largest element: the GPU finds it, the host waits for it and launches with that size."""
     nodes = [

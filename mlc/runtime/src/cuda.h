@@ -137,9 +137,11 @@ void describe(const Driver &driver, Text &text, const char *call, int code);
 /// The status code for a CUresult.
 int32_t statusOf(int code);
 
-/// A constant of the host that has been uploaded.
+/// A constant of the host that has been uploaded. One of no bytes lies where
+/// the next one does.
 struct Constant {
   const void *host;
+  int64_t bytes;
   Address device;
 };
 

@@ -290,7 +290,7 @@ static Constant *addConstant(mlc_context &context, Instance &gpu,
     return nullptr;
   }
   Constant &added = gpu.constants[gpu.numConstants++];
-  added = {data, memory};
+  added = {data, bytes, memory};
   return &added;
 }
 
@@ -303,7 +303,7 @@ void *mlc_rt_gpu_constant(mlc_rt *rt, const void *data, int64_t bytes) {
   pthread_mutex_lock(&gpu.lock);
   const gpu::Constant *found = nullptr;
   for (int64_t i = 0; i < gpu.numConstants && !found; ++i)
-    if (gpu.constants[i].host == data)
+    if (gpu.constants[i].host == data && gpu.constants[i].bytes == bytes)
       found = &gpu.constants[i];
   if (!found)
     found = gpu::addConstant(*rt, gpu, data, bytes);
