@@ -22,7 +22,7 @@ from mlc.runtime.errors import InputError, ModelError
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from contrib_cases import reference
-from models.drawn import FAMILIES, FLOATS, drawn_graph, other_inputs
+from models.drawn_graphs import FAMILIES, FLOATS, drawn_graph, other_inputs
 from spread import EVERY
 
 LIMIT = 2e-3

@@ -57,7 +57,8 @@ _CONVERSIONS = {
 
 def is_arithmetic(op: ir.Operation) -> bool:
     """Whether `op` computes numbers from numbers."""
-    return op.name.startswith(("arith.", "math."))
+    is_tensor = len(op.results) == 1 and isinstance(op.results[0].type, ir.ShapedType)
+    return op.name.startswith(("arith.", "math.")) and not is_tensor
 
 
 def computed(op: ir.Operation, numbers: list[Any]) -> Any:

@@ -147,7 +147,9 @@ class Program(ABC):
         source, *index = (self.values[v] for v in op.operands)
         if source.memory.space != "host":
             raise PlanError(f"the host reads an element of {source}")
-        return self.numbers.at(source, index)
+        number = self.numbers.at(source, index)
+        # A truth value is a byte in memory, and true where that is not 0.
+        return int(number != 0) if op.results[0].type == ir.IntegerType.get_signless(1) else number
 
     def _launch(self, op: ir.Operation) -> None:
         name = ir.FlatSymbolRefAttr(op.attributes["kernel"]).value
@@ -191,7 +193,7 @@ class TensorProgram(Program):
         elif op.name == "mlc.weight":
             kind, source = op.results[0].type, f"weight {op.attributes['name'].value}"
             self._set(op, [self._allocated(source, kind.shape, kind, value=source)])
-        elif op.name == "mlc.constant":
+        elif op.name in ("mlc.constant", "arith.constant"):
             kind = op.results[0].type
             source = self.numbers.constant(op.attributes["value"], kind.shape, element_bytes(kind.element_type))
             self._set(op, [self._allocated("a constant", kind.shape, kind, value=source)])

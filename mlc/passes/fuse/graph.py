@@ -158,6 +158,7 @@ class BlockGraph:
             for producer in self.producers[n]:
                 self.users[producer].append(n)
         self._order_overwriting()
+        self._order_effects()
         self.cluster: dict[int, int] = {}
         self.members: dict[int, list[int]] = {}
         self.kinds: dict[int, str] = {}
@@ -175,9 +176,20 @@ class BlockGraph:
             for number in ir.DenseI64ArrayAttr(op.attributes["mlc.inout"]):
                 for reader in readers_through_views(whole_of(op.operands[first + number])):
                     before = numbers.get(ancestor_in(op.block, reader), n)
-                    if before < n and before not in self.producers[n]:
-                        self.producers[n].append(before)
-                        self.users[before].append(n)
+                    if before < n:
+                        self._follow(before, n)
+
+    def _order_effects(self) -> None:
+        """What has effects keeps its place among others that have: joining around it must know."""
+        effects = [n for n, op in enumerate(self.ops) if _has_effect(op)]
+        for before, n in zip(effects, effects[1:], strict=False):
+            self._follow(before, n)
+
+    def _follow(self, before: int, n: int) -> None:
+        """Operation `n` comes behind `before`."""
+        if before not in self.producers[n]:
+            self.producers[n].append(before)
+            self.users[before].append(n)
 
     def producer(self, value: ir.Value) -> int | None:
         """The operation of the block that defines `value`."""
@@ -271,14 +283,9 @@ def topological(graph: BlockGraph) -> list[tuple[bool, int]]:
 
     waiting: dict[tuple[bool, int], set[tuple[bool, int]]] = {}
     users: dict[tuple[bool, int], list[tuple[bool, int]]] = {}
-    effect: tuple[bool, int] | None = None
-    for n, op in enumerate(graph.ops):
+    for n in range(len(graph.ops)):
         me = node(n)
         producers = {node(p) for p in graph.producers[n]} - {me}
-        if not me[0] and _has_effect(op):
-            if effect is not None:
-                producers.add(effect)
-            effect = me
         waiting.setdefault(me, set()).update(producers)
         for producer in producers:
             users.setdefault(producer, []).append(me)

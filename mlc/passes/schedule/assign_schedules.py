@@ -169,7 +169,11 @@ def collect_launches(module: ir.Operation) -> dict[str, list[ir.Operation]]:
 
 
 def weight_source(value: ir.Value) -> ir.Value | None:
-    """The `mlc.weight` result that `value` is a view of, or None."""
+    """The `mlc.weight` result that `value` is a view of, or None. A view of extents that only the run knows is none: a
+    weight is transformed when compiling.
+    """
+    if isinstance(value.type, ir.RankedTensorType) and not value.type.has_static_shape:
+        return None
     op = defining_op(value)
     while op is not None and op.name in VIEWS:
         value = op.operands[0]

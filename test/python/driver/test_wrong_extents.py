@@ -129,6 +129,19 @@ def test_the_run_stops_where_the_signature_cannot_say_it(
     model(x=_ones(*good))  # and goes on
 
 
+@pytest.mark.parametrize("product", ['Einsum <equation = "ab,bz->az">', "MatMul"])
+def test_an_extent_that_data_decide(product: str, tmp_path: Path) -> None:
+    """The weight's rows are as many as elements of `m` are not zero, or the run stops."""
+    body = f"""places = NonZero(m) zero = Constant <value = int64[1] {{0}}> () line = Squeeze(places, zero)
+      g = Gather <axis = 1> (x, line) y = {product} (g, w)"""
+    model = _compile("float[5, 9] x, float[9] m", _weight("w", 4, 3), body, tmp_path)
+    mask = np.arange(9) % 2
+    [y] = model(x=np.arange(45, dtype=np.float32).reshape(5, 9), m=mask.astype(np.float32))
+    np.testing.assert_array_equal(y, np.arange(45).reshape(5, 9)[:, 1::2].sum(1, keepdims=True).repeat(3, 1))
+    with pytest.raises(ModelError, match=r"4 is needed .value 5."):
+        model(x=_ones(5, 9), m=(1 - mask).astype(np.float32))
+
+
 def test_sizes_of_a_split_add_up(tmp_path: Path) -> None:
     model = _compile(
         "float[n, m] x", "int64[2] sizes = {1, 4}", "a, b = Split <axis = 1> (x, sizes) y = Neg(b)", tmp_path

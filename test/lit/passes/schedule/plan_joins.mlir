@@ -140,3 +140,35 @@ module @over attributes {mlc.kernel} {
     return %r : tensor<64xf32>
   }
 }
+
+// -----
+
+#p = affine_map<(i) -> (i)>
+
+// Loops keep their order: what the first one takes is not in one launch with what the second one gives.
+// CHECK-LABEL: func.func @around_loops(
+// CHECK-NOT: mlc.joined
+func.func @around_loops(%x: tensor<64xf32>, %y: tensor<64xf32>, %n: index) -> (tensor<64xf32>, tensor<64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %e = tensor.empty() : tensor<64xf32>
+  %a = mlc.launch @k0(%x) outs(%e) {mlc.placement = "device"} : (tensor<64xf32>) outs(tensor<64xf32>) -> tensor<64xf32>
+  %first = scf.for %i = %c0 to %n step %c1 iter_args(%s = %a) -> (tensor<64xf32>) {
+    scf.yield %s : tensor<64xf32>
+  }
+  %second = scf.for %i = %c0 to %n step %c1 iter_args(%s = %y) -> (tensor<64xf32>) {
+    scf.yield %s : tensor<64xf32>
+  }
+  %b = mlc.launch @k0(%second) outs(%e) {mlc.placement = "device"} : (tensor<64xf32>) outs(tensor<64xf32>) -> tensor<64xf32>
+  return %first, %b : tensor<64xf32>, tensor<64xf32>
+}
+module @k0 attributes {mlc.kernel} {
+  func.func @k0(%x: tensor<64xf32>, %o: tensor<64xf32>) -> tensor<64xf32> {
+    %r = linalg.generic {indexing_maps = [#p, #p], iterator_types = ["parallel"]} ins(%x : tensor<64xf32>) outs(%o : tensor<64xf32>) {
+    ^bb0(%a: f32, %b: f32):
+      %n = arith.negf %a : f32
+      linalg.yield %n : f32
+    } -> tensor<64xf32>
+    return %r : tensor<64xf32>
+  }
+}

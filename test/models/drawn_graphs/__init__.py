@@ -12,8 +12,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from models.drawn import control, floats, integers, movements, quantized, sizes, with_itself
-from models.drawn.graph import BOOL, F16, F32, I32, I64, MOST, U8, Graph, Steps
+from models.drawn_graphs import control, floats, integers, movements, others, quantized, sizes, with_itself
+from models.drawn_graphs.graph import BOOL, F16, F32, I32, I64, MOST, U8, Graph, Steps
 
 FAMILIES: dict[str, Steps] = {
     "floats": floats.step,
@@ -23,6 +23,7 @@ FAMILIES: dict[str, Steps] = {
     "quantized": quantized.step,
     "control": control.step,
     "sizes": sizes.step,
+    "others": others.step,
 }
 FLOATS = ("floats", "movements")
 

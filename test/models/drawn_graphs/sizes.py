@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from models.drawn.graph import EVERY_TYPE, F32, I32, I64, MOST, Graph, Steps, Value
+from models.drawn_graphs.graph import EVERY_TYPE, F32, I32, I64, MOST, Graph, Steps, Value
 
 step = Steps()
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from models.drawn.graph import EVERY_TYPE, F32, I64, MOST, Graph, Steps, Value
+from models.drawn_graphs.graph import EVERY_TYPE, F32, I64, MOST, Graph, Steps, Value
 
 step = Steps()
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from onnx import TensorProto
 
-from models.drawn.graph import EXTENTS, F32, I8, U8, Graph, Steps, Value
+from models.drawn_graphs.graph import EXTENTS, F32, I8, U8, Graph, Steps, Value
 
 step = Steps()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from models.drawn.graph import F16, F32, I32, I64, Graph, Steps, Value
+from models.drawn_graphs.graph import F16, F32, I32, I64, Graph, Steps, Value
 
 step = Steps()
 NUMBERS = (F32, F16, I64, I32)

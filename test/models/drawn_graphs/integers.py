@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from models.drawn.graph import BOOL, EVERY_TYPE, F16, F32, I8, I32, I64, INTEGERS, MOST, U8, Graph, Steps, Value
+from models.drawn_graphs.graph import BOOL, EVERY_TYPE, F16, F32, I8, I32, I64, INTEGERS, MOST, U8, Graph, Steps, Value
 
 step = Steps()
 

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from onnx import TensorProto
 
-from models.drawn.graph import EXTENTS, MOST, Graph, Steps, Value
+from models.drawn_graphs.graph import EXTENTS, MOST, Graph, Steps, Value
 
 step = Steps()
 

@@ -9,8 +9,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from models.drawn import floats, integers, movements, with_itself
-from models.drawn.graph import BOOL, F32, I32, I64, Graph, Step, Steps, Value
+from models.drawn_graphs import floats, integers, movements, with_itself
+from models.drawn_graphs.graph import BOOL, F32, I32, I64, Graph, Step, Steps, Value
 
 step = Steps()
 NUMBERS = (F32, I64, I32)
