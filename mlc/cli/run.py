@@ -88,10 +88,7 @@ def run_command(
     loaded = loading()
     chosen = loaded.entry(entry)
     feeds = make_inputs(loaded, chosen, specs, extents, seed)
-    try:
-        outputs = _run(console, loaded, chosen, feeds, save, bench)
-    except ModelError as error:
-        raise ModelError(f"{error}{_chosen_extents(chosen, feeds, {*specs, *extents})}") from error
+    outputs = _run(console, loaded, chosen, feeds, {*specs, *extents}, save, bench)
     if profile:
         with loaded.context(profile=True) as profiled:
             _profile(console, profiled, chosen, feeds, bench or 20)
@@ -112,15 +109,26 @@ def _chosen_extents(entry: Entry, feeds: Mapping[str, Any], given: Collection[st
 
 
 def _run(
-    console: Console, model: Model, entry: Entry, feeds: Mapping[str, Any], save: Path | None, bench: int | None
+    console: Console,
+    model: Model,
+    entry: Entry,
+    feeds: Mapping[str, Any],
+    given: Collection[str],
+    save: Path | None,
+    bench: int | None,
 ) -> dict[str, Any]:
-    """Runs the entry once, prints, saves and times it; returns the outputs."""
+    """Runs the entry once, prints, saves and times it; returns the outputs. `given` are the inputs and dimensions that
+    the user said something about.
+    """
     from mlc.runtime.arrays import check_writable
 
     if save is not None:
         check_writable(save)
     with model.context() as context:
-        outputs = context.run(feeds, entry=entry)
+        try:
+            outputs = context.run(feeds, entry=entry)
+        except ModelError as error:
+            raise ModelError(f"{error}{_chosen_extents(entry, feeds, given)}") from error
         _print_outputs(console, outputs)
         if save is not None:
             _save(save, outputs)
