@@ -189,6 +189,14 @@ LogicalResult DimEnv::expectStretches(const Dim &lhs, const Dim &rhs,
   return success();
 }
 
+LogicalResult DimEnv::expectSource(const Dim &count, const Dim &extent,
+                                   const Twine &what) {
+  if (extent.getConstant().value_or(0) > 0)
+    return success();
+  // Of one element or more there may be any number.
+  return expectAtMost(count, extent * (int64_t(1) << 31), what);
+}
+
 LogicalResult DimEnv::expectRank(Value tensor, int64_t rank,
                                  const Twine &what) {
   const Dims &dims = shape(tensor);

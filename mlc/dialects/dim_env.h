@@ -112,6 +112,10 @@ public:
   /// The same for the left one to be the right one or 1.
   llvm::LogicalResult expectStretches(const Dim &lhs, const Dim &rhs,
                                       const llvm::Twine &what);
+  /// The same for `count` elements to be made of some that are there: none of
+  /// none.
+  llvm::LogicalResult expectSource(const Dim &count, const Dim &extent,
+                                   const llvm::Twine &what);
   llvm::LogicalResult expectRank(mlir::Value tensor, int64_t rank,
                                  const llvm::Twine &what);
   /// An error that names both element types unless they are the same.

@@ -152,12 +152,13 @@ static LogicalResult requireSource(DimEnv &env, StringRef mode,
   for (const Dim &width : {low, high}) {
     if (width.getConstant() == 0)
       continue;
-    bool isReflected = mode == "reflect";
-    Dim least = isReflected ? width + 1 : env.constant(1);
-    std::string what =
-        isReflected ? where + " reflects more elements than it has behind one"
-                    : where + " has no elements to be padded with";
-    if (failed(env.expectAtMost(least, extent, what)))
+    if (failed(mode == "reflect"
+                   ? env.expectAtMost(width + 1, extent,
+                                      where + " reflects more elements than it "
+                                              "has behind one")
+                   : env.expectSource(width, extent,
+                                      where + " has no elements to be padded "
+                                              "with")))
       return failure();
   }
   return success();

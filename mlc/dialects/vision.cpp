@@ -52,8 +52,7 @@ LogicalResult ResizeOp::inferDims(Adaptor adaptor, DimEnv &env) {
                              env.constant(in.size()), "scales and rank")))
     return failure();
   for (size_t i = 0; i < in.size(); ++i)
-    if (!(sizes[i] == in[i]) && sizes[i].getConstant() != 0 &&
-        failed(env.expectAtMost(env.constant(1), in[i],
+    if (failed(env.expectSource(sizes[i], in[i],
                                 "dimension " + Twine(i) +
                                     " has no elements to be resized")))
       return failure();
