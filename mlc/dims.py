@@ -503,28 +503,28 @@ def _dim_ranges(func: ir.Operation) -> dict[str, tuple[Range, int]]:
     return ranges
 
 
+def _given(analysis: DimAnalysis, op: ir.Operation) -> tuple[list[list[ir.AffineExpr]], list[ir.AffineExpr]]:
+    """The extents of the shaped operands and the values of the index operands."""
+    shapes = [analysis.dims(v) for v in op.operands if is_shaped(v)]
+    return shapes, [analysis.expr(v) for v in op.operands if isinstance(v.type, ir.IndexType)]
+
+
 def infer(analysis: DimAnalysis, op: ir.Operation) -> list[list[ir.AffineExpr | None]] | None:
     """Result extents of an `mlc` operation from its shape function, or None when it has none or they contradict."""
     if not _native.has_dims(op):
         return None
-    shapes = [analysis.dims(v) for v in op.operands if is_shaped(v)]
-    indices = [analysis.expr(v) for v in op.operands if isinstance(v.type, ir.IndexType)]
     try:
-        return _native.infer_dims(op, shapes, indices)
+        return _native.infer_dims(op, *_given(analysis, op))
     except ValueError:
         return None
 
 
 def requirements(analysis: DimAnalysis, op: ir.Operation) -> list[tuple[ir.AffineExpr, ir.AffineExpr, str, str]]:
     """What an `mlc` operation needs of the extents of its operands, where their types leave it open: two expressions,
-    how they must be (`equal`, `at_most`; `stretches`: equal, or the first is 1), and what they are.
+    how they must be (`equal`, `at_most`; `stretches`: equal, or the first is 1), and what they are. Raises ValueError,
+    with the reason, where they certainly are not so.
     """
-    shapes = [analysis.dims(v) for v in op.operands if is_shaped(v)]
-    indices = [analysis.expr(v) for v in op.operands if isinstance(v.type, ir.IndexType)]
-    try:
-        return _native.requirements(op, shapes, indices)
-    except ValueError:
-        return []
+    return _native.requirements(op, *_given(analysis, op))
 
 
 __all__ = [

@@ -111,6 +111,10 @@ bool mlcInferDims(MlirOperation op, intptr_t numShaped, const intptr_t *ranks,
   return true;
 }
 
+static_assert(int(MlcEqual) == mlc::DimEnv::Requirement::Equal &&
+              int(MlcAtMost) == mlc::DimEnv::Requirement::AtMost &&
+              int(MlcStretches) == mlc::DimEnv::Requirement::Stretches);
+
 bool mlcRequirements(MlirOperation op, intptr_t numShaped,
                      const intptr_t *ranks, const MlirAffineExpr *dims,
                      intptr_t numIndices, const MlirAffineExpr *indices,

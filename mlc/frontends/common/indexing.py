@@ -75,13 +75,7 @@ def _scattered(b: Builder, name: str, x: Tensor, places: Tensor, updates: Tensor
 
 
 def insert(b: Builder, x: Tensor, update: Tensor, starts: Tensor, axis: int, *, open_end: bool = False) -> Tensor:
-    """`mlc.insert` of `update` into `x` along `axis` (not 0), of each entry of the batch from `starts [batch] i64` on;
-    extents that only a run knows are compared there."""
-    message = f"a tensor and what is inserted into it along dimension {axis} have different extents"
-    shape.require_same(b, b.dim(starts, 0), b.dim(x, 0), message)
-    for i in range(x.rank):
-        if i != axis:
-            shape.require_same(b, b.dim(update, i), b.dim(x, i), message)
+    """`mlc.insert` of `update` into `x` along `axis`, not 0: each entry of the batch from `starts [batch]` (i64) on."""
     return b.op("insert", [x, update, starts], axis=axis, unsigned=x.unsigned, open_end=unit(open_end))
 
 
@@ -141,6 +135,9 @@ def _is_ramp(value: ir.Value) -> bool:
 
 def compress(b: Builder, x: Tensor, condition: Tensor, axis: int) -> Tensor:
     """The slices of `x` along `axis` where the rank-1 condition holds (it may be shorter than the dimension)."""
+    extent, length = b.dim(x, axis), b.dim(condition, 0)
+    if not (isinstance(extent, int) and isinstance(length, int)):
+        shape.require(b, "sge", extent, length, f"the condition is longer than dimension {axis}")
     places = b.op("nonzero", [condition])
     return gather(b, x, shape.reshape_codes(b, places, [-1]), axis)
 

@@ -23,6 +23,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from mlc.dims import DimAnalysis, constant_of, is_shaped, requirements
+from mlc.passes.adaptor import defining_op
 from mlc.passes.base import Pass
 from mlc.passes.simplify.resolve_dims import SizeBuilder
 from mlc.passes.simplify.rewrite import has_shape_function, is_static
@@ -57,40 +58,55 @@ class CheckShapes(Pass):
     """Asks for what operations need of extents that are not known."""
 
     dialects = ("arith", "mlc", "tensor")
-    statistics = {"checks": "checks that were built"}
+    statistics = {
+        "checks": "checks that were built",
+        "unseen": "checks that were not, of extents that nothing in front of the operation has",
+    }
 
     def run(self, op: Any) -> None:
         for function in functions(op):
-            open_ = [inner for inner in operations(function) if _is_open(inner)]
-            if open_:
-                self._function(function, open_)
+            if any(_is_open(inner) for inner in operations(function)):
+                self._function(function)
 
-    def _function(self, function: ir.Operation, open_: list[ir.Operation]) -> None:
+    def _function(self, function: ir.Operation) -> None:
         analysis = DimAnalysis(function)
         builder, asked = SizeBuilder(analysis), set[tuple[Any, ...]]()
         entry = function.regions[0].blocks[0]
-        for op in open_:
-            for need in _needs(analysis, op):
+        for op in operations(function):
+            said = equation(analysis, op)
+            if said is not None:  # by who built the program
+                asked.update((op.block, "equal", *sides) for sides in (said, said[::-1]))
+            for need in _needs(analysis, op) if _is_open(op) else ():
                 # What holds at the entry holds inside of it too.
-                keys = [(block, *need[:3]) for block in (entry, op.block)]
+                keys = [(block, need.kind, need.lhs, need.rhs) for block in (entry, op.block)]
                 if asked.isdisjoint(keys):
                     asked.add(keys[1])
                     self._ask(builder, need, op, entry)
 
     def _ask(self, builder: SizeBuilder, need: Need, op: ir.Operation, entry: ir.Block) -> None:
         """Builds the check: at the entry if it can be and must hold, else in front of `op`."""
-        at_entry = [builder.at_entry(expr) for expr in need[:2]]
-        first = op.block == entry and all(side is not None for side in at_entry)
-        place = builder.first if first else op
         sides = [side for expr in need[:2] if (side := builder.build(expr, op)) is not None]
-        if len(sides) < 2:  # of a value that is not seen there
+        if len(sides) < 2:
+            self.count("unseen")
             return
-        with ir.InsertionPoint(place), op.location:
+        is_first = op.block == entry and all(builder.at_entry(expr) is not None for expr in need[:2])
+        with ir.InsertionPoint(builder.first if is_first else op), op.location:
             holds = need.build(*sides)
             value = sides[1] if constant_of(need.lhs) is not None else sides[0]
             attributes = {"message": ir.StringAttr.get(need.message)}
             ir.Operation.create("mlc.check", operands=[holds, value], attributes=attributes)
         self.count("checks")
+
+
+def equation(analysis: DimAnalysis, op: ir.Operation) -> tuple[ir.AffineExpr, ir.AffineExpr] | None:
+    """The two sides that an `mlc.check` asks to be equal; None for other operations, and where it asks for more."""
+    compare = defining_op(op.operands[0]) if op.name == "mlc.check" else None
+    if compare is None or compare.name != "arith.cmpi":
+        return None
+    if ir.IntegerAttr(compare.attributes["predicate"]).value != arith.CmpIPredicate.eq:
+        return None
+    lhs, rhs = compare.operands
+    return analysis.expr(lhs), analysis.expr(rhs)
 
 
 def _is_open(op: ir.Operation) -> bool:
@@ -101,7 +117,13 @@ def _is_open(op: ir.Operation) -> bool:
 def _needs(analysis: DimAnalysis, op: ir.Operation) -> Iterator[Need]:
     """What an operation needs and is not known to have."""
     symbols = analysis.symbols
-    for lhs, rhs, kind, what in requirements(analysis, op):
+    zero, one = symbols.constant(0), symbols.constant(1)
+    try:
+        needed = requirements(analysis, op)
+    except ValueError as error:  # no run can have it
+        yield Need(one, zero, "equal", str(error).rpartition("' op ")[2])  # without where and which operation it is
+        return
+    for lhs, rhs, kind, what in needed:
         lhs, rhs = symbols.canonical(lhs), symbols.canonical(rhs)
         if kind == "stretches" and symbols.at_most(symbols.constant(2), lhs):
             kind = "equal"
@@ -109,7 +131,6 @@ def _needs(analysis: DimAnalysis, op: ir.Operation) -> Iterator[Need]:
         if not need.is_known(analysis):
             yield need._replace(message=_message(need))
     if op.name == "mlc.reshape":
-        one = symbols.constant(1)
         have, want = (reduce(symbols.mul, analysis.dims(v), one) for v in (op.operands[0], op.results[0]))
         if not analysis.equal(have, want):
             number = constant_of(want)
@@ -117,8 +138,8 @@ def _needs(analysis: DimAnalysis, op: ir.Operation) -> Iterator[Need]:
             yield Need(have, want, "equal", f"the input cannot be reshaped to {wanted}")
     for result in op.results:
         for axis, extent in enumerate(analysis.dims(result) if is_shaped(result) else []):
-            if not symbols.at_most(symbols.constant(0), extent):
-                yield Need(symbols.constant(0), extent, "at_most", f"dimension {axis} of the result would be negative")
+            if not symbols.at_most(zero, extent):
+                yield Need(zero, extent, "at_most", f"dimension {axis} of the result would be negative")
 
 
 def _message(need: Need) -> str:

@@ -19,12 +19,11 @@ from typing import Any
 
 from mlir import ir
 
-from mlc.dims import DYNAMIC, DimAnalysis, linear
+from mlc.dims import DYNAMIC, DimAnalysis, is_shaped, linear
 from mlc.passes.base import Pass
+from mlc.passes.simplify.check_shapes import equation
 from mlc.passes.simplify.refine_types import called_functions, cast_carried, refine
 from mlc.passes.walk import functions, operations
-
-EQUAL = 0  # arith.CmpIPredicate.eq
 
 
 class NarrowInputs(Pass):
@@ -44,13 +43,17 @@ class NarrowInputs(Pass):
 
     def _turn(self, function: ir.Operation) -> bool:
         """Obeys the first checks that say something about different dimensions; False when none does."""
+        block = function.regions[0].blocks[0]
+        checks = [view.operation for view in block.operations if view.operation.name == "mlc.check"]
+        if not checks:
+            return False
         analysis = DimAnalysis(function)
         inputs = Inputs(function, analysis)
-        for op in function.regions[0].blocks[0].operations:
-            if op.operation.name == "mlc.check":
-                terms = _equation(analysis, op.operation)
-                if terms is not None and inputs.solve(*terms):
-                    self.count("narrowed" if len(terms[0]) == 1 else "named")
+        for check in checks:
+            sides = equation(analysis, check)
+            terms = None if sides is None else linear(analysis.symbols.sub(*sides))
+            if terms is not None and inputs.solve(*terms):
+                self.count("narrowed" if len(terms[0]) == 1 else "named")
         if inputs.changed:
             inputs.write()
         return inputs.changed
@@ -67,7 +70,7 @@ class Inputs:
         self.places: dict[int, list[tuple[int, int]]] = {}
         self._fixed: set[int] = set()
         for number, argument in enumerate(self.arguments):
-            if isinstance(argument.type, ir.RankedTensorType) and "mlc.dims" in self.attributes[number]:
+            if is_shaped(argument) and "mlc.dims" in self.attributes[number]:
                 self._note(number, argument)
         self.known: dict[int, int] = {}
         self.names: dict[int, int] = {}
@@ -115,7 +118,7 @@ class Inputs:
 
     def write(self) -> None:
         """Changes types and names of the arguments."""
-        shapes = {number: list(a.type.shape) for number, a in enumerate(self.arguments) if _is_tensor(a)}
+        shapes = {number: list(a.type.shape) for number, a in enumerate(self.arguments) if is_shaped(a)}
         names = {n: self._names(n) for n in shapes if "mlc.dims" in self.attributes[n]}
         for position, value in self.known.items():
             for number, axis in self.places[position]:
@@ -164,24 +167,8 @@ def _forget_ranges(module: Any) -> None:
     lists = [ir.ArrayAttr(f.attributes["arg_attrs"]) for f in functions(module) if "arg_attrs" in f.attributes]
     described = [a for arguments in lists for a in map(ir.DictAttr, arguments) if "mlc.dims" in a]
     used = {ir.StringAttr(name).value for a in described for name in ir.ArrayAttr(a["mlc.dims"])}
-    # A name may be a part of one that is a sum.
-    ranges = {n.name: n.attr for n in ir.DictAttr(attributes["mlc.dim_ranges"]) if any(n.name in name for name in used)}
+    ranges = {named.name: named.attr for named in ir.DictAttr(attributes["mlc.dim_ranges"]) if named.name in used}
     if ranges:
         attributes["mlc.dim_ranges"] = ir.DictAttr.get(ranges)
     else:
         del attributes["mlc.dim_ranges"]
-
-
-def _is_tensor(value: ir.Value) -> bool:
-    return isinstance(value.type, ir.RankedTensorType)
-
-
-def _equation(analysis: DimAnalysis, check: ir.Operation) -> tuple[dict[int, int], int] | None:
-    """What a check asks to be zero, as a sum of multiples of symbols and a constant; None where it asks for more."""
-    condition = check.operands[0]
-    compare = None if isinstance(condition.owner, ir.Block) else condition.owner.operation
-    if compare is None or compare.name != "arith.cmpi":
-        return None
-    if ir.IntegerAttr(compare.attributes["predicate"]).value != EQUAL:
-        return None
-    return linear(analysis.symbols.sub(*(analysis.expr(v) for v in compare.operands)))

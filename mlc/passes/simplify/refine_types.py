@@ -38,11 +38,13 @@ class RefineTypes(Pass):
     def run(self, op: Any) -> None:
         called = called_functions(op)
         for function in functions(op):
-            analysis = DimAnalysis(function)
-            refined = [(v, t) for v, t in _refinable(function, analysis) if t is not None]
+            open_ = _refinable(function)
+            analysis = DimAnalysis(function) if open_ else None
+            refined = [(v, _static_type(v, analysis)) for v in open_] if analysis is not None else []
             for value, type_ in refined:
-                refine(value, type_)
-                self.count("refined")
+                if type_ is not None:
+                    refine(value, type_)
+                    self.count("refined")
             for inner in operations(function):
                 cast_carried(inner)
             if ir.StringAttr(function.attributes["sym_name"]).value not in called:
@@ -70,15 +72,15 @@ def _is_tolerant(op: ir.Operation) -> bool:
     return op.name in _TOLERANT or op.name in _CONTROL or has_shape_function(op)
 
 
-def _refinable(function: ir.Operation, analysis: DimAnalysis) -> list[tuple[ir.Value, ir.RankedTensorType | None]]:
-    """Values whose type may change freely, with a more static type or None."""
+def _refinable(function: ir.Operation) -> list[ir.Value]:
+    """Tensors with extents that are not known whose type may change freely."""
     values: list[ir.Value] = []
     for op in operations(function):
         if has_shape_function(op) or op.name in _CONTROL:
             values.extend(op.results)
         if op.name in ("scf.for", "scf.while"):
             values.extend(argument for region in op.regions for argument in region.blocks[0].arguments)
-    return [(value, _static_type(value, analysis)) for value in values]
+    return [v for v in values if isinstance(v.type, ir.RankedTensorType) and not v.type.has_static_shape]
 
 
 def cast_carried(op: ir.Operation) -> None:
@@ -113,8 +115,6 @@ def _cast_operands(op: ir.Operation, first: int, types: Sequence[ir.Type]) -> No
 
 def _static_type(value: ir.Value, analysis: DimAnalysis) -> ir.RankedTensorType | None:
     type_ = value.type
-    if not isinstance(type_, ir.RankedTensorType) or type_.has_static_shape:
-        return None
     known = [constant_of(dim) for dim in analysis.dims(value)]
     shape = [DYNAMIC if extent is None or extent < 0 else extent for extent in known]
     if shape == list(type_.shape):

@@ -35,6 +35,11 @@ def _last(body: Graph, x: Value, steps: int) -> Value:
     return found[-1] if found else body.move(x, "Neg", [], x.shape)
 
 
+def _limited(body: Graph, y: Value) -> Value:
+    """What turn after turn goes on with: nothing grows without limit."""
+    return y if y.dtype != F32 else body.add("Clip", [y.name, body.number(-20), body.number(20)], y.shape)
+
+
 def _condition(g: Graph) -> str:
     """A truth value that is not known when the model is compiled; without an exact value it is constant."""
     x = g.pick(lambda v: v.moved and v.size > 0, g.one_of([F32, I64, I32]))
@@ -75,9 +80,7 @@ def loop(g: Graph, x: Value) -> None:
     carried = Value(g.new_name("s"), x.shape, False if x.dtype == F32 else x.moved, x.dtype)
     outside = [v for v in g.values if v.size < 2000][-3:]
     body = g.body([number, *outside, carried])
-    y = _last(body, carried, g.one_of([1, 2, 4]))
-    if y.dtype == F32:  # nothing grows without limit
-        y = body.add("Clip", [y.name, body.number(-20), body.number(20)], y.shape)
+    y = _limited(body, _last(body, carried, g.one_of([1, 2, 4])))
     if g.often(0.3):
         goes_on = body.intermediate("Less", [number.name, body.number(2, I64)])
         turns = min(turns, 3)
@@ -103,9 +106,7 @@ def scan(g: Graph, x: Value) -> None:
     state, part = (Value(g.new_name("s"), rest, x.dtype != F32 and x.moved, x.dtype) for _ in range(2))
     body = g.body([state, part])
     joined = body.add("Add", [state.name, part.name], rest, state.moved, dtype=x.dtype)
-    y = _last(body, joined, g.one_of([1, 2, 3]))
-    if y.dtype == F32:
-        y = body.add("Clip", [y.name, body.number(-20), body.number(20)], y.shape)
+    y = _limited(body, _last(body, joined, g.one_of([1, 2, 3])))
     given = body.intermediate("Identity", [y.name])
     graph = _graph(
         body,

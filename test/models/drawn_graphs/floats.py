@@ -35,15 +35,7 @@ def elementwise(g: Graph, x: Value) -> None:
 @step(times=3)
 def broadcast(g: Graph, x: Value) -> None:
     """With another value that fits, or with a constant of fewer dimensions or extents of 1."""
-
-    def fits(y: Value) -> bool:
-        pairs = zip(x.shape[::-1], y.shape[::-1], strict=False)
-        return all(1 in pair or pair[0] == pair[1] for pair in pairs)
-
-    other = g.pick(fits) if g.often(0.7) else None
-    if other is None or math.prod(np.broadcast_shapes(x.shape, other.shape)) > MOST:
-        kept = [n if g.often(0.6) else 1 for n in x.shape][int(g.rng.integers(x.rank + 1)) :]
-        other = Value(g.weight(*kept), tuple(kept), True)
+    other = g.companion(x)
     op = g.one_of(["Add", "Sub", "Mul", "Max", "Min"])
     operands = [x.name, other.name][:: g.one_of([1, -1])]
     moved = x.moved and other.moved and op in ("Max", "Min")
@@ -53,9 +45,8 @@ def broadcast(g: Graph, x: Value) -> None:
 @step(ranks=range(1, 6))
 def reduction(g: Graph, x: Value) -> None:
     op = g.one_of(["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL2", "ReduceLogSumExp"])
-    axes, keep = [axis for axis in range(x.rank) if g.often(0.5)] or [g.axis(x)], g.often(0.5)
-    shape = [1 if axis in axes else n for axis, n in enumerate(x.shape) if keep or axis not in axes]
-    y = g.add(op, [x.name, g.constant(axes)], shape, x.moved and op in ("ReduceMax", "ReduceMin"), keepdims=int(keep))
+    axes, shape, options = g.reduced(x)
+    y = g.add(op, [x.name, axes], shape, x.moved and op in ("ReduceMax", "ReduceMin"), **options)
     if op == "ReduceSum":
         g.add("Mul", [y.name, g.number((math.prod(shape) / x.size) ** 0.5)], shape)
 

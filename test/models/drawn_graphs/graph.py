@@ -40,6 +40,12 @@ class Value:
         return math.prod(self.shape)
 
 
+def fit(x: Value, y: Value) -> bool:
+    """Whether two values broadcast."""
+    pairs = zip(x.shape[::-1], y.shape[::-1], strict=False)
+    return all(1 in pair or pair[0] == pair[1] for pair in pairs)
+
+
 @dataclass
 class Graph:
     """A graph that grows by steps; `outer` has what the body of a loop or of a branch may read."""
@@ -99,6 +105,20 @@ class Graph:
         of_type = [v for v in self.values if dtype is None or v.dtype == dtype]
         found = [v for v in of_type[-8:] if fits(v)] or [v for v in of_type if fits(v)]
         return self.one_of(found) if found else None
+
+    def companion(self, x: Value) -> Value:
+        """What can be combined with a value: another one, or a constant of fewer dimensions or extents of 1."""
+        other = self.pick(lambda y: fit(x, y), x.dtype) if self.often(0.7) else None
+        if other is None or math.prod(np.broadcast_shapes(x.shape, other.shape)) > MOST:
+            kept = [n if self.often(0.6) else 1 for n in x.shape][int(self.rng.integers(x.rank + 1)) :]
+            other = Value(self.constant_like(x, kept), tuple(kept), True, x.dtype)
+        return other
+
+    def reduced(self, x: Value) -> tuple[str, list[int], dict[str, int]]:
+        """Some axes of a value as a constant, the shape without them or with ones, and the attribute that says which."""
+        axes, keep = [axis for axis in range(x.rank) if self.often(0.5)] or [self.axis(x)], self.often(0.5)
+        shape = [1 if axis in axes else n for axis, n in enumerate(x.shape) if keep or axis not in axes]
+        return self.constant(axes), shape, {"keepdims": int(keep)}
 
     def intermediate(self, op: str, inputs: Sequence[str], **attributes: Any) -> str:
         """A node whose result is no value for other steps."""

@@ -6,23 +6,24 @@ import math
 
 import numpy as np
 
-from models.drawn_graphs.graph import BOOL, EVERY_TYPE, F16, F32, I8, I32, I64, INTEGERS, MOST, U8, Graph, Steps, Value
+from models.drawn_graphs.graph import (
+    BOOL,
+    EVERY_TYPE,
+    F16,
+    F32,
+    I8,
+    I32,
+    I64,
+    INTEGERS,
+    MOST,
+    U8,
+    Graph,
+    Steps,
+    Value,
+    fit,
+)
 
 step = Steps()
-
-
-def _other(g: Graph, x: Value) -> Value:
-    """What can be combined with a value: another one, or a constant of fewer dimensions or extents of 1."""
-
-    def fits(y: Value) -> bool:
-        pairs = zip(x.shape[::-1], y.shape[::-1], strict=False)
-        return all(1 in pair or pair[0] == pair[1] for pair in pairs)
-
-    other = g.pick(fits, x.dtype) if g.often(0.7) else None
-    if other is None or math.prod(np.broadcast_shapes(x.shape, other.shape)) > MOST:
-        kept = [n if g.often(0.6) else 1 for n in x.shape][int(g.rng.integers(x.rank + 1)) :]
-        other = Value(g.constant_like(x, kept), tuple(kept), True, x.dtype)
-    return other
 
 
 @step(times=3, dtypes=EVERY_TYPE)
@@ -43,7 +44,7 @@ def cast(g: Graph, x: Value) -> None:
 
 @step(times=3, dtypes=INTEGERS)
 def arithmetic(g: Graph, x: Value) -> None:
-    other = _other(g, x)
+    other = g.companion(x)
     op = g.one_of(["Add", "Sub", "Mul", "Max", "Min", "Add", "Div", "Mod"])
     shape = np.broadcast_shapes(x.shape, other.shape)
     if op in ("Div", "Mod"):
@@ -56,7 +57,7 @@ def arithmetic(g: Graph, x: Value) -> None:
 
 @step(times=2, dtypes=(I64, I32, I8, U8))
 def bits(g: Graph, x: Value) -> None:
-    other = _other(g, x)
+    other = g.companion(x)
     op = g.one_of(["BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "Sign", "Clip"])
     if op in ("BitwiseNot", "Sign"):
         g.move(x, op, [], x.shape)
@@ -79,7 +80,7 @@ def shift(g: Graph, x: Value) -> None:
 @step(times=2, dtypes=(*INTEGERS, F32))
 def comparison(g: Graph, x: Value) -> None:
     if x.moved:
-        other = _other(g, x)
+        other = g.companion(x)
         if other.moved:
             op = g.one_of(["Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"])
             g.add(op, [x.name, other.name], np.broadcast_shapes(x.shape, other.shape), True, dtype=BOOL)
@@ -91,19 +92,14 @@ def logic(g: Graph, x: Value) -> None:
     if op == "Not":
         g.move(x, op, [], x.shape)
     else:
-        other = _other(g, x)
+        other = g.companion(x)
         g.add(op, [x.name, other.name], np.broadcast_shapes(x.shape, other.shape), True, dtype=BOOL)
 
 
 @step(times=3, dtypes=(BOOL,))
 def choice(g: Graph, x: Value) -> None:
     """Where, of any type that there is."""
-
-    def fits(y: Value) -> bool:
-        pairs = zip(x.shape[::-1], y.shape[::-1], strict=False)
-        return all(1 in pair or pair[0] == pair[1] for pair in pairs)
-
-    y = g.pick(fits, g.one_of([F32, F32, I64, I32, U8]))
+    y = g.pick(lambda v: fit(x, v), g.one_of([F32, F32, I64, I32, U8]))
     if y is not None:
         shape = np.broadcast_shapes(x.shape, y.shape)
         z = g.pick(lambda v: v.shape == y.shape, y.dtype) if g.often(0.5) else None
@@ -116,13 +112,12 @@ def choice(g: Graph, x: Value) -> None:
 @step(times=2, ranks=range(1, 6), dtypes=INTEGERS)
 def reduction(g: Graph, x: Value) -> None:
     op = g.one_of(["ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd"])
-    axes, keep = [axis for axis in range(x.rank) if g.often(0.5)] or [g.axis(x)], g.often(0.5)
-    shape = [1 if axis in axes else n for axis, n in enumerate(x.shape) if keep or axis not in axes]
+    axes, shape, options = g.reduced(x)
     if op != "ReduceProd":
-        g.move(x, op, [g.constant(axes)], shape, keepdims=int(keep))
+        g.move(x, op, [axes], shape, **options)
     elif x.size <= 24 * math.prod(shape):  # onnxruntime's does not wrap around
         small = g.intermediate("Clip", [x.name, g.number(-2, x.dtype), g.number(2, x.dtype)])
-        g.add(op, [small, g.constant(axes)], shape, True, dtype=x.dtype, keepdims=int(keep))
+        g.add(op, [small, axes], shape, True, dtype=x.dtype, **options)
 
 
 @step(ranks=range(1, 6), dtypes=INTEGERS)

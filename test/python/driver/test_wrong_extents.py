@@ -101,6 +101,24 @@ def test_extents_that_must_be_equal_have_one_name(tmp_path: Path) -> None:
         ),
         pytest.param(
             "float[n] x",
+            "int64[1] two = {2}, int64[1] five = {5}, int64[1] axis = {0}, int64[2] pads = {2, 0}",
+            "t = Slice(x, two, five, axis) u = Pad(t, pads) y = Mul(x, u)",
+            (5,),
+            (31,),
+            "node 'Mul:y': shapes cannot be broadcast .value 5.",
+            id="two-or-more",
+        ),
+        pytest.param(
+            "float[n] x",
+            "bool[3] chosen = {1, 0, 1}",
+            "y = Compress <axis = 0> (x, chosen)",
+            (4,),
+            (2,),
+            "node 'Compress:y': the condition is longer than dimension 0 .value 2.",
+            id="condition",
+        ),
+        pytest.param(
+            "float[n] x",
             "int64[1] k = {3}",
             "y, at = TopK(x, k)",
             (3,),
@@ -166,20 +184,21 @@ def test_a_size_that_is_rounded_up_has_its_memory(tmp_path: Path) -> None:
         np.testing.assert_allclose(y, wanted / wanted.sum(), rtol=1e-3, atol=1e-6)
 
 
+_SLICE = ("float[n] x, int64[1] a, int64[1] b, int64[1] axis, int64[1] step", "y = Slice(x, a, b, axis, step)")
+
+
 @pytest.mark.parametrize(
     ("signature", "body", "good", "wrong", "message"),
     [
         pytest.param(
-            "float[n] x, int64[1] a, int64[1] b, int64[1] axis, int64[1] step",
-            "y = Slice(x, a, b, axis, step)",
+            *_SLICE,
             {"x": _ones(6), "a": [5], "b": [-9], "axis": [-1], "step": [-2]},
             {"step": [0]},
             "node 'Slice:y': a step is 0",
             id="step",
         ),
         pytest.param(
-            "float[n] x, int64[1] a, int64[1] b, int64[1] axis, int64[1] step",
-            "y = Slice(x, a, b, axis, step)",
+            *_SLICE,
             {"x": _ones(6), "a": [5], "b": [-(2**63)], "axis": [0], "step": [-(2**63)]},
             {"axis": [1]},
             "node 'Slice:y': an axis is out of range for rank 1 .value 1.",

@@ -12,7 +12,7 @@ from mlc import _native
 from mlc.dims import DimAnalysis
 from mlc.passes.adaptor import DYNAMIC, OpAdaptor, Size, shape_of
 from mlc.passes.lower.to_linalg import scalar
-from mlc.passes.lower.to_linalg.builder import Source, const, dim
+from mlc.passes.lower.to_linalg.builder import Source, const, dim, size_value
 from mlc.passes.lower.to_linalg.sizes import extent, simplified
 
 Extents: TypeAlias = "list[ir.AffineExpr]"
@@ -102,12 +102,15 @@ class Lowering(OpAdaptor):
                 exprs.append(const(0) if access == "zero" else dim(position))
                 if access == "dynamic":
                     dynamic.add(i)
+                if access in ("dynamic", "asked"):
                     self._check_broadcast(value, i, position)
             sources.append(Source(value, exprs + [const(0)] * keep, dynamic))
         return sources
 
     def _access(self, number: int, position: int, numbers: Sequence[int], keep: int) -> str:
-        """How operand `number` follows the result along `position`: `same`, `zero`, or `dynamic` (not known)."""
+        """How operand `number` follows the result along `position`: `same`, `asked` (the same, or the run stops),
+        `zero`, or `dynamic` (not known).
+        """
         from_end = position - (self.operand(number).type.rank - keep)
         size = shape_of(self.operand(number))[position]
         others = []
@@ -117,18 +120,14 @@ class Lowering(OpAdaptor):
                 others.append((other, where, shape_of(self.operand(other))[where]))
         if size == 1:
             return "same" if all(s == 1 for _, _, s in others) else "zero"
-        lowest, _ = self.facts.symbols.range(self.facts.operand(self.op, number)[position])
-        if size != DYNAMIC or all(s == 1 for _, _, s in others) or (lowest is not None and lowest > 1):
+        if size != DYNAMIC or all(s == 1 or self.same_extent((number, position), (o, w)) for o, w, s in others):
             return "same"
-        equal = all(s == 1 or self.same_extent((number, position), (o, w)) for o, w, s in others)
-        return "same" if equal else "dynamic"
+        lowest, _ = self.facts.symbols.range(self.facts.operand(self.op, number)[position])
+        return "asked" if lowest is not None and lowest > 1 else "dynamic"
 
     def _check_broadcast(self, value: ir.Value, position: int, result_position: int) -> None:
         """A run-time check that an extent is 1 or the result's."""
-        own = extent(value, position)
-        result = self.sizes()[result_position]
-        target = scalar.index(result) if isinstance(result, int) else result
-        assert isinstance(own, ir.Value)
+        own, target = size_value(extent(value, position)), size_value(self.sizes()[result_position])
         fits = arith.ori(arith.cmpi(scalar.I.eq, own, target), arith.cmpi(scalar.I.eq, own, scalar.index(1)))
         emit_check(fits, own, "shapes cannot be broadcast")
 

@@ -88,7 +88,7 @@ def _check_counts(op: Lowering, inputs: Groups, outputs: Groups, sizes: Sequence
             continue
         have, want = product([own[i] for i in group_in]), product([sizes[i] for i in group_out])
         fits = arith.cmpi(scalar.I.eq, size_value(have), size_value(want))
-        emit_check(fits, size_value(want), f"{op.node}: the element count of the new shape is wrong")
+        emit_check(fits, size_value(want), "the element count of the new shape is wrong")
 
 
 def _count(symbols: SymbolTable, extents: Extents) -> ir.AffineExpr:

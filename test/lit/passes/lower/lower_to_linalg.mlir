@@ -147,6 +147,28 @@ func.func @unknown_broadcast(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf
   return %0 : tensor<?xf32>
 }
 
+// An extent of two or more is the other one, or the run stops.
+// CHECK-LABEL: func.func @two_or_more
+// CHECK-COUNT-2: mlc.check {{.*}} "shapes cannot be broadcast"
+// CHECK: linalg.generic
+// CHECK: tensor.extract
+// CHECK-NOT: tensor.extract
+func.func @two_or_more(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
+  %c = mlc.pad constant %b low [2] high [0] : tensor<?xf32> -> tensor<?xf32>
+  %0 = mlc.binary add %a, %c : tensor<?xf32> loc("add")
+  return %0 : tensor<?xf32>
+}
+
+// So is one that is known, of a tensor whose type does not say it.
+// CHECK-LABEL: func.func @five
+// CHECK: mlc.check {{.*}} "shapes cannot be broadcast"
+// CHECK-NOT: mlc.check
+func.func @five(%a: tensor<?xf32>, %b: tensor<5xf32>) -> tensor<?xf32> {
+  %c = tensor.cast %b : tensor<5xf32> to tensor<?xf32>
+  %0 = mlc.binary add %a, %c : tensor<?xf32> loc("add")
+  return %0 : tensor<?xf32>
+}
+
 // CHECK-LABEL: func.func @opaque
 // CHECK: mlc.nonzero
 // CHECK: mlc.topk

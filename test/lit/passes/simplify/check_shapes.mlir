@@ -113,3 +113,31 @@ func.func @carried(%x: tensor<?x?xf32>, %n: index, %w: tensor<4x2xf32>) -> tenso
   %1 = mlc.matmul %0, %w : tensor<?x?xf32>, tensor<4x2xf32> -> tensor<?x2xf32>
   return %1 : tensor<?x2xf32>
 }
+
+// -----
+
+// What no run can have is an error of the run: another branch may be taken.
+// CHECK-LABEL: func.func @never
+// CHECK: %[[NO:.*]] = arith.cmpi eq, %c1{{.*}}, %c0{{.*}} : index
+// CHECK-NEXT: mlc.check %[[NO]], %{{.*}}, "contraction extents of 2x5 and 4x2 differ: 5 and 4"
+func.func @never(%x: tensor<2x5xf32>, %w: tensor<4x2xf32>) -> tensor<?x2xf32> {
+  %0 = tensor.cast %x : tensor<2x5xf32> to tensor<?x?xf32>
+  %1 = mlc.matmul %0, %w : tensor<?x?xf32>, tensor<4x2xf32> -> tensor<?x2xf32>
+  return %1 : tensor<?x2xf32>
+}
+
+// -----
+
+// What the program asks for already is not asked for again.
+// CHECK-LABEL: func.func @said
+// CHECK-COUNT-1: mlc.check %{{.*}}, "four features"
+// CHECK-NOT: mlc.check
+func.func @said(%x: tensor<?x?xf32>, %w: tensor<4x2xf32>) -> tensor<?x2xf32> {
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %d = tensor.dim %x, %c1 : tensor<?x?xf32>
+  %ok = arith.cmpi eq, %c4, %d : index
+  mlc.check %ok, %d, "four features"
+  %1 = mlc.matmul %x, %w : tensor<?x?xf32>, tensor<4x2xf32> -> tensor<?x2xf32>
+  return %1 : tensor<?x2xf32>
+}
