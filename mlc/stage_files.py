@@ -8,6 +8,7 @@ from typing import Any
 from mlir import ir
 
 from mlc.frontends.report import ModelError, Problem
+from mlc.interp import ResultType
 from mlc.interp.from_ir import result_type
 from mlc.options import InternalError
 from mlc.packaging import module_attribute
@@ -88,6 +89,14 @@ def _parse(path: Path) -> ir.Module:
         raise _fault(path, f"is no valid IR: {'; '.join(found) or error}", hint) from error
 
 
+def _stored_type(weight: ir.Operation) -> ResultType:
+    """The type of what `mlc.weight` names in the store: of a stack, where the result is one of it."""
+    one = result_type(weight.results[0].type)
+    if "count" not in weight.attributes:
+        return one
+    return ResultType([ir.IntegerAttr(weight.attributes["count"]).value, *one.shape], one.dtype)
+
+
 def _check_weights(path: Path, module: ir.Module, store: Store, weights: Path) -> None:
     """Every weight that the module reads, itself or through a recipe, is there and has the type that it says."""
     recipes = read_recipes(module)
@@ -95,7 +104,7 @@ def _check_weights(path: Path, module: ir.Module, store: Store, weights: Path) -
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.name == "mlc.weight":
-            wanted[ir.StringAttr(op.attributes["name"]).value] = result_type(op.results[0].type)
+            wanted[ir.StringAttr(op.attributes["name"]).value] = _stored_type(op)
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)

@@ -32,7 +32,6 @@ MISSING = {
     "ImageDecoder": "image files are decoded outside of the model",
 }
 ABSENT = {
-    "MoE, QMoE": "mixtures of experts, as onnxruntime-genai writes them: to be done",
     "BeamSearch, GreedySearch, Sampling, WhisperBeamSearch": "loops around whole models: the caller's",
     "PackedAttention, PackedMultiHeadAttention, PagedAttention, SparseAttention, LongformerAttention, "
     "DecoderMaskedSelfAttention, DecoderMaskedMultiHeadAttention": "written by onnxruntime for its own GPU kernels",

@@ -204,6 +204,14 @@ LogicalResult IotaOp::inferDims(Adaptor adaptor, DimEnv &env) {
 
 //===- Verifiers ----------------------------------------------------------===//
 
+LogicalResult WeightOp::verify() {
+  if (static_cast<bool>(getIndex()) != getCount().has_value())
+    return emitOpError("has an index or a count of weights, but not both");
+  if (getCount() && *getCount() < 1)
+    return emitOpError() << "is one of " << *getCount() << " weights";
+  return success();
+}
+
 LogicalResult ReshapeOp::verify() {
   auto from = cast<RankedTensorType>(getInput().getType()),
        to = cast<RankedTensorType>(getType());

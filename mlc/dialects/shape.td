@@ -14,10 +14,19 @@ def Mlc_ConstantOp : Mlc_Op<"constant", [Pure, ConstantLike, AllTypesMatch<["val
 }
 
 def Mlc_WeightOp : Mlc_Op<"weight", [Pure]> {
-  let summary = "a tensor of the weight store";
-  let arguments = (ins StrAttr:$name);
+  let summary = "a tensor of the weight store, or one of a stack of them";
+  let description = [{
+    With an index the weight is a stack of `count` such tensors, along a dimension in front, and the result is one of
+    them: operations on it are operations on each.
+    ```mlir
+    %0 = mlc.weight "w" : tensor<64x32xf32>
+    %1 = mlc.weight "experts"[%i of 8] : tensor<64x32xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, Optional<Index>:$index, OptionalAttr<I64Attr>:$count);
   let results = (outs AnyStaticShapeTensor:$result);
-  let assemblyFormat = "$name attr-dict `:` type($result)";
+  let assemblyFormat = "$name (`[` $index^ `of` $count `]`)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
 }
 
 def Mlc_ReshapeOp : Mlc_InferOp<"reshape"> {

@@ -74,7 +74,7 @@ class _Frame:
         """The results of one operation. Raises `InterpError` that names its source node."""
         try:
             if op.name == "mlc.weight":
-                return [self._weight(op)]
+                return [self._weight(op, operands)]
             if op.name.startswith("mlc."):
                 return evaluate(op.name, operands, attributes(op), [result_type(r.type) for r in op.results])
             if op.name in _OPS:
@@ -86,11 +86,14 @@ class _Frame:
         except InterpError as error:
             raise InterpError(_at(op, str(error))) from error
 
-    def _weight(self, op: ir.Operation) -> np.ndarray:
+    def _weight(self, op: ir.Operation, index: list[Any]) -> np.ndarray:
         name = ir.StringAttr(op.attributes["name"]).value
         if self.store is None:
             raise InterpError(f"weight '{name}' is needed, but no weight store was given")
-        return self.store.get(name)
+        weight = self.store.get(name)
+        if index and not 0 <= index[0] < len(weight):
+            raise InterpError(f"weight {index[0]} of '{name}' is wanted, which is a stack of {len(weight)}")
+        return weight[index[0]] if index else weight
 
 
 def _at(op: ir.Operation, message: str) -> str:

@@ -43,7 +43,8 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     place = decomposed.index("mlc-fold-constants") + 1
     native = str(all(t.has_wgmma for t in targets)).lower()
     floats8 = f"mlc-float8-contractions{{native={native}}}"
-    of_cpu["simplify"] = _before(of_cpu["simplify"], "mlc-resolve-dims", [floats8])
+    simplify = [p for p in of_cpu["simplify"] if p != "mlc-group-gathers"]
+    of_cpu["simplify"] = _before(simplify, "mlc-resolve-dims", [floats8])
     splitting = ["mlc-recompute-producers", "mlc-plan-splits", "mlc-split-reductions"]
     if all(t.has_clusters for t in targets):
         splitting[1] += f"{{shortest={LONGEST_SHARED + 1}}}"

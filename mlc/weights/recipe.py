@@ -10,6 +10,9 @@ An input is a weight, the result of an earlier step (`{"step": 0, "result": 0}`)
 operand
 (`{"index": 3}`) or null for an absent optional operand. A dense attribute is `{"dtype", "shape", "data"}` with its
 bytes in hexadecimal.
+
+With `"stack": 8` the steps are those of each of 8 weights, which lie in a stack: an input `{"weight": "w", "stacked":
+true}` is one of the stack `w`, and the weight is the stack of their results.
 """
 
 from __future__ import annotations
@@ -47,11 +50,14 @@ class Recipe:
     result: tuple[int, int] = (-1, 0)
     node: str = field(default="", compare=False)
     """The source node of the last step, for messages; no part of the content."""
+    stack: int | None = None
+    """How many weights the steps make, each from one of the stacks that they read; None for one that is no stack."""
 
     @property
     def type(self) -> ResultType:
         """Shape and dtype of the weight."""
-        return self.steps[self.result[0]].results[self.result[1]]
+        one = self.steps[self.result[0]].results[self.result[1]]
+        return one if self.stack is None else ResultType([self.stack, *one.shape], one.dtype)
 
     def inputs(self) -> list[str]:
         """Names of the weights that it reads, in order of first use."""
@@ -62,6 +68,17 @@ class Recipe:
         """The array, with `weight(name)` giving the inputs; intermediate results live until their last
         use.
         """
+        if self.stack is None:
+            return self._evaluate(weight, None)
+        first = self._evaluate(weight, 0)
+        found = np.empty((self.stack, *first.shape), first.dtype)
+        found[0] = first
+        for number in range(1, self.stack):
+            found[number] = self._evaluate(weight, number)
+        return found
+
+    def _evaluate(self, weight: Callable[[str], np.ndarray], at: int | None) -> np.ndarray:
+        """What the steps make, of weight `at` of the stacks that they read."""
         last_use: dict[int, int] = {self.result[0] % len(self.steps): len(self.steps)}
         for number, step in enumerate(self.steps):
             for source in step.inputs:
@@ -69,7 +86,7 @@ class Recipe:
                     last_use[source["step"]] = max(number, last_use.get(source["step"], 0))
         values: dict[int, list[np.ndarray]] = {}
         for number, step in enumerate(self.steps):
-            operands = [_operand(source, values, weight) for source in step.inputs]
+            operands = [_operand(source, values, weight, at) for source in step.inputs]
             values[number] = evaluate(step.op, operands, step.attrs, step.results)
             for done in [n for n in values if last_use.get(n, -1) <= number]:
                 del values[done]
@@ -86,7 +103,8 @@ class Recipe:
             }
             for step in self.steps
         ]
-        return {"steps": steps, "result": [self.result[0] % len(self.steps), self.result[1]]}
+        stack = {} if self.stack is None else {"stack": self.stack}
+        return {"steps": steps, "result": [self.result[0] % len(self.steps), self.result[1]], **stack}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Recipe:
@@ -101,7 +119,7 @@ class Recipe:
             for entry in data["steps"]
         )
         number, result = data["result"]
-        return Recipe(steps, (int(number), int(result)))
+        return Recipe(steps, (int(number), int(result)), stack=data.get("stack"))
 
     def digest(self) -> str:
         """Hash of the recipe's text, 64 hexadecimal digits; equal recipes have equal ones."""
@@ -113,11 +131,17 @@ class Recipe:
         return hashlib.blake2b(text.encode(), digest_size=32).hexdigest()
 
 
-def _operand(source: Input, values: Mapping[int, list[np.ndarray]], weight: Callable[[str], np.ndarray]) -> Any:
+def _operand(
+    source: Input,
+    values: Mapping[int, list[np.ndarray]],
+    weight: Callable[[str], np.ndarray],
+    at: int | None,
+) -> Any:
     if source is None:
         return None
     if "weight" in source:
-        return weight(source["weight"])
+        array = weight(source["weight"])
+        return array[at] if source.get("stacked") else array
     if "index" in source:
         return int(source["index"])
     return values[source["step"]][source.get("result", 0)]

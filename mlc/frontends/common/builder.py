@@ -280,12 +280,12 @@ class Builder:
         """All extents of `tensor`."""
         return [self.dim(tensor, axis) for axis in range(tensor.rank)]
 
-    def element(self, tensor: Tensor, *position: int) -> Size:
+    def element(self, tensor: Tensor, *position: Size) -> Size:
         """One element of an integer tensor as a size."""
-        if tensor.known is not None:
+        if tensor.known is not None and all(isinstance(part, int) for part in position):
             item = tensor.known[position]
             return item if isinstance(item, ir.Value) else int(item)
-        operands = [tensor.value, *(self.index_constant(part) for part in position)]
+        operands = [tensor.value, *(self.as_index(part) for part in position)]
         scalar = ir.Operation.create("tensor.extract", [tensor.element], operands).result
         cast = "arith.index_castui" if tensor.unsigned else "arith.index_cast"
         return ir.Operation.create(cast, [self.index], [scalar]).result

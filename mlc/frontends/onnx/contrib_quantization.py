@@ -22,7 +22,7 @@ from mlc.frontends.onnx.quantization import dequantized, dynamically_quantized, 
 from mlc.frontends.onnx.registry import Node, find, onnx_op
 from mlc.frontends.report import NodeError
 
-_IN_BYTES = 4  # the accuracy level of `MatMulNBits` that lets floats be quantized to eight bits
+IN_BYTES = 4  # the accuracy level of `MatMulNBits` that lets floats be quantized to eight bits
 
 
 def _codes(b: Builder, node: Node, first: int) -> Tensor:
@@ -191,7 +191,7 @@ def matmul_n_bits(g: GraphImporter, node: Node) -> Tensor:
     blocks = -(-depth // block)
     if bits not in (2, 4, 8):
         raise NodeError(f"weights of {bits} bits are not supported", "use 2, 4 or 8 bits")
-    codes = _unpacked(b, node[1], bits, [columns, blocks * block], [columns, depth])
+    codes = unpacked(b, node[1], bits, [columns, blocks * block], [columns, depth])
     scale = shape.reshape(b, node[2], [columns, blocks])
     zero, order = node.optional(3), node.optional(4)
     if order is not None or (zero is not None and zero.is_float):
@@ -202,7 +202,7 @@ def matmul_n_bits(g: GraphImporter, node: Node) -> Tensor:
         zero = _zero_points(b, zero, bits, columns, blocks)
     attributes = {"axis": 1, "block_size": block, "bits": bits, "is_unsigned": ir.UnitAttr.get()}
     weight = b.op("dequantize", [codes, scale, zero], unsigned=False, **attributes)
-    lhs_bits = 8 if int(node.attr("accuracy_level", 0)) == _IN_BYTES else None
+    lhs_bits = 8 if int(node.attr("accuracy_level", 0)) == IN_BYTES else None
     y = linalg.matmul(b, ew.cast(b, node[0], weight.dtype), weight, False, True, lhs_bits)
     return _with_bias(b, ew.cast(b, y, node[0].dtype), node.optional(5))
 
@@ -210,7 +210,7 @@ def matmul_n_bits(g: GraphImporter, node: Node) -> Tensor:
 def _zero_points(b: Builder, zero: Tensor, bits: int, columns: int, blocks: int) -> Tensor:
     """The zero points of all blocks, packed like the codes, as `[columns, blocks]`."""
     stride = -(-blocks * bits // 8) * 8 // bits
-    return _unpacked(b, zero, bits, [columns, stride], [columns, blocks])
+    return unpacked(b, zero, bits, [columns, stride], [columns, blocks])
 
 
 def _product_by_groups(b: Builder, node: Node, codes: Tensor, scale: Tensor, extents: list[int]) -> Tensor:
@@ -272,7 +272,7 @@ def _spread(b: Builder, packed: Tensor, bits: int) -> Tensor:
     return shape.reshape(b, shape.concat(b, parts, packed.rank), extents)
 
 
-def _unpacked(b: Builder, packed: Tensor, bits: int, full: list[int], kept: list[int]) -> Tensor:
+def unpacked(b: Builder, packed: Tensor, bits: int, full: list[int], kept: list[int]) -> Tensor:
     """Bytes as a matrix of numbers of `bits` bits, the lowest ones first: `full`, of which `kept` is used."""
     each = 8 // bits
     flat = shape.reshape(b, packed, [full[0], full[1] // each, 1])

@@ -12,6 +12,7 @@ FAMILIES = (
     "contrib_normalization",
     "contrib_quantization",
     "contrib_recurrent",
+    "contrib_experts",
     "contrib_state",
     "control_flow",
     "conv",

@@ -7,7 +7,6 @@ import hashlib
 import importlib
 import logging
 import re
-import sys
 import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -24,6 +23,9 @@ SCRIPT, PROGRAM = "TorchScript", "torch.export"
 _REGISTERING = ("transformers", "diffusers")
 """Packages whose modules make their classes of results known to PyTorch: no others are imported for a file's sake."""
 _UNKNOWN_CLASS = re.compile(r"Deserializing ([\w.]+)\.\w+ in pytree is not registered")
+_UNKNOWN_OPERATOR = re.compile(r"Failed deserializing node Node\(target='torch\.ops\.(\w+)\.")
+_OPERATORS = {"transformers": "transformers.integrations.moe", "torchvision": "torchvision"}
+"""The modules that make operators of a namespace known to PyTorch."""
 
 
 def pytorch(title: str) -> Any:
@@ -115,23 +117,35 @@ def as_array(torch: Any, tensor: Any) -> np.ndarray:
 
 
 def read_program(torch: Any, path: Path) -> Any:
-    """The `ExportedProgram` of a file. A known package is imported where it registers a class of the program's results.
-    Raises ModelError where PyTorch cannot read it."""
-    for _ in _REGISTERING:
+    """The `ExportedProgram` of a file. A known package is imported where it registers a class of the program's results,
+    or an operator. Raises ModelError where PyTorch cannot read it."""
+    tried: set[str] = set()
+    while True:
         try:
             return _loaded(path)
         except Exception as error:
-            unknown = _UNKNOWN_CLASS.search(str(error))
-            package = unknown[1].split(".")[0] if unknown else ""
-            if unknown is None or package not in _REGISTERING or unknown[1] in sys.modules:
+            what, module = _registering(error)
+            if not module or module in tried:
                 raise _unreadable(torch, path, error) from error
+            tried.add(module)
             try:
-                importlib.import_module(unknown[1])
+                importlib.import_module(module)
             except ImportError as missing:
-                reason = f"its results are objects of {package}, which cannot be imported: {missing}"
-                hint = f"pip install {package}, or return tensors and dictionaries"
+                package = module.split(".")[0]
+                reason = f"{what} of {package}, which cannot be imported: {missing}"
+                hint = f"pip install {package}, or export a module that does without"
                 raise ModelError(path.name, [Problem(reason, hint)]) from missing
-    return _loaded(path)
+
+
+def _registering(error: Exception) -> tuple[str, str]:
+    """What PyTorch did not know, and the module of a known package that registers it; two empty texts otherwise."""
+    unknown = _UNKNOWN_CLASS.search(str(error))
+    if unknown is not None and unknown[1].split(".")[0] in _REGISTERING:
+        return "its results are objects", unknown[1]
+    unknown = _UNKNOWN_OPERATOR.search(str(error))
+    if unknown is not None and unknown[1] in _OPERATORS:
+        return "it has operators", _OPERATORS[unknown[1]]
+    return "", ""
 
 
 def _loaded(path: Path) -> Any:

@@ -11,7 +11,8 @@ from mlir.dialects import arith, memref
 from mlc.interp.from_ir import elements
 from mlc.passes.base import Pass
 from mlc.passes.bufferize import sequences
-from mlc.passes.bufferize.loops import LoopBufferizer
+from mlc.passes.bufferize.loops import LoopBufferizer, whole_buffer
+from mlc.passes.bufferize.place_weights import OFFSET, STRIDE
 from mlc.passes.bufferize.signature import argument_dim_names, default_dtype, entry_signature, handle_dtypes
 from mlc.passes.bufferize.sizes import SizeAnalysis
 from mlc.passes.bufferize.types import host_type, is_abstract, is_tensor, memref_type
@@ -174,7 +175,7 @@ class HostFunction:
         """Does `launch` update the buffer of `destination` itself: a launch's result, or what a loop owns?"""
         if "mlc.in_place" in launch.attributes:
             return True
-        return "mlc.overwrite" in launch.attributes and self.buffer(destination) in self.loops.carried
+        return "mlc.overwrite" in launch.attributes and whole_buffer(self.buffer(destination)) in self.loops.carried
 
     def extents(self, value: ir.Value) -> list[ir.Value]:
         """The dynamic extents of the tensor (or memref) `value`, in order."""
@@ -214,15 +215,22 @@ def _empty(host: HostFunction, op: ir.Operation) -> None:
 
 
 def _weight(host: HostFunction, op: ir.Operation) -> None:
-    attributes = {
-        "where": ir.StringAttr.get("weights"),
-        "static_offset": op.attributes["mlc.offset"],
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
-    }
+    attributes = {"where": ir.StringAttr.get("weights")}
+    offset = []
+    if len(op.operands):
+        step, start = (arith.constant(ir.IndexType.get(), n) for n in (_number(op, STRIDE), _number(op, OFFSET)))
+        offset = [arith.addi(start, arith.muli(op.operands[0], step))]
+    else:
+        attributes["static_offset"] = op.attributes[OFFSET]
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([len(offset), 0])
     if "mlc.placement" in op.attributes:
         attributes["mlc.space"] = op.attributes["mlc.placement"]
     target = memref_type(op.results[0].type)
-    host.define(op, [ir.Operation.create("mlc.buffer", [target], [], attributes).result])
+    host.define(op, [ir.Operation.create("mlc.buffer", [target], offset, attributes).result])
+
+
+def _number(op: ir.Operation, name: str) -> int:
+    return int(ir.IntegerAttr(op.attributes[name]).value)
 
 
 def _constant(host: HostFunction, op: ir.Operation) -> None:

@@ -19,9 +19,19 @@ if TYPE_CHECKING:
     from mlc.passes.bufferize.bufferize_host import HostFunction
 
 
+_WHOLE = ("memref.expand_shape", "memref.collapse_shape", "memref.cast")
+
+
 def terminator_of(block: ir.Block) -> ir.Operation:
     """The last operation of `block`."""
     return block.operations[len(block.operations) - 1].operation
+
+
+def whole_buffer(value: ir.Value) -> ir.Value:
+    """The memref that `value` is a view of all elements of."""
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _WHOLE:
+        value = value.owner.operation.operands[0]
+    return value
 
 
 class LoopBufferizer:
@@ -147,7 +157,7 @@ class LoopBufferizer:
             sources: dict[int, ir.Value] = {}
             for number, buffer in carried.items():
                 source = values[number]
-                if source == buffer:
+                if whole_buffer(source) == buffer:
                     continue
                 if len(carried) > 1 and self._may_be(source, owned):
                     source = self._kept(source)

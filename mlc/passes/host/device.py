@@ -8,7 +8,7 @@ import mlir.ir as ir
 from mlir.dialects import arith, llvm
 
 from mlc.codegen.symbols import kernel_symbol
-from mlc.passes.host.runtime_calls import element_pointer, i64_constant, pointer_type
+from mlc.passes.host.runtime_calls import i64_constant, pointer_type
 from mlc.passes.walk import called_kernel
 
 if TYPE_CHECKING:
@@ -89,10 +89,9 @@ def lower_constant(entry: EntryLowering, op: ir.Operation) -> ir.Value:
     return pointer
 
 
-def weight_pointer(entry: EntryLowering, offset: int) -> ir.Value:
-    """The address in the GPU's memory of a weight."""
-    base = entry.runtime.call("mlc_rt_gpu_weights", [entry.rt], pointer_type())
-    return element_pointer(base, ir.IntegerType.get_signless(8), i64_constant(offset))
+def weights_pointer(entry: EntryLowering) -> ir.Value:
+    """The address in the GPU's memory of the weight image."""
+    return entry.runtime.call("mlc_rt_gpu_weights", [entry.rt], pointer_type())
 
 
 def _bytes(kind: ir.MemRefType) -> int:

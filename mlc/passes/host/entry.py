@@ -193,15 +193,19 @@ class EntryLowering:
         target = op.results[0].type
         where = ir.StringAttr(op.attributes["where"]).value
         prefix = "mlc_rt_gpu_" if device.on_device(op, "mlc.space") else "mlc_rt_"
+        offsets = ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])[0]
+        extents = list(op.operands)[offsets:]
         if where == "weights":
-            offset = ir.IntegerAttr(op.attributes["static_offset"]).value
-        if where == "weights" and device.on_device(op, "mlc.space"):
-            pointer = device.weight_pointer(self, offset)
-        elif where == "weights":
-            pointer = element_pointer(self._weights, ir.IntegerType.get_signless(8), i64_constant(offset))
+            if offsets:
+                offset = arith.index_cast(i64_type(), op.operands[0])
+            else:
+                offset = i64_constant(ir.IntegerAttr(op.attributes["static_offset"]).value)
+            on_device = device.on_device(op, "mlc.space")
+            base = device.weights_pointer(self) if on_device else self._weights
+            pointer = element_pointer(base, ir.IntegerType.get_signless(8), offset)
         elif where == "output":
             number = ir.IntegerAttr(op.attributes["number"]).value
-            words = self.shape_words(target, list(op.operands))
+            words = self.shape_words(target, extents)
             self.store_words(words)
             array = self.array if words else llvm.ZeroOp(pointer_type()).result
             operands = [self.rt, i64_constant(number), i64_constant(target.rank), array]
@@ -209,7 +213,7 @@ class EntryLowering:
             self.stop_if_null(pointer)
         else:
             size = i64_constant(_element_bytes(target.element_type))
-            for word in self.shape_words(target, list(op.operands)):
+            for word in self.shape_words(target, extents):
                 size = arith.muli(size, word)
             pointer = self.runtime.call(f"{prefix}{where}", [self.rt, size], pointer_type())
             self.stop_if_null(pointer)
@@ -217,7 +221,7 @@ class EntryLowering:
             ir.InsertionPoint(op) if self.current == op.block else ir.InsertionPoint(self.current),
             op.location,
         ):
-            op.results[0].replace_all_uses_with(descriptor(pointer, list(op.operands), target))
+            op.results[0].replace_all_uses_with(descriptor(pointer, extents, target))
         op.erase()
 
     def shape_words(self, target: ir.MemRefType, extents: list[ir.Value]) -> list[ir.Value]:

@@ -6,7 +6,7 @@
 %r = mlc.launch @k(%u, %n) outs(%x) {mlc.in_place, mlc.inout = array<i64: 0>} …     where nobody else reads x
 ```
 Where somebody does, or x is an argument, or a number that the kernel makes, a launch of its own writes that before:
-`@k_start`.
+`@k_start`. What a loop carries is written over where the loop has memory for it (`mlc.overwrite`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mlc.kernels.common.frame import defining_op, kernel_source
 from mlc.passes.base import Pass
 from mlc.passes.lower.to_linalg.builder import Source, generic
 from mlc.passes.schedule.assign_schedules import collect_launches
-from mlc.passes.schedule.plan_in_place import is_last_use
+from mlc.passes.schedule.plan_in_place import is_last_use, is_last_use_of_carried
 from mlc.passes.schedule.starts import filled_with, number_of, start, start_kernel, started_by, update
 from mlc.passes.schedule.write_in_place import launch_on, read_destination
 from mlc.passes.walk import all_kernel_modules
@@ -48,14 +48,15 @@ class InsertInPlace(Pass):
     def _replace(self, kernel: ir.Operation, name: str, number: int, launches: list[ir.Operation]) -> None:
         """Input `number` becomes the destination, or a copy of it does."""
         over = [is_last_use(launch, number) for launch in launches]
-        self.count("in place", sum(over))
-        if not all(over):
+        carried = [is_last_use_of_carried(launch, number) for launch in launches]
+        self.count("in place", sum(over) + sum(carried))
+        if not all(o or c for o, c in zip(over, carried, strict=True)):
             type_ = launches[0].operands[number].type
             start_kernel(kernel, started_by(name), [type_], type_, _copied)
-        for launch, is_over in zip(launches, over, strict=True):
-            if not is_over:
+        for launch, is_over, is_carried in zip(launches, over, carried, strict=True):
+            if not is_over and not is_carried:
                 launch.operands[number] = start(launch, started_by(name), [launch.operands[number]])
-            launch_on(launch, name, number, is_in_place=True)
+            launch_on(launch, name, number, is_in_place=not is_carried, is_overwriting=is_carried)
         read_destination(kernel, number)
 
 

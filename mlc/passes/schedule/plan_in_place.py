@@ -56,6 +56,19 @@ def is_last_use(launch: ir.Operation, number: int) -> bool:
     op = defining_op(source)
     if op is None or op.name != "mlc.launch" or op.block != launch.block:
         return False
+    return _reads_last(launch, source)
+
+
+def is_last_use_of_carried(launch: ir.Operation, number: int) -> bool:
+    """The same of what a loop around `launch` carries: of its memory, if it has some that stays the same."""
+    source = whole_of(launch.operands[number])
+    if not isinstance(source.owner, ir.Block) or source.owner != launch.block:
+        return False
+    return source.owner.owner.operation.name == "scf.for" and _reads_last(launch, source)
+
+
+def _reads_last(launch: ir.Operation, source: ir.Value) -> bool:
+    """Does `launch` read `source` once, and nobody else afterwards?"""
     own = 0
     for user in readers_through_views(source):
         if user == launch:

@@ -64,8 +64,12 @@ def read_destination(kernel: ir.Operation, number: int) -> None:
     kernel.attributes["mlc.inout"] = ir.DenseI64ArrayAttr.get(FIRST)
 
 
-def launch_on(launch: ir.Operation, kernel: str, number: int, *, is_in_place: bool) -> None:
-    """A launch of `kernel` in place of `launch`, into its input `number`, or into a copy of that."""
+def launch_on(
+    launch: ir.Operation, kernel: str, number: int, *, is_in_place: bool, is_overwriting: bool = False
+) -> None:
+    """A launch of `kernel` in place of `launch`, into its input `number`, or into a copy of that: where the memory is
+    not that of a loop, if it `is_overwriting`.
+    """
     *inputs, empty = launch.operands
     over = inputs.pop(number)
     with ir.InsertionPoint(launch), launch.location:
@@ -77,6 +81,8 @@ def launch_on(launch: ir.Operation, kernel: str, number: int, *, is_in_place: bo
     new.attributes["mlc.inout"] = ir.DenseI64ArrayAttr.get(FIRST)
     if is_in_place:
         new.attributes["mlc.in_place"] = ir.UnitAttr.get()
+    if is_overwriting:
+        new.attributes["mlc.overwrite"] = ir.UnitAttr.get()
     launch.results[0].replace_all_uses_with(result)
     launch.erase()
     made = defining_op(empty)

@@ -26,7 +26,7 @@ from mlc.dims import DimAnalysis, constant_of, is_shaped, requirements
 from mlc.passes.adaptor import defining_op
 from mlc.passes.base import Pass
 from mlc.passes.simplify.resolve_dims import SizeBuilder
-from mlc.passes.simplify.rewrite import has_shape_function, is_static
+from mlc.passes.simplify.rewrite import constant_index, has_shape_function, is_static
 from mlc.passes.walk import functions, operations
 
 
@@ -110,8 +110,15 @@ def equation(analysis: DimAnalysis, op: ir.Operation) -> tuple[ir.AffineExpr, ir
 
 
 def _is_open(op: ir.Operation) -> bool:
-    """Whether an operation has a shape function, and extents that are not known."""
-    return has_shape_function(op) and not all(is_static(v.type) for v in (*op.operands, *op.results) if is_shaped(v))
+    """Whether an operation has a shape function, and extents or places that are not known."""
+    return has_shape_function(op) and not all(_is_settled(v) for v in (*op.operands, *op.results))
+
+
+def _is_settled(value: ir.Value) -> bool:
+    """Whether a tensor's extents are known, or a size."""
+    if is_shaped(value):
+        return is_static(value.type)
+    return not isinstance(value.type, ir.IndexType) or constant_index(value) is not None
 
 
 def _needs(analysis: DimAnalysis, op: ir.Operation) -> Iterator[Need]:

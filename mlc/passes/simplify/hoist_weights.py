@@ -10,10 +10,18 @@ Nothing is evaluated here: `mlc.weights` does that when the weight image is writ
 the weights that it comes from (a broadcast, a mask made of constants) is better computed at run time: it is hoisted
 only up to `limit` bytes, and never when a broadcast or an iota is all that it is. Recipes that nothing reads are
 dropped.
+
+What depends on one of a stack of weights becomes one of a stack, whose recipe is that of each:
+
+    %w = mlc.weight "w"[%i of 8] : tensor<32x64xf32>
+    %t = mlc.transpose %w {permutation = array<i64: 1, 0>} : tensor<32x64xf32> -> tensor<64x32xf32>
+becomes
+    %t = mlc.weight "w#a0b1c2d3e4"[%i of 8] : tensor<64x32xf32>
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from mlir import ir
@@ -57,7 +65,8 @@ class HoistWeights(Pass):
         write_recipes(op, _used(op, recipes))
 
     def _hoist(self, function: ir.Operation, recipes: dict[str, Recipe]) -> None:
-        found = _weight_only(function)
+        indices = _weight_only(function)
+        found = list(indices)
         roots = [value for op in found for value in op.results if op.name not in _LEAVES]
         hoisted: set[ir.Operation] = set()
         # Users come after what they use: from the end on, a value used by hoisted operations only is inside a recipe.
@@ -70,7 +79,7 @@ class HoistWeights(Pass):
                 continue
             if self._is_worth_it(op, value):
                 hoisted.add(op)
-                self._replace(op, value, recipes, hoisted)
+                self._replace(value, indices[op], recipes, hoisted)
         for op in reversed(found):
             if is_unused(op):
                 op.erase()
@@ -82,40 +91,57 @@ class HoistWeights(Pass):
         return size <= self.limit or size <= 2 * sum(_bytes(leaf.type) for leaf in _leaves(op))
 
     def _replace(
-        self, op: ir.Operation, value: ir.Value, recipes: dict[str, Recipe], hoisted: set[ir.Operation]
+        self, value: ir.Value, index: ir.Value | None, recipes: dict[str, Recipe], hoisted: set[ir.Operation]
     ) -> None:
-        recipe = _recipe(op, list(op.results).index(value))
+        op = value.owner.operation
+        count = None if index is None else _count(op)
+        recipe = recipe_of(value, count)
         name = recipe_name(recipe, _main_weight(op))
         recipes[name] = recipe
         with ir.InsertionPoint(op), op.location:
-            attrs = {"name": ir.StringAttr.get(name)}
-            weight = ir.Operation.create("mlc.weight", results=[value.type], attributes=attrs).result
+            weight = weight_of(name, value.type, index, count)
         for use in list(value.uses):
             if use.owner.operation not in hoisted:
                 use.owner.operation.operands[use.operand_number] = weight
         self.count("hoisted")
 
 
+def weight_of(name: str, type_: ir.Type, index: ir.Value | None = None, count: int | None = None) -> ir.Value:
+    """`mlc.weight`; with an index one of a stack of `count`."""
+    attributes: dict[str, ir.Attribute] = {"name": ir.StringAttr.get(name)}
+    if count is not None:
+        attributes["count"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), count)
+    return ir.Operation.create("mlc.weight", [type_], [] if index is None else [index], attributes).result
+
+
+def _count(op: ir.Operation) -> int:
+    """How many weights the stacks have that a weight-only operation comes from."""
+    stacks = [leaf.owner.operation for leaf in _leaves(op) if len(leaf.owner.operation.operands)]
+    return int(ir.IntegerAttr(stacks[0].attributes["count"]).value)
+
+
 def _bytes(type_: ir.Type) -> int:
     return element_count(type_) * numpy_dtype(result_type(type_).dtype).itemsize
 
 
-def _weight_only(function: ir.Operation) -> list[ir.Operation]:
-    """Operations that depend on weights and constants only, in order."""
-    found: list[ir.Operation] = []
-    known: set[ir.Operation] = set()
+def _weight_only(function: ir.Operation) -> dict[ir.Operation, ir.Value | None]:
+    """Operations that depend on weights and constants only, in order, each with the index where some are of a stack."""
+    found: dict[ir.Operation, ir.Value | None] = {}
     for op in operations(function):
         if not is_pure_mlc(op) or op.name in _NEVER or STREAMED in op.attributes:
             continue
         if not all(is_static(r.type) for r in op.results):
             continue
-        if op.name in _LEAVES or (len(op.operands) and all(_is_known(v, known) for v in op.operands)):
-            known.add(op)
-            found.append(op)
+        if op.name in _LEAVES:
+            found[op] = op.operands[0] if len(op.operands) else None
+        elif len(op.operands) and all(_is_known(v, found) for v in op.operands):
+            indices = {i for i in (found.get(v.owner.operation) for v in op.operands) if i is not None}
+            if len(indices) < 2:
+                found[op] = next(iter(indices), None)
     return found
 
 
-def _is_known(value: ir.Value, known: set[ir.Operation]) -> bool:
+def _is_known(value: ir.Value, known: Container[ir.Operation]) -> bool:
     op = defining_op(value)
     return op is not None and (op in known or constant_index(value) is not None)
 
@@ -146,15 +172,17 @@ def _main_weight(op: ir.Operation) -> str:
     return min(names)[1] if names else "constant"
 
 
-def _recipe(op: ir.Operation, result: int) -> Recipe:
-    """The recipe of one result of a weight-only operation."""
+def recipe_of(value: ir.Value, count: int | None = None) -> Recipe:
+    """The recipe of a result of a weight-only operation, or of a stack of `count` such results."""
+    op = value.owner.operation
     steps: list[Step] = []
     numbers: dict[ir.Operation, int] = {}
 
     def reference(value: ir.Value) -> Input:
         source = value.owner.operation
         if source.name == "mlc.weight":
-            return {"weight": ir.StringAttr(source.attributes["name"]).value}
+            stacked = {"stacked": True} if len(source.operands) else {}
+            return {"weight": ir.StringAttr(source.attributes["name"]).value, **stacked}
         if source in numbers:
             return {"step": numbers[source], "result": list(source.results).index(value)}
         number = constant_index(value)
@@ -180,7 +208,7 @@ def _recipe(op: ir.Operation, result: int) -> Recipe:
         types = tuple(result_type(r.type) for r in current.results)
         attrs = {name: value for name, value in attributes(current).items() if not name.startswith("mlc.")}
         steps.append(Step(current.name, tuple(reference(v) for v in current.operands), attrs, types))
-    return Recipe(tuple(steps), (numbers[op], result), node_name(op.location))
+    return Recipe(tuple(steps), (numbers[op], list(op.results).index(value)), node_name(op.location), count)
 
 
 def _used(module: Any, recipes: dict[str, Recipe]) -> dict[str, Recipe]:

@@ -6,8 +6,9 @@ module attributes {mlc.store = "<key>", mlc.recipes = {
                             results = [tensor<64x32xf32>]}],
                   result = array<i64: 0, 0>, node = "encoder/MatMul"}}}
 ```
-An input is the name of a weight, `array<i64: step, result>` for an earlier step, an `index` integer for a size, or unit
-for an absent operand. Names come from the content, so equal recipes are one.
+An input is the name of a weight (in an array of its own for one of a stack), `array<i64: step, result>` for an earlier
+step, an `index` integer for a size, or unit for an absent operand. `stack` says how many weights the steps make. Names
+come from the content, so equal recipes are one.
 """
 
 from __future__ import annotations
@@ -95,8 +96,10 @@ def _make_attr(recipe: Recipe) -> ir.Attribute:
     ]
     number, result = recipe.result
     result_attr = ir.DenseI64ArrayAttr.get([number % len(steps), result])
-    node = {"node": ir.StringAttr.get(recipe.node)} if recipe.node else {}
-    return ir.DictAttr.get({"steps": ir.ArrayAttr.get(steps), "result": result_attr, **node})
+    more: dict[str, ir.Attribute] = {"node": ir.StringAttr.get(recipe.node)} if recipe.node else {}
+    if recipe.stack is not None:
+        more["stack"] = value_attr(recipe.stack)
+    return ir.DictAttr.get({"steps": ir.ArrayAttr.get(steps), "result": result_attr, **more})
 
 
 def _type(result: ResultType) -> ir.Type:
@@ -107,7 +110,8 @@ def _input_attr(source: Input) -> ir.Attribute:
     if source is None:
         return ir.UnitAttr.get()
     if "weight" in source:
-        return ir.StringAttr.get(source["weight"])
+        name = ir.StringAttr.get(source["weight"])
+        return ir.ArrayAttr.get([name]) if source.get("stacked") else name
     if "index" in source:
         return ir.IntegerAttr.get(ir.IndexType.get(), source["index"])
     return ir.DenseI64ArrayAttr.get([source["step"], source.get("result", 0)])
@@ -147,7 +151,8 @@ def _make_recipe(attr: ir.DictAttr) -> Recipe:
     number = ir.DenseI64ArrayAttr(attr["result"])
     node = ir.StringAttr(attr["node"]).value if "node" in attr else ""
     steps = tuple(_step(ir.DictAttr(step)) for step in _entries(attr["steps"]))
-    return Recipe(steps, (number[0], number[1]), node)
+    stack = ir.IntegerAttr(attr["stack"]).value if "stack" in attr else None
+    return Recipe(steps, (number[0], number[1]), node, stack)
 
 
 def _remember(attr: ir.Attribute, recipe: Recipe) -> None:
@@ -178,6 +183,8 @@ def _input(attr: ir.Attribute) -> Input:
         return None
     if isinstance(attr, ir.StringAttr):
         return {"weight": attr.value}
+    if isinstance(attr, ir.ArrayAttr):
+        return {"weight": ir.StringAttr(attr[0]).value, "stacked": True}
     if isinstance(attr, ir.IntegerAttr):
         return {"index": attr.value}
     step = ir.DenseI64ArrayAttr(attr)

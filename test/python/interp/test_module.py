@@ -54,6 +54,22 @@ def test_dynamic_sizes_and_weights() -> None:
         run(text, np.ones((2, 4), np.float32), store=store)
 
 
+def test_one_of_a_stack_of_weights() -> None:
+    store = Store()
+    stack = np.arange(12, dtype=np.float32).reshape(3, 4)
+    store.add("w", stack)
+    text = """
+      func.func @f(%i: index) -> tensor<4xf32> {
+        %w = mlc.weight "w" [%i of 3] : tensor<4xf32>
+        return %w : tensor<4xf32>
+      }"""
+    for number in range(3):
+        np.testing.assert_array_equal(run(text, number, store=store)[0], stack[number])
+    for number in (-1, 3):
+        with pytest.raises(InterpError, match=f"weight {number} of 'w' is wanted, which is a stack of 3"):
+            run(text, number, store=store)
+
+
 def test_loops_and_branches() -> None:
     text = """
       func.func @f(%n: index, %x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {

@@ -33,7 +33,13 @@ GPU_ONLY = (
     "mlc-pad-channels",
     "mlc-align-products",
 )
-CPU_ONLY = ("mlc-share-kernels", "mlc-sink-moves{joins=true}", "mlc-widen-halves", "mlc-widen-halves{weights=true}")
+CPU_ONLY = (
+    "mlc-group-gathers",
+    "mlc-share-kernels",
+    "mlc-sink-moves{joins=true}",
+    "mlc-widen-halves",
+    "mlc-widen-halves{weights=true}",
+)
 HOST = resolve("native", _native.host_info())
 
 

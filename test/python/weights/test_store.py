@@ -126,6 +126,31 @@ def test_cache_is_bounded_and_least_recently_used_goes_first() -> None:
     assert big.get("x") is not big.get("x")
 
 
+def test_a_stack_has_the_recipe_of_each() -> None:
+    """Steps are those of one weight; inputs that are no stack are the same for all of them."""
+    f32 = ResultType((3, 2), "f32")
+    steps = (
+        Step("mlc.transpose", ({"weight": "stack", "stacked": True},), {"permutation": [1, 0]}, (f32,)),
+        Step("mlc.binary", ({"step": 0}, {"weight": "row"}), {"kind": "mul"}, (f32,)),
+    )
+    recipe = Recipe(steps, stack=4)
+    stack, row = np.arange(24, dtype=np.float32).reshape(4, 2, 3), np.array([2, 3], np.float32)
+    store = Store()
+    store.add("stack", stack)
+    store.add("row", row)
+    store.add_recipe("each", recipe.to_json())
+    assert store.info("each").shape == (4, 3, 2) and store.recipe("each").digest() == recipe.digest()
+    np.testing.assert_array_equal(store.get("each"), stack.transpose(0, 2, 1) * row)
+    again = Step("mlc.transpose", ({"weight": "each", "stacked": True},), {"permutation": [1, 0]}, f32_of((2, 3)))
+    store.add_recipe("back", Recipe((again,), stack=4))
+    np.testing.assert_array_equal(store.get("back"), stack * row[:, None])
+    assert Recipe(steps, stack=3).digest() != recipe.digest() != Recipe(steps).digest()
+
+
+def f32_of(shape: tuple[int, ...]) -> tuple[ResultType, ...]:
+    return (ResultType(shape, "f32"),)
+
+
 def test_hash_depends_on_content_type_and_recipe() -> None:
     one, two = Store(), Store()
     one.add("a", W)

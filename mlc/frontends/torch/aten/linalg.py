@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlc.frontends.common import elementwise, indexing, linalg, reduction, shape
+from mlc.frontends.common import elementwise, experts, indexing, linalg, reduction, shape
 from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.report import NodeError
 from mlc.frontends.torch.aten.reduction import vector_norm
@@ -183,23 +183,21 @@ def trace(call: Call) -> Tensor:
     return reduction.reduce(b, "sum", total, [0, 1], False)
 
 
-@aten("_grouped_mm")
+@aten("_grouped_mm", "transformers::grouped_mm_fallback")
 def grouped_mm(call: Call) -> Tensor:
     """Products of consecutive rows with one matrix for each group: offsets say where groups end.
 
     Rows behind the last group, which PyTorch leaves as they are, become 0.
     """
     b, x, matrices, ends = call.b, call.tensor(0), call.tensor(1), call.get("offs")
-    if x.rank != 2 or matrices.rank != 3 or ends is None or matrices.shape[0] is None:
+    if x.rank != 2 or matrices.rank != 3 or ends is None:
         raise NodeError(f"grouped products of {x} and {matrices}", "groups of rows, with offsets, are supported")
-    begin: Size = 0
-    parts = []
-    for group in range(matrices.shape[0]):
-        end = b.arith("maxsi", b.element(ends, group), begin)
-        rows = shape.window(b, x, 0, begin, b.arith("subi", end, begin))
-        matrix = shape.squeeze(b, shape.window(b, matrices, 0, group, 1), [0])
-        parts.append(linalg.matmul(b, rows, matrix))
-        begin = end
-    count, width = b.dim(x, 0), b.dim(matrices, 2)
-    parts.append(shape.full(b, [b.arith("subi", count, begin), width], b.like(0, x)))
-    return shape.reshape(b, shape.concat(b, parts, 0), [count, width])
+    count = shape.size_scalar(b, b.dim(x, 0))
+    ends = elementwise.clamp(b, elementwise.cast(b, ends, "int64"), b.like(0, count), count)
+    first = shape.reshape(b, b.like(0, ends), [1])
+    begins = shape.window(b, shape.concat(b, [first, ends], 0), 0, 0, b.dim(ends, 0))
+
+    def product(rows: Tensor, group: Size) -> Tensor:
+        return linalg.matmul(b, rows, shape.squeeze(b, shape.window(b, matrices, 0, group, 1), [0]))
+
+    return experts.by_groups(b, x, begins, ends, b.dim(matrices, 2), product)

@@ -141,3 +141,19 @@ func.func @invalid(%x: tensor<2x3xf32>) -> tensor<3xi64> {
   %0 = "mlc.shape_of"(%x) : (tensor<2x3xf32>) -> tensor<3xi64>
   return %0 : tensor<3xi64>
 }
+
+// -----
+
+func.func @count_without_index() -> tensor<4xf32> {
+  // expected-error @+1 {{has an index or a count of weights, but not both}}
+  %0 = "mlc.weight"() {name = "w", count = 4} : () -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @of_none(%i: index) -> tensor<4xf32> {
+  // expected-error @+1 {{is one of 0 weights}}
+  %0 = mlc.weight "w"[%i of 0] : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

@@ -8,6 +8,9 @@ func.func @shape(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>, %i: tensor<?x4xi32>, 
   %0 = mlc.constant dense<[1, 2]> : tensor<2xi64>
   // CHECK: mlc.weight "encoder/w0" : tensor<768x768xf32>
   %1 = mlc.weight "encoder/w0" : tensor<768x768xf32>
+  // CHECK: mlc.weight "experts"[%{{.*}} of 8] : tensor<768x768xf32>
+  %which = arith.constant 3 : index
+  %one = mlc.weight "experts"[%which of 8] : tensor<768x768xf32>
   // CHECK: mlc.reshape %{{.*}} [%{{.*}}, 2, 2] : tensor<?x4xf32> -> tensor<?x2x2xf32>
   %2 = mlc.reshape %x [%n, 2, 2] : tensor<?x4xf32> -> tensor<?x2x2xf32>
   // CHECK: mlc.reshape %{{.*}} [] : tensor<f32> -> tensor<f32>

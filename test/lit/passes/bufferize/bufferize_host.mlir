@@ -159,3 +159,33 @@ func.func @handles(%s: !mlc.seq<tensor<?xf32>> {mlc.name = "s"}, %i: tensor<i64>
   // CHECK: return %[[R]], %[[T]]
   return %r, %t, %h : !mlc.seq<tensor<?xf32>>, tensor<?xf32>, tensor<i1>
 }
+
+// -----
+
+// One of a stack of weights lies at an offset that the run computes; insertions into what a loop carries, and views of
+// that, update the loop's buffer.
+// CHECK-LABEL: func.func @one_of_a_stack
+// CHECK: %[[N:.*]] = arith.index_cast
+// CHECK: %[[Y:.*]] = memref.alloc() {alignment = 64 : i64} : memref<1x8x16xf32>
+// CHECK: scf.for %[[I:.*]] = %{{.*}} to %[[N]]
+// CHECK:   %[[AT:.*]] = arith.muli %[[I]], %c64
+// CHECK:   %[[W:.*]] = mlc.buffer weights offset[%[[AT]]] : memref<16xf32>
+// CHECK:   %[[V:.*]] = memref.collapse_shape %[[Y]]
+// CHECK:   mlc.launch @update(%[[W]]) outs(%[[V]])
+// CHECK-NOT: memref.copy
+// CHECK: return
+func.func @one_of_a_stack(%count: tensor<i64> {mlc.name = "n"}) -> (tensor<1x8x16xf32> {mlc.name = "y"}) {
+  %number = tensor.extract %count[] : tensor<i64>
+  %n = arith.index_cast %number : i64 to index
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %e = tensor.empty() : tensor<1x8x16xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%y = %e) -> (tensor<1x8x16xf32>) {
+    %w = mlc.weight "experts"[%i of 4] : tensor<16xf32>
+    %v = tensor.collapse_shape %y [[0, 1], [2]] : tensor<1x8x16xf32> into tensor<8x16xf32>
+    %u = mlc.launch @update(%w) outs(%v) {mlc.inout = array<i64: 0>, mlc.overwrite} : (tensor<16xf32>) outs(tensor<8x16xf32>) -> tensor<8x16xf32>
+    %z = tensor.expand_shape %u [[0, 1], [2]] output_shape [1, 8, 16] : tensor<8x16xf32> into tensor<1x8x16xf32>
+    scf.yield %z : tensor<1x8x16xf32>
+  }
+  return %r : tensor<1x8x16xf32>
+}

@@ -25,6 +25,10 @@ module @mlc_host attributes {mlc.host} {
     %a = memref.view %arena[%c0][%n] : memref<?xi8> to memref<?x4xf32>
     // CHECK: llvm.getelementptr %[[WEIGHTS]]
     %w = mlc.buffer weights {static_offset = 64 : i64} : memref<4xf32>
+    // One of a stack, at a place of the run.
+    // CHECK: %[[AT:.*]] = arith.index_cast %[[N]] : index to i64
+    // CHECK: llvm.getelementptr %[[WEIGHTS]][%[[AT]]]
+    %s = mlc.buffer weights offset [%n] : memref<4xf32>
     // Three pointers, then the extents of the two dynamic tensors, then the index.
     // CHECK-COUNT-6: llvm.store
     // CHECK: %[[K:.*]] = llvm.mlir.addressof @mlc_kernel_______k0
@@ -80,6 +84,9 @@ module @mlc_host attributes {mlc.host} {
     %n = memref.dim %x, %c0 : memref<?xf32>
     // CHECK: llvm.call @mlc_rt_gpu_weights
     %w = mlc.buffer weights {mlc.space = "device", static_offset = 64 : i64} : memref<4xf32>
+    // CHECK: %[[IMAGE:.*]] = llvm.call @mlc_rt_gpu_weights
+    // CHECK: llvm.getelementptr %[[IMAGE]][%{{.*}}]
+    %s = mlc.buffer weights offset [%n] {mlc.space = "device"} : memref<4xf32>
     // CHECK: llvm.call @mlc_rt_gpu_pool
     %a = mlc.buffer pool (%n) {mlc.space = "device"} : memref<?xf32>
     // CHECK: %[[ITEMS:.*]] = llvm.call @mlc_kernel_______k0_items

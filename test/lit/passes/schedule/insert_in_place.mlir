@@ -60,3 +60,28 @@ module @zeros attributes {mlc.kernel} {
     return %0 : tensor<2x8x4xf32>
   }
 }
+
+// What a loop carries is written over where nobody reads it afterwards.
+// CHECK-LABEL: func.func @carried
+// CHECK: scf.for {{.*}} iter_args(%[[Y:[^ ]*]] = %{{.*}}, %[[Z:[^ ]*]] = %{{[^ ]*}}, %{{[^ ]*}} = %{{[^ ]*}}) ->
+// CHECK: %[[V:.*]] = mlc.launch @both(%{{.*}}, %{{.*}}) outs(%[[Y]]) {mlc.inout = array<i64: 0>, mlc.overwrite}
+// CHECK: %[[C:.*]] = mlc.launch @both_start(%[[Z]])
+// CHECK: %[[W:.*]] = mlc.launch @both(%{{.*}}, %{{.*}}) outs(%[[C]]) {mlc.in_place, mlc.inout = array<i64: 0>}
+// CHECK: scf.yield %[[Z]], %[[W]], %[[V]]
+func.func @carried(%x: tensor<2x8x4xf32>, %u: tensor<2x1x4xf32>, %n: tensor<2xi64>, %count: index) -> (tensor<2x8x4xf32>, tensor<2x8x4xf32>, tensor<2x8x4xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %e = tensor.empty() : tensor<2x8x4xf32>
+  %r:3 = scf.for %i = %c0 to %count step %c1 iter_args(%y = %x, %z = %x, %l = %x) -> (tensor<2x8x4xf32>, tensor<2x8x4xf32>, tensor<2x8x4xf32>) {
+    %v = mlc.launch @both(%y, %u, %n) outs(%e) : (tensor<2x8x4xf32>, tensor<2x1x4xf32>, tensor<2xi64>) outs(tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
+    %w = mlc.launch @both(%z, %u, %n) outs(%e) : (tensor<2x8x4xf32>, tensor<2x1x4xf32>, tensor<2xi64>) outs(tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
+    scf.yield %z, %w, %v : tensor<2x8x4xf32>, tensor<2x8x4xf32>, tensor<2x8x4xf32>
+  }
+  return %r#0, %r#1, %r#2 : tensor<2x8x4xf32>, tensor<2x8x4xf32>, tensor<2x8x4xf32>
+}
+module @both attributes {mlc.kernel} {
+  func.func @both(%x: tensor<2x8x4xf32>, %u: tensor<2x1x4xf32>, %n: tensor<2xi64>, %o: tensor<2x8x4xf32>) -> tensor<2x8x4xf32> {
+    %0 = mlc.insert %x, %u, %n {axis = 1 : i64} : tensor<2x8x4xf32>, tensor<2x1x4xf32>, tensor<2xi64> -> tensor<2x8x4xf32>
+    return %0 : tensor<2x8x4xf32>
+  }
+}

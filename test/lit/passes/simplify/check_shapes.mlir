@@ -141,3 +141,20 @@ func.func @said(%x: tensor<?x?xf32>, %w: tensor<4x2xf32>) -> tensor<?x2xf32> {
   %1 = mlc.matmul %x, %w : tensor<?x?xf32>, tensor<4x2xf32> -> tensor<?x2xf32>
   return %1 : tensor<?x2xf32>
 }
+
+// -----
+
+// A place that data decide, with extents that are known.
+// CHECK-LABEL: func.func @place
+// CHECK: %[[LOW:.*]] = arith.cmpi sle, %{{[^,]*}}, %[[I:[^ ]*]]
+// CHECK: mlc.check %[[LOW]], %[[I]], "a slice of dimension 0 must lie inside of its input"
+// CHECK: %[[END:.*]] = arith.addi %{{.*}}, %{{.*}}
+// CHECK: %[[HIGH:.*]] = arith.cmpi sle, %[[END]], %{{.*}}
+// CHECK: mlc.check %[[HIGH]], %[[END]], "a slice of dimension 0 must lie inside of its input"
+// CHECK: mlc.slice
+func.func @place(%x: tensor<8x4xf32>, %at: tensor<i64>) -> tensor<1x4xf32> {
+  %number = tensor.extract %at[] : tensor<i64>
+  %i = arith.index_cast %number : i64 to index
+  %0 = mlc.slice %x [%i, 0] [1, 4] [1, 1] : tensor<8x4xf32> -> tensor<1x4xf32>
+  return %0 : tensor<1x4xf32>
+}

@@ -7,6 +7,9 @@
 // CHECK-SAME: "big#[[TAKE:[0-9a-f]+]]" = {result = array<i64: 1, 0>, steps = [
 // CHECK-SAME: {attrs = {value = dense<[0, 2]> : tensor<2xi64>}, inputs = [], op = "mlc.constant", results = [tensor<2xi64>]},
 // CHECK-SAME: inputs = ["big", array<i64: 0, 0>], op = "mlc.gather", results = [tensor<2x100xf32>]}]}
+// CHECK-SAME: "e#{{[0-9a-f]+}}" = {result = array<i64: 1, 0>, stack = 4 : i64, steps = [
+// CHECK-SAME: inputs = {{\[\[}}"e"]], op = "mlc.transpose"
+// CHECK-SAME: inputs = [array<i64: 0, 0>, "scale"], op = "mlc.binary"
 // CHECK-SAME: "w#[[NEG:[0-9a-f]+]]" =
 // CHECK-SAME: {attrs = {permutation = array<i64: 1, 0>}, inputs = ["w"], op = "mlc.transpose", results = [tensor<32x8xf32>]}
 // CHECK-SAME: attrs = {kind = "neg"}, inputs = [array<i64: 0, 0>], op = "mlc.unary"
@@ -64,4 +67,23 @@ func.func @random() -> tensor<2xf32> {
   %seed = mlc.constant dense<1> : tensor<i64>
   %0 = mlc.random uniform %seed [2] : tensor<i64> -> tensor<2xf32>
   return %0 : tensor<2xf32>
+}
+
+// One of a stack: the recipe is that of each, and what comes from two of them stays.
+// CHECK-LABEL: func.func @stack
+// CHECK-SAME: (%[[I:.*]]: index, %[[J:.*]]: index)
+// CHECK: %[[A:.*]] = mlc.weight "e#[[EACH:[0-9a-f]+]]"[%[[I]] of 4] : tensor<32x8xf32>
+// CHECK: %[[B:.*]] = mlc.weight "e#[[EACH]]"[%[[J]] of 4] : tensor<32x8xf32>
+// CHECK: %[[C:.*]] = mlc.binary add %[[A]], %[[B]]
+// CHECK: return %[[C]]
+func.func @stack(%i: index, %j: index) -> tensor<32x8xf32> {
+  %scale = mlc.weight "scale" : tensor<8xf32>
+  %e = mlc.weight "e"[%i of 4] : tensor<8x32xf32>
+  %t = mlc.transpose %e {permutation = array<i64: 1, 0>} : tensor<8x32xf32> -> tensor<32x8xf32>
+  %s = mlc.binary mul %t, %scale : tensor<32x8xf32>, tensor<8xf32> -> tensor<32x8xf32>
+  %e1 = mlc.weight "e"[%j of 4] : tensor<8x32xf32>
+  %t1 = mlc.transpose %e1 {permutation = array<i64: 1, 0>} : tensor<8x32xf32> -> tensor<32x8xf32>
+  %s1 = mlc.binary mul %t1, %scale : tensor<32x8xf32>, tensor<8xf32> -> tensor<32x8xf32>
+  %0 = mlc.binary add %s, %s1 : tensor<32x8xf32>
+  return %0 : tensor<32x8xf32>
 }

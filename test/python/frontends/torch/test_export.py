@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import collections
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 import mlc
 from mlc.frontends.report import ModelError
 from mlc.runtime.errors import InputError
+from mlc.runtime.errors import ModelError as RunError
 
 pytest.importorskip("torch.nn", reason="PyTorch is an optional dependency: pip install torch==2.13.0")
 import torch
@@ -231,6 +234,94 @@ def test_results_of_an_unknown_class(tmp_path: Path) -> None:
     assert done.returncode == 1 and "somebody.results.Pair" in done.stderr, done.stderr
     assert "pass the program itself" in done.stderr and len(done.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "pair.so").exists()
+
+
+def test_a_place_that_data_decide(tmp_path: Path) -> None:
+    """Of a weight and of a tensor: a place that is none ends the run, instead of reading what is not theirs."""
+
+    class Picked(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = torch.nn.Parameter(torch.randn(8, 16, 12))
+
+        def forward(self, x: torch.Tensor, place: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            number = place.item()
+            torch._check(number >= 0)
+            torch._check(number < 8)
+            return x[0] @ self.layers[number], x[number]
+
+    module = Picked().eval()
+    x = torch.randn(8, 3, 16)
+    model = compiled(program_of(module, x, torch.tensor(2)), tmp_path)
+    for number in (0, 5, 7):
+        first, second = model(x.numpy(), np.array(number))
+        np.testing.assert_allclose(first, (x[0] @ module.layers[number]).detach().numpy(), rtol=0, atol=1e-5)
+        np.testing.assert_array_equal(second, x[number].numpy())
+    for number in (-1, 8, 1 << 40):
+        with pytest.raises(RunError, match="a slice of dimension 0 must lie inside of its input"):
+            model(x.numpy(), np.array(number))
+
+
+GROUPED = """
+import torch
+
+
+def grouped(input: torch.Tensor, weight: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
+    ends = offs.tolist()
+    parts = [input[begin:end] @ weight[i] for i, (begin, end) in enumerate(zip([0, *ends], ends))]
+    return torch.cat(parts)
+
+
+schema = "(Tensor input, Tensor weight, Tensor offs) -> Tensor"
+torch.library.custom_op("transformers::grouped_mm_fallback", grouped, mutates_args=(), schema=schema)
+fake = lambda input, weight, offs: input.new_empty(input.shape[0], weight.shape[2])
+torch.library.register_fake("transformers::grouped_mm_fallback", fake)
+"""
+SAVED = """
+import sys
+import torch
+import transformers.integrations.moe
+from torch import nn
+
+
+class Experts(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(5, 24, 16))
+
+    def forward(self, x: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+        return torch.ops.transformers.grouped_mm_fallback(x, self.weight.transpose(1, 2), ends)
+
+
+torch.manual_seed(0)
+inputs = torch.randn(20, 16), torch.tensor([3, 3, 11, 19, 20], dtype=torch.int32)
+program = torch.export.export(Experts().eval(), inputs)
+torch.export.save(program, "experts.pt2")
+torch.save((inputs, program.module()(*inputs).detach()), "results.pt")
+"""
+
+
+def test_operators_of_a_known_package(tmp_path: Path) -> None:
+    """Groups of rows, as transformers multiplies them: a file of them makes the package be imported, if it is there."""
+    package = tmp_path / "packages" / "transformers" / "integrations"
+    package.mkdir(parents=True)
+    for file in (package.parent / "__init__.py", package / "__init__.py"):
+        file.write_text("")
+    (package / "moe.py").write_text(GROUPED)
+    known = {**os.environ, "PYTHONPATH": str(tmp_path / "packages")}
+    run = partial(subprocess.run, cwd=tmp_path, capture_output=True, text=True)
+    done = run([sys.executable, "-c", SAVED], env=known)
+    assert done.returncode == 0, done.stderr
+    command = [sys.executable, "-m", "mlc.cli.compile", "experts.pt2", "-o", "experts.so"]
+    done = run(command, env=known)
+    assert done.returncode == 0, done.stderr
+    inputs, expected = torch.load(tmp_path / "results.pt")
+    [y] = mlc.load(tmp_path / "experts.so")(*(value.numpy() for value in inputs))
+    np.testing.assert_allclose(y, expected.numpy(), rtol=0, atol=2e-6 * float(expected.abs().max()))
+    (package / "moe.py").write_text("raise ImportError('half installed')")
+    done = run(command, env=known)
+    assert done.returncode == 1 and len(done.stderr.strip().splitlines()) == 1
+    assert "it has operators of transformers, which cannot be imported: half installed" in done.stderr
 
 
 def test_files_that_hold_no_program(tmp_path: Path) -> None:
