@@ -103,6 +103,7 @@ def _simplify(integers: Sequence[str]) -> list[str]:
         "cse",
         "mlc-refine-types",
         "mlc-guard-softmax",
+        "mlc-split-softmax",
         "mlc-group-heads",
         "mlc-drop-units",
         "mlc-fold-batch-norm",

@@ -25,6 +25,7 @@ CANONICALIZE = (
     "canonicalize{disable-patterns={"
     f"'{{anonymous}}::{_DUPLICATE_ARGUMENTS}','(anonymous namespace)::{_DUPLICATE_ARGUMENTS}'}}}}"
 )
+HOST_ONLY = ("mlc-group-gathers", "mlc-split-softmax")  # for loops of the host, and for a form of attention of CPUs
 ASKING = ("mlc-fold-views", "mlc-plan-fusion")  # the templates of the target
 
 
@@ -43,7 +44,7 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     place = decomposed.index("mlc-fold-constants") + 1
     native = str(all(t.has_wgmma for t in targets)).lower()
     floats8 = f"mlc-float8-contractions{{native={native}}}"
-    simplify = [p for p in of_cpu["simplify"] if p != "mlc-group-gathers"]
+    simplify = [p for p in of_cpu["simplify"] if p not in HOST_ONLY]
     of_cpu["simplify"] = _before(simplify, "mlc-resolve-dims", [floats8])
     splitting = ["mlc-recompute-producers", "mlc-plan-splits", "mlc-split-reductions"]
     if all(t.has_clusters for t in targets):

@@ -125,6 +125,20 @@ def for_(b: Builder, count: Size, initial: Sequence[Tensor], step: ForStep) -> l
     return _for(b, count, initial, kinds, parts, signs, shapes, step)
 
 
+def repeat(b: Builder, count: Size, initial: Tensor, step: Callable[[Size, Tensor], Tensor]) -> Tensor:
+    """`scf.for` over `count` iterations that carries one value, whose type stays: `step` gets the number of the
+    iteration, a size, and the value, and returns the next one.
+    """
+    bounds = [b.index_constant(0), b.as_index(count), b.index_constant(1)]
+    kind = initial.value.type
+    loop = ir.Operation.create("scf.for", [kind], [*bounds, initial.value], regions=1)
+    block = loop.regions[0].blocks.append(b.index, kind)
+    with ir.InsertionPoint(block):
+        number, carried = (ir.Value(argument) for argument in block.arguments)
+        _yield(b, block, [step(number, Tensor(carried, initial.unsigned))], [kind])
+    return Tensor(loop.results[0], initial.unsigned)
+
+
 def _first_shapes(
     b: Builder,
     count: Size,

@@ -6,7 +6,7 @@ as chose it, none where nobody did.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from mlc.frontends.common import control_flow, indexing, normalization, reduction, shape
 from mlc.frontends.common import elementwise as ew
@@ -23,16 +23,15 @@ def by_groups(b: Builder, rows: Tensor, begins: Tensor, ends: Tensor, width: Siz
     some = b.op("nonzero", [ew.compare(b, "lt", begins, ends)])
     some = shape.reshape_codes(b, some, [-1])
 
-    def fill(number: Tensor, carried: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        group = b.element(some, b.scalar(number))
+    def fill(number: Size, carried: Tensor) -> Tensor:
+        group = b.element(some, number)
         begin, end = b.element(begins, group), b.element(ends, group)
         part = layer(shape.window(b, rows, 0, begin, b.arith("subi", end, begin)), group)
-        made, old = (shape.unsqueeze(b, x, [0]) for x in (part, carried[0]))
-        filled = indexing.insert(b, old, made, shape.window(b, begins, 0, group, 1), 1)
-        return [shape.squeeze(b, filled, [0])], []
+        start = shape.window(b, begins, 0, group, 1)
+        return indexing.insert(b, carried, shape.unsqueeze(b, part, [0]), start, 1)
 
-    nothing = shape.full(b, [b.dim(rows, 0), width], b.like(0, rows))
-    return control_flow.for_(b, b.dim(some, 0), [nothing], fill)[0]
+    nothing = shape.full(b, [1, b.dim(rows, 0), width], b.like(0, rows))
+    return shape.squeeze(b, control_flow.repeat(b, b.dim(some, 0), nothing, fill), [0])
 
 
 def shares_of_all(b: Builder, scores: Tensor, k: int, normalize: bool) -> tuple[Tensor, Tensor]:

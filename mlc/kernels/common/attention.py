@@ -2,9 +2,10 @@
 
 `f` is any chain of elementwise operations on the scores at their own points (scale, soft cap, masks). The softmax is
 `exp(x - max(x)) / sum` over the last dimension, where the maximum may be guarded (−inf counts as 0) and the sum may
-pass through elementwise operations per row. Reshapes that regroup leading dimensions (grouped heads) may stand anywhere
-between the contractions. The contractions are of f32, or of 16-bit floats that accumulate in f32; then the quotients
-are rounded before the second one.
+pass through elementwise operations per row. A weight may be one logit more, which no key belongs to (a sink): it takes
+part in the maximum, and its exponential is added to the sum. Reshapes that regroup leading dimensions (grouped heads)
+may stand anywhere between the contractions. The contractions are of f32, or of 16-bit floats that accumulate in f32;
+then the quotients are rounded before the second one.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from mlc.kernels.common.generics import (
 )
 
 _VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
+_STEPS = 8  # from a weight to where it is used
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,9 @@ class Product:
 @dataclass(frozen=True)
 class Attention:
     """The operations of one attention: `scores`, the chain `between` whose last value `logits` the softmax reads,
-    `maximum` and `total` of the rows, `divisor` (what the exponentials are divided by) and the `output` product.
-    `members` are all of them in the order of their discovery."""
+    `maximum` and `total` of the rows, `difference` (the logits less their shift, its operand `shifted_by`), `divisor`
+    (what the exponentials are divided by) and the `output` product. `members` are all of them in the order of their
+    discovery. With a `sink`, that takes part in the shift, and the divisor is computed from the shift, too."""
 
     scores: Product
     output: Product
@@ -70,9 +73,17 @@ class Attention:
     path: tuple[tuple[ir.Operation, int], ...]
     maximum: ir.Operation
     total: ir.Operation
+    difference: ir.Operation
+    shifted_by: int
     divisor: ir.Value
     quotient: ir.Operation
     members: tuple[ir.Operation, ...]
+    sink: bool
+
+    @property
+    def shift(self) -> ir.Value:
+        """What the logits are shifted by: the maximum, guarded, or the larger one of that and a sink."""
+        return self.difference.operands[self.shifted_by]
 
 
 def shared_dim(attention: Attention) -> int | None:
@@ -111,14 +122,17 @@ def attention_of(output: ir.Operation) -> Attention | None:
     divisor = quotient.operands[parts[1]]
     exponential = defining_op(quotient.operands[parts[0]])
     shift = _argument_of(exponential, "math.exp")
-    total = _row_reduction(divisor, "arith.addf", 0.0, members)
-    if exponential is None or shift is None or total is None or total.operands[0] != exponential.results[0]:
-        return None
     parts = _binary(shift, "arith.subf")
-    if parts is None or not is_identity(shift, parts[0]) or not _per_row(shift, parts[1]) or not _per_row(quotient, 1):
+    if exponential is None or shift is None or parts is None:
         return None
-    logits = shift.operands[parts[0]]
-    maximum = _maximum(shift.operands[parts[1]], members)
+    if not is_identity(shift, parts[0]) or not _per_row(shift, parts[1]) or not _per_row(quotient, 1):
+        return None
+    logits, top = (shift.operands[part] for part in parts)
+    total = _row_reduction(divisor, "arith.addf", 0.0, members, top)
+    if total is None or total.operands[0] != exponential.results[0]:
+        return None
+    sink = _with_sink(top, members)
+    maximum = _maximum(top if sink is None else sink, members)
     if maximum is None or maximum.operands[0] != logits:
         return None
     members.update(dict.fromkeys((quotient, exponential, shift, total, maximum)))
@@ -132,7 +146,9 @@ def attention_of(output: ir.Operation) -> Attention | None:
     if not _closed(members, output):
         return None
     chain = tuple(path[:-1])
-    return Attention(scores, product, logits, chain, maximum, total, divisor, quotient, tuple(members))
+    found = tuple(members)
+    softmax = (maximum, total, shift, parts[1], divisor, quotient)
+    return Attention(scores, product, logits, chain, *softmax, found, sink is not None)
 
 
 # -- contractions ------------------------------------------------------------------------------------------------------
@@ -225,9 +241,11 @@ def _per_row(op: ir.Operation, operand: int) -> bool:
     return True
 
 
-def _row_reduction(value: ir.Value, name: str, start: float, members: dict[ir.Operation, None]) -> ir.Operation | None:
-    """The reduction over the last dimension that `value` is computed from by elementwise operations per row alone;
-    those join `members`."""
+def _row_reduction(
+    value: ir.Value, name: str, start: float, members: dict[ir.Operation, None], other: ir.Value | None = None
+) -> ir.Operation | None:
+    """The reduction over the last dimension that `value` is computed from by elementwise operations per row alone, of
+    that, weights, and `other`; those join `members`."""
     op = defining_op(value)
     found: dict[ir.Operation, None] = {}
     reduction: ir.Operation | None = None
@@ -246,7 +264,10 @@ def _row_reduction(value: ir.Value, name: str, start: float, members: dict[ir.Op
         if op.name != "linalg.generic" or is_reduction(op) or not _only_computes(op):
             return None
         found[op] = None
-        work.extend(defining_op(v) for v in list(op.operands)[: len(op.operands) - len(op.results)])
+        inputs = list(op.operands)[: len(op.operands) - len(op.results)]
+        if other is not None:
+            inputs = [v for v in inputs if v != other and not _is_given(v)]
+        work.extend(defining_op(v) for v in inputs)
     members.update(found)
     return reduction
 
@@ -289,6 +310,35 @@ def _maximum(value: ir.Value, members: dict[ir.Operation, None]) -> ir.Operation
         return None
     reduction = _row_reduction(value, "arith.maximumf", low, members)
     return reduction if reduction is not None and op.operands[kept] == reduction.results[0] else None
+
+
+def _with_sink(top: ir.Value, members: dict[ir.Operation, None]) -> ir.Value | None:
+    """What `top` is the larger one of, besides a weight; the operation joins `members`."""
+    op = defining_op(top)
+    inner = only_operation(op, "arith.maximumf")
+    if op is None or inner is None or is_reduction(op):
+        return None
+    numbers = [input_number(op, v) for v in inner.operands]
+    if sorted(n for n in numbers if n is not None) != [0, 1]:
+        return None
+    others = [op.operands[1 - n] for n in (0, 1) if _is_given(op.operands[n])]
+    if len(others) != 1:
+        return None
+    members[op] = None
+    return others[0]
+
+
+def _is_given(value: ir.Value) -> bool:
+    """Is that a weight or an argument, or one that was moved, repeated or converted?"""
+    op = defining_op(value)
+    for _ in range(_STEPS):
+        if op is None or op.name in ("mlc.weight", "mlc.constant", "arith.constant"):
+            return True
+        plain = op.name == "linalg.generic" and not is_reduction(op) and len(op.operands) == 2
+        if not plain and op.name not in (*_VIEWS, "tensor.cast"):
+            return False
+        op = defining_op(op.operands[0])
+    return False
 
 
 # -- between -----------------------------------------------------------------------------------------------------------

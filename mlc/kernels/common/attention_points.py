@@ -32,7 +32,8 @@ def points_below(
 
         return override
 
-    rows = {attention.maximum.results[0]: lambda _: zero, attention.total.results[0]: lambda _: zero}
+    of_rows = (attention.maximum.results[0], attention.total.results[0], attention.shift)
+    rows: dict[ir.Value, Override] = {value: lambda _: zero for value in of_rows}
     above = Evaluator(frame, lanes, overrides={**rows, attention.logits: capture("logits")})
     above.tensor(out.op.operands[0], [plain.idx.affine(e, dims) for e in operand_map(out.op, 0).results])
     below = Evaluator(frame, lanes, overrides={scores.op.results[0]: capture("scores")})

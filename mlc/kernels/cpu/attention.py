@@ -6,8 +6,9 @@ on demand, the exponentials relative to a logit of the row, and the product with
 of the first block; when one exceeds it by more than `MARGIN`, the largest so far takes its place, and the row's sum and
 its accumulators are scaled down ("Online normalizer calculation for softmax", Milakov and Gimelshein, 2018;
 "FlashAttention", Dao et al., 2022). Blocks whose logits a mask hides are left out: when the chain
-grows with the scores and its value for a score of 1e30 is below −1e37 everywhere, while every row has seen a logit
-above −1e30, all exponentials are exactly 0. So any mask helps, a causal one as well as a padding.
+grows with the scores and its value for a score of 1e30 is below −1e37 everywhere, while every row sees a logit
+above −1e30, all exponentials are exactly 0. So any mask helps, a causal one as well as a padding or a window. A row
+that has seen no such logit at the end makes the item begin again with all blocks.
 
 What does not come out as in three kernels: where a mask hides a whole block, infinities and NaN of its keys and values
 and scores above 1e30 do not show.
@@ -29,7 +30,7 @@ from collections.abc import Callable, Sequence
 from functools import partial, reduce
 
 from mlir import ir
-from mlir.dialects import arith, memref, vector
+from mlir.dialects import arith, vector
 
 from mlc.kernels.common import peepholes
 from mlc.kernels.common.attention import Attention
@@ -38,7 +39,7 @@ from mlc.kernels.common.evaluate import Evaluator, lane_mask
 from mlc.kernels.common.frame import KernelSource, for_loop, if_then
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.cpu.attention_grid import AttentionSchedule
-from mlc.kernels.cpu.attention_kernel import LARGE_SCORE, SEEN, AttentionKernel
+from mlc.kernels.cpu.attention_kernel import LARGE_SCORE, AttentionKernel
 from mlc.kernels.cpu.attention_row import Row, reads_in_place
 from mlc.kernels.cpu.transpose import transposed
 
@@ -202,26 +203,18 @@ class RegisterAttention(AttentionKernel):
         if self.flags is None:
             work()
             return
-        i8 = ir.IntegerType.get_signless(8)
-        end = c.index(self.end)
-        memref.store(c.get(i8, 0), self.flags, [end])
+        self._flag(self.end, 0)
         self._for_heads(lambda: self._tiles(lambda at, size: self._mark(at, size, key, vectors, mask)))
-        if_then(self._is_set(end), work)
+        if_then(self._is_set(self.end), work)
 
     # -- masks ------------------------------------------------------------------------------------------------------
 
     def _mark(self, at: Scalar, size: int, key: Scalar, vectors: int, mask: ir.Value | None) -> None:
         """Set the flag of a tile, and that of the block, unless every logit is hidden. The last row is asked first."""
-        c, math, i8 = self.frame.constants, self.frame.math, ir.IntegerType.get_signless(8)
-        least = self.load_scalar("largest", at)
-        for r in range(1, size):
-            seen = self.load_scalar("largest", math.add(at, r))
-            least = arith.select(arith.cmpf(arith.CmpFPredicate.OLT, seen, least), seen, least)
-        unseen = arith.cmpf(arith.CmpFPredicate.ULE, least, self._number(SEEN))
 
         def mark() -> None:
             for place in (at, self.end):
-                memref.store(c.get(i8, 1), self.flags, [c.index(place)])
+                self._flag(place, 1)
 
         def ask(points: Sequence[tuple[int, int]]) -> ir.Value:
             large, top = self.splat(LARGE_SCORE), self.splat(float("-inf"))
@@ -230,9 +223,10 @@ class RegisterAttention(AttentionKernel):
                 top = arith.select(arith.cmpf(arith.CmpFPredicate.UGT, bound, top), bound, top)
             return self._is_visible(top)
 
-        memref.store(c.get(i8, 0), self.flags, [c.index(at)])
+        self._flag(at, 0)
         rest = [(r, j) for r in range(size) for j in range(vectors) if (r, j) != (size - 1, 0)]
-        if_then(arith.ori(unseen, ask([(size - 1, 0)])), mark, lambda: if_then(ask(rest), mark) if rest else None)
+        wanted = arith.ori(self._is_set(self.all), ask([(size - 1, 0)]))
+        if_then(wanted, mark, lambda: if_then(ask(rest), mark) if rest else None)
 
     # -- one tile ---------------------------------------------------------------------------------------------------
 

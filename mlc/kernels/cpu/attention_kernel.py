@@ -7,6 +7,7 @@ shifted by and the one which that comes from. A template takes in one block of k
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from mlir import ir
 from mlir.dialects import arith, func, memref, vector
@@ -15,7 +16,7 @@ from mlc.kernels.common import memory, peepholes
 from mlc.kernels.common.attention import Attention, find_attention, grows_with_scores, shared_dim
 from mlc.kernels.common.attention_points import points_below
 from mlc.kernels.common.evaluate import Evaluator, Override, lane_mask
-from mlc.kernels.common.frame import Frame, KernelSource, for_loop
+from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_grid
@@ -82,9 +83,10 @@ class AttentionKernel:
 
     def _allocate(self) -> None:
         """Panels for the scores of a tile and the state of the item's rows, and flags of rows, whether a mask leaves
-        something of a block of keys; behind those of all rows is that of the block."""
+        something of a block of keys; behind those of all rows are that of the block, and whether all blocks count."""
         s = self.s
         self.end = rows = s.row_block * s.together
+        self.all = rows + 1
         sizes = {
             "scores": s.rows * self.key_pitch,
             "sums": rows * s.lanes,
@@ -94,7 +96,7 @@ class AttentionKernel:
             "factors": max(s.lanes, s.rows),
         }
         self.stack |= self.on_stack(ir.F32Type.get(), sizes)
-        self.flags = self.frame.on_stack(ir.IntegerType.get_signless(8), rows + 1) if self.masked else None
+        self.flags = self.frame.on_stack(ir.IntegerType.get_signless(8), rows + 2) if self.masked else None
 
     def _known(self, extent: Scalar) -> int:
         if not isinstance(extent, int):
@@ -122,9 +124,36 @@ class AttentionKernel:
 
     def _rows(self) -> None:
         self._for_heads(self._pack_queries)
+        if self.flags is None:
+            self._take_in_keys()
+        else:
+            self._take_in_what_is_seen()
+        self._for_heads(lambda: self._for_rows(self._finish))
+
+    def _take_in_keys(self) -> None:
         self._for_heads(self._clear_rows)
         self._key_blocks()
-        self._for_heads(lambda: self._for_rows(self._finish))
+
+    def _take_in_what_is_seen(self) -> None:
+        """Blocks of keys that a mask hides from rows are left out. What operations say of rows that see nothing comes
+        from all keys: where there is such a row, all blocks are taken in, from the beginning."""
+        c = self.frame.constants
+
+        def note(row: ir.Value) -> None:
+            nothing = arith.cmpf(arith.CmpFPredicate.ULE, self.load_scalar("largest", row), self._number(SEEN))
+            if_then(nothing, lambda: self._flag(self.all, 1))
+
+        def once() -> None:
+            self._take_in_keys()
+            self._flag(self.all, 0)
+            self._for_heads(lambda: self._for_rows(note))
+
+        def attempt(number: ir.Value) -> None:
+            first = arith.cmpi(arith.CmpIPredicate.eq, number, c.index(0))
+            if_then(arith.ori(first, self._is_set(self.all)), once)
+
+        self._flag(self.all, 0)
+        self.loop(0, 2, 1, attempt)
 
     # -- coordinates ------------------------------------------------------------------------------------------------
 
@@ -220,6 +249,10 @@ class AttentionKernel:
 
     # -- masks ------------------------------------------------------------------------------------------------------
 
+    def _flag(self, at: Scalar, value: int) -> None:
+        c = self.frame.constants
+        memref.store(c.get(ir.IntegerType.get_signless(8), value), self.flags, [c.index(at)])
+
     def _is_set(self, at: Scalar) -> ir.Value:
         flag = memref.load(self.flags, [self.frame.constants.index(at)])
         return arith.cmpi(arith.CmpIPredicate.ne, flag, self.frame.constants.get(flag.type, 0))
@@ -297,16 +330,32 @@ class AttentionKernel:
         kind, fast = ir.Attribute.parse("#vector.kind<add>"), ir.Attribute.parse("#arith.fastmath<reassoc,nsz>")
         sums = self.load("sums", math.mul(local, lanes))
         total = vector.ReductionOp(ir.F32Type.get(), kind, sums, fastmath=fast).result
-        ev = Evaluator(self.frame, lanes, overrides={a.total.results[0]: lambda _: total})
-        point = [*self.logit_batch, self._row(local), Idx(0)]
+        point, scale = [*self.logit_batch, self._row(local), Idx(0)], self._number(1.0)
+        rows = {a.total.results[0]: total}
+        if a.sink:
+            largest, shift = (self.load_scalar(name, local) for name in ("largest", "shifts"))
+            scale = self._down_to_sink(largest, shift, point)
+            rows = {a.total.results[0]: arith.mulf(total, scale), a.maximum.results[0]: largest}
+        overrides: dict[ir.Value, Override] = {v: partial(lambda number, _: number, n) for v, n in rows.items()}
+        ev = Evaluator(self.frame, lanes, overrides=overrides)
         divisor = ev.tensor(a.divisor, [ev.idx.affine(e, point) for e in operand_map(a.quotient, 1).results])
-        factor = self.splat(arith.divf(self._number(1.0), divisor))
+        factor = self.splat(arith.divf(scale, divisor))
         for j in range(self.columns):
             where = math.add(math.mul(local, self.width_pitch), j * lanes)
             value = arith.mulf(self.load("output", where), factor)
             dims = list(self.dims)
             dims[a.output.row], dims[a.output.column] = self._row(local), Idx(j * lanes, 1)
             self._write([dims[d] for d in a.output.order], value, self.tail(self.width, j))
+
+    def _down_to_sink(self, largest: ir.Value, shift: ir.Value, point: Sequence[Idx]) -> ir.Value:
+        """The factor for what a row has come to that makes it relative to what the operations shift its logits by,
+        which is the sink where that is larger than all of them."""
+        a = self.a
+        ev = Evaluator(self.frame, self.s.lanes, overrides={a.maximum.results[0]: lambda _: largest})
+        exprs = operand_map(a.difference, a.shifted_by).results
+        top = ev.tensor(a.shift, [ev.idx.affine(e, point) for e in exprs])
+        down = arith.minimumf(arith.subf(shift, top), self._number(0.0))
+        return vector.extract(peepholes.exp_nonpositive(self.frame, self.splat(down)), [], [0])
 
     def _write(self, point: list[Idx], value: ir.Value, mask: ir.Value | None) -> None:
         overrides: dict[ir.Value, Override] = {self.a.output.op.results[0]: lambda _: value}

@@ -21,14 +21,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from mlir import ir
-from mlir.dialects import arith, memref
+from mlir.dialects import arith
 
 from mlc.kernels.common import peepholes
 from mlc.kernels.common.evaluate import lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
 from mlc.kernels.common.index import Scalar
 from mlc.kernels.cpu.attention_grid import AttentionSchedule
-from mlc.kernels.cpu.attention_kernel import LARGE_SCORE, SEEN
+from mlc.kernels.cpu.attention_kernel import LARGE_SCORE
 from mlc.kernels.cpu.paired_attention import GROUP, PairedAttention
 from mlc.kernels.cpu.tiles import LINE, ROWS, Place, Tiles
 
@@ -179,10 +179,6 @@ class _TileAttention(PairedAttention):
         self._row_groups(lambda at, size, _: self._mark_rows(block, at, size))
         if_then(self._is_set(end), work)
 
-    def _flag(self, at: Scalar, value: int) -> None:
-        i8, c = ir.IntegerType.get_signless(8), self.frame.constants
-        memref.store(c.get(i8, value), self.flags, [c.index(at)])
-
     def _mark_rows(self, block: _Block, at: Scalar, size: Scalar) -> None:
         """Set the flag of rows, and that of the block, unless every logit is hidden. The last row is asked first."""
         math = self.frame.math
@@ -198,20 +194,15 @@ class _TileAttention(PairedAttention):
             return top
 
         def ask(row: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            top, least = carried
-            seen = self.load_scalar("largest", math.add(at, row))
-            lower = arith.select(arith.cmpf(arith.CmpFPredicate.OLT, seen, least), seen, least)
-            return [bounds(row, top, len(block.masks)), lower]
+            return [bounds(row, carried[0], len(block.masks))]
 
         def ask_all() -> None:
-            start = [self.splat(float("-inf")), self._number(float("inf"))]
-            top, least = for_loop(self.frame, 0, size, 1, start, ask)
-            unseen = arith.cmpf(arith.CmpFPredicate.ULE, least, self._number(SEEN))
-            if_then(arith.ori(unseen, self._is_visible(top)), mark)
+            [top] = for_loop(self.frame, 0, size, 1, [self.splat(float("-inf"))], ask)
+            if_then(self._is_visible(top), mark)
 
         self._flag(at, 0)
         last = bounds(math.sub(size, 1), self.splat(float("-inf")), 1)
-        if_then(self._is_visible(last), mark, ask_all)
+        if_then(arith.ori(self._is_set(self.all), self._is_visible(last)), mark, ask_all)
 
     # -- one or two tiles of rows -------------------------------------------------------------------------------------
 

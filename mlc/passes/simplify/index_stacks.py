@@ -10,6 +10,9 @@ Layers in a loop, or experts, whose weights are stacked: what the program does t
 dequantization, the order that a kernel reads) is done to all when compiling, and a run reads one where it lies. Checks
 that the number is one of the stack are those of the slice. Tensors shorter than a line stay slices: in a stack each
 begins with one.
+
+Inside of loops a `gather` of one matrix is the same, with a check of its own; elsewhere it is more likely a row of a
+table.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlir import ir
+from mlir.dialects import arith, tensor
 
 from mlc.interp.dtypes import numpy_dtype
 from mlc.interp.from_ir import result_type
@@ -38,10 +42,15 @@ class IndexStacks(Pass):
 
     def run(self, op: Any) -> None:
         for function in functions(op):
-            for inner in [i for i in operations(function) if i.name == "mlc.slice" and _takes_one(i)]:
-                with ir.InsertionPoint(inner), inner.location:
-                    replace(inner, [_indexed(OpAdaptor(inner))])
-                self.count("indexed")
+            for inner in operations(function):
+                if inner.name == "mlc.slice" and _takes_one(inner):
+                    with ir.InsertionPoint(inner), inner.location:
+                        replace(inner, [_indexed(OpAdaptor(inner))])
+                    self.count("indexed")
+                elif inner.name == "mlc.gather" and _gathers_one(inner):
+                    with ir.InsertionPoint(inner), inner.location:
+                        replace(inner, [_gathered(OpAdaptor(inner))])
+                    self.count("indexed")
 
 
 def _parts(op: OpAdaptor) -> list[list[Any]]:
@@ -99,3 +108,38 @@ def _indexed(op: OpAdaptor) -> ir.Value:
     if sizes[1:] != list(stack.type.shape)[1:] or any(n != 1 for n in strides[1:]):
         weight = b.slice_(weight, offsets[1:], sizes[1:], strides[1:])
     return b.reshape(weight, sizes)
+
+
+def _gathers_one(op: ir.Operation) -> bool:
+    """Does a gather inside of a loop take one matrix, or more dimensions, out of a weight?"""
+    view, (stack, indices) = OpAdaptor(op), op.operands
+    if (
+        view.int("axis", 0)
+        or view.int("batch_dims", 0)
+        or stack.type.rank < 3
+        or list(indices.type.shape) not in ([], [1])
+    ):
+        return False
+    parent = op.parent
+    while parent is not None and parent.name not in ("scf.for", "scf.while"):
+        parent = parent.operation.parent
+    return parent is not None and _is_stack(stack) and is_static(stack.type)
+
+
+def _gathered(op: OpAdaptor) -> ir.Value:
+    """What takes the place of such a gather."""
+    stack, indices = op.operands
+    count = b.index(stack.type.shape[0])
+    number = tensor.extract(indices, [b.index(0)] * indices.type.rank)
+    given = arith.index_cast(ir.IndexType.get(), number)
+    place = given
+    if not op.flag("mlc.in_range"):
+        zero = b.index(0)
+        below = arith.cmpi(arith.CmpIPredicate.slt, given, zero)
+        place = arith.select(below, arith.addi(given, count), given)
+        inside = arith.andi(
+            arith.cmpi(arith.CmpIPredicate.sge, place, zero), arith.cmpi(arith.CmpIPredicate.slt, place, count)
+        )
+        message = {"message": ir.StringAttr.get("the index is out of range")}
+        ir.Operation.create("mlc.check", operands=[inside, given], attributes=message)
+    return b.reshape(_one_of(stack, place), list(op.types[0].shape))

@@ -35,6 +35,7 @@ GPU_ONLY = (
 )
 CPU_ONLY = (
     "mlc-group-gathers",
+    "mlc-split-softmax",
     "mlc-share-kernels",
     "mlc-sink-moves{joins=true}",
     "mlc-widen-halves",

@@ -52,3 +52,32 @@ func.func @others(%i: index, %x: tensor<8x64x32xf32>) -> (tensor<2x64x32xf32>, t
   %given = mlc.slice %x [%i, 0, 0] [1, 64, 32] [1, 1, 1] : tensor<8x64x32xf32> -> tensor<1x64x32xf32>
   return %two, %known, %short, %turned, %given : tensor<2x64x32xf32>, tensor<1x64x32xf32>, tensor<1x4xf32>, tensor<1x8x64xf32>, tensor<1x64x32xf32>
 }
+
+// A gather of one matrix in a loop, from the end where its number is negative; a row of a table, and one outside of a
+// loop, stay.
+// CHECK-LABEL: func.func @gathers
+// CHECK-SAME: (%[[AT:.*]]: tensor<i64>
+// CHECK: mlc.gather {{.*}} -> tensor<64x32xf32>
+// CHECK: scf.for
+// CHECK:   %[[GIVEN:.*]] = tensor.extract %[[AT]][]
+// CHECK:   %[[I:.*]] = arith.index_cast %[[GIVEN]]
+// CHECK:   %[[UP:.*]] = arith.addi %[[I]], %c8
+// CHECK:   %[[PLACE:.*]] = arith.select %{{.*}}, %[[UP]], %[[I]]
+// CHECK:   mlc.check %{{.*}}, %[[I]], "the index is out of range"
+// CHECK:   mlc.weight "experts"[%[[PLACE]] of 8] : tensor<64x32xf32>
+// CHECK:   mlc.gather {{.*}} -> tensor<100xf32>
+func.func @gathers(%at: tensor<i64>, %n: index, %x: tensor<64x32xf32>, %r: tensor<100xf32>) -> (tensor<64x32xf32>, tensor<64x32xf32>, tensor<100xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %w = mlc.weight "experts" : tensor<8x64x32xf32>
+  %t = mlc.weight "table" : tensor<50x100xf32>
+  %out = mlc.gather %w, %at {axis = 0 : i64} : tensor<8x64x32xf32>, tensor<i64> -> tensor<64x32xf32>
+  %y:2 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x, %b = %r) -> (tensor<64x32xf32>, tensor<100xf32>) {
+    %m = mlc.gather %w, %at {axis = 0 : i64} : tensor<8x64x32xf32>, tensor<i64> -> tensor<64x32xf32>
+    %v = mlc.gather %t, %at {axis = 0 : i64} : tensor<50x100xf32>, tensor<i64> -> tensor<100xf32>
+    %s = mlc.binary add %a, %m : tensor<64x32xf32>
+    %u = mlc.binary add %b, %v : tensor<100xf32>
+    scf.yield %s, %u : tensor<64x32xf32>, tensor<100xf32>
+  }
+  return %out, %y#0, %y#1 : tensor<64x32xf32>, tensor<64x32xf32>, tensor<100xf32>
+}

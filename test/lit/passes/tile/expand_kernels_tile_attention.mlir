@@ -31,7 +31,7 @@ func.func @wide(%q: tensor<4x?x192xf32>, %k: tensor<4x?x192xf32>, %v: tensor<4x?
 // The panels are on the stack; operands of the products are bf16.
 // CHECK-LABEL: func.func @k0(
 // CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<4096xf32>
-// CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<65xi8>
+// CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<66xi8>
 // CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<4096xbf16>
 // CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<8192xbf16>
 // Queries with zeros behind 40 elements; sums are cleared.

@@ -135,6 +135,77 @@ def test_masks(tmp_path: Path, shape: tuple[int, ...], dtype: str) -> None:
             np.testing.assert_allclose(got, _reference(q, k, v, mask, False, 3.0), rtol=2e-5, atol=4e-6)
 
 
+@pytest.mark.parametrize("rows", [1, 70])
+def test_hidden_keys_in_front_are_not_read(tmp_path: Path, rows: int) -> None:
+    """What lies before a window shows as little as what lies behind it, for one row and for many; a row that sees
+    nothing takes all keys."""
+    shape = (1, 4, rows, 300)
+    model = _compile(tmp_path, (1, 4, rows, 32), (1, 2, 300, 32), (1, 2, 300, 32), mask=type_of(shape, "f32"))
+    q, k, v = draw(1, 4, rows, 32), draw(1, 2, 300, 32, seed=1), draw(1, 2, 300, 32, seed=2)
+    window = (np.arange(300) >= 200) & (np.arange(300) < 220 + np.arange(rows)[:, None] // 3)
+    mask = np.ascontiguousarray(np.broadcast_to(np.where(window, 0.0, -3.4e38), shape), np.float32)
+    bad = v.copy()
+    bad[:, :, :140] = np.nan
+    bad[:, :, 280:] = np.inf
+    [got] = model(q, k, bad, mask)
+    np.testing.assert_allclose(got, _reference(q, k, v, mask, False, 0), rtol=2e-5, atol=4e-6)
+    mask[0, :, -1] = -3.4e38
+    [got] = model(q, k, v, mask)
+    np.testing.assert_allclose(got, _reference(q, k, v, mask, False, 0), rtol=2e-5, atol=4e-6)
+
+
+def write_sink(path: Path, rows: int | str, keys: int | str) -> Path:
+    """Attention of heads in groups whose softmax has a column more, as exporters of PyTorch write it."""
+    q, k = f"tensor<1x4x{rows}x32xf32>", f"tensor<1x4x{keys}x32xf32>"
+    s, m, c = f"tensor<1x4x{rows}x{keys}xf32>", f"tensor<{rows}x{keys}xf32>", "tensor<1x4x1x1xf32>"
+    wide, one = f"tensor<1x4x{rows}x{'?' if keys == '?' else int(keys) + 1}xf32>", f"tensor<1x4x{rows}x1xf32>"
+    dims = ['"", "", "s", ""', '"", "", "t", ""', '"", "", "t", ""', '"s", "t"', '"", "", "", ""']
+    arguments = ", ".join(
+        f'%a{i}: {t} {{mlc.name = "a{i}", mlc.dtype = "float32", mlc.dims = [{d}]}}'
+        for i, (t, d) in enumerate(zip((q, k, k, m, c), dims, strict=True))
+    )
+    known = rows != "?"
+    source = path / "sink.mlir"
+    source.write_text(f"""
+module {{ func.func @forward({arguments}) -> ({q} {{mlc.name = "r", mlc.dtype = "float32"}}) {{
+  %i2 = arith.constant 2 : index
+  {"" if known else f"%n = tensor.dim %a0, %i2 : {q}"}
+  {"" if known else f"%t = tensor.dim %a1, %i2 : {k}"}
+  %s = mlc.matmul %a0, %a1 {{transpose_rhs}} : {q}, {k} -> {s}
+  %x = mlc.binary add %s, %a3 : {s}, {m} -> {s}
+  %b = mlc.broadcast %a4 [1, 4, {rows if known else "%n"}, 1] : {c} -> {one}
+  %c = mlc.concat %x, %b {{axis = 3 : i64}} : {s}, {one} -> {wide}
+  %top = mlc.reduce max %c {{axes = array<i64: 3>, keepdims = true}} : {wide} -> {one}
+  %l = mlc.binary sub %c, %top : {wide}, {one} -> {wide}
+  %p = mlc.softmax %l {{axis = 3 : i64, log = false}} : {wide} -> {wide}
+  %y = mlc.slice %p [0, 0, 0, 0] [1, 4, {rows if known else "%n"}, {keys if known else "%t"}] [1, 1, 1, 1] : {wide} -> {s}
+  %r = mlc.matmul %y, %a2 : {s}, {k} -> {q}
+  return %r : {q}
+}} }}""")
+    return source
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known", "any"])
+def test_sinks(tmp_path: Path, known: bool) -> None:
+    """A logit that no key belongs to: small, large, larger than exponentials of the others can say, and without any."""
+    model = compiled(write_sink(tmp_path, *((50, 150) if known else ("?", "?"))))
+    for rows, keys in [(50, 150)] if known else [(50, 150), (1, 300), (13, 70), (130, 20)]:
+        q, k, v = draw(1, 4, rows, 32) / 4, draw(1, 4, keys, 32, seed=1), draw(1, 4, keys, 32, seed=2)
+        mask = np.where(np.arange(keys) <= np.arange(rows)[:, None] + keys - rows, 0, -np.inf).astype(np.float32)
+        mask[rows // 2] = -np.inf  # only the sink is left
+        for sink in ([0, 3, -8, 1], [200, 0, -200, 90], [-np.inf, -np.inf, 0, 0]):
+            extra = np.array(sink, np.float32).reshape(1, 4, 1, 1)
+            if sink[0] == -np.inf:
+                mask[rows // 2] = 0  # a row of nothing at all is no number
+            scores = np.concatenate(
+                [q.astype(np.float64) @ k.swapaxes(2, 3) + mask, np.broadcast_to(extra, (1, 4, rows, 1))], 3
+            )
+            powers = np.exp(scores - scores.max(3, keepdims=True))
+            expected = (powers / powers.sum(3, keepdims=True))[..., :-1] @ v
+            [got] = model(q, k, v, mask, extra)
+            np.testing.assert_allclose(got, expected, rtol=2e-5, atol=4e-6)
+
+
 def test_large_scores_and_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Logits in the hundreds, growing from block to block, need the running maximum; bits do not depend on threads."""
     model = _compile(tmp_path, (1, 2, 100, 64), (1, 2, 300, 64), (1, 2, 300, 64), causal=True)
@@ -216,7 +287,11 @@ def test_heads_that_share_keys(tmp_path: Path, heads: int, groups: int, together
     model = compiled(write_attention(tmp_path, q, k, k, causal=causal), report=str(tmp_path / "report.json"))
     assert _heads_together(tmp_path / "report.json") == together
     for batch, rows, keys in [(1, 1, 40), (2, 1, 131), (1, 3, 64), (1, 75, 75), (2, 300, 260)]:
-        a, b, c = draw(batch, heads, rows, 32), draw(batch, groups, keys, 32, seed=1), draw(batch, groups, keys, 32, seed=2)
+        a, b, c = (
+            draw(batch, heads, rows, 32),
+            draw(batch, groups, keys, 32, seed=1),
+            draw(batch, groups, keys, 32, seed=2),
+        )
         [got] = model(a, b, c)
         np.testing.assert_allclose(got, _reference(a, b, c, None, causal, 0), rtol=0, atol=3e-6)
 

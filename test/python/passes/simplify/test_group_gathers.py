@@ -77,30 +77,41 @@ def test_no_copy_of_a_matrix_is_made(tmp_path: Path) -> None:
 
 
 def layers(body_weight: str) -> onnx.ModelProto:
-    """Layers in a loop: a Scan over a stack of weights, with what they carry as state."""
+    """Layers in a loop over a stack of weights, with what they carry as state: a Scan, or a Loop that gathers."""
     n, value = helper.make_node, helper.make_tensor_value_info
     nodes = [n("MatMul", ["h", body_weight], ["p"]), n("Add", ["p", "b"], ["s"]), n("Tanh", ["s"], ["out"])]
     if body_weight == "turned":
         nodes.insert(0, n("Transpose", ["w"], ["turned"], perm=[1, 0]))
-    given = [value("h", FLOAT, None), value("w", FLOAT, [HIDDEN, HIDDEN]), value("b", FLOAT, [HIDDEN])]
-    body = helper.make_graph(nodes, "layer", given, [value("out", FLOAT, None)])
-    scan = n("Scan", ["x", "stack", "biases"], ["y"], body=body, num_scan_inputs=2)
-    arrays = {"stack": UP[:, :HIDDEN], "biases": UP[:, 0]}
+    arrays = {"stack": UP[:, :HIDDEN], "biases": UP[:, 0], "count": np.array(EXPERTS, np.int64)}
+    if body_weight == "picked":
+        nodes = [n("Gather", ["stack", "i"], ["picked"]), n("Gather", ["biases", "i"], ["b"]), *nodes]
+        nodes.append(n("Identity", ["c"], ["more"]))
+        given = [value("i", TensorProto.INT64, []), value("c", TensorProto.BOOL, []), value("h", FLOAT, None)]
+        body = helper.make_graph(
+            nodes, "layer", given, [value("more", TensorProto.BOOL, []), value("out", FLOAT, None)]
+        )
+        loop = n("Loop", ["count", "", "x"], ["y"], body=body)
+    else:
+        given = [value("h", FLOAT, None), value("w", FLOAT, [HIDDEN, HIDDEN]), value("b", FLOAT, [HIDDEN])]
+        body = helper.make_graph(nodes, "layer", given, [value("out", FLOAT, None)])
+        loop = n("Scan", ["x", "stack", "biases"], ["y"], body=body, num_scan_inputs=2)
     weights = [numpy_helper.from_array(np.ascontiguousarray(array), name) for name, array in arrays.items()]
     inputs = [value("x", FLOAT, ["rows", HIDDEN])]
-    graph = helper.make_graph([scan], "layers", inputs, [value("y", FLOAT, ["rows", HIDDEN])], weights)
+    graph = helper.make_graph([loop], "layers", inputs, [value("y", FLOAT, ["rows", HIDDEN])], weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
 
-@pytest.mark.parametrize("body_weight", ["w", "turned"])
+@pytest.mark.parametrize("body_weight", ["w", "turned", "picked"])
 def test_layers_in_a_loop(body_weight: str, tmp_path: Path) -> None:
     """One layer's weight is read where it lies, in the order of its kernel: no kernel copies or turns it in a run."""
     model = mlc.compile(layers(body_weight), output=tmp_path / "layers.so")
     templates = [kernel["template"] for kernel in model.metadata["kernels"]]
     assert "contraction" in templates and "transpose" not in templates, templates
+    fixed, of_rows = model.metadata["memory"]["forward"].split(" + ")
+    assert int(fixed) < 2_000 and of_rows == f"{4 * HIDDEN}*rows"  # no room for a matrix
     x = RNG.standard_normal((7, HIDDEN)).astype(np.float32)
     expected = x.astype(np.float64)
     for weight, bias in zip(UP[:, :HIDDEN].astype(np.float64), UP[:, 0], strict=True):
-        expected = np.tanh(expected @ (weight if body_weight == "w" else weight.T) + bias)
+        expected = np.tanh(expected @ (weight.T if body_weight == "turned" else weight) + bias)
     [y] = model(x)
     np.testing.assert_allclose(y, expected, rtol=0, atol=2e-5)
