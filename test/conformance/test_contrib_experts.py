@@ -252,11 +252,17 @@ def test_the_dense_form_and_what_it_verifies(tmp_path: Path) -> None:
     np.testing.assert_allclose(y.reshape(6, 64), expected, rtol=0, atol=2e-6 * np.abs(expected).max())
 
 
-def test_weights_are_kept_in_few_bits(tmp_path: Path) -> None:
-    case = Experts("small", {**FUSED, "k": 1}, bits=4, block=32, bias=False, hidden=256, inner=512)
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("block", [0, 32])
+def test_weights_are_kept_in_few_bits(zeros: bool, block: int, tmp_path: Path) -> None:
+    """Also with zero points: products scale codes on the way, no kernel makes a copy of a weight."""
+    case = Experts("small", {**FUSED, "k": 1}, bits=4, block=block, bias=False, zeros=zeros, hidden=256, inner=512)
     model = compiled(Drawn(case).model, tmp_path)
-    codes = EXPERTS * 3 * case.hidden * case.inner
-    assert codes / 2 < model.metadata["weights"]["size"] < codes / 2 + codes / 32 * 4 + codes / 32 + 10_000
+    codes, depth = EXPERTS * 3 * case.hidden * case.inner, block or case.hidden
+    stored = codes / 2 if block else codes  # one scale a row: a byte for each code
+    assert stored < model.metadata["weights"]["size"] < stored + (4 + zeros) * codes / depth + 10_000
+    fixed = model.metadata["memory"]["forward"].split(" + ")[0]
+    assert int(fixed) < 20_000
 
 
 def test_any_phase_can_be_gone_on_from(tmp_path: Path) -> None:

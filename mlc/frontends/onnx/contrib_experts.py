@@ -85,26 +85,29 @@ class QuantizedLayer(Layer):
         if self.scales.rank != 3 or self.scales.shape[2] is None or self.depth % self.scales.type.shape[2]:
             raise NodeError(f"{name} of depth {self.depth} has the scales {scales}", "blocks must fill the depth")
         self.blocks = self.scales.type.shape[2]
-        self.zero = None if zero is None else self._zeros(zero)
+        self.packed_zero = zero
 
-    def _zeros(self, packed: Tensor) -> Tensor:
-        """Zero points, packed along blocks or, where a row has one, along rows, as `[experts, rows, blocks]`."""
-        b, each = self.b, 8 // self.bits
-        lines, line = (self.experts * self.rows, self.blocks) if packed.rank == 3 else (self.experts, self.rows)
-        full = -(-line // each) * each
+    def _zero(self, expert: Size, rows: Rows) -> Tensor:
+        """The zero points `[rows, blocks]`, packed along blocks or, where a row has one, along rows; or one for all."""
+        b, packed, each = self.b, self.packed_zero, 8 // self.bits
+        if packed is None:
+            return ew.cast(b, b.constant(1 << (self.bits - 1)), "uint8")
+        if packed.rank == 3:
+            full = -(-self.blocks // each) * each
+            part = rows.of(b, packed, expert)
+            return unpacked(b, part, self.bits, [rows.count, full], [rows.count, self.blocks])
+        full = -(-self.rows // each) * each
+        line = Rows(0, 1, packed.type.shape[1]).of(b, packed, expert)
+        line = unpacked(b, line, self.bits, [1, full], [1, self.rows])
         return shape.reshape(
-            b, unpacked(b, packed, self.bits, [lines, full], [lines, line]), [self.experts, self.rows, self.blocks]
+            b, shape.slice_(b, line, [0, rows.first], [1, rows.count], [1, rows.step]), [rows.count, 1]
         )
 
     def weight(self, expert: Size, rows: Rows) -> Tensor:
         """Rows of an expert's weight as the floats that its codes stand for."""
         b, extents = self.b, [rows.count, self.depth]
         codes = unpacked(b, rows.of(b, self.weights, expert), self.bits, extents, extents)
-        scale = rows.of(b, self.scales, expert)
-        if self.zero is None:
-            zero = ew.cast(b, b.constant(1 << (self.bits - 1)), "uint8")
-        else:
-            zero = rows.of(b, self.zero, expert)
+        scale, zero = rows.of(b, self.scales, expert), self._zero(expert, rows)
         attributes = {"axis": 1, "block_size": self.depth // self.blocks, "bits": self.bits}
         return b.op("dequantize", [codes, scale, zero], is_unsigned=ir.UnitAttr.get(), unsigned=False, **attributes)
 

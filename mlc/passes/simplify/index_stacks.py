@@ -73,7 +73,7 @@ def _takes_one(op: ir.Operation) -> bool:
 
 
 def _is_stack(value: ir.Value) -> bool:
-    """Is that a weight, or one whose tensors have each been transposed or converted?"""
+    """Is that a weight, or one whose tensors have each been transposed, reshaped or converted?"""
     op = defining_op(value)
     while op is not None and _is_of_each(op):
         op = defining_op(op.operands[0])
@@ -82,7 +82,10 @@ def _is_stack(value: ir.Value) -> bool:
 
 def _is_of_each(op: ir.Operation) -> bool:
     """Does an operation on a stack do the same to each tensor of it?"""
-    return op.name == "mlc.cast" or op.name == "mlc.transpose" and OpAdaptor(op).ints("permutation")[0] == 0
+    if op.name == "mlc.transpose":
+        return OpAdaptor(op).ints("permutation")[0] == 0
+    kept = op.name == "mlc.reshape" and is_static(op.results[0].type) and op.results[0].type.rank > 0
+    return op.name == "mlc.cast" or kept and list(op.operands[0].type.shape)[:1] == [op.results[0].type.shape[0]]
 
 
 def _one_of(stack: ir.Value, index: ir.Value) -> ir.Value:
@@ -95,6 +98,8 @@ def _one_of(stack: ir.Value, index: ir.Value) -> ir.Value:
     inner, view = _one_of(op.operands[0], index), OpAdaptor(op)
     if op.name == "mlc.transpose":
         return b.transpose(inner, [axis - 1 for axis in view.ints("permutation")[1:]])
+    if op.name == "mlc.reshape":
+        return b.reshape(inner, list(stack.type.shape)[1:])
     attributes = {name: op.attributes[name] for name in op.attributes}
     one = ir.RankedTensorType.get(list(inner.type.shape), stack.type.element_type)
     return ir.Operation.create(op.name, [one], [inner], attributes).results[0]

@@ -36,6 +36,17 @@ func.func @transposed(%i: index) -> tensor<1x32x64xf32> {
   return %s : tensor<1x32x64xf32>
 }
 
+// CHECK-LABEL: func.func @columns
+// CHECK: %[[E:.*]] = mlc.weight "scales"[%{{.*}} of 8] : tensor<64xf32>
+// CHECK: %[[R:.*]] = mlc.reshape %[[E]] [64, 1]
+// CHECK: mlc.reshape %[[R]] [1, 64, 1]
+func.func @columns(%i: index) -> tensor<1x64x1xf32> {
+  %w = mlc.weight "scales" : tensor<8x64xf32>
+  %r = mlc.reshape %w [8, 64, 1] : tensor<8x64xf32> -> tensor<8x64x1xf32>
+  %s = mlc.slice %r [%i, 0, 0] [1, 64, 1] [1, 1, 1] : tensor<8x64x1xf32> -> tensor<1x64x1xf32>
+  return %s : tensor<1x64x1xf32>
+}
+
 // Several at once, a place that is known, tensors shorter than a line, another dimension, and no weight.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: of 8
