@@ -18,6 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import mlc
 from mlc.frontends.report import ModelError
+from mlc.runtime.errors import MlcError
 
 EXPERTS = 5
 GATED = ("swiglu", "geglu")
@@ -310,3 +311,19 @@ def test_refusals_say_why(attributes: dict[str, Any], message: str, tmp_path: Pa
     node.attribute.extend([*kept, *(helper.make_attribute(name, value) for name, value in attributes.items())])
     with pytest.raises(ModelError, match=message):
         compiled(drawn.model, tmp_path)
+
+
+def test_scores_of_other_experts_and_tokens(tmp_path: Path) -> None:
+    """The router's scores must be those of all experts and of all tokens."""
+    drawn = Drawn(Experts("other", {"k": 1}))
+    router = drawn.model.graph.input[1]
+    router.CopyFrom(helper.make_tensor_value_info("router", TensorProto.FLOAT, ["tokens", EXPERTS + 1]))
+    with pytest.raises(ModelError, match="the router has scores of 6 experts, and there are 5"):
+        compiled(drawn.model, tmp_path)
+    router.CopyFrom(helper.make_tensor_value_info("router", TensorProto.FLOAT, ["scored", "kinds"]))
+    model = compiled(drawn.model, tmp_path)
+    inputs = drawn.inputs(3)
+    np.testing.assert_allclose(model.run(inputs)["y"], drawn.expected(inputs), rtol=0, atol=1e-5)
+    for router_shape in ((3, EXPERTS - 1), (2, EXPERTS)):
+        with pytest.raises(MlcError):
+            model.run({**inputs, "router": np.zeros(router_shape, np.float32)})

@@ -7,7 +7,6 @@ silent, what its CPU kernels do.)
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlir import ir
@@ -24,8 +23,6 @@ from mlc.frontends.report import NodeError
 _GATED = ("swiglu", "geglu")
 _ACTIVATIONS = {"relu": "relu", "gelu": "gelu_tanh", "silu": "silu"}
 _HIDDEN = 1e-8  # a share of a token that is smaller counts as none
-
-Product = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -82,9 +79,10 @@ class QuantizedLayer(Layer):
         super().__init__(b, name, weights, bias)
         self.bits, self.depth = bits, weights.type.shape[2] * 8 // bits
         self.scales = shape.unsqueeze(b, scales, [2]) if scales.rank == 2 else scales
-        if self.scales.rank != 3 or self.scales.shape[2] is None or self.depth % self.scales.type.shape[2]:
+        blocks = self.scales.shape[2] if self.scales.rank == 3 else 0
+        if not blocks or self.depth % blocks:
             raise NodeError(f"{name} of depth {self.depth} has the scales {scales}", "blocks must fill the depth")
-        self.blocks = self.scales.type.shape[2]
+        self.blocks = blocks
         self.packed_zero = zero
 
     def _zero(self, expert: Size, rows: Rows) -> Tensor:
@@ -204,17 +202,25 @@ class Network:
         return first.apply(x, expert, None, self.lhs_bits), line
 
 
-def _mixture(b: Builder, x: Tensor, shares: Tensor, chosen: Tensor, network: Network) -> Tensor:
-    """The sum of what each token's experts make of it; leading dimensions of `x` are those of tokens."""
+def _mixture(b: Builder, node: Node, shares: Tensor, chosen: Tensor, network: Network) -> Tensor:
+    """The sum of what each token's experts make of it; leading dimensions of the input are those of tokens."""
     network.check()
-    extents = b.dims(x)
-    rows = shape.reshape(b, x, [b.product(extents[:-1]), extents[-1]])
-    width, count = network.second.rows, network.first.experts
+    x, scores = node[0], node[1]
+    extents, width, count = b.dims(x), network.second.rows, network.first.experts
+    tokens = b.product(extents[:-1])
+    for have, want, what in ((b.dim(scores, 1), count, "experts"), (b.dim(scores, 0), tokens, "tokens")):
+        if isinstance(have, int) and isinstance(want, int) and have != want:
+            raise NodeError(f"the router has scores of {have} {what}, and there are {want}")
+        shape.require_same(b, have, want, f"the router has scores of another number of {what} than there are")
+    rows = shape.reshape(b, x, [tokens, extents[-1]])
     y = experts.mixture(b, rows, shares, chosen, count, width, lambda part, e: network.apply(b, part, e))
     return shape.reshape(b, y, extents)
 
 
-def _refuse_mixer(node: Node) -> None:
+def _check(node: Node) -> None:
+    """Raises `NodeError` for what no node of experts may have here."""
+    if node[1].rank != 2:
+        raise NodeError(f"the router's scores are {node[1]}", "they must have two dimensions, tokens and experts")
     if int(node.attr("use_sparse_mixer", 0)):
         raise NodeError("the sparse mixer is not supported", "export without use_sparse_mixer")
 
@@ -222,7 +228,7 @@ def _refuse_mixer(node: Node) -> None:
 @onnx_op("MoE", domain=DOMAIN)
 def moe(g: GraphImporter, node: Node) -> Tensor:
     """Experts of floats; shares are those of the softmax over all experts."""
-    _refuse_mixer(node)
+    _check(node)
     b, k = g.b, int(node.attr("k", 1))
     names = ("fc1", "fc2", "fc3")
     layers = [
@@ -233,7 +239,7 @@ def moe(g: GraphImporter, node: Node) -> Tensor:
     if first is None or second is None:
         raise NodeError("the weights of fc1 or fc2 are missing", "the operator requires them")
     shares, chosen = experts.shares_of_all(b, node[1], k, bool(node.attr("normalize_routing_weights", 0)))
-    return _mixture(b, node[0], shares, chosen, Network(first, second, third, Activation.of(node), None))
+    return _mixture(b, node, shares, chosen, Network(first, second, third, Activation.of(node), None))
 
 
 def _bits(node: Node, name: str) -> int:
@@ -256,7 +262,7 @@ def _quantized(b: Builder, node: Node, number: int) -> QuantizedLayer | None:
 @onnx_op("QMoE", domain=DOMAIN)
 def qmoe(g: GraphImporter, node: Node) -> Tensor:
     """Experts of 2, 4 or 8 bits; shares are those of the softmax over the chosen ones, or given by another table."""
-    _refuse_mixer(node)
+    _check(node)
     b, k, kind = g.b, int(node.attr("k", 1)), node.attr("quant_type", "int")
     if kind != "int" or node[2].dtype != "uint8":
         raise NodeError(f'the quantization "{kind}" of {node[2].dtype} is not supported', 'use "int" with uint8')
@@ -274,4 +280,4 @@ def qmoe(g: GraphImporter, node: Node) -> Tensor:
         large = ew.compare(b, "gt", shares, b.like(_HIDDEN, shares))
         shares = ew.select(b, large, shares, b.like(0, shares))
     lhs_bits = 8 if int(node.attr("accuracy_level", 0)) == IN_BYTES else None
-    return _mixture(b, node[0], shares, chosen, Network(first, second, third, Activation.of(node), lhs_bits))
+    return _mixture(b, node, shares, chosen, Network(first, second, third, Activation.of(node), lhs_bits))

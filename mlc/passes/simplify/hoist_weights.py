@@ -44,6 +44,9 @@ from mlc.passes.walk import functions, operations
 from mlc.weights import Recipe, Step
 from mlc.weights.recipe import Input
 
+_Stack = tuple[ir.Value, int]
+"""An index, and of how many."""
+
 _LEAVES = {"mlc.weight", "mlc.constant"}
 _NEVER = {"mlc.random"}
 _CHEAP = {"mlc.broadcast", "mlc.iota"}
@@ -65,8 +68,8 @@ class HoistWeights(Pass):
         write_recipes(op, _used(op, recipes))
 
     def _hoist(self, function: ir.Operation, recipes: dict[str, Recipe]) -> None:
-        indices = _weight_only(function)
-        found = list(indices)
+        stacks = _weight_only(function)
+        found = list(stacks)
         roots = [value for op in found for value in op.results if op.name not in _LEAVES]
         hoisted: set[ir.Operation] = set()
         # Users come after what they use: from the end on, a value used by hoisted operations only is inside a recipe.
@@ -79,7 +82,7 @@ class HoistWeights(Pass):
                 continue
             if self._is_worth_it(op, value):
                 hoisted.add(op)
-                self._replace(value, indices[op], recipes, hoisted)
+                self._replace(value, stacks[op], recipes, hoisted)
         for op in reversed(found):
             if is_unused(op):
                 op.erase()
@@ -91,10 +94,10 @@ class HoistWeights(Pass):
         return size <= self.limit or size <= 2 * sum(_bytes(leaf.type) for leaf in _leaves(op))
 
     def _replace(
-        self, value: ir.Value, index: ir.Value | None, recipes: dict[str, Recipe], hoisted: set[ir.Operation]
+        self, value: ir.Value, stack: _Stack | None, recipes: dict[str, Recipe], hoisted: set[ir.Operation]
     ) -> None:
         op = value.owner.operation
-        count = None if index is None else _count(op)
+        index, count = stack or (None, None)
         recipe = recipe_of(value, count)
         name = recipe_name(recipe, _main_weight(op))
         recipes[name] = recipe
@@ -114,31 +117,30 @@ def weight_of(name: str, type_: ir.Type, index: ir.Value | None = None, count: i
     return ir.Operation.create("mlc.weight", [type_], [] if index is None else [index], attributes).result
 
 
-def _count(op: ir.Operation) -> int:
-    """How many weights the stacks have that a weight-only operation comes from."""
-    stacks = [leaf.owner.operation for leaf in _leaves(op) if len(leaf.owner.operation.operands)]
-    return int(ir.IntegerAttr(stacks[0].attributes["count"]).value)
-
-
 def _bytes(type_: ir.Type) -> int:
     return element_count(type_) * numpy_dtype(result_type(type_).dtype).itemsize
 
 
-def _weight_only(function: ir.Operation) -> dict[ir.Operation, ir.Value | None]:
-    """Operations that depend on weights and constants only, in order, each with the index where some are of a stack."""
-    found: dict[ir.Operation, ir.Value | None] = {}
+def _weight_only(function: ir.Operation) -> dict[ir.Operation, _Stack | None]:
+    """Operations that depend on weights and constants only, in order, each with the stack that some of them are of."""
+    found: dict[ir.Operation, _Stack | None] = {}
     for op in operations(function):
         if not is_pure_mlc(op) or op.name in _NEVER or STREAMED in op.attributes:
             continue
         if not all(is_static(r.type) for r in op.results):
             continue
         if op.name in _LEAVES:
-            found[op] = op.operands[0] if len(op.operands) else None
+            found[op] = _stack_of(op)
         elif len(op.operands) and all(_is_known(v, found) for v in op.operands):
-            indices = {i for i in (found.get(v.owner.operation) for v in op.operands) if i is not None}
-            if len(indices) < 2:
-                found[op] = next(iter(indices), None)
+            stacks = {s for s in (found.get(v.owner.operation) for v in op.operands) if s is not None}
+            if len(stacks) < 2:
+                found[op] = next(iter(stacks), None)
     return found
+
+
+def _stack_of(leaf: ir.Operation) -> _Stack | None:
+    """Which one a weight is of how many, if it is of a stack."""
+    return (leaf.operands[0], ir.IntegerAttr(leaf.attributes["count"]).value) if len(leaf.operands) else None
 
 
 def _is_known(value: ir.Value, known: Container[ir.Operation]) -> bool:

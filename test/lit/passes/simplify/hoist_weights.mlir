@@ -87,3 +87,15 @@ func.func @stack(%i: index, %j: index) -> tensor<32x8xf32> {
   %0 = mlc.binary add %s, %s1 : tensor<32x8xf32>
   return %0 : tensor<32x8xf32>
 }
+
+// Of stacks of different numbers there is no one recipe.
+// CHECK-LABEL: func.func @two_stacks
+// CHECK: %[[A:.*]] = mlc.weight "e"[%{{.*}} of 4]
+// CHECK: %[[B:.*]] = mlc.weight "f"[%{{.*}} of 8]
+// CHECK: mlc.binary add %[[A]], %[[B]]
+func.func @two_stacks(%i: index) -> tensor<8x32xf32> {
+  %e = mlc.weight "e" [%i of 4] : tensor<8x32xf32>
+  %f = mlc.weight "f" [%i of 8] : tensor<8x32xf32>
+  %0 = mlc.binary add %e, %f : tensor<8x32xf32>
+  return %0 : tensor<8x32xf32>
+}
