@@ -12,7 +12,7 @@ from mlc.interp import ResultType
 from mlc.interp.from_ir import result_type
 from mlc.options import InternalError
 from mlc.packaging import module_attribute
-from mlc.passes.simplify.weight_recipes import read_recipes
+from mlc.passes.simplify.weight_recipes import read_recipes, stack_of
 from mlc.weights import Store, WeightError
 from mlc.weights.safetensors import FormatError, atomic_file
 
@@ -92,9 +92,8 @@ def _parse(path: Path) -> ir.Module:
 def _stored_type(weight: ir.Operation) -> ResultType:
     """The type of what `mlc.weight` names in the store: of a stack, where the result is one of it."""
     one = result_type(weight.results[0].type)
-    if "count" not in weight.attributes:
-        return one
-    return ResultType([ir.IntegerAttr(weight.attributes["count"]).value, *one.shape], one.dtype)
+    stack = stack_of(weight)
+    return one if stack is None else ResultType([stack[1], *one.shape], one.dtype)
 
 
 def _check_weights(path: Path, module: ir.Module, store: Store, weights: Path) -> None:

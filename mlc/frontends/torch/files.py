@@ -130,7 +130,7 @@ def read_program(torch: Any, path: Path) -> Any:
             tried.add(module)
             try:
                 importlib.import_module(module)
-            except ImportError as missing:
+            except Exception as missing:  # whatever a build for another torch raises
                 package = module.split(".")[0]
                 reason = f"{what} of {package}, which cannot be imported: {missing}"
                 hint = f"pip install {package}, or export a module that does without"

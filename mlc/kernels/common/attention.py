@@ -30,6 +30,7 @@ from mlc.kernels.common.generics import (
 )
 
 _VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
+_CHOICE = ("arith.select", "arith.constant", "linalg.yield")
 _STEPS = 8  # from a weight to where it is used
 
 
@@ -64,8 +65,9 @@ class Product:
 class Attention:
     """The operations of one attention: `scores`, the chain `between` whose last value `logits` the softmax reads,
     `maximum` and `total` of the rows, `difference` (the logits less their shift, its operand `shifted_by`), `divisor`
-    (what the exponentials are divided by) and the `output` product. `members` are all of them in the order of their
-    discovery. With a `sink`, that takes part in the shift, and the divisor is computed from the shift, too."""
+    (what the exponentials are divided by; `without_sink` before that of a sink was added) and the `output` product.
+    `members` are all of them in the order of their discovery. A sink takes part in the shift, which the divisor is
+    computed from then."""
 
     scores: Product
     output: Product
@@ -75,10 +77,15 @@ class Attention:
     total: ir.Operation
     difference: ir.Operation
     shifted_by: int
+    without_sink: ir.Value
     divisor: ir.Value
     quotient: ir.Operation
     members: tuple[ir.Operation, ...]
-    sink: bool
+
+    @property
+    def sink(self) -> bool:
+        """Does a weight take part in the softmax?"""
+        return self.without_sink != self.divisor
 
     @property
     def shift(self) -> ir.Value:
@@ -128,11 +135,11 @@ def attention_of(output: ir.Operation) -> Attention | None:
     if not is_identity(shift, parts[0]) or not _per_row(shift, parts[1]) or not _per_row(quotient, 1):
         return None
     logits, top = (shift.operands[part] for part in parts)
-    total = _row_reduction(divisor, "arith.addf", 0.0, members, top)
+    without_sink = _before_sink(divisor, top, members)
+    total = _row_reduction(without_sink, "arith.addf", 0.0, members)
     if total is None or total.operands[0] != exponential.results[0]:
         return None
-    sink = _with_sink(top, members)
-    maximum = _maximum(top if sink is None else sink, members)
+    maximum = _maximum(top if without_sink == divisor else _below_sink(top, members), members)
     if maximum is None or maximum.operands[0] != logits:
         return None
     members.update(dict.fromkeys((quotient, exponential, shift, total, maximum)))
@@ -147,8 +154,8 @@ def attention_of(output: ir.Operation) -> Attention | None:
         return None
     chain = tuple(path[:-1])
     found = tuple(members)
-    softmax = (maximum, total, shift, parts[1], divisor, quotient)
-    return Attention(scores, product, logits, chain, *softmax, found, sink is not None)
+    softmax = (maximum, total, shift, parts[1], without_sink, divisor, quotient)
+    return Attention(scores, product, logits, chain, *softmax, found)
 
 
 # -- contractions ------------------------------------------------------------------------------------------------------
@@ -241,11 +248,9 @@ def _per_row(op: ir.Operation, operand: int) -> bool:
     return True
 
 
-def _row_reduction(
-    value: ir.Value, name: str, start: float, members: dict[ir.Operation, None], other: ir.Value | None = None
-) -> ir.Operation | None:
-    """The reduction over the last dimension that `value` is computed from by elementwise operations per row alone, of
-    that, weights, and `other`; those join `members`."""
+def _row_reduction(value: ir.Value, name: str, start: float, members: dict[ir.Operation, None]) -> ir.Operation | None:
+    """The reduction over the last dimension that `value` is computed from by elementwise operations per row alone;
+    those join `members`."""
     op = defining_op(value)
     found: dict[ir.Operation, None] = {}
     reduction: ir.Operation | None = None
@@ -264,10 +269,7 @@ def _row_reduction(
         if op.name != "linalg.generic" or is_reduction(op) or not _only_computes(op):
             return None
         found[op] = None
-        inputs = list(op.operands)[: len(op.operands) - len(op.results)]
-        if other is not None:
-            inputs = [v for v in inputs if v != other and not _is_given(v)]
-        work.extend(defining_op(v) for v in inputs)
+        work.extend(defining_op(v) for v in list(op.operands)[: len(op.operands) - len(op.results)])
     members.update(found)
     return reduction
 
@@ -312,20 +314,76 @@ def _maximum(value: ir.Value, members: dict[ir.Operation, None]) -> ir.Operation
     return reduction if reduction is not None and op.operands[kept] == reduction.results[0] else None
 
 
-def _with_sink(top: ir.Value, members: dict[ir.Operation, None]) -> ir.Value | None:
-    """What `top` is the larger one of, besides a weight; the operation joins `members`."""
+def is_share_of_sum(attention: Attention) -> bool:
+    """Do the exponentials count by what part they are of their sum (and of a sink's) alone? Then it does not matter
+    what they are relative to. Sums of 0, of rows that see nothing, may be replaced."""
+    pending = [attention.without_sink]
+    while pending:
+        op = defining_op(pending.pop())
+        if op is None or op == attention.total:
+            continue
+        if not all(_is_guard(inner) for inner in body_of(op)):
+            return False
+        pending.extend(list(op.operands)[: len(op.operands) - len(op.results)])
+    return True
+
+
+def _is_guard(op: ir.Operation) -> bool:
+    """May an operation be a part of `sum == 0 ? 1 : sum`?"""
+    return op.name in _CHOICE or op.name == "arith.cmpf" and is_number(op.operands[1], 0.0)
+
+
+# -- sinks -------------------------------------------------------------------------------------------------------------
+
+
+def _before_sink(divisor: ir.Value, top: ir.Value, members: dict[ir.Operation, None]) -> ir.Value:
+    """What is the divisor but for `exp(sink - top)`, which is added to it; the operations join `members`. The divisor
+    where it is no such sum."""
+    op = defining_op(divisor)
+    inner = only_operation(op, "arith.addf")
+    if op is None or inner is None or {input_number(op, v) for v in inner.operands} != {0, 1}:
+        return divisor
+    for number in (0, 1):
+        exponential = defining_op(op.operands[1 - number])
+        if exponential is None or only_operation(exponential, "math.exp") is None:
+            continue
+        difference = defining_op(exponential.operands[0])
+        if difference is not None and _is_below_top(difference, top):
+            members.update(dict.fromkeys((op, exponential, difference)))
+            return op.operands[number]
+    return divisor
+
+
+def _is_below_top(op: ir.Operation, top: ir.Value) -> bool:
+    """Does an operation compute a weight less `top`, or 0 less that?"""
+    inner = only_operation(op, "arith.negf") or only_operation(op, "arith.subf")
+    if inner is None:
+        return False
+    *from_, last = inner.operands
+    number = input_number(op, last)
+    return number is not None and op.operands[number] == top and all(_reads_given(op, value) for value in from_)
+
+
+def _below_sink(top: ir.Value, members: dict[ir.Operation, None]) -> ir.Value:
+    """What `top` is the larger one of, besides a weight; the operation joins `members`. `top` if it is no such one."""
     op = defining_op(top)
     inner = only_operation(op, "arith.maximumf")
     if op is None or inner is None or is_reduction(op):
-        return None
-    numbers = [input_number(op, v) for v in inner.operands]
-    if sorted(n for n in numbers if n is not None) != [0, 1]:
-        return None
-    others = [op.operands[1 - n] for n in (0, 1) if _is_given(op.operands[n])]
-    if len(others) != 1:
-        return None
+        return top
+    others = [input_number(op, v) for v in inner.operands if not _reads_given(op, v)]
+    if len(others) != 1 or others[0] is None:
+        return top
     members[op] = None
-    return others[0]
+    return op.operands[others[0]]
+
+
+def _reads_given(op: ir.Operation, value: ir.Value) -> bool:
+    """Is a value in the body of `op` a number, or an element of a weight?"""
+    number = input_number(op, value)
+    if number is not None:
+        return _is_given(op.operands[number])
+    source = defining_op(value)
+    return source is not None and source.name == "arith.constant"
 
 
 def _is_given(value: ir.Value) -> bool:

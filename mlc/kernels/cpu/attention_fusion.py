@@ -11,7 +11,7 @@ from __future__ import annotations
 from mlir import ir
 
 from mlc.kernels.common.analysis import is_contraction
-from mlc.kernels.common.attention import Product, attention_of
+from mlc.kernels.common.attention import Product, attention_of, is_share_of_sum
 from mlc.kernels.common.fusion import Dims, Role, accepts_pointwise, is_expensive
 from mlc.kernels.common.generics import operand_map
 
@@ -36,6 +36,8 @@ def _worthwhile(root: ir.Operation) -> str | None:
     attention = attention_of(root)
     if attention is None:
         return "it is no attention"
+    if not is_share_of_sum(attention):
+        return "exponentials are not relative to the largest ones, which would change what is done to their sum"
     scores, result = attention.scores, root.results[0].type
     if scores.element != attention.output.element or not isinstance(scores.element, _TAKEN):
         return "attention in one kernel is for products of f32, bf16 or f16"

@@ -6,6 +6,7 @@ shifted by and the one which that comes from. A template takes in one block of k
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -27,7 +28,7 @@ LARGE_SCORE, _HIDDEN, SEEN = 1e30, -1e37, -1e30
 MARGIN = 16.0  # sums of 2^20 exponentials of it are far from the largest number
 
 
-class AttentionKernel:
+class AttentionKernel(ABC):
     """The memref function of one kernel; how operands are packed and multiplied is a template's affair."""
 
     margin = MARGIN
@@ -63,17 +64,17 @@ class AttentionKernel:
 
     # -- what templates do --------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def _operands(self) -> dict[str, ir.Value]:
         """Panels on the stack for packed operands."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _pack_queries(self) -> None:
         """The queries of a head, into their panel."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _key_blocks(self) -> None:
         """What all keys have in the results of the item's rows."""
-        raise NotImplementedError
 
     # -- work items ---------------------------------------------------------------------------------------------------
 

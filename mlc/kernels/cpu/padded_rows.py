@@ -10,6 +10,7 @@ begin with and what is computed of them is the same at every place, and is writt
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -37,7 +38,7 @@ _FEW_OF_MUCH = 4  # the same where many taps would be much code
 _MUCH = 16  # taps of tiles at known places
 
 
-class PaddedRows:
+class PaddedRows(ABC):
     """What contractions do about the padding of an operand."""
 
     frame: Frame
@@ -47,11 +48,11 @@ class PaddedRows:
     shape: list[Scalar]
     reductions: Loops
 
+    @abstractmethod
     def _reduce(
         self, ev: Evaluator, tile: Tile, loops: Loops, position: Position, carried: Sequence[ir.Value]
     ) -> list[ir.Value]:
         """The accumulators after `loops` of the reduction."""
-        raise NotImplementedError
 
     def _find_padding(self) -> None:
         """Which operand is padded, and by which windows it is read."""

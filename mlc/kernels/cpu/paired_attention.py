@@ -7,6 +7,7 @@ template's affair. Behind the last element of a key, and for values behind the l
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -39,13 +40,13 @@ class PairedAttention(AttentionKernel):
         }
         return self.on_stack(ir.BF16Type.get(), sizes)
 
+    @abstractmethod
     def _groups_of_depth(self) -> int:
         """The groups of two elements that a packed key has."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _key_place(self, group: Scalar, number: Scalar) -> Scalar:
         """Where group `group` of the `lanes` keys from `number` of the block on lies in the panel."""
-        raise NotImplementedError
 
     # -- lines ------------------------------------------------------------------------------------------------------
 

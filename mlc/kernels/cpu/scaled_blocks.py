@@ -24,6 +24,7 @@ take off for the zero point is computed once.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -161,9 +162,9 @@ class _ScaledBlocks(DeepContraction):
         type_ = ir.VectorType.get([self.s.lanes * WORD // element.width], element)
         return vector.LoadOp(type_, self.apart, [self._place(line, column)], alignment=_ALIGNMENT).result
 
+    @abstractmethod
     def _taken_apart(self, word: ir.Value) -> list[ir.Value]:
         """What a word is made into, in the order of the sum."""
-        raise NotImplementedError
 
     def _reduce(
         self, ev: Evaluator, tile: Tile, loops: Loops, position: Position, carried: Sequence[ir.Value]
@@ -183,9 +184,9 @@ class _ScaledBlocks(DeepContraction):
             sums = for_loop(self.frame, low, end, 1, sums, lambda number, old: body(number, old, block))
         return body(whole, sums, rest) if rest else sums
 
+    @abstractmethod
     def _block(self, ev: Evaluator, tile: Tile, number: Scalar, length: int, sums: _Sums) -> _Sums:
         """The sums with the products of block `number`, of `length` steps."""
-        raise NotImplementedError
 
     def _words(self, low: Scalar, length: int, carried: Sequence[ir.Value], step: _Step) -> list[ir.Value]:
         """`step` for the numbers of the words of `length` steps of the sum from `low` on, some of them at a time."""

@@ -12,6 +12,7 @@ widened rows cost is spread over all.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -56,15 +57,15 @@ class WidenedRows(Contraction):
         self.stride = min(piece, -(-self.depth // self.group) * self.group)  # elements of a row
         self.widened = self.frame.on_stack(wide, self.tallest * self.stride)
 
+    @abstractmethod
     def _wider(self, value: ir.Value, type_: ir.Type) -> ir.Value:
         """Elements of a row, as they are stored, as `type_`: one of them or a vector."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _add_group(
         self, ev: Evaluator, tile: Tile, position: Position, at: Scalar, carried: Sequence[ir.Value]
     ) -> list[ir.Value]:
         """The sums with the products of the group that begins with element `at` of the widened rows."""
-        raise NotImplementedError
 
     def _reduce(
         self, ev: Evaluator, tile: Tile, loops: Loops, position: Position, carried: Sequence[ir.Value]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import mlir.ir as ir
 
-from mlc.dialects import mlc as m
 from mlc.passes.base import Pass
+from mlc.passes.decompose import build as b
 from mlc.passes.simplify.hoist_weights import recipe_of
-from mlc.passes.simplify.weight_recipes import read_recipes, recipe_name, write_recipes
+from mlc.passes.simplify.weight_recipes import read_recipes, recipe_name, stack_of, write_recipes
 from mlc.weights import Recipe
 
 ALIGNMENT = 64
@@ -67,41 +67,39 @@ class PlaceWeights(Pass):
         if len(self.recipes) > given:
             write_recipes(op, self.recipes)
         op.attributes["mlc.weight_image"] = ir.ArrayAttr.get(self.image)
-        op.attributes["mlc.weight_bytes"] = _integer(self.bytes)
+        op.attributes["mlc.weight_bytes"] = b.integer(self.bytes)
 
     def _place(self, weight: ir.Operation) -> None:
         size = _bytes(weight.results[0].type)
-        if "count" in weight.attributes:
+        stack = stack_of(weight)
+        if stack is not None:
             stride = align(size)
             if stride != size:
-                _pad(weight, stride, self.recipes)
-            weight.attributes[STRIDE] = _integer(stride)
-            size = stride * ir.IntegerAttr(weight.attributes["count"]).value
+                _pad(weight, stack[1], stride, self.recipes)
+            weight.attributes[STRIDE] = b.integer(stride)
+            size = stride * stack[1]
         name = ir.StringAttr(weight.attributes["name"]).value
         if name not in self.offsets:
             self.offsets[name] = self.bytes
-            place = {"name": ir.StringAttr.get(name), "offset": _integer(self.bytes), "size": _integer(size)}
+            place = {"name": ir.StringAttr.get(name), "offset": b.integer(self.bytes), "size": b.integer(size)}
             self.image.append(ir.DictAttr.get(place))
             self.bytes = align(self.bytes + size)
-        weight.attributes[OFFSET] = _integer(self.offsets[name])
+        weight.attributes[OFFSET] = b.integer(self.offsets[name])
 
 
-def _pad(weight: ir.Operation, stride: int, recipes: dict[str, Recipe]) -> None:
-    """Let `weight`, one of a stack, name a stack whose weights are `stride` bytes long each."""
-    type_ = weight.results[0].type
-    width = element_bytes(type_.element_type)
-    count = _bytes(type_) // width
+def _pad(weight: ir.Operation, count: int, stride: int, recipes: dict[str, Recipe]) -> None:
+    """Let `weight`, one of a stack of `count`, name a stack whose weights are `stride` bytes long each."""
+    one = weight.results[0]
+    width = element_bytes(one.type.element_type)
+    elements = _bytes(one.type) // width
     with ir.InsertionPoint.after(weight), weight.location:
-        line = m.reshape(weight.results[0], [count])
-        is_float = isinstance(type_.element_type, ir.FloatType)
-        zero = (ir.FloatAttr if is_float else ir.IntegerAttr).get(type_.element_type, 0)
-        splat = ir.DenseElementsAttr.get_splat(ir.RankedTensorType.get([], type_.element_type), zero)
-        padded = m.pad(line, [0], [stride // width - count], value=m.constant(splat))
-    made = padded.owner.operation
-    recipe = recipe_of(padded, ir.IntegerAttr(weight.attributes["count"]).value)
+        line = b.reshape(one, [elements])
+        padded = b.pad(line, [0], [stride // width - elements], 0)
+    recipe = recipe_of(padded, count)
     name = recipe_name(recipe, ir.StringAttr(weight.attributes["name"]).value)
     recipes[name] = recipe
     weight.attributes["name"] = ir.StringAttr.get(name)
+    made = padded.owner.operation
     for op in (made, made.operands[1].owner.operation, line.owner.operation):
         op.erase()
 
@@ -111,7 +109,3 @@ def _bytes(tensor: ir.Type) -> int:
     for extent in tensor.shape:
         total *= extent
     return total
-
-
-def _integer(value: int) -> ir.IntegerAttr:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)

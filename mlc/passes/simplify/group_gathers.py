@@ -32,7 +32,8 @@ from mlc.passes.walk import functions, operations
 
 _LEAST = 1 << 16  # elements of a matrix
 _CHOICES = {"mlc.topk": 1, "mlc.arg_reduce": 0}  # operations that give positions along `axis`: which result they are
-_MOVES = ("mlc.reshape", "mlc.cast", "mlc.transpose", "mlc.slice", "mlc.broadcast")  # numbers stay in range in these
+_MOVES = ("mlc.reshape", "mlc.transpose", "mlc.slice", "mlc.broadcast")  # numbers stay what they are
+_WIDE = 32  # bits of an integer that positions are in range of
 
 
 class GroupGathers(Pass):
@@ -99,13 +100,18 @@ def _is_stack(gather: ir.Operation) -> bool:
 def _bound(value: ir.Value) -> int:
     """A number that all elements are known to be smaller than, and not negative; a very large one if there is none."""
     op = defining_op(value)
-    while op is not None and op.name in _MOVES:
+    while op is not None and (op.name in _MOVES or op.name == "mlc.cast" and _is_wide(op.results[0])):
         value = op.operands[0]
         op = defining_op(value)
     if op is None or op.name not in _CHOICES or value != op.results[_CHOICES[op.name]]:
         return 1 << 62
     extent = shape_of(op.operands[0])[OpAdaptor(op).int("axis", 0)]
     return 1 << 62 if extent == DYNAMIC else extent
+
+
+def _is_wide(value: ir.Value) -> bool:
+    type_ = element(value)
+    return isinstance(type_, ir.IntegerType) and type_.width >= _WIDE
 
 
 class Order:

@@ -39,13 +39,10 @@ from mlc.passes.simplify.rewrite import (
     is_static,
     is_unused,
 )
-from mlc.passes.simplify.weight_recipes import read_recipes, recipe_name, write_recipes
+from mlc.passes.simplify.weight_recipes import Stack, read_recipes, recipe_name, stack_of, weight_of, write_recipes
 from mlc.passes.walk import functions, operations
 from mlc.weights import Recipe, Step
 from mlc.weights.recipe import Input
-
-_Stack = tuple[ir.Value, int]
-"""An index, and of how many."""
 
 _LEAVES = {"mlc.weight", "mlc.constant"}
 _NEVER = {"mlc.random"}
@@ -94,7 +91,7 @@ class HoistWeights(Pass):
         return size <= self.limit or size <= 2 * sum(_bytes(leaf.type) for leaf in _leaves(op))
 
     def _replace(
-        self, value: ir.Value, stack: _Stack | None, recipes: dict[str, Recipe], hoisted: set[ir.Operation]
+        self, value: ir.Value, stack: Stack | None, recipes: dict[str, Recipe], hoisted: set[ir.Operation]
     ) -> None:
         op = value.owner.operation
         index, count = stack or (None, None)
@@ -109,38 +106,25 @@ class HoistWeights(Pass):
         self.count("hoisted")
 
 
-def weight_of(name: str, type_: ir.Type, index: ir.Value | None = None, count: int | None = None) -> ir.Value:
-    """`mlc.weight`; with an index one of a stack of `count`."""
-    attributes: dict[str, ir.Attribute] = {"name": ir.StringAttr.get(name)}
-    if count is not None:
-        attributes["count"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), count)
-    return ir.Operation.create("mlc.weight", [type_], [] if index is None else [index], attributes).result
-
-
 def _bytes(type_: ir.Type) -> int:
     return element_count(type_) * numpy_dtype(result_type(type_).dtype).itemsize
 
 
-def _weight_only(function: ir.Operation) -> dict[ir.Operation, _Stack | None]:
+def _weight_only(function: ir.Operation) -> dict[ir.Operation, Stack | None]:
     """Operations that depend on weights and constants only, in order, each with the stack that some of them are of."""
-    found: dict[ir.Operation, _Stack | None] = {}
+    found: dict[ir.Operation, Stack | None] = {}
     for op in operations(function):
         if not is_pure_mlc(op) or op.name in _NEVER or STREAMED in op.attributes:
             continue
         if not all(is_static(r.type) for r in op.results):
             continue
         if op.name in _LEAVES:
-            found[op] = _stack_of(op)
+            found[op] = stack_of(op)
         elif len(op.operands) and all(_is_known(v, found) for v in op.operands):
             stacks = {s for s in (found.get(v.owner.operation) for v in op.operands) if s is not None}
             if len(stacks) < 2:
                 found[op] = next(iter(stacks), None)
     return found
-
-
-def _stack_of(leaf: ir.Operation) -> _Stack | None:
-    """Which one a weight is of how many, if it is of a stack."""
-    return (leaf.operands[0], ir.IntegerAttr(leaf.attributes["count"]).value) if len(leaf.operands) else None
 
 
 def _is_known(value: ir.Value, known: Container[ir.Operation]) -> bool:

@@ -17,6 +17,7 @@ table.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mlir import ir
@@ -24,11 +25,11 @@ from mlir.dialects import arith, tensor
 
 from mlc.interp.dtypes import numpy_dtype
 from mlc.interp.from_ir import result_type
-from mlc.passes.adaptor import OpAdaptor, defining_op
+from mlc.passes.adaptor import OpAdaptor, defining_op, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
-from mlc.passes.simplify.hoist_weights import weight_of
 from mlc.passes.simplify.rewrite import element_count, is_static, replace
+from mlc.passes.simplify.weight_recipes import weight_of
 from mlc.passes.walk import functions, operations
 
 _LINE = 64  # bytes
@@ -43,14 +44,12 @@ class IndexStacks(Pass):
     def run(self, op: Any) -> None:
         for function in functions(op):
             for inner in operations(function):
-                if inner.name == "mlc.slice" and _takes_one(inner):
-                    with ir.InsertionPoint(inner), inner.location:
-                        replace(inner, [_indexed(OpAdaptor(inner))])
-                    self.count("indexed")
-                elif inner.name == "mlc.gather" and _gathers_one(inner):
-                    with ir.InsertionPoint(inner), inner.location:
-                        replace(inner, [_gathered(OpAdaptor(inner))])
-                    self.count("indexed")
+                form = _FORMS.get(inner.name)
+                if form is None or not form[0](inner):
+                    continue
+                with ir.InsertionPoint(inner), inner.location:
+                    replace(inner, [form[1](OpAdaptor(inner))])
+                self.count("indexed")
 
 
 def _parts(op: OpAdaptor) -> list[list[Any]]:
@@ -84,8 +83,10 @@ def _is_of_each(op: ir.Operation) -> bool:
     """Does an operation on a stack do the same to each tensor of it?"""
     if op.name == "mlc.transpose":
         return OpAdaptor(op).ints("permutation")[0] == 0
-    kept = op.name == "mlc.reshape" and is_static(op.results[0].type) and op.results[0].type.rank > 0
-    return op.name == "mlc.cast" or kept and list(op.operands[0].type.shape)[:1] == [op.results[0].type.shape[0]]
+    if op.name == "mlc.reshape":
+        before, after = (shape_of(value) for value in (op.operands[0], op.results[0]))
+        return is_static(op.results[0].type) and bool(after) and before[:1] == after[:1]
+    return op.name == "mlc.cast"
 
 
 def _one_of(stack: ir.Value, index: ir.Value) -> ir.Value:
@@ -118,12 +119,8 @@ def _indexed(op: OpAdaptor) -> ir.Value:
 def _gathers_one(op: ir.Operation) -> bool:
     """Does a gather inside of a loop take one matrix, or more dimensions, out of a weight?"""
     view, (stack, indices) = OpAdaptor(op), op.operands
-    if (
-        view.int("axis", 0)
-        or view.int("batch_dims", 0)
-        or stack.type.rank < 3
-        or list(indices.type.shape) not in ([], [1])
-    ):
+    of_rows = not view.int("axis", 0) and not view.int("batch_dims", 0)
+    if not of_rows or stack.type.rank < 3 or shape_of(indices) not in ([], [1]):
         return False
     parent = op.parent
     while parent is not None and parent.name not in ("scf.for", "scf.while"):
@@ -148,3 +145,7 @@ def _gathered(op: OpAdaptor) -> ir.Value:
         message = {"message": ir.StringAttr.get("the index is out of range")}
         ir.Operation.create("mlc.check", operands=[inside, given], attributes=message)
     return b.reshape(_one_of(stack, place), list(op.types[0].shape))
+
+
+_Form = tuple[Callable[[ir.Operation], bool], Callable[[OpAdaptor], ir.Value]]
+_FORMS: dict[str, _Form] = {"mlc.slice": (_takes_one, _indexed), "mlc.gather": (_gathers_one, _gathered)}

@@ -34,14 +34,14 @@ class SplitSoftmax(Pass):
     def run(self, root: ir.OpView) -> None:
         for function in functions(root):
             slices = [op for op in operations(function) if op.name == "mlc.slice" and _reads_softmax(op)]
-            analysis = DimAnalysis(function) if slices else None
-            for op in slices:
-                assert analysis is not None
-                parts = _parts(op, analysis)
-                if parts is not None:
-                    with ir.InsertionPoint(op), op.location:
-                        replace(op, [_shares(*parts, element(op.results[0]))])
-                    self.count("split")
+            if not slices:
+                continue
+            analysis = DimAnalysis(function)
+            found = [(op, parts) for op in slices if (parts := _parts(op, analysis)) is not None]
+            for op, (scores, sink) in reversed(found):  # what later ones read is still there
+                with ir.InsertionPoint(op), op.location:
+                    replace(op, [_shares(scores, sink, element(op.results[0]))])
+                self.count("split")
 
 
 def _reads_softmax(op: ir.Operation) -> bool:
@@ -59,12 +59,9 @@ def _parts(op: ir.Operation, analysis: DimAnalysis) -> tuple[ir.Value, ir.Value]
     assert softmax is not None
     joined = defining_op(_before_shift(softmax.operands[0]))
     axis = op.operands[0].type.rank - 1
-    if (
-        joined is None
-        or joined.name != "mlc.concat"
-        or len(joined.operands) != 2
-        or OpAdaptor(joined).int("axis") != axis
-    ):
+    if joined is None or joined.name != "mlc.concat" or len(joined.operands) != 2:
+        return None
+    if OpAdaptor(joined).int("axis") != axis:
         return None
     view = OpAdaptor(op)
     offsets = view.mixed("offsets", view.segments()[1])

@@ -25,10 +25,26 @@ from mlc.weights.recipe import Input
 
 RECIPES, STORE = "mlc.recipes", "mlc.store"
 
+Stack = tuple[ir.Value, int]
+"""An index, and of how many weights."""
+
 # What has been read or written, both ways: passes read and write the same recipes again and again.
 _MOST = 1 << 16
 _RECIPES: dict[ir.Attribute, Recipe] = {}
 _ATTRIBUTES: dict[int, tuple[Recipe, ir.Attribute]] = {}  # by the identity of the recipe, which it holds
+
+
+def weight_of(name: str, type_: ir.Type, index: ir.Value | None = None, count: int | None = None) -> ir.Value:
+    """`mlc.weight`; with an index one of a stack of `count`."""
+    attributes: dict[str, ir.Attribute] = {"name": ir.StringAttr.get(name)}
+    if count is not None:
+        attributes["count"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), count)
+    return ir.Operation.create("mlc.weight", [type_], [] if index is None else [index], attributes).result
+
+
+def stack_of(weight: ir.Operation) -> Stack | None:
+    """Which one of how many an `mlc.weight` is, where it is one of a stack."""
+    return (weight.operands[0], ir.IntegerAttr(weight.attributes["count"]).value) if len(weight.operands) else None
 
 
 def read_recipes(module: Any) -> dict[str, Recipe]:

@@ -53,13 +53,14 @@ func.func @points(%x: tensor<?x1x256xf32>, %scores: tensor<?x16xf32>) -> tensor<
   return %1 : tensor<?x1x512xf32>
 }
 
-// Numbers that anybody may give, no weight, several rows of each, small matrices, more choices than matrices.
+// Numbers that anybody may give, no weight, several rows of each, small matrices, more choices than matrices, numbers
+// that were bytes on the way.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: scf.for
 // CHECK: return
 func.func @others(%x: tensor<4x1x256xf32>, %z: tensor<4x3x256xf32>, %w: tensor<4x1x16xf32>, %given: tensor<4xi64>,
                   %scores: tensor<4x16xf32>, %many: tensor<4x17xf32>, %run: tensor<16x256x512xf32>)
-    -> (tensor<4x1x512xf32>, tensor<4x1x512xf32>, tensor<4x3x512xf32>, tensor<4x1x16xf32>, tensor<4x1x512xf32>) {
+    -> (tensor<4x1x512xf32>, tensor<4x1x512xf32>, tensor<4x3x512xf32>, tensor<4x1x16xf32>, tensor<4x1x512xf32>, tensor<4x1x512xf32>) {
   %k = arith.constant 1 : index
   %v, %p = mlc.topk %scores, %k {axis = 1 : i64} : tensor<4x16xf32> -> tensor<4x1xf32>, tensor<4x1xi64>
   %c = mlc.reshape %p [4] : tensor<4x1xi64> -> tensor<4xi64>
@@ -77,5 +78,9 @@ func.func @others(%x: tensor<4x1x256xf32>, %z: tensor<4x3x256xf32>, %w: tensor<4
   %y3 = mlc.matmul %w, %3 : tensor<4x1x16xf32>, tensor<4x16x16xf32> -> tensor<4x1x16xf32>
   %4 = mlc.gather %stack, %c1 {axis = 0 : i64} : tensor<16x256x512xf32>, tensor<4xi64> -> tensor<4x256x512xf32>
   %y4 = mlc.matmul %x, %4 : tensor<4x1x256xf32>, tensor<4x256x512xf32> -> tensor<4x1x512xf32>
-  return %y0, %y1, %y2, %y3, %y4 : tensor<4x1x512xf32>, tensor<4x1x512xf32>, tensor<4x3x512xf32>, tensor<4x1x16xf32>, tensor<4x1x512xf32>
+  %narrow = mlc.cast %c : tensor<4xi64> -> tensor<4xi8>
+  %c5 = mlc.cast %narrow : tensor<4xi8> -> tensor<4xi64>
+  %5 = mlc.gather %stack, %c5 {axis = 0 : i64} : tensor<16x256x512xf32>, tensor<4xi64> -> tensor<4x256x512xf32>
+  %y5 = mlc.matmul %x, %5 : tensor<4x1x256xf32>, tensor<4x256x512xf32> -> tensor<4x1x512xf32>
+  return %y0, %y1, %y2, %y3, %y4, %y5 : tensor<4x1x512xf32>, tensor<4x1x512xf32>, tensor<4x3x512xf32>, tensor<4x1x16xf32>, tensor<4x1x512xf32>, tensor<4x1x512xf32>
 }

@@ -206,6 +206,60 @@ def test_sinks(tmp_path: Path, known: bool) -> None:
             np.testing.assert_allclose(got, expected, rtol=2e-5, atol=4e-6)
 
 
+def write_sum(path: Path, divisor: str) -> Path:
+    """Attention of plain operations, of which `divisor` makes `%v` of the sum `%u` and the largest logit `%t`."""
+    q, k, s, r = (f"tensor<1x2x{e}xf32>" for e in ("50x16", "300x16", "50x300", "50x1"))
+    arguments = ", ".join(
+        f'%a{i}: {t} {{mlc.name = "a{i}", mlc.dtype = "float32", mlc.dims = ["", "", "", ""]}}'
+        for i, t in enumerate((q, k, k))
+    )
+    source = path / "sum.mlir"
+    source.write_text(f"""
+module {{ func.func @forward({arguments}) -> ({q} {{mlc.name = "r", mlc.dtype = "float32"}}) {{
+  %one = mlc.constant dense<1.0> : tensor<f32>
+  %s = mlc.matmul %a0, %a1 {{transpose_rhs}} : {q}, {k} -> {s}
+  %t = mlc.reduce max %s {{axes = array<i64: 3>, keepdims = true}} : {s} -> {r}
+  %d = mlc.binary sub %s, %t : {s}, {r} -> {s}
+  %p = mlc.unary exp %d : {s}
+  %u = mlc.reduce sum %p {{axes = array<i64: 3>, keepdims = true}} : {s} -> {r}
+  {divisor.format(r=r)}
+  %y = mlc.binary div %p, %v : {s}, {r} -> {s}
+  %r = mlc.matmul %y, %a2 : {s}, {k} -> {q}
+  return %r : {q}
+}} }}""")
+    return source
+
+
+SUMS = {
+    "one more": ("%v = mlc.binary add %u, %one : {r}, tensor<f32> -> {r}", False),
+    "softmax1": ("%n = mlc.unary neg %t : {r} %e = mlc.unary exp %n : {r} %v = mlc.binary add %u, %e : {r}", True),
+    "two sinks": (
+        "%n = mlc.unary neg %t : {r} %e = mlc.unary exp %n : {r} %w = mlc.binary add %u, %one : {r}, tensor<f32> -> {r}"
+        " %v = mlc.binary add %w, %e : {r}",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SUMS)
+def test_sums_that_more_is_added_to(tmp_path: Path, kind: str) -> None:
+    """A number that is added to the sum is relative to the largest logit, which the template does not know before the
+    end: those are three kernels. `exp(-top)` is 1 relative to nothing, and taken. Logits grow from block to block, by
+    less than what moves a row's shift."""
+    text, is_one_kernel = SUMS[kind]
+    source = write_sum(tmp_path, text)
+    model = mlc.compile(source, output=tmp_path / "sum.so", from_phase="import", cache=False)
+    assert ("attention" in [kernel["template"] for kernel in model.metadata["kernels"]]) == is_one_kernel
+    q, k, v = draw(1, 2, 50, 16) / 4, draw(1, 2, 300, 16, seed=1), draw(1, 2, 300, 16, seed=2)
+    q[..., 0], k[..., 0] = 1, 3 * (np.arange(300) // 64) - 12
+    scores = q.astype(np.float64) @ k.swapaxes(2, 3)
+    top = scores.max(3, keepdims=True)
+    powers = np.exp(scores - top)
+    more = {"one more": 1, "softmax1": np.exp(-top), "two sinks": 1 + np.exp(-top)}[kind]
+    expected = powers / (powers.sum(3, keepdims=True) + more) @ v
+    np.testing.assert_allclose(model(q, k, v)[0], expected, rtol=2e-5, atol=4e-6)
+
+
 def test_large_scores_and_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Logits in the hundreds, growing from block to block, need the running maximum; bits do not depend on threads."""
     model = _compile(tmp_path, (1, 2, 100, 64), (1, 2, 300, 64), (1, 2, 300, 64), causal=True)
