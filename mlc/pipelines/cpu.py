@@ -88,6 +88,8 @@ def _simplify(integers: Sequence[str]) -> list[str]:
         "mlc-fold-constants",
         CANONICALIZE,
         "cse",
+        "mlc-fold-positions",
+        "mlc-hide-keys",
         "mlc-check-shapes",
         "mlc-narrow-inputs",
         "mlc-refine-types",

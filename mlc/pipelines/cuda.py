@@ -25,7 +25,7 @@ CANONICALIZE = (
     "canonicalize{disable-patterns={"
     f"'{{anonymous}}::{_DUPLICATE_ARGUMENTS}','(anonymous namespace)::{_DUPLICATE_ARGUMENTS}'}}}}"
 )
-HOST_ONLY = ("mlc-group-gathers", "mlc-split-softmax")  # for loops of the host, and for a form of attention of CPUs
+HOST_ONLY = ("mlc-group-gathers",)  # for loops of the host
 ASKING = ("mlc-fold-views", "mlc-plan-fusion")  # the templates of the target
 
 

@@ -54,9 +54,10 @@ def _case(name: str) -> Case:
 
 
 def _attention(heads: tuple[int, int], lengths: tuple[int, int], depth: int, **options: Any) -> Case:
-    """Attention of heads with queries, and with keys; `causal`, `mask` and `dtype` (bf16)."""
+    """Attention of heads with queries, and with keys; `causal`, `mask`, `dtype` (bf16), and `window`: what the first and
+    the last visible key of a row are more than its number, of which either may be None."""
     dtype, causal = np.dtype(options.get("dtype", ml_dtypes.bfloat16)), options.get("causal", False)
-    names = ["q", "k", "v", *(["mask"] if options.get("mask") else [])]
+    names, window = ["q", "k", "v", *(["mask"] if options.get("mask") else [])], options.get("window")
 
     def inputs() -> dict[str, np.ndarray]:
         rng = np.random.default_rng(20261123)
@@ -70,11 +71,110 @@ def _attention(heads: tuple[int, int], lengths: tuple[int, int], depth: int, **o
         scores = query @ key.swapaxes(-1, -2) / np.sqrt(depth) + (mask[0] if mask else 0)
         if causal:
             scores[..., np.triu(np.ones(lengths, bool), 1)] = -np.inf
-        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        if window is not None:
+            scores[..., ~_seen(lengths, window)] = -np.inf
+        top = scores.max(-1, keepdims=True)
+        powers = np.exp(scores - np.where(np.isfinite(top), top, 0))
+        total = powers.sum(-1, keepdims=True)
+        return [(powers / np.where(total == 0, 1, total) @ value).astype(dtype)]
+
+    nodes, constants = ([], {}) if window is None else _window(lengths, window)
+    given = [*names, "seen"] if window is not None else names
+    nodes.append(("Attention", given, ["y"], {"is_causal": int(causal)}))
+    made = {"y": dtype.name}
+    return Case("attention", nodes, inputs, expected, made, constants=constants, tolerance=0.02, opset=23)
+
+
+def _seen(lengths: tuple[int, int], window: tuple[int | None, int | None]) -> np.ndarray:
+    away = np.arange(lengths[1]) - np.arange(lengths[0])[:, None]
+    first, last = window
+    return (away >= (-np.inf if first is None else first)) & (away <= (np.inf if last is None else last))
+
+
+def _window(lengths: tuple[int, int], window: tuple[int | None, int | None]) -> tuple[list[Any], dict[str, np.ndarray]]:
+    """The nodes of ONNX that make the mask `seen` of a window, and their constants."""
+    constants = {"zero": np.array(0), "one": np.array(1), "rows": np.array(lengths[0]), "keys": np.array(lengths[1])}
+    nodes: list[Any] = [
+        ("Range", ["zero", "rows", "one"], ["row"], {}), ("Range", ["zero", "keys", "one"], ["key"], {}),
+        ("Unsqueeze", ["row", "one"], ["column"], {}),
+    ]  # fmt: skip
+    parts = []
+    for name, operator, number in zip(("first", "last"), ("GreaterOrEqual", "LessOrEqual"), window, strict=True):
+        if number is not None:
+            constants[name] = np.array(number)
+            nodes.append(("Add", ["column", name], [f"{name}_key"], {}))
+            nodes.append((operator, ["key", f"{name}_key"], [f"{name}_seen"], {}))
+            parts.append(f"{name}_seen")
+    nodes.append(("And", [parts[0], parts[-1]], ["seen"], {}))
+    return nodes, constants
+
+
+def _chosen(heads: int, lengths: tuple[int, int], depth: int, dtype: Any) -> Case:
+    """Attention that is written out, whose scores a mask of the run and a causal one choose from."""
+    nodes, constants = _window(lengths, (None, 0))
+    constants |= {"scale": np.array(depth**-0.5, dtype), "low": np.array(-np.inf, dtype)}
+    nodes += [
+        ("And", ["seen", "mask"], ["shown"], {}), ("Transpose", ["k"], ["kt"], {"perm": [0, 1, 3, 2]}),
+        ("MatMul", ["q", "kt"], ["s0"], {}), ("Mul", ["s0", "scale"], ["s1"], {}),
+        ("Where", ["shown", "s1", "low"], ["s2"], {}), ("Softmax", ["s2"], ["p"], {"axis": 3}),
+        ("MatMul", ["p", "v"], ["y"], {}),
+    ]  # fmt: skip
+
+    def inputs() -> dict[str, np.ndarray]:
+        rng = np.random.default_rng(20261130)
+        shapes = {"q": (1, heads, lengths[0], depth), **dict.fromkeys("kv", (1, heads, lengths[1], depth))}
+        arrays = {name: rng.standard_normal(shape).astype(dtype) for name, shape in shapes.items()}
+        mask = rng.random((1, 1, 1, lengths[1])) < 0.7
+        mask[..., 0] = True
+        return {**arrays, "mask": mask}
+
+    def expected(arrays: Any) -> list[np.ndarray]:
+        query, key, value = (np.asarray(arrays[name], np.float64) for name in "qkv")
+        scores = query @ key.swapaxes(-1, -2) / np.sqrt(depth)
+        shown = _seen(lengths, (None, 0)) & arrays["mask"]
+        powers = np.exp(scores - scores.max(-1, keepdims=True)) * shown
         return [(powers / powers.sum(-1, keepdims=True) @ value).astype(dtype)]
 
-    node = ("Attention", names, ["y"], {"is_causal": int(causal)})
-    return Case("attention", [node], inputs, expected, {"y": dtype.name}, tolerance=0.02, opset=23)
+    made = {"y": np.dtype(dtype).name}
+    return Case("chosen", nodes, inputs, expected, made, constants=constants, tolerance=0.02, opset=23)
+
+
+def _with_sink(heads: int, lengths: tuple[int, int], depth: int, dtype: Any) -> Case:
+    """Causal attention as PyTorch's exporters write it with a score for each head that belongs to no key: in front of
+    all scores, behind them, and between."""
+    sink = np.array([50.0, -60.0, 0.5, 2.0][:heads]).reshape(1, heads, 1, 1).astype(dtype)
+    nodes, constants = _window(lengths, (None, 0))
+    constants |= {
+        "scale": np.array(depth**-0.5, dtype), "sink": sink, "low": np.array(-np.inf, dtype), "end": np.array([-1]),
+        "to": np.array([1, heads, lengths[0], 1]), "start": np.array([0]), "axis": np.array([3]),
+    }  # fmt: skip
+    nodes += [
+        ("Transpose", ["k"], ["kt"], {"perm": [0, 1, 3, 2]}), ("MatMul", ["q", "kt"], ["s0"], {}),
+        ("Mul", ["s0", "scale"], ["s1"], {}), ("Where", ["seen", "s1", "low"], ["s2"], {}),
+        ("Expand", ["sink", "to"], ["column"], {}), ("Concat", ["s2", "column"], ["s3"], {"axis": 3}),
+        ("Softmax", ["s3"], ["p0"], {"axis": 3}), ("Slice", ["p0", "start", "end", "axis"], ["p1"], {}),
+        ("MatMul", ["p1", "v"], ["y"], {}),
+    ]  # fmt: skip
+    nodes = [(name, ["rows_1" if v == "column" and name == "Add" else v for v in given],
+              ["rows_1" if v == "column" and name == "Unsqueeze" else v for v in made], options)
+             for name, given, made, options in nodes]  # fmt: skip
+
+    def inputs() -> dict[str, np.ndarray]:
+        rng = np.random.default_rng(20261130)
+        shapes = {"q": (1, heads, lengths[0], depth), **dict.fromkeys("kv", (1, heads, lengths[1], depth))}
+        return {name: rng.standard_normal(shape).astype(dtype) for name, shape in shapes.items()}
+
+    def expected(arrays: Any) -> list[np.ndarray]:
+        query, key, value = (np.asarray(arrays[name], np.float64) for name in "qkv")
+        scores = query @ key.swapaxes(-1, -2) / np.sqrt(depth)
+        scores[..., ~_seen(lengths, (None, 0))] = -np.inf
+        wide = np.asarray(sink, np.float64)
+        top = np.maximum(scores.max(-1, keepdims=True), wide)
+        powers = np.exp(scores - top)
+        return [(powers / (powers.sum(-1, keepdims=True) + np.exp(wide - top)) @ value).astype(dtype)]
+
+    made = {"y": np.dtype(dtype).name}
+    return Case("sink", nodes, inputs, expected, made, constants=constants, tolerance=0.02, opset=23)
 
 
 def _best(shape: tuple[int, int], k: int, largest: bool) -> Case:
@@ -109,6 +209,10 @@ SHARES: list[tuple[int, int, Case]] = [
     (1, 3, _attention((2, 2), (64, 600), 256, dtype=np.float16)),
     (8, 3, _attention((2, 1), (1, 900), 80)),
     (4, 1, _attention((2, 2), (40, 500), 72, dtype=np.float16)),
+    (2, 2, _attention((4, 2), (3, 600), 64, window=(300, 420))),
+    (4, 1, _attention((2, 2), (50, 640), 64, window=(100, None))),
+    (2, 1, _with_sink(3, (9, 600), 64, ml_dtypes.bfloat16)),
+    (2, 3, _with_sink(4, (3, 600), 64, np.float16)),
 ]
 
 
@@ -123,6 +227,49 @@ def test_clusters_share_keys(number: int, tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(cost, "ranked_attention", ranked)
     assert run_case(case, tmp_path) == ""
+
+
+WINDOWS = {
+    "wide": ((2, 1), (300, 300), 64, (-200, 0)),
+    "narrow": ((2, 2), (300, 300), 64, (-9, 0)),
+    "one_key": ((1, 1), (200, 200), 128, (0, 0)),
+    "around": ((1, 1), (260, 270), 40, (-100, 60)),
+    "ahead": ((1, 1), (150, 400), 64, (20, None)),
+    "behind_a_cache": ((2, 1), (100, 500), 64, (300, 400)),
+    "rows_without_keys": ((1, 1), (300, 90), 64, (-50, 0)),
+}
+
+
+@pytest.mark.parametrize("gpu", ["sm_90a", "sm_80"])
+@pytest.mark.parametrize("form", WINDOWS)
+def test_windows(form: str, gpu: str, tmp_path: Path) -> None:
+    """Keys in front of the rows of a tile are not read, those that some of its rows see are hidden from the others."""
+    heads, lengths, depth, window = WINDOWS[form]
+    assert run_case(_attention(heads, lengths, depth, window=window), tmp_path, gpu) == ""
+
+
+@pytest.mark.parametrize("form", ["narrow", "around"])
+def test_windows_of_exact_products(form: str, tmp_path: Path) -> None:
+    heads, lengths, depth, window = WINDOWS[form]
+    case = _attention(heads, lengths, depth, window=window, dtype=np.float32)
+    assert run_case(replace(case, tolerance=1e-5), tmp_path) == ""
+
+
+@pytest.mark.parametrize("gpu", ["sm_90a", "sm_80"])
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16], ids=str)
+def test_masks_of_the_run(dtype: Any, gpu: str, tmp_path: Path) -> None:
+    """In the kernel, beside a causal mask, which still bounds what is read."""
+    case = _chosen(2, (150, 170), 64, dtype)
+    assert run_case(case, tmp_path, gpu) == ""
+    assert len(list(tmp_path.rglob("*.ptx"))) == 1
+
+
+@pytest.mark.parametrize("gpu", ["sm_90a", "sm_80"])
+@pytest.mark.parametrize(("lengths", "dtype"), [((150, 150), ml_dtypes.bfloat16), ((60, 70), np.float32)], ids=str)
+def test_sinks(lengths: tuple[int, int], dtype: Any, gpu: str, tmp_path: Path) -> None:
+    case = _with_sink(4, lengths, 64, dtype)
+    case = replace(case, tolerance=1e-5) if dtype == np.float32 else case
+    assert run_case(case, tmp_path, gpu) == ""
 
 
 # Queries of a warp, threads across a row and tiles of keys together, of products that are exact.

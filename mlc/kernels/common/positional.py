@@ -1,11 +1,13 @@
-"""Conditions that positions alone decide: which keys of a row a causal mask shows."""
+"""Conditions that positions alone decide: which keys of a row a causal mask shows, or a window."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mlir import ir
 
+from mlc.kernels.common.analysis import touches
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import body_of, input_number, is_reduction, operand_map
 
@@ -28,15 +30,32 @@ class Linear:
         return Linear(kept, self.constant + sign * other.constant)
 
 
-def last_visible(op: ir.Operation, condition: ir.Value) -> int | None:
-    """The `offset` for which `condition`, in the body of a generic over rows and, last, columns, says that the column
-    is at most the row plus `offset`; None when it says anything else."""
+@dataclass(frozen=True)
+class Band:
+    """The columns of a row that a condition shows: from the row's number plus `first` up to that plus `last`, all of
+    them where that is None; `is_whole` when nothing else is asked."""
+
+    first: int | None
+    last: int | None
+    is_whole: bool
+
+
+def band_of(op: ir.Operation, condition: ir.Value) -> Band:
+    """What `condition`, in the body of a generic over rows and, last, columns, shows of a row, as far as coordinates
+    say."""
     rank = len(op.attributes["iterator_types"])
     dims = [Linear(((d, 1),), 0) for d in range(rank)]
-    difference = _condition(op, condition, dims)
-    if difference is None or rank < 2 or dict(difference.factors) != {rank - 1: 1, rank - 2: -1}:
-        return None
-    return -difference.constant
+    firsts, lasts, is_whole = [], [], rank > 1
+    for difference in _conditions(op, condition, dims):
+        factors = {} if difference is None or rank < 2 else dict(difference.factors)
+        sign = factors.get(rank - 1, 0)
+        if difference is None or abs(sign) != 1 or factors != {rank - 1: sign, rank - 2: -sign}:
+            is_whole = False
+        elif sign > 0:
+            lasts.append(-difference.constant)
+        else:
+            firsts.append(difference.constant)
+    return Band(max(firsts, default=None), min(lasts, default=None), is_whole)
 
 
 def is_positional(op: ir.Operation | None) -> bool:
@@ -53,6 +72,24 @@ def is_positional(op: ir.Operation | None) -> bool:
     return True
 
 
+def is_mask(op: ir.Operation | None) -> bool:
+    """Does a generic compute booleans for rows and columns from what coordinates decide, and from booleans that are the
+    same for all rows (a padding mask)?"""
+    if op is None or not _computes_alone(op) or not _is_boolean(op.results[0]):
+        return False
+    row = len(op.attributes["iterator_types"]) - 2
+    for number, value in enumerate(list(op.operands)[:-1]):
+        producer = defining_op(value)
+        of_columns = _is_boolean(value) and not touches(op, number, row)
+        if not (of_columns or is_positional(producer) or is_mask(producer)):
+            return False
+    return row >= 0
+
+
+def _is_boolean(value: ir.Value) -> bool:
+    return isinstance(value.type.element_type, ir.IntegerType) and value.type.element_type.width == 1
+
+
 def _computes_alone(op: ir.Operation) -> bool:
     """Is `op` a generic with one result whose body neither reduces nor loads nor branches?"""
     if op.name != "linalg.generic" or is_reduction(op) or len(op.results) != 1:
@@ -60,12 +97,23 @@ def _computes_alone(op: ir.Operation) -> bool:
     return not any(o.name == "tensor.extract" or o.regions for o in body_of(op))
 
 
-def _condition(op: ir.Operation, value: ir.Value, dims: list[Linear]) -> Linear | None:
-    """The number that is not positive where a condition holds."""
+def _conditions(op: ir.Operation, value: ir.Value, dims: list[Linear]) -> Iterator[Linear | None]:
+    """Of each condition that must hold for `value` to do so the number that is not positive then; None for others."""
     number = input_number(op, value)
     if number is not None:
         below = _below(op, number, dims)
-        return None if below is None else _condition(*below)
+        yield from [None] if below is None else _conditions(*below)
+        return
+    test = defining_op(value)
+    if test is not None and test.name == "arith.andi":
+        for part in test.operands:
+            yield from _conditions(op, part, dims)
+        return
+    yield _comparison(op, value, dims)
+
+
+def _comparison(op: ir.Operation, value: ir.Value, dims: list[Linear]) -> Linear | None:
+    """The number that is not positive where a comparison holds."""
     test = defining_op(value)
     if test is None or test.name != "arith.cmpi":
         return None
@@ -104,9 +152,8 @@ def _number(op: ir.Operation, value: ir.Value, dims: list[Linear]) -> Linear | N
 def _below(op: ir.Operation, number: int, dims: list[Linear]) -> tuple[ir.Operation, ir.Value, list[Linear]] | None:
     """The generic that computes an input, the value that it yields, and its dimensions in terms of those here."""
     producer = defining_op(op.operands[number])
-    if not is_positional(producer):
+    if producer is None or not _computes_alone(producer):
         return None
-    assert producer is not None
     out = operand_map(producer, len(producer.operands) - 1).results
     inner: list[Linear] = [Linear((), 0)] * len(producer.attributes["iterator_types"])
     for expr, own in zip(operand_map(op, number).results, out, strict=True):

@@ -29,8 +29,6 @@ def accepts(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     attention = attention_of(dims.root)
     if attention is None:
         return "it is no attention"
-    if attention.sink:
-        return "a weight takes part in its softmax"
     scores, output = attention.scores, attention.output
     if scores.element != output.element:
         return "its products are of two types"

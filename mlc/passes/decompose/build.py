@@ -61,6 +61,10 @@ def is_float(type_: ir.Type) -> bool:
     return isinstance(type_, ir.FloatType)
 
 
+def is_bool(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.IntegerType) and type_.width == 1
+
+
 # ---- constants and sizes ---------------------------------------------------------------------------------------------
 
 

@@ -9,14 +9,14 @@ from mlir import ir
 from mlc.kernels.common.attention import attention_of
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.fusion import Accepts, Dims
-from mlc.kernels.common.positional import is_positional
+from mlc.kernels.common.positional import is_mask, is_positional
 from mlc.passes.fuse.graph import BlockGraph, Refusal, is_contraction
 from mlc.passes.host.nodes import node_name
 
 
 def own_positions(block: ir.Block, accepts: Accepts) -> None:
     """Give every attention that the template takes its own computation of what positions alone decide, as a causal
-    mask: layers share it, and it costs less than reading it."""
+    mask, also where a mask of columns takes part: layers share it, and it costs less than reading it."""
     for view in list(block.operations):
         op = view.operation
         attention = attention_of(op) if is_contraction(op) else None
@@ -31,7 +31,7 @@ def _own_producers(reader: ir.Operation) -> None:
         return
     for number in range(len(reader.operands) - 1):
         producer = defining_op(reader.operands[number])
-        if producer is None or not is_positional(producer):
+        if producer is None or not _is_own(producer):
             continue
         if len(list(producer.results[0].uses)) > 1:
             producer = producer.clone(ir.InsertionPoint(reader)).operation
@@ -40,12 +40,17 @@ def _own_producers(reader: ir.Operation) -> None:
 
 
 def _positions(op: ir.Operation) -> Iterator[ir.Operation]:
-    """What `op` is computed from that positions alone decide."""
+    """What `op` is computed from that its kernel computes for itself."""
     for value in list(op.operands)[:-1] if op.name == "linalg.generic" else ():
         producer = defining_op(value)
-        if producer is not None and is_positional(producer):
+        if producer is not None and _is_own(producer):
             yield producer
             yield from _positions(producer)
+
+
+def _is_own(producer: ir.Operation) -> bool:
+    """Does each kernel that reads a value compute it for itself?"""
+    return is_positional(producer) or is_mask(producer)
 
 
 def find_attention(

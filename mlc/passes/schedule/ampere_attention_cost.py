@@ -83,7 +83,7 @@ def _exact(attention: Attention, target: NvidiaTarget) -> Iterator[AmpereAttenti
     """All blocks that multiply f32 exactly, with as many beside each other as fit."""
     depth, width = head_dims(attention)
     chain = chain_of(attention)
-    kind = 2 if not chain.is_plain else 0 if chain.offset is None else 1
+    kind = 2 if not chain.is_plain else int(chain.is_bounded)
     room = target.shared_memory_per_block + RESERVED
     for warp_rows, across in product(MOST_EXACT, (FEW, MANY)):
         if width > MOST_EXACT[warp_rows][kind] or across == MANY and (kind == 2 or warp_rows > MOST_SPREAD):
@@ -119,7 +119,7 @@ def _clocks(attention: Attention, s: AmpereAttentionSchedule, target: NvidiaTarg
     beside = min(s.blocks, each_sm)
     taking_turns = max(1, beside * s.threads // WARP // QUARTERS)
     step = (products + shared + POWER * rows * keys) * (1 + ALONE / taking_turns) + STEP / beside
-    is_causal = chain_of(attention).offset is not None
+    is_causal = chain_of(attention).is_bounded
     seen = 1 + s.tile_rows / (known or ASSUMED) if is_causal else 1.0  # the same half of the keys for all is left out
     return -(-warps // QUARTERS) * step * seen / s.together
 
@@ -127,5 +127,5 @@ def _clocks(attention: Attention, s: AmpereAttentionSchedule, target: NvidiaTarg
 def _is_small(attention: Attention, element: str) -> bool:
     """Do the accumulators of 32 queries fit into the registers of a warp?"""
     chain = chain_of(attention)
-    narrow = NARROW_F32 if element == "tf32" and chain.offset is None else NARROW
+    narrow = NARROW_F32 if element == "tf32" and not chain.is_bounded else NARROW
     return max(head_dims(attention)) <= narrow and chain.is_plain

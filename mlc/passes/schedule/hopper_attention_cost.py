@@ -10,7 +10,7 @@ from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.nvidia.hopper.attention_layout import HopperAttentionSchedule, layout, may_be_grouped
 from mlc.kernels.nvidia.hopper.attention_result import rounded_result
 from mlc.kernels.nvidia.hopper.groups import GROUP
-from mlc.kernels.nvidia.tensor_cores.attention_logits import chain_of
+from mlc.kernels.nvidia.tensor_cores.attention_logits import Chain, chain_of
 from mlc.kernels.nvidia.tensor_cores.attention_operands import head_dims
 from mlc.kernels.nvidia.tensor_cores.tiles import ROWS
 from mlc.passes.schedule.attention_shares import ELEMENT, LONG_PART, Shares, Work, ranked_shares
@@ -74,7 +74,7 @@ def ranked_attention(source: KernelSource, attention: Attention, target: NvidiaT
     chain, shape = chain_of(attention), _shape(source, attention)
     forms = sorted(
         _forms(max(depth, width), chain.is_plain),
-        key=lambda form: _clocks(form, shape, max(depth, width), chain.offset is not None, target),
+        key=lambda form: _clocks(form, shape, max(depth, width), chain, target),
     )
     return [_named(_schedule(form, source, attention, target)) for form in forms]
 
@@ -85,9 +85,12 @@ def _shared(source: KernelSource, attention: Attention, target: NvidiaTarget) ->
     tiles, rows, keys = _shape(source, attention)
     given = attention.scores.op.results[0].type.shape[-1]
     many = CACHED if given < 0 and rows_of(source) is None else keys
+    chain = chain_of(attention)
+    if chain.first is not None and chain.last is not None:
+        many = min(many, chain.last - chain.first + rows)
     if rows > FEW_ROWS or many <= MANY_KEYS:
         return []
-    may_be_long = chain_of(attention).is_plain and max(depth, width) <= WIDEST_COPIED
+    may_be_long = chain.is_plain and max(depth, width) <= WIDEST_COPIED
     found: list[Schedule] = []
     work = Work(tiles, rows, many, depth, width)
     for shares in ranked_shares(work, target.sms):
@@ -153,15 +156,17 @@ def _schedule(
     return next(s for s in (made(*size) for size in sizes) if layout(s, depth, width).total <= room)
 
 
-def _clocks(
-    form: _Form, shape: tuple[int, int, int], width: int, is_causal: bool, target: NvidiaTarget
-) -> float:
+def _clocks(form: _Form, shape: tuple[int, int, int], width: int, chain: Chain, target: NvidiaTarget) -> float:
     """Clocks that the kernel takes."""
     heads, rows, keys = shape
     tiles = heads * -(-rows // (ROWS * form.consumers))
     steps: float = -(-keys // form.keys)
-    if is_causal:  # half of the blocks, and those on the diagonal take longer
-        steps = (steps + 1) / 2 + DIAGONAL * (ROWS * form.consumers / form.keys + 1)
+    high = ROWS * form.consumers
+    if chain.last is not None:  # half of the blocks, and those on the diagonal take longer
+        steps = (steps + 1) / 2 + DIAGONAL * (high / form.keys + 1)
+    if chain.first is not None:  # those of the window, and of either diagonal
+        seen = high - chain.first + (keys if chain.last is None else chain.last)
+        steps = min(steps, -(-seen // form.keys) + 2 * DIAGONAL * (high / form.keys + 1))
     together = min(form.blocks, -(-tiles // target.sms))
     alone = ALONE * form.keys * max(width, 64) / 128 / 128
     step = max(form.step * form.consumers * together, alone)
@@ -170,7 +175,8 @@ def _clocks(
 
 def _order(form: _Form, source: KernelSource, attention: Attention, target: NvidiaTarget) -> str:
     """Pairs where they fill the chip; with few of them it is finished sooner when the longest tiles come first."""
-    if chain_of(attention).offset is None:
+    chain = chain_of(attention)
+    if chain.last is None or chain.first is not None:  # tiles have as many keys
         return "heads"
     heads, rows, _ = _shape(source, attention)
     units = heads * -(-rows // (2 * ROWS * form.consumers))

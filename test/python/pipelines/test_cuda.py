@@ -35,7 +35,6 @@ GPU_ONLY = (
 )
 CPU_ONLY = (
     "mlc-group-gathers",
-    "mlc-split-softmax",
     "mlc-share-kernels",
     "mlc-sink-moves{joins=true}",
     "mlc-widen-halves",

@@ -7,8 +7,8 @@ relative to the largest one so far, and multiplies these, rounded to the type of
 largest score of a row grows, its sums are scaled down. The values of a block of keys come while its scores are
 computed, the next keys while its powers are multiplied ("FlashAttention-2", Dao, 2023).
 
-Blocks of keys run from the last to the first, so that what must be hidden comes first. With a causal mask, blocks of
-keys that no row sees are not read, and the tiles with most keys come first.
+Blocks of keys run from the last to the first, so that what must be hidden comes first. With a causal mask, or a window,
+blocks of keys that no row sees are not read, and the tiles with most keys come first.
 
 f32 that must stay exact takes the same way, and is multiplied by ordinary arithmetic (`exact.py`): a warp's powers go
 through shared memory to all of its threads.
@@ -32,9 +32,7 @@ from mlir.dialects import func, nvvm
 
 from mlc.kernels.common.attention import Attention, find_attention
 from mlc.kernels.common.attention_points import points_below
-from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Frame, KernelSource, if_then
-from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.reduce import reduction_extents
@@ -43,9 +41,9 @@ from mlc.kernels.nvidia.ampere.copies import PlainCopier, end_group, wait_for_co
 from mlc.kernels.nvidia.ampere.exact import FEW, ExactPowers, ExactProduct, QuadEpilogue, WideEpilogue, wide
 from mlc.kernels.nvidia.ampere.fragments import BLOCK, STEPS, Columns, Fragments, multiply_add
 from mlc.kernels.nvidia.ampere.kept_rows import KeptRows
-from mlc.kernels.nvidia.tensor_cores.attention_logits import Logits, chain_of
+from mlc.kernels.nvidia.tensor_cores.attention_logits import Logits, Seen, chain_of
 from mlc.kernels.nvidia.tensor_cores.attention_operands import Matrix, head_dims, matrices
-from mlc.kernels.nvidia.tensor_cores.attention_softmax import HALVES, Softmax, fused, reciprocal, rounded, scaled
+from mlc.kernels.nvidia.tensor_cores.attention_softmax import HALVES, Softmax, fused, rounded, scaled
 from mlc.kernels.nvidia.tensor_cores.epilogue import Domain, Epilogue, staging_bytes
 from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES, INSTRUCTION, ROW, Tile
 from mlc.kernels.nvidia.tensor_cores.words import Words, declare_shared_memory
@@ -196,7 +194,7 @@ class _Block:
         words, math, out = self.words, self.words.math, self.a.output
         heads, tiles = (words.narrow(n) for n in _tiles(self.frame, self.shape, self.a, self.s))
         number = words.narrow(self.frame.begin)
-        if self.chain.offset is None:
+        if self.chain.last is None:
             tile, matrix = math.rem(number, tiles), math.div(number, tiles)
         else:
             tile, matrix = math.sub(math.sub(tiles, 1), math.div(number, heads)), math.rem(number, heads)
@@ -208,14 +206,28 @@ class _Block:
         self.point, scores = points_below(self.a, self.frame, 1, dims)
         self.scores = {d: words.narrow(at.base) for d, at in scores.items()}
         self.outer = tuple(self.output[d] for d in out.order if d in self.output)
+        self._find_keys()
+
+    def _find_keys(self) -> None:
+        """The blocks of keys that a row of the tile sees: from which one on, and up to which one; up to which one no
+        key behind a row is in them, and from which one on none in front of a row."""
+        math, last, first = self.words.math, self.chain.last, self.chain.first
         self.blocks: Scalar = math.ceildiv(self.num_keys, self.each)
-        self.open = self.blocks  # blocks that no mask touches
-        if self.chain.offset is not None:
+        self.open = self.blocks
+        self.begin: Scalar = 0
+        self.front: Scalar = 0
+        if last is not None:
             end = math.minimum(math.add(self.row, self.s.tile_rows), self.rows)
-            seen = math.ceildiv(math.maximum(math.add(end, self.chain.offset), 1), self.each)
+            seen = math.ceildiv(math.maximum(math.add(end, last), 1), self.each)
             self.blocks = math.minimum(self.blocks, seen)
-            self.open = math.div(math.maximum(math.add(self.row, self.chain.offset + 1), 0), self.each)
+            self.open = math.div(math.maximum(math.add(self.row, last + 1), 0), self.each)
             self.open = math.minimum(self.open, self.blocks)
+        if first is not None:
+            begin = math.div(math.maximum(math.add(self.row, first), 0), self.each)
+            self.begin = math.minimum(begin, math.sub(self.blocks, 1))
+            self.open = math.maximum(self.open, self.begin)
+            front = math.ceildiv(math.maximum(math.add(self.row, first + self.s.tile_rows - 1), 0), self.each)
+            self.front = math.minimum(math.maximum(front, self.begin), self.blocks)
 
     def _describe_tiles(self) -> None:
         """Where queries, keys and values lie in shared memory, and what this warp reads of them."""
@@ -274,10 +286,14 @@ class _Block:
         sums, output = ([[zero] * size for _ in range(count)] for count, size in self.sizes)
         start = _State([[low] * len(known) for known in sums], sums, output)
         state, masked = self._step(True, True, words.value(0), start.flat()), 1
-        if self.chain.offset is not None:
+        if self.chain.last is not None:
             masked = math.maximum(math.sub(self.blocks, self.open), 1)
             state = words.loop(1, masked, 1, state, partial(self._step, False, True))
-        state = words.loop(masked, self.blocks, 1, state, partial(self._step, False, False))
+        count = math.sub(self.blocks, self.begin)
+        end = math.maximum(math.sub(self.blocks, self.front), masked) if self.chain.first is not None else count
+        state = words.loop(masked, end, 1, state, partial(self._step, False, False))
+        if self.chain.first is not None:
+            state = words.loop(end, count, 1, state, partial(self._step, False, True))
         wait_for_copies(0)
         nvvm.Barrier0Op()  # nobody reads values any more: results are staged where the tiles were
         self._store(_State.of(state, *self.sizes))
@@ -310,7 +326,7 @@ class _Block:
         nvvm.Barrier0Op()  # nobody needs the keys
         following = math.mul(math.sub(block, 1), self.each)
         copy = partial(self._copy_rows, self.keys, self.key_tile, self.keys_at, following)
-        if_then(words.is_below(0, block), copy)
+        if_then(words.is_below(self.begin, block), copy)
         end_group()
         logits = partial(self._logits, scores=scores, block=block, is_last=is_last, is_masked=is_masked)
         powers = self._weigh_all(logits, state) if self.kept_rows is None else self._weigh_kept(logits, state)
@@ -406,16 +422,23 @@ class _Block:
         first = math.add(math.mul(block, self.each), self.first_column)
         at_end = self.has_end and is_last
         found = self.logits.evaluate(scores[part], self.point, rows, first, at_end=at_end)
-        if self.chain.offset is not None and is_masked:
-            if not at_end:  # one number for all rows: a thread has no register for each
-                more = [self.s.apart * (HALVES * part + half) for half in range(HALVES)]
-                seen = [math.add(self.first_row, self.chain.offset)] * HALVES
-                return self.logits.hide(found, seen, first, self.spread, more)
-            seen = [math.minimum(math.add(row, self.chain.offset), math.sub(self.num_keys, 1)) for row in rows]
-            return self.logits.hide(found, seen, first, self.spread)
-        if not at_end:
-            return found
-        return self.logits.hide(found, [math.sub(self.num_keys, 1)] * HALVES, first, self.spread)
+        seen, more = self._seen(rows, part, at_end=at_end, is_masked=is_masked)
+        return self.logits.hide(found, seen, first, self.spread, more)
+
+    def _seen(self, rows: Sequence[Scalar], part: int, *, at_end: bool, is_masked: bool) -> tuple[Seen, Sequence[int]]:
+        """The visible columns of `rows`, less what is more for either of them."""
+        math, chain = self.words.math, self.chain
+        end = math.sub(self.num_keys, 1)
+        if not is_masked or not chain.is_bounded:
+            return Seen([end] * HALVES if at_end else ()), (0, 0)
+        more: Sequence[int] = (0, 0)
+        if not at_end:  # one number for all rows: a thread has no register for each
+            rows, more = [self.first_row] * HALVES, [self.s.apart * (HALVES * part + half) for half in range(HALVES)]
+        seen: Sequence[Scalar] = [end] * HALVES if at_end else ()
+        if chain.last is not None:
+            seen = [math.add(row, chain.last) for row in rows]
+            seen = [math.minimum(column, end) for column in seen] if at_end else seen
+        return Seen(seen, () if chain.first is None else [math.add(row, chain.first) for row in rows]), more
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -437,16 +460,15 @@ class _Block:
     def _factor(self, part: int, half: int, state: _State) -> ir.Value:
         """One over what the row is divided by."""
         a, math = self.a, self.words.math
-        total = (
-            self.softmax.total(state.sums[part][half])
-            if self.kept_rows is None
-            else self.kept_rows.spread(state.sums[0][0])[HALVES * part + half]
-        )
+        kept = self.kept_rows
+        if kept is None:
+            total, largest = self.softmax.total(state.sums[part][half]), state.largest[part][half]
+        else:
+            number = HALVES * part + half
+            total = kept.spread(state.sums[0][0])[number]
+            largest = kept.spread(state.largest[0][0])[number] if a.sink else total
         row = math.minimum(self._rows(part)[half], math.sub(self.rows, 1))
-        scope = Evaluator(self.frame, 1, overrides={a.total.results[0]: lambda _: total})
-        point = [*self.point, Idx(self.words.widen(row), level=2), Idx(0)]
-        divisor = scope.tensor(a.divisor, [scope.idx.affine(e, point) for e in operand_map(a.quotient, 1).results])
-        return reciprocal(self.words, divisor)
+        return self.softmax.factor(a, total, largest, [*self.point, Idx(self.words.widen(row), level=2), Idx(0)])
 
 
 def _parts(values: Sequence[ir.Value], count: int) -> list[list[ir.Value]]:

@@ -8,7 +8,7 @@ next block are multiplied while the powers of this one wait for their product, a
 that one multiplies while the other computes powers ("FlashAttention-3", Shah et al., 2024).
 
 Blocks are persistent, one or more to a multiprocessor. Blocks of keys run from the last to the first, so that what must
-be hidden comes first. With a causal mask, blocks of keys that no row sees are not read.
+be hidden comes first. With a causal mask, or a window, blocks of keys that no row sees are not read.
 
 With `split`, for few queries with many keys, the blocks of a cluster share a tile of queries, each with a part of the
 keys; each adds up a share of the columns, and the first stores them ("Flash-Decoding", Dao et al., 2023;
@@ -39,9 +39,7 @@ from mlir.dialects import arith, func, nvvm
 
 from mlc.kernels.common.attention import Attention, find_attention
 from mlc.kernels.common.attention_points import points_below
-from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Frame, KernelSource, if_then
-from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, IndexMath, Scalar
 from mlc.kernels.common.items import emit_grid
 from mlc.kernels.common.reduce import reduction_extents
@@ -53,9 +51,9 @@ from mlc.kernels.nvidia.hopper.attention_parts import Part, Parts
 from mlc.kernels.nvidia.hopper.attention_result import CopiedResult, result_matrix
 from mlc.kernels.nvidia.hopper.barriers import Position, Ring, expect_bytes
 from mlc.kernels.nvidia.hopper.groups import GROUP, by_one_thread, specialise
-from mlc.kernels.nvidia.tensor_cores.attention_logits import Logits, chain_of
+from mlc.kernels.nvidia.tensor_cores.attention_logits import Logits, Seen, chain_of
 from mlc.kernels.nvidia.tensor_cores.attention_operands import INSTRUCTION, Matrix, head_dims, matrices
-from mlc.kernels.nvidia.tensor_cores.attention_softmax import HALVES, Softmax, fused, reciprocal, rounded, scaled
+from mlc.kernels.nvidia.tensor_cores.attention_softmax import HALVES, Softmax, fused, rounded, scaled
 from mlc.kernels.nvidia.tensor_cores.epilogue import WARP_ROWS, Domain, Epilogue
 from mlc.kernels.nvidia.tensor_cores.tiles import ROW, ROWS
 from mlc.kernels.nvidia.tensor_cores.words import Words, assembly, declare_shared_memory
@@ -101,8 +99,8 @@ def _tiles(frame: Frame, shape: Sequence[Scalar], attention: Attention, s: Hoppe
 @dataclass(frozen=True)
 class _Place:
     """Where a tile lies: its first row, coordinates of the result's other dimensions, those of the products by
-    iteration dimension, and of the logits' matrix; and its blocks of keys from `first` on, `open` of which no mask
-    touches, and the last of the keys."""
+    iteration dimension, and of the logits' matrix; and its blocks of keys from `first` on, of which those up to `open`
+    lose no key behind a row and those from `front` on none in front of it, and the last of the keys."""
 
     row: Scalar
     outer: tuple[Scalar, ...]
@@ -112,6 +110,7 @@ class _Place:
     first: Scalar
     blocks: Scalar
     open: Scalar
+    front: Scalar
     last: Scalar
 
     def block(self, math: IndexMath, number: Scalar) -> Scalar:
@@ -148,7 +147,7 @@ class _Block:
         self.chain = chain_of(attention)
         self.softmax = Softmax(words, self.chain.scale if self.chain.is_plain else None)
         self.logits = Logits(words, attention, self.chain, (self.rows, self.count))
-        known = self.count if isinstance(self.count, int) and self.chain.offset is None else 0
+        known = self.count if isinstance(self.count, int) and not self.chain.is_bounded else 0
         has_part = known >= schedule.keys * schedule.shares or schedule.shares == 1  # has every block keys?
         self.has_end = not (isinstance(self.count, int) and self.count % schedule.keys == 0 and has_part)
         self.rank: Scalar = nvvm.read_ptx_sreg_cluster_ctarank(words.i32) if schedule.split > 1 else 0
@@ -250,31 +249,53 @@ class _Block:
         logits, scores = self._below({d: Idx(words.widen(at), level=1) for d, at in output.items()})
         narrow = {d: words.narrow(at.base) for d, at in scores.items()}
         outer = tuple(output[d] for d in out.order if d in output)
-        blocks = math.ceildiv(self.count, self.s.keys)
-        untouched = blocks
-        if self.chain.offset is not None:
-            end = math.minimum(math.add(row, self.s.tile_rows), self.rows)
-            seen = math.ceildiv(math.maximum(math.add(end, self.chain.offset), 1), self.s.keys)
-            blocks = math.minimum(blocks, seen)
-            untouched = math.div(math.maximum(math.add(row, self.chain.offset + 1), 0), self.s.keys)
-            untouched = math.minimum(untouched, blocks)
-        return _Place(row, outer, narrow, output, tuple(logits), *self._part(blocks, untouched))
+        parts = self._part(*self._visible(row))
+        return _Place(row, outer, narrow, output, tuple(logits), *parts)
 
-    def _part(self, blocks: Scalar, untouched: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-        """This block's share of a tile's blocks of keys: the first, their number, how many no mask touches, and the
-        last key. A block without a share takes one of which it sees no key."""
+    def _visible(self, row: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+        """Of the tile from `row` on, its blocks of keys, from the first that a row sees to behind the last; up to which
+        one no key behind a row is in them, and from which one on none in front of a row."""
+        math, keys, chain = self.words.math, self.s.keys, self.chain
+        begin, front = self._from(row)
+        end = math.ceildiv(self.count, keys)
+        untouched = end
+        if chain.last is not None:
+            below = math.minimum(math.add(row, self.s.tile_rows), self.rows)
+            seen = math.ceildiv(math.maximum(math.add(below, chain.last), 1), keys)
+            end = math.minimum(end, seen)
+            untouched = math.div(math.maximum(math.add(row, chain.last + 1), 0), keys)
+            untouched = math.minimum(untouched, end)
+        return begin if chain.first is None else math.minimum(begin, math.sub(end, 1)), end, untouched, front
+
+    def _from(self, row: Scalar) -> tuple[Scalar, Scalar]:
+        """The first block of keys that a row of the tile from `row` on sees, and the first that all of them do."""
+        math, keys, first = self.words.math, self.s.keys, self.chain.first
+        if first is None:
+            return 0, 0
+        begin = math.div(math.maximum(math.add(row, first), 0), keys)
+        return begin, math.ceildiv(math.maximum(math.add(row, first + self.s.tile_rows - 1), 0), keys)
+
+    def _part(
+        self, begin: Scalar, end: Scalar, untouched: Scalar, front: Scalar
+    ) -> tuple[Scalar, Scalar, Scalar, Scalar, Scalar]:
+        """This block's share of a tile's blocks of keys: the first, their number, how many of them no mask touches
+        behind, how many one touches in front, and the last key. A block without a share takes one of which it sees no
+        key."""
         math = self.words.math
         last = math.sub(self.count, 1)
-        if self.s.shares == 1:
-            return 0, blocks, untouched, last
-        share = math.add(math.mul(self.group, self.s.split), self.rank)
-        low, high = (math.div(math.mul(math.add(share, i), blocks), self.s.shares) for i in range(2))
-        first, mine = math.minimum(low, math.sub(blocks, 1)), math.maximum(math.sub(high, low), 1)
-        if self.has_end:
-            is_empty = self.words.is_equal(low, high)
-            last = arith.select(is_empty, self.words.value(-1), self.words.value(last))
-        untouched = math.minimum(math.maximum(math.sub(untouched, first), 0), mine)
-        return first, mine, untouched, last
+        if self.s.shares == 1 and self.chain.first is None:
+            return begin, end, untouched, front, last
+        first, mine = begin, math.sub(end, begin)
+        if self.s.shares > 1:
+            share = math.add(math.mul(self.group, self.s.split), self.rank)
+            low, high = (math.div(math.mul(math.add(share, i), mine), self.s.shares) for i in range(2))
+            first, mine = math.minimum(low, math.sub(mine, 1)), math.maximum(math.sub(high, low), 1)
+            first = math.add(first, begin)
+            if self.has_end:
+                is_empty = self.words.is_equal(low, high)
+                last = arith.select(is_empty, self.words.value(-1), self.words.value(last))
+        untouched, front = (math.minimum(math.maximum(math.sub(at, first), 0), mine) for at in (untouched, front))
+        return first, mine, untouched, front, last
 
     def _below(self, batch: dict[int, Idx]) -> tuple[list[Idx], dict[int, Idx]]:
         """Coordinates of the logits' and of the scores' matrix that belong to one of the result, through views."""
@@ -405,10 +426,13 @@ class _Consumer:
         zeros = [words.frame.constants.get(words.f32, 0.0)] * (b.values.columns // 2)
         state = [*keys, *carried[2:4], *first.largest, *first.sums, *zeros, *powers]
         masked = 1
-        if b.chain.offset is not None:
+        if b.chain.last is not None:
             masked = math.maximum(math.sub(place.blocks, place.open), 1)
             state = words.loop(1, masked, 1, state, partial(self._step, place, True))
-        state = words.loop(masked, place.blocks, 1, state, partial(self._step, place, False))
+        end = math.maximum(math.sub(place.blocks, place.front), masked) if b.chain.first is not None else place.blocks
+        state = words.loop(masked, end, 1, state, partial(self._step, place, False))
+        if b.chain.first is not None:
+            state = words.loop(end, place.blocks, 1, state, partial(self._step, place, True))
         keys, values, sums, output, powers = state[:2], state[2:4], state[6:8], *self._parts(state)
         b.query_ring.release(queries.stage, self.lane)
         b.value_ring.wait_full(Position(*values))
@@ -418,7 +442,7 @@ class _Consumer:
             output = wgmma.wait(words, output, 0, powers)
             self._put_together(place, Part(list(state[4:6]), totals, output))
             return carried
-        factors = [self._factor(place, half, b.softmax.total(sums[half])) for half in range(HALVES)]
+        factors = self._factors(place, [b.softmax.total(part) for part in sums], state[4:6])
         output = scaled(wgmma.wait(words, output, 0, powers), factors)
         values = self._release(b.value_ring, values)
         self._store(place, output)
@@ -493,12 +517,15 @@ class _Consumer:
         rows = self._rows(place)
         at_end = b.has_end and is_last
         found = b.logits.evaluate(scores, place.logits, rows, first, at_end=at_end)
-        if b.chain.offset is not None and is_masked:
-            seen = [math.add(row, b.chain.offset) for row in rows]
+        seen: list[Scalar] = [place.last] * HALVES if at_end else []
+        begins: list[Scalar] = []
+        if is_masked and b.chain.last is not None:
+            seen = [math.add(row, b.chain.last) for row in rows]
             if at_end:
                 seen = [math.minimum(column, place.last) for column in seen]
-            return b.logits.hide(found, seen, first)
-        return b.logits.hide(found, [place.last] * HALVES, first) if at_end else found
+        if is_masked and b.chain.first is not None:
+            begins = [math.add(row, b.chain.first) for row in rows]
+        return b.logits.hide(found, Seen(seen, begins), first)
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -509,8 +536,7 @@ class _Consumer:
         member = math.add(math.mul(self.warp, 32), self.lane)
 
         def store(whole: Part) -> None:
-            factors = [self._factor(place, half, whole.totals[half]) for half in range(HALVES)]
-            self._store(place, scaled(whole.output, factors))
+            self._store(place, scaled(whole.output, self._factors(place, whole.totals, whole.largest)))
 
         if b.in_groups is None:
             self._of_cluster(mine, member, has_rows, store)
@@ -535,15 +561,14 @@ class _Consumer:
         halves = 1 if isinstance(b.rows, int) and b.rows <= WARP_ROWS // HALVES else HALVES
         Parts(self.words, b.softmax, b.rank, self.s.split, halves).put_together(mine, member, has_rows, use)
 
-    def _factor(self, place: _Place, half: int, total: ir.Value) -> ir.Value:
-        """One over what the row is divided by."""
-        a, frame = self.b.a, self.b.frame
-        math = self.words.math
-        row = math.minimum(self._rows(place)[half], math.sub(self.b.rows, 1))
-        scope = Evaluator(frame, 1, overrides={a.total.results[0]: lambda _: total})
-        point = [*place.logits, Idx(self.words.widen(row), level=2), Idx(0)]
-        divisor = scope.tensor(a.divisor, [scope.idx.affine(e, point) for e in operand_map(a.quotient, 1).results])
-        return reciprocal(self.words, divisor)
+    def _factors(self, place: _Place, totals: Sequence[ir.Value], largest: Sequence[ir.Value]) -> list[ir.Value]:
+        """One over what either row is divided by."""
+        b, math = self.b, self.words.math
+        found = []
+        for row, total, top in zip(self._rows(place), totals, largest, strict=True):
+            at = Idx(self.words.widen(math.minimum(row, math.sub(b.rows, 1))), level=2)
+            found.append(b.softmax.factor(b.a, total, top, [*place.logits, at, Idx(0)]))
+        return found
 
     def _store(self, place: _Place, output: list[ir.Value]) -> None:
         b, words, math = self.b, self.words, self.words.math

@@ -34,7 +34,8 @@ _BYTES = 4  # of an element
 @dataclass(frozen=True)
 class GroupLayout:
     """Where things lie: `rows` and `columns` of the parts of `groups` clusters. In shared memory that is the number of
-    those who have counted, then the factors of the parts of each row and its sum, and the whole matrix."""
+    those who have counted, then the factors of the parts of each row, its sum and its largest logit, and the whole
+    matrix."""
 
     groups: int
     rows: int
@@ -51,9 +52,14 @@ class GroupLayout:
         return 16 + self.groups * self.rows * _BYTES
 
     @property
+    def tops(self) -> int:
+        """Byte of the shared memory where the largest logits of the rows begin."""
+        return self.totals + self.rows * _BYTES
+
+    @property
     def matrix(self) -> int:
         """Byte of the shared memory where the matrix begins."""
-        return -(-(self.totals + self.rows * _BYTES) // 16) * 16
+        return -(-(self.tops + self.rows * _BYTES) // 16) * 16
 
     @property
     def shared_bytes(self) -> int:
@@ -133,11 +139,12 @@ class Groups:
         pair = ir.VectorType.get([2], words.f32)
         heads = [llvm.LoadOp(pair, self._part(g, self._head(row)), alignment=8).res for g in range(at.groups)]
         tops, sums = ([vector.extract(h, [], [i]) for h in heads] for i in range(2))
-        _, factors = weights(self.softmax, tops)
+        largest, factors = weights(self.softmax, tops)
         total = weighted_sum(sums, factors)
         for number, factor in enumerate(factors):
             self._store(factor, words.place(math.add(math.mul(row, _BYTES), 16 + number * at.rows * _BYTES)))
         self._store(total, words.place(math.add(math.mul(row, _BYTES), at.totals)))
+        self._store(largest, words.place(math.add(math.mul(row, _BYTES), at.tops)))
 
     @property
     def _count_of_vectors(self) -> int:
@@ -179,17 +186,19 @@ class Groups:
         words, math, at = self.words, self.words.math, self.layout
         pair = ir.VectorType.get([2], words.f32)
         output = [words.frame.constants.get(words.f32, 0.0)] * columns
-        totals = []
+        tops: list[ir.Value] = []
+        totals: list[ir.Value] = []
         for half in range(HALVES):
             line = math.minimum(math.add(row, 8 * half), at.rows - 1)
-            totals.append(llvm.LoadOp(words.f32, words.place(math.add(math.mul(line, _BYTES), at.totals))).res)
+            for found, begin in ((tops, at.tops), (totals, at.totals)):
+                found.append(llvm.LoadOp(words.f32, words.place(math.add(math.mul(line, _BYTES), begin))).res)
             mine = places(half, columns)
             for number, (a, b) in enumerate(zip(mine[::2], mine[1::2], strict=True)):
                 place = math.add(math.mul(line, at.columns), math.add(column, 8 * number))
                 byte = math.add(math.mul(place, _BYTES), at.matrix)
-                found = llvm.LoadOp(pair, words.place(byte), alignment=8).res
-                output[a], output[b] = (vector.extract(found, [], [i]) for i in range(2))
-        return Part([], totals, output)
+                both = llvm.LoadOp(pair, words.place(byte), alignment=8).res
+                output[a], output[b] = (vector.extract(both, [], [i]) for i in range(2))
+        return Part(tops, totals, output)
 
     # -- places --------------------------------------------------------------------------------------------------------
 

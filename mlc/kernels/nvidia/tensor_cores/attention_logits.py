@@ -1,8 +1,8 @@
 """From scores to logits: what stands between the products of attention, applied to accumulators.
 
 A positive factor that the scores are multiplied by first is left to the softmax. Rounding on the way to it is not done:
-scores stay in f32. A mask that hides all keys behind a row's own position plus a constant bounds the blocks that are
-read. Anything else is evaluated for every pair of scores.
+scores stay in f32. A mask that hides all keys behind a row's own position plus a constant, or in front of such a place
+(a window), bounds the blocks that are read. Anything else is evaluated for every pair of scores.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mlc.kernels.common.evaluate import Evaluator, Override
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import body_of, input_number, is_number
 from mlc.kernels.common.index import Idx, Scalar
-from mlc.kernels.common.positional import last_visible
+from mlc.kernels.common.positional import Band, band_of
 from mlc.kernels.nvidia.tensor_cores.attention_softmax import HALVES
 from mlc.kernels.nvidia.tensor_cores.words import Words
 
@@ -30,13 +30,20 @@ _CASTS = ("arith.extf", "arith.truncf")
 @dataclass(frozen=True)
 class Chain:
     """The operations between scores and logits: `start` is the value that is `scale` times the scores, `diagonals` are
-    the selections that hide keys behind the row plus `offset`, and `is_plain` says that there is nothing else."""
+    selections of the keys from the row plus `first` up to the row plus `last` (None: all), and `is_plain` says that
+    there is nothing else."""
 
     scale: float
     start: ir.Value
     diagonals: tuple[tuple[ir.Operation, int], ...]
-    offset: int | None
+    first: int | None
+    last: int | None
     is_plain: bool
+
+    @property
+    def is_bounded(self) -> bool:
+        """Do coordinates alone say of some keys that they are hidden?"""
+        return self.first is not None or self.last is not None
 
 
 def chain_of(attention: Attention) -> Chain:
@@ -47,15 +54,18 @@ def chain_of(attention: Attention) -> Chain:
         if factor is None:
             break
         scale, start = scale * factor, rest.pop(0)[0].results[0]
-    diagonals, offsets = [], []
+    diagonals, firsts, lasts = [], [], []
     for number, (op, operand) in enumerate(rest):
-        offset = _diagonal(op, operand)
-        if offset is not None and all(_keeps_hidden(*later) for later in rest[number + 1 :]):
+        band = _band(op, operand)
+        if band is None or not all(_keeps_hidden(*later) for later in rest[number + 1 :]):
+            continue
+        firsts += [] if band.first is None else [band.first]
+        lasts += [] if band.last is None else [band.last]
+        if band.is_whole:
             diagonals.append((op, operand))
-            offsets.append(offset)
     hidden = {op for op, _ in diagonals}
-    plain = all(op in hidden or op.name in _VIEWS for op, _ in rest)
-    return Chain(scale, start, tuple(diagonals), min(offsets, default=None), plain)
+    plain = all(op in hidden or _factor(op, operand) == 1.0 for op, operand in rest)
+    return Chain(scale, start, tuple(diagonals), max(firsts, default=None), min(lasts, default=None), plain)
 
 
 def _factor(op: ir.Operation, operand: int) -> float | None:
@@ -88,8 +98,8 @@ def _number(value: ir.Value) -> float | None:
     return float(op.attributes["value"].value)
 
 
-def _diagonal(op: ir.Operation, operand: int) -> int | None:
-    """The offset of the last visible key from the row, where `op` hides the keys behind it and does nothing else."""
+def _band(op: ir.Operation, operand: int) -> Band | None:
+    """The keys that `op` shows, where it hides others and does nothing else."""
     inner = [o for o in body_of(op) if o.name not in ("arith.constant", "linalg.yield")]
     selects = [o for o in inner if o.name == "arith.select"]
     if not inner or len(selects) != 1 or inner[-1] != selects[0]:
@@ -97,7 +107,7 @@ def _diagonal(op: ir.Operation, operand: int) -> int | None:
     condition, shown, hidden = selects[0].operands
     if input_number(op, shown) != operand or not is_number(hidden, float("-inf")):
         return None
-    return last_visible(op, condition)
+    return band_of(op, condition)
 
 
 def _keeps_hidden(op: ir.Operation, operand: int) -> bool:
@@ -111,6 +121,24 @@ def _keeps_hidden(op: ir.Operation, operand: int) -> bool:
     if select is None or names - {"arith.select", "arith.cmpi", "arith.index_cast", "arith.addi"}:
         return False
     return input_number(op, select.operands[1]) == operand and is_number(select.operands[2], float("-inf"))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The visible columns of either row of a thread: from `first` up to `last`, or all where there is nothing."""
+
+    last: Sequence[Scalar] = ()
+    first: Sequence[Scalar] = ()
+
+
+def _in_type(value: ir.Value, element: ir.Type) -> ir.Value:
+    """Numbers of f32 as narrower floats, where operations on these follow, or back."""
+    is_vector = isinstance(value.type, ir.VectorType)
+    own = value.type.element_type if is_vector else value.type
+    if own == element:
+        return value
+    type_ = ir.VectorType.get(value.type.shape, element) if is_vector else element
+    return arith.truncf(type_, value) if own == ir.F32Type.get() else arith.extf(type_, value)
 
 
 class Logits:
@@ -150,12 +178,13 @@ class Logits:
         if self.chain.scale != 1.0:
             factor = self.words.frame.constants.get(self.words.f32, self.chain.scale)
             value = arith.mulf(value, factor if self.lanes == 1 else vector.broadcast(type_, factor))
+        value = _in_type(value, self.chain.start.type.element_type)
         overrides: dict[ir.Value, Override] = {self.chain.start: lambda _: value}
         scope = Evaluator(self.words.frame, self.lanes, overrides=overrides)
         for op, operand in self.chain.diagonals:
             shown = op.operands[operand]
             scope.overrides[op.results[0]] = partial(scope.tensor, shown)
-        found = scope.splat(scope.tensor(self.a.logits, point))
+        found = _in_type(scope.splat(scope.tensor(self.a.logits, point)), self.words.f32)
         if self.lanes == 1:
             return [found]
         return [vector.extract(found, [], [i]) for i in range(self.lanes)]
@@ -163,18 +192,33 @@ class Logits:
     def hide(
         self,
         logits: Sequence[ir.Value],
-        last: Sequence[Scalar],
+        seen: Seen,
         first: Scalar,
         spread: tuple[int, int] = (8, 1),
         more: Sequence[int] = (0, 0),
     ) -> list[ir.Value]:
-        """-inf in the place of logits behind the `last` visible column of either row and `more` beyond it; `spread` is
-        how far pairs of columns, and the two of a pair, are apart."""
-        words, result = self.words, list(logits)
-        limits = [words.value(words.math.sub(column, first)) for column in last]
+        """-inf in the place of logits that are not `seen`, with `more` added to either row's columns; `spread` is how
+        far pairs of columns, and the two of a pair, are apart."""
+        result = list(logits)
+        kinds = ((seen.last, arith.CmpIPredicate.sgt), (seen.first, arith.CmpIPredicate.slt))
+        for columns, predicate in kinds:
+            if columns:
+                limits = [self.words.value(self.words.math.sub(column, first)) for column in columns]
+                result = self._hidden(result, limits, predicate, spread, more)
+        return result
+
+    def _hidden(
+        self,
+        logits: Sequence[ir.Value],
+        limits: Sequence[ir.Value],
+        predicate: arith.CmpIPredicate,
+        spread: tuple[int, int],
+        more: Sequence[int],
+    ) -> list[ir.Value]:
+        result = list(logits)
         for number in range(len(logits)):
             group, half, i = number // 4, number // 2 % 2, number % 2
-            column = words.value(spread[0] * group + spread[1] * i - more[half])
-            is_hidden = arith.cmpi(arith.CmpIPredicate.sgt, column, limits[half])
+            column = self.words.value(spread[0] * group + spread[1] * i - more[half])
+            is_hidden = arith.cmpi(predicate, column, limits[half])
             result[number] = arith.select(is_hidden, self.low, logits[number])
         return result

@@ -9,13 +9,18 @@ from registers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from mlir import ir
 from mlir.dialects import arith, nvvm
 from mlir.dialects import math as math_dialect
 
+from mlc.kernels.common.attention import Attention
+from mlc.kernels.common.evaluate import Evaluator, Override
+from mlc.kernels.common.generics import operand_map
+from mlc.kernels.common.index import Idx
 from mlc.kernels.nvidia.tensor_cores.words import Words, assembly
 
 HALVES = 2  # rows of a thread
@@ -46,7 +51,7 @@ class Softmax:
     """
 
     def __init__(self, words: Words, scale: float | None, across: int = 4) -> None:
-        self.words, self.across = words, across
+        self.words, self.across, self.scale = words, across, scale
         self.is_folded = scale is not None
         self.unit = words.frame.constants.get(words.f32, _LOG2_E * (1.0 if scale is None else scale))
         self.low = words.frame.constants.get(words.f32, float("-inf"))
@@ -82,15 +87,44 @@ class Softmax:
         shift = arith.select(is_hidden, self.zero, largest)
         return arith.mulf(shift, self.minus) if self.is_folded else shift
 
+    def logit(self, largest: ir.Value) -> ir.Value:
+        """The logit that the largest one of a row stands for."""
+        if self.scale is None:
+            return largest
+        return arith.mulf(largest, self.words.frame.constants.get(self.words.f32, self.scale))
+
+    def factor(self, attention: Attention, total: ir.Value, largest: ir.Value, point: Sequence[Idx]) -> ir.Value:
+        """What the products of powers and values of the row at `point` of the logits are multiplied with: one over what
+        they are divided by. `total` is the sum of the powers relative to the `largest` one. Where a sink takes part,
+        the powers become relative to what it leaves the largest logit."""
+        frame, zero = self.words.frame, self.zero
+        known, down = {attention.total.results[0]: total}, None
+        if attention.sink:
+            top = self.logit(largest)
+            above = self._at(attention.difference, attention.shifted_by, point, {attention.maximum.results[0]: top})
+            is_hidden = arith.cmpf(arith.CmpFPredicate.OEQ, largest, self.low)
+            less = arith.minimumf(arith.subf(arith.select(is_hidden, zero, top), above), zero)
+            down = _exp2(self.words, arith.mulf(less, frame.constants.get(self.words.f32, _LOG2_E)))
+            known = {attention.total.results[0]: arith.mulf(total, down), attention.maximum.results[0]: top}
+        found = reciprocal(self.words, self._at(attention.quotient, 1, point, known))
+        return found if down is None else arith.mulf(found, down)
+
+    def _at(
+        self, reader: ir.Operation, operand: int, point: Sequence[Idx], known: Mapping[ir.Value, ir.Value]
+    ) -> ir.Value:
+        """What `reader` reads as an operand for the row at `point`."""
+        overrides: dict[ir.Value, Override] = {v: partial(_given, number) for v, number in known.items()}
+        scope = Evaluator(self.words.frame, 1, overrides=overrides)
+        exprs = operand_map(reader, operand).results
+        return scope.tensor(reader.operands[operand], [scope.idx.affine(e, point) for e in exprs])
+
     def power(self, x: ir.Value, shift: ir.Value) -> ir.Value:
         """The power of a logit; of -inf it is 0."""
         if self.is_folded:
             exponent = math_dialect.FmaOp(x, self.unit, shift).result
         else:
             exponent = arith.mulf(arith.subf(x, shift), self.unit)
-        result = assembly(self.words.f32, [exponent], "ex2.approx.ftz.f32 $0, $1;", "=f,f", pure=True)
-        assert result is not None
-        return result
+        return _exp2(self.words, exponent)
 
     def _shared(self, both: Both, x: ir.Value) -> ir.Value:
         """Combined over the threads of a row."""
@@ -99,6 +133,16 @@ class Softmax:
             other = nvvm.ShflOp(x.type, words.value(-1), x, words.value(distance), words.value(31), nvvm.ShflKind.bfly)
             x = both(x, other.res)
         return x
+
+
+def _given(number: ir.Value, _: Sequence[Idx]) -> ir.Value:
+    return number
+
+
+def _exp2(words: Words, x: ir.Value) -> ir.Value:
+    result = assembly(words.f32, [x], "ex2.approx.ftz.f32 $0, $1;", "=f,f", pure=True)
+    assert result is not None
+    return result
 
 
 def places(half: int, count: int) -> list[int]:

@@ -9,7 +9,7 @@ pytest.importorskip("mlc.compiler_setup")
 
 from mlir import ir
 
-from mlc.kernels.common.positional import is_positional, last_visible
+from mlc.kernels.common.positional import Band, band_of, is_mask, is_positional
 
 TEXT = """
 func.func @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {{
@@ -75,31 +75,54 @@ def _last_generic(module: ir.Module) -> ir.Operation:
     return [op for op in ops if op.name == "linalg.generic"][-1]
 
 
-def _offset(generic: ir.Operation) -> int | None:
+def _band(generic: ir.Operation) -> Band:
     body = [o.operation for o in generic.regions[0].blocks[0].operations]
     select = next(op for op in body if op.name == "arith.select")
-    return last_visible(generic, select.operands[0])
+    return band_of(generic, select.operands[0])
+
+
+ALL = (None, None)
 
 
 @pytest.mark.parametrize(
-    ("body", "offset"),
+    ("body", "band"),
     [
-        ("%shown = arith.cmpi sle, %column, %row : index", 0),
-        ("%shown = arith.cmpi slt, %column, %row : index", -1),
-        ("%shown = arith.cmpi sge, %row, %column : index", 0),
-        ("%k = arith.addi %row, %c3 : index\n%shown = arith.cmpi slt, %column, %k : index", 2),
-        ("%k = arith.subi %column, %c3 : index\n%shown = arith.cmpi sgt, %row, %k : index", 2),
-        ("%shown = arith.cmpi sge, %column, %row : index", None),
+        ("%shown = arith.cmpi sle, %column, %row : index", (None, 0)),
+        ("%shown = arith.cmpi slt, %column, %row : index", (None, -1)),
+        ("%shown = arith.cmpi sge, %row, %column : index", (None, 0)),
+        ("%k = arith.addi %row, %c3 : index\n%shown = arith.cmpi slt, %column, %k : index", (None, 2)),
+        ("%k = arith.subi %column, %c3 : index\n%shown = arith.cmpi sgt, %row, %k : index", (None, 2)),
+        ("%shown = arith.cmpi sge, %column, %row : index", (0, None)),
+        ("%k = arith.subi %row, %c3 : index\n%shown = arith.cmpi sgt, %column, %k : index", (-2, None)),
+        ("%k = arith.addi %column, %c3 : index\n%shown = arith.cmpi slt, %row, %k : index", (-2, None)),
         ("%shown = arith.cmpi eq, %column, %row : index", None),
         ("%shown = arith.cmpi sle, %column, %c3 : index", None),
         ("%k = arith.addi %row, %row : index\n%shown = arith.cmpi sle, %column, %k : index", None),
         ("%k = arith.muli %row, %c3 : index\n%shown = arith.cmpi sle, %column, %k : index", None),
     ],
 )
-def test_conditions_in_the_body(body: str, offset: int | None) -> None:
+def test_conditions_in_the_body(body: str, band: tuple[int | None, int | None] | None) -> None:
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(TEXT.format(body=body))
-        assert _offset(_last_generic(module)) == offset
+        assert _band(_last_generic(module)) == Band(*(band or ALL), is_whole=band is not None)
+
+
+def test_several_conditions() -> None:
+    """Of each kind the narrowest counts; what says nothing of positions is left for others to compute."""
+    body = """
+    %a = arith.cmpi sle, %column, %row : index
+    %k = arith.subi %row, %c3 : index
+    %b = arith.cmpi sgt, %column, %k : index
+    %c = arith.cmpi slt, %column, %row : index
+    %d = arith.andi %a, %b : i1
+    %g = arith.andi %d, %c : i1
+    """
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse(TEXT.format(body=f"{body}\n%shown = arith.andi %g, %a : i1"))
+        assert _band(_last_generic(module)) == Band(-2, -1, is_whole=True)
+        other = "%h = arith.cmpf ogt, %in, %low : f32\n%shown = arith.andi %g, %h : i1"
+        module = ir.Module.parse(TEXT.format(body=f"{body}\n{other}"))
+        assert _band(_last_generic(module)) == Band(-2, -1, is_whole=False)
 
 
 def test_a_mask_of_other_generics() -> None:
@@ -107,8 +130,36 @@ def test_a_mask_of_other_generics() -> None:
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(SHARED)
         generic = _last_generic(module)
-        assert _offset(generic) == 0
+        assert _band(generic) == Band(None, 0, is_whole=True)
         assert is_positional(generic.operands[0].owner.operation) and not is_positional(generic)
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(SHARED.replace("ins(%mask, %x", "ins(%m, %x"))
-        assert _offset(_last_generic(module)) is None
+        assert _band(_last_generic(module)) == Band(None, None, is_whole=False)
+
+
+def test_masks_of_columns() -> None:
+    """Booleans that are the same for all rows leave a mask one that a kernel computes for itself; those of rows do
+    not."""
+    both = SHARED.replace("ins(%mask, %x", "ins(%both, %x").replace(
+        "  %e2 =",
+        """  %both = linalg.generic {
+      indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (0, d1)>,
+                       affine_map<(d0, d1) -> (d0, d1)>],
+      iterator_types = ["parallel", "parallel"]
+    } ins(%mask, %m : tensor<4x8xi1>, tensor<4x8xi1>) outs(%e1 : tensor<4x8xi1>) {
+  ^bb0(%a: i1, %b: i1, %out: i1):
+    %c = arith.andi %a, %b : i1
+    linalg.yield %c : i1
+  } -> tensor<4x8xi1>
+  %e2 =""",
+    )
+    of_rows = both.replace(
+        "-> (0, d1)>,\n                       affine", "-> (d0, d1)>,\n                       affine"
+    )
+    for text, found in ((both, True), (of_rows, False)):
+        with ir.Context(), ir.Location.unknown():
+            module = ir.Module.parse(text)
+            generic = _last_generic(module)
+            mask = generic.operands[0].owner.operation
+            assert is_mask(mask) == found and not is_positional(mask)
+            assert _band(generic) == Band(None, 0, is_whole=False)
