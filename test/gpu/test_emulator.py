@@ -109,6 +109,64 @@ def _window(lengths: tuple[int, int], window: tuple[int | None, int | None]) -> 
     return nodes, constants
 
 
+LIMITS: dict[str, tuple[tuple[int, int], list[tuple[str, str, int, int]]]] = {
+    # Lengths of rows and keys; operator of a key and of what is added: an input, 1 for the row's number too, a constant.
+    "length": ((70, 200), [("Less", "length", 0, 0)]),
+    "cache": ((70, 300), [("LessOrEqual", "past", 1, 0)]),
+    "window": ((70, 400), [("LessOrEqual", "past", 1, 0), ("Greater", "past", 1, -40)]),
+    "place": ((1, 500), [("LessOrEqual", "places", 0, 0)]),
+    "places": ((7, 500), [("LessOrEqual", "places", 0, 0)]),
+    "many_places": ((90, 200), [("LessOrEqual", "places", 0, 0)]),
+    "both": ((40, 150), [("LessOrEqual", "past", 1, 0), ("Less", "length", 0, 0), ("LessOrEqual", "", 1, 90)]),
+}  # fmt: skip
+
+
+def _limited(form: str, dtype: Any = ml_dtypes.bfloat16) -> Case:
+    """Attention of two texts whose visible keys the run limits: by a length, by what is in front of the rows, by places
+    of the rows."""
+    lengths, limits = LIMITS[form]
+    rows, keys = lengths
+    shapes = {"length": (2, 1, 1, 1), "past": (2, 1, 1, 1), "places": (rows, 1)}
+    given = sorted({name for _, name, _, _ in limits if name})
+    nodes: list[Any] = [
+        ("Range", ["zero", "rows", "one"], ["line"], {}), ("Unsqueeze", ["line", "one"], ["row"], {}),
+        ("Range", ["zero", "keys", "one"], ["key"], {}),
+    ]  # fmt: skip
+    constants = {"zero": np.array(0), "one": np.array(1), "rows": np.array(rows), "keys": np.array(keys)}
+    parts = []
+    for number, (operator, name, with_row, more) in enumerate(limits):
+        sum_, constants[f"more{number}"] = f"more{number}", np.array(more)
+        for one in (*([name] if name else []), *(["row"] if with_row else [])):
+            nodes.append(("Add", [sum_, one], [f"{sum_}_{one}"], {}))
+            sum_ = f"{sum_}_{one}"
+        nodes.append((operator, ["key", sum_], [f"part{number}"], {}))
+        parts.append(f"part{number}")
+    while len(parts) > 1:
+        nodes.append(("And", parts[:2], [f"{parts[0]}_{parts[1]}"], {}))
+        parts = [f"{parts[0]}_{parts[1]}", *parts[2:]]
+    nodes.append(("Attention", ["q", "k", "v", parts[0]], ["y"], {}))
+    shape = {"q": (2, 2, rows, 64), "k": (2, 2, keys, 64), "v": (2, 2, keys, 64)}
+
+    def inputs() -> dict[str, np.ndarray]:
+        rng = np.random.default_rng(20261130)
+        arrays: dict[str, np.ndarray] = {n: rng.standard_normal(s).astype(dtype) for n, s in shape.items()}
+        return {**arrays, **{n: rng.integers(1, keys - rows if n == "past" else keys, shapes[n]) for n in given}}
+
+    def expected(arrays: Any) -> list[np.ndarray]:
+        query, key, value = (np.asarray(arrays[name], np.float64) for name in "qkv")
+        compared = {"Less": np.less, "LessOrEqual": np.less_equal, "Greater": np.greater}
+        shown: Any = True
+        for operator, name, with_row, more in limits:
+            limit = (arrays[name] if name else 0) + with_row * np.arange(rows)[:, None] + more
+            shown = shown & compared[operator](np.arange(keys), limit)
+        scores = np.where(shown, query @ key.swapaxes(-1, -2) / 8, -np.inf)
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        return [(powers / powers.sum(-1, keepdims=True) @ value).astype(dtype)]
+
+    made = {"y": np.dtype(dtype).name}
+    return Case("limited", nodes, inputs, expected, made, constants=constants, tolerance=0.02, opset=23)
+
+
 def _chosen(heads: int, lengths: tuple[int, int], depth: int, dtype: Any) -> Case:
     """Attention that is written out, whose scores a mask of the run and a causal one choose from."""
     nodes, constants = _window(lengths, (None, 0))
@@ -253,6 +311,14 @@ def test_windows_of_exact_products(form: str, tmp_path: Path) -> None:
     heads, lengths, depth, window = WINDOWS[form]
     case = _attention(heads, lengths, depth, window=window, dtype=np.float32)
     assert run_case(replace(case, tolerance=1e-5), tmp_path) == ""
+
+
+@pytest.mark.parametrize("gpu", ["sm_90a", "sm_80"])
+@pytest.mark.parametrize("form", LIMITS)
+def test_limits_of_the_run(form: str, gpu: str, tmp_path: Path) -> None:
+    """The kernel reads them itself, and no mask."""
+    assert run_case(_limited(form), tmp_path, gpu) == ""
+    assert len(list(tmp_path.rglob("*.ptx"))) == 1
 
 
 @pytest.mark.parametrize("gpu", ["sm_90a", "sm_80"])

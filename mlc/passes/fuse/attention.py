@@ -9,7 +9,7 @@ from mlir import ir
 from mlc.kernels.common.attention import attention_of
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.fusion import Accepts, Dims
-from mlc.kernels.common.positional import is_mask, is_positional
+from mlc.kernels.common.positional import is_mask, is_positional, is_sum
 from mlc.passes.fuse.graph import BlockGraph, Refusal, is_contraction
 from mlc.passes.host.nodes import node_name
 
@@ -50,7 +50,7 @@ def _positions(op: ir.Operation) -> Iterator[ir.Operation]:
 
 def _is_own(producer: ir.Operation) -> bool:
     """Does each kernel that reads a value compute it for itself?"""
-    return is_positional(producer) or is_mask(producer)
+    return is_positional(producer) or is_mask(producer) or is_sum(producer)
 
 
 def find_attention(

@@ -86,8 +86,8 @@ def _shared(source: KernelSource, attention: Attention, target: NvidiaTarget) ->
     given = attention.scores.op.results[0].type.shape[-1]
     many = CACHED if given < 0 and rows_of(source) is None else keys
     chain = chain_of(attention)
-    if chain.first is not None and chain.last is not None:
-        many = min(many, chain.last - chain.first + rows)
+    if chain.window is not None:
+        many = min(many, chain.window + rows - 1)
     if rows > FEW_ROWS or many <= MANY_KEYS:
         return []
     may_be_long = chain.is_plain and max(depth, width) <= WIDEST_COPIED
@@ -162,11 +162,11 @@ def _clocks(form: _Form, shape: tuple[int, int, int], width: int, chain: Chain, 
     tiles = heads * -(-rows // (ROWS * form.consumers))
     steps: float = -(-keys // form.keys)
     high = ROWS * form.consumers
-    if chain.last is not None:  # half of the blocks, and those on the diagonal take longer
+    if any(limit.offset is not None for limit in chain.lasts):
+        # Half of the blocks, and those on the diagonal take longer.
         steps = (steps + 1) / 2 + DIAGONAL * (high / form.keys + 1)
-    if chain.first is not None:  # those of the window, and of either diagonal
-        seen = high - chain.first + (keys if chain.last is None else chain.last)
-        steps = min(steps, -(-seen // form.keys) + 2 * DIAGONAL * (high / form.keys + 1))
+    if chain.window is not None:  # those of the window, and of either diagonal
+        steps = min(steps, -(-(high + chain.window) // form.keys) + 2 * DIAGONAL * (high / form.keys + 1))
     together = min(form.blocks, -(-tiles // target.sms))
     alone = ALONE * form.keys * max(width, 64) / 128 / 128
     step = max(form.step * form.consumers * together, alone)
@@ -176,7 +176,7 @@ def _clocks(form: _Form, shape: tuple[int, int, int], width: int, chain: Chain, 
 def _order(form: _Form, source: KernelSource, attention: Attention, target: NvidiaTarget) -> str:
     """Pairs where they fill the chip; with few of them it is finished sooner when the longest tiles come first."""
     chain = chain_of(attention)
-    if chain.last is None or chain.first is not None:  # tiles have as many keys
+    if not chain.lasts or chain.window is not None:  # tiles have as many keys
         return "heads"
     heads, rows, _ = _shape(source, attention)
     units = heads * -(-rows // (2 * ROWS * form.consumers))

@@ -138,6 +138,8 @@ def _condition(
     if select is None:
         return None
     chosen, shown, hidden = select.operands
+    if splat_number(shown) == 0 and splat_number(hidden) == float("-inf"):
+        return chosen  # whatever it hides
     if splat_number(shown) == 0 and _is_lowest(hidden):
         return chosen if _each_row_sees(chosen, extents, analysis, lasts) else None
     compare = defining_op(chosen)

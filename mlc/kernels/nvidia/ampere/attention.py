@@ -194,7 +194,7 @@ class _Block:
         words, math, out = self.words, self.words.math, self.a.output
         heads, tiles = (words.narrow(n) for n in _tiles(self.frame, self.shape, self.a, self.s))
         number = words.narrow(self.frame.begin)
-        if self.chain.last is None:
+        if not self.chain.lasts:
             tile, matrix = math.rem(number, tiles), math.div(number, tiles)
         else:
             tile, matrix = math.sub(math.sub(tiles, 1), math.div(number, heads)), math.rem(number, heads)
@@ -211,23 +211,23 @@ class _Block:
     def _find_keys(self) -> None:
         """The blocks of keys that a row of the tile sees: from which one on, and up to which one; up to which one no
         key behind a row is in them, and from which one on none in front of a row."""
-        math, last, first = self.words.math, self.chain.last, self.chain.first
-        self.blocks: Scalar = math.ceildiv(self.num_keys, self.each)
+        math, chain, each = self.words.math, self.chain, self.each
+        self.blocks: Scalar = math.ceildiv(self.num_keys, each)
         self.open = self.blocks
         self.begin: Scalar = 0
         self.front: Scalar = 0
-        if last is not None:
-            end = math.minimum(math.add(self.row, self.s.tile_rows), self.rows)
-            seen = math.ceildiv(math.maximum(math.add(end, last), 1), self.each)
-            self.blocks = math.minimum(self.blocks, seen)
-            self.open = math.div(math.maximum(math.add(self.row, last + 1), 0), self.each)
-            self.open = math.minimum(self.open, self.blocks)
-        if first is not None:
-            begin = math.div(math.maximum(math.add(self.row, first), 0), self.each)
-            self.begin = math.minimum(begin, math.sub(self.blocks, 1))
-            self.open = math.maximum(self.open, self.begin)
-            front = math.ceildiv(math.maximum(math.add(self.row, first + self.s.tile_rows - 1), 0), self.each)
+        below = math.minimum(math.add(self.row, self.s.tile_rows), self.rows)
+        rows = self.row, math.sub(below, 1)
+        if chain.lasts:
+            low, high = self.logits.of_rows(chain.lasts, self.point, rows)
+            self.blocks = math.minimum(self.blocks, math.ceildiv(math.maximum(math.add(high, 1), 1), each))
+            self.open = math.minimum(math.div(math.maximum(math.add(low, 1), 0), each), self.blocks)
+        if chain.firsts:
+            low, high = self.logits.of_rows(chain.firsts, self.point, rows)
+            self.begin = math.minimum(math.div(math.maximum(low, 0), each), math.sub(self.blocks, 1))
+            front = math.ceildiv(math.maximum(high, 0), each)
             self.front = math.minimum(math.maximum(front, self.begin), self.blocks)
+            self.open = math.maximum(self.open, self.begin)
 
     def _describe_tiles(self) -> None:
         """Where queries, keys and values lie in shared memory, and what this warp reads of them."""
@@ -286,13 +286,13 @@ class _Block:
         sums, output = ([[zero] * size for _ in range(count)] for count, size in self.sizes)
         start = _State([[low] * len(known) for known in sums], sums, output)
         state, masked = self._step(True, True, words.value(0), start.flat()), 1
-        if self.chain.last is not None:
+        if self.chain.lasts:
             masked = math.maximum(math.sub(self.blocks, self.open), 1)
             state = words.loop(1, masked, 1, state, partial(self._step, False, True))
         count = math.sub(self.blocks, self.begin)
-        end = math.maximum(math.sub(self.blocks, self.front), masked) if self.chain.first is not None else count
+        end = math.maximum(math.sub(self.blocks, self.front), masked) if self.chain.firsts else count
         state = words.loop(masked, end, 1, state, partial(self._step, False, False))
-        if self.chain.first is not None:
+        if self.chain.firsts:
             state = words.loop(end, count, 1, state, partial(self._step, False, True))
         wait_for_copies(0)
         nvvm.Barrier0Op()  # nobody reads values any more: results are staged where the tiles were
@@ -432,13 +432,14 @@ class _Block:
         if not is_masked or not chain.is_bounded:
             return Seen([end] * HALVES if at_end else ()), (0, 0)
         more: Sequence[int] = (0, 0)
-        if not at_end:  # one number for all rows: a thread has no register for each
+        known = all(limit.offset is not None for limit in (*chain.firsts, *chain.lasts))
+        if not at_end and known:  # one number for all rows: a thread has no register for each
             rows, more = [self.first_row] * HALVES, [self.s.apart * (HALVES * part + half) for half in range(HALVES)]
         seen: Sequence[Scalar] = [end] * HALVES if at_end else ()
-        if chain.last is not None:
-            seen = [math.add(row, chain.last) for row in rows]
+        if chain.lasts:
+            seen = [self.logits.last(self.point, row) for row in rows]
             seen = [math.minimum(column, end) for column in seen] if at_end else seen
-        return Seen(seen, () if chain.first is None else [math.add(row, chain.first) for row in rows]), more
+        return Seen(seen, [self.logits.first(self.point, row) for row in rows] if chain.firsts else ()), more
 
     # -- the end -------------------------------------------------------------------------------------------------------
 

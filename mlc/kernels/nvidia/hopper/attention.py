@@ -249,31 +249,27 @@ class _Block:
         logits, scores = self._below({d: Idx(words.widen(at), level=1) for d, at in output.items()})
         narrow = {d: words.narrow(at.base) for d, at in scores.items()}
         outer = tuple(output[d] for d in out.order if d in output)
-        parts = self._part(*self._visible(row))
+        parts = self._part(*self._visible(row, logits))
         return _Place(row, outer, narrow, output, tuple(logits), *parts)
 
-    def _visible(self, row: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-        """Of the tile from `row` on, its blocks of keys, from the first that a row sees to behind the last; up to which
-        one no key behind a row is in them, and from which one on none in front of a row."""
+    def _visible(self, row: Scalar, logits: Sequence[Idx]) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+        """Of the tile from `row` on of the matrix of logits at `logits`, its blocks of keys, from the first that a row
+        sees to behind the last; up to which one no key behind a row is in them, and from which one on none in front of
+        a row."""
         math, keys, chain = self.words.math, self.s.keys, self.chain
-        begin, front = self._from(row)
-        end = math.ceildiv(self.count, keys)
-        untouched = end
-        if chain.last is not None:
-            below = math.minimum(math.add(row, self.s.tile_rows), self.rows)
-            seen = math.ceildiv(math.maximum(math.add(below, chain.last), 1), keys)
-            end = math.minimum(end, seen)
-            untouched = math.div(math.maximum(math.add(row, chain.last + 1), 0), keys)
-            untouched = math.minimum(untouched, end)
-        return begin if chain.first is None else math.minimum(begin, math.sub(end, 1)), end, untouched, front
-
-    def _from(self, row: Scalar) -> tuple[Scalar, Scalar]:
-        """The first block of keys that a row of the tile from `row` on sees, and the first that all of them do."""
-        math, keys, first = self.words.math, self.s.keys, self.chain.first
-        if first is None:
-            return 0, 0
-        begin = math.div(math.maximum(math.add(row, first), 0), keys)
-        return begin, math.ceildiv(math.maximum(math.add(row, first + self.s.tile_rows - 1), 0), keys)
+        end: Scalar = math.ceildiv(self.count, keys)
+        untouched, begin, front = end, 0, 0
+        below = math.minimum(math.add(row, self.s.tile_rows), self.rows)
+        rows = row, math.sub(below, 1)
+        if chain.lasts:
+            low, high = self.logits.of_rows(chain.lasts, logits, rows)
+            end = math.minimum(end, math.ceildiv(math.maximum(math.add(high, 1), 1), keys))
+            untouched = math.minimum(math.div(math.maximum(math.add(low, 1), 0), keys), end)
+        if chain.firsts:
+            low, high = self.logits.of_rows(chain.firsts, logits, rows)
+            begin = math.minimum(math.div(math.maximum(low, 0), keys), math.sub(end, 1))
+            front = math.ceildiv(math.maximum(high, 0), keys)
+        return begin, end, untouched, front
 
     def _part(
         self, begin: Scalar, end: Scalar, untouched: Scalar, front: Scalar
@@ -283,7 +279,7 @@ class _Block:
         key."""
         math = self.words.math
         last = math.sub(self.count, 1)
-        if self.s.shares == 1 and self.chain.first is None:
+        if self.s.shares == 1 and not self.chain.firsts:
             return begin, end, untouched, front, last
         first, mine = begin, math.sub(end, begin)
         if self.s.shares > 1:
@@ -426,12 +422,12 @@ class _Consumer:
         zeros = [words.frame.constants.get(words.f32, 0.0)] * (b.values.columns // 2)
         state = [*keys, *carried[2:4], *first.largest, *first.sums, *zeros, *powers]
         masked = 1
-        if b.chain.last is not None:
+        if b.chain.lasts:
             masked = math.maximum(math.sub(place.blocks, place.open), 1)
             state = words.loop(1, masked, 1, state, partial(self._step, place, True))
-        end = math.maximum(math.sub(place.blocks, place.front), masked) if b.chain.first is not None else place.blocks
+        end = math.maximum(math.sub(place.blocks, place.front), masked) if b.chain.firsts else place.blocks
         state = words.loop(masked, end, 1, state, partial(self._step, place, False))
-        if b.chain.first is not None:
+        if b.chain.firsts:
             state = words.loop(end, place.blocks, 1, state, partial(self._step, place, True))
         keys, values, sums, output, powers = state[:2], state[2:4], state[6:8], *self._parts(state)
         b.query_ring.release(queries.stage, self.lane)
@@ -519,12 +515,12 @@ class _Consumer:
         found = b.logits.evaluate(scores, place.logits, rows, first, at_end=at_end)
         seen: list[Scalar] = [place.last] * HALVES if at_end else []
         begins: list[Scalar] = []
-        if is_masked and b.chain.last is not None:
-            seen = [math.add(row, b.chain.last) for row in rows]
+        if is_masked and b.chain.lasts:
+            seen = [b.logits.last(place.logits, row) for row in rows]
             if at_end:
                 seen = [math.minimum(column, place.last) for column in seen]
-        if is_masked and b.chain.first is not None:
-            begins = [math.add(row, b.chain.first) for row in rows]
+        if is_masked and b.chain.firsts:
+            begins = [b.logits.first(place.logits, row) for row in rows]
         return b.logits.hide(found, Seen(seen, begins), first)
 
     # -- the end -------------------------------------------------------------------------------------------------------
