@@ -11,7 +11,7 @@ import onnx
 from mlir import ir
 from onnx import helper
 
-from mlc.frontends.common import coordinates, text
+from mlc.frontends.common import text
 from mlc.frontends.common.builder import INLINE_LIMIT, Builder, Tensor, describe
 from mlc.frontends.common.maps import Map, Rows
 from mlc.frontends.onnx import forked, functions, load
@@ -112,8 +112,7 @@ class GraphImporter:
         value = load.array_of(self.model, tensor)
         if int(np.prod(shape)) <= INLINE_LIMIT:
             return self.b.constant(value() if callable(value) else value)
-        found = coordinates.mask(self.b, value() if callable(value) else value) if len(shape) > 1 else None
-        return found or self.b.weight(name, value, shape, dtype)
+        return self.b.weight(name, value, shape, dtype)
 
     def body(self, nodes: Sequence[onnx.NodeProto], results: Sequence[str] = ()) -> None:
         """Imports nodes in order into the current scope; problems are collected, not raised. `results` are the values

@@ -6,9 +6,9 @@ import numpy as np
 import onnx
 
 from mlc.frontends.common import axes as run_time
-from mlc.frontends.common import coordinates, shape, text
 from mlc.frontends.common import elementwise as ew
-from mlc.frontends.common.builder import INLINE_LIMIT, Builder, Size, Tensor
+from mlc.frontends.common import shape, text
+from mlc.frontends.common.builder import Builder, Size, Tensor
 from mlc.frontends.onnx import load
 from mlc.frontends.onnx.graph import GraphImporter
 from mlc.frontends.onnx.reduction import constant_axes, is_run_time
@@ -241,8 +241,7 @@ def range_(g: GraphImporter, node: Node) -> Tensor:
     if all(part is not None for part in parts):
         low, high, step = (np.asarray(part).item() for part in parts)
         line = (low + step * np.arange(max(int(np.ceil((high - low) / step)), 0))).astype(start.dtype)
-        found = coordinates.line(b, line) if line.size > INLINE_LIMIT else None
-        return found or b.constant(line)
+        return b.constant(line)
     if delta.constant is None and not delta.is_float:
         shape.require(b, "ne", b.element(delta), 0, "delta is 0")
     count = _range_count(g, start, limit, delta)

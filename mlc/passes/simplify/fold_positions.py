@@ -23,19 +23,19 @@ from mlir import ir
 
 from mlc.dims import DimAnalysis, constant_of
 from mlc.kernels.common.positional import Linear
-from mlc.passes.adaptor import OpAdaptor, Size, defining_op, element, splat_number
+from mlc.passes.adaptor import OpAdaptor, Size, defining_op, element, readers, splat_number
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
-from mlc.passes.simplify.positions import COMPARED, INVERSE, Condition, Positions
+from mlc.passes.simplify.positions import COMPARED, INVERSE, Condition, Positions, between
 from mlc.passes.simplify.resolve_dims import SizeBuilder
 from mlc.passes.simplify.rewrite import constant_array, is_pure_mlc, is_unused
-from mlc.passes.simplify.weight_recipes import store_of
+from mlc.passes.simplify.stored import Stored
 from mlc.passes.walk import functions, operations
-from mlc.weights import WeightError
 
 _MOVES = ("mlc.reshape", "mlc.transpose", "mlc.slice", "mlc.concat", "mlc.gather_nd")
 _FUNCTIONS = ("mlc.compare", "mlc.binary", "mlc.cast", "mlc.scan", "mlc.unary")
 _SOURCES = ("mlc.iota", "mlc.trilu", "mlc.compare")  # without one there is nothing to find
+_STEPS = 4  # from a weight to what reads it
 _NEUTRAL = {"and": 1, "or": 0}  # conditions that leave the other one as it is
 
 
@@ -47,35 +47,39 @@ class FoldPositions(Pass):
 
     def run(self, op: Any) -> None:
         for function in functions(op):
-            if any(inner.name in _SOURCES for inner in operations(function)):
-                self._function(function, _Weights(op))
+            if any(inner.name in _SOURCES or _may_count(inner) for inner in operations(function)):
+                self._function(function, Stored(op))
 
-    def _function(self, function: ir.Operation, weights: _Weights) -> None:
+    def _function(self, function: ir.Operation, stored: Stored) -> None:
         analysis = DimAnalysis(function)
-        positions, sizes = Positions(analysis), SizeBuilder(analysis)
+        positions, sizes = Positions(analysis, stored), SizeBuilder(analysis)
         for inner in operations(function):
             if not inner.name.startswith("mlc.") or len(inner.results) != 1:
                 continue
             with ir.InsertionPoint(inner), inner.location:
-                self._visit(inner, positions, sizes, weights)
+                self._visit(inner, positions, sizes)
         for inner in reversed(operations(function)):
             if is_pure_mlc(inner) and is_unused(inner):
                 inner.erase()
 
-    def _visit(self, op: ir.Operation, positions: Positions, sizes: SizeBuilder, weights: _Weights) -> None:
+    def _visit(self, op: ir.Operation, positions: Positions, sizes: SizeBuilder) -> None:
         result = op.results[0]
-        found = positions.of(result) if op.name in (*_MOVES, *_FUNCTIONS) else None
+        found = positions.of(result) if op.name in (*_MOVES, *_FUNCTIONS, "mlc.weight") else None
         made, kind = None, "folded"
-        if found is not None and (op.name in _MOVES or not found.factors):
+        if found is not None and (op.name not in _FUNCTIONS or not found.factors):
             made = _written(op, found, sizes)
         elif op.name == "mlc.binary" and OpAdaptor(op).text() in _NEUTRAL and b.is_bool(element(result)):
             made = _other(op, positions, sizes)
         elif op.name == "mlc.broadcast" and op.operands[0].type == result.type:
             made = op.operands[0] if _is_whole(op.operands[0], op, sizes.analysis) else None
+        elif op.name == "mlc.select":
+            made = _turned(op, positions, sizes)
         elif op.name == "mlc.trilu":
-            made = _triangle(op, sizes, weights)
+            made = _triangle(op, positions, sizes)
         elif op.name in ("mlc.cast", "mlc.compare") and b.is_bool(element(result)):
-            made = _chosen(op, positions, sizes) or _of_table(op, positions, sizes)
+            made = _chosen(op, positions, sizes) or _asked(op, positions, sizes)
+        elif op.name == "mlc.weight" and _may_hide(op):
+            made = _stored_mask(op, positions, sizes)
         elif op.name in (*_MOVES, "mlc.unary") and b.is_bool(element(result)):
             made = _conditions(op, positions, sizes)
         if made is None and op.name in _PICKED:
@@ -85,9 +89,9 @@ class FoldPositions(Pass):
             self.count(kind)
 
 
-def _extents(op: ir.Operation, sizes: SizeBuilder) -> list[Size] | None:
-    """The extents of the result of `op`; None where they cannot be computed in front of it."""
-    value = op.results[0]
+def _extents(op: ir.Operation, sizes: SizeBuilder, of: ir.Value | None = None) -> list[Size] | None:
+    """The extents of the result of `op`, or of another value; None where they cannot be computed in front of it."""
+    value = op.results[0] if of is None else of
     found: list[Size] = []
     for extent, expr in zip(value.type.shape, sizes.analysis.dims(value), strict=True):
         known = extent if extent >= 0 else sizes.build(expr, op)
@@ -111,25 +115,50 @@ def _written(op: ir.Operation, found: Linear, sizes: SizeBuilder) -> ir.Value | 
     return made if found.constant == 0 else b.add(made, found.constant)
 
 
-class _Weights:
-    """The weights of a module, as far as the pass must look at them."""
-
-    def __init__(self, module: ir.OpView) -> None:
-        self.module = module
-
-    def number(self, weight: ir.Operation) -> float | None:
-        """What all elements of a weight are, if they are equal."""
-        try:
-            array = store_of(self.module).get(ir.StringAttr(weight.attributes["name"]).value)
-        except WeightError:
-            return None
-        plain = array.size > 0 and array.dtype.name in ("float32", "float64", "int64", "int32", "bool")
-        return float(array.flat[0]) if plain and (array == array.flat[0]).all() else None
+def _may_count(op: ir.Operation) -> bool:
+    """Is `op` a stored array of integers, or one that may hide something?"""
+    of_integers = op.name == "mlc.weight" and isinstance(element(op.results[0]), ir.IntegerType)
+    return of_integers or _may_hide(op)
 
 
-def _triangle(op: ir.Operation, sizes: SizeBuilder, weights: _Weights) -> ir.Value | None:
+def _may_hide(op: ir.Operation) -> bool:
+    """Is `op` a stored matrix of booleans, or one of floats that is added, or given to attention?"""
+    if op.name != "mlc.weight" or op.results[0].type.rank < 2:
+        return False
+    type_, pending = op.results[0].type, [(op.results[0], _STEPS)]
+    if b.is_bool(type_.element_type):
+        return True
+    while pending and b.is_float(type_.element_type) and min(type_.shape[-2:]) > 1:
+        value, steps = pending.pop()
+        for user in readers(value):
+            if user.name == "mlc.attention" or user.name == "mlc.binary" and OpAdaptor(user).text() == "add":
+                return True
+            if steps and user.name in (*_MOVES, "mlc.broadcast", "mlc.cast"):
+                pending.append((user.results[0], steps - 1))
+    return False
+
+
+def _stored_mask(op: ir.Operation, positions: Positions, sizes: SizeBuilder) -> ir.Value | None:
+    """A stored mask as a condition on coordinates, or a choice of 0 and the lowest number by one."""
+    result, stored = op.results[0], positions.stored
+    if b.is_bool(element(result)):
+        all_true = positions.conditions(result) == ()
+        extents = _extents(op, sizes)
+        if all_true and extents is not None:
+            return b.broadcast(b.scalar(1, element(result)), extents)
+        return _conditions(op, positions, sizes)
+    mask, extents = None if stored is None else stored.mask(op), _extents(op, sizes)
+    if mask is None or extents is None:
+        return None
+    shown = _all_of(between(mask[0], result.type.rank), extents)
+    if shown is None:
+        return None
+    return b.broadcast(b.select(shown, b.like(result, 0), b.like(result, mask[1])), extents)
+
+
+def _triangle(op: ir.Operation, positions: Positions, sizes: SizeBuilder) -> ir.Value | None:
     """A triangle of a number that is the same everywhere, as a choice by coordinates."""
-    number, extents = _number(op.operands[0], weights), _extents(op, sizes)
+    number, extents = _number(op.operands[0], positions.stored), _extents(op, sizes)
     diagonal = constant_of(sizes.analysis.expr(op.operands[1])) if len(op.operands) > 1 else 0
     if number is None or extents is None or diagonal is None:
         return None
@@ -141,15 +170,29 @@ def _triangle(op: ir.Operation, sizes: SizeBuilder, weights: _Weights) -> ir.Val
     return b.broadcast(b.select(shown, number, b.like(number, 0)), extents)
 
 
-def _number(value: ir.Value, weights: _Weights) -> ir.Value | None:
+def _number(value: ir.Value, stored: Stored | None) -> ir.Value | None:
     """The constant of rank 0 that every element of a value is."""
     op = defining_op(value)
     while op is not None and op.name in ("mlc.broadcast", "mlc.reshape"):
         value = op.operands[0]
         op = defining_op(value)
-    is_weight = op is not None and op.name == "mlc.weight" and not len(op.operands)
-    number = weights.number(op) if op is not None and is_weight else splat_number(value)
+    if op is not None and op.name == "mlc.weight":
+        number = None if stored is None else stored.number(op)
+    else:
+        number = splat_number(value)
     return None if number is None else b.like(value, number)
+
+
+def _turned(op: ir.Operation, positions: Positions, sizes: SizeBuilder) -> ir.Value | None:
+    """A selection of a number where coordinates hide something, as one of something where they show it."""
+    hidden, number, shown = op.operands
+    found = positions.conditions(hidden) if splat_number(number) is not None and splat_number(shown) is None else None
+    if found is None or len(found) != 1 or found[0].predicate not in INVERSE:
+        return None
+    extents = _extents(op, sizes, hidden)
+    if extents is None or shown.type != op.results[0].type:
+        return None
+    return b.select(_condition(found[0].inverse, extents), shown, number)
 
 
 def _chosen(op: ir.Operation, positions: Positions, sizes: SizeBuilder) -> ir.Value | None:
@@ -178,10 +221,11 @@ def _chosen(op: ir.Operation, positions: Positions, sizes: SizeBuilder) -> ir.Va
     return chosen if chosen.type == op.results[0].type else b.broadcast(chosen, extents)
 
 
-def _of_table(op: ir.Operation, positions: Positions, sizes: SizeBuilder) -> ir.Value | None:
-    """A comparison of positions of which one is a constant of few elements."""
+def _asked(op: ir.Operation, positions: Positions, sizes: SizeBuilder) -> ir.Value | None:
+    """A comparison of positions of which one is a constant of few elements, or what a stored array is asked."""
     tables = [v for v in op.operands if constant_array(v) is not None and splat_number(v) is None]
-    return _conditions(op, positions, sizes) if op.name == "mlc.compare" and tables else None
+    is_stored = op.name == "mlc.cast" or positions.difference(op) is None
+    return _conditions(op, positions, sizes) if tables or is_stored else None
 
 
 def _conditions(op: ir.Operation, positions: Positions, sizes: SizeBuilder) -> ir.Value | None:
@@ -189,11 +233,17 @@ def _conditions(op: ir.Operation, positions: Positions, sizes: SizeBuilder) -> i
     found, extents = positions.conditions(op.results[0]), _extents(op, sizes)
     if not found or extents is None:
         return None
+    made = _all_of(found, extents)
+    return made if made is None or made.type == op.results[0].type else b.broadcast(made, extents)
+
+
+def _all_of(conditions: Sequence[Condition], extents: Sequence[Size]) -> ir.Value | None:
+    """All conditions together."""
     made: ir.Value | None = None
-    for condition in found:
+    for condition in conditions:
         one = _condition(condition, extents)
         made = one if made is None else b.binary("and", made, one)
-    return made if made is None or made.type == op.results[0].type else b.broadcast(made, extents)
+    return made
 
 
 def _condition(condition: Condition, extents: Sequence[Size]) -> ir.Value:

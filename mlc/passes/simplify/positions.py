@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from mlir import ir
@@ -15,6 +16,7 @@ from mlc.dims import DimAnalysis, constant_of
 from mlc.kernels.common.positional import Linear
 from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op, element, splat_number
 from mlc.passes.simplify.rewrite import constant_array
+from mlc.passes.simplify.stored import Bounds, Stored, line_of
 
 _DEEPEST = 64  # operations that are looked through
 _LARGEST = 1 << 20  # of constants, and of factors in 64 bits: no sum of them with coordinates leaves its type
@@ -25,7 +27,7 @@ _ZERO = Linear((), 0)
 
 INVERSE = {"le": "gt", "lt": "ge", "ge": "lt", "gt": "le"}
 """The predicate that holds where one does not."""
-COMPARED: dict[str, Callable[[float, float], bool]] = {
+COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     "eq": operator.eq,
     "ne": operator.ne,
     "lt": operator.lt,
@@ -33,7 +35,7 @@ COMPARED: dict[str, Callable[[float, float], bool]] = {
     "gt": operator.gt,
     "ge": operator.ge,
 }
-"""Whether a predicate holds between two numbers."""
+"""Whether a predicate holds between two numbers, or arrays."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,9 @@ class Positions:
     Coordinates of extents of 1 are 0. Answers are remembered: while it is in use no operation may be erased.
     """
 
-    def __init__(self, analysis: DimAnalysis) -> None:
-        self.analysis = analysis
+    def __init__(self, analysis: DimAnalysis, stored: Stored | None = None) -> None:
+        """`stored` has the elements of weights, which count as coordinates' where they are that."""
+        self.analysis, self.stored = analysis, stored
         self._known: dict[ir.Value, Linear | None] = {}
         self._conditions: dict[ir.Value, tuple[Condition, ...] | None] = {}
 
@@ -110,10 +113,11 @@ class Positions:
         if op is None or known is not None:
             return () if known == Linear((), 1) else None
         view = OpAdaptor(op)
-        if op.name == "mlc.compare":
-            difference, predicate = self.difference(op), view.text("predicate")
-            is_number = difference is not None and isinstance(element(op.operands[0]), ir.IntegerType)
-            return (Condition(predicate, difference),) if is_number and difference is not None else None
+        difference = self.difference(op) if op.name == "mlc.compare" else None
+        if difference is not None and isinstance(element(op.operands[0]), ir.IntegerType):
+            return (Condition(view.text("predicate"), difference),)
+        if op.name in ("mlc.compare", "mlc.cast", "mlc.weight"):
+            return self._of_stored(view)
         if op.name == "mlc.unary" and view.text() == "not":
             below = self.conditions(op.operands[0], depth + 1) or ()
             return (below[0].inverse,) if len(below) == 1 and below[0].predicate in INVERSE else None
@@ -128,6 +132,32 @@ class Positions:
                 return None
             found += [one for one in moved if one is not None]
         return tuple(found)
+
+    def _of_stored(self, view: OpAdaptor) -> tuple[Condition, ...] | None:
+        """The conditions that a stored array says, or what it is asked: by a comparison with a number, by a cast to a
+        boolean; also where it was moved in between."""
+        source, moves = view.op, list[ir.Operation]()
+        with_ = splat_number(source.operands[1]) if source.name == "mlc.compare" else 0
+        predicate = view.text("predicate") if source.name == "mlc.compare" else "ne"
+        if source.name != "mlc.weight":
+            below = defining_op(source.operands[0])
+            while below is not None and below.name in _MOVES[:-1]:
+                moves.append(below)
+                below = defining_op(below.operands[0])
+            if below is None or source.operands[0].type.shape != source.results[0].type.shape:
+                return None
+            source = below
+        holds = COMPARED.get(predicate)
+        if self.stored is None or with_ is None or holds is None or {*view.op.attributes} & _FLAGS:
+            return None
+        band = self.stored.band(source, lambda array: np.asarray(holds(array, with_)))
+        found = None if band is None else between(band, len(source.results[0].type.shape))
+        for move in reversed(moves):
+            moved = [self._moved(OpAdaptor(move), 0, one) for one in found or ()]
+            if found is None or None in moved:
+                return None
+            found = tuple(one for one in moved if one is not None)
+        return found
 
     def _moved(self, view: OpAdaptor, number: int, below: Condition) -> Condition | None:
         """A condition on an operand's coordinates in terms of the result's."""
@@ -162,6 +192,9 @@ class Positions:
             return None
         if op.name == "mlc.constant":
             return _of_constant(value)
+        if op.name == "mlc.weight":
+            found = None if self.stored is None else self.stored.line(op)
+            return found if found is not None and found.factors else None
         rule = _RULES.get(op.name)
         return None if rule is None else rule(_Rule(self, OpAdaptor(op), depth + 1))
 
@@ -175,13 +208,14 @@ def _of_constant(value: ir.Value) -> Linear | None:
     if number is not None:
         return Linear((), int(number))
     array = constant_array(value)
-    if array is None or array.size == 0:
-        return None
-    wide = array.astype(np.int64)
-    origin = int(wide.flat[0])
-    steps = [int(np.take(wide, 1, axis=d).flat[0]) - origin if n > 1 else 0 for d, n in enumerate(wide.shape)]
-    made = origin + sum(np.indices(wide.shape)[d] * step for d, step in enumerate(steps))
-    return Linear(tuple((d, f) for d, f in enumerate(steps) if f), origin) if np.array_equal(made, wide) else None
+    return None if array is None else line_of(array.astype(np.int64))
+
+
+def between(band: Bounds, rank: int) -> tuple[Condition, ...]:
+    """The conditions for the columns of a row from its number plus one up to that plus another one."""
+    away = Linear(((rank - 2, -1), (rank - 1, 1)), 0)
+    parts = zip(("ge", "le"), band, strict=True)
+    return tuple(Condition(p, away.plus(Linear((), n), -1)) for p, n in parts if n is not None)
 
 
 class _Rule:
