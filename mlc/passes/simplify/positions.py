@@ -176,7 +176,7 @@ class Positions:
             end = symbols.add(end, symbols.mul(symbols.sub(shape[dim], symbols.constant(1)), symbols.constant(factor)))
         if at.factors:  # where there is an element at all
             return symbols.at_most(end, extent)
-        return symbols.at_most(end, extent) or any(self.analysis.equal(extent, own) for own in shape)
+        return symbols.at_most(end, extent) or at.constant == 0 and any(self.analysis.equal(extent, n) for n in shape)
 
     def _plain(self, value: ir.Value, found: Linear) -> Linear | None:
         """Without coordinates that are always 0; None where numbers are too large."""

@@ -15,6 +15,7 @@ from mlc.passes.simplify.weight_recipes import store_of
 from mlc.weights import WeightError
 
 _LARGEST = 1 << 26  # elements that are looked at
+_LONGEST = 1 << 22  # of integers
 _FIRST = 64  # elements that say whether others are worth it
 _LOWEST = -6e4  # numbers that hide what they are added to are smaller
 
@@ -48,8 +49,10 @@ class Stored:
 
     def line(self, weight: ir.Operation) -> Linear | None:
         """Integers as a sum of multiples of coordinates, if they are one."""
+        if np.prod(weight.results[0].type.shape) > _LONGEST:
+            return None
         array = self.array(weight)
-        return None if array is None or array.dtype.kind not in "iub" else line_of(array)
+        return None if array is None or array.dtype.kind not in "iu" else line_of(array)
 
     def band(self, weight: ir.Operation, holds: Callable[[np.ndarray], np.ndarray]) -> Bounds | None:
         """What the first and the last column of a row for which `holds` is true are more than the row's number, where
@@ -64,11 +67,11 @@ class Stored:
         start = array.reshape(-1)[:_FIRST]
         if not ((start == 0) | (start < _LOWEST)).all():
             return None
-        values = np.unique(array)
-        if values.size != 2 or values[1] != 0 or not values[0] < _LOWEST:
+        shown, low = array == 0, float(array.min())
+        if not low < _LOWEST or not (shown | (array == low)).all():
             return None
-        band = band_of(array == 0)
-        return None if band is None else (band, float(values[0]))
+        band = band_of(shown)
+        return None if band is None else (band, low)
 
 
 def line_of(array: np.ndarray) -> Linear | None:
@@ -76,7 +79,8 @@ def line_of(array: np.ndarray) -> Linear | None:
     if array.size == 0:
         return None
     origin = int(array.flat[0])
-    steps = [int(np.take(array, 1, axis=d).flat[0]) - origin if n > 1 else 0 for d, n in enumerate(array.shape)]
+    corners = [tuple(int(i == d) for i in range(array.ndim)) for d in range(array.ndim)]
+    steps = [int(array[at]) - origin if n > 1 else 0 for at, n in zip(corners, array.shape, strict=True)]
     made = np.full(array.shape, origin, np.int64)
     for d, (n, step) in enumerate(zip(array.shape, steps, strict=True)):
         made += (step * np.arange(n)).reshape([n if i == d else 1 for i in range(array.ndim)])
