@@ -11,7 +11,8 @@ against cuDNN),
 `rows` (softmax, norms, elementwise chains, transpositions and reductions against eager and compiled PyTorch),
 `selection` (the best elements of lines, where extreme ones are, scattered updates and running sums, against eager
 PyTorch),
-`attention` (against PyTorch's flash and cuDNN back ends), `models` (against eager and compiled PyTorch), `language`
+`attention` (against PyTorch's flash and cuDNN back ends), `masks` (windows, sinks and caches against its masks,
+FlexAttention and compiled PyTorch), `models` (against eager and compiled PyTorch), `language`
 (language models against `torch.compile`), `dynamic` (BERT and GPT-2 of any length against libraries for one length
 each), `runtime` (what the runtime promises: bits, memory, streams, captures,
 addresses that change), and only where they are named `tune` (schedules other than the chosen ones, of the cases of
@@ -37,7 +38,10 @@ from typing import Any
 
 from gpu_parts import chart, measure
 
-PARTS = ("check", "gemm", "gemv", "conv", "rows", "selection", "attention", "models", "language", "dynamic", "runtime")
+PARTS = (
+    *("check", "gemm", "gemv", "conv", "rows", "selection", "attention", "masks"),
+    *("models", "language", "dynamic", "runtime"),
+)
 ON_REQUEST = ("tune", "search")  # the one takes a quarter of an hour to compile, the other minutes to run
 
 
