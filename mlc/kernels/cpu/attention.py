@@ -173,13 +173,14 @@ class RegisterAttention(AttentionKernel):
             is_partial = self.keys % lanes != 0
             last = blocks - more
             if more:
-                self.loop(0, middle, (small + 1) * lanes, lambda k: self._block(k, small + 1, is_partial and not last))
+                is_cut = is_partial and not last
+                self.blocks(0, middle, (small + 1) * lanes, lambda k: self._block(k, small + 1, is_cut))
             if last:
-                self.loop(middle, self.keys, small * lanes, lambda k: self._block(k, small, is_partial))
+                self.blocks(middle, self.keys, small * lanes, lambda k: self._block(k, small, is_partial))
             return
         whole = math.mul(math.div(self.keys, vectors * lanes), vectors * lanes)
-        self.loop(0, whole, vectors * lanes, lambda k: self._block(k, vectors, False))
-        self.loop(whole, self.keys, lanes, lambda k: self._block(k, 1, True))
+        self.blocks(0, whole, vectors * lanes, lambda k: self._block(k, vectors, False))
+        self.blocks(whole, self.keys, lanes, lambda k: self._block(k, 1, True))
 
     def _block(self, key: ir.Value, vectors: int, is_partial: bool) -> None:
         """One block of keys, whose last vector may reach behind the end when `is_partial`."""

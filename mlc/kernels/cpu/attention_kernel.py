@@ -15,6 +15,8 @@ from mlir.dialects import arith, func, memref, vector
 
 from mlc.kernels.common import memory, peepholes
 from mlc.kernels.common.attention import Attention, find_attention, grows_with_scores, shared_dim
+from mlc.kernels.common.attention_chain import chain_of
+from mlc.kernels.common.attention_limits import RowLimits
 from mlc.kernels.common.attention_points import points_below
 from mlc.kernels.common.evaluate import Evaluator, Override, lane_mask
 from mlc.kernels.common.frame import Frame, KernelSource, for_loop, if_then
@@ -54,6 +56,8 @@ class AttentionKernel(ABC):
         self.row_extent = self.shape[order.index(attention.output.row)]
         self.vector = ir.VectorType.get([schedule.lanes], ir.F32Type.get())
         self.masked = grows_with_scores(attention)
+        self.limits = self._limits()
+        self.key_range: tuple[Scalar, Scalar] | None = None
         self.heads = shared_dim(attention) if schedule.together > 1 else None
         self.base: Scalar = 0  # of a head's rows among those of the work item
         self.columns = -(-self.width // schedule.lanes)
@@ -61,6 +65,14 @@ class AttentionKernel(ABC):
         self.row_count: Scalar = schedule.row_block
         self.stack = self._operands()
         self._allocate()
+
+    def _limits(self) -> RowLimits | None:
+        """What is known of the keys that rows see."""
+        chain, frame, index = chain_of(self.a), self.frame, ir.IndexType.get()
+        if not self.masked or not chain.is_bounded:
+            return None
+        extents = self.row_extent, self.keys
+        return RowLimits(frame, self.a, chain, frame.math, extents, lambda n: n, lambda n: arith.index_cast(index, n))
 
     # -- what templates do --------------------------------------------------------------------------------------------
 
@@ -145,6 +157,7 @@ class AttentionKernel(ABC):
             if_then(nothing, lambda: self._flag(self.all, 1))
 
         def once() -> None:
+            self.key_range = self._seen_keys()
             self._take_in_keys()
             self._flag(self.all, 0)
             self._for_heads(lambda: self._for_rows(note))
@@ -155,6 +168,32 @@ class AttentionKernel(ABC):
 
         self._flag(self.all, 0)
         self.loop(0, 2, 1, attempt)
+
+    def _seen_keys(self) -> tuple[Scalar, Scalar] | None:
+        """From which key on, and up to which one, a row of the item sees keys, as far as that is known; all of them
+        where all blocks count."""
+        if self.limits is None:
+            return None
+        math, c, limits = self.frame.math, self.frame.constants, self.limits
+        rows = self.first_row, math.sub(math.add(self.first_row, self.row_count), 1)
+        begin, end = c.index(0), c.index(self.keys)
+        is_all = self._is_set(self.all)
+        if limits.chain.firsts:
+            low = math.maximum(limits.firsts(self.logit_batch, rows)[0], 0)
+            begin = arith.select(is_all, begin, c.index(low))
+        if limits.chain.lasts:
+            high = math.minimum(math.add(limits.lasts(self.logit_batch, rows)[1], 1), self.keys)
+            end = arith.select(is_all, end, c.index(high))
+        return begin, end
+
+    def blocks(self, low: Scalar, high: Scalar, step: int, body: Callable[[ir.Value], None]) -> None:
+        """`body` for every `step` keys from `low` on of which a row may see one."""
+        if self.key_range is None:
+            self.loop(low, high, step, body)
+            return
+        math, (begin, end) = self.frame.math, self.key_range
+        hidden = math.div(math.maximum(math.sub(begin, low), 0), step)
+        self.loop(math.add(low, math.mul(hidden, step)), math.minimum(high, end), step, body)
 
     # -- coordinates ------------------------------------------------------------------------------------------------
 

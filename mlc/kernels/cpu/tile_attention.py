@@ -132,8 +132,8 @@ class _TileAttention(PairedAttention):
         lanes, vectors, math = self.s.lanes, self.s.vectors, self.frame.math
         if not isinstance(self.keys, int):
             whole = math.mul(math.div(self.keys, vectors * lanes), vectors * lanes)
-            self.loop(0, whole, vectors * lanes, partial(self._whole_block, vectors))
-            self.loop(whole, self.keys, vectors * lanes, partial(self._last_block, vectors))
+            self.blocks(0, whole, vectors * lanes, partial(self._whole_block, vectors))
+            self.blocks(whole, self.keys, vectors * lanes, partial(self._last_block, vectors))
             return
         units = -(-self.keys // STEP)
         small, more = divmod(units, -(-2 * units // vectors))
@@ -142,7 +142,7 @@ class _TileAttention(PairedAttention):
             end = first + number * size * STEP
             whole = end if end <= self.keys else end - size * STEP
             if first < whole:
-                self.loop(first, whole, size * STEP, partial(self._whole_block, 2 * size))
+                self.blocks(first, whole, size * STEP, partial(self._whole_block, 2 * size))
             if whole < end:
                 self._last_block(2 * size, whole)
             first = end

@@ -9,6 +9,7 @@ from mlir import ir
 
 from mlc.kernels.common.analysis import is_contraction, mentions
 from mlc.kernels.common.attention import attention_of
+from mlc.kernels.common.attention_chain import chain_of
 from mlc.kernels.common.fusion import (
     Accepts,
     Dims,
@@ -23,7 +24,6 @@ from mlc.kernels.common.padding import padding_of
 from mlc.kernels.common.roles import convolution_roles, roles_of
 from mlc.kernels.nvidia import attention_fusion
 from mlc.kernels.nvidia.depthwise import find_depthwise
-from mlc.kernels.nvidia.tensor_cores.attention_logits import chain_of
 from mlc.kernels.nvidia.tensor_cores.attention_operands import extent, head_dims
 from mlc.kernels.nvidia.tensor_cores.tiles import FLOATS8
 

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from mlir import ir
 
-from mlc.kernels.common.attention import attention_of
+from mlc.kernels.common.attention import Attention, attention_of
+from mlc.kernels.common.attention_chain import chain_of
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.fusion import Accepts, Dims
 from mlc.kernels.common.positional import is_mask, is_positional, is_sum
 from mlc.passes.fuse.graph import BlockGraph, Refusal, is_contraction
 from mlc.passes.host.nodes import node_name
 
+Owns = Callable[[Attention], bool]
+"""Does a kernel of attention compute for itself what positions decide of its mask?"""
 
-def own_positions(block: ir.Block, accepts: Accepts) -> None:
+
+def owns_windows(attention: Attention) -> bool:
+    """Where keys in front of a row are hidden, too: then few blocks of keys are left in which the mask is computed, and
+    the kernel knows which ones."""
+    return bool(chain_of(attention).firsts)
+
+
+def own_positions(block: ir.Block, accepts: Accepts, owns: Owns) -> None:
     """Give every attention that the template takes its own computation of what positions alone decide, as a causal
     mask, also where a mask of columns takes part: layers share it, and it costs less than reading it."""
     for view in list(block.operations):
         op = view.operation
         attention = attention_of(op) if is_contraction(op) else None
         if attention is None or accepts("producer", attention.scores.op, Dims(op, op, 0)) is not None:
+            continue
+        if not owns(attention):
             continue
         for reader, _ in attention.path:
             _own_producers(reader)
@@ -54,10 +66,10 @@ def _is_own(producer: ir.Operation) -> bool:
 
 
 def find_attention(
-    graph: BlockGraph, accepts: Accepts, *, positions: bool = False
+    graph: BlockGraph, accepts: Accepts, owns: Owns
 ) -> tuple[dict[int, int], dict[int, Refusal]]:
     """Make a cluster of every attention of the block that the template takes; gives {cluster: its last product}, and
-    for the last products of others why it does not take them. With `positions`, what those alone decide is part of it
+    for the last products of others why it does not take them. What positions decide is part of those that `owns` says
     (`own_positions`)."""
     found: dict[int, int] = {}
     refused: dict[int, Refusal] = {}
@@ -71,7 +83,7 @@ def find_attention(
             refused[n] = Refusal("producer", node_name(scores.location), f"no attention in one kernel: {reason}")
             continue
         parts = [*attention.members]
-        if positions:
+        if owns(attention):
             parts += [p for reader, _ in attention.path for p in _positions(reader)]
         members = sorted({i for m in parts if (i := graph.producer(m.results[0])) is not None})
         if not any(m in graph.cluster for m in members) and graph.legal(members):

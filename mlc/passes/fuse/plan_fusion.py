@@ -24,7 +24,7 @@ from mlc.kernels.common.generics import is_identity, is_reduction
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.common.streamed import is_streamed
 from mlc.passes.base import Pass
-from mlc.passes.fuse.attention import find_attention, own_positions
+from mlc.passes.fuse.attention import Owns, find_attention, own_positions, owns_windows
 from mlc.passes.fuse.graph import (
     OPAQUE,
     BlockGraph,
@@ -60,11 +60,14 @@ class PlanFusion(Pass):
             if self.fuse_padding:
                 _duplicate(block, accepts["contraction"])
             on_gpu = not is_cpu(self.target)
-            if on_gpu:
-                own_positions(block, accepts["attention"])
+            own_positions(block, accepts["attention"], _owns(on_gpu))
             graph = BlockGraph(block)
             _Planner(graph, accepts, self.fuse_padding, keeps_of(self.target), positions=on_gpu).plan()
             first += _write(graph, first)
+
+
+def _owns(on_gpu: bool) -> Owns:
+    return (lambda _: True) if on_gpu else owns_windows
 
 
 def _write(graph: BlockGraph, first: int) -> int:
@@ -120,7 +123,7 @@ class _Planner:
 
     def plan(self) -> None:
         graph = self.graph
-        attentions, refused = find_attention(graph, self.accepts["attention"], positions=self.positions)
+        attentions, refused = find_attention(graph, self.accepts["attention"], _owns(self.positions))
         self.roots.update(attentions)
         find_rows(graph, self.keeps)
         if self.positions:

@@ -12,9 +12,9 @@ from itertools import product
 from math import prod
 
 from mlc.kernels.common.attention import Attention
+from mlc.kernels.common.attention_chain import chain_of
 from mlc.kernels.nvidia.ampere.attention import AmpereAttentionSchedule, shared_bytes
 from mlc.kernels.nvidia.ampere.exact import FEW, MANY, TERMS
-from mlc.kernels.nvidia.tensor_cores.attention_logits import chain_of
 from mlc.kernels.nvidia.tensor_cores.attention_operands import head_dims
 from mlc.kernels.nvidia.tensor_cores.tiles import ELEMENT_BYTES
 from mlc.kernels.nvidia.threads import WARP

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from mlc.kernels.common.attention import Attention
+from mlc.kernels.common.attention_chain import Chain, chain_of
 from mlc.kernels.common.frame import KernelSource
 from mlc.kernels.nvidia.hopper.attention_layout import HopperAttentionSchedule, layout, may_be_grouped
 from mlc.kernels.nvidia.hopper.attention_result import rounded_result
 from mlc.kernels.nvidia.hopper.groups import GROUP
-from mlc.kernels.nvidia.tensor_cores.attention_logits import Chain, chain_of
 from mlc.kernels.nvidia.tensor_cores.attention_operands import head_dims
 from mlc.kernels.nvidia.tensor_cores.tiles import ROWS
 from mlc.passes.schedule.attention_shares import ELEMENT, LONG_PART, Shares, Work, ranked_shares

@@ -31,6 +31,7 @@ from mlir import ir
 from mlir.dialects import func, nvvm
 
 from mlc.kernels.common.attention import Attention, find_attention
+from mlc.kernels.common.attention_chain import chain_of
 from mlc.kernels.common.attention_points import points_below
 from mlc.kernels.common.frame import Frame, KernelSource, if_then
 from mlc.kernels.common.index import Idx, Scalar
@@ -41,7 +42,7 @@ from mlc.kernels.nvidia.ampere.copies import PlainCopier, end_group, wait_for_co
 from mlc.kernels.nvidia.ampere.exact import FEW, ExactPowers, ExactProduct, QuadEpilogue, WideEpilogue, wide
 from mlc.kernels.nvidia.ampere.fragments import BLOCK, STEPS, Columns, Fragments, multiply_add
 from mlc.kernels.nvidia.ampere.kept_rows import KeptRows
-from mlc.kernels.nvidia.tensor_cores.attention_logits import Logits, Seen, chain_of
+from mlc.kernels.nvidia.tensor_cores.attention_logits import Logits, Seen
 from mlc.kernels.nvidia.tensor_cores.attention_operands import Matrix, head_dims, matrices
 from mlc.kernels.nvidia.tensor_cores.attention_softmax import HALVES, Softmax, fused, rounded, scaled
 from mlc.kernels.nvidia.tensor_cores.epilogue import Domain, Epilogue, staging_bytes
@@ -219,11 +220,11 @@ class _Block:
         below = math.minimum(math.add(self.row, self.s.tile_rows), self.rows)
         rows = self.row, math.sub(below, 1)
         if chain.lasts:
-            low, high = self.logits.of_rows(chain.lasts, self.point, rows)
+            low, high = self.logits.limits.lasts(self.point, rows)
             self.blocks = math.minimum(self.blocks, math.ceildiv(math.maximum(math.add(high, 1), 1), each))
             self.open = math.minimum(math.div(math.maximum(math.add(low, 1), 0), each), self.blocks)
         if chain.firsts:
-            low, high = self.logits.of_rows(chain.firsts, self.point, rows)
+            low, high = self.logits.limits.firsts(self.point, rows)
             self.begin = math.minimum(math.div(math.maximum(low, 0), each), math.sub(self.blocks, 1))
             front = math.ceildiv(math.maximum(high, 0), each)
             self.front = math.minimum(math.maximum(front, self.begin), self.blocks)
@@ -437,9 +438,9 @@ class _Block:
             rows, more = [self.first_row] * HALVES, [self.s.apart * (HALVES * part + half) for half in range(HALVES)]
         seen: Sequence[Scalar] = [end] * HALVES if at_end else ()
         if chain.lasts:
-            seen = [self.logits.last(self.point, row) for row in rows]
+            seen = [self.logits.limits.last(self.point, row) for row in rows]
             seen = [math.minimum(column, end) for column in seen] if at_end else seen
-        return Seen(seen, [self.logits.first(self.point, row) for row in rows] if chain.firsts else ()), more
+        return Seen(seen, [self.logits.limits.first(self.point, row) for row in rows] if chain.firsts else ()), more
 
     # -- the end -------------------------------------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ from mlir import ir
 from mlir.dialects import arith, func, nvvm
 
 from mlc.kernels.common.attention import Attention, find_attention
+from mlc.kernels.common.attention_chain import chain_of
 from mlc.kernels.common.attention_points import points_below
 from mlc.kernels.common.frame import Frame, KernelSource, if_then
 from mlc.kernels.common.index import Idx, IndexMath, Scalar
@@ -51,7 +52,7 @@ from mlc.kernels.nvidia.hopper.attention_parts import Part, Parts
 from mlc.kernels.nvidia.hopper.attention_result import CopiedResult, result_matrix
 from mlc.kernels.nvidia.hopper.barriers import Position, Ring, expect_bytes
 from mlc.kernels.nvidia.hopper.groups import GROUP, by_one_thread, specialise
-from mlc.kernels.nvidia.tensor_cores.attention_logits import Logits, Seen, chain_of
+from mlc.kernels.nvidia.tensor_cores.attention_logits import Logits, Seen
 from mlc.kernels.nvidia.tensor_cores.attention_operands import INSTRUCTION, Matrix, head_dims, matrices
 from mlc.kernels.nvidia.tensor_cores.attention_softmax import HALVES, Softmax, fused, rounded, scaled
 from mlc.kernels.nvidia.tensor_cores.epilogue import WARP_ROWS, Domain, Epilogue
@@ -262,11 +263,11 @@ class _Block:
         below = math.minimum(math.add(row, self.s.tile_rows), self.rows)
         rows = row, math.sub(below, 1)
         if chain.lasts:
-            low, high = self.logits.of_rows(chain.lasts, logits, rows)
+            low, high = self.logits.limits.lasts(logits, rows)
             end = math.minimum(end, math.ceildiv(math.maximum(math.add(high, 1), 1), keys))
             untouched = math.minimum(math.div(math.maximum(math.add(low, 1), 0), keys), end)
         if chain.firsts:
-            low, high = self.logits.of_rows(chain.firsts, logits, rows)
+            low, high = self.logits.limits.firsts(logits, rows)
             begin = math.minimum(math.div(math.maximum(low, 0), keys), math.sub(end, 1))
             front = math.ceildiv(math.maximum(high, 0), keys)
         return begin, end, untouched, front
@@ -516,11 +517,11 @@ class _Consumer:
         seen: list[Scalar] = [place.last] * HALVES if at_end else []
         begins: list[Scalar] = []
         if is_masked and b.chain.lasts:
-            seen = [b.logits.last(place.logits, row) for row in rows]
+            seen = [b.logits.limits.last(place.logits, row) for row in rows]
             if at_end:
                 seen = [math.minimum(column, place.last) for column in seen]
         if is_masked and b.chain.firsts:
-            begins = [b.logits.first(place.logits, row) for row in rows]
+            begins = [b.logits.limits.first(place.logits, row) for row in rows]
         return b.logits.hide(found, Seen(seen, begins), first)
 
     # -- the end -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,104 @@
+"""The limits of the keys that rows see, computed where a kernel of attention needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+from mlir import ir
+from mlir.dialects import arith
+
+from mlc.kernels.common.attention import Attention
+from mlc.kernels.common.attention_chain import Chain, Limit
+from mlc.kernels.common.evaluate import Evaluator
+from mlc.kernels.common.frame import Frame
+from mlc.kernels.common.index import Idx, IndexMath, Scalar
+from mlc.kernels.common.positional import Linear
+
+_FEW = 8  # rows of which each is asked for its limit
+_FAR = 1 << 29  # integers of the run are that far from 0 at most: farther ones hide, or show, as much
+
+
+class RowLimits:
+    """The limits of `chain` in numbers of `math`, for `extents`: rows and keys. `wide` makes a coordinate of tensors of
+    a number, `narrow` a number of an integer."""
+
+    def __init__(
+        self,
+        frame: Frame,
+        attention: Attention,
+        chain: Chain,
+        math: IndexMath,
+        extents: tuple[Scalar, Scalar],
+        wide: Callable[[Scalar], Scalar],
+        narrow: Callable[[ir.Value], Scalar],
+    ) -> None:
+        self.frame, self.a, self.chain, self.math = frame, attention, chain, math
+        (self.rows, self.keys), self.wide, self.narrow = extents, wide, narrow
+
+    def last(self, batch: Sequence[Idx], row: Scalar) -> Scalar:
+        """The last visible key of a row of the matrix of logits at `batch`."""
+        return reduce(self.math.minimum, [self._number(one, batch, row) for one in self.chain.lasts])
+
+    def first(self, batch: Sequence[Idx], row: Scalar) -> Scalar:
+        """The first visible key of a row."""
+        return reduce(self.math.maximum, [self._number(one, batch, row) for one in self.chain.firsts])
+
+    def lasts(self, batch: Sequence[Idx], rows: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
+        """The least and the greatest last key of the rows from one to another one, or numbers beyond them."""
+        unknown = -1, self.math.sub(self.keys, 1)
+        return self._of_rows(self.chain.lasts, batch, rows, unknown, self.math.minimum)
+
+    def firsts(self, batch: Sequence[Idx], rows: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
+        """The least and the greatest first key of the rows from one to another one, or numbers beyond them."""
+        return self._of_rows(self.chain.firsts, batch, rows, (0, self.keys), self.math.maximum)
+
+    def _of_rows(
+        self,
+        limits: Sequence[Limit],
+        batch: Sequence[Idx],
+        rows: tuple[Scalar, Scalar],
+        unknown: tuple[Scalar, Scalar],
+        combine: Callable[[Scalar, Scalar], Scalar],
+    ) -> tuple[Scalar, Scalar]:
+        found: list[tuple[Scalar, Scalar]] = []
+        for limit in limits:
+            if limit.is_monotone:
+                found.append((self._number(limit, batch, rows[0]), self._number(limit, batch, rows[1])))
+                continue
+            few = self.rows if isinstance(self.rows, int) and self.rows <= _FEW else 0
+            each = [self._number(limit, batch, row) for row in range(few)]
+            found.append((reduce(self.math.minimum, each), reduce(self.math.maximum, each)) if each else unknown)
+        return reduce(combine, [low for low, _ in found]), reduce(combine, [high for _, high in found])
+
+    def _number(self, limit: Limit, batch: Sequence[Idx], row: Scalar) -> Scalar:
+        """A limit of a row."""
+        if limit.offset is not None:
+            return self.math.add(row, limit.offset)
+        inside = self.math.minimum(row, self.math.sub(self.rows, 1))
+        where: list[list[Idx]] = []
+
+        def capture(coords: Sequence[Idx]) -> ir.Value:
+            where.append(list(coords))
+            return self.frame.constants.get(ir.F32Type.get(), 0.0)
+
+        scope = Evaluator(self.frame, 1, overrides={limit.op.results[0]: capture})
+        scope.tensor(self.a.logits, [*batch, Idx(self.wide(inside), level=2), Idx(0)])
+        number = limit.number
+        total: Scalar = self.math.add(row, number.constant) if number.factors else number.constant
+        for term, factor in number.terms:
+            found = Evaluator(self.frame, 1).tensor(term.value, [self._at(at, where[0]) for at in term.at])
+            total = self.math.add(total, self.math.mul(self.narrow(self._near(found)), factor))
+        return total
+
+    def _near(self, value: ir.Value) -> ir.Value:
+        low, high = (self.frame.constants.get(value.type, n) for n in (-_FAR, _FAR))
+        return arith.minsi(arith.maxsi(value, low), high)
+
+    def _at(self, linear: Linear, coords: Sequence[Idx]) -> Idx:
+        """A coordinate that is a function of others."""
+        math = self.frame.math
+        total: Scalar = linear.constant
+        for dim, factor in linear.factors:
+            total = math.add(total, math.mul(coords[dim].base, factor))
+        return Idx(total, level=2)
