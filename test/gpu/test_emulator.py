@@ -121,9 +121,9 @@ LIMITS: dict[str, tuple[tuple[int, int], list[tuple[str, str, int, int]]]] = {
 }  # fmt: skip
 
 
-def _limited(form: str, dtype: Any = ml_dtypes.bfloat16) -> Case:
+def _limited(form: str, dtype: Any = ml_dtypes.bfloat16, written: bool = False) -> Case:
     """Attention of two texts whose visible keys the run limits: by a length, by what is in front of the rows, by places
-    of the rows."""
+    of the rows; or the same `written` out."""
     lengths, limits = LIMITS[form]
     rows, keys = lengths
     shapes = {"length": (2, 1, 1, 1), "past": (2, 1, 1, 1), "places": (rows, 1)}
@@ -144,7 +144,15 @@ def _limited(form: str, dtype: Any = ml_dtypes.bfloat16) -> Case:
     while len(parts) > 1:
         nodes.append(("And", parts[:2], [f"{parts[0]}_{parts[1]}"], {}))
         parts = [f"{parts[0]}_{parts[1]}", *parts[2:]]
-    nodes.append(("Attention", ["q", "k", "v", parts[0]], ["y"], {}))
+    if written:
+        constants |= {"scale": np.array(0.125, dtype), "low": np.array(-np.inf, dtype)}
+        nodes += [
+            ("Transpose", ["k"], ["kt"], {"perm": [0, 1, 3, 2]}), ("MatMul", ["q", "kt"], ["s0"], {}),
+            ("Mul", ["s0", "scale"], ["s1"], {}), ("Where", [parts[0], "s1", "low"], ["s2"], {}),
+            ("Softmax", ["s2"], ["p"], {"axis": 3}), ("MatMul", ["p", "v"], ["y"], {}),
+        ]  # fmt: skip
+    else:
+        nodes.append(("Attention", ["q", "k", "v", parts[0]], ["y"], {}))
     shape = {"q": (2, 2, rows, 64), "k": (2, 2, keys, 64), "v": (2, 2, keys, 64)}
 
     def inputs() -> dict[str, np.ndarray]:
@@ -318,6 +326,12 @@ def test_windows_of_exact_products(form: str, tmp_path: Path) -> None:
 def test_limits_of_the_run(form: str, gpu: str, tmp_path: Path) -> None:
     """The kernel reads them itself, and no mask."""
     assert run_case(_limited(form), tmp_path, gpu) == ""
+    assert len(list(tmp_path.rglob("*.ptx"))) == 1
+
+
+@pytest.mark.parametrize(("form", "gpu"), [("cache", "sm_90a"), ("places", "sm_90a"), ("window", "sm_80")])
+def test_limits_of_written_attention(form: str, gpu: str, tmp_path: Path) -> None:
+    assert run_case(_limited(form, written=True), tmp_path, gpu) == ""
     assert len(list(tmp_path.rglob("*.ptx"))) == 1
 
 

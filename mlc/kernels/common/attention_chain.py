@@ -17,6 +17,7 @@ from mlc.kernels.common.generics import body_of, input_number, is_number
 from mlc.kernels.common.positional import Band, Linear, band_of
 
 _VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
+FAR = 1 << 29  # no extent is as large
 _CASTS = ("arith.extf", "arith.truncf")
 
 
@@ -30,15 +31,19 @@ class Limit:
 
     @property
     def offset(self) -> int | None:
-        """What it is more than the row's number, where that is known."""
+        """What it is more than the row's number, where that is known; of far ones, which hide nothing or all, one that
+        is far."""
         known = not self.number.terms and len(self.number.factors) == 1
-        return self.number.constant if known else None
+        return max(-FAR, min(self.number.constant, FAR)) if known else None
+
+    def mentions(self, dim: int) -> bool:
+        """Does the run say other numbers at other coordinates of a dimension?"""
+        return any(at.mentions(dim) for term, _ in self.number.terms for at in term.at)
 
     @property
     def is_monotone(self) -> bool:
         """Does it never fall from one row to the next?"""
-        row = len(self.op.attributes["iterator_types"]) - 2
-        return not any(at.mentions(row) for term, _ in self.number.terms for at in term.at)
+        return not self.mentions(len(self.op.attributes["iterator_types"]) - 2)
 
 
 @dataclass(frozen=True)

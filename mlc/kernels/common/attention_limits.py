@@ -9,19 +9,18 @@ from mlir import ir
 from mlir.dialects import arith
 
 from mlc.kernels.common.attention import Attention
-from mlc.kernels.common.attention_chain import Chain, Limit
+from mlc.kernels.common.attention_chain import FAR, Chain, Limit
 from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Frame
 from mlc.kernels.common.index import Idx, IndexMath, Scalar
 from mlc.kernels.common.positional import Linear
 
 _FEW = 8  # rows of which each is asked for its limit
-_FAR = 1 << 29  # integers of the run are that far from 0 at most: farther ones hide, or show, as much
 
 
 class RowLimits:
     """The limits of `chain` in numbers of `math`, for `extents`: rows and keys. `wide` makes a coordinate of tensors of
-    a number, `narrow` a number of an integer."""
+    a number, `narrow` a number of an integer of 64 bits, which is no farther from 0 than `FAR`."""
 
     def __init__(
         self,
@@ -80,20 +79,21 @@ class RowLimits:
 
         def capture(coords: Sequence[Idx]) -> ir.Value:
             where.append(list(coords))
-            return self.frame.constants.get(ir.F32Type.get(), 0.0)
+            return self.frame.constants.get(limit.op.results[0].type.element_type, 0.0)
 
         scope = Evaluator(self.frame, 1, overrides={limit.op.results[0]: capture})
         scope.tensor(self.a.logits, [*batch, Idx(self.wide(inside), level=2), Idx(0)])
         number = limit.number
-        total: Scalar = self.math.add(row, number.constant) if number.factors else number.constant
+        whole = self._wide(number.constant)
         for term, factor in number.terms:
             found = Evaluator(self.frame, 1).tensor(term.value, [self._at(at, where[0]) for at in term.at])
-            total = self.math.add(total, self.math.mul(self.narrow(self._near(found)), factor))
-        return total
+            found = found if found.type == whole.type else arith.extsi(whole.type, found)
+            whole = arith.addi(whole, arith.muli(found, self._wide(factor)))
+        near = arith.minsi(arith.maxsi(whole, self._wide(-FAR)), self._wide(FAR))
+        return self.math.add(row, self.narrow(near)) if number.factors else self.narrow(near)
 
-    def _near(self, value: ir.Value) -> ir.Value:
-        low, high = (self.frame.constants.get(value.type, n) for n in (-_FAR, _FAR))
-        return arith.minsi(arith.maxsi(value, low), high)
+    def _wide(self, number: int) -> ir.Value:
+        return self.frame.constants.get(ir.IntegerType.get_signless(64), number)
 
     def _at(self, linear: Linear, coords: Sequence[Idx]) -> Idx:
         """A coordinate that is a function of others."""

@@ -15,7 +15,7 @@ from mlir.dialects import arith, func, memref, vector
 
 from mlc.kernels.common import memory, peepholes
 from mlc.kernels.common.attention import Attention, find_attention, grows_with_scores, shared_dim
-from mlc.kernels.common.attention_chain import chain_of
+from mlc.kernels.common.attention_chain import Limit, chain_of
 from mlc.kernels.common.attention_limits import RowLimits
 from mlc.kernels.common.attention_points import points_below
 from mlc.kernels.common.evaluate import Evaluator, Override, lane_mask
@@ -28,6 +28,12 @@ from mlc.kernels.cpu.attention_grid import AttentionSchedule, items
 
 LARGE_SCORE, _HIDDEN, SEEN = 1e30, -1e37, -1e30
 MARGIN = 16.0  # sums of 2^20 exponentials of it are far from the largest number
+
+
+def _is_of_heads(limit: Limit) -> bool:
+    """May the run say other numbers for heads of a group, the last dimension but rows and keys?"""
+    rank = len(limit.op.attributes["iterator_types"])
+    return any(limit.mentions(dim) for dim in range(max(rank - 3, 0), rank - 2))
 
 
 class AttentionKernel(ABC):
@@ -56,9 +62,9 @@ class AttentionKernel(ABC):
         self.row_extent = self.shape[order.index(attention.output.row)]
         self.vector = ir.VectorType.get([schedule.lanes], ir.F32Type.get())
         self.masked = grows_with_scores(attention)
+        self.heads = shared_dim(attention) if schedule.together > 1 else None
         self.limits = self._limits()
         self.key_range: tuple[Scalar, Scalar] | None = None
-        self.heads = shared_dim(attention) if schedule.together > 1 else None
         self.base: Scalar = 0  # of a head's rows among those of the work item
         self.columns = -(-self.width // schedule.lanes)
         self.key_pitch, self.width_pitch = schedule.vectors * schedule.lanes, self.columns * schedule.lanes
@@ -70,6 +76,8 @@ class AttentionKernel(ABC):
         """What is known of the keys that rows see."""
         chain, frame, index = chain_of(self.a), self.frame, ir.IndexType.get()
         if not self.masked or not chain.is_bounded:
+            return None
+        if self.heads is not None and any(_is_of_heads(limit) for limit in (*chain.firsts, *chain.lasts)):
             return None
         extents = self.row_extent, self.keys
         return RowLimits(frame, self.a, chain, frame.math, extents, lambda n: n, lambda n: arith.index_cast(index, n))

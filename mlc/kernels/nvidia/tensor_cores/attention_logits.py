@@ -54,7 +54,7 @@ class Logits:
         self.limits = RowLimits(words.frame, attention, chain, words.math, extents, words.widen, self._word)
 
     def _word(self, value: ir.Value) -> ir.Value:
-        return value if value.type == self.words.i32 else arith.trunci(self.words.i32, value)
+        return arith.trunci(self.words.i32, value)
 
     def evaluate(
         self, scores: Sequence[ir.Value], batch: Sequence[Idx], rows: Sequence[Scalar], first: Scalar, *, at_end: bool

@@ -20,12 +20,15 @@ import mlc
 HEADS, DEPTH = 8, 32
 
 
-def _model(rows: int | str, keys: int | str, window: tuple[int | None, int | None], past: bool) -> onnx.ModelProto:
-    """Keys from the row's number plus `window[0]` on, up to that plus `window[1]` (None: all); `past` is added."""
+def _model(
+    rows: int | str, keys: int | str, window: tuple[int | None, int | None], past: tuple[int, ...]
+) -> onnx.ModelProto:
+    """Keys from the row's number plus `window[0]` on, up to that plus `window[1]` (None: all); an input of the shape
+    `past` is added, if there is one."""
     value, node = helper.make_tensor_value_info, helper.make_node
     shapes = [("q", [1, HEADS, rows, DEPTH]), ("k", [1, 2, keys, DEPTH]), ("v", [1, 2, keys, DEPTH])]
     inputs = [value(name, TensorProto.FLOAT, shape) for name, shape in shapes]
-    inputs += [value("past", TensorProto.INT64, [1])] if past else []
+    inputs += [value("past", TensorProto.INT64, past)] if past else []
     numbers = {"zero": np.array(0), "one": np.array(1), "two": np.array(2)}
     numbers |= {f"by{i}": np.array(n) for i, n in enumerate(window) if n is not None}
     nodes = [
@@ -80,26 +83,37 @@ FORMS: dict[str, tuple[int, int, tuple[int | None, int | None]]] = {
 def test_windows(form: str, cpu: str, tmp_path: Path) -> None:
     """The kernel computes the mask itself, which is no tensor then."""
     rows, keys, window = FORMS[form]
-    model = _model(rows, keys, window, False)
+    model = _model(rows, keys, window, ())
     mlc.compile(model, output=tmp_path / "m.mlir", cpu=cpu, emit="kernels", load=False)
     kernels = re.findall(r"func.func @k.*", (tmp_path / "m.mlir").read_text())
     assert kernels and not any("xi1>" in kernel for kernel in kernels)
     _right(mlc.compile(model, output=tmp_path / "m.so", cpu=cpu), rows, keys, window)
 
 
-@pytest.mark.parametrize("window", [(-30, 0), (-500, 0), (None, 0), (-9, 9)], ids=str)
+@pytest.mark.parametrize("window", [(-30, 0), (-500, 0), (None, 0), (-9, 9), (-(1 << 40), 0)], ids=str)
 def test_limits_of_the_run(window: tuple[int | None, int | None], tmp_path: Path) -> None:
-    model = mlc.compile(_model("n", "m", window, True), output=tmp_path / "m.so")
+    model = mlc.compile(_model("n", "m", window, (1,)), output=tmp_path / "m.so")
     for rows, keys, past in ((1, 1, 0), (70, 70, 0), (1, 800, 799), (64, 900, 836), (200, 1000, 300), (33, 40, -20)):
         _right(model, rows, keys, window, past)
     _right(model, 20, 300, window, 1 << 40)  # far behind all keys: no row sees one, or all rows see all
     _right(model, 20, 300, window, -(1 << 40))
 
 
+@pytest.mark.parametrize("window", [(-30, 0), (None, 0)], ids=str)
+def test_limits_of_heads(window: tuple[int | None, int | None], tmp_path: Path) -> None:
+    """Each head of a group, which share keys in a work item, has its own."""
+    model = mlc.compile(_model(64, 900, window, (1, HEADS, 1, 1)), output=tmp_path / "m.so")
+    past = np.arange(HEADS).reshape(1, HEADS, 1, 1) * 40
+    q, k, v = draw(1, HEADS, 64, DEPTH), draw(1, 2, 900, DEPTH, seed=1), draw(1, 2, 900, DEPTH, seed=2)
+    shown = np.concatenate([_seen(64, 900, window, p)[None] for p in past.ravel()])[None]
+    want = weights(q.astype(np.float64) / np.sqrt(DEPTH), k, shown) @ np.repeat(v.astype(np.float64), HEADS // 2, axis=1)
+    np.testing.assert_allclose(model(q, k, v, past)[0], want, rtol=2e-5, atol=4e-6)
+
+
 def test_windows_on_tiles(tiles: Tiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of four blocks of 128 keys two of four tiles of 32 rows see one, the others two but for the first ones."""
     monkeypatch.setenv("MLC_NUM_THREADS", "1")
-    model = mlc.compile(_model(512, 512, (-64, 0), False), output=tmp_path / "m.so", precision="bf16", cpu=tiles.cpu,
+    model = mlc.compile(_model(512, 512, (-64, 0), ()), output=tmp_path / "m.so", precision="bf16", cpu=tiles.cpu,
                         opt_level=1)  # fmt: skip
     q, k, v = draw(1, HEADS, 512, DEPTH), draw(1, 2, 512, DEPTH, seed=1), draw(1, 2, 512, DEPTH, seed=2)
     [got] = model(q, k, v)
