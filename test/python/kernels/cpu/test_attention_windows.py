@@ -102,10 +102,10 @@ def test_limits_of_the_run(window: tuple[int | None, int | None], tmp_path: Path
 @pytest.mark.parametrize("window", [(-30, 0), (None, 0)], ids=str)
 def test_limits_of_heads(window: tuple[int | None, int | None], tmp_path: Path) -> None:
     """Each head of a group, which share keys in a work item, has its own."""
-    model = mlc.compile(_model(64, 900, window, (1, HEADS, 1, 1)), output=tmp_path / "m.so")
+    model = mlc.compile(_model(70, 900, window, (1, HEADS, 1, 1)), output=tmp_path / "m.so")
     past = np.arange(HEADS).reshape(1, HEADS, 1, 1) * 40
-    q, k, v = draw(1, HEADS, 64, DEPTH), draw(1, 2, 900, DEPTH, seed=1), draw(1, 2, 900, DEPTH, seed=2)
-    shown = np.concatenate([_seen(64, 900, window, p)[None] for p in past.ravel()])[None]
+    q, k, v = draw(1, HEADS, 70, DEPTH), draw(1, 2, 900, DEPTH, seed=1), draw(1, 2, 900, DEPTH, seed=2)
+    shown = np.concatenate([_seen(70, 900, window, p)[None] for p in past.ravel()])[None]
     want = weights(q.astype(np.float64) / np.sqrt(DEPTH), k, shown) @ np.repeat(v.astype(np.float64), HEADS // 2, axis=1)
     np.testing.assert_allclose(model(q, k, v, past)[0], want, rtol=2e-5, atol=4e-6)
 
