@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from pathlib import Path
 
 import numpy as np
@@ -161,29 +160,3 @@ def test_masks_of_models(name: str, form: str, tmp_path: Path) -> None:
     x = np.random.default_rng(1).standard_normal((2, *shown.shape)).astype(np.float32)
     want = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
     np.testing.assert_allclose(mlc.compile(model, output=tmp_path / "m.so")(x)[0], want, rtol=1e-5, atol=1e-6)
-
-
-def test_triangles_of_buffers(tmp_path: Path) -> None:
-    """As models write them that keep a triangle of ones, and cut it (GPT-Neo, nanoGPT)."""
-    torch = pytest.importorskip("torch")
-
-    class Model(torch.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.register_buffer("bias", torch.tril(torch.ones(64, 64)).view(1, 1, 64, 64))
-            self.register_buffer("allowed", torch.tril(torch.ones(64, 64, dtype=torch.bool)))
-
-        def forward(self, q: object, k: object) -> object:
-            scores = q @ k.transpose(2, 3)  # type: ignore[attr-defined, operator]
-            one = scores.masked_fill(self.bias[:, :, :20, :20] == 0, float("-inf"))
-            two = torch.where(self.allowed[4:24, 4:24], scores, torch.finfo(scores.dtype).min)
-            return torch.softmax(one, -1) + torch.softmax(two, -1)
-
-    arguments = tuple(torch.randn(1, 2, 20, 8) for _ in range(2))
-    program = torch.export.export(Model().eval(), arguments)
-    mlc.compile(program, output=tmp_path / "m.mlir", emit="simplify", load=False)
-    text = (tmp_path / "m.mlir").read_text()
-    assert "mlc.weight" not in text and {*re.findall(r"mlc.compare (\w+)", text)} == {"lt", "le"}
-    assert text.count("0xFF800000") == 1  # both hide by it
-    got = mlc.compile(program, output=tmp_path / "m.so")(*(a.numpy() for a in arguments))[0]
-    np.testing.assert_allclose(got, Model()(*arguments).numpy(), rtol=1e-5, atol=1e-6)
