@@ -12,6 +12,7 @@ import importlib
 import re
 import threading
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,7 +22,7 @@ from typing import Any, ClassVar
 _KINDS = {"str": 0, "int": 1, "bool": 2, "list[str]": 3, "float": 4}
 
 
-class Pass:
+class Pass(ABC):
     """A transformation of an operation, by default of a module.
 
     The first line of a subclass's docstring is its summary. Annotated class attributes (`str`, `int`, `bool`, `float`,
@@ -42,9 +43,9 @@ class Pass:
                 raise TypeError(f"{type(self).__name__} has no option {name!r}")
             setattr(self, name, value)
 
+    @abstractmethod
     def run(self, op: Any) -> None:
         """Transforms `op`, an `OpView` of the anchor's operation. Raising an exception fails the pass."""
-        raise NotImplementedError
 
     def fail(self, message: str = "", op: Any = None) -> None:
         """Fails the pass, with an error at the location of `op` if there is a message."""

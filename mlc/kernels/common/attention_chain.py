@@ -48,13 +48,13 @@ class Limit:
 
 @dataclass(frozen=True)
 class Chain:
-    """The operations between scores and logits: `start` is the value that is `scale` times the scores, `diagonals` are
+    """The operations between scores and logits: `start` is the value that is `scale` times the scores, `hiding` are
     selections of the keys between limits, which are the largest of `firsts` and the least of `lasts`, and `is_plain`
     says that there is nothing else."""
 
     scale: float
     start: ir.Value
-    diagonals: tuple[tuple[ir.Operation, int], ...]
+    hiding: tuple[tuple[ir.Operation, int], ...]
     firsts: tuple[Limit, ...]
     lasts: tuple[Limit, ...]
     is_plain: bool
@@ -80,7 +80,7 @@ def chain_of(attention: Attention) -> Chain:
         if factor is None:
             break
         scale, start = scale * factor, rest.pop(0)[0].results[0]
-    diagonals: list[tuple[ir.Operation, int]] = []
+    hiding: list[tuple[ir.Operation, int]] = []
     firsts: list[Limit] = []
     lasts: list[Limit] = []
     for number, (op, operand) in enumerate(rest):
@@ -90,10 +90,10 @@ def chain_of(attention: Attention) -> Chain:
         firsts += [Limit(op, one) for one in band.firsts]
         lasts += [Limit(op, one) for one in band.lasts]
         if band.is_whole:
-            diagonals.append((op, operand))
-    hidden = {op for op, _ in diagonals}
-    plain = all(op in hidden or _factor(op, operand) == 1.0 for op, operand in rest)
-    return Chain(scale, start, tuple(diagonals), _narrowest(firsts, max), _narrowest(lasts, min), plain)
+            hiding.append((op, operand))
+    known = {op for op, _ in hiding}
+    plain = all(op in known or _factor(op, operand) == 1.0 for op, operand in rest)
+    return Chain(scale, start, tuple(hiding), _narrowest(firsts, max), _narrowest(lasts, min), plain)
 
 
 def _narrowest(limits: Sequence[Limit], choose: Callable[[Iterable[int]], int]) -> tuple[Limit, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 from mlir import ir
@@ -10,12 +11,24 @@ from mlir.dialects import arith
 
 from mlc.kernels.common.attention import Attention
 from mlc.kernels.common.attention_chain import FAR, Chain, Limit
+from mlc.kernels.common.attention_points import coordinates_below
 from mlc.kernels.common.evaluate import Evaluator
 from mlc.kernels.common.frame import Frame
 from mlc.kernels.common.index import Idx, IndexMath, Scalar
 from mlc.kernels.common.positional import Linear
 
 _FEW = 8  # rows of which each is asked for its limit
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks of keys: those from `begin` to `end` are seen by a row, at least one; those in front of `open` lose no key
+    behind a row, those from `front` on none in front of one."""
+
+    begin: Scalar
+    end: Scalar
+    open: Scalar
+    front: Scalar
 
 
 class RowLimits:
@@ -52,6 +65,23 @@ class RowLimits:
         """The least and the greatest first key of the rows from one to another one, or numbers beyond them."""
         return self._of_rows(self.chain.firsts, batch, rows, (0, self.keys), self.math.maximum)
 
+    def blocks(self, batch: Sequence[Idx], first: Scalar, count: int, each: int) -> Blocks:
+        """What `count` rows from `first` on, or as many as there are, see of blocks of `each` keys."""
+        math = self.math
+        end: Scalar = math.ceildiv(self.keys, each)
+        found = Blocks(0, end, end, 0)
+        rows = first, math.sub(math.minimum(math.add(first, count), self.rows), 1)
+        if self.chain.lasts:
+            low, high = self.lasts(batch, rows)
+            end = math.minimum(end, math.ceildiv(math.maximum(math.add(high, 1), 1), each))
+            found = Blocks(0, end, math.minimum(math.div(math.maximum(math.add(low, 1), 0), each), end), 0)
+        if self.chain.firsts:
+            low, high = self.firsts(batch, rows)
+            begin = math.minimum(math.div(math.maximum(low, 0), each), math.sub(end, 1))
+            front = math.minimum(math.maximum(math.ceildiv(math.maximum(high, 0), each), begin), end)
+            found = Blocks(begin, end, math.maximum(found.open, begin), front)
+        return found
+
     def _of_rows(
         self,
         limits: Sequence[Limit],
@@ -74,19 +104,14 @@ class RowLimits:
         """A limit of a row."""
         if limit.offset is not None:
             return self.math.add(row, limit.offset)
-        inside = self.math.minimum(row, self.math.sub(self.rows, 1))
-        where: list[list[Idx]] = []
-
-        def capture(coords: Sequence[Idx]) -> ir.Value:
-            where.append(list(coords))
-            return self.frame.constants.get(limit.op.results[0].type.element_type, 0.0)
-
-        scope = Evaluator(self.frame, 1, overrides={limit.op.results[0]: capture})
-        scope.tensor(self.a.logits, [*batch, Idx(self.wide(inside), level=2), Idx(0)])
-        number = limit.number
+        number, where = limit.number, list[Idx]()
+        if number.terms:
+            inside = Idx(self.wide(self.math.minimum(row, self.math.sub(self.rows, 1))), level=2)
+            point = [*batch, inside, Idx(0)]
+            where = coordinates_below(self.frame, 1, self.a.logits, point, limit.op.results[0])
         whole = self._wide(number.constant)
         for term, factor in number.terms:
-            found = Evaluator(self.frame, 1).tensor(term.value, [self._at(at, where[0]) for at in term.at])
+            found = Evaluator(self.frame, 1).tensor(term.value, [self._at(at, where) for at in term.at])
             found = found if found.type == whole.type else arith.extsi(whole.type, found)
             whole = arith.addi(whole, arith.muli(found, self._wide(factor)))
         near = arith.minsi(arith.maxsi(whole, self._wide(-FAR)), self._wide(FAR))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mlir import ir
 
@@ -21,24 +21,32 @@ def points_below(
     the result's iteration: through whatever views lie between, so both are asked for and note where.
     """
     out, scores = attention.output, attention.scores
-    plain = Evaluator(frame, lanes)
     zero = frame.constants.get(ir.F32Type.get(), 0.0)
-    seen: dict[str, list[Idx]] = {}
-
-    def capture(name: str) -> Override:
-        def override(coords: Sequence[Idx]) -> ir.Value:
-            seen[name] = list(coords)
-            return zero
-
-        return override
-
     of_rows = (attention.maximum.results[0], attention.total.results[0], attention.shift)
     rows: dict[ir.Value, Override] = {value: lambda _: zero for value in of_rows}
-    above = Evaluator(frame, lanes, overrides={**rows, attention.logits: capture("logits")})
-    above.tensor(out.op.operands[0], [plain.idx.affine(e, dims) for e in operand_map(out.op, 0).results])
-    below = Evaluator(frame, lanes, overrides={scores.op.results[0]: capture("scores")})
-    below.tensor(attention.logits, seen["logits"])
-    return seen["logits"][:-2], dict(zip(scores.order[:-2], seen["scores"][:-2], strict=True))
+    point = [Evaluator(frame, lanes).idx.affine(e, dims) for e in operand_map(out.op, 0).results]
+    logits = coordinates_below(frame, lanes, out.op.operands[0], point, attention.logits, rows)
+    below = coordinates_below(frame, lanes, attention.logits, logits, scores.op.results[0])
+    return logits[:-2], dict(zip(scores.order[:-2], below[:-2], strict=True))
+
+
+def coordinates_below(
+    frame: Frame,
+    lanes: int,
+    value: ir.Value,
+    point: Sequence[Idx],
+    below: ir.Value,
+    known: Mapping[ir.Value, Override] | None = None,
+) -> list[Idx]:
+    """Where `below` is asked for when `value` is at `point`; `known` are values that need not be computed."""
+    seen: list[Idx] = []
+
+    def note(coords: Sequence[Idx]) -> ir.Value:
+        seen[:] = coords
+        return frame.constants.get(below.type.element_type, 0.0)
+
+    Evaluator(frame, lanes, overrides={**(known or {}), below: note}).tensor(value, point)
+    return seen
 
 
 def contiguous_dim(op: ir.Operation, operand: int) -> int | None:

@@ -26,9 +26,10 @@ from mlc.kernels.common.positional import Linear
 from mlc.passes.adaptor import OpAdaptor, Size, defining_op, element, readers, splat_number
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
-from mlc.passes.simplify.positions import COMPARED, INVERSE, Condition, Positions, between
+from mlc.passes.simplify.positions import INVERSE, Condition, Positions, between
 from mlc.passes.simplify.resolve_dims import SizeBuilder
 from mlc.passes.simplify.rewrite import constant_array, is_pure_mlc, is_unused
+from mlc.passes.simplify.scalars import HOLDS
 from mlc.passes.simplify.stored import Stored
 from mlc.passes.walk import functions, operations
 
@@ -184,15 +185,16 @@ def _number(value: ir.Value, stored: Stored | None) -> ir.Value | None:
 
 
 def _turned(op: ir.Operation, positions: Positions, sizes: SizeBuilder) -> ir.Value | None:
-    """A selection of a number where coordinates hide something, as one of something where they show it."""
+    """A selection of a number where coordinates hide something, as one of something where they show it; what is below
+    zero hides zeros."""
     hidden, number, shown = op.operands
-    found = positions.conditions(hidden) if splat_number(number) is not None and splat_number(shown) is None else None
+    low, zero = splat_number(number), splat_number(shown)
+    is_turned = low is not None and (zero is None or low < 0 == zero)
+    found = positions.conditions(hidden) if is_turned else None
     if found is None or len(found) != 1 or found[0].predicate not in INVERSE:
         return None
     extents = _extents(op, sizes, hidden)
-    if extents is None or shown.type != op.results[0].type:
-        return None
-    return b.select(_condition(found[0].inverse, extents), shown, number)
+    return None if extents is None else b.select(_condition(found[0].inverse, extents), shown, number)
 
 
 def _chosen(op: ir.Operation, positions: Positions, sizes: SizeBuilder) -> ir.Value | None:
@@ -206,7 +208,7 @@ def _chosen(op: ir.Operation, positions: Positions, sizes: SizeBuilder) -> ir.Va
     compares = op.name == "mlc.compare"
     numbers = [splat_number(value) for value in (*select.operands[1:], *op.operands[1:])]
     known = [n for n in numbers if n is not None]
-    holds = COMPARED.get(OpAdaptor(op).text("predicate") if compares else "ne")
+    holds = HOLDS.get(OpAdaptor(op).text("predicate") if compares else "ne")
     if len(known) < len(numbers) or holds is None or "is_unsigned" in op.attributes:
         return None
     chosen, extents = select.operands[0], _extents(op, sizes)

@@ -19,11 +19,11 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from mlc.dims import DimAnalysis
-from mlc.passes.adaptor import OpAdaptor, defining_op, element, readers, shape_of, splat_number
+from mlc.dims import DimAnalysis, constant_of
+from mlc.passes.adaptor import OpAdaptor, defining_op, element, readers, splat_number
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
-from mlc.passes.simplify.positions import INVERSE, Condition, Positions
+from mlc.passes.simplify.positions import Condition, Positions
 from mlc.passes.simplify.rewrite import is_unused
 from mlc.passes.walk import functions, operations
 
@@ -45,43 +45,37 @@ class HideKeys(Pass):
             found = [op for op in operations(function) if _may_be_masked(op)]
             if not found:
                 continue
-            analysis = DimAnalysis(function)
+            positions = Positions(DimAnalysis(function))
             for op in found:
                 with ir.InsertionPoint(op), op.location:
-                    self._visit(op, analysis)
+                    self._visit(op, positions)
             for op in found:  # not before: what is known of extents refers to operations
                 if is_unused(op):
                     op.erase()
 
-    def _visit(self, op: ir.Operation, analysis: DimAnalysis) -> None:
+    def _visit(self, op: ir.Operation, positions: Positions) -> None:
+        dims = positions.analysis.dims
         if op.name == "mlc.attention":
-            extents = analysis.dims(op.operands[0])[2], analysis.dims(op.operands[1])[2]
-            causal = OpAdaptor(op).flag("causal")
-            condition = _condition(op.operands[3], extents, analysis, [0] if causal else [])
+            extents = dims(op.operands[0])[2], dims(op.operands[1])[2]
+            condition = _condition(op.operands[3], extents, positions, [0] if OpAdaptor(op).flag("causal") else [])
             if condition is not None:
                 op.operands[3] = condition
                 self.count("hidden")
             return
+        rows_keys = dims(op.results[0])[-2:]
         if op.name == "mlc.select":
-            self._lowest(op, analysis)
+            condition, scores, _ = op.operands
+            if scores.type == op.results[0].type and _each_row_sees(condition, rows_keys, positions):
+                op.operands[2] = b.like(scores, float("-inf"))
+                self.count("hidden")
             return
         for number in (0, 1):
-            extents = tuple(analysis.dims(op.results[0])[-2:])
-            condition = _condition(op.operands[number], extents, analysis)
-            scores = op.operands[1 - number]
+            condition, scores = _condition(op.operands[number], rows_keys, positions), op.operands[1 - number]
             if condition is not None and scores.type == op.results[0].type:
                 made = b.select(condition, scores, b.like(scores, float("-inf")))
                 op.results[0].replace_all_uses_with(made)
                 self.count("hidden")
                 return
-
-    def _lowest(self, op: ir.Operation, analysis: DimAnalysis) -> None:
-        """A selection of scores or the lowest number becomes one of scores or -inf."""
-        condition, scores, _ = op.operands
-        extents = analysis.dims(op.results[0])[-2:]
-        if scores.type == op.results[0].type and _each_row_sees(condition, extents, analysis):
-            op.operands[2] = b.like(scores, float("-inf"))
-            self.count("hidden")
 
 
 def _may_be_masked(op: ir.Operation) -> bool:
@@ -130,27 +124,21 @@ def _is_below_largest(op: ir.Operation, value: ir.Value) -> bool:
 
 
 def _condition(
-    mask: ir.Value, extents: Sequence[ir.AffineExpr], analysis: DimAnalysis, lasts: Sequence[int] = ()
+    mask: ir.Value, extents: Sequence[ir.AffineExpr], positions: Positions, lasts: Sequence[int] = ()
 ) -> ir.Value | None:
     """What holds where a mask for so many rows and keys is 0, if it is the lowest number elsewhere and each row sees a
     key; no keys behind a row's number and each of `lasts` are seen anyway."""
-    select = _choice(mask)
+    select = _choice(mask, positions.analysis)
     if select is None:
         return None
     chosen, shown, hidden = select.operands
-    if splat_number(shown) == 0 and splat_number(hidden) == float("-inf"):
-        return chosen  # whatever it hides
-    if splat_number(shown) == 0 and _is_lowest(hidden):
-        return chosen if _each_row_sees(chosen, extents, analysis, lasts) else None
-    compare = defining_op(chosen)
-    if splat_number(hidden) != 0 or not _is_lowest(shown) or compare is None or compare.name != "mlc.compare":
+    if splat_number(shown) != 0 or not _is_lowest(hidden):
         return None
-    predicate = INVERSE.get(OpAdaptor(compare).text("predicate"))
-    turned = None if predicate is None else b.compare(predicate, *compare.operands)
-    return turned if turned is not None and _each_row_sees(turned, extents, analysis, lasts) else None
+    whatever = splat_number(hidden) == float("-inf")
+    return chosen if whatever or _each_row_sees(chosen, extents, positions, lasts) else None
 
 
-def _choice(mask: ir.Value) -> ir.Operation | None:
+def _choice(mask: ir.Value, analysis: DimAnalysis) -> ir.Operation | None:
     """The selection that a mask of floats comes from, which has its shape but for repetitions."""
     op = defining_op(mask)
     for _ in range(_STEPS):
@@ -158,8 +146,8 @@ def _choice(mask: ir.Value) -> ir.Operation | None:
             return op
         source = op.operands[0] if len(op.operands) else None
         if op.name == "mlc.reshape":
-            kept = (_without_units(shape_of(v)) for v in (op.results[0], source))
-            if len({*map(tuple, kept)}) > 1:
+            own, below = (_without_units(analysis.dims(v)) for v in (op.results[0], source))
+            if len(own) != len(below) or not all(analysis.equal(a, e) for a, e in zip(own, below, strict=True)):
                 return None
         elif op.name not in ("mlc.broadcast", "mlc.cast") or not b.is_float(element(source)):
             return None
@@ -167,9 +155,9 @@ def _choice(mask: ir.Value) -> ir.Operation | None:
     return None
 
 
-def _without_units(shape: Sequence[int]) -> list[int]:
+def _without_units(shape: Sequence[ir.AffineExpr]) -> list[ir.AffineExpr]:
     """A shape without the extents of 1 that it begins with: those that broadcasting adds."""
-    first = next((d for d, n in enumerate(shape) if n != 1), len(shape))
+    first = next((d for d, n in enumerate(shape) if constant_of(n) != 1), len(shape))
     return list(shape[first:])
 
 
@@ -180,10 +168,11 @@ def _is_lowest(value: ir.Value) -> bool:
 
 
 def _each_row_sees(
-    condition: ir.Value, extents: Sequence[ir.AffineExpr], analysis: DimAnalysis, lasts: Sequence[int] = ()
+    condition: ir.Value, extents: Sequence[ir.AffineExpr], positions: Positions, lasts: Sequence[int] = ()
 ) -> bool:
     """Do coordinates alone say from which key on, and up to which one, a row sees keys, and is there always one?"""
-    own, found = analysis.dims(condition), Positions(analysis).conditions(condition)
+    analysis, found = positions.analysis, positions.conditions(condition)
+    own = analysis.dims(condition)
     same = len(own) > 1 and all(analysis.equal(a, e) for a, e in zip(own[-2:], extents, strict=True))
     bounds: dict[str, list[int]] = {"first": [], "last": [*lasts]}
     if not same or found is None or not all(_is_bound(one, len(own), bounds) for one in found):

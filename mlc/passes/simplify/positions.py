@@ -3,11 +3,9 @@ such numbers."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 from mlir import ir
@@ -16,6 +14,7 @@ from mlc.dims import DimAnalysis, constant_of
 from mlc.kernels.common.positional import Linear
 from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op, element, splat_number
 from mlc.passes.simplify.rewrite import constant_array
+from mlc.passes.simplify.scalars import HOLDS
 from mlc.passes.simplify.stored import Bounds, Stored, line_of
 
 _DEEPEST = 64  # operations that are looked through
@@ -27,15 +26,6 @@ _ZERO = Linear((), 0)
 
 INVERSE = {"le": "gt", "lt": "ge", "ge": "lt", "gt": "le"}
 """The predicate that holds where one does not."""
-COMPARED: dict[str, Callable[[Any, Any], Any]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-}
-"""Whether a predicate holds between two numbers, or arrays."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +137,7 @@ class Positions:
             if below is None or source.operands[0].type.shape != source.results[0].type.shape:
                 return None
             source = below
-        holds = COMPARED.get(predicate)
+        holds = HOLDS.get(predicate)
         if self.stored is None or with_ is None or holds is None or {*view.op.attributes} & _FLAGS:
             return None
         band = self.stored.band(source, lambda array: np.asarray(holds(array, with_)))
@@ -344,7 +334,7 @@ def _binary(rule: _Rule) -> Linear | None:
 
 def _compare(rule: _Rule) -> Linear | None:
     """Known where the two differ by a number."""
-    difference, made = rule.positions.difference(rule.view.op), COMPARED.get(rule.view.text("predicate"))
+    difference, made = rule.positions.difference(rule.view.op), HOLDS.get(rule.view.text("predicate"))
     if difference is None or difference.factors or made is None:
         return None
     return Linear((), int(made(difference.constant, 0)))

@@ -5,6 +5,7 @@ or a float type. A scalar is an `int`, `bool` or `float`, or an `ir.Value` of ty
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -136,21 +137,30 @@ def _numpy(element: ir.Type) -> type:
     raise UnsupportedError(str(element))
 
 
-_PREDICATES: dict[str, tuple[Callable[[Any, Any], bool], int, int]] = {
-    "eq": (lambda a, b: a == b, arith.CmpIPredicate.eq, arith.CmpFPredicate.OEQ),
-    "ne": (lambda a, b: a != b, arith.CmpIPredicate.ne, arith.CmpFPredicate.UNE),
-    "lt": (lambda a, b: a < b, arith.CmpIPredicate.slt, arith.CmpFPredicate.OLT),
-    "le": (lambda a, b: a <= b, arith.CmpIPredicate.sle, arith.CmpFPredicate.OLE),
-    "gt": (lambda a, b: a > b, arith.CmpIPredicate.sgt, arith.CmpFPredicate.OGT),
-    "ge": (lambda a, b: a >= b, arith.CmpIPredicate.sge, arith.CmpFPredicate.OGE),
+HOLDS: dict[str, Callable[[Any, Any], Any]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+"""Whether a predicate holds between two numbers, or arrays."""
+_PREDICATES: dict[str, tuple[int, int]] = {
+    "eq": (arith.CmpIPredicate.eq, arith.CmpFPredicate.OEQ),
+    "ne": (arith.CmpIPredicate.ne, arith.CmpFPredicate.UNE),
+    "lt": (arith.CmpIPredicate.slt, arith.CmpFPredicate.OLT),
+    "le": (arith.CmpIPredicate.sle, arith.CmpFPredicate.OLE),
+    "gt": (arith.CmpIPredicate.sgt, arith.CmpFPredicate.OGT),
+    "ge": (arith.CmpIPredicate.sge, arith.CmpFPredicate.OGE),
 }
 
 
 def compare(predicate: str, lhs: Scalar, rhs: Scalar, element: ir.Type) -> Scalar:
     """`lhs predicate rhs`, a truth value, for operands of an element type."""
-    fold, on_int, on_float = _PREDICATES[predicate]
+    on_int, on_float = _PREDICATES[predicate]
     if is_known(lhs) and is_known(rhs):
-        return bool(fold(lhs, rhs))
+        return bool(HOLDS[predicate](lhs, rhs))
     if not isinstance(element, ir.IntegerType):
         return arith.cmpf(on_float, float_value(lhs, element), float_value(rhs, element))
     if element.width == 1:

@@ -6,13 +6,14 @@ Exporters write these as weights. What is computed of coordinates instead is no 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 from mlir import ir
 
 from mlc.kernels.common.positional import Linear
 from mlc.passes.simplify.weight_recipes import store_of
-from mlc.weights import WeightError
+from mlc.weights import Store, WeightError
 
 _LARGEST = 1 << 26  # elements that are looked at
 _LONGEST = 1 << 22  # of integers
@@ -30,13 +31,17 @@ class Stored:
     def __init__(self, module: ir.OpView) -> None:
         self.module = module
 
+    @cached_property
+    def _store(self) -> Store:
+        return store_of(self.module)
+
     def array(self, weight: ir.Operation) -> np.ndarray | None:
         """The elements of a `mlc.weight`; None where they are many, or cannot be had."""
         shape = weight.results[0].type.shape
         if weight.name != "mlc.weight" or len(weight.operands) or not 0 < np.prod(shape) <= _LARGEST:
             return None
         try:
-            return store_of(self.module).get(ir.StringAttr(weight.attributes["name"]).value)
+            return self._store.get(ir.StringAttr(weight.attributes["name"]).value)
         except WeightError:
             return None
 

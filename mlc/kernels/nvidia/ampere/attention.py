@@ -42,7 +42,7 @@ from mlc.kernels.nvidia.ampere.copies import PlainCopier, end_group, wait_for_co
 from mlc.kernels.nvidia.ampere.exact import FEW, ExactPowers, ExactProduct, QuadEpilogue, WideEpilogue, wide
 from mlc.kernels.nvidia.ampere.fragments import BLOCK, STEPS, Columns, Fragments, multiply_add
 from mlc.kernels.nvidia.ampere.kept_rows import KeptRows
-from mlc.kernels.nvidia.tensor_cores.attention_logits import Logits, Seen
+from mlc.kernels.nvidia.tensor_cores.attention_logits import Logits
 from mlc.kernels.nvidia.tensor_cores.attention_operands import Matrix, head_dims, matrices
 from mlc.kernels.nvidia.tensor_cores.attention_softmax import HALVES, Softmax, fused, rounded, scaled
 from mlc.kernels.nvidia.tensor_cores.epilogue import Domain, Epilogue, staging_bytes
@@ -207,28 +207,7 @@ class _Block:
         self.point, scores = points_below(self.a, self.frame, 1, dims)
         self.scores = {d: words.narrow(at.base) for d, at in scores.items()}
         self.outer = tuple(self.output[d] for d in out.order if d in self.output)
-        self._find_keys()
-
-    def _find_keys(self) -> None:
-        """The blocks of keys that a row of the tile sees: from which one on, and up to which one; up to which one no
-        key behind a row is in them, and from which one on none in front of a row."""
-        math, chain, each = self.words.math, self.chain, self.each
-        self.blocks: Scalar = math.ceildiv(self.num_keys, each)
-        self.open = self.blocks
-        self.begin: Scalar = 0
-        self.front: Scalar = 0
-        below = math.minimum(math.add(self.row, self.s.tile_rows), self.rows)
-        rows = self.row, math.sub(below, 1)
-        if chain.lasts:
-            low, high = self.logits.limits.lasts(self.point, rows)
-            self.blocks = math.minimum(self.blocks, math.ceildiv(math.maximum(math.add(high, 1), 1), each))
-            self.open = math.minimum(math.div(math.maximum(math.add(low, 1), 0), each), self.blocks)
-        if chain.firsts:
-            low, high = self.logits.limits.firsts(self.point, rows)
-            self.begin = math.minimum(math.div(math.maximum(low, 0), each), math.sub(self.blocks, 1))
-            front = math.ceildiv(math.maximum(high, 0), each)
-            self.front = math.minimum(math.maximum(front, self.begin), self.blocks)
-            self.open = math.maximum(self.open, self.begin)
+        self.seen = self.logits.limits.blocks(self.point, self.row, self.s.tile_rows, self.each)
 
     def _describe_tiles(self) -> None:
         """Where queries, keys and values lie in shared memory, and what this warp reads of them."""
@@ -277,7 +256,7 @@ class _Block:
 
     def emit(self) -> None:
         words, math = self.words, self.words.math
-        last = math.mul(math.sub(self.blocks, 1), self.each)
+        last = math.mul(math.sub(self.seen.end, 1), self.each)
         self._copy_rows(self.queries, self.query_tile, 0, self.row)
         self._copy_rows(self.keys, self.key_tile, self.keys_at, last)
         end_group()
@@ -288,10 +267,10 @@ class _Block:
         start = _State([[low] * len(known) for known in sums], sums, output)
         state, masked = self._step(True, True, words.value(0), start.flat()), 1
         if self.chain.lasts:
-            masked = math.maximum(math.sub(self.blocks, self.open), 1)
+            masked = math.maximum(math.sub(self.seen.end, self.seen.open), 1)
             state = words.loop(1, masked, 1, state, partial(self._step, False, True))
-        count = math.sub(self.blocks, self.begin)
-        end = math.maximum(math.sub(self.blocks, self.front), masked) if self.chain.firsts else count
+        count = math.sub(self.seen.end, self.seen.begin)
+        end = math.maximum(math.sub(self.seen.end, self.seen.front), masked) if self.chain.firsts else count
         state = words.loop(masked, end, 1, state, partial(self._step, False, False))
         if self.chain.firsts:
             state = words.loop(end, count, 1, state, partial(self._step, False, True))
@@ -316,7 +295,7 @@ class _Block:
         """A block of keys; `is_last` for the last one of all, which is the first to come."""
         words, math = self.words, self.words.math
         state = _State.of(carried, *self.sizes)
-        block = math.sub(math.sub(self.blocks, 1), number)
+        block = math.sub(math.sub(self.seen.end, 1), number)
         wait_for_copies(0)
         nvvm.Barrier0Op()  # the keys are there, and nobody needs the values before
         for tile in range(self.s.together):
@@ -327,7 +306,7 @@ class _Block:
         nvvm.Barrier0Op()  # nobody needs the keys
         following = math.mul(math.sub(block, 1), self.each)
         copy = partial(self._copy_rows, self.keys, self.key_tile, self.keys_at, following)
-        if_then(words.is_below(self.begin, block), copy)
+        if_then(words.is_below(self.seen.begin, block), copy)
         end_group()
         logits = partial(self._logits, scores=scores, block=block, is_last=is_last, is_masked=is_masked)
         powers = self._weigh_all(logits, state) if self.kept_rows is None else self._weigh_kept(logits, state)
@@ -423,24 +402,14 @@ class _Block:
         first = math.add(math.mul(block, self.each), self.first_column)
         at_end = self.has_end and is_last
         found = self.logits.evaluate(scores[part], self.point, rows, first, at_end=at_end)
-        seen, more = self._seen(rows, part, at_end=at_end, is_masked=is_masked)
+        chain, more = self.chain, (0, 0)
+        known = is_masked and all(limit.offset is not None for limit in (*chain.firsts, *chain.lasts))
+        if known and not at_end:  # one number for all rows: a thread has no register for each
+            rows = [self.first_row] * HALVES
+            more = self.s.apart * HALVES * part, self.s.apart * (HALVES * part + 1)
+        end = math.sub(self.num_keys, 1) if at_end else None
+        seen = self.logits.seen(self.point, rows, end, is_masked=is_masked)
         return self.logits.hide(found, seen, first, self.spread, more)
-
-    def _seen(self, rows: Sequence[Scalar], part: int, *, at_end: bool, is_masked: bool) -> tuple[Seen, Sequence[int]]:
-        """The visible columns of `rows`, less what is more for either of them."""
-        math, chain = self.words.math, self.chain
-        end = math.sub(self.num_keys, 1)
-        if not is_masked or not chain.is_bounded:
-            return Seen([end] * HALVES if at_end else ()), (0, 0)
-        more: Sequence[int] = (0, 0)
-        known = all(limit.offset is not None for limit in (*chain.firsts, *chain.lasts))
-        if not at_end and known:  # one number for all rows: a thread has no register for each
-            rows, more = [self.first_row] * HALVES, [self.s.apart * (HALVES * part + half) for half in range(HALVES)]
-        seen: Sequence[Scalar] = [end] * HALVES if at_end else ()
-        if chain.lasts:
-            seen = [self.logits.limits.last(self.point, row) for row in rows]
-            seen = [math.minimum(column, end) for column in seen] if at_end else seen
-        return Seen(seen, [self.logits.limits.first(self.point, row) for row in rows] if chain.firsts else ()), more
 
     # -- the end -------------------------------------------------------------------------------------------------------
 

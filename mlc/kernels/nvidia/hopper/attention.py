@@ -39,6 +39,7 @@ from mlir.dialects import arith, func, nvvm
 
 from mlc.kernels.common.attention import Attention, find_attention
 from mlc.kernels.common.attention_chain import chain_of
+from mlc.kernels.common.attention_limits import Blocks
 from mlc.kernels.common.attention_points import points_below
 from mlc.kernels.common.frame import Frame, KernelSource, if_then
 from mlc.kernels.common.index import Idx, IndexMath, Scalar
@@ -52,7 +53,7 @@ from mlc.kernels.nvidia.hopper.attention_parts import Part, Parts
 from mlc.kernels.nvidia.hopper.attention_result import CopiedResult, result_matrix
 from mlc.kernels.nvidia.hopper.barriers import Position, Ring, expect_bytes
 from mlc.kernels.nvidia.hopper.groups import GROUP, by_one_thread, specialise
-from mlc.kernels.nvidia.tensor_cores.attention_logits import Logits, Seen
+from mlc.kernels.nvidia.tensor_cores.attention_logits import Logits
 from mlc.kernels.nvidia.tensor_cores.attention_operands import INSTRUCTION, Matrix, head_dims, matrices
 from mlc.kernels.nvidia.tensor_cores.attention_softmax import HALVES, Softmax, fused, rounded, scaled
 from mlc.kernels.nvidia.tensor_cores.epilogue import WARP_ROWS, Domain, Epilogue
@@ -250,49 +251,28 @@ class _Block:
         logits, scores = self._below({d: Idx(words.widen(at), level=1) for d, at in output.items()})
         narrow = {d: words.narrow(at.base) for d, at in scores.items()}
         outer = tuple(output[d] for d in out.order if d in output)
-        parts = self._part(*self._visible(row, logits))
+        parts = self._part(self.logits.limits.blocks(logits, row, self.s.tile_rows, self.s.keys))
         return _Place(row, outer, narrow, output, tuple(logits), *parts)
 
-    def _visible(self, row: Scalar, logits: Sequence[Idx]) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-        """Of the tile from `row` on of the matrix of logits at `logits`, its blocks of keys, from the first that a row
-        sees to behind the last; up to which one no key behind a row is in them, and from which one on none in front of
-        a row."""
-        math, keys, chain = self.words.math, self.s.keys, self.chain
-        end: Scalar = math.ceildiv(self.count, keys)
-        untouched, begin, front = end, 0, 0
-        below = math.minimum(math.add(row, self.s.tile_rows), self.rows)
-        rows = row, math.sub(below, 1)
-        if chain.lasts:
-            low, high = self.logits.limits.lasts(logits, rows)
-            end = math.minimum(end, math.ceildiv(math.maximum(math.add(high, 1), 1), keys))
-            untouched = math.minimum(math.div(math.maximum(math.add(low, 1), 0), keys), end)
-        if chain.firsts:
-            low, high = self.logits.limits.firsts(logits, rows)
-            begin = math.minimum(math.div(math.maximum(low, 0), keys), math.sub(end, 1))
-            front = math.ceildiv(math.maximum(high, 0), keys)
-        return begin, end, untouched, front
-
-    def _part(
-        self, begin: Scalar, end: Scalar, untouched: Scalar, front: Scalar
-    ) -> tuple[Scalar, Scalar, Scalar, Scalar, Scalar]:
+    def _part(self, seen: Blocks) -> tuple[Scalar, Scalar, Scalar, Scalar, Scalar]:
         """This block's share of a tile's blocks of keys: the first, their number, how many of them no mask touches
         behind, how many one touches in front, and the last key. A block without a share takes one of which it sees no
         key."""
         math = self.words.math
         last = math.sub(self.count, 1)
         if self.s.shares == 1 and not self.chain.firsts:
-            return begin, end, untouched, front, last
-        first, mine = begin, math.sub(end, begin)
+            return 0, seen.end, seen.open, 0, last
+        first, mine = seen.begin, math.sub(seen.end, seen.begin)
         if self.s.shares > 1:
             share = math.add(math.mul(self.group, self.s.split), self.rank)
             low, high = (math.div(math.mul(math.add(share, i), mine), self.s.shares) for i in range(2))
             first, mine = math.minimum(low, math.sub(mine, 1)), math.maximum(math.sub(high, low), 1)
-            first = math.add(first, begin)
+            first = math.add(first, seen.begin)
             if self.has_end:
                 is_empty = self.words.is_equal(low, high)
                 last = arith.select(is_empty, self.words.value(-1), self.words.value(last))
-        untouched, front = (math.minimum(math.maximum(math.sub(at, first), 0), mine) for at in (untouched, front))
-        return first, mine, untouched, front, last
+        inside = [math.minimum(math.maximum(math.sub(at, first), 0), mine) for at in (seen.open, seen.front)]
+        return first, mine, inside[0], inside[1], last
 
     def _below(self, batch: dict[int, Idx]) -> tuple[list[Idx], dict[int, Idx]]:
         """Coordinates of the logits' and of the scores' matrix that belong to one of the result, through views."""
@@ -514,15 +494,8 @@ class _Consumer:
         rows = self._rows(place)
         at_end = b.has_end and is_last
         found = b.logits.evaluate(scores, place.logits, rows, first, at_end=at_end)
-        seen: list[Scalar] = [place.last] * HALVES if at_end else []
-        begins: list[Scalar] = []
-        if is_masked and b.chain.lasts:
-            seen = [b.logits.limits.last(place.logits, row) for row in rows]
-            if at_end:
-                seen = [math.minimum(column, place.last) for column in seen]
-        if is_masked and b.chain.firsts:
-            begins = [b.logits.limits.first(place.logits, row) for row in rows]
-        return b.logits.hide(found, Seen(seen, begins), first)
+        seen = b.logits.seen(place.logits, rows, place.last if at_end else None, is_masked=is_masked)
+        return b.logits.hide(found, seen, first)
 
     # -- the end -------------------------------------------------------------------------------------------------------
 

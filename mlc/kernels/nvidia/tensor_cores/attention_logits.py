@@ -59,7 +59,7 @@ class Logits:
     def evaluate(
         self, scores: Sequence[ir.Value], batch: Sequence[Idx], rows: Sequence[Scalar], first: Scalar, *, at_end: bool
     ) -> list[ir.Value]:
-        """What the chain makes of a block whose first column of this thread is `first`; diagonals are left out. Rows
+        """What the chain makes of a block whose first column of this thread is `first`, but for what `hide` does. Rows
         and, `at_end`, columns beyond the end get anything."""
         if self.chain.is_plain:
             return list(scores)
@@ -86,13 +86,23 @@ class Logits:
         value = _in_type(value, self.chain.start.type.element_type)
         overrides: dict[ir.Value, Override] = {self.chain.start: lambda _: value}
         scope = Evaluator(self.words.frame, self.lanes, overrides=overrides)
-        for op, operand in self.chain.diagonals:
+        for op, operand in self.chain.hiding:
             shown = op.operands[operand]
             scope.overrides[op.results[0]] = partial(scope.tensor, shown)
         found = _in_type(scope.splat(scope.tensor(self.a.logits, point)), self.words.f32)
         if self.lanes == 1:
             return [found]
         return [vector.extract(found, [], [i]) for i in range(self.lanes)]
+
+    def seen(self, batch: Sequence[Idx], rows: Sequence[Scalar], end: Scalar | None, *, is_masked: bool) -> Seen:
+        """What either of `rows` sees of a block, which limits cut where it `is_masked`, up to column `end` of all."""
+        limits, math = self.limits, self.words.math
+        lasts: list[Scalar] = [] if end is None else [end] * HALVES
+        if is_masked and self.chain.lasts:
+            lasts = [limits.last(batch, row) for row in rows]
+            lasts = lasts if end is None else [math.minimum(column, end) for column in lasts]
+        has_front = is_masked and bool(self.chain.firsts)
+        return Seen(lasts, [limits.first(batch, row) for row in rows] if has_front else [])
 
     def hide(
         self,

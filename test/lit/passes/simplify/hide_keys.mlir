@@ -1,4 +1,4 @@
-// RUN: mlc-opt %s --split-input-file --pass-pipeline='builtin.module(mlc-hide-keys,canonicalize,cse)' | FileCheck %s
+// RUN: mlc-opt %s --split-input-file --pass-pipeline='builtin.module(mlc-fold-positions,mlc-hide-keys,canonicalize,cse)' | FileCheck %s
 
 // CHECK-LABEL: func.func @causal
 // CHECK-SAME: (%[[X:.*]]: tensor<2x8x8xf32>)
@@ -105,4 +105,23 @@ func.func @seen(%x: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>, tenso
   %t = mlc.binary add %x, %n : tensor<8x8xf32>
   %z = mlc.softmax %t {axis = 1 : i64} : tensor<8x8xf32>
   return %s, %y, %z : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
+}
+
+// -----
+
+// A mask whose rows and keys changed places on the way is another one.
+// CHECK-LABEL: func.func @reshaped
+// CHECK: mlc.binary add
+func.func @reshaped(%x: tensor<1x?x?xf32>, %m: tensor<?x?xi1>) -> tensor<1x?x?xf32> {
+  %zero = mlc.constant dense<0.0> : tensor<f32>
+  %low = mlc.constant dense<0xFF800000> : tensor<f32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %m, %c0 : tensor<?x?xi1>
+  %k = tensor.dim %m, %c1 : tensor<?x?xi1>
+  %s = mlc.select %m, %zero, %low : tensor<?x?xi1>, tensor<f32>, tensor<f32> -> tensor<?x?xf32>
+  %r = mlc.reshape %s [1, %k, %n] : tensor<?x?xf32> -> tensor<1x?x?xf32>
+  %a = mlc.binary add %x, %r : tensor<1x?x?xf32>
+  %y = mlc.softmax %a {axis = 2 : i64} : tensor<1x?x?xf32>
+  return %y : tensor<1x?x?xf32>
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -206,16 +207,19 @@ def test_sinks(tmp_path: Path, known: bool) -> None:
             np.testing.assert_allclose(got, expected, rtol=2e-5, atol=4e-6)
 
 
+def declared(types: Sequence[str], name: str = "float32") -> str:
+    """The arguments `%a0`, `%a1`, … of a function, of fixed extents."""
+    dims = [", ".join(['""'] * (t.count("x"))) for t in types]
+    pairs = enumerate(zip(types, dims, strict=True))
+    return ", ".join(f'%a{i}: {t} {{mlc.name = "a{i}", mlc.dtype = "{name}", mlc.dims = [{d}]}}' for i, (t, d) in pairs)
+
+
 def write_sum(path: Path, divisor: str) -> Path:
     """Attention of plain operations, of which `divisor` makes `%v` of the sum `%u` and the largest logit `%t`."""
     q, k, s, r = (f"tensor<1x2x{e}xf32>" for e in ("50x16", "300x16", "50x300", "50x1"))
-    arguments = ", ".join(
-        f'%a{i}: {t} {{mlc.name = "a{i}", mlc.dtype = "float32", mlc.dims = ["", "", "", ""]}}'
-        for i, t in enumerate((q, k, k))
-    )
     source = path / "sum.mlir"
     source.write_text(f"""
-module {{ func.func @forward({arguments}) -> ({q} {{mlc.name = "r", mlc.dtype = "float32"}}) {{
+module {{ func.func @forward({declared((q, k, k))}) -> ({q} {{mlc.name = "r", mlc.dtype = "float32"}}) {{
   %one = mlc.constant dense<1.0> : tensor<f32>
   %s = mlc.matmul %a0, %a1 {{transpose_rhs}} : {q}, {k} -> {s}
   %t = mlc.reduce max %s {{axes = array<i64: 3>, keepdims = true}} : {s} -> {r}
@@ -369,13 +373,9 @@ def test_floats_of_sixteen_bits(tmp_path: Path, dtype: str, rows: int) -> None:
     """Products and softmax of half precision are one kernel, too, which rounds scores and results, as the model says."""
     name, element = ("float16", np.dtype(np.float16)) if dtype == "f16" else ("bfloat16", np.dtype(ml_dtypes.bfloat16))
     q, k, s = (f"tensor<{e}x{dtype}>" for e in (f"2x3x{rows}x40", "2x3x70x40", f"2x3x{rows}x70"))
-    declared = ", ".join(
-        f'%a{i}: {t} {{mlc.name = "a{i}", mlc.dtype = "{name}", mlc.dims = ["", "", "", ""]}}'
-        for i, t in enumerate((q, k, k))
-    )
     source = tmp_path / "operations.mlir"
     source.write_text(f"""
-module {{ func.func @forward({declared}) -> ({q} {{mlc.name = "r", mlc.dtype = "{name}"}}) {{
+module {{ func.func @forward({declared((q, k, k), name)}) -> ({q} {{mlc.name = "r", mlc.dtype = "{name}"}}) {{
   %s = mlc.matmul %a0, %a1 {{transpose_rhs}} : {q}, {k} -> {s}
   %p = mlc.softmax %s {{axis = 3 : i64, log = false}} : {s} -> {s}
   %r = mlc.matmul %p, %a2 : {s}, {k} -> {q}
