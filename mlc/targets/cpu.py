@@ -43,15 +43,20 @@ _HALVES = {"znver4"}
 # CPUs on which stores wait for the lines they write to, so long that a transposition whose results begin anywhere
 # takes half of the time when it fetches them before; rows of a softmax gain a tenth. Measured on Emerald Rapids, whose
 # cores are Sapphire Rapids'.
-_CLAIMS = {"sapphirerapids", "emeraldrapids"}
+_CLAIMS = {"sapphirerapids", "emeraldrapids", "graniterapids"}
 # CPUs on which `vreduceps`, which takes what lies behind the point, costs what `vrndscaleps` does, so that there is
 # nothing to subtract. Measured on Emerald Rapids.
-_FRACTIONS = {"sapphirerapids", "emeraldrapids"}
+_FRACTIONS = {"sapphirerapids", "emeraldrapids", "graniterapids"}
 # CPUs that add and multiply subnormal numbers as fast as others. Measured on Zen 4 (products, sums, `vscalefps`).
 _SUBNORMALS = {"znver4"}
 # CPUs that widen halves beside multiply-adds: products with a weight of f16 have 99% of the speed of f32 there. On
 # Emerald Rapids a conversion takes the place of a multiply-add: 74% with 512 bits, 86% with 256.
 _WIDENS_BESIDE = {"znver4"}
+# Features that no core of these names has. LLVM names a CPU by its family and model, which virtual machines may change:
+# one with the cores of Granite Rapids was found to say that it is a Rocket Lake.
+_EARLIER = "skylake-avx512 cascadelake cooperlake icelake-client icelake-server rocketlake tigerlake"
+_BEFORE_TILES = set(_EARLIER.split())
+_SINCE_TILES = {"+avx512fp16", "+amx-tile"}
 
 CODE = ("triple", "cpu", "features", "required")
 """What code is generated with and checks, as attributes of a target."""
@@ -156,6 +161,11 @@ def beyond_level(cpu: str, required: str) -> list[str]:
     return [name for name in required.replace("+", "").split(",") if name not in names] if level == cpu else []
 
 
+def core_name(cpu: str, features: Sequence[str]) -> str:
+    """The name of the cores of a CPU that says it is `cpu`, by its `features` (`+avx512f`, `-amx-tile`, ...)."""
+    return "sapphirerapids" if cpu in _BEFORE_TILES and not _SINCE_TILES.isdisjoint(features) else cpu
+
+
 def known_names() -> list[str]:
     """What `resolve` accepts."""
     return ["native", *NAMED]
@@ -170,7 +180,8 @@ def resolve(cpu: str, host: dict[str, object]) -> CpuTarget:
     if cpu == "native":
         features = [str(f) for f in host["features"] if f[1:] in _CODE]  # type: ignore[attr-defined]
         required = [f for f in features if f[0] == "+"]
-        return _target(triple, cpu=str(host["cpu"]), features=features, required=required, name=str(host["cpu"]))
+        name = core_name(str(host["cpu"]), features)
+        return _target(triple, cpu=name, features=features, required=required, name=name)
     if cpu not in NAMED:
         raise ValueError(f"unknown CPU '{cpu}'; known are {', '.join(known_names())}")
     level, names = NAMED[cpu]

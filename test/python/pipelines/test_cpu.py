@@ -56,6 +56,17 @@ def test_stores_that_gain_from_lines_fetched_before() -> None:
         assert f"claims={expected}" in dict(phases(resolve(cpu, host)))["schedule"][0]
 
 
+def test_cores_are_known_by_their_features() -> None:
+    """Virtual machines may say that a CPU with matrix tiles is an older one."""
+    host = {**_native.host_info(), "cpu": "rocketlake"}
+    old, new = ["+avx2", "+avx512f", "-avx512fp16"], ["+avx2", "+avx512f", "+avx512fp16"]
+    assert [resolve("native", {**host, "features": f}).cpu for f in (old, new)] == ["rocketlake", "sapphirerapids"]
+    assert not resolve("native", {**host, "features": old}).claims
+    assert resolve("native", {**host, "features": new}).claims
+    later = resolve("native", {**host, "cpu": "graniterapids", "features": new})
+    assert later.cpu == "graniterapids" and later.claims
+
+
 def test_scales_are_inverted_where_there_are_fused_multiply_adds() -> None:
     host = _native.host_info()
     fused = {cpu: resolve(cpu, host).fused for cpu in known_names() if cpu != "native"}
