@@ -46,6 +46,7 @@ def _assign_schedules(target: CpuTarget) -> str:
     flags = {"bf16-dot": target.bf16_dot, "int8-dot": target.int8_dot, "int16-dot": target.int16_dot}
     flags |= {"halves": target.halves, "claims": target.claims, "fractions": target.fractions}
     flags |= {"subnormals": target.subnormals, "widens-beside": target.widens_beside}
+    flags |= {"distant": target.distant}
     flags |= {"bf16-tiles": target.bf16_tiles, "int8-tiles": target.int8_tiles}
     options = [f"vector-bits={target.vector_bits}", f"vector-registers={target.vector_registers}"]
     options += [f"{name}={str(value).lower()}" for name, value in flags.items()]

@@ -10,7 +10,8 @@ Takes any `linalg.generic` marked `mlc.contraction` whose output map is a permut
 Schedule parameters: `lanes`; `vector_dim`, `row_first`, `row_last`: output dimensions of the vectors and of the rows
 (a group that flattens; −1 and −2 for none); `rows`, `vectors`: the register tile; `unroll` of the innermost reduction;
 `block`: row tiles per work item; `tail`: lanes of the last vector where no more columns remain (0: all lanes);
-`ahead`: how many rows fetch the next panel of a packed weight (0: none do; −1: as many as a run counts);
+`ahead`: how many rows fetch the next panel of a packed weight (0: none do; −n: as many as a run counts, where
+these are n tiles or more);
 `early`: does a tile fetch what is added to its sums before it begins with them (1)? `pieces`: are the last columns
 stored in parts of a vector (1), for targets on which masked stores take long? `part`: how many work items of a panel,
 blocks of rows and points of other dimensions, are behind each other before those of the next panel (0: all are; −n: one
@@ -35,7 +36,7 @@ from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.index import Idx, Scalar
 from mlc.kernels.common.reduce import reduction_extents
 from mlc.kernels.cpu.contraction_grid import ContractionSchedule, grid_items, grid_point, outer_dims, tile_grid
-from mlc.kernels.cpu.next_panel import NextPanel, number_of, panel_ahead
+from mlc.kernels.cpu.next_panel import FETCHING_TILES, NextPanel, number_of, panel_ahead
 from mlc.kernels.cpu.padded_rows import PaddedRows
 from mlc.kernels.cpu.padding import LinePlace
 from mlc.kernels.cpu.register_tile import (
@@ -167,7 +168,14 @@ class Contraction(PaddedRows):
         elements = buffer.strides[next(i for i, e in enumerate(exprs) if mentions(e, columns))]
         width = buffer.element.width // 8
         step = s.panel * s.unroll * width
-        return panel_ahead(self.frame, buffer, (start, math.mul(elements, width)), rows, s.rows, step)
+        part = start, math.mul(elements, width)
+        return panel_ahead(self.frame, buffer, part, rows, s.rows, step, self._fetching_tiles)
+
+    @property
+    def _fetching_tiles(self) -> int:
+        """From how many tiles of rows on these fetch what comes next."""
+        ahead = self.s.ahead
+        return -ahead if ahead < 0 else min(FETCHING_TILES, ahead // self.s.rows)
 
     # -- the vector dimension ---------------------------------------------------------------------------------------
 

@@ -143,7 +143,9 @@ class DeepContraction(Contraction):
         rows: Scalar = self.rows
         if not isinstance(self.row_extent, int):
             rows = math.minimum(rows, math.sub(self.row_extent, self.first_row))
-        return panel_ahead(self.frame, panel.buffer, (start, size), (math.sub(0, self.first_row), rows), self.s.rows)
+        first = math.sub(0, self.first_row)
+        tiles = self._fetching_tiles
+        return panel_ahead(self.frame, panel.buffer, (start, size), (first, rows), self.s.rows, tiles=tiles)
 
     # -- stages of a tile -------------------------------------------------------------------------------------------
 

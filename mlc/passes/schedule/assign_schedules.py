@@ -54,6 +54,8 @@ class AssignSchedules(Pass):
     "arithmetic takes no longer for subnormal numbers: powers of a softmax may be such"
     widens_beside: bool = False
     "f16 becomes f32 beside multiply-adds, so that a weight need not be widened for them before"
+    distant: bool = False
+    "two tiles of rows gain from fetching the next panel of a weight"
     tuned: str = ""
     "a file of measured schedules"
 
@@ -74,6 +76,7 @@ class AssignSchedules(Pass):
             self.fractions,
             self.subnormals,
             self.widens_beside,
+            self.distant,
         )
         launches = collect_launches(module)
         try:

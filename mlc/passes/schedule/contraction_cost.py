@@ -108,7 +108,7 @@ def choose_contraction(
     schedule["block"] = _row_block(shape, axis, first, row, height, panel)
     if packed:
         schedule |= {"packed_operand": operand, "panel": panel}
-        schedule |= rows_ahead(root, operand, shape, schedule)
+        schedule |= rows_ahead(root, operand, shape, schedule, unit.distant)
     elif copying := _copying_panels(root, unit, operand, order[axis], shape, schedule):
         schedule = copying
     elif _is_read_in_lines(root, shape[axis], few, int(schedule["lanes"])):
@@ -135,7 +135,7 @@ def _of_narrow_operands(
         block = _row_block(shape, axis, first, last, *size_of_tile(tiled))
         return tiles_in_order(root, operand, shape, tiled | {"block": block})
     if floats := as_dot_floats(root, operand, schedule, shape, unit):
-        return floats | rows_ahead(root, operand, shape, floats)
+        return floats | rows_ahead(root, operand, shape, floats, unit.distant)
     return None
 
 

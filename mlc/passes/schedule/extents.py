@@ -31,6 +31,7 @@ class VectorUnit:
     fractions: bool = False  # takes fractions as fast as it rounds
     subnormals: bool = False  # computes with subnormal numbers as fast as with others
     widens_beside: bool = False  # makes f32 of f16 beside multiply-adds
+    distant: bool = False  # is far from what its second level of cache lacks
 
     @property
     def scalef(self) -> int:
