@@ -69,14 +69,20 @@ def tile_emulator(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def tiles(tile_emulator: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tiles]:
+def tiles(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Tiles]:
     """Matrix tiles for the time of a test: what runs in this process may use them, `mlc.compile(…, cpu=tiles.cpu)`
-    makes code with them that loads here, and `tiles.count` says how often which instruction ran.
+    makes code with them that loads here, and `tiles.count` says how often which instruction ran. They are those of this
+    machine where it has any: nothing is counted then.
     """
-    from tiles.emulated import Tiles, allow_tiles
+    from tiles.emulated import RealTiles, Tiles, allow_tiles, are_here, build_real
 
     allow_tiles(monkeypatch)
-    emulated = Tiles(tile_emulator)
-    emulated.start()
-    yield emulated
-    emulated.stop()
+    if are_here():
+        found: Tiles = RealTiles(build_real(tmp_path_factory.mktemp("tiles")))
+    else:
+        found = Tiles(request.getfixturevalue("tile_emulator"))
+    found.start()
+    yield found
+    found.stop()

@@ -226,6 +226,12 @@ static int validTile(const Instruction *in, int number) {
   return number;
 }
 
+static void checkWholeElements(const Instruction *in, int tile) {
+  if (state.colsb[tile] % 4)
+    fault(in, "tile %d has %d bytes a row, no multiple of 4", tile,
+          state.colsb[tile]);
+}
+
 static void tilezero(const Instruction *in) {
   checkNoThirdOperand(in);
   memset(state.data[validTile(in, in->reg)], 0, sizeof state.data[0]);
@@ -236,7 +242,9 @@ static int walkingTile(const Instruction *in) {
   checkNoThirdOperand(in);
   if (!in->has_sib)
     fault(in, "the operand in memory has no SIB byte");
-  return validTile(in, in->reg);
+  int tile = validTile(in, in->reg);
+  checkWholeElements(in, tile);
+  return tile;
 }
 
 static void tileload(const Instruction *in) {
@@ -273,9 +281,7 @@ static Product product(const Instruction *in) {
     fault(in, "tile %d stands for two operands", c == a || c == b ? c : a);
   const int tiles[3] = {c, a, b};
   for (int i = 0; i < 3; ++i)
-    if (state.colsb[tiles[i]] % 4)
-      fault(in, "tile %d has %d bytes a row, no multiple of 4", tiles[i],
-            state.colsb[tiles[i]]);
+    checkWholeElements(in, tiles[i]);
   if (state.rows[c] != state.rows[a])
     fault(in, "C has %d rows, A has %d", state.rows[c], state.rows[a]);
   if (state.colsb[c] != state.colsb[b])
