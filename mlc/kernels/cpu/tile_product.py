@@ -21,7 +21,8 @@ columns; `stored`: `tiles` or `rows`; `instruction`: what multiplies tiles (`tdp
 `halo`: 1 where the padded image is copied;
 `joined`: 1 where the taps along a line of a window and the channels are one stretch of memory, and of steps: rows of a
 packed weight then;
-`unfolded`: how many lines of an image a work item keeps on the stack as rows of whole steps, for `joined` (0: none).
+`unfolded`: how many lines of an image a work item keeps on the stack as rows of whole steps, for `joined` (0: none);
+`mixed`: how many rows of the epilogue of a block are with each step of the next one (0: none are).
 """
 
 from __future__ import annotations
@@ -101,8 +102,9 @@ class _TileProduct(TileRows):
     ) -> None:
         """Blocks of `height` rows; `bounds` are the first row, the end of the loop, and that of the rows.
 
-        The epilogue of a block is behind the products of the next one, and waits for none of them: the processor has
-        both under way at the same time.
+        The epilogue of a block is with the products of the next one, and waits for none of them: the processor has both
+        under way at the same time. What it looks ahead are a few hundred instructions, so that some rows are with each
+        step (`mixed`), and only what is left then behind all of them.
         """
         math, dim = self.frame.math, self.s.line_dim
         low, high, end = bounds
@@ -121,8 +123,10 @@ class _TileProduct(TileRows):
             return block(first, (math.maximum(low, first), math.minimum(position, end)))
 
         def body(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            sums = self._sums(block(variable, (variable, math.minimum(math.add(variable, height), end))))
-            self._finish(before(variable))
+            waiting = before(variable)
+            rows = variable, math.minimum(math.add(variable, height), end)
+            sums, done = self._sums(replace(block(variable, rows), before=waiting))
+            self._finish(replace(waiting, rows=(done, waiting.rows[1])))
             self._put_down(sums, len(columns))
             return []
 
@@ -131,10 +135,13 @@ class _TileProduct(TileRows):
 
     # -- sums -------------------------------------------------------------------------------------------------------
 
-    def _sums(self, block: Block) -> list[ir.Value]:
-        """The sums of `block`, as tiles."""
+    def _sums(self, block: Block) -> tuple[list[ir.Value], ir.Value]:
+        """The sums of `block`, as tiles, and the first row of the block in front that has no epilogue yet."""
+        assert block.before is not None
         zeros = [self.tiles.zero(self.tile_rows) for _ in range(block.high * len(block.columns))]
-        return self._over(block, self.outer, {}, zeros)
+        first = self.frame.constants.index(block.before.rows[0])
+        *sums, done = self._over(block, self.outer, {}, [*zeros, first])
+        return sums, done
 
     def _put_down(self, sums: Sequence[ir.Value], columns: int) -> None:
         """Stores the tiles of `sums`, `columns` of them side by side, to the stack."""
@@ -150,7 +157,8 @@ class _TileProduct(TileRows):
         position: Position,
         carried: Sequence[ir.Value],
     ) -> list[ir.Value]:
-        """Loops over the reduction dimensions around the products of one step."""
+        """Loops over the reduction dimensions around the products of one step. What is carried are the sums, and the
+        first row without an epilogue."""
         if not loops:
             return self._over_steps(block, {**position, **dict.fromkeys(self.inner, Idx(0))}, carried)
         (dim, extent), rest = loops[0], loops[1:]
@@ -168,18 +176,18 @@ class _TileProduct(TileRows):
         """The innermost dimension, 64 bytes at a time; what is left at the end is a step with zeros."""
         full, rest = divmod(self.depth, self.steps)
 
-        def body(variable: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
+        def body(variable: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             if self.next is not None:
                 outer = [(position[d].base, extent) for d, extent in self.outer]
                 self.next.fetch(block.rows[0], self._rows_fetching(block), [*outer, (variable, full)])
-            return self._step(block, position, variable, self.steps, sums)
+            return self._mixed_step(block, position, variable, self.steps, carried)
 
-        sums = list(carried)
+        values = list(carried)
         if full == 1:
-            sums = self._step(block, position, 0, self.steps, sums)
+            values = self._mixed_step(block, position, 0, self.steps, values)
         elif full:
-            sums = for_loop(self.frame, 0, full, 1, sums, body)
-        return self._step(block, position, full, rest, sums) if rest else sums
+            values = for_loop(self.frame, 0, full, 1, values, body)
+        return self._mixed_step(block, position, full, rest, values) if rest else values
 
     def _next_panel(
         self, point: list[Idx], panel: Scalar, panels: Scalar, rows: tuple[Scalar, Scalar]
@@ -192,6 +200,19 @@ class _TileProduct(TileRows):
         if self.s.line_dim < 0:
             return block.high * ROWS
         return self.tile_rows if isinstance(self.tile_rows, int) else ROWS
+
+    def _mixed_step(
+        self, block: Block, position: Position, number: Scalar, live: int, carried: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        """The products of a step, and `mixed` rows of the epilogue of the block in front."""
+        *sums, done = carried
+        sums = self._step(block, position, number, live, sums)
+        if not self.s.mixed or block.before is None:
+            return [*sums, done]
+        math = self.frame.math
+        then = math.minimum(math.add(done, self.s.mixed), block.before.rows[1])
+        self._finish(replace(block.before, rows=(done, then)))
+        return [*sums, self.frame.constants.index(then)]
 
     def _step(
         self, block: Block, position: Position, number: Scalar, live: int, sums: Sequence[ir.Value]

@@ -31,6 +31,7 @@ class TileProductSchedule(DotProductSchedule):
     joined: int = field(default=0, kw_only=True)
     halo: int = field(default=0, kw_only=True)
     unfolded: int = field(default=0, kw_only=True)
+    mixed: int = field(default=0, kw_only=True)
 
     @property
     def high(self) -> int:
@@ -47,7 +48,7 @@ LINES = 2  # points of `line_dim` of a work item
 @dataclass(frozen=True)
 class Block:
     """One or two tiles of rows by one or two of columns, whose sums are made together: the first row and the first line
-    that they read, and which of these are new, from one to another."""
+    that they read, and which of these are new, from one to another. The block `before` waits for its epilogue."""
 
     point: list[Idx]
     columns: list[Column]
@@ -56,6 +57,7 @@ class Block:
     rows: tuple[Scalar, Scalar]
     line: Scalar = 0
     lines: tuple[Scalar, Scalar] = (0, 1)
+    before: Block | None = None
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from mlc.passes.schedule.pairs import Schedule, in_groups, innermost, sums_bf16,
 
 TILE_ROWS = 4  # of a product that pay for tiles: fewer are as slow as memory
 TILE_DEPTH = 16  # bytes of the innermost reduction dimension of which a tile's rows of 64 are not mostly zeros
+MIXED_STEPS = 8  # of a sum that have room for the epilogue of a block of rows
 TILE_STACK = 1 << 18  # bytes of a panel, or of an image, that a work item may keep on its stack
 
 
@@ -54,8 +55,16 @@ def as_tile_product(
         changed |= {"joined": 1} | _unfolded(root, operand, schedule, line)
     elif _has_small_image(root, 1 - operand, line):
         changed["halo"] = 1
-    changed |= {"stored": stored, "instruction": _tile_instruction(root, operand)}
+    changed |= {"stored": stored, "instruction": _tile_instruction(root, operand)} | _mixed(root, int(changed["rows"]))
     return {**grouped, **changed, **({"panel": panel} if "packed_operand" in schedule else {})}
+
+
+def _mixed(root: ir.Operation, rows: int) -> Schedule:
+    """`mixed` of a product whose tiles are of so many `rows`: windows have other numbers of steps beside padding, and
+    gain nothing; where a sum has few steps, whole loops of the epilogue would be between them."""
+    steps = _num_steps(root, 0) * _width(root) // LINE
+    is_product = str(root.attributes["iterator_types"]).count("reduction") == 1
+    return {"mixed": -(-rows // steps)} if is_product and steps >= MIXED_STEPS else {}
 
 
 def _has_small_image(root: ir.Operation, operand: int, line: int) -> bool:

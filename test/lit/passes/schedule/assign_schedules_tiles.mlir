@@ -27,6 +27,7 @@ func.func @main(%x0: tensor<?x64xbf16>, %o0: tensor<?x100xf32>, %x1: tensor<1x14
 // A weight is stored for tiles; two by two of them.
 // CHECK: module @packed
 // CHECK-SAME: instruction = "tdpbf16ps", lanes = 16 : i64, packed_operand = 1 : i64, panel = 32 : i64
+// CHECK-NOT: mixed
 // CHECK-SAME: rows = 32 : i64, stored = "tiles", template = "tile_product"
 // CHECK-SAME: vector_operand = 1 : i64, vectors = 2 : i64
 // BYTES: module @packed
@@ -268,9 +269,11 @@ module @first_layer attributes {mlc.kernel} {
   }
 }
 
-// The next panel of a large weight is fetched by 64 rows.
+// The next panel of a large weight is fetched by 64 rows, of which the epilogue is with the steps of the next ones; two
+// steps, as for the product above, have no room for it.
 // CHECK: module @large
 // CHECK-SAME: ahead = 64 : i64
+// CHECK-SAME: mixed = 1 : i64
 // CHECK-NOT: part =
 // CHECK: func.func @large
 module @large attributes {mlc.kernel} {

@@ -37,7 +37,7 @@ def _least(rows: int, depth: int, columns: int) -> int:
 # rows, depth, columns
 SHAPES = [
     *((4, 64, 64), (5, 77, 51), (16, 33, 130), (17, 16, 16), (31, 19, 5), (70, 31, 65), (32, 128, 32), (33, 259, 17)),
-    *((48, 62, 33), (49, 65, 15)),
+    *((48, 62, 33), (49, 65, 15), (50, 600, 40), (33, 2100, 17)),
 ]
 
 
@@ -91,7 +91,7 @@ def test_product_of_two_inputs(tiles: Tiles, tmp_path: Path, signs: tuple[type, 
     """Rows of the right operand are interleaved on the way; batches, rows and columns are known at run time only."""
     left, right = signs
     node = helper.make_node("MatMulInteger", ["x", "z", "zx", "zz"], ["y"])
-    for depth in (64, 83, 16):
+    for depth in (64, 83, 16, 530):
         inputs = {"x": (left, ["b", "m", depth]), "z": (right, ["b", depth, "n"])}
         model = _compile(tmp_path, _model(node, inputs, {"zx": left(9), "zz": right(5)}), tiles.cpu)
         assert "tile_product" in _templates(model)

@@ -63,6 +63,7 @@ def _check_product(tiles: Tiles, model: mlc.Model, x: np.ndarray, z: np.ndarray,
 # rows, depth, columns
 SHAPES = [
     *((4, 32, 16), (5, 33, 15), (15, 31, 17), (16, 64, 32), (17, 65, 33), (31, 63, 31), (32, 32, 48)),
+    *((17, 256, 33), (32, 300, 16), (50, 1025, 40), (70, 3000, 17), (100, 513, 50)),
     *((33, 96, 47), (47, 9, 64), (48, 8, 65), (49, 16, 70), (63, 100, 2), (64, 17, 63), (65, 15, 49), (70, 40, 34)),
 ]
 
@@ -172,9 +173,10 @@ def test_products_without_tiles(tiles: Tiles, tmp_path: Path, case: str) -> None
 
 
 @pytest.mark.parametrize("rows", [4, 20, 33, 48, "m"], ids=str)
-def test_residual_in_place(tiles: Tiles, tmp_path: Path, rows: int | str) -> None:
-    """A bias, an activation, and a sum that is written over one of its terms: each row once, though tiles overlap."""
-    depth, columns = 48, 50
+@pytest.mark.parametrize("depth, columns", [(48, 50), (256, 290), (1100, 520)])
+def test_residual_in_place(tiles: Tiles, tmp_path: Path, depth: int, columns: int, rows: int | str) -> None:
+    """A bias, an activation, and a sum that is written over one of its terms: each row once, though tiles overlap, and
+    where some rows are with each step of the sums of the next tiles."""
     names = ["w0", "w1", "w2"]
     shapes = [(depth, columns), (columns, depth), (depth, columns)]
     weights = dict(zip(names, _drawn(5, *shapes), strict=True)) | {"b": _drawn(6, (depth,))[0]}
@@ -192,6 +194,7 @@ def test_residual_in_place(tiles: Tiles, tmp_path: Path, rows: int | str) -> Non
     kernels = [k for k in json.loads(report.read_text())["kernels"] if k["template"] == "tile_product"]
     [last] = [k for k in kernels if "Add:y" in k["nodes"]]
     assert len(kernels) == 3 and len(last["shapes"]) == 3  # it has no input for what is added
+    assert all(("mixed" in k["schedule"]) == (depth >= 256) for k in kernels)
     for count in (1, 15, 16, 17, 40, 70) if rows == "m" else (int(rows),):
         [x] = _drawn(count, (count, depth))
         [got] = model(x)
