@@ -1,7 +1,8 @@
 """A small padded input of a convolution as a copy on the stack, zeros around it.
 
 Where lines are short, most rows of a tile have a tap outside of the image, and a kernel that asks for each of them
-takes longer than its products. A work item that finds the copy of its image there, from the one before it, leaves it.
+takes longer than its products. A work item copies the lines that it reads, but for those that are there from the ones
+before it: a thread with a part of the work items copies a part of the image.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from math import prod
 
 from mlir import ir
-from mlir.dialects import arith, vector
+from mlir.dialects import arith, memref, vector
 
 from mlc.kernels.common import memory
 from mlc.kernels.common.analysis import mentions
@@ -57,16 +58,36 @@ class HaloedImage:
         strides: list[Scalar] = [0] * self.first
         for axis in range(self.first, len(shape) - 1):
             strides.append(prod(shape[axis + 1 : -1]) * self.pitch)
+        with frame.prologue():
+            self.there = memref.AllocaOp(ir.MemRefType.get([2], ir.IndexType.get()), [], []).result
         self.buffer = Buffer(copy, source.element, list(shape), [*strides, 1])
 
-    def fill(self, batch: Sequence[Idx]) -> None:
-        """Copies the image at the `batch` coordinates unless it is there."""
+    def fill(self, batch: Sequence[Idx], lines: tuple[Scalar, Scalar] | None) -> None:
+        """Copies the image at the `batch` coordinates unless it is there; of `lines`, from one coordinate of the first
+        axis to another, those that are not."""
         loops = [(at.base, extent) for at, extent in zip(batch, self.buffer.shape, strict=False)]
-        self.copied.make(number_of(self.frame.math, loops), lambda: self._lines(list(batch), None))
+        number = number_of(self.frame.math, loops)
+        if lines is None:
+            self.copied.make(number, lambda: self._lines(list(batch), None, (0, self.buffer.shape[self.first])))
+            return
+        self.copied.make(number, lambda: self._note(lines[0], lines[0]))
+        c = self.frame.constants
+        low, high = (c.index(line) for line in lines)
+        begin, end = (memref.load(self.there, [c.index(place)]) for place in range(2))
+        before = arith.cmpi(arith.CmpIPredicate.ult, low, begin)
+        is_apart = arith.ori(before, arith.cmpi(arith.CmpIPredicate.ugt, low, end))
+        end = arith.select(is_apart, low, end)
+        self._lines(list(batch), None, (end, high))
+        self._note(arith.select(is_apart, low, begin), arith.maxui(end, high))
 
-    def _lines(self, coords: list[Idx], inside: ir.Value | None) -> None:
-        """Loops over the dimensions behind `coords`, around the channels of a pixel; `inside` says whether those so far
-        are."""
+    def _note(self, begin: Scalar, end: Scalar) -> None:
+        """Lines from `begin` to `end` are there."""
+        for place, value in enumerate((begin, end)):
+            memref.store(self.frame.constants.index(value), self.there, [self.frame.constants.index(place)])
+
+    def _lines(self, coords: list[Idx], inside: ir.Value | None, lines: tuple[Scalar, Scalar]) -> None:
+        """Loops over the dimensions behind `coords`, around the channels of a pixel: over `lines` of the first axis.
+        `inside` says whether those so far are."""
         axis, c = len(coords), self.frame.constants
         if axis == len(self.buffer.shape) - 1:
             assert inside is not None
@@ -80,10 +101,11 @@ class HaloedImage:
                 extent = c.index(self.frame.extent(self.padding.source, axis))
                 here = arith.cmpi(arith.CmpIPredicate.ult, at, extent)
                 here = here if inside is None else arith.andi(inside, here)
-            self._lines([*coords, Idx(variable, level=1)], here)
+            self._lines([*coords, Idx(variable, level=1)], here, lines)
             return []
 
-        for_loop(self.frame, 0, self.buffer.shape[axis], 1, [], body)
+        low, high = lines if axis == self.first else (0, self.buffer.shape[axis])
+        for_loop(self.frame, low, high, 1, [], body)
 
     def _pixel(self, coords: list[Idx], is_inside: bool) -> None:
         """The channels of one pixel, or zeros; zeros behind the last channel."""

@@ -74,8 +74,7 @@ class _TileProduct(TileRows):
             number = self._number_of_panel(s.vector_operand, point, columns[0])
             self.copied.make(number, lambda: self._copy(point, columns))
         if self.image is not None:
-            dims, ev = self._iteration(point, {}), Evaluator(self.frame, 1)
-            self.image.fill([ev.idx.affine(e, dims) for e in self.reads[self.along][0][: self.image.first]])
+            self._fill(self.image, point)
         if s.unfolded:
             self._unfold(Block(point, columns, 1, 0, (0, extent)))
         start = math.mul(block, s.row_block)

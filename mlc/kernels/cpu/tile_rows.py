@@ -10,6 +10,7 @@ from mlir import ir
 from mlir.dialects import arith, vector
 
 from mlc.kernels.common import memory
+from mlc.kernels.common.analysis import mentions
 from mlc.kernels.common.evaluate import Evaluator, lane_mask
 from mlc.kernels.common.frame import Buffer, KernelSource, for_loop, if_then
 from mlc.kernels.common.index import Idx, Scalar
@@ -128,6 +129,25 @@ class TileRows(DotProduct):
         first = first_axis(padding, self.reads[self.along][0], line)
         self.image = HaloedImage(self.frame, value, padding, first, self.steps)
         return self.image.buffer
+
+    def _fill(self, image: HaloedImage, point: list[Idx]) -> None:
+        """Copies what the rows of `point` read to `image`: lines of it where all rows are of the same ones."""
+        math, s, exprs = self.frame.math, self.s, self.reads[self.along][0]
+        ev = Evaluator(self.frame, 1)
+
+        def coordinates(line: int, taps: Position) -> list[Idx]:
+            there = list(point)
+            if s.line_dim >= 0:
+                first = math.minimum(math.mul(point[s.line_dim].base, LINES), math.sub(self.shape[s.line_dim], LINES))
+                there[s.line_dim] = Idx(math.add(first, line), level=2)
+            return [ev.idx.affine(e, self._iteration(there, taps)) for e in exprs[: image.first + 1]]
+
+        *batch, low = coordinates(0, {})
+        last = {dim: Idx(self._known(extent) - 1) for dim, extent in self.outer}
+        high = coordinates(LINES - 1, last)[-1]
+        rows = [self.order[axis] for axis in range(s.row_first, s.row_last + 1)]
+        of_rows = any(mentions(exprs[image.first], dim) for dim in rows)
+        image.fill(batch, None if of_rows else (low.base, math.add(high.base, 1)))
 
     def _known(self, extent: Scalar) -> int:
         if not isinstance(extent, int):

@@ -21,7 +21,8 @@ REREAD = 1 << 20  # bytes of rows and results on tiles that it does not keep unt
 BLOCK_OF_ROWS = 1 << 15  # bytes of rows on tiles that a work item keeps near
 PARTS = (4, 2)  # of the rows: threads that have each their own, or two of them
 ROWS_OF_PART = 96  # that read a panel in a tenth of the time in which they multiply it
-IN_PARTS = ("contraction", "dot_product", "dot_quads", "dot_words")  # templates with the grid of `contraction`
+# Templates with the grid of `contraction`.
+IN_PARTS = ("contraction", "dot_product", "dot_quads", "dot_words", "tile_product")
 
 
 def size_of_tile(schedule: Schedule) -> tuple[int, int]:
@@ -130,7 +131,7 @@ def tiles_in_order(root: ir.Operation, operand: int, shape: Sequence[Extent], sc
         return schedule | {"ahead": rows // pairs * -(-pairs // 2) if lines >= 0 else rows}
     row = (innermost_extent(root) or 1) * width
     if rows is None or rows * (row + columns * width) <= REREAD or columns <= 2 * panel:
-        return schedule
+        return in_parts(root, operand, shape, schedule)
     return schedule | {"block": max(1, BLOCK_OF_ROWS // (row * height)), "part": 1}
 
 

@@ -9,8 +9,8 @@
 #g = affine_map<(n, h, w, o, y, x, c) -> (y, x, c, o)>
 #d = affine_map<(n, h, w, o, y, x, c) -> (n, h, w, o)>
 
-func.func @main(%x0: tensor<?x64xbf16>, %o0: tensor<?x100xf32>, %x1: tensor<1x14x14x64xbf16>, %o1: tensor<1x14x14x48xf32>, %x2: tensor<1x64x64x3xbf16>, %o2: tensor<1x32x32x40xf32>, %x3: tensor<64x1024xbf16>, %o3: tensor<64x512xf32>, %x4: tensor<3136x64xbf16>, %o4: tensor<3136x256xf32>)
-    -> (tensor<?x100xf32>, tensor<1x14x14x48xf32>, tensor<1x32x32x40xf32>, tensor<64x512xf32>, tensor<3136x256xf32>) {
+func.func @main(%x0: tensor<?x64xbf16>, %o0: tensor<?x100xf32>, %x1: tensor<1x14x14x64xbf16>, %o1: tensor<1x14x14x48xf32>, %x2: tensor<1x64x64x3xbf16>, %o2: tensor<1x32x32x40xf32>, %x3: tensor<64x1024xbf16>, %o3: tensor<64x512xf32>, %x4: tensor<3136x64xbf16>, %o4: tensor<3136x256xf32>, %x5: tensor<784x128xbf16>, %o5: tensor<784x128xf32>)
+    -> (tensor<?x100xf32>, tensor<1x14x14x48xf32>, tensor<1x32x32x40xf32>, tensor<64x512xf32>, tensor<3136x256xf32>, tensor<784x128xf32>) {
   %w0 = mlc.weight "w0" : tensor<64x100xbf16>
   %0 = mlc.launch @packed(%x0, %w0) outs(%o0) : (tensor<?x64xbf16>, tensor<64x100xbf16>) outs(tensor<?x100xf32>) -> tensor<?x100xf32>
   %w1 = mlc.weight "w1" : tensor<3x3x64x48xbf16>
@@ -21,7 +21,9 @@ func.func @main(%x0: tensor<?x64xbf16>, %o0: tensor<?x100xf32>, %x1: tensor<1x14
   %3 = mlc.launch @large(%x3, %w3) outs(%o3) : (tensor<64x1024xbf16>, tensor<1024x512xbf16>) outs(tensor<64x512xf32>) -> tensor<64x512xf32>
   %w4 = mlc.weight "w4" : tensor<64x256xbf16>
   %4 = mlc.launch @many_rows(%x4, %w4) outs(%o4) : (tensor<3136x64xbf16>, tensor<64x256xbf16>) outs(tensor<3136x256xf32>) -> tensor<3136x256xf32>
-  return %0, %1, %2, %3, %4 : tensor<?x100xf32>, tensor<1x14x14x48xf32>, tensor<1x32x32x40xf32>, tensor<64x512xf32>, tensor<3136x256xf32>
+  %w5 = mlc.weight "w5" : tensor<128x128xbf16>
+  %5 = mlc.launch @in_parts(%x5, %w5) outs(%o5) : (tensor<784x128xbf16>, tensor<128x128xbf16>) outs(tensor<784x128xf32>) -> tensor<784x128xf32>
+  return %0, %1, %2, %3, %4, %5 : tensor<?x100xf32>, tensor<1x14x14x48xf32>, tensor<1x32x32x40xf32>, tensor<64x512xf32>, tensor<3136x256xf32>, tensor<784x128xf32>
 }
 
 // A weight is stored for tiles; two by two of them.
@@ -311,5 +313,26 @@ module @many_rows attributes {mlc.kernel} {
       linalg.yield %s : f32
     } -> tensor<3136x256xf32>
     return %m : tensor<3136x256xf32>
+  }
+}
+
+// A quarter of the rows meets all of a small weight, and is the part of a thread: what it wrote it reads.
+// CHECK: module @in_parts
+// CHECK-SAME: block = 7 : i64
+// CHECK-SAME: part = 1 : i64
+module @in_parts attributes {mlc.kernel} {
+  func.func @in_parts(%a: tensor<784x128xbf16>, %b: tensor<128x128xbf16>, %o: tensor<784x128xf32>) -> tensor<784x128xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<784x128xf32>) -> tensor<784x128xf32>
+    %m = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<784x128xbf16>, tensor<128x128xbf16>) outs(%f : tensor<784x128xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: bf16, %y: bf16, %z: f32):
+      %l = arith.extf %x : bf16 to f32
+      %r = arith.extf %y : bf16 to f32
+      %p = arith.mulf %l, %r : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<784x128xf32>
+    return %m : tensor<784x128xf32>
   }
 }

@@ -282,6 +282,24 @@ def test_convolution(tiles: Tiles, tmp_path: Path, name: str, dynamic: bool) -> 
     assert "tile_product" in _templates(model)
 
 
+LINES_OF_THREADS = ["1x3 of 64 channels", "3x3 strided, 35 wide", "3x3 dilated", "5x1 and 5 wide", "in groups"]
+
+
+@pytest.mark.parametrize("name", LINES_OF_THREADS)
+def test_each_thread_copies_the_lines_that_it_reads(tiles: Tiles, tmp_path: Path, name: str) -> None:
+    """Of padded images, three of them, whose work items begin anywhere: the bits that one thread has for all."""
+    channels, filters, height, width, window, pads, strides, dilations, groups = CASES[name]
+    x, filter_ = _drawn(8, (3, channels, height, width), (filters, channels // groups, *window))
+    attributes = {"pads": pads, "strides": strides, "dilations": dilations, "group": groups}
+    node = helper.make_node("Conv", ["x", "f"], ["y"], **attributes)
+    model, halos = _planned(tmp_path, _model([node], {"x": x.shape}, {"f": filter_}), tiles.cpu, "halo")
+    assert halos == [1]
+    [want] = _reference([node], {"f": rounded(filter_)}, rounded(x))
+    results = [mlc.load(tmp_path / "planned.so", threads=n)(x)[0] for n in (1, 2, 3, 5)]
+    np.testing.assert_allclose(results[0], want, atol=1e-4 * np.abs(want).max())
+    assert all(np.array_equal(results[0], r) for r in results) and tiles.count("tdpbf16ps") > 0
+
+
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
 
