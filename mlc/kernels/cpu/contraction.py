@@ -10,8 +10,7 @@ Takes any `linalg.generic` marked `mlc.contraction` whose output map is a permut
 Schedule parameters: `lanes`; `vector_dim`, `row_first`, `row_last`: output dimensions of the vectors and of the rows
 (a group that flattens; −1 and −2 for none); `rows`, `vectors`: the register tile; `unroll` of the innermost reduction;
 `block`: row tiles per work item; `tail`: lanes of the last vector where no more columns remain (0: all lanes);
-`ahead`: how many rows fetch the next panel of a packed weight (0: none do; −n: as many as a run counts, where
-these are n tiles or more);
+`ahead`: how many rows fetch the next panel of a packed weight (0: none do; −n: as many as a run counts, from n on);
 `early`: does a tile fetch what is added to its sums before it begins with them (1)? `pieces`: are the last columns
 stored in parts of a vector (1), for targets on which masked stores take long? `part`: how many work items of a panel,
 blocks of rows and points of other dimensions, are behind each other before those of the next panel (0: all are; −n: one
@@ -169,13 +168,13 @@ class Contraction(PaddedRows):
         width = buffer.element.width // 8
         step = s.panel * s.unroll * width
         part = start, math.mul(elements, width)
-        return panel_ahead(self.frame, buffer, part, rows, s.rows, step, self._fetching_tiles)
+        return panel_ahead(self.frame, buffer, part, rows, s.rows, step, self._fetching_rows)
 
     @property
-    def _fetching_tiles(self) -> int:
-        """From how many tiles of rows on these fetch what comes next."""
+    def _fetching_rows(self) -> int:
+        """From how many rows on these fetch what comes next."""
         ahead = self.s.ahead
-        return -ahead if ahead < 0 else min(FETCHING_TILES, ahead // self.s.rows)
+        return -ahead if ahead < 0 else min(FETCHING_TILES * self.s.rows, ahead)
 
     # -- the vector dimension ---------------------------------------------------------------------------------------
 

@@ -143,9 +143,8 @@ class DeepContraction(Contraction):
         rows: Scalar = self.rows
         if not isinstance(self.row_extent, int):
             rows = math.minimum(rows, math.sub(self.row_extent, self.first_row))
-        first = math.sub(0, self.first_row)
-        tiles = self._fetching_tiles
-        return panel_ahead(self.frame, panel.buffer, (start, size), (first, rows), self.s.rows, tiles=tiles)
+        first, least = math.sub(0, self.first_row), self._fetching_rows
+        return panel_ahead(self.frame, panel.buffer, (start, size), (first, rows), self.s.rows, least=least)
 
     # -- stages of a tile -------------------------------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ class AssignSchedules(Pass):
     widens_beside: bool = False
     "f16 becomes f32 beside multiply-adds, so that a weight need not be widened for them before"
     distant: bool = False
-    "two tiles of rows gain from fetching the next panel of a weight"
+    "two rows gain from fetching the next panel of a weight"
     tuned: str = ""
     "a file of measured schedules"
 

@@ -9,7 +9,7 @@ from mlir import ir
 
 from mlc.kernels.common.analysis import touches
 from mlc.kernels.common.generics import operand_map
-from mlc.kernels.cpu.next_panel import FETCHING_DISTANT_TILES, FETCHING_TILES
+from mlc.kernels.cpu.next_panel import FETCHING_ROWS, FETCHING_TILES
 from mlc.passes.schedule.extents import Extent, at_least, known, reach, shape_of
 from mlc.passes.schedule.pairs import Schedule, innermost
 
@@ -87,14 +87,14 @@ def _parts_of_unknown(root: ir.Operation, operand: int, axis: int, enough: bool)
 def rows_ahead(
     root: ir.Operation, operand: int, shape: Sequence[Extent], schedule: Schedule, is_distant: bool = False
 ) -> Schedule:
-    """`ahead`, where rows fetch the next panel of the packed `operand`: how many do, or −n where a run counts them, for
-    n tiles of rows or more. `is_distant`: is what the second level of cache lacks far away?"""
+    """`ahead`, where rows fetch the next panel of the packed `operand`: how many do, or −n where a run counts them,
+    from n on. `is_distant`: is what the second level of cache lacks far away?
+    """
     axis, panel = int(schedule["vector_dim"]), int(schedule["panel"])
     columns, weight = shape[axis], root.operands[operand].type
     kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
     size = known(shape_of(weight))
-    tiles = FETCHING_DISTANT_TILES if is_distant else FETCHING_TILES
-    enough = tiles * int(schedule["rows"])
+    enough = FETCHING_ROWS if is_distant else FETCHING_TILES * int(schedule["rows"])
     rows = at_least([e for i, e in enumerate(shape) if i != axis and _shares(root, operand, i)], enough)
     if columns is None or columns <= panel or size is None:
         return {}
@@ -106,7 +106,7 @@ def rows_ahead(
     if size // columns * panel * width <= NEAR:
         return {}
     if rows is None:
-        return {"ahead": -tiles}
+        return {"ahead": -enough}
     return {"ahead": rows} if rows >= enough else {}
 
 
@@ -127,7 +127,7 @@ def tiles_in_order(root: ir.Operation, operand: int, shape: Sequence[Extent], sc
     if size * width >= STREAMED:
         pairs = shape[lines] if lines >= 0 else 1
         if rows is None or pairs is None:
-            return schedule | {"ahead": -FETCHING_TILES}
+            return schedule | {"ahead": -FETCHING_TILES * height}
         return schedule | {"ahead": rows // pairs * -(-pairs // 2) if lines >= 0 else rows}
     row = (innermost_extent(root) or 1) * width
     if rows is None or rows * (row + columns * width) <= REREAD or columns <= 2 * panel:

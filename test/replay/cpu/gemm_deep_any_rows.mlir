@@ -1,6 +1,6 @@
 // Product whose reduction goes in two blocks, of rows that only a run counts.
 module {
-module @k0 attributes {mlc.kernel, mlc.packed, mlc.schedule = [{ahead = -4 : i64, block = 16 : i64, depth = 32 : i64, lanes = 16 : i64, packed_operand = 1 : i64, panel = 64 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 6 : i64, tail = 8 : i64, template = "deep_contraction", unroll = 4 : i64, vector_dim = 1 : i64, vectors = 4 : i64}]} {
+module @k0 attributes {mlc.kernel, mlc.packed, mlc.schedule = [{ahead = -24 : i64, block = 16 : i64, depth = 32 : i64, lanes = 16 : i64, packed_operand = 1 : i64, panel = 64 : i64, row_first = 0 : i64, row_last = 0 : i64, rows = 6 : i64, tail = 8 : i64, template = "deep_contraction", unroll = 4 : i64, vector_dim = 1 : i64, vectors = 4 : i64}]} {
   func.func @k0(%arg0: tensor<?x64xf32>, %arg1: tensor<2x64x64xf32>, %arg2: tensor<100xf32>, %arg3: tensor<?x100xf32>) -> tensor<?x100xf32> {
     %c0 = arith.constant 0 : index
     %cst = arith.constant 0.000000e+00 : f32

@@ -1,7 +1,7 @@
 // RUN: mlc-opt %s --mlc-assign-schedules | FileCheck %s
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-assign-schedules{distant=true})' | FileCheck %s --check-prefix=FAR
 
-// Two tiles of rows fetch the next panel of a weight where what the second level of cache lacks is far away, four do
+// Two rows fetch the next panel of a weight where what the second level of cache lacks is far away, four tiles of rows do
 // everywhere.
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (k, n)>
@@ -26,7 +26,7 @@ module @few attributes {mlc.kernel, mlc.packed} {
 }
 
 // CHECK-LABEL: module @any
-// CHECK-SAME: ahead = -4 : i64
+// CHECK-SAME: ahead = -32 : i64
 // FAR-LABEL: module @any
 // FAR-SAME: ahead = -2 : i64
 module @any attributes {mlc.kernel, mlc.packed} {

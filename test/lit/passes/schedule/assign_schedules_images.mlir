@@ -184,7 +184,7 @@ module @any_window attributes {mlc.kernel} {
 
 // As many rows as a run has fetch the next panel; they are seven in tiles of two vectors, as lines are in such layers.
 // CHECK: module @any_large_window
-// CHECK-SAME: ahead = -4 : i64
+// CHECK-SAME: ahead = -28 : i64
 // CHECK-NOT: part =
 // CHECK-SAME: rows = 7 : i64
 // CHECK-SAME: vectors = 2 : i64
