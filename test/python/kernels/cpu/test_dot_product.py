@@ -148,7 +148,8 @@ def test_convolution(tmp_path: Path, name: str, dynamic: bool) -> None:
         helper.make_node("Relu", ["c"], ["y"]),
     ]
     model = _compile(tmp_path, _model(nodes, {"x": shape}, {"f": filter_, "b": bias}), "native")
-    paired = bool({"dot_product", "dot_floats"} & {kernel["template"] for kernel in model.metadata["kernels"]})
+    templates = {kernel["template"] for kernel in model.metadata["kernels"]}
+    paired = bool({"dot_product", "dot_floats", "tile_product"} & templates)
     # One channel a group has no pairs and keeps f32.
     assert paired == (channels > groups)
     exact = (lambda v: v.astype(np.float64)) if channels == groups else rounded

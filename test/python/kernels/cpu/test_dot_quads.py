@@ -55,7 +55,7 @@ def _templates(model: mlc.Model) -> list[str]:
 
 def _of_bytes(model: mlc.Model) -> bool:
     """Is there a product of bytes, by quads of them or, without `vpdpbusd`, by words?"""
-    return bool({"dot_quads", "dot_words"} & set(_templates(model)))
+    return bool({"dot_quads", "dot_words", "tile_product"} & set(_templates(model)))
 
 
 def _product(x: np.ndarray, w: np.ndarray, zero_x: object, zero_w: object) -> np.ndarray:

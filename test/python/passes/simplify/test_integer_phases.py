@@ -58,7 +58,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
     onnx.save(_proto(), folder / "model.onnx")
     model = mlc.compile(folder / "model.onnx", output=folder / "model.so")
     templates = [kernel["template"] for kernel in model.metadata["kernels"]]
-    assert {"dot_quads", "dot_words"} & set(templates) and "scaled_blocks" in templates
+    assert {"dot_quads", "dot_words", "tile_product"} & set(templates) and "scaled_blocks" in templates
     return folder / "model.onnx", (folder / "model.so").read_bytes()
 
 

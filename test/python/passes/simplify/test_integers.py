@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 import mlc
 from mlc import _native
 
-OF_BYTES = {"dot_quads", "dot_words"}
+OF_BYTES = {"dot_quads", "dot_words", "tile_product"}
 """Templates of products of bytes: by quads, and where a processor has no `vpdpbusd` by words."""
 
 
