@@ -68,21 +68,24 @@ def tile_emulator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_emulator(tmp_path_factory.mktemp("tiles"))
 
 
+@pytest.fixture(scope="session")
+def tile_library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library that makes instructions of matrix tiles work in a process: the machine's own, or the emulator's."""
+    from tiles.emulated import are_here, build_real
+
+    return build_real(tmp_path_factory.mktemp("tiles")) if are_here() else request.getfixturevalue("tile_emulator")
+
+
 @pytest.fixture
-def tiles(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Tiles]:
+def tiles(tile_library: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tiles]:
     """Matrix tiles for the time of a test: what runs in this process may use them, `mlc.compile(…, cpu=tiles.cpu)`
     makes code with them that loads here, and `tiles.count` says how often which instruction ran. They are those of this
     machine where it has any: nothing is counted then.
     """
-    from tiles.emulated import RealTiles, Tiles, allow_tiles, are_here, build_real
+    from tiles.emulated import RealTiles, Tiles, allow_tiles, are_here
 
     allow_tiles(monkeypatch)
-    if are_here():
-        found: Tiles = RealTiles(build_real(tmp_path_factory.mktemp("tiles")))
-    else:
-        found = Tiles(request.getfixturevalue("tile_emulator"))
+    found = (RealTiles if are_here() else Tiles)(tile_library)
     found.start()
     yield found
     found.stop()

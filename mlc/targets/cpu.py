@@ -31,40 +31,46 @@ NAMED: dict[str, tuple[str, tuple[str, ...]]] = {
 _CODE = {*_VNNI, *_TILES, "avx512bf16", "avx512fp16", "avxvnni", "avxifma", "avxvnniint8", "avxneconvert", "gfni"}
 
 
-# CPUs on which `vdpbf16ps` does twice the arithmetic of multiply-adds of f32. Measured on Zen 4 and 5; of Cooper Lake
-# Intel says so ("Empowering PyTorch on Intel Xeon Scalable processors with Bfloat16", 2022). On Intel's cores since
-# Sapphire Rapids, which have matrix tiles for it, a vector takes four times as long as a multiply-add (measured on
-# Emerald Rapids; the same is seen in libxsmm/tpp-mlir, pull request 1025). CPUs that are not named here, and levels of
-# the psABI, multiply in f32, which takes no more than twice as long anywhere.
-_FAST_BF16 = {"cooperlake", "znver4", "znver5"}
-# CPUs with arithmetic units of half the width of their vectors (AMD, "Software Optimization Guide for the AMD Zen4
-# Microarchitecture", 2.11).
-_HALVES = {"znver4"}
-# CPUs on which stores wait for the lines they write to, so long that a transposition whose results begin anywhere
-# takes half of the time when it fetches them before; rows of a softmax gain a tenth. Measured on Emerald Rapids, whose
-# cores are Sapphire Rapids'.
-_CLAIMS = {"sapphirerapids", "emeraldrapids", "graniterapids"}
-# CPUs on which `vreduceps`, which takes what lies behind the point, costs what `vrndscaleps` does, so that there is
-# nothing to subtract. Measured on Emerald Rapids.
-_FRACTIONS = {"sapphirerapids", "emeraldrapids", "graniterapids"}
-# CPUs that add and multiply subnormal numbers as fast as others. Measured on Zen 4 (products, sums, `vscalefps`).
-_SUBNORMALS = {"znver4"}
-# CPUs that widen halves beside multiply-adds: products with a weight of f16 have 99% of the speed of f32 there. On
-# Emerald Rapids a conversion takes the place of a multiply-add: 74% with 512 bits, 86% with 256.
-_WIDENS_BESIDE = {"znver4"}
-# CPUs on which what the second level of cache lacks is so far away that two rows gain from fetching the next panel of a
-# weight, which four tiles of rows do everywhere. Measured on the cores of Granite Rapids (2 to 20 rows by 768x3072 take
-# 0.72 to 0.9 of the time, one row 1.08 to 1.22); on Zen 4 two tiles lose a tenth.
-_DISTANT = {"sapphirerapids", "emeraldrapids", "graniterapids"}
-# Features that no core of these names has. LLVM names a CPU by its family and model, which virtual machines may change:
-# one with the cores of Granite Rapids was found to say that it is a Rocket Lake.
-_EARLIER = "skylake-avx512 cascadelake cooperlake icelake-client icelake-server rocketlake tigerlake"
-_BEFORE_TILES = set(_EARLIER.split())
+# Intel's cores that have matrix tiles, whether a machine hides them or not.
+_WITH_TILES = {"sapphirerapids", "emeraldrapids", "graniterapids"}
+# Names of cores before those, and features that none of these has. LLVM names a CPU by its family and model, which
+# virtual machines may change: one with the cores of Granite Rapids was found to say that it is a Rocket Lake.
+_BEFORE_TILES = {
+    *("skylake-avx512", "cascadelake", "cooperlake", "icelake-client", "icelake-server", "rocketlake", "tigerlake"),
+}
 _SINCE_TILES = {"+avx512fp16", "+amx-tile"}
+
+_TRAITS = {
+    # CPUs with arithmetic units of half the width of their vectors (AMD, "Software Optimization Guide for the AMD Zen4
+    # Microarchitecture", 2.11).
+    "halves": {"znver4"},
+    # CPUs on which `vdpbf16ps` does twice the arithmetic of multiply-adds of f32. Measured on Zen 4 and 5; of Cooper
+    # Lake Intel says so ("Empowering PyTorch on Intel Xeon Scalable processors with Bfloat16", 2022). On Intel's cores
+    # since Sapphire Rapids, which have matrix tiles for it, a vector takes four times as long as a multiply-add
+    # (measured on Emerald and Granite Rapids; the same is seen in libxsmm/tpp-mlir, pull request 1025). CPUs that are
+    # not named here, and levels of the psABI, multiply in f32, which takes no more than twice as long anywhere.
+    "fast_bf16": {"cooperlake", "znver4", "znver5"},
+    # CPUs on which stores wait for the lines they write to, so long that a transposition whose results begin anywhere
+    # takes half of the time when it fetches them before; rows of a softmax gain a tenth. Measured on Emerald Rapids,
+    # whose cores are Sapphire Rapids'.
+    "claims": _WITH_TILES,
+    # CPUs on which `vreduceps`, which takes what lies behind the point, costs no more than `vrndscaleps`, so that there
+    # is nothing to subtract. Measured on Emerald and Granite Rapids.
+    "fractions": _WITH_TILES,
+    # CPUs that add and multiply subnormal numbers as fast as others. Measured on Zen 4 (products, sums, `vscalefps`).
+    "subnormals": {"znver4"},
+    # CPUs that widen halves beside multiply-adds: products with a weight of f16 have 99% of the speed of f32 there. On
+    # Emerald Rapids a conversion takes the place of a multiply-add: 74% with 512 bits, 86% with 256.
+    "widens_beside": {"znver4"},
+    # CPUs on which what the second level of cache lacks is so far away that two rows gain from fetching the next panel
+    # of a weight, which four tiles of rows do everywhere. Measured on the cores of Granite Rapids (2 to 20 rows by
+    # 768x3072 take 0.72 to 0.9 of the time, one row 1.08 to 1.22); on Zen 4 two tiles lose a tenth.
+    "distant": _WITH_TILES,
+}
 
 CODE = ("triple", "cpu", "features", "required")
 """What code is generated with and checks, as attributes of a target."""
-TRAITS = ("halves", "fast_bf16", "claims", "fractions", "subnormals", "widens_beside", "distant")
+TRAITS = tuple(_TRAITS)
 """What is known of a CPU by its name, beside its features: attributes of a target that are true or false."""
 
 
@@ -167,11 +173,6 @@ def beyond_level(cpu: str, required: str) -> list[str]:
     return [name for name in required.replace("+", "").split(",") if name not in names] if level == cpu else []
 
 
-def core_name(cpu: str, features: Sequence[str]) -> str:
-    """The name of the cores of a CPU that says it is `cpu`, by its `features` (`+avx512f`, `-amx-tile`, ...)."""
-    return "sapphirerapids" if cpu in _BEFORE_TILES and not _SINCE_TILES.isdisjoint(features) else cpu
-
-
 def known_names() -> list[str]:
     """What `resolve` accepts."""
     return ["native", *NAMED]
@@ -186,7 +187,7 @@ def resolve(cpu: str, host: dict[str, object]) -> CpuTarget:
     if cpu == "native":
         features = [str(f) for f in host["features"] if f[1:] in _CODE]  # type: ignore[attr-defined]
         required = [f for f in features if f[0] == "+"]
-        name = core_name(str(host["cpu"]), features)
+        name = _core_name(str(host["cpu"]), features)
         return _target(triple, cpu=name, features=features, required=required, name=name)
     if cpu not in NAMED:
         raise ValueError(f"unknown CPU '{cpu}'; known are {', '.join(known_names())}")
@@ -195,10 +196,12 @@ def resolve(cpu: str, host: dict[str, object]) -> CpuTarget:
     return _target(triple, cpu=level, features=listed, required=listed, name=cpu)
 
 
+def _core_name(cpu: str, features: Sequence[str]) -> str:
+    """The name of the cores of a CPU that says it is `cpu`, by its `features` (`+avx512f`, `-amx-tile`, ...)."""
+    return "sapphirerapids" if cpu in _BEFORE_TILES and not _SINCE_TILES.isdisjoint(features) else cpu
+
+
 def _target(triple: str, *, cpu: str, features: Sequence[str], required: Sequence[str], name: str) -> CpuTarget:
     """The target with what is known of the CPU `name`."""
-    named = {"halves": _HALVES, "fast_bf16": _FAST_BF16, "claims": _CLAIMS}
-    named |= {"fractions": _FRACTIONS, "subnormals": _SUBNORMALS, "widens_beside": _WIDENS_BESIDE}
-    named |= {"distant": _DISTANT}
-    traits = {trait: name in names for trait, names in named.items()}
+    traits = {trait: name in names for trait, names in _TRAITS.items()}
     return CpuTarget(triple, cpu, ",".join(features), ",".join(required), **traits)

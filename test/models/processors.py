@@ -19,6 +19,17 @@ def runs_here(cpu: str) -> bool:
     return cpu == "native" or {w for w in wanted if "avx" in w or "fma" in w} <= present
 
 
+@cache
+def has_tiles(cpu: str = "native") -> bool:
+    """Does code for `cpu` multiply on matrix tiles?"""
+    return resolve(cpu, _native.host_info()).bf16_tiles
+
+
+def templates_of_bytes(cpu: str = "native") -> set[str]:
+    """What multiplies integers of eight bits: quads of them, or words without `vpdpbusd`; tiles where there are any."""
+    return {"dot_quads", "dot_words", *(["tile_product"] if has_tiles(cpu) else [])}
+
+
 def skip_unless_it_runs(cpu: str) -> None:
     """Ends a test that would run code for a processor that this one is not."""
     if not runs_here(cpu):

@@ -20,9 +20,14 @@ INSTRUCTIONS = (
 )
 
 
+def _flags() -> set[str]:
+    """What this machine's processor says that it has."""
+    return set(Path("/proc/cpuinfo").read_text().split())
+
+
 def are_here() -> bool:
     """Has this machine tiles?"""
-    return "amx_tile" in Path("/proc/cpuinfo").read_text().split()
+    return "amx_tile" in _flags()
 
 
 def missing_here() -> str | None:
@@ -31,8 +36,7 @@ def missing_here() -> str | None:
         return "the emulator of tiles is for Linux on x86-64"
     if are_here():
         return "this machine has tiles, and does not trap"
-    flags = set(Path("/proc/cpuinfo").read_text().split())
-    return None if {"avx2", "fma"} <= flags else "the emulator of tiles needs AVX2 and FMA"
+    return None if {"avx2", "fma"} <= _flags() else "the emulator of tiles needs AVX2 and FMA"
 
 
 def build(source: str, output: Path, *flags: str) -> Path:
@@ -82,7 +86,7 @@ class Uncounted(int):
     def __ge__(self, other: object) -> bool:
         return True
 
-    __gt__ = __le__ = __lt__ = __ge__
+    __gt__ = __ge__
     __hash__ = int.__hash__
 
     def __sub__(self, other: object) -> Uncounted:
@@ -115,9 +119,9 @@ class Tiles:
 
     def count(self, instruction: str) -> int:
         """How often an instruction has run, in all threads. KeyError for one that is not emulated."""
-        ask = self._library.tiles_count
-        ask.restype = ctypes.c_int64
-        if (count := ask(instruction.encode())) < 0:
+        asked = self._library.tiles_count
+        asked.restype = ctypes.c_int64
+        if (count := asked(instruction.encode())) < 0:
             raise KeyError(instruction)
         return int(count)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from tiles.emulated import INSTRUCTIONS, Tiles, are_here, build, build_real
+from tiles.emulated import INSTRUCTIONS, Tiles, are_here, build
 
 # rows, columns, and depth in elements of four bytes
 SHAPES = [(16, 16, 16), (1, 1, 1), (16, 1, 16), (1, 16, 3), (5, 7, 11), (3, 16, 16), (13, 2, 1), (8, 12, 16)]
@@ -31,18 +31,11 @@ COPIES = [
 
 
 @pytest.fixture(scope="module")
-def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def library(tmp_path_factory: pytest.TempPathFactory, tile_library: Path) -> Path:
     """The functions of `instructions.c`."""
-    if not are_here():
-        request.getfixturevalue("tile_emulator")  # skips where they cannot run
+    del tile_library  # skips where they cannot run
     flags = ("-O1", "-mavx", "-mamx-tile", "-mamx-bf16", "-mamx-int8")
     return build("instructions.c", tmp_path_factory.mktemp("instructions") / "instructions.so", *flags)
-
-
-@pytest.fixture(scope="module")
-def carrier(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library that makes instructions of tiles work in a process."""
-    return build_real(tmp_path_factory.mktemp("real")) if are_here() else request.getfixturevalue("tile_emulator")
 
 
 @pytest.fixture
@@ -325,9 +318,9 @@ def run(emulator: Path, library: Path, config: bytes, name: str, *words: str) ->
 
 
 @pytest.mark.parametrize("case", FAULTS.values(), ids=FAULTS)
-def test_faults(carrier: Path, library: Path, case: tuple[bytes, str, str]) -> None:
+def test_faults(tile_library: Path, library: Path, case: tuple[bytes, str, str]) -> None:
     config, name, message = case
-    done = run(carrier, library, config, name)
+    done = run(tile_library, library, config, name)
     if are_here():  # which take a row to start in, of an instruction that was interrupted; no program has a use for it
         wanted = (0,) if "starts in row" in message else (-signal.SIGILL, -signal.SIGSEGV)
         assert done.returncode in wanted

@@ -168,7 +168,7 @@ class Contraction(PaddedRows):
         width = buffer.element.width // 8
         step = s.panel * s.unroll * width
         part = start, math.mul(elements, width)
-        return panel_ahead(self.frame, buffer, part, rows, s.rows, step, self._fetching_rows)
+        return panel_ahead(self.frame, buffer, part, rows, s.rows, self._fetching_rows, step)
 
     @property
     def _fetching_rows(self) -> int:

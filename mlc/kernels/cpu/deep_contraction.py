@@ -144,7 +144,7 @@ class DeepContraction(Contraction):
         if not isinstance(self.row_extent, int):
             rows = math.minimum(rows, math.sub(self.row_extent, self.first_row))
         first, least = math.sub(0, self.first_row), self._fetching_rows
-        return panel_ahead(self.frame, panel.buffer, (start, size), (first, rows), self.s.rows, least=least)
+        return panel_ahead(self.frame, panel.buffer, (start, size), (first, rows), self.s.rows, least)
 
     # -- stages of a tile -------------------------------------------------------------------------------------------
 

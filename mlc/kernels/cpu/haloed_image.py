@@ -62,15 +62,11 @@ class HaloedImage:
             self.there = memref.AllocaOp(ir.MemRefType.get([2], ir.IndexType.get()), [], []).result
         self.buffer = Buffer(copy, source.element, list(shape), [*strides, 1])
 
-    def fill(self, batch: Sequence[Idx], lines: tuple[Scalar, Scalar] | None) -> None:
-        """Copies the image at the `batch` coordinates unless it is there; of `lines`, from one coordinate of the first
-        axis to another, those that are not."""
+    def fill(self, batch: Sequence[Idx], lines: tuple[Scalar, Scalar]) -> None:
+        """Copies `lines` of the image at the `batch` coordinates, from one coordinate of the first axis to another, but
+        for those that are there."""
         loops = [(at.base, extent) for at, extent in zip(batch, self.buffer.shape, strict=False)]
-        number = number_of(self.frame.math, loops)
-        if lines is None:
-            self.copied.make(number, lambda: self._lines(list(batch), None, (0, self.buffer.shape[self.first])))
-            return
-        self.copied.make(number, lambda: self._note(lines[0], lines[0]))
+        self.copied.make(number_of(self.frame.math, loops), lambda: self._note(lines[0], lines[0]))
         c = self.frame.constants
         low, high = (c.index(line) for line in lines)
         begin, end = (memref.load(self.there, [c.index(place)]) for place in range(2))

@@ -75,20 +75,20 @@ def panel_ahead(
     part: tuple[Scalar, Scalar],
     rows: tuple[Scalar, Scalar],
     height: int,
+    least: int,
     step: int = 0,
-    least: int = 0,
 ) -> NextPanel:
     """What the tiles of `height` rows of a work item fetch. `part` of `buffer` is its first element and its size in
     bytes; where only a run knows that, `step` is what a step of the reduction reads of such a part. `rows` are the
     number of the item's first row, and of how many that fetch it together. Where only a run knows those, and they are
-    too few for memory to have time to spare (fewer than `least`), nothing but the first lines is asked for.
+    too few for memory to have time to spare, fewer than `least`, nothing but the first lines is asked for.
     """
     (start, size), (first, count), math, c = part, rows, frame.math, frame.constants
     step = 0 if isinstance(size, int) else step
     shared = step or size
     if isinstance(count, int):
         return NextPanel(frame, buffer, start, size, math.ceildiv(shared, count), first, step=step)
-    enough = arith.cmpi(arith.CmpIPredicate.sge, count, c.index(least or FETCHING_TILES * height))
+    enough = arith.cmpi(arith.CmpIPredicate.sge, count, c.index(least))
     share = arith.select(enough, c.index(math.ceildiv(shared, math.maximum(count, 1))), c.index(0))
     return NextPanel(frame, buffer, start, size, share, first, height, step=step)
 

@@ -111,7 +111,7 @@ class _TileProduct(TileRows):
         if dim >= 0:
             first = math.mul(point[dim].base, LINES)
             lines = first, math.minimum(math.add(first, LINES), self.shape[dim])
-            line, tiles = math.minimum(first, math.sub(self.shape[dim], LINES)), LINES
+            line, tiles = self._first_line(point), LINES
 
         def block(first: Scalar, rows: tuple[Scalar, Scalar]) -> Block:
             begin = math.minimum(first, math.maximum(0, math.sub(self.row_extent, height)))
@@ -206,8 +206,9 @@ class _TileProduct(TileRows):
         """The products of a step, and `mixed` rows of the epilogue of the block in front."""
         *sums, done = carried
         sums = self._step(block, position, number, live, sums)
-        if not self.s.mixed or block.before is None:
+        if not self.s.mixed:
             return [*sums, done]
+        assert block.before is not None
         math = self.frame.math
         then = math.minimum(math.add(done, self.s.mixed), block.before.rows[1])
         self._finish(replace(block.before, rows=(done, then)))

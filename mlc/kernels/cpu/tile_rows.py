@@ -130,24 +130,30 @@ class TileRows(DotProduct):
         self.image = HaloedImage(self.frame, value, padding, first, self.steps)
         return self.image.buffer
 
+    def _first_line(self, point: Sequence[Idx]) -> Scalar:
+        """The first of the lines that the work item of `point` computes: the last ones are never beyond the end."""
+        math, dim = self.frame.math, self.s.line_dim
+        return math.minimum(math.mul(point[dim].base, LINES), math.sub(self.shape[dim], LINES))
+
     def _fill(self, image: HaloedImage, point: list[Idx]) -> None:
-        """Copies what the rows of `point` read to `image`: lines of it where all rows are of the same ones."""
-        math, s, exprs = self.frame.math, self.s, self.reads[self.along][0]
+        """Copies what the rows of `point` read to `image`: some of its lines, unless rows are of different ones."""
+        s, exprs = self.s, self.reads[self.along][0][: image.first + 1]
         ev = Evaluator(self.frame, 1)
 
         def coordinates(line: int, taps: Position) -> list[Idx]:
             there = list(point)
             if s.line_dim >= 0:
-                first = math.minimum(math.mul(point[s.line_dim].base, LINES), math.sub(self.shape[s.line_dim], LINES))
-                there[s.line_dim] = Idx(math.add(first, line), level=2)
-            return [ev.idx.affine(e, self._iteration(there, taps)) for e in exprs[: image.first + 1]]
+                there[s.line_dim] = Idx(self.frame.math.add(self._first_line(point), line), level=2)
+            return [ev.idx.affine(e, self._iteration(there, taps)) for e in exprs]
 
         *batch, low = coordinates(0, {})
         last = {dim: Idx(self._known(extent) - 1) for dim, extent in self.outer}
         high = coordinates(LINES - 1, last)[-1]
         rows = [self.order[axis] for axis in range(s.row_first, s.row_last + 1)]
-        of_rows = any(mentions(exprs[image.first], dim) for dim in rows)
-        image.fill(batch, None if of_rows else (low.base, math.add(high.base, 1)))
+        if any(mentions(exprs[-1], dim) for dim in rows):
+            image.fill(batch, (0, image.buffer.shape[image.first]))
+        else:
+            image.fill(batch, (low.base, self.frame.math.add(high.base, 1)))
 
     def _known(self, extent: Scalar) -> int:
         if not isinstance(extent, int):

@@ -85,7 +85,7 @@ def _parts_of_unknown(root: ir.Operation, operand: int, axis: int, enough: bool)
 
 
 def rows_ahead(
-    root: ir.Operation, operand: int, shape: Sequence[Extent], schedule: Schedule, is_distant: bool = False
+    root: ir.Operation, operand: int, shape: Sequence[Extent], schedule: Schedule, is_distant: bool
 ) -> Schedule:
     """`ahead`, where rows fetch the next panel of the packed `operand`: how many do, or −n where a run counts them,
     from n on. `is_distant`: is what the second level of cache lacks far away?

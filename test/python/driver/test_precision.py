@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from models.processors import has_tiles
 from onnx import TensorProto, helper, numpy_helper
 
 import mlc
@@ -57,7 +58,7 @@ def test_results_are_float32_and_near_those_of_fp32(whole: Path, tmp_path: Path)
     error = np.abs(got - want).max() / np.abs(want).max()
     assert 1e-5 < error < 1e-2  # rounded, and not far away
     weights = [m.metadata["weights"]["size"] for m in (narrow, wide)]
-    assert weights[0] < 0.7 * weights[1]  # half, in whole matrix tiles where there are any
+    assert weights[0] < (0.7 if has_tiles() else 0.6) * weights[1]  # half, on tiles in whole ones
 
 
 @pytest.mark.parametrize("phase", PHASES)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from models.processors import runs_here, skip_unless_it_runs
+from models.processors import runs_here, skip_unless_it_runs, templates_of_bytes
 from onnx import helper, numpy_helper
 from spread import spread
 from windows import WINDOWS
@@ -53,9 +53,9 @@ def _templates(model: mlc.Model) -> list[str]:
     return [kernel["template"] for kernel in model.metadata["kernels"]]
 
 
-def _of_bytes(model: mlc.Model) -> bool:
-    """Is there a product of bytes, by quads of them or, without `vpdpbusd`, by words?"""
-    return bool({"dot_quads", "dot_words", "tile_product"} & set(_templates(model)))
+def _of_bytes(model: mlc.Model, cpu: str = "native") -> bool:
+    """Is there a product of bytes?"""
+    return bool(templates_of_bytes(cpu) & set(_templates(model)))
 
 
 def _product(x: np.ndarray, w: np.ndarray, zero_x: object, zero_w: object) -> np.ndarray:
@@ -76,7 +76,7 @@ def test_product_with_a_weight(tmp_path: Path, shape: tuple[int, int, int], cpu:
     zeros = {"zx": left(7), "zw": right(3)}
     node = helper.make_node("MatMulInteger", ["x", "w", "zx", "zw"], ["y"])
     model = _compile(tmp_path, _model(node, {"x": (left, x.shape)}, {"w": w, **zeros}), cpu)
-    assert w.size <= 64 or _of_bytes(model)  # small weights are constants, which are not packed
+    assert w.size <= 64 or _of_bytes(model, cpu)  # small weights are constants, which are not packed
     [got] = model(x)
     np.testing.assert_array_equal(got, _product(x, w, 7, 3))
 
@@ -104,7 +104,7 @@ def test_zero_points(tmp_path: Path, signs: tuple[type, type], cpu: str) -> None
         at_run_time = not isinstance(zero_x, int)
         inputs = {"x": (left, [9 if at_run_time else "m", 50])} | ({"zx": (left, (9,))} if at_run_time else {})
         model = _compile(tmp_path, _model(node, inputs, {"w": w, **zeros}), cpu)
-        assert at_run_time or _of_bytes(model)
+        assert at_run_time or _of_bytes(model, cpu)
         for rows in (9,) if at_run_time else (9, 1, 4):
             [got] = model(x[:rows], *([per_row] if at_run_time else []))
             np.testing.assert_array_equal(got, _product(x[:rows], w, zero_x, zero_w))
@@ -145,7 +145,7 @@ def test_codes_that_are_never_negative(tmp_path: Path, shape: tuple[int, int, in
     proto.graph.node.extend(nodes)
     proto.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
     model = _compile(tmp_path, proto, cpu)
-    assert _of_bytes(model)
+    assert _of_bytes(model, cpu)
     [got] = model(x)
     np.testing.assert_array_equal(got, _product(np.maximum(x, 0), w, 0, 0))
 

@@ -8,12 +8,10 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from models.processors import skip_unless_it_runs
+from models.processors import has_tiles, skip_unless_it_runs
 from onnx import TensorProto, helper, numpy_helper
 
 import mlc
-from mlc._native import host_info
-from mlc.targets.cpu import resolve
 
 CPUS = ["native", "x86-64", "x86-64-v3", "x86-64-v4"]
 
@@ -79,7 +77,7 @@ def test_rounded_table(tmp_path: Path, rows: int, cpu: str) -> None:
     np.testing.assert_array_equal(x, (rounded[words] + 1).astype(np.float32))
     np.testing.assert_allclose(logits, (rounded[words] + 1) @ rounded.T, rtol=0, atol=1e-2)
     stored = 1 if rows > 8192 else 2  # once in panels, and as it was
-    width = 64 if cpu == "native" and resolve(cpu, host_info()).bf16_tiles else 41  # whole steps of tiles
+    width = 64 if has_tiles(cpu) else 41  # whole steps of tiles
     assert model.metadata["weights"]["size"] < 1.1 * stored * width * (rows + 63) * 2
 
 

@@ -10,13 +10,13 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from models.processors import templates_of_bytes
 from onnx import TensorProto, helper, numpy_helper
 
 import mlc
 from mlc import _native
 
-OF_BYTES = {"dot_quads", "dot_words", "tile_product"}
-"""Templates of products of bytes: by quads, and where a processor has no `vpdpbusd` by words."""
+OF_BYTES = templates_of_bytes()
 
 
 def _quantized_chain(
