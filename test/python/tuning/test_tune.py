@@ -65,19 +65,20 @@ def test_what_was_measured_is_remembered_and_baked_in(folder: Path, capsys: pyte
 
 
 def test_what_is_known_is_not_measured_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["model.onnx", "-o", "one.so", "--tuning-cache", "t.json"]
-    assert main([*arguments, "--tune=0.5"]) == 0
-    known = json.loads(Path("t.json").read_text())
-    key = next(iter(known["kernels"]))
+    arguments = ["model.onnx", "-o", "one.so", "--tuning-cache", "t.json", "--tune=0.5"]
+    for _ in range(2):  # A slow machine has time for one of the two kernels.
+        assert main(arguments) == 0
+        known = json.loads(Path("t.json").read_text())
+        for entry in known["kernels"].values():
+            entry["tried"] = 99
+        Path("t.json").write_text(json.dumps(known))
+    key, _ = known["kernels"]
     known["kernels"][key]["tried"] = 1  # there was no time for more
-    for other in known["kernels"].keys() - {key}:
-        known["kernels"][other]["tried"] = 99
     Path("t.json").write_text(json.dumps(known))
     capsys.readouterr()
-    assert main([*arguments, "--tune=0.5"]) == 0
+    assert main(arguments) == 0
     said = [line for line in capsys.readouterr().err.splitlines() if "/" in line and line.startswith("tune ")]
-    unknown = 2 - len(known["kernels"])
-    assert len(said) == 1 + unknown and any(known["kernels"][key]["kernel"] in line for line in said)
+    assert len(said) == 1 and known["kernels"][key]["kernel"] in said[0]
 
 
 def test_the_usual_file_is_not_read_unless_named(

@@ -11,21 +11,21 @@ from test_templates import check, draw
 
 import mlc
 from mlc import _native
-from mlc.targets.cpu import resolve
+from mlc.targets import cpu
 
-_HOST = resolve("native", _native.host_info())
+_HOST = cpu.resolve("native", _native.host_info())
 
 
 @pytest.fixture(autouse=True)
 def without_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     """The walks of CPUs that gain nothing from fetching what they write, wherever the tests run."""
-    monkeypatch.setattr("mlc.targets.cpu._CLAIMS", set())
+    monkeypatch.setitem(cpu._TRAITS, "claims", set())
 
 
 @pytest.fixture
 def claims(monkeypatch: pytest.MonkeyPatch, without_claims: None) -> None:
     """The others' walks."""
-    monkeypatch.setattr("mlc.targets.cpu._CLAIMS", {str(_native.host_info()["cpu"])})
+    monkeypatch.setitem(cpu._TRAITS, "claims", {_HOST.cpu})
 
 
 def _type(extents: Sequence[int | str], dtype: str) -> str:
