@@ -59,6 +59,7 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     of_cpu["layout"] = ["mlc-sink-moves", *_before(layout, "mlc-hoist-weights", channels)]
     kernels = ["mlc-narrow-stores" if p.startswith("mlc-narrow-stores") else p for p in of_cpu["kernels"]]
     kernels = [next((name for name in ASKING if p.startswith(name)), p) for p in kernels]
+    kernels = [p for p in kernels if not p.startswith(("mlc-plan-splits", "mlc-split-reductions"))]  # threads' splits
     kernels.remove("mlc-share-kernels")  # numbers in the code are free there; registers that hold them are not
     of_cpu["kernels"] = _before(kernels, "mlc-plan-fusion", splitting)
     shared = [(name, [f"{p}{{target={asked}}}" if p in ASKING else p for p in of_cpu[name]]) for name in SHARED]

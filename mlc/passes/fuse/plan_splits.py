@@ -9,6 +9,11 @@ that are longer than what the blocks of a cluster hold between them (a softmax o
 of one), across it those whose blocks are too few to keep the memory busy, and would read for longer than another launch
 takes. What a reduction alone reads of elementwise operations must be computable in parts, too, or it would be written
 to memory. `mlc-split-reductions` obeys.
+
+With `items` for a CPU, whose work items are rows along memory and strips of columns across it: long reductions with
+few of them leave threads without work, and high strips touch a page of memory for every line that they read. A
+reduction whose results are spread over what it read, and written, as those of a normalisation are, stays: its kernel
+has that at hand.
 """
 
 from __future__ import annotations
@@ -41,6 +46,15 @@ PART = 8 * 1024  # bytes of the results of a block that are worth a part of thei
 MOST_BLOCKS = 4 * 132  # of the first step across memory
 MOST_LINES = 2 * 132  # parts across memory, of which the second step's threads read each as a line
 
+# Of CPUs.
+FEW_ITEMS = 16  # work items that leave threads without work
+FEW_BYTES = 1 << 20  # that one thread has read before the others have begun
+STRIP = 256  # columns of a work item
+HIGH_STRIP = 1 << 20  # bytes of one that touches more pages than a processor remembers
+LINES = 64  # of a part across memory: each strip finds the part's pages again
+LEAST_PART, LEAST_STRIPS = 1 << 17, 1 << 16  # bytes of a part along and across memory
+_ELEMENTWISE = ("linalg.generic", "tensor.expand_shape", "tensor.collapse_shape")
+
 
 @dataclass(frozen=True)
 class Reduced:
@@ -60,13 +74,16 @@ class PlanSplits(Pass):
 
     shortest: int = 65536
     "The fewest elements along contiguous memory for a result that are split"
+    items: int = 0
+    "How many work items keep the threads of a CPU busy (0: this is for the blocks of a GPU)"
 
     def run(self, root: ir.OpView) -> None:
         for block in host_blocks(root.operation):
             for view in block.operations:
                 op = view.operation
                 found = reduced(op)
-                parts = None if found is None else self._parts(op, found)
+                split = self._parts_of_items if self.items else self._parts
+                parts = None if found is None else split(op, found)
                 if found is not None and parts is not None and Chain(op, found.group).is_whole:
                     op.attributes[PARTS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), parts)
                     self.count("planned", 1)
@@ -85,12 +102,45 @@ class PlanSplits(Pass):
         most = min(MOST_LINES, MOST_BLOCKS // blocks, size // (blocks * PART), found.length // FEWEST_PARTS)
         return _number(found.length, most, 1) if most >= FEWEST_PARTS else None
 
+    def _parts_of_items(self, op: ir.Operation, found: Reduced) -> int | None:
+        """Into how many parts the elements of each result fall, for threads."""
+        each = (op.operands[0].type.element_type.width + 7) // 8
+        line = found.inner * each
+        column = found.length * line
+        if found.outer * column < FEW_BYTES or _is_spread(op, found.outer * column // each):
+            return None
+        if found.inner == 1:
+            most = min(self.items // found.outer, column // LEAST_PART)
+            return _number(found.length, most, VECTOR) if found.outer < FEW_ITEMS and most > 1 else None
+        strips = found.outer * -(-found.inner // STRIP)
+        if strips >= FEW_ITEMS and found.length * min(line, STRIP * each) < HIGH_STRIP:
+            return None
+        most = column // max(LEAST_STRIPS, line * LINES)
+        return _number(found.length, most, 1) if most > 1 else None
+
 
 def _number(length: int, most: int, multiple: int) -> int:
     """How many parts, at least half of the `most` if there are as many: all elements in equal ones, if possible, of
     whole accesses of `multiple` elements."""
-    few = max(FEWEST_PARTS, -(-most // 2))
+    few = max(FEWEST_PARTS if most >= FEWEST_PARTS else 2, -(-most // 2))
     return max(range(few, most + 1), key=lambda n: (length % n == 0, length // n % multiple == 0, n))
+
+
+def _is_spread(op: ir.Operation, elements: int) -> bool:
+    """Is a tensor of as many `elements` as the reduction `op` reads written that is computed of its results, element by
+    element? One that other reductions alone read is not."""
+    waiting, seen = [*op.results], {op}
+    while waiting:
+        value = waiting.pop()
+        is_large = prod(value.type.shape) >= elements
+        for user in [use.owner.operation for use in value.uses]:
+            is_plain = user.name in _ELEMENTWISE and not is_contraction(user)
+            if is_large and not is_plain:
+                return True
+            if user not in seen and is_plain and not (is_large and is_reduction(user)):
+                seen.add(user)
+                waiting += user.results
+    return False
 
 
 def reduced(op: ir.Operation) -> Reduced | None:

@@ -36,6 +36,8 @@ GPU_ONLY = (
 CPU_ONLY = (
     "mlc-group-gathers",
     "mlc-share-kernels",
+    "mlc-plan-splits{items=64}",
+    "mlc-split-reductions",
     "mlc-sink-moves{joins=true}",
     "mlc-widen-halves",
     "mlc-widen-halves{weights=true}",

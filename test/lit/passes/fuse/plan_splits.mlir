@@ -1,5 +1,6 @@
 // RUN: mlc-opt %s --mlc-lower-to-linalg --mlc-plan-splits | FileCheck %s
 // RUN: mlc-opt %s --mlc-lower-to-linalg --mlc-plan-splits=shortest=200000 | FileCheck %s --check-prefix=CLUSTERS
+// RUN: mlc-opt %s --mlc-lower-to-linalg --mlc-plan-splits=items=64 | FileCheck %s --check-prefix=ITEMS
 
 // All of contiguous memory, and few rows of it.
 // CHECK-LABEL: func.func @rows
@@ -57,4 +58,45 @@ func.func @lines(%x: tensor<150x300x4xf32>, %w: tensor<300x1xf32>) -> tensor<4xf
   %0 = mlc.binary mul %x, %w : tensor<150x300x4xf32>, tensor<300x1xf32> -> tensor<150x300x4xf32>
   %1 = mlc.reduce sum %0 {axes = array<i64: 0, 1>, keepdims = false} : tensor<150x300x4xf32> -> tensor<4xf32>
   return %1 : tensor<4xf32>
+}
+
+// For threads: all of memory and a few long rows in parts of 128 KB or more, strips of columns in parts of 64 lines or
+// of 64 KB, also where there are strips enough that are high. What only reductions read is no tensor that is written.
+// ITEMS-LABEL: func.func @threads
+// ITEMS: mlc.parts = 64
+// ITEMS: mlc.parts = 2 :
+// ITEMS: mlc.parts = 64
+// ITEMS: mlc.parts = 256
+// ITEMS: mlc.parts = 32
+// ITEMS: mlc.parts = 64
+// ITEMS: mlc.parts = 64
+func.func @threads(%a: tensor<4096x1024xf32>, %b: tensor<8x100000xf32>, %c: tensor<65536x64xf32>,
+                   %d: tensor<2048x8192xf32>, %e: tensor<4096x1024xf32>)
+    -> (tensor<f32>, tensor<8xi64>, tensor<1024xf32>, tensor<64xf32>, tensor<8192xf32>, tensor<f32>) {
+  %0 = mlc.reduce max %a {axes = array<i64: 0, 1>, keepdims = false} : tensor<4096x1024xf32> -> tensor<f32>
+  %1 = mlc.arg_reduce max %b {axis = 1 : i64} : tensor<8x100000xf32> -> tensor<8xi64>
+  %2 = mlc.reduce sum %a {axes = array<i64: 0>, keepdims = false} : tensor<4096x1024xf32> -> tensor<1024xf32>
+  %3 = mlc.reduce sum %c {axes = array<i64: 0>, keepdims = false} : tensor<65536x64xf32> -> tensor<64xf32>
+  %4 = mlc.reduce sum %d {axes = array<i64: 0>, keepdims = false} : tensor<2048x8192xf32> -> tensor<8192xf32>
+  %5 = mlc.reduce max %e {axes = array<i64: 0, 1>, keepdims = true} : tensor<4096x1024xf32> -> tensor<1x1xf32>
+  %6 = mlc.binary sub %e, %5 : tensor<4096x1024xf32>, tensor<1x1xf32> -> tensor<4096x1024xf32>
+  %7 = mlc.unary exp %6 : tensor<4096x1024xf32>
+  %8 = mlc.reduce sum %7 {axes = array<i64: 0, 1>, keepdims = false} : tensor<4096x1024xf32> -> tensor<f32>
+  return %0, %1, %2, %3, %4, %8
+    : tensor<f32>, tensor<8xi64>, tensor<1024xf32>, tensor<64xf32>, tensor<8192xf32>, tensor<f32>
+}
+
+// Enough rows, enough strips that are low, what one thread has read soon, and a normalisation, which has at hand what it
+// divides.
+// ITEMS-LABEL: func.func @whole
+// ITEMS-NOT: mlc.parts
+// ITEMS: return
+func.func @whole(%a: tensor<16x65536xf32>, %b: tensor<512x8192xf32>, %c: tensor<500x512xf32>, %d: tensor<1x1048576xf32>)
+    -> (tensor<16xf32>, tensor<8192xf32>, tensor<512xf32>, tensor<1x1048576xf32>) {
+  %0 = mlc.reduce sum %a {axes = array<i64: 1>, keepdims = false} : tensor<16x65536xf32> -> tensor<16xf32>
+  %1 = mlc.reduce sum %b {axes = array<i64: 0>, keepdims = false} : tensor<512x8192xf32> -> tensor<8192xf32>
+  %2 = mlc.reduce sum %c {axes = array<i64: 0>, keepdims = false} : tensor<500x512xf32> -> tensor<512xf32>
+  %3 = mlc.reduce sum %d {axes = array<i64: 1>, keepdims = true} : tensor<1x1048576xf32> -> tensor<1x1xf32>
+  %4 = mlc.binary div %d, %3 : tensor<1x1048576xf32>, tensor<1x1xf32> -> tensor<1x1048576xf32>
+  return %0, %1, %2, %4 : tensor<16xf32>, tensor<8192xf32>, tensor<512xf32>, tensor<1x1048576xf32>
 }
