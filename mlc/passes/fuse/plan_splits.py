@@ -53,7 +53,7 @@ STRIP = 256  # columns of a work item
 HIGH_STRIP = 1 << 20  # bytes of one that touches more pages than a processor remembers
 LINES = 64  # of a part across memory: each strip finds the part's pages again
 LEAST_PART, LEAST_STRIPS = 1 << 17, 1 << 16  # bytes of a part along and across memory
-_ELEMENTWISE = ("linalg.generic", "tensor.expand_shape", "tensor.collapse_shape")
+_VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
 
 
 @dataclass(frozen=True)
@@ -134,10 +134,12 @@ def _is_spread(op: ir.Operation, elements: int) -> bool:
         value = waiting.pop()
         is_large = prod(value.type.shape) >= elements
         for user in [use.owner.operation for use in value.uses]:
-            is_plain = user.name in _ELEMENTWISE and not is_contraction(user)
-            if is_large and not is_plain:
+            is_generic = user.name == "linalg.generic" and not is_contraction(user)
+            if is_large and not is_generic and user.name not in _VIEWS:
                 return True
-            if user not in seen and is_plain and not (is_large and is_reduction(user)):
+            if is_large and is_generic and is_reduction(user):
+                continue
+            if (is_generic or user.name in _VIEWS) and user not in seen:
                 seen.add(user)
                 waiting += user.results
     return False

@@ -86,6 +86,19 @@ func.func @threads(%a: tensor<4096x1024xf32>, %b: tensor<8x100000xf32>, %c: tens
     : tensor<f32>, tensor<8xi64>, tensor<1024xf32>, tensor<64xf32>, tensor<8192xf32>, tensor<f32>
 }
 
+// Sums of a tensor that was normalised and has got another shape.
+// ITEMS-LABEL: func.func @views
+// ITEMS: mlc.parts = 32
+// ITEMS: mlc.parts = 32
+func.func @views(%x: tensor<4096x256xf32>) -> tensor<f32> {
+  %0 = mlc.reduce max %x {axes = array<i64: 0, 1>, keepdims = true} : tensor<4096x256xf32> -> tensor<1x1xf32>
+  %1 = mlc.binary sub %x, %0 : tensor<4096x256xf32>, tensor<1x1xf32> -> tensor<4096x256xf32>
+  %2 = mlc.reshape %1 [2048, 512] : tensor<4096x256xf32> -> tensor<2048x512xf32>
+  %3 = mlc.unary exp %2 : tensor<2048x512xf32>
+  %4 = mlc.reduce sum %3 {axes = array<i64: 0, 1>, keepdims = false} : tensor<2048x512xf32> -> tensor<f32>
+  return %4 : tensor<f32>
+}
+
 // Enough rows, enough strips that are low, what one thread has read soon, and a normalisation, which has at hand what it
 // divides.
 // ITEMS-LABEL: func.func @whole
