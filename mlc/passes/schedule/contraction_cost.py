@@ -14,11 +14,12 @@ from mlc.kernels.cpu.inner_product import has_few_rows, lies_along_sum
 from mlc.kernels.cpu.panel_copy import MOST_STEPS, SUMS_BESIDE, most_steps
 from mlc.kernels.cpu.register_tile import matrices_behind, split_rows
 from mlc.passes.schedule.copies_ahead import copying_ahead
-from mlc.passes.schedule.extents import ITEMS_WANTED, MASKED_BITS, Extent, VectorUnit, at_least, known, reach, shape_of
+from mlc.passes.schedule.extents import MASKED_BITS, Extent, VectorUnit, at_least, known, reach, shape_of
 from mlc.passes.schedule.float_products import as_dot_floats
 from mlc.passes.schedule.grid_order import in_parts, innermost_extent, rows_ahead, size_of_tile, tiles_in_order
 from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads, sums_bytes, sums_mixed_bytes
 from mlc.passes.schedule.tile_products import as_tile_product
+from mlc.passes.schedule.work_items import ENOUGH_ROWS, FEW_ITEMS, MANY_ITEMS, row_block
 
 TILE, TALLER = (6, 4), 7  # rows and vectors of accumulators; the most rows that leave registers for an operand
 FEW_READS = (8, 3)  # rows and vectors that read a weight less often where rows are few; of thirty-two registers, too
@@ -29,7 +30,6 @@ WIDE, TALL = (4, 3), (6, 2)  # of sixteen registers
 LATENCY = 8  # accumulators that two multiply-adds a cycle take as long for as one of them takes
 SAVED = 0.98  # of the time that plain tiles take: what makes up for rows that others read more often
 MANY_ROWS = 12 * LATENCY  # where only a run knows them
-ENOUGH_ROWS = 48  # of one image, which tell how the rows of a number of images are best cut
 FAR = 1 << 20  # bytes of a panel that does not stay in the second level of cache: fewer tiles fetch it less often
 FAR_WINDOW = 1 << 18  # bytes of a convolution's panel that do not stay there beside the image
 LINES_TOGETHER = 4  # of an image that read a part of such a panel one after the other
@@ -105,7 +105,7 @@ def choose_contraction(
     }
     schedule |= _ends_of_rows(shape[axis], schedule, unit)
     panel = size_of_tile(schedule)[1]
-    schedule["block"] = _row_block(shape, axis, first, row, height, panel)
+    schedule["block"] = row_block(root, shape, schedule, MANY_ITEMS if packed else FEW_ITEMS)
     if packed:
         schedule |= {"packed_operand": operand, "panel": panel}
         schedule |= rows_ahead(root, operand, shape, schedule, unit.distant)
@@ -132,7 +132,7 @@ def _of_narrow_operands(
     """The schedule of a contraction of halves or bytes whose register tile is not that of f32; None for others."""
     axis, first, last = (int(schedule[name]) for name in ("vector_dim", "row_first", "row_last"))
     if tiled := as_tile_product(root, operand, schedule, rows, unit.bf16_tiles, unit.int8_tiles):
-        block = _row_block(shape, axis, first, last, *size_of_tile(tiled))
+        block = row_block(root, shape, tiled)
         return tiles_in_order(root, operand, shape, tiled | {"block": block})
     if floats := as_dot_floats(root, operand, schedule, shape, unit):
         return floats | rows_ahead(root, operand, shape, floats, unit.distant)
@@ -155,7 +155,7 @@ def _in_quads_of_pixels(
     if unit.halves and columns <= QUAD * lanes // 2:
         lanes //= 2
     rows = across.together * max(1, PIXELS // across.together)
-    return {
+    schedule: dict[str, int | str] = {
         "template": "depthwise_quads",
         "lanes": lanes,
         "vector_dim": axis,
@@ -164,8 +164,8 @@ def _in_quads_of_pixels(
         "rows": rows,
         "vectors": QUAD,
         "unroll": 1,
-        "block": _row_block(shape, axis, first, row, rows, QUAD * lanes),
     }
+    return schedule | {"block": row_block(root, shape, schedule)}
 
 
 def _tile(
@@ -286,7 +286,6 @@ def _along_sum(source: KernelSource, root: ir.Operation, unit: VectorUnit, axis:
         tile = _taller(root, _register_tile(shape[axis], unit, element), shape[axis], count, unit)
         beside, (height, vectors) = _columns_beside(root, unit, operand, shape[axis], count, tile)
         template, unroll = "panel_copy", _unroll(root)
-    block = _row_block(_narrower(shape, axis, beside), axis, first, row, height, lanes * vectors)
     schedule: dict[str, int | str] = {
         "template": template,
         "lanes": lanes,
@@ -296,8 +295,9 @@ def _along_sum(source: KernelSource, root: ir.Operation, unit: VectorUnit, axis:
         "rows": height,
         "vectors": vectors,
         "unroll": unroll,
-        "block": max(block, -(-TRANSPOSED_ROWS // height)) if copies else block,
     }
+    block = row_block(root, shape, schedule, beside=beside)
+    schedule["block"] = max(block, -(-TRANSPOSED_ROWS // height)) if copies else block
     if not copies:
         return schedule
     schedule |= {"vector_operand": operand} | ({"beside": beside} if beside else {})
@@ -416,14 +416,8 @@ def _with_columns_beside(
     beside, (height, vectors) = _columns_beside(root, unit, operand, shape[axis], rows, tile)
     if not beside:
         return schedule
-    panel = int(schedule["lanes"]) * vectors
-    block = _row_block(_narrower(shape, axis, beside), axis, first, last, height, panel)
-    return schedule | {"beside": beside, "rows": height, "vectors": vectors, "block": block}
-
-
-def _narrower(shape: Sequence[Extent], axis: int, less: int) -> list[Extent]:
-    """`shape` with `less` columns less."""
-    return [e - less if i == axis and e is not None else e for i, e in enumerate(shape)]
+    schedule = schedule | {"beside": beside, "rows": height, "vectors": vectors}
+    return schedule | {"block": row_block(root, shape, schedule, beside=beside)}
 
 
 def _is_read_in_lines(root: ir.Operation, columns: Extent, rows: Extent, lanes: int) -> bool:
@@ -583,18 +577,3 @@ def _unroll(root: ir.Operation) -> int:
     """Unrolling of the innermost reduction dimension: a divisor of its extent."""
     extent = innermost_extent(root)
     return 1 if extent is None else next(u for u in (4, 3, 2, 1) if extent % u == 0)
-
-
-def _row_block(shape: Sequence[Extent], axis: int, first: int, last: int, rows: int, panel: int) -> int:
-    """Row tiles per work item: items of about one size, and enough of them."""
-    extent = at_least(shape[first : last + 1], ENOUGH_ROWS) if first >= 0 else 1
-    others = [e for i, e in enumerate(shape) if i != axis and not first <= i <= last]
-    columns = shape[axis]
-    outer = known([e if e is not None else 1 for e in others])
-    assert outer is not None
-    if extent is None:
-        return 8
-    panels = 1 if columns is None else -(-columns // panel)
-    tiles = -(-extent // rows)
-    wanted = -(-ITEMS_WANTED // (4 * max(1, panels * outer)))
-    return max(1, min(64, -(-tiles // wanted)))

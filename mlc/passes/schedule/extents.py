@@ -75,6 +75,17 @@ def reach(root: ir.Operation, operand: int, dim: int) -> Extent:
     return next(found, 1)
 
 
+def along(root: ir.Operation, dim: int) -> Extent:
+    """The extent of dimension `dim` of the iteration of a contraction."""
+    return next((extent for extent in (reach(root, operand, dim) for operand in range(2)) if extent != 1), 1)
+
+
+def summed(root: ir.Operation) -> list[Extent]:
+    """The extents that a contraction sums over, from the outermost on."""
+    kinds = root.attributes["iterator_types"]
+    return [along(root, dim) for dim, kind in enumerate(kinds) if "reduction" in str(kind)]
+
+
 def or_many(extent: Extent) -> int:
     """An extent; many where it is not known."""
     return 1 << 30 if extent is None else extent

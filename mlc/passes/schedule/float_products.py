@@ -11,7 +11,7 @@ from mlir import ir
 
 from mlc.kernels.common.analysis import touches
 from mlc.kernels.common.generics import operand_map
-from mlc.passes.schedule.extents import Extent, VectorUnit, known, reach
+from mlc.passes.schedule.extents import Extent, VectorUnit, known, summed
 from mlc.passes.schedule.pairs import Schedule, in_groups, reads_halves, sums_bf16
 
 # By the number of registers: rows of a tile by the vectors of a side; how many sides a tile has at most, as with narrow
@@ -45,8 +45,7 @@ def as_dot_floats(
         return None
     if in_groups(root, operand, schedule, 2) is None:
         return None
-    kinds = ["reduction" in str(t) for t in root.attributes["iterator_types"]]
-    extents = [_extent(root, dim) for dim, reduced in enumerate(kinds) if reduced]
+    extents = summed(root)
     columns, lanes, registers = shape[int(schedule["vector_dim"])], int(schedule["lanes"]), unit.registers
     if None in extents or columns is None or (extents[-1] or 0) < LEAST_CHANNELS:
         return None
@@ -65,12 +64,6 @@ def as_dot_floats(
     inner = depth if outer == len(steps) - 1 else steps[-1]
     kept = {name: value for name, value in schedule.items() if name not in ("tail", "ahead")}
     return {**kept, **changed, "unroll": next(u for u in UNROLLS if inner % u == 0), **items}
-
-
-def _extent(root: ir.Operation, dim: int) -> Extent:
-    """The extent of the reduction dimension `dim`."""
-    extents = [reach(root, operand, dim) for operand in range(2)]
-    return next((extent for extent in extents if extent != 1), 1)
 
 
 def _block(steps: Sequence[int], most: int, together: int) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from mlir import ir
 from mlc.kernels.common.analysis import touches
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.cpu.next_panel import FETCHING_ROWS, FETCHING_TILES
-from mlc.passes.schedule.extents import Extent, at_least, known, reach, shape_of
+from mlc.passes.schedule.extents import Extent, along, at_least, known, shape_of
 from mlc.passes.schedule.pairs import Schedule, innermost
 
 NEAR = 1 << 15  # bytes of a panel that may stay in the first level of cache
@@ -137,5 +137,4 @@ def tiles_in_order(root: ir.Operation, operand: int, shape: Sequence[Extent], sc
 
 def innermost_extent(root: ir.Operation) -> Extent:
     """The extent of the innermost reduction dimension."""
-    extents = [reach(root, operand, innermost(root)) for operand in range(2)]
-    return next((extent for extent in extents if extent != 1), 1)
+    return along(root, innermost(root))

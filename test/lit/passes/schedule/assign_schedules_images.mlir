@@ -72,8 +72,8 @@ func.func @of_any_large_window(%x: tensor<?x?x?x512xf32>, %n: index) -> tensor<?
 
 // Of any number of images: what is best for one, whose pixels are the least there are.
 // CHECK: module @pixels_of_images
-// CHECK-SAME: block = 44 : i64
-// CHECK-SAME: part = 3 : i64
+// CHECK-SAME: block = 33 : i64
+// CHECK-SAME: part = 4 : i64
 // CHECK-SAME: rows = 6 : i64
 module @pixels_of_images attributes {mlc.kernel} {
   func.func @pixels_of_images(%a: tensor<?x56x56x64xf32>, %b: tensor<64x256xf32>, %o: tensor<?x56x56x256xf32>) -> tensor<?x56x56x256xf32> {

@@ -44,7 +44,7 @@ module @large attributes {mlc.kernel} {
 // A small one is near from panel to panel: halves of the image are those of two threads.
 // CHECK: module @small
 // CHECK-NOT: ahead
-// CHECK: part = 7
+// CHECK: part = 14
 module @small attributes {mlc.kernel} {
   func.func @small(%x: tensor<1x16x16x128xf32>, %w: tensor<3x3x128x128xf32>, %o: tensor<1x14x14x128xf32>) -> tensor<1x14x14x128xf32> {
     %z = arith.constant 0.0 : f32
