@@ -133,10 +133,10 @@ Pool *Pool::create(int32_t threads) {
       threads <= allowedProcessors() ? kSpinNanoseconds : kSpinOversubscribed;
   pool->process = getpid();
   pool->workers = allocate<Worker>(threads);
-  pool->shares = allocate<Range>(threads);
-  if (!pool->workers || !pool->shares) {
+  pool->seats = allocate<Seat>(threads);
+  if (!pool->workers || !pool->seats) {
     free(pool->workers);
-    free(pool->shares);
+    free(pool->seats);
     free(memory);
     return nullptr;
   }
@@ -158,7 +158,7 @@ void Pool::destroy(Pool *pool) {
   if (pool->process.load() == getpid())
     pool->stop();
   free(pool->workers);
-  free(pool->shares);
+  free(pool->seats);
   free(pool);
 }
 
@@ -190,9 +190,9 @@ void Pool::start() {
 
 void Pool::stop() {
   stopping.store(true);
-  for (int32_t i = 0; i < started; ++i) {
-    workers[i].ticket.store(launch + 1);
-    futexWake(workers[i].ticket);
+  for (int32_t i = 1; i <= started; ++i) {
+    seats[i].ticket.store(launch + 1);
+    futexWake(seats[i].ticket);
   }
   for (int32_t i = 0; i < started; ++i)
     pthread_join(workers[i].thread, nullptr);
@@ -230,7 +230,7 @@ void Pool::checkProcess() {
 // Whoever has taken a chunk may read the launch: it cannot end before its
 // chunks are done. Chunks of another launch are left alone.
 uint32_t Pool::runChunks(uint32_t number, int64_t range) {
-  std::atomic<uint64_t> &share = shares[range].left;
+  std::atomic<uint64_t> &share = seats[range].left;
   uint32_t done = 0;
   for (uint64_t seen = share.load(std::memory_order_acquire);;) {
     auto left = static_cast<uint32_t>(seen);
@@ -298,23 +298,24 @@ void *Pool::workerMain(void *argument) {
 }
 
 void Pool::work(Worker &worker) {
+  Seat &seat = seats[worker.index];
   for (uint32_t seen = 0;;) {
     auto called = [&] {
-      return worker.ticket.load(std::memory_order_acquire) != seen;
+      return seat.ticket.load(std::memory_order_acquire) != seen;
     };
     while (!called()) {
       if (spinUntil(called, spinTime))
         break;
       // Sequentially consistent on both sides: either the launcher sees
-      // `sleeping`, or this sees the ticket.
-      worker.sleeping.store(1);
-      if (worker.ticket.load() == seen)
-        futexWait(worker.ticket, seen);
-      worker.sleeping.store(0);
+      // `sleeping`, or this sees the ticket (`call`).
+      seat.sleeping.store(1);
+      if (seat.ticket.load() == seen)
+        futexWait(seat.ticket, seen);
+      seat.sleeping.store(0);
     }
     if (stopping.load(std::memory_order_relaxed))
       return;
-    seen = worker.ticket.load(std::memory_order_acquire);
+    seen = seat.ticket.load(std::memory_order_acquire);
     uint32_t done = runRanges(seen, worker.index, kReach);
     if (done && pending.fetch_sub(done) == done && callerSleeping.load())
       futexWake(pending);
@@ -332,6 +333,33 @@ void Pool::waitForWorkers() {
   callerSleeping.store(0);
 }
 
+// Gives every thread its range, and wakes up those that sleep. The lines of all
+// seats are on their way at the same time: a store that waited for its line, or
+// a look at a sleeper between two of them, would take the caller as long as
+// that many transfers between cores.
+void Pool::call() {
+  int64_t size = count / ranges, rest = count % ranges;
+  auto more = static_cast<uint32_t>(chunksOf(size + 1));
+  auto fewer = static_cast<uint32_t>(chunksOf(size));
+  pending.store(static_cast<uint32_t>(rest * more + (ranges - rest) * fewer),
+                std::memory_order_relaxed);
+  for (int64_t i = 0; i < ranges; ++i) {
+    seats[i].left.store(static_cast<uint64_t>(launch) << 32 |
+                            (i < rest ? more : fewer),
+                        std::memory_order_release);
+    seats[i].ticket.store(launch, std::memory_order_release);
+  }
+  // Either this sees `sleeping`, or the worker sees its ticket.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (int64_t i = 1; i < ranges; ++i) {
+    if (!seats[i].sleeping.load(std::memory_order_relaxed))
+      continue;
+    if (started <= kSteered)
+      steer(workers[i - 1]);
+    futexWake(seats[i].ticket);
+  }
+}
+
 void Pool::run(Body task, void *argument, int64_t items) {
   if (items <= 0)
     return;
@@ -344,24 +372,7 @@ void Pool::run(Body task, void *argument, int64_t items) {
   count = items;
   ranges = items < started + 1 ? items : started + 1;
   ++launch;
-  uint32_t chunks = 0;
-  for (int64_t i = 0, begin = 0; i < ranges; ++i) {
-    int64_t end = rangeBegin(items, ranges, i + 1);
-    auto left = static_cast<uint32_t>(chunksOf(end - begin));
-    shares[i].left.store(static_cast<uint64_t>(launch) << 32 | left,
-                         std::memory_order_release);
-    chunks += left;
-    begin = end;
-  }
-  pending.store(chunks, std::memory_order_relaxed);
-  for (int64_t i = 0; i < ranges - 1; ++i) {
-    workers[i].ticket.store(launch);
-    if (workers[i].sleeping.load()) {
-      if (started <= kSteered)
-        steer(workers[i]);
-      futexWake(workers[i].ticket);
-    }
-  }
+  call();
   uint32_t done = runRanges(launch, 0, started);
   if (pending.fetch_sub(done) != done)
     waitForWorkers();

@@ -52,10 +52,13 @@ public:
   int32_t threads() const { return limit; }
 
 private:
-  /// A thread's chunks: the launch they belong to in the upper half, how many
-  /// of them nobody has taken in the lower.
-  struct alignas(64) Range {
+  /// What a launch writes for a thread, in one line of the cache.
+  struct alignas(64) Seat {
+    /// Chunks: the launch they belong to in the upper half, how many of them
+    /// nobody has taken in the lower.
     std::atomic<uint64_t> left{0};
+    std::atomic<uint32_t> ticket{0}; // the last launch that it has to do with
+    std::atomic<uint32_t> sleeping{0};
   };
 
   /// Processors, as the system has them: a bit for each of the first 1024.
@@ -64,13 +67,11 @@ private:
   };
 
   struct alignas(64) Worker {
-    std::atomic<uint32_t> ticket{0}; // the last launch that it has to do with
-    std::atomic<uint32_t> sleeping{0};
     std::atomic<uint32_t> steered{0}; // may not run everywhere it is `allowed`
     std::atomic<int32_t> id{0};       // the system's; 0 before it has begun
     Processors allowed{};
     Pool *pool = nullptr;
-    int64_t index = 0;
+    int64_t index = 0; // of its seat
     pthread_t thread{};
   };
 
@@ -84,6 +85,7 @@ private:
   void reset();
   uint32_t runChunks(uint32_t number, int64_t range);
   uint32_t runRanges(uint32_t number, int64_t first, int64_t reach);
+  void call();
   void waitForWorkers();
 
   // Written by the launching thread before the tickets are handed out.
@@ -101,7 +103,7 @@ private:
   bool triedToStart = false;
   uint32_t launch = 0; // number of the last one
   Worker *workers = nullptr;
-  Range *shares = nullptr; // one for each thread, the caller's first
+  Seat *seats = nullptr; // one for each thread, the caller's first
   Pool *next = nullptr, *previous = nullptr;
 };
 
