@@ -15,11 +15,12 @@ for kind in address,undefined thread; do
   echo "== $kind"
   "$folder/test/test_run"
   "$folder/test/test_results"
-  "$folder/test/test_pool"
   # A child of a threaded process must not create threads under ThreadSanitizer: a limit of the tool.
   if [ $kind = thread ]; then
     "$folder/test/test_threads" --no-fork
+    "$folder/test/test_pool" --no-fork
   else
+    "$folder/test/test_pool"
     "$folder/test/test_threads"
   fi
 done

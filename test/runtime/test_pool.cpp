@@ -8,6 +8,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define CHECK(condition)                                                       \
@@ -151,12 +153,71 @@ static void testSignals() {
     signal(number, SIG_DFL);
 }
 
-int main() {
+struct Stuck {
+  pid_t process;
+  std::atomic<int32_t> begun{0};
+  std::atomic<bool> goOn{false};
+};
+
+static void waitInside(void *data, int64_t, int64_t) {
+  auto &stuck = *static_cast<Stuck *>(data);
+  CHECK(getpid() == stuck.process);
+  ++stuck.begun;
+  while (!stuck.goOn)
+    usleep(100);
+}
+
+struct StuckLaunch {
+  Pool *pool;
+  Stuck *stuck;
+};
+
+static void *launchStuck(void *argument) {
+  auto &launch = *static_cast<StuckLaunch *>(argument);
+  launch.pool->run(waitInside, launch.stuck, 1000);
+  return nullptr;
+}
+
+// What another thread's launch has left over in the parent is not the child's.
+static void testForkInLaunch() {
+  constexpr int32_t kThreads = 8;
+  Pool *pool = Pool::create(kThreads);
+  pool->checkProcess();
+  Stuck stuck{getpid()};
+  StuckLaunch argument{pool, &stuck};
+  pthread_t thread;
+  CHECK(!pthread_create(&thread, nullptr, launchStuck, &argument));
+  while (stuck.begun < kThreads)
+    usleep(100);
+  bool good = true; // asked for when no thread waits any more
+  for (int i = 0; i < 20; ++i) {
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+      alarm(20); // a lost worker would hang the child
+      pool->checkProcess();
+      auto *counters = new (malloc(sizeof(Counters))) Counters();
+      launch(*pool, *counters, 100 + i);
+      launch(*pool, *counters, 100 - i);
+      _exit(0);
+    }
+    int state = 1;
+    good &= waitpid(child, &state, 0) == child && state == 0;
+  }
+  stuck.goOn = true;
+  pthread_join(thread, nullptr);
+  Pool::destroy(pool);
+  CHECK(good);
+}
+
+int main(int argc, char **argv) {
   testRanges();
   for (int32_t threads : {1, 2, 3, 8, 40})
     testCounts(threads);
   testClients();
   testSignals();
+  if (argc < 2 || strcmp(argv[1], "--no-fork"))
+    testForkInLaunch();
   puts("ok");
   return 0;
 }

@@ -177,6 +177,9 @@ void Pool::start() {
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, size_t{8} << 20);
   while (started < limit - 1) {
+    // A child of fork() has the seats of its parent, perhaps of a launch that
+    // another thread was in.
+    new (&seats[started + 1]) Seat();
     Worker *worker = new (&workers[started]) Worker();
     worker->pool = this;
     worker->index = started + 1;
