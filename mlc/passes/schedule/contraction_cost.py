@@ -105,7 +105,7 @@ def choose_contraction(
     }
     schedule |= _ends_of_rows(shape[axis], schedule, unit)
     panel = size_of_tile(schedule)[1]
-    schedule["block"] = row_block(root, shape, schedule, MANY_ITEMS if packed else FEW_ITEMS)
+    schedule["block"] = row_block(shape, schedule, MANY_ITEMS if packed else FEW_ITEMS)
     if packed:
         schedule |= {"packed_operand": operand, "panel": panel}
         schedule |= rows_ahead(root, operand, shape, schedule, unit.distant)
@@ -132,7 +132,7 @@ def _of_narrow_operands(
     """The schedule of a contraction of halves or bytes whose register tile is not that of f32; None for others."""
     axis, first, last = (int(schedule[name]) for name in ("vector_dim", "row_first", "row_last"))
     if tiled := as_tile_product(root, operand, schedule, rows, unit.bf16_tiles, unit.int8_tiles):
-        block = row_block(root, shape, tiled)
+        block = row_block(shape, tiled)
         return tiles_in_order(root, operand, shape, tiled | {"block": block})
     if floats := as_dot_floats(root, operand, schedule, shape, unit):
         return floats | rows_ahead(root, operand, shape, floats, unit.distant)
@@ -165,7 +165,7 @@ def _in_quads_of_pixels(
         "vectors": QUAD,
         "unroll": 1,
     }
-    return schedule | {"block": row_block(root, shape, schedule)}
+    return schedule | {"block": row_block(shape, schedule)}
 
 
 def _tile(
@@ -296,7 +296,7 @@ def _along_sum(source: KernelSource, root: ir.Operation, unit: VectorUnit, axis:
         "vectors": vectors,
         "unroll": unroll,
     }
-    block = row_block(root, shape, schedule, beside=beside)
+    block = row_block(shape, schedule, beside=beside)
     schedule["block"] = max(block, -(-TRANSPOSED_ROWS // height)) if copies else block
     if not copies:
         return schedule
@@ -417,7 +417,7 @@ def _with_columns_beside(
     if not beside:
         return schedule
     schedule = schedule | {"beside": beside, "rows": height, "vectors": vectors}
-    return schedule | {"block": row_block(root, shape, schedule, beside=beside)}
+    return schedule | {"block": row_block(shape, schedule, beside=beside)}
 
 
 def _is_read_in_lines(root: ir.Operation, columns: Extent, rows: Extent, lanes: int) -> bool:

@@ -1,7 +1,7 @@
 // RUN: mlc-opt %s --mlc-assign-schedules | FileCheck %s
 
-// Products with a weight have 64 work items, or as many as have work enough, and sixteen however small these are; steps of
-// the sum beyond 64 do not count, so that layers of other depths can be one kernel. Products with right sides of the run,
+// Products with a weight have 64 work items, or as many as have results enough, and sixteen however small these are; how
+// deep the sum is does not count, so that layers of other depths can be one kernel. Products with right sides of the run,
 // which work items may copy, have sixteen.
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (k, n)>
@@ -68,7 +68,7 @@ module @deeper attributes {mlc.kernel, mlc.packed} {
 }
 
 // CHECK-LABEL: module @flat
-// CHECK-SAME: block = 10 : i64
+// CHECK-SAME: block = 7 : i64
 module @flat attributes {mlc.kernel, mlc.packed} {
   func.func @flat(%x: tensor<1200x8xf32>, %w: tensor<8x128xf32>, %out: tensor<1200x128xf32>) -> tensor<1200x128xf32> {
     %zero = arith.constant 0.000000e+00 : f32
