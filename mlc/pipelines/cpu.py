@@ -20,7 +20,6 @@ NARROWING = "mlc-narrow-contractions"
 # tokens keep the sums of their residual stream, which many layers add to, in f32.
 NARROW = 1 << 18
 NARROW_TILES = 1 << 17
-ITEMS = 64  # work items of a kernel that keep the threads of CPUs busy
 
 
 def _widening(target: CpuTarget, precision: str) -> str:
@@ -146,7 +145,7 @@ def phases(
         (
             "kernels",
             [
-                *("mlc-count-nonzero", "mlc-fold-views", f"mlc-plan-splits{{items={ITEMS}}}"),
+                *("mlc-count-nonzero", "mlc-fold-views", "mlc-plan-splits{threads=true}"),
                 *("mlc-split-reductions", "mlc-plan-fusion", *_storing(target, precision)),
                 *("mlc-outline-kernels", "mlc-dedupe-kernels", "mlc-share-kernels", "mlc-insert-in-place"),
             ],

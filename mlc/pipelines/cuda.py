@@ -46,10 +46,9 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     floats8 = f"mlc-float8-contractions{{native={native}}}"
     simplify = [p for p in of_cpu["simplify"] if p not in HOST_ONLY]
     of_cpu["simplify"] = _before(simplify, "mlc-resolve-dims", [floats8])
-    splitting = ["mlc-recompute-producers", "mlc-plan-splits", "mlc-split-reductions"]
-    if all(t.has_clusters for t in targets):
-        splitting[1] += f"{{shortest={LONGEST_SHARED + 1}}}"
-    splitting += ["mlc-plan-parts", "mlc-split-scans", "mlc-split-selections"]
+    shortest = f"{{shortest={LONGEST_SHARED + 1}}}" if all(t.has_clusters for t in targets) else ""
+    splitting = {"mlc-plan-splits{threads=true}": ["mlc-recompute-producers", f"mlc-plan-splits{shortest}"]}
+    splitting["mlc-plan-fusion"] = ["mlc-plan-parts", "mlc-split-scans", "mlc-split-selections", "mlc-plan-fusion"]
     moves = ["mlc-slice-gathers", "mlc-fold-factors"]
     of_cpu["decompose"] = [*decomposed[:place], *moves, *decomposed[place:], "mlc-order-scatters"]
     even = {"mlc-merge-contractions": "mlc-merge-contractions{even=true}"}
@@ -59,9 +58,8 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     of_cpu["layout"] = ["mlc-sink-moves", *_before(layout, "mlc-hoist-weights", channels)]
     kernels = ["mlc-narrow-stores" if p.startswith("mlc-narrow-stores") else p for p in of_cpu["kernels"]]
     kernels = [next((name for name in ASKING if p.startswith(name)), p) for p in kernels]
-    kernels = [p for p in kernels if not p.startswith(("mlc-plan-splits", "mlc-split-reductions"))]  # threads' splits
     kernels.remove("mlc-share-kernels")  # numbers in the code are free there; registers that hold them are not
-    of_cpu["kernels"] = _before(kernels, "mlc-plan-fusion", splitting)
+    of_cpu["kernels"] = [p for name in kernels for p in splitting.get(name, [name])]
     shared = [(name, [f"{p}{{target={asked}}}" if p in ASKING else p for p in of_cpu[name]]) for name in SHARED]
     for_host = [p for p in of_cpu["schedule"] if p.startswith("mlc-assign-schedules")]
     turned = "mlc-turn-weights" if precision == "tf32" else "mlc-turn-weights{exact=true}"

@@ -117,6 +117,7 @@ static void testRanges() {
         int64_t size = mlc::rangeBegin(count, ranges, i + 1) -
                        mlc::rangeBegin(count, ranges, i);
         CHECK(size == count / ranges || size == count / ranges + 1);
+        CHECK(size == mlc::rangeSize(count, ranges, i));
       }
     }
   CHECK(mlc::rangeBegin(INT64_MAX, 1024, 1024) == INT64_MAX);

@@ -10,8 +10,8 @@ of one), across it those whose blocks are too few to keep the memory busy, and w
 takes. What a reduction alone reads of elementwise operations must be computable in parts, too, or it would be written
 to memory. `mlc-split-reductions` obeys.
 
-With `items` for a CPU, whose work items are rows along memory and strips of columns across it: long reductions with
-few of them leave threads without work, and high strips touch a page of memory for every line that they read. A
+With `threads` it is for a CPU, whose work items are rows along memory and strips of columns across it: long reductions
+with few of them leave threads without work, and high strips touch a page of memory for every line that they read. A
 reduction whose results are spread over what it read, and written, as those of a normalisation are, stays: its kernel
 has that at hand.
 """
@@ -32,13 +32,17 @@ from mlc.passes.adaptor import DYNAMIC
 from mlc.passes.base import Pass
 from mlc.passes.fuse.chains import Chain, Group
 from mlc.passes.fuse.graph import host_blocks
+from mlc.passes.schedule.extents import ITEMS_ENOUGH, ITEMS_WANTED
 
 PARTS = "mlc.parts"
 
-MOST_PARTS = 1024  # of all results together
-FEWEST_PARTS = 8
-FEW_RESULTS = 64
+FEWEST_PARTS = 8  # where there can be as many
 VECTOR = 16  # elements of the widest accesses
+_VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
+
+# Of GPUs.
+MOST_PARTS = 1024  # of all results together
+FEW_RESULTS = 64
 LINE = 64  # bytes across a reduction that a block reads at least
 BUSY = 57  # blocks that read whole lines and keep the memory busy
 LAUNCH = 256 * 1024  # bytes that a block reads while another kernel is launched
@@ -46,25 +50,29 @@ PART = 8 * 1024  # bytes of the results of a block that are worth a part of thei
 MOST_BLOCKS = 4 * 132  # of the first step across memory
 MOST_LINES = 2 * 132  # parts across memory, of which the second step's threads read each as a line
 
-# Of CPUs.
-FEW_ITEMS = 16  # work items that leave threads without work
+# Of CPUs: fewer than `ITEMS_ENOUGH` work items leave threads without work.
 FEW_BYTES = 1 << 20  # that one thread has read before the others have begun
 STRIP = 256  # columns of a work item
 HIGH_STRIP = 1 << 20  # bytes of one that touches more pages than a processor remembers
 LINES = 64  # of a part across memory: each strip finds the part's pages again
 LEAST_PART, LEAST_STRIPS = 1 << 17, 1 << 16  # bytes of a part along and across memory
-_VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
 
 
 @dataclass(frozen=True)
 class Reduced:
     """A reduction over neighbouring dimensions, the `group`: `length` elements for each of `outer` times `inner`
-    results, of which those of `inner` lie side by side."""
+    results, of which those of `inner` lie side by side; each of `size` bytes."""
 
     group: Group
     outer: int
     length: int
     inner: int
+    size: int
+
+    @property
+    def elements(self) -> int:
+        """All that are read."""
+        return self.outer * self.length * self.inner
 
 
 class PlanSplits(Pass):
@@ -74,49 +82,51 @@ class PlanSplits(Pass):
 
     shortest: int = 65536
     "The fewest elements along contiguous memory for a result that are split"
-    items: int = 0
-    "How many work items keep the threads of a CPU busy (0: this is for the blocks of a GPU)"
+    threads: bool = False
+    "Is this for the threads of a CPU? It is for the blocks of a GPU otherwise"
 
     def run(self, root: ir.OpView) -> None:
         for block in host_blocks(root.operation):
             for view in block.operations:
                 op = view.operation
                 found = reduced(op)
-                split = self._parts_of_items if self.items else self._parts
-                parts = None if found is None else split(op, found)
-                if found is not None and parts is not None and Chain(op, found.group).is_whole:
+                if found is None:
+                    continue
+                parts = _parts_for_threads(found) if self.threads else self._parts_for_blocks(found)
+                if parts is None or (self.threads and _is_spread(op, found.elements)):
+                    continue
+                if Chain(op, found.group).is_whole:
                     op.attributes[PARTS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), parts)
                     self.count("planned", 1)
 
-    def _parts(self, op: ir.Operation, found: Reduced) -> int | None:
+    def _parts_for_blocks(self, found: Reduced) -> int | None:
         """Into how many parts the elements of each result fall; None when the reduction stays."""
         if found.inner == 1:
             if found.outer > FEW_RESULTS or found.length < self.shortest:
                 return None
             return _number(found.length, MOST_PARTS // found.outer, VECTOR)
-        each = (op.operands[0].type.element_type.width + 7) // 8
-        columns = -(-found.inner * each // LINE)
-        blocks, size = found.outer * columns, prod(op.operands[0].type.shape) * each
+        columns = -(-found.inner * found.size // LINE)
+        blocks, size = found.outer * columns, found.elements * found.size
         if blocks >= BUSY or size // blocks - size // BUSY < LAUNCH:
             return None
         most = min(MOST_LINES, MOST_BLOCKS // blocks, size // (blocks * PART), found.length // FEWEST_PARTS)
         return _number(found.length, most, 1) if most >= FEWEST_PARTS else None
 
-    def _parts_of_items(self, op: ir.Operation, found: Reduced) -> int | None:
-        """Into how many parts the elements of each result fall, for threads."""
-        each = (op.operands[0].type.element_type.width + 7) // 8
-        line = found.inner * each
-        column = found.length * line
-        if found.outer * column < FEW_BYTES or _is_spread(op, found.outer * column // each):
-            return None
-        if found.inner == 1:
-            most = min(self.items // found.outer, column // LEAST_PART)
-            return _number(found.length, most, VECTOR) if found.outer < FEW_ITEMS and most > 1 else None
-        strips = found.outer * -(-found.inner // STRIP)
-        if strips >= FEW_ITEMS and found.length * min(line, STRIP * each) < HIGH_STRIP:
-            return None
-        most = column // max(LEAST_STRIPS, line * LINES)
-        return _number(found.length, most, 1) if most > 1 else None
+
+def _parts_for_threads(found: Reduced) -> int | None:
+    """Into how many parts the elements of each result fall, or None."""
+    line = found.inner * found.size
+    column = found.length * line
+    if found.outer * column < FEW_BYTES:
+        return None
+    if found.inner == 1:
+        most = min(ITEMS_WANTED // found.outer, column // LEAST_PART)
+        return _number(found.length, most, VECTOR) if found.outer < ITEMS_ENOUGH and most > 1 else None
+    strips = found.outer * -(-found.inner // STRIP)
+    if strips >= ITEMS_ENOUGH and found.length * min(line, STRIP * found.size) < HIGH_STRIP:
+        return None
+    most = column // max(LEAST_STRIPS, line * LINES)
+    return _number(found.length, most, 1) if most > 1 else None
 
 
 def _number(length: int, most: int, multiple: int) -> int:
@@ -159,7 +169,8 @@ def reduced(op: ir.Operation) -> Reduced | None:
     if DYNAMIC in shape or 0 in shape or not in_order or dims != list(range(dims[0], dims[-1] + 1)):
         return None
     group = dims[0], dims[-1]
-    return Reduced(group, prod(shape[: dims[0]]), prod(shape[i] for i in dims), prod(shape[dims[-1] + 1 :]))
+    length, inner = prod(shape[i] for i in dims), prod(shape[dims[-1] + 1 :])
+    return Reduced(group, prod(shape[: dims[0]]), length, inner, (op.operands[0].type.element_type.width + 7) // 8)
 
 
 def _begins_with_nothing(op: ir.Operation) -> bool:

@@ -14,12 +14,22 @@ from mlc.kernels.cpu.inner_product import has_few_rows, lies_along_sum
 from mlc.kernels.cpu.panel_copy import MOST_STEPS, SUMS_BESIDE, most_steps
 from mlc.kernels.cpu.register_tile import matrices_behind, split_rows
 from mlc.passes.schedule.copies_ahead import copying_ahead
-from mlc.passes.schedule.extents import MASKED_BITS, Extent, VectorUnit, at_least, known, reach, shape_of
+from mlc.passes.schedule.extents import (
+    ITEMS_ENOUGH,
+    ITEMS_WANTED,
+    MASKED_BITS,
+    Extent,
+    VectorUnit,
+    at_least,
+    known,
+    reach,
+    shape_of,
+)
 from mlc.passes.schedule.float_products import as_dot_floats
 from mlc.passes.schedule.grid_order import in_parts, innermost_extent, rows_ahead, size_of_tile, tiles_in_order
 from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads, sums_bytes, sums_mixed_bytes
 from mlc.passes.schedule.tile_products import as_tile_product
-from mlc.passes.schedule.work_items import ENOUGH_ROWS, FEW_ITEMS, MANY_ITEMS, row_block
+from mlc.passes.schedule.work_items import ENOUGH_ROWS, row_block
 
 TILE, TALLER = (6, 4), 7  # rows and vectors of accumulators; the most rows that leave registers for an operand
 FEW_READS = (8, 3)  # rows and vectors that read a weight less often where rows are few; of thirty-two registers, too
@@ -105,7 +115,7 @@ def choose_contraction(
     }
     schedule |= _ends_of_rows(shape[axis], schedule, unit)
     panel = size_of_tile(schedule)[1]
-    schedule["block"] = row_block(shape, schedule, MANY_ITEMS if packed else FEW_ITEMS)
+    schedule["block"] = row_block(shape, schedule, ITEMS_WANTED if packed else ITEMS_ENOUGH)
     if packed:
         schedule |= {"packed_operand": operand, "panel": panel}
         schedule |= rows_ahead(root, operand, shape, schedule, unit.distant)

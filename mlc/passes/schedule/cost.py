@@ -28,11 +28,21 @@ from mlc.kernels.cpu.radix_sort import MOST
 from mlc.kernels.cpu.scan import accumulator
 from mlc.passes.schedule.attention_cost import choose_attention
 from mlc.passes.schedule.contraction_cost import choose_contraction
-from mlc.passes.schedule.extents import ITEMS_WANTED, MASKED_BITS, Extent, VectorUnit, known, or_many, reach, shape_of
+from mlc.passes.schedule.extents import (
+    ITEMS_ENOUGH,
+    ITEMS_WANTED,
+    MASKED_BITS,
+    Extent,
+    VectorUnit,
+    known,
+    or_many,
+    reach,
+    shape_of,
+)
 from mlc.passes.schedule.moving_cost import Matrices, copy_past_caches, transposing_walk
 from mlc.passes.schedule.scaled_blocks_cost import choose_scaled_blocks
 
-ITEMS_ENOUGH, SMALL_ITEM = 16, 1024  # work items that may do, where more of them would have less than so many elements
+SMALL_ITEM = 1024  # elements of a work item of which fewer ones do
 FEW_SUMS = 2  # accumulators in sixteen registers, of which the constants of e^x take eleven; it hides their latency
 FEW_ELEMENTS = 8  # of a line of the results that is put together in registers
 INTERLEAVED = 128  # vectors of points of a work item that does so

@@ -11,7 +11,8 @@ from mlir import ir
 from mlc.kernels.common.generics import operand_map
 
 MASKED_BITS = 512  # vectors so wide come with masks that cost next to nothing, for every size of element
-ITEMS_WANTED = 64  # work items that keep a pool busy without making each too small
+ITEMS_WANTED = 64  # work items that keep a pool busy until the end
+ITEMS_ENOUGH = 16  # that keep few threads busy, where more of them would be too small, or do something twice
 Extent = int | None  # None: known at run time only
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlc.kernels.common.memory import ALONE
-from mlc.passes.schedule.extents import Extent, or_many
+from mlc.passes.schedule.extents import ITEMS_WANTED, Extent, or_many
 
 LINE = 64  # bytes of a line of the caches
 STREAMED = 12 << 20  # bytes of a result from which on it would leave the caches before anybody reads it
@@ -28,7 +28,6 @@ STREAMED_RUN = 1 << 10  # bytes that are written one behind the other past the c
 FETCHED = 1 << 11  # bytes of short lines that a copy is ahead of itself: the processor does not guess where they lie
 COLLIDING = 1 << 10  # lines so many bytes apart, or a multiple of it, share few sets of the first cache
 NEAR = 1 << 21  # bytes of an input that comes from a cache which is near enough without being fetched ahead
-ITEMS_WANTED = 64  # work items that keep a pool busy
 ITEM = 1 << 14  # bytes that make a work item worth its start
 SQUARES = 4  # squares of an item along the results' lines
 RUN = 16  # the same, where results collide: they are written in longer runs

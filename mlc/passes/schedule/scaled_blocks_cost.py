@@ -7,7 +7,7 @@ from mlir import ir
 from mlc.kernels.common.analysis import touches
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.streamed import find_codes
-from mlc.passes.schedule.extents import ITEMS_WANTED, MASKED_BITS, VectorUnit, known, shape_of
+from mlc.passes.schedule.extents import ITEMS_ENOUGH, MASKED_BITS, VectorUnit, known, shape_of
 
 Schedule = dict[str, int | str]
 
@@ -83,5 +83,5 @@ def _tiles(rows: int | None, height: int, panels: int | None, blocks: int) -> in
     most = max(1, min(MOST_TILES, NOTED // (height * blocks)))
     if rows is None:
         return most
-    wanted = -(-ITEMS_WANTED // (4 * max(1, panels or 1)))
+    wanted = -(-ITEMS_ENOUGH // max(1, panels or 1))
     return max(1, min(most, -(-rows // height) // wanted))

@@ -5,20 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mlc.passes.schedule.extents import Extent, at_least
+from mlc.passes.schedule.extents import ITEMS_ENOUGH, Extent, at_least
 from mlc.passes.schedule.grid_order import size_of_tile
 from mlc.passes.schedule.pairs import Schedule
 
 ENOUGH_ROWS = 48  # of one image, which tell how the rows of a number of images are best cut
 MOST_TILES, UNKNOWN_TILES = 64, 8  # of rows in a work item, at most and where rows are not known
-# Work items that keep few threads busy, and many until the end. Few are made however small they are.
-FEW_ITEMS, MANY_ITEMS = 16, 64
-# Results of one of many, to begin which takes a fraction of their time. How many products each is the sum of does not
-# count: kernels that differ in that only are one.
+# Results of a work item that takes longer than to begin it: of smaller ones there are `ITEMS_ENOUGH`. How many products
+# each is the sum of does not count: kernels that differ in that only are one.
 LEAST_RESULTS = 512
 
 
-def row_block(shape: Sequence[Extent], schedule: Schedule, items: int = FEW_ITEMS, beside: int = 0) -> int:
+def row_block(shape: Sequence[Extent], schedule: Schedule, items: int = ITEMS_ENOUGH, beside: int = 0) -> int:
     """Row tiles per work item of a contraction with a result of `shape`: `items` of about one size, or as many as have
     enough results. `beside` of the columns belong to no panel."""
     axis, first, last = (int(schedule[name]) for name in ("vector_dim", "row_first", "row_last"))
@@ -29,6 +27,6 @@ def row_block(shape: Sequence[Extent], schedule: Schedule, items: int = FEW_ITEM
     columns = shape[axis]
     panels = 1 if columns is None else -(-(columns - beside) // panel)
     outer = math.prod(e or 1 for i, e in enumerate(shape) if i != axis and not first <= i <= last)
-    items = max(FEW_ITEMS, min(items, rows * outer * panels * panel // LEAST_RESULTS))
+    items = max(ITEMS_ENOUGH, min(items, rows * outer * panels * panel // LEAST_RESULTS))
     tiles, blocks = -(-rows // height), -(-items // max(1, panels * outer))
     return max(1, min(MOST_TILES, -(-tiles // blocks)))

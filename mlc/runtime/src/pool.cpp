@@ -33,8 +33,8 @@ static constexpr uint32_t kPart = 4;
 // cost more than it brings. The caller does look at all.
 static constexpr int64_t kReach = 7;
 
-static int64_t chunksOf(int64_t items) {
-  return items < kChunks ? items : kChunks;
+static uint32_t chunksOf(int64_t items) {
+  return static_cast<uint32_t>(items < kChunks ? items : kChunks);
 }
 
 static void relax() {
@@ -245,7 +245,7 @@ uint32_t Pool::runChunks(uint32_t number, int64_t range) {
                                      std::memory_order_acquire))
       continue;
     int64_t first = rangeBegin(count, ranges, range);
-    int64_t items = rangeBegin(count, ranges, range + 1) - first;
+    int64_t items = rangeSize(count, ranges, range);
     int64_t chunks = chunksOf(items), next = chunks - left;
     body(data, first + rangeBegin(items, chunks, next),
          first + rangeBegin(items, chunks, next + size));
@@ -341,20 +341,20 @@ void Pool::waitForWorkers() {
 // a look at a sleeper between two of them, would take the caller as long as
 // that many transfers between cores.
 void Pool::call() {
-  int64_t size = count / ranges, rest = count % ranges;
-  auto more = static_cast<uint32_t>(chunksOf(size + 1));
-  auto fewer = static_cast<uint32_t>(chunksOf(size));
-  pending.store(static_cast<uint32_t>(rest * more + (ranges - rest) * fewer),
-                std::memory_order_relaxed);
-  for (int64_t i = 0; i < ranges; ++i) {
-    seats[i].left.store(static_cast<uint64_t>(launch) << 32 |
-                            (i < rest ? more : fewer),
+  int64_t items = count, parts = ranges; // divided by once, before the stores
+  uint32_t chunks = 0;
+  for (int64_t i = 0; i < parts; ++i)
+    chunks += chunksOf(rangeSize(items, parts, i));
+  pending.store(chunks, std::memory_order_relaxed);
+  for (int64_t i = 0; i < parts; ++i) {
+    uint64_t left = chunksOf(rangeSize(items, parts, i));
+    seats[i].left.store(uint64_t{launch} << 32 | left,
                         std::memory_order_release);
     seats[i].ticket.store(launch, std::memory_order_release);
   }
   // Either this sees `sleeping`, or the worker sees its ticket.
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  for (int64_t i = 1; i < ranges; ++i) {
+  for (int64_t i = 1; i < parts; ++i) {
     if (!seats[i].sleeping.load(std::memory_order_relaxed))
       continue;
     if (started <= kSteered)

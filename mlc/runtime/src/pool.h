@@ -16,6 +16,11 @@ inline int64_t rangeBegin(int64_t count, int64_t ranges, int64_t index) {
   return count / ranges * index + (index < rest ? index : rest);
 }
 
+/// How many items that range has.
+inline int64_t rangeSize(int64_t count, int64_t ranges, int64_t index) {
+  return count / ranges + (index < count % ranges);
+}
+
 /// Runs a range of work items on a fixed number of threads, the caller being
 /// one of them.
 ///

@@ -22,7 +22,6 @@ GPU_ONLY = (
     "mlc-fold-factors",
     "mlc-recompute-producers",
     "mlc-plan-splits",
-    "mlc-split-reductions",
     "mlc-plan-parts",
     "mlc-split-scans",
     "mlc-split-selections",
@@ -36,8 +35,7 @@ GPU_ONLY = (
 CPU_ONLY = (
     "mlc-group-gathers",
     "mlc-share-kernels",
-    "mlc-plan-splits{items=64}",
-    "mlc-split-reductions",
+    "mlc-plan-splits{threads=true}",
     "mlc-sink-moves{joins=true}",
     "mlc-widen-halves",
     "mlc-widen-halves{weights=true}",

@@ -1,6 +1,6 @@
 // RUN: mlc-opt %s --mlc-lower-to-linalg --mlc-plan-splits | FileCheck %s
 // RUN: mlc-opt %s --mlc-lower-to-linalg --mlc-plan-splits=shortest=200000 | FileCheck %s --check-prefix=CLUSTERS
-// RUN: mlc-opt %s --mlc-lower-to-linalg --mlc-plan-splits=items=64 | FileCheck %s --check-prefix=ITEMS
+// RUN: mlc-opt %s --mlc-lower-to-linalg --mlc-plan-splits=threads=true | FileCheck %s --check-prefix=THREADS
 
 // All of contiguous memory, and few rows of it.
 // CHECK-LABEL: func.func @rows
@@ -62,14 +62,14 @@ func.func @lines(%x: tensor<150x300x4xf32>, %w: tensor<300x1xf32>) -> tensor<4xf
 
 // For threads: all of memory and a few long rows in parts of 128 KB or more, strips of columns in parts of 64 lines or
 // of 64 KB, also where there are strips enough that are high. What only reductions read is no tensor that is written.
-// ITEMS-LABEL: func.func @threads
-// ITEMS: mlc.parts = 64
-// ITEMS: mlc.parts = 2 :
-// ITEMS: mlc.parts = 64
-// ITEMS: mlc.parts = 256
-// ITEMS: mlc.parts = 32
-// ITEMS: mlc.parts = 64
-// ITEMS: mlc.parts = 64
+// THREADS-LABEL: func.func @threads
+// THREADS: mlc.parts = 64
+// THREADS: mlc.parts = 2 :
+// THREADS: mlc.parts = 64
+// THREADS: mlc.parts = 256
+// THREADS: mlc.parts = 32
+// THREADS: mlc.parts = 64
+// THREADS: mlc.parts = 64
 func.func @threads(%a: tensor<4096x1024xf32>, %b: tensor<8x100000xf32>, %c: tensor<65536x64xf32>,
                    %d: tensor<2048x8192xf32>, %e: tensor<4096x1024xf32>)
     -> (tensor<f32>, tensor<8xi64>, tensor<1024xf32>, tensor<64xf32>, tensor<8192xf32>, tensor<f32>) {
@@ -87,9 +87,9 @@ func.func @threads(%a: tensor<4096x1024xf32>, %b: tensor<8x100000xf32>, %c: tens
 }
 
 // Sums of a tensor that was normalised and has got another shape.
-// ITEMS-LABEL: func.func @views
-// ITEMS: mlc.parts = 32
-// ITEMS: mlc.parts = 32
+// THREADS-LABEL: func.func @views
+// THREADS: mlc.parts = 32
+// THREADS: mlc.parts = 32
 func.func @views(%x: tensor<4096x256xf32>) -> tensor<f32> {
   %0 = mlc.reduce max %x {axes = array<i64: 0, 1>, keepdims = true} : tensor<4096x256xf32> -> tensor<1x1xf32>
   %1 = mlc.binary sub %x, %0 : tensor<4096x256xf32>, tensor<1x1xf32> -> tensor<4096x256xf32>
@@ -101,9 +101,9 @@ func.func @views(%x: tensor<4096x256xf32>) -> tensor<f32> {
 
 // Enough rows, enough strips that are low, what one thread has read soon, and a normalisation, which has at hand what it
 // divides.
-// ITEMS-LABEL: func.func @whole
-// ITEMS-NOT: mlc.parts
-// ITEMS: return
+// THREADS-LABEL: func.func @whole
+// THREADS-NOT: mlc.parts
+// THREADS: return
 func.func @whole(%a: tensor<16x65536xf32>, %b: tensor<512x8192xf32>, %c: tensor<500x512xf32>, %d: tensor<1x1048576xf32>)
     -> (tensor<16xf32>, tensor<8192xf32>, tensor<512xf32>, tensor<1x1048576xf32>) {
   %0 = mlc.reduce sum %a {axes = array<i64: 1>, keepdims = false} : tensor<16x65536xf32> -> tensor<16xf32>

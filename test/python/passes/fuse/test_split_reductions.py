@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -15,12 +15,13 @@ import mlc
 F32, I64 = TensorProto.FLOAT, TensorProto.INT64
 
 
-def _compiled(folder: Path, nodes: list[onnx.NodeProto], shape: list[int], result: list[int], **types: Any) -> mlc.Model:
-    """A model of `nodes` that computes y of x; `axes` are an input that they may read."""
+def _compiled(
+    folder: Path, node: onnx.NodeProto, shape: list[int], result: list[int], to: int = F32, axes: Sequence[int] = ()
+) -> mlc.Model:
+    """A model of `node`, which computes y of x; `axes` are an input that it may read."""
     value = helper.make_tensor_value_info
-    axes = numpy_helper.from_array(np.array(types.pop("axes", []), np.int64), "axes")
-    inputs, outputs = [value("x", types.get("of", F32), shape)], [value("y", types.get("to", F32), result)]
-    graph = helper.make_graph(nodes, "g", inputs, outputs, [axes])
+    constants = [numpy_helper.from_array(np.array(axes, np.int64), "axes")]
+    graph = helper.make_graph([node], "g", [value("x", F32, shape)], [value("y", to, result)], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     return mlc.compile(model, output=folder / "m.so")
 
@@ -48,7 +49,7 @@ def _items(model: mlc.Model, x: np.ndarray) -> list[int]:
 def test_results_and_work_items(tmp_path: Path, op: str, shape: list[int], axes: list[int]) -> None:
     result = [extent for i, extent in enumerate(shape) if i not in axes]
     node = helper.make_node(op, ["x", "axes"], ["y"], keepdims=0)
-    model = _compiled(tmp_path, [node], shape, result, axes=axes)
+    model = _compiled(tmp_path, node, shape, result, axes=axes)
     x = np.random.default_rng(0).uniform(0.9, 1.1, shape).astype(np.float32)
     wide, along = x.astype(np.float64), tuple(axes)
     expected = {
@@ -70,7 +71,7 @@ def test_results_and_work_items(tmp_path: Path, op: str, shape: list[int], axes:
 @pytest.mark.parametrize("last", [False, True])
 def test_positions_in_parts_are_those_of_the_whole(tmp_path: Path, last: bool) -> None:
     node = helper.make_node("ArgMax", ["x"], ["y"], axis=0, keepdims=0, select_last_index=int(last))
-    model = _compiled(tmp_path, [node], [400003, 2], [2], to=I64)
+    model = _compiled(tmp_path, node, [400003, 2], [2], to=I64)
     x = np.random.default_rng(1).integers(0, 50, (400003, 2)).astype(np.float32)
     expected = len(x) - 1 - x[::-1].argmax(0) if last else x.argmax(0)
     np.testing.assert_array_equal(model(x)[0], expected)
@@ -80,7 +81,7 @@ def test_positions_in_parts_are_those_of_the_whole(tmp_path: Path, last: bool) -
 
 
 def test_a_normalisation_stays_one_kernel(tmp_path: Path) -> None:
-    model = _compiled(tmp_path, [helper.make_node("Softmax", ["x"], ["y"], axis=1)], [1, 300000], [1, 300000])
+    model = _compiled(tmp_path, helper.make_node("Softmax", ["x"], ["y"], axis=1), [1, 300000], [1, 300000])
     x = np.random.default_rng(2).standard_normal((1, 300000)).astype(np.float32)
     powers = np.exp(x.astype(np.float64))
     np.testing.assert_allclose(model(x)[0], powers / powers.sum(), rtol=1e-5)
