@@ -14,7 +14,7 @@ Schedule parameters: `lanes`; `vector_dim`, `row_first`, `row_last`: output dime
 `early`: does a tile fetch what is added to its sums before it begins with them (1)? `pieces`: are the last columns
 stored in parts of a vector (1), for targets on which masked stores take long? `part`: how many work items of a panel,
 blocks of rows and points of other dimensions, are behind each other before those of the next panel (0: all are; −n: one
-of n parts, where only a run knows how many there are; not with `ahead`).
+of n parts, where only a run knows how many there are; not with `ahead`). With `ahead` the rows of a part fetch a panel.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Contraction(PaddedRows):
             products = num_products(self.root, dims)
             items = grid_items(frame, self.shape, s, products)
             math = frame.math
-            self.row_extent = math.product(self.shape[s.row_first : s.row_last + 1])
+            self.row_extent = s.num_rows(math, self.shape)
             self.items, self.products = items, products
 
             def item(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
@@ -147,11 +147,15 @@ class Contraction(PaddedRows):
     def _rows_ahead(self, others: Sequence[tuple[Scalar, Scalar]], block: Scalar) -> tuple[Scalar, Scalar]:
         """The number of row 0 of a work item among the rows that fetch a panel together, and how many these are; it has
         `block` of the rows and point `others`, coordinates and extents, of the dimensions beside these."""
-        math, s = self.frame.math, self.s
+        math, s, blocks = self.frame.math, self.s, self.items[-1]
+        line, rows = number_of(math, others), s.part * s.row_block
+        if s.part and isinstance(blocks, int) and s.part % blocks == 0:
+            lines = s.part // blocks
+            return math.mul(math.rem(line, lines), self.row_extent), math.mul(lines, self.row_extent)
         if s.part:
-            return math.mul(math.div(block, s.part), -s.part * s.row_block), s.part * s.row_block
+            return math.mul(math.div(block, s.part), -rows), math.minimum(rows, self.row_extent)
         count = s.ahead if s.ahead > 0 else math.product([self.row_extent, *(extent for _, extent in others)])
-        return math.mul(number_of(math, others), self.row_extent), count
+        return math.mul(line, self.row_extent), count
 
     def _look_ahead(self, point: list[Idx], panel: Scalar, panels: Scalar, rows: tuple[Scalar, Scalar]) -> None:
         """A work item prepares for the panel behind `panel`."""

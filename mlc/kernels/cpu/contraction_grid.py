@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mlc.kernels.common.frame import Frame, KernelSource
@@ -46,6 +47,10 @@ class ContractionSchedule:
         """How many of the `columns` are in panels."""
         return columns
 
+    def num_rows(self, math: IndexMath, shape: Sequence[Scalar]) -> Scalar:
+        """The rows of a result of `shape`."""
+        return math.product(shape[self.row_first : self.row_last + 1])
+
 
 @dataclass(frozen=True)
 class GroupedSchedule(ContractionSchedule):
@@ -63,7 +68,7 @@ def outer_dims(rank: int, s: ContractionSchedule) -> list[int]:
 def grid_items(frame: Frame, shape: list[Scalar], s: ContractionSchedule, products: int) -> list[Scalar]:
     """Extents of the grid: products, which share nothing, then panels, other outer dimensions, row blocks."""
     math = frame.math
-    rows = math.product(shape[s.row_first : s.row_last + 1])
+    rows = s.num_rows(math, shape)
     outer = [math.ceildiv(shape[d], s.together(d)) for d in outer_dims(len(shape), s)]
     panels = math.ceildiv(s.in_panels(shape[s.vector_dim]), s.panel)
     return [*outer[:products], panels, *outer[products:], math.ceildiv(rows, s.row_block)]

@@ -32,10 +32,19 @@ def first_axis(padding: Padding, coordinates: Sequence[ir.AffineExpr], line: int
     return min([*padding.dims, *lines])
 
 
-def image_size(shape: Sequence[int], first: int, step: int) -> int:
+def image_size(shape: Sequence[int], first: int, step: int, line: int = 0) -> int:
     """Elements of the copy of a tensor of the padded `shape` from axis `first` on, with channels up to a multiple of
-    `step`."""
-    return prod(shape[first:-1]) * _pitch(shape, step)
+    `step`, and `line` pixels from one line to the next where that is not 0."""
+    pixels = prod(shape[first:-1])
+    return (pixels if not line else (pixels // shape[-2] - 1) * line + shape[-2]) * _pitch(shape, step)
+
+
+def pixels_apart(padding: Padding, width: int) -> int:
+    """How many pixels lie between two lines of a padded image of such a `width` where the zeros behind one line are
+    those in front of the next one."""
+    axis = len(padding.low) - 2
+    low = padding.low[axis]
+    return width - min(low, width - low - int(padding.source.type.shape[axis]))
 
 
 def _pitch(shape: Sequence[int], step: int) -> int:
@@ -46,18 +55,20 @@ class HaloedImage:
     """The copy of the image that a work item reads; `buffer` has the coordinates of the padded tensor, of which those
     in front of axis `first` do not count."""
 
-    def __init__(self, frame: Frame, padded: ir.Value, padding: Padding, first: int, step: int) -> None:
-        """`padded`, of static shape, is what `padding` describes; `step` elements are a vector. Emits into the
-        prologue of `frame`."""
+    def __init__(self, frame: Frame, padded: ir.Value, padding: Padding, first: int, step: int, line: int = 0) -> None:
+        """`padded`, of static shape, is what `padding` describes; `step` elements are a vector; `line` pixels lie from
+        one line to the next (`pixels_apart`; 0: whole padded lines do). Emits into the prologue of `frame`."""
         shape = [int(n) for n in padded.type.shape]
         self.frame, self.padding, self.step = frame, padding, step
         self.first, self.pitch = first, _pitch(shape, step)
         source = frame.buffers[padding.source]
         self.copied = Once(frame)
-        copy = frame.on_stack(source.element, image_size(shape, first, step))
+        copy = frame.on_stack(source.element, image_size(shape, first, step, line))
+        apart = [1, line or shape[-2]]  # pixels, from the last axis but one on
+        for axis in range(len(shape) - 3, self.first, -1):
+            apart.append(apart[-1] * shape[axis])
         strides: list[Scalar] = [0] * self.first
-        for axis in range(self.first, len(shape) - 1):
-            strides.append(prod(shape[axis + 1 : -1]) * self.pitch)
+        strides += [pixels * self.pitch for pixels in reversed(apart[: len(shape) - 1 - self.first])]
         with frame.prologue():
             self.there = memref.AllocaOp(ir.MemRefType.get([2], ir.IndexType.get()), [], []).result
         self.buffer = Buffer(copy, source.element, list(shape), [*strides, 1])

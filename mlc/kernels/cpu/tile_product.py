@@ -2,10 +2,11 @@
 
 The panels, blocks of rows, windows and epilogues of `contraction`; the sums are tiles of 16 rows by 16 columns, two by
 two of them at a time, so that every tile that is loaded is multiplied twice. A step takes 64 bytes of the innermost
-reduction dimension: 32 elements of bf16, 64 of eight bits. The operand that is read along the reduction is loaded as it
-lies in memory, 16 rows at a time. The operand with the columns is in groups of 32 bits, as in `dot_product`: a weight
-is stored so, with zeros up to whole steps (`mlc-pack-weights`), and what only a run knows is interleaved by every work
-item on its stack, a panel at a time. Sums go through the stack to the epilogue, which is on vectors.
+reduction dimension, 32 elements of bf16 or 64 of eight bits, or somewhat fewer where these leave no rest (`step_of`).
+The operand that is read along the reduction is loaded as it lies in memory, 16 rows at a time. The operand with the
+columns is in groups of 32 bits, as in `dot_product`: a weight is stored so, with zeros up to 64 bytes
+(`mlc-pack-weights`), and what only a run knows is interleaved by every work item on its stack, a panel at a time. Sums
+go through the stack to the epilogue, which is on vectors.
 
 The last rows are computed in tiles that begin earlier, among rows that are done, and store what is new; fewer than 16
 rows are a lower tile. Where rows are those of a line that is no longer than that, the two tiles of rows are of two
@@ -19,6 +20,8 @@ Schedule parameters: those of `dot_product`, with `lanes` 16, `rows` 16 or 32; `
 columns; `stored`: `tiles` or `rows`; `instruction`: what multiplies tiles (`tdpbf16ps`, `tdpbssd`, `tdpbsud`, ...);
 `line_dim`: the output dimension of which a work item has two points, with 16 `rows` of each (-1: there is none);
 `halo`: 1 where the padded image is copied;
+`flat`: how many pixels lie between two lines of that copy, where rows go over the whole of it: results of the zeros
+between lines are left out (0: rows are those of a line, or of all where these lie behind each other);
 `joined`: 1 where the taps along a line of a window and the channels are one stretch of memory, and of steps: rows of a
 packed weight then;
 `unfolded`: how many lines of an image a work item keeps on the stack as rows of whole steps, for `joined` (0: none);
@@ -59,7 +62,7 @@ class _TileProduct(TileRows):
         super().__init__(source, schedule)
         self.copied = Once(self.frame) if schedule.stored == "rows" else None  # the panel that is there
         self.sum_type = self.root.results[0].type.element_type
-        self.groups = -(-self.depth // self.steps) * ROWS
+        self.groups = -(-self.depth // self.line) * ROWS
         self.sums = self.frame.on_stack(self.sum_type, schedule.high * ROWS * schedule.panel)
         if schedule.stored == "rows":
             parts = math.prod(self._known(extent) for _, extent in self.outer)
@@ -73,12 +76,12 @@ class _TileProduct(TileRows):
         if self.copied is not None:
             number = self._number_of_panel(s.vector_operand, point, columns[0])
             self.copied.make(number, lambda: self._copy(point, columns))
-        if self.image is not None:
-            self._fill(self.image, point)
-        if s.unfolded:
-            self._unfold(Block(point, columns, 1, 0, (0, extent)))
         start = math.mul(block, s.row_block)
         end = math.minimum(math.add(start, s.row_block), extent)
+        if self.image is not None:
+            self._fill(self.image, point, (start, end))
+        if s.unfolded:
+            self._unfold(Block(point, columns, 1, 0, (0, extent)))
         position = start
         if s.rows > ROWS and not (isinstance(extent, int) and extent < s.rows):
             number = math.div(math.add(math.sub(end, start), s.rows - ROWS - 1), s.rows)
@@ -172,7 +175,7 @@ class _TileProduct(TileRows):
         return for_loop(self.frame, low, high, 1, carried, body)
 
     def _over_steps(self, block: Block, position: Position, carried: Sequence[ir.Value]) -> list[ir.Value]:
-        """The innermost dimension, 64 bytes at a time; what is left at the end is a step with zeros."""
+        """The innermost dimension, a step at a time; what is left at the end is one with zeros."""
         full, rest = divmod(self.depth, self.steps)
 
         def body(variable: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
@@ -219,16 +222,16 @@ class _TileProduct(TileRows):
     ) -> list[ir.Value]:
         """The products of step `number`, of which `live` elements exist. Every tile is loaded right before the first
         product that takes it: where two threads share a core, there are few registers beside those with names."""
-        rows, tiles, columns = self.tile_rows, self.tiles, range(len(block.columns))
+        rows, tiles, columns, width = self.tile_rows, self.tiles, range(len(block.columns)), self.steps * self.bytes
         right: list[ir.Value] = []
         results = []
         for i in range(block.high):
-            left = tiles.load(rows, self._rows_at(Step(block, i, position, number, live)))
+            left = tiles.load(rows, self._rows_at(Step(block, i, position, number, live)), width)
             for j in columns:
                 if i == 0:
-                    right.append(tiles.load(ROWS, self._columns_at(block, j, position, number)))
+                    right.append(tiles.load(self.steps // self.group, self._columns_at(block, j, position, number)))
                 before = sums[i * len(block.columns) + j]
-                results.append(tiles.multiply(self.s.instruction, rows, before, left, right[j]))
+                results.append(tiles.multiply(self.s.instruction, rows, before, left, right[j], width))
         return results
 
     # -- the operand with the columns -------------------------------------------------------------------------------
@@ -236,7 +239,7 @@ class _TileProduct(TileRows):
     def _columns_at(self, block: Block, j: int, position: Position, number: Scalar) -> Place:
         """The groups of step `number` for tile `j` of the columns."""
         math = self.frame.math
-        width, groups = self.s.panel * 4, math.mul(number, ROWS)
+        width, groups = self.s.panel * 4, math.mul(number, self.steps // self.group)
         if self.s.stored == "rows":
             line = math.add(math.mul(self._part(position), self.groups), groups)
             return self.tiles.place(self.copy, math.add(math.mul(line, width), j * LINE), width)
@@ -331,12 +334,15 @@ class _TileProduct(TileRows):
             return
 
         def row(line: Scalar, variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            tile = math.sub(line, block.line)
+            tile, pixel = math.sub(line, block.line), variable
             point = list(block.point)
             if s.line_dim >= 0:
                 point[s.line_dim] = Idx(line, level=2)
+            if s.flat:
+                tile, pixel = 0, math.sub(variable, math.mul(line, s.flat))
+                point[s.row_first] = Idx(line, level=2)
             points = {
-                (0, j): self._point(point, Idx(variable, level=3), column.at) for j, column in enumerate(block.columns)
+                (0, j): self._point(point, Idx(pixel, level=3), column.at) for j, column in enumerate(block.columns)
             }
             before = math.mul(math.add(math.mul(tile, ROWS), math.sub(variable, block.begin)), s.panel)
             sums = {}
@@ -349,10 +355,17 @@ class _TileProduct(TileRows):
             return []
 
         def line(variable: Scalar, _: list[ir.Value]) -> list[ir.Value]:
-            for_loop(self.frame, *block.rows, 1, [], partial(row, variable))
+            first, end = block.rows
+            if s.flat:
+                begin = math.mul(variable, s.flat)
+                first, end = math.maximum(first, begin), math.minimum(end, math.add(begin, self.shape[s.row_last]))
+            for_loop(self.frame, first, end, 1, [], partial(row, variable))
             return []
 
-        if s.line_dim < 0:
+        if s.flat:
+            first, end = block.rows
+            for_loop(self.frame, math.div(first, s.flat), math.ceildiv(end, s.flat), 1, [], line)
+        elif s.line_dim < 0:
             line(0, [])
         else:
             for_loop(self.frame, *block.lines, 1, [], line)

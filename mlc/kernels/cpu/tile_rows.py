@@ -13,7 +13,7 @@ from mlc.kernels.common import memory
 from mlc.kernels.common.analysis import mentions
 from mlc.kernels.common.evaluate import Evaluator, lane_mask
 from mlc.kernels.common.frame import Buffer, KernelSource, for_loop, if_then
-from mlc.kernels.common.index import Idx, Scalar
+from mlc.kernels.common.index import Idx, IndexMath, Scalar
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.cpu.dot_product import DotProduct, DotProductSchedule
 from mlc.kernels.cpu.haloed_image import HaloedImage, first_axis
@@ -33,6 +33,7 @@ class TileProductSchedule(DotProductSchedule):
     halo: int = field(default=0, kw_only=True)
     unfolded: int = field(default=0, kw_only=True)
     mixed: int = field(default=0, kw_only=True)
+    flat: int = field(default=0, kw_only=True)
 
     @property
     def high(self) -> int:
@@ -42,8 +43,23 @@ class TileProductSchedule(DotProductSchedule):
     def together(self, dim: int) -> int:
         return LINES if dim == self.line_dim else 1
 
+    def num_rows(self, math: IndexMath, shape: Sequence[Scalar]) -> Scalar:
+        if not self.flat:
+            return super().num_rows(math, shape)
+        lines, pixels = shape[self.row_first : self.row_last + 1]
+        return math.add(math.mul(math.sub(lines, 1), self.flat), pixels)
+
 
 LINES = 2  # points of `line_dim` of a work item
+MORE_STEPS = 4  # a step more for so many costs less than rows that are copied with zeros
+
+
+def step_of(depth: int, most: int, group: int) -> int:
+    """How many elements of a reduction of `depth` a step takes: `most`, or somewhat fewer, whole groups, where steps
+    of one size leave nothing that would be filled up with zeros."""
+    least = -(-depth // most)
+    counts = range(least, least + -(-least // MORE_STEPS) + 1)
+    return next((depth // n for n in counts if depth % (n * group) == 0), most)
 
 
 @dataclass(frozen=True)
@@ -63,8 +79,8 @@ class Block:
 
 @dataclass(frozen=True)
 class Step:
-    """64 bytes of the reduction for every row of tile number `tile` of a block: a position of the outer dimensions, the
-    number of the step there, and how many of its elements exist."""
+    """Up to 64 bytes of the reduction for every row of tile number `tile` of a block: a position of the outer
+    dimensions, the number of the step there, and how many of its elements exist."""
 
     block: Block
     tile: int
@@ -93,21 +109,22 @@ class TileRows(DotProduct):
         super().__init__(source, schedule)
         bits = PRODUCTS[schedule.instruction]
         self.group, self.bytes = 32 // bits, bits // 8
-        self.steps = LINE // self.bytes
+        self.line = LINE // self.bytes
         self.outer = self.reductions[: len(self.reductions) - 1 - schedule.joined]
         self.inner = [dim for dim, _ in self.reductions[len(self.outer) :]]
         self.channels = self._known(self.reductions[-1][1])
         self.depth = self.channels * (self._known(self.reductions[-2][1]) if schedule.joined else 1)
+        self.steps = self.line if schedule.joined or schedule.halo else step_of(self.depth, self.line, self.group)
         self.along = 1 - schedule.vector_operand
         self.image: HaloedImage | None = None
         self.tiles = Tiles(self.frame)
         self.element = self.root.operands[schedule.vector_operand].type.element_type
         self.read = self._operand_along()
         with self.frame.prologue():
-            rows = self.frame.math.product(self.shape[schedule.row_first : schedule.row_last + 1])
+            rows = schedule.num_rows(self.frame.math, self.shape)
             self.tile_rows = self.frame.math.minimum(ROWS, rows)
             self.stride = self._distance()
-        self.staged = self.frame.on_stack(self.element, schedule.high * ROWS * self.steps)
+        self.staged = self.frame.on_stack(self.element, schedule.high * ROWS * self.line)
         if schedule.unfolded:
             self.pitch = -(-self.depth // self.steps) * self.steps
             self.unfolded = Once(self.frame, schedule.unfolded)
@@ -127,7 +144,7 @@ class TileRows(DotProduct):
             raise ValueError(f"kernel {self.frame.name}: the operand along the reduction is not padded")
         line = self.order[self.s.line_dim] if self.s.line_dim >= 0 else None
         first = first_axis(padding, self.reads[self.along][0], line)
-        self.image = HaloedImage(self.frame, value, padding, first, self.steps)
+        self.image = HaloedImage(self.frame, value, padding, first, self.steps, self.s.flat)
         return self.image.buffer
 
     def _first_line(self, point: Sequence[Idx]) -> Scalar:
@@ -135,25 +152,32 @@ class TileRows(DotProduct):
         math, dim = self.frame.math, self.s.line_dim
         return math.minimum(math.mul(point[dim].base, LINES), math.sub(self.shape[dim], LINES))
 
-    def _fill(self, image: HaloedImage, point: list[Idx]) -> None:
-        """Copies what the rows of `point` read to `image`: some of its lines, unless rows are of different ones."""
-        s, exprs = self.s, self.reads[self.along][0][: image.first + 1]
-        ev = Evaluator(self.frame, 1)
+    def _fill(self, image: HaloedImage, point: list[Idx], rows: tuple[Scalar, Scalar]) -> None:
+        """Copies what the `rows` of `point` read, from one to another, to `image`: some of its lines, unless the rows
+        of one line are of different ones of the image."""
+        s, math, exprs = self.s, self.frame.math, self.reads[self.along][0][: image.first + 1]
+        ev, lines = Evaluator(self.frame, 1), (0, 0)
+        line_dim = s.row_first if s.flat else s.line_dim
+        if s.flat:
+            begin = math.minimum(rows[0], math.maximum(0, math.sub(self.row_extent, s.rows)))
+            lines = math.div(begin, s.flat), math.div(math.sub(rows[1], 1), s.flat)
+        elif line_dim >= 0:
+            lines = self._first_line(point), math.add(self._first_line(point), LINES - 1)
 
-        def coordinates(line: int, taps: Position) -> list[Idx]:
+        def coordinates(line: Scalar, taps: Position) -> list[Idx]:
             there = list(point)
-            if s.line_dim >= 0:
-                there[s.line_dim] = Idx(self.frame.math.add(self._first_line(point), line), level=2)
+            if line_dim >= 0:
+                there[line_dim] = Idx(line, level=2)
             return [ev.idx.affine(e, self._iteration(there, taps)) for e in exprs]
 
-        *batch, low = coordinates(0, {})
+        *batch, low = coordinates(lines[0], {})
         last = {dim: Idx(self._known(extent) - 1) for dim, extent in self.outer}
-        high = coordinates(LINES - 1, last)[-1]
-        rows = [self.order[axis] for axis in range(s.row_first, s.row_last + 1)]
-        if any(mentions(exprs[-1], dim) for dim in rows):
+        high = coordinates(lines[1], last)[-1]
+        moving = [self.order[axis] for axis in range(s.row_last if s.flat else s.row_first, s.row_last + 1)]
+        if any(mentions(exprs[-1], dim) for dim in moving):
             image.fill(batch, (0, image.buffer.shape[image.first]))
         else:
-            image.fill(batch, (low.base, self.frame.math.add(high.base, 1)))
+            image.fill(batch, (low.base, math.add(high.base, 1)))
 
     def _known(self, extent: Scalar) -> int:
         if not isinstance(extent, int):
@@ -188,7 +212,7 @@ class TileRows(DotProduct):
             row = math.add(self._line_in(step.block, step.position)[0], math.add(step.block.begin, step.tile * ROWS))
             place = math.add(math.mul(row, self.pitch * self.bytes), math.mul(step.number, LINE))
             return self.tiles.place(self.lines, place, self.pitch * self.bytes)
-        first = math.add(math.mul(self._start_of(step, 0), self.bytes), math.mul(step.number, LINE))
+        first = math.add(math.mul(self._start_of(step, 0), self.bytes), math.mul(step.number, self.steps * self.bytes))
         direct = self.tiles.place(self.read.memory, first, self.stride)
         if self.image is not None:
             return direct
@@ -267,7 +291,7 @@ class TileRows(DotProduct):
 
         def row(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             value = self._row(step, checks, variable)
-            place = c.index(math.mul(math.add(variable, step.tile * ROWS), self.steps))
+            place = c.index(math.mul(math.add(variable, step.tile * ROWS), self.line))
             vector.StoreOp(value, self.staged, [place], alignment=LINE)
             return []
 
@@ -285,10 +309,10 @@ class TileRows(DotProduct):
             if not (check.is_row and self.s.joined):
                 high = arith.select(self._is_there(check, row, 0), c.index(high), c.index(0))
         start = math.add(self._start_of(step, row), math.mul(step.number, self.steps))
-        mask = lane_mask(self.frame, self.steps, c.index(high))
+        mask = lane_mask(self.frame, self.line, c.index(high))
         if low != 0:
-            mask = arith.andi(mask, self._all_but(lane_mask(self.frame, self.steps, c.index(low))))
-        type_ = ir.VectorType.get([self.steps], self.element)
+            mask = arith.andi(mask, self._all_but(lane_mask(self.frame, self.line, c.index(low))))
+        type_ = ir.VectorType.get([self.line], self.element)
         return vector.MaskedLoadOp(type_, self.read.memory, [c.index(start)], mask, self._zeros(type_)).result
 
     def _unfold(self, block: Block) -> None:
@@ -360,7 +384,7 @@ class TileRows(DotProduct):
 
     def _all_but(self, mask: ir.Value) -> ir.Value:
         """The lanes that are not in `mask`."""
-        return arith.xori(mask, memory.full_mask(self.frame, self.steps))
+        return arith.xori(mask, memory.full_mask(self.frame, self.line))
 
     def _zeros(self, type_: ir.VectorType) -> ir.Value:
         zero = 0.0 if isinstance(self.element, ir.FloatType) else 0

@@ -33,7 +33,7 @@ class Place:
 
 
 class Tiles:
-    """Emits the instructions at the current insertion point. All tiles have rows of 64 bytes."""
+    """Emits the instructions at the current insertion point. Tiles have rows of 64 bytes where nothing else is said."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
@@ -55,17 +55,20 @@ class Tiles:
         """A tile of zeros."""
         return self._call("tilezero", [self._short(rows), self._short(LINE)], True)
 
-    def load(self, rows: Scalar, place: Place) -> ir.Value:
-        """A tile of `rows` from memory."""
-        return self._call("tileloadd64", [self._short(rows), self._short(LINE), *self._operands(place)], True)
+    def load(self, rows: Scalar, place: Place, width: int = LINE) -> ir.Value:
+        """A tile of `rows` of `width` bytes from memory."""
+        return self._call("tileloadd64", [self._short(rows), self._short(width), *self._operands(place)], True)
 
     def store(self, rows: Scalar, place: Place, tile: ir.Value) -> None:
         """`tile`, of `rows`, to memory."""
         self._call("tilestored64", [self._short(rows), self._short(LINE), *self._operands(place), tile], False)
 
-    def multiply(self, instruction: str, rows: Scalar, sums: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
-        """`sums` and the products of `a`, of `rows`, by `b`, whose 16 rows are groups of the rows of a matrix."""
-        shape = [self._short(rows), self._short(LINE), self._short(LINE)]
+    def multiply(
+        self, instruction: str, rows: Scalar, sums: ir.Value, a: ir.Value, b: ir.Value, width: int = LINE
+    ) -> ir.Value:
+        """`sums` and the products of `a`, of `rows` of `width` bytes, by `b`, whose rows are groups of the rows of a
+        matrix, one for four of these bytes."""
+        shape = [self._short(rows), self._short(LINE), self._short(width)]
         return self._call(instruction, [*shape, sums, a, b], True)
 
     def _operands(self, place: Place) -> list[ir.Value]:

@@ -26,10 +26,10 @@ from mlc.passes.schedule.extents import (
     shape_of,
 )
 from mlc.passes.schedule.float_products import as_dot_floats
-from mlc.passes.schedule.grid_order import in_parts, innermost_extent, rows_ahead, size_of_tile, tiles_in_order
+from mlc.passes.schedule.grid_order import in_parts, innermost_extent, rows_ahead, tiles_in_order
 from mlc.passes.schedule.pairs import as_dot_product, as_dot_quads, sums_bytes, sums_mixed_bytes
 from mlc.passes.schedule.tile_products import as_tile_product
-from mlc.passes.schedule.work_items import ENOUGH_ROWS, row_block
+from mlc.passes.schedule.work_items import ENOUGH_ROWS, row_block, size_of_tile
 
 TILE, TALLER = (6, 4), 7  # rows and vectors of accumulators; the most rows that leave registers for an operand
 FEW_READS = (8, 3)  # rows and vectors that read a weight less often where rows are few; of thirty-two registers, too

@@ -10,24 +10,25 @@ from mlir import ir
 from mlc.kernels.common.analysis import touches
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.cpu.next_panel import FETCHING_ROWS, FETCHING_TILES
+from mlc.kernels.cpu.tile_rows import LINES
 from mlc.passes.schedule.extents import Extent, along, at_least, known, shape_of
 from mlc.passes.schedule.pairs import Schedule, innermost
+from mlc.passes.schedule.work_items import rows_of, size_of_tile
 
 NEAR = 1 << 15  # bytes of a panel that may stay in the first level of cache
 LARGE_WINDOW = 1 << 20  # bytes of the weight of a window that the second level of cache does not have from the last run
 WHOLE_LINE = 16  # lanes: with vectors of half a line more tiles read a panel, and blocks of taps stay near
 STREAMED = 1 << 18  # bytes of a weight on tiles that the second level of cache does not have from the last run
 REREAD = 1 << 20  # bytes of rows and results on tiles that it does not keep until the next panel
-BLOCK_OF_ROWS = 1 << 15  # bytes of rows on tiles that a work item keeps near
+BLOCK_OF_ROWS = 1 << 15  # bytes of rows and results on tiles that a work item keeps near
+HELD = 5 << 18  # bytes that the second level of cache has from the last panel, though much else has passed
+BESIDE = 1 << 20  # bytes of a weight on tiles that stays there while rows and results pass by,
+NEAR_RESULTS = 3 << 17  # bytes of these that do so together,
+NEAR_ROWS = 3 << 18  # and of rows that stay there while panels of a larger one pass by
 PARTS = (4, 2)  # of the rows: threads that have each their own, or two of them
 ROWS_OF_PART = 96  # that read a panel in a tenth of the time in which they multiply it
 # Templates with the grid of `contraction`.
 IN_PARTS = ("contraction", "dot_product", "dot_quads", "dot_words", "tile_product")
-
-
-def size_of_tile(schedule: Schedule) -> tuple[int, int]:
-    """Rows and columns of the tile of a schedule."""
-    return int(schedule["rows"]), int(schedule["lanes"]) * int(schedule["vectors"])
 
 
 def _shares(root: ir.Operation, operand: int, axis: int) -> bool:
@@ -54,7 +55,7 @@ def in_parts(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule
     if not all(_shares(root, operand, i) for i in moving):
         return schedule
     others = math.prod(shape[i] or 1 for i in moving if not first <= i <= last)
-    rows = math.prod(e or 1 for e in shape[first : last + 1])
+    rows = rows_of(shape, schedule) or math.prod(e or 1 for e in shape[first : last + 1])
     if int(schedule.get("ahead", 0)) < 0 or "ahead" in schedule and others != 1:
         return schedule
     weight = root.operands[operand].type
@@ -118,21 +119,70 @@ def tiles_in_order(root: ir.Operation, operand: int, shape: Sequence[Extent], sc
     small one stays in the second level of cache: where rows and results do not, blocks of rows meet it whole, so that
     both pass once.
     """
-    axis, lines = int(schedule["vector_dim"]), int(schedule.get("line_dim", -1))
+    axis = int(schedule["vector_dim"])
     weight, columns, (height, panel) = root.operands[operand].type, shape[axis], size_of_tile(schedule)
     size, width = known(shape_of(weight)), weight.element_type.width // 8
     if schedule["stored"] != "tiles" or size is None or columns is None or columns <= panel:
         return schedule
-    rows = known([e for i, e in enumerate(shape) if i != axis and _shares(root, operand, i)])
     if size * width >= STREAMED:
-        pairs = shape[lines] if lines >= 0 else 1
-        if rows is None or pairs is None:
-            return schedule | {"ahead": -FETCHING_TILES * height}
-        return schedule | {"ahead": rows // pairs * -(-pairs // 2) if lines >= 0 else rows}
+        fetching = _tiles_ahead(root, operand, shape, schedule)
+        return schedule | fetching | _part_that_is_near(root, operand, shape, schedule, size * width)
     row = (innermost_extent(root) or 1) * width
+    rows = known([e for i, e in enumerate(shape) if i != axis and _shares(root, operand, i)])
     if rows is None or rows * (row + columns * width) <= REREAD or columns <= 2 * panel:
         return in_parts(root, operand, shape, schedule)
-    return schedule | {"block": max(1, BLOCK_OF_ROWS // (row * height)), "part": 1}
+    return schedule | {"block": max(1, BLOCK_OF_ROWS // ((row + columns * width) * height)), "part": 1}
+
+
+def _tiles_ahead(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule: Schedule) -> Schedule:
+    """`ahead` of a product on matrix tiles with a large weight."""
+    axis, lines = int(schedule["vector_dim"]), int(schedule.get("line_dim", -1))
+    rows = known([e for i, e in enumerate(shape) if i != axis and _shares(root, operand, i)])
+    pairs = shape[lines] if lines >= 0 else 1
+    if rows is None or pairs is None:
+        return {"ahead": -FETCHING_TILES * int(schedule["rows"])}
+    return {"ahead": rows // pairs * -(-pairs // 2) if lines >= 0 else rows}
+
+
+def _part_that_is_near(
+    root: ir.Operation, operand: int, shape: Sequence[Extent], schedule: Schedule, size: int
+) -> Schedule:
+    """`part`, and `block`, of a product on matrix tiles with a weight of `size` bytes and more rows than the second
+    level of cache keeps until the next panel: as many as it keeps. {} where it keeps all, or where they are not known;
+    of rows that a run counts there may be as many.
+
+    What is read again of far away are all rows for every panel, or the weight for every part; a weight that has room
+    beside a part stays near itself, if results do not take its place.
+    """
+    axis, first, last = (int(schedule[name]) for name in ("vector_dim", "row_first", "row_last"))
+    length, height, block = rows_of(shape, schedule), int(schedule["rows"]), int(schedule["block"])
+    others = known([e for i, e in enumerate(shape) if i != axis and not first <= i <= last])
+    row = _bytes_of_row(root, 1 - operand, others and length and others * length)
+    if others is None or row is None or not all(_shares(root, operand, i) for i in range(len(shape)) if i != axis):
+        return {}
+    near = NEAR_RESULTS if size <= BESIDE else NEAR_ROWS
+    if size <= BESIDE:
+        row += (shape[axis] or 1) * root.operands[1 - operand].type.element_type.width // 8
+    if length is None:
+        return {"block": max(1, near // (row * height)), "part": 1} if others == 1 else {}
+    if row * length * others <= HELD:
+        return {}
+    tiles = -(-length // height)
+    if others == 1:
+        parts = -(-tiles // max(1, near // (row * height)))
+        return {"block": -(-tiles // parts), "part": 1}
+    lines = near // (row * length * (LINES if "line_dim" in schedule else 1))
+    return {"part": max(1, lines) * -(-tiles // block)}
+
+
+def _bytes_of_row(root: ir.Operation, along: int, rows: Extent) -> int | None:
+    """How many bytes of input `along` one of so many `rows` of a contraction reads, of a window its share of all."""
+    type_ = root.operands[along].type
+    width = type_.element_type.width // 8
+    if str(root.attributes["iterator_types"]).count("reduction") == 1:
+        return (innermost_extent(root) or 1) * width
+    size = known(shape_of(type_))
+    return None if size is None or rows is None else max(1, size * width // rows)
 
 
 def innermost_extent(root: ir.Operation) -> Extent:

@@ -10,8 +10,9 @@ from mlc.kernels.common.analysis import mentions, touches
 from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import is_unsigned_input, operand_map
 from mlc.kernels.common.padding import padding_of
-from mlc.kernels.cpu.haloed_image import first_axis, image_size
+from mlc.kernels.cpu.haloed_image import first_axis, image_size, pixels_apart
 from mlc.kernels.cpu.padding import terms_of, windows_of
+from mlc.kernels.cpu.tile_rows import LINES, step_of
 from mlc.kernels.cpu.tiles import LINE, ROWS
 from mlc.passes.schedule.extents import known, reach, shape_of
 from mlc.passes.schedule.pairs import Schedule, in_groups, innermost, sums_bf16, sums_bytes
@@ -19,7 +20,9 @@ from mlc.passes.schedule.pairs import Schedule, in_groups, innermost, sums_bf16,
 TILE_ROWS = 4  # of a product that pay for tiles: fewer are as slow as memory
 TILE_DEPTH = 16  # bytes of the innermost reduction dimension of which a tile's rows of 64 are not mostly zeros
 MIXED_STEPS = 8  # of a sum that have room for the epilogue of a block of rows
-TILE_STACK = 1 << 18  # bytes of a panel, or of an image, that a work item may keep on its stack
+TILE_STACK = 1 << 18  # bytes of a panel, or of an image, that a work item may keep on its stack,
+FLAT_STACK = 1 << 19  # and of an image that makes tiles full
+MORE_IN_TAPS = 1.25  # times as many steps cost less than a weight that is interleaved where it is read
 
 
 def as_tile_product(
@@ -53,6 +56,8 @@ def as_tile_product(
         changed |= {"rows": ROWS, "line_dim": line}
     if joined:
         changed |= {"joined": 1} | _unfolded(root, operand, schedule, line)
+    elif flat := _flat(root, operand, schedule, line):
+        changed = {k: v for k, v in changed.items() if k != "line_dim"} | {"rows": 2 * ROWS} | flat
     elif _has_small_image(root, 1 - operand, line):
         changed["halo"] = 1
     changed |= {"stored": stored, "instruction": _tile_instruction(root, operand)} | _mixed(root, int(changed["rows"]))
@@ -80,6 +85,32 @@ def _has_small_image(root: ir.Operation, operand: int, line: int) -> bool:
     return image_size([int(n) for n in type_.shape], first, LINE // width) * width <= TILE_STACK
 
 
+def _flat(root: ir.Operation, operand: int, schedule: Schedule, line: int) -> Schedule:
+    """`flat` and what goes with it, of a window whose input, with columns in input `operand`, is a padded image that a
+    work item may keep on its stack, where rows over all of it are in fewer tiles than rows of its lines, of which there
+    are two in a work item if `line` is one of the result's dimensions; {} for others."""
+    along, row, shape = 1 - operand, int(schedule["row_last"]), shape_of(root.results[0].type)
+    producer, type_ = defining_op(root.operands[along]), root.operands[along].type
+    padding = None if producer is None else padding_of(producer)
+    if padding is None or not type_.has_static_shape or row < 1 or row != int(schedule["row_first"]):
+        return {}
+    (lines, pixels), exprs = shape[row - 1 : row + 1], list(operand_map(root, along).results)
+    if lines is None or pixels is None or set(padding.dims) != {type_.rank - 3, type_.rank - 2}:
+        return {}
+    results = operand_map(root, 2).results
+    for place, axis in ((-3, row - 1), (-2, row)):
+        dim = ir.AffineDimExpr(results[axis]).position
+        if dict(terms_of(exprs[place]) or []).get(dim) != 1 or not _is_only_in(exprs, place, dim):
+            return {}
+    image, width = [int(n) for n in type_.shape], _width(root)
+    apart = pixels_apart(padding, image[-2])
+    if image_size(image, type_.rank - 3, LINE // width, apart) * width > FLAT_STACK:
+        return {}
+    by_lines = -(-lines // LINES) * LINES if line >= 0 else lines
+    tiles = -(-((lines - 1) * apart + pixels) // ROWS)
+    return {"row_first": row - 1, "halo": 1, "flat": apart} if tiles < by_lines * -(-pixels // ROWS) else {}
+
+
 def _num_steps(root: ir.Operation, operand: int) -> int:
     """How many products each sum has, with the extents of input `operand`, which is read along all of them; 0 where
     these are not known."""
@@ -98,8 +129,17 @@ def _is_joined(root: ir.Operation, operand: int, schedule: Schedule) -> bool:
     exprs, weight = operand_map(root, 1 - operand).results, operand_map(root, operand).results
     if not kinds[inner - 1] or not all(isinstance(e, ir.AffineDimExpr) for e in weight):
         return False
-    terms = dict(terms_of(exprs[-2]) or [])
-    return terms.get(inner - 1) == 1 and _is_only_in(exprs, -2, inner - 1) and reach(root, operand, inner - 1) != 1
+    terms, taps = dict(terms_of(exprs[-2]) or []), reach(root, operand, inner - 1)
+    if terms.get(inner - 1) != 1 or not _is_only_in(exprs, -2, inner - 1) or taps == 1:
+        return False
+    return taps is None or not _is_whole_in_taps(taps, channels, LINE // _width(root))
+
+
+def _is_whole_in_taps(taps: int, channels: int, most: int) -> bool:
+    """Do steps of each of the `taps` leave no rest of the `channels`, and are not many more than those over all taps,
+    of up to `most` elements?"""
+    step = step_of(channels, most, most // ROWS)
+    return channels % step == 0 and taps * (channels // step) <= MORE_IN_TAPS * -(-taps * channels // most)
 
 
 def _is_only_in(exprs: Sequence[ir.AffineExpr], number: int, dim: int) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mlc.passes.schedule.extents import ITEMS_ENOUGH, Extent, at_least
-from mlc.passes.schedule.grid_order import size_of_tile
+from mlc.passes.schedule.extents import ITEMS_ENOUGH, Extent, at_least, known
 from mlc.passes.schedule.pairs import Schedule
 
 ENOUGH_ROWS = 48  # of one image, which tell how the rows of a number of images are best cut
@@ -16,12 +15,27 @@ MOST_TILES, UNKNOWN_TILES = 64, 8  # of rows in a work item, at most and where r
 LEAST_RESULTS = 512
 
 
+def size_of_tile(schedule: Schedule) -> tuple[int, int]:
+    """Rows and columns of the tile of a schedule."""
+    return int(schedule["rows"]), int(schedule["lanes"]) * int(schedule["vectors"])
+
+
+def rows_of(shape: Sequence[Extent], schedule: Schedule) -> Extent:
+    """The rows of a result of `shape`, with those between two lines that nobody wants (`flat` of `tile_product`)."""
+    first, last, apart = int(schedule["row_first"]), int(schedule["row_last"]), int(schedule.get("flat", 0))
+    rows = known(shape[first : last + 1]) if first >= 0 else 1
+    if not apart or rows is None:
+        return rows
+    pixels = shape[last] or 1
+    return (rows // pixels - 1) * apart + pixels
+
+
 def row_block(shape: Sequence[Extent], schedule: Schedule, items: int = ITEMS_ENOUGH, beside: int = 0) -> int:
     """Row tiles per work item of a contraction with a result of `shape`: `items` of about one size, or as many as have
     enough results. `beside` of the columns belong to no panel."""
     axis, first, last = (int(schedule[name]) for name in ("vector_dim", "row_first", "row_last"))
     height, panel = size_of_tile(schedule)
-    rows = at_least(shape[first : last + 1], ENOUGH_ROWS) if first >= 0 else 1
+    rows = rows_of(shape, schedule) or at_least(shape[first : last + 1], ENOUGH_ROWS)
     if rows is None:
         return UNKNOWN_TILES
     columns = shape[axis]

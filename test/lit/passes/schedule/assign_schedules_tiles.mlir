@@ -295,9 +295,9 @@ module @large attributes {mlc.kernel} {
   }
 }
 
-// Blocks of 256 rows meet all of a small weight: rows and results stay in no cache until the next panel.
+// Blocks of 32 rows meet all of a small weight: rows and results stay in no cache until the next panel.
 // CHECK: module @many_rows
-// CHECK-SAME: block = 8 : i64
+// CHECK-SAME: block = 1 : i64
 // CHECK-SAME: part = 1 : i64
 module @many_rows attributes {mlc.kernel} {
   func.func @many_rows(%a: tensor<3136x64xbf16>, %b: tensor<64x256xbf16>, %o: tensor<3136x256xf32>) -> tensor<3136x256xf32> {

@@ -23,6 +23,7 @@ CASES = {
     "depthwise": (100, 100, 29, 23, 3, 1, 100),
     "depthwise strided": (76, 76, 17, 50, 5, 2, 76),
     "few lines": (64, 200, 3, 90, 3, 1, 1),
+    "one line with panels ahead": (256, 150, 1, 400, 3, 1, 1),
 }
 
 

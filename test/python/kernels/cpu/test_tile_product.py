@@ -64,7 +64,7 @@ def _check_product(tiles: Tiles, model: mlc.Model, x: np.ndarray, z: np.ndarray,
 SHAPES = [
     *((4, 32, 16), (5, 33, 15), (15, 31, 17), (16, 64, 32), (17, 65, 33), (31, 63, 31), (32, 32, 48)),
     *((17, 256, 33), (32, 300, 16), (50, 1025, 40), (70, 3000, 17), (100, 513, 50)),
-    *((33, 96, 47), (47, 9, 64), (48, 8, 65), (49, 16, 70), (63, 100, 2), (64, 17, 63), (65, 15, 49), (70, 40, 34)),
+    *((18, 24, 33), (20, 144, 40), (40, 80, 17), (33, 96, 47), (47, 9, 64), (48, 8, 65), (49, 16, 70), (63, 100, 2), (64, 17, 63), (65, 15, 49), (70, 40, 34)),
 ]
 
 
@@ -87,6 +87,39 @@ def test_blocks_of_rows_meet_all_panels(tiles: Tiles, tmp_path: Path, shape: tup
     model, planned = _planned(tmp_path, proto, tiles.cpu, "part")
     assert planned == [1]
     _check_product(tiles, model, x, w, x)
+
+
+@pytest.mark.parametrize("columns", [150, 700])
+@pytest.mark.parametrize("rows", [500, "m"], ids=str)
+def test_rows_that_a_cache_does_not_keep_meet_the_weight_in_parts(
+    tiles: Tiles, tmp_path: Path, rows: int | str, columns: int
+) -> None:
+    """With a weight that stays near itself and one that does not; each part fetches panels, a short one at the end."""
+    [w] = _drawn(3, (2048, columns))
+    proto = _model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": [rows, 2048]}, {"w": w})
+    model, ahead = _planned(tmp_path, proto, tiles.cpu, "ahead")
+    assert ahead == [500 if rows == 500 else -128]
+    assert _planned(tmp_path, proto, tiles.cpu, "part")[1] == [1]
+    for number in [500] if rows == 500 else [500, 4, 37, 1, 0]:
+        [x] = _drawn(number, (number, 2048))
+        _check_product(tiles, model, x, w, x)
+
+
+@pytest.mark.parametrize("window", [(1, 1), (3, 3)], ids=["1x1", "3x3"])
+def test_lines_that_a_cache_does_not_keep_meet_the_weight_in_parts(
+    tiles: Tiles, tmp_path: Path, window: tuple[int, int]
+) -> None:
+    """Of two images, so that parts end anywhere in one."""
+    channels, size, pad = (1024, 34, 0) if window == (1, 1) else (96, 69, 1)
+    x, filter_ = _drawn(7, (2, channels, size, size), (170, channels, *window))
+    nodes = [helper.make_node("Conv", ["x", "f"], ["y"], pads=[pad] * 4, strides=[2, 2])]
+    model, part = _planned(tmp_path, _model(nodes, {"x": x.shape}, {"f": filter_}), tiles.cpu, "part")
+    assert part and all(n > 1 for n in part)
+    [want] = _reference(nodes, {"f": rounded(filter_)}, rounded(x))
+    [magnitude] = _reference(nodes, {"f": np.abs(rounded(filter_))}, np.abs(rounded(x)))
+    results = [mlc.load(tmp_path / "planned.so", threads=n)(x)[0] for n in (1, 3)]
+    _close(results[0], want, magnitude, channels * window[0] * window[1])
+    assert np.array_equal(*results) and tiles.count("tdpbf16ps")
 
 
 @pytest.mark.parametrize("window", [(1, 1), (3, 3)], ids=["1x1", "3x3"])
@@ -300,6 +333,41 @@ def test_each_thread_copies_the_lines_that_it_reads(tiles: Tiles, tmp_path: Path
     assert all(np.array_equal(results[0], r) for r in results) and tiles.count("tdpbf16ps") > 0
 
 
+# channels, filters, height, width, window, pads, dilations
+FLAT = {
+    "20 wide": (32, 40, 20, 20, (3, 3), (1, 1, 1, 1), (1, 1)),
+    "7 wide, 48 channels": (48, 33, 7, 7, (3, 3), (1, 1, 1, 1), (1, 1)),
+    "9 wide, uneven padding": (64, 20, 12, 9, (3, 3), (0, 2, 1, 1), (1, 1)),
+    "22 wide, dilated": (48, 50, 11, 22, (3, 3), (2, 2, 2, 2), (2, 2)),
+    "33 wide, 5x5": (32, 16, 6, 33, (5, 5), (2, 2, 2, 2), (1, 1)),
+    "5 wide, nothing behind": (96, 32, 5, 5, (2, 2), (1, 1, 0, 0), (1, 1)),
+    "large weight": (256, 96, 10, 10, (3, 3), (1, 1, 1, 1), (1, 1)),
+}
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_rows_go_over_the_zeros_between_lines(tiles: Tiles, tmp_path: Path, name: str) -> None:
+    """In fewer tiles than lines have, for any number of threads: of three images, with a residual."""
+    channels, filters, height, width, window, pads, dilations = FLAT[name]
+    x, filter_ = _drawn(8, (3, channels, height, width), (filters, channels, *window))
+    conv, alone = (helper.make_node("Conv", ["x", "f"], [y], pads=pads, dilations=dilations) for y in "cy")
+    [want] = _reference([alone], {"f": rounded(filter_)}, rounded(x))
+    [magnitude] = _reference([alone], {"f": np.abs(rounded(filter_))}, np.abs(rounded(x)))
+    [residual] = _drawn(9, want.shape)
+    nodes = [conv, helper.make_node("Add", ["c", "r"], ["y"])]
+    proto = _model(nodes, {"x": x.shape, "r": residual.shape}, {"f": filter_})
+    _, flat = _planned(tmp_path, proto, tiles.cpu, "flat")
+    assert flat == [width + max(pads[1], pads[3])]
+    results = []
+    for threads in (1, 2, 3, 5):
+        before = tiles.count("tdpbf16ps")
+        results.append(mlc.load(tmp_path / "planned.so", threads=threads)(x, residual)[0])
+        by_lines = 3 * want.shape[2] * _least(want.shape[3], channels, filters) * window[0] * window[1]
+        assert 0 < tiles.count("tdpbf16ps") - before < by_lines
+    _close(results[0] - residual, want, magnitude + np.abs(residual), channels * window[0] * window[1])
+    assert all(np.array_equal(results[0], r) for r in results)
+
+
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
 
@@ -325,13 +393,15 @@ def test_rounding_is_to_nearest_even_and_special_values_are_kept(tiles: Tiles, t
     assert tiles.count("tdpbf16ps") > 0
 
 
-def test_what_lies_beside_the_operands_is_not_multiplied(tiles: Tiles, tmp_path: Path) -> None:
-    """Zeros stand for what is behind the end of a sum, on both sides: NaN there would show."""
-    full = np.full((2, 17, 45), np.nan, np.float32)
-    [w] = _drawn(9, (45, 20))
-    proto = _model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": ["b", 17, 45]}, {"w": w})
+@pytest.mark.parametrize("depth", [16, 45, 48])
+def test_what_lies_beside_the_operands_is_not_multiplied(tiles: Tiles, tmp_path: Path, depth: int) -> None:
+    """Zeros stand for what is behind the end of a sum, on both sides, and steps of one size leave nothing there: NaN
+    would show."""
+    full = np.full((2, 17, depth), np.nan, np.float32)
+    [w] = _drawn(9, (depth, 20))
+    proto = _model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": ["b", 17, depth]}, {"w": w})
     model = _compile(tmp_path, proto, tiles.cpu)
-    full[0] = _drawn(10, (17, 45))[0]
+    full[0] = _drawn(10, (17, depth))[0]
     [got] = model(full)
     assert np.isfinite(got[0]).all() and np.isnan(got[1]).all()
     full[0, 3] = np.nan  # one row, and no other one
