@@ -20,6 +20,7 @@ NARROWING = "mlc-narrow-contractions"
 # tokens keep the sums of their residual stream, which many layers add to, in f32.
 NARROW = 1 << 18
 NARROW_TILES = 1 << 17
+NARROW_WINDOWS = 3 << 17  # of those that depthwise convolutions read
 
 
 def _widening(target: CpuTarget, precision: str) -> str:
@@ -38,7 +39,7 @@ def _storing(target: CpuTarget, precision: str) -> list[str]:
     """The pass that narrows what is stored between kernels, where operands are narrow."""
     if precision != "bf16":
         return []
-    return [f"mlc-narrow-stores{{fewest={NARROW_TILES if target.bf16_tiles else NARROW}}}"]
+    return [f"mlc-narrow-stores{{fewest={NARROW_TILES if target.bf16_tiles else NARROW} depthwise={NARROW_WINDOWS}}}"]
 
 
 def _assign_schedules(target: CpuTarget) -> str:

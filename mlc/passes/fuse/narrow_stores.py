@@ -15,9 +15,11 @@ computed of them element by element; what is stored rounded for a contraction an
 arithmetic stays in `f32`: a value is rounded once, where it leaves its kernel, as the operands of contractions are.
 What stays is what the host needs, what kernels read that only complete results of the model element by element, or take
 the largest of something (of the logits of a softmax the exponential makes an absolute error a relative one), operands
-of contractions that are not rounded, and tensors of few elements. The largest of what a pool reads, padded or not,
-may be taken of rounded elements where it is rounded itself and nothing else reads it: rounding keeps the order, so that
-the result is the same. Obeys and extends `mlc.cluster`.
+of contractions that are not rounded, and tensors of few elements. Depthwise convolutions, which have no products to
+pair, read tensors of `depthwise` elements rounded, if windows are small: every tap widens what it reads. Rounding takes
+the unit that divides, so that tensors behind quotients have to be larger. The largest of what a pool reads, padded or
+not, may be taken of rounded elements where it is rounded itself and nothing else reads it: rounding keeps the order, so
+that the result is the same. Obeys and extends `mlc.cluster`.
 """
 
 from __future__ import annotations
@@ -29,16 +31,24 @@ from functools import cmp_to_key
 from mlir import ir
 from mlir.dialects import arith
 
-from mlc.kernels.common.analysis import is_contraction
+from mlc.kernels.common.analysis import is_contraction, touches
 from mlc.kernels.common.frame import defining_op
-from mlc.kernels.common.generics import body_of, is_identity, is_reduction, only_operation
+from mlc.kernels.common.generics import body_of, is_identity, is_reduction, only_operation, operand_map
 from mlc.kernels.common.padding import padding_of
 from mlc.passes.base import Pass
 from mlc.passes.fuse.graph import host_blocks
 from mlc.passes.lower.to_linalg.builder import elementwise
+from mlc.passes.schedule.extents import known, summed
 
 UNKNOWN = 16
 """What an extent counts that is known at run time only."""
+MOST_TAPS = 9
+"""Of a depthwise convolution that reads rounded elements."""
+LANES = 16
+"""Channels of a vector: loads of a part of one, which are masked, take several times as long where elements are narrow.
+"""
+BEHIND_QUOTIENTS = 4
+"""Times as many elements as of others are worth rounding for a depthwise convolution."""
 
 _CLUSTER = "mlc.cluster"
 _VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
@@ -55,13 +65,17 @@ class NarrowStores(Pass):
     fewest: int = 16384
     "Elements of a tensor that is worth it; an extent that is not known counts 16"
 
+    depthwise: int = 0
+    "Elements of a tensor that is worth it where depthwise convolutions read it; 0: none is"
+
     def run(self, root: ir.OpView) -> None:
         for block in host_blocks(root.operation):
-            self.count("narrowed", narrow_block(block, self.fewest))
+            self.count("narrowed", narrow_block(block, self.fewest, self.depthwise))
 
 
-def narrow_block(block: ir.Block, fewest: int) -> int:
-    """Narrows what the clusters of `block` store of at least `fewest` elements; gives the number of tensors."""
+def narrow_block(block: ir.Block, fewest: int, depthwise: int = 0) -> int:
+    """Narrows what the clusters of `block` store of at least `fewest` elements, for convolutions of at least
+    `depthwise`, if that is not 0; gives the number of tensors."""
     clusters: dict[int, list[ir.Operation]] = {}
     for view in block.operations:
         number = _cluster(view.operation)
@@ -72,9 +86,12 @@ def narrow_block(block: ir.Block, fewest: int) -> int:
     count = 0
     for number, ops in clusters.items():
         multiplies = any(_is_narrowed(op) for op in ops)
+        enough = depthwise * BEHIND_QUOTIENTS if any(map(_divides, ops)) else depthwise
         for value in [result for op in ops for result in op.results]:
             rounded = _rounded(value, number)
-            if (multiplies or rounded or _comes_rounded(value, number)) and _is_read(value, number, exact, fewest):
+            if not (multiplies or rounded or _comes_rounded(value, number)) or not _is_large(value, fewest):
+                continue
+            if _is_read(value, number, exact, enough > 0 and _is_large(value, enough)):
                 _narrow(value, number, rounded)
                 replaced += rounded
                 count += 1
@@ -106,8 +123,7 @@ def _wants_exact(op: ir.Operation) -> bool:
 
 def _takes_largest_of_rounded(op: ir.Operation) -> bool:
     """Is `op` an extreme of elements of other kernels, or of their padding, as they are, and read rounded only?"""
-    names = [inner.name for inner in body_of(op)]
-    users = [use.owner.operation for result in op.results for use in result.uses]
+    names, users = [inner.name for inner in body_of(op)], _users(op)
     is_extreme = len(names) == 2 and names[0] in _LARGEST
     inputs = list(op.operands)[: len(op.operands) - len(op.results)]
     return is_extreme and bool(users) and all(map(_rounds, users)) and all(_is_from_outside(v, op) for v in inputs)
@@ -137,8 +153,7 @@ def _only_completes(ops: list[ir.Operation]) -> bool:
 
 def _gives_result(op: ir.Operation) -> bool:
     """Is a result of `op` given away by a function or a loop?"""
-    users = [use.owner.operation for result in op.results for use in result.uses]
-    return any(u.name in _ENDS or (u.name in _VIEWS and _gives_result(u)) for u in users)
+    return any(u.name in _ENDS or (u.name in _VIEWS and _gives_result(u)) for u in _users(op))
 
 
 def _rounded(value: ir.Value, number: int) -> list[ir.Operation]:
@@ -169,15 +184,18 @@ def _comes_rounded(value: ir.Value, number: int) -> bool:
     return False
 
 
-def _is_read(value: ir.Value, number: int, exact: set[int], fewest: int) -> bool:
-    """Is `value` a tensor of at least `fewest` f32 that kernels other than those in `exact` read, and nothing else?"""
+def _is_large(value: ir.Value, fewest: int) -> bool:
+    """Is `value` a tensor of at least `fewest` f32?"""
     type_ = value.type
     if not isinstance(type_, ir.RankedTensorType) or not isinstance(type_.element_type, ir.F32Type):
         return False
-    if math.prod(UNKNOWN if type_.is_dynamic_dim(i) else type_.shape[i] for i in range(type_.rank)) < fewest:
-        return False
+    return math.prod(UNKNOWN if type_.is_dynamic_dim(i) else type_.shape[i] for i in range(type_.rank)) >= fewest
+
+
+def _is_read(value: ir.Value, number: int, exact: set[int], depthwise: bool) -> bool:
+    """Do kernels other than those in `exact` read `value`, and nothing else?"""
     readers, block = list(_readers(value, number)), value.owner.operation.block
-    return bool(readers) and all(op.block == block and _may_read(op, exact) for op in readers)
+    return bool(readers) and all(op.block == block and _may_read(op, exact, depthwise) for op in readers)
 
 
 def _readers(value: ir.Value, number: int) -> Iterator[ir.Operation]:
@@ -191,22 +209,47 @@ def _readers(value: ir.Value, number: int) -> Iterator[ir.Operation]:
 
 
 def _reader(op: ir.Operation) -> ir.Operation:
-    """The padding that a pool takes and whose body `op` is in; `op` itself anywhere else."""
+    """The padding that a pool or a depthwise convolution takes and whose body `op` is in; `op` itself anywhere else."""
     around = op.parent
     while around is not None and around.operation.name == "scf.if":
         around = around.operation.parent
     generic = None if around is None else around.operation
     if generic is None or generic.name != "linalg.generic" or padding_of(generic) is None:
         return op
-    users = [use.owner.operation for use in generic.results[0].uses]
-    is_taken = all(_cluster(u) == _cluster(generic) and is_reduction(u) and not is_contraction(u) for u in users)
+    is_taken = all(
+        _cluster(u) == _cluster(generic) and is_reduction(u) and (not is_contraction(u) or _is_small_depthwise(u))
+        for u in _users(generic)
+    )
     return generic if is_taken else op
 
 
-def _may_read(op: ir.Operation, exact: set[int]) -> bool:
-    """Can a cluster's operation read a widened tensor instead?"""
+def _is_small_depthwise(op: ir.Operation) -> bool:
+    """Does a contraction of few taps have neighbouring results of neighbouring elements of both operands, whole vectors
+    of them?"""
+    last = ir.AffineDimExpr(operand_map(op, len(op.operands) - 1).results[-1]).position
+    channels, taps = op.results[0].type.shape[-1], known(summed(op))
+    is_small = taps is not None and taps <= MOST_TAPS and channels > 0 and channels % LANES == 0
+    return is_small and all(touches(op, number, last) for number in range(2))
+
+
+def _divides(op: ir.Operation) -> bool:
+    """Does a cluster's operation compute quotients?"""
+    return op.name == "linalg.generic" and any(inner.name == "arith.divf" for inner in body_of(op))
+
+
+def _may_read(op: ir.Operation, exact: set[int], depthwise: bool) -> bool:
+    """Can a cluster's operation read a widened tensor instead? What is padded for a contraction is padded for a
+    depthwise one (`_reader`)."""
     number = _cluster(op)
-    return op.name == "linalg.generic" and number is not None and number not in exact and not is_contraction(op)
+    if op.name != "linalg.generic" or number is None or number in exact:
+        return False
+    readers = [op] if padding_of(op) is None else _users(op)
+    contractions = [reader for reader in readers if is_contraction(reader)]
+    return not contractions or depthwise and all(map(_is_small_depthwise, contractions))
+
+
+def _users(op: ir.Operation) -> list[ir.Operation]:
+    return [use.owner.operation for result in op.results for use in result.uses]
 
 
 # -- doing it ----------------------------------------------------------------------------------------------------------

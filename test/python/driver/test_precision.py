@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
 from models.processors import has_tiles
 from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 import mlc
 from mlc.options import UsageError
@@ -167,3 +169,42 @@ def test_the_largest_of_rounded_elements_is_the_rounded_largest(extent: int, tmp
     x = np.random.default_rng(4).standard_normal((1, 8, extent, extent)).astype(np.float32)
     x[0, 3, 5, 7] = np.nan
     np.testing.assert_array_equal(narrow(x)[0], wide(x)[0])
+
+
+def _depthwise(size: int, stride: int, pad: int) -> onnx.ModelProto:
+    """A convolution by 1x1, ReLU, a depthwise one."""
+    rng = np.random.default_rng(5)
+    weights = {
+        "f": (rng.standard_normal((48, 16, 1, 1)) / 4).astype(np.float32),
+        "g": (rng.standard_normal((48, 1, 3, 3)) / 3).astype(np.float32),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "f"], ["c"]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Conv", ["r", "g"], ["y"], group=48, pads=[pad] * 4, strides=[stride] * 2),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "depthwise",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 16, size, size])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(w, n) for n, w in weights.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+@pytest.mark.parametrize(("stride", "pad"), [(1, 1), (2, 1), (1, 0)])
+def test_depthwise_convolutions_read_large_tensors_rounded(stride: int, pad: int, tmp_path: Path) -> None:
+    """As near as one rounding of what they read is; a small tensor is not rounded, and sums are those of f32."""
+    stored = []
+    for size in (32, 112):
+        proto = _depthwise(size, stride, pad)
+        text = mlc.compile(proto, output=tmp_path / "k.mlir", emit="schedule", precision="bf16").read_text()
+        stored.append(any("mlc.launch" in line and f"{size}x{size}x48xbf16" in line for line in text.splitlines()))
+        x = np.random.default_rng(6).standard_normal((1, 16, size, size)).astype(np.float32)
+        x = x.astype(ml_dtypes.bfloat16).astype(np.float32)
+        [want] = ReferenceEvaluator(proto).run(None, {"x": x})
+        [got] = mlc.compile(proto, output=tmp_path / f"{size}.so", precision="bf16")(x)
+        error = np.abs(got - want).max() / np.abs(want).max()
+        assert 1e-5 < error < 6e-3
+    assert stored == [False, True]
