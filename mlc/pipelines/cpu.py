@@ -15,6 +15,7 @@ Phase = tuple[str, list[str]]
 
 
 NARROWING = "mlc-narrow-contractions"
+JOINING = "mlc-join-groups{line=64 apart=true}"  # a row of a tile
 # From how many elements on tensors between kernels are stored rounded. A CPU gains where the second cache does not hold
 # them, 1 MB of f32; where products take a tenth of the time, on tiles, what they store counts earlier. Sequences of 128
 # tokens keep the sums of their residual stream, which many layers add to, in f32.
@@ -134,6 +135,7 @@ def phases(
     lower = ["mlc-strings-to-records", "mlc-lower-to-linalg", *transformed, CANONICALIZE, "cse"]
     lower += ["mlc-invert-scales", "cse"] if target.fused else []
     layout = ["mlc-sink-moves{joins=true}", "mlc-propagate-layout", *planned, "mlc-merge-contractions"]
+    layout += [JOINING] if precision == "bf16" and target.bf16_tiles else []
     layout += [f"mlc-span-groups{{lanes={target.vector_bits // 32}}}", "mlc-hoist-weights", CANONICALIZE, "cse"]
     decompose = ["mlc-decompose", _widening(target, precision), CANONICALIZE, "mlc-fold-constants", CANONICALIZE, "cse"]
     decompose += ["mlc-move-factors", *_narrowing(target, precision)]

@@ -52,7 +52,7 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     moves = ["mlc-slice-gathers", "mlc-fold-factors"]
     of_cpu["decompose"] = [*decomposed[:place], *moves, *decomposed[place:], "mlc-order-scatters"]
     even = {"mlc-merge-contractions": "mlc-merge-contractions{even=true}"}
-    layout = [even.get(p, p) for p in of_cpu["layout"] if not p.startswith("mlc-sink-moves")]
+    layout = [even.get(p, p) for p in of_cpu["layout"] if p != cpu.JOINING and not p.startswith("mlc-sink-moves")]
     if all(t.has_wgmma for t in targets):
         channels.insert(0, f"mlc-join-groups{f32}")
     of_cpu["layout"] = ["mlc-sink-moves", *_before(layout, "mlc-hoist-weights", channels)]

@@ -1,4 +1,4 @@
-"""Pass `mlc-join-groups`: convolutions in groups of few channels get groups that tensor cores take.
+"""Pass `mlc-join-groups`: convolutions in groups of few channels get groups that tensor cores and matrix tiles take.
 
     %0 = mlc.conv %x, %w {groups = 32, layout = "nhwc"} : tensor<1x56x56x128xbf16>, tensor<3x3x4x128xbf16>
 becomes
@@ -9,6 +9,9 @@ A step of the sum takes 128 bytes of a pixel: so many channels of neighbouring g
 are zero for the channels of the others (a block-diagonal matrix, and a recipe of the weight store). The products with
 zeros cost less than doing without tensor cores does. What is infinite or no number in one group makes results of the
 groups that it is joined with no numbers. Where one group is left, the convolution is an ordinary one.
+
+Matrix tiles of a CPU take any number of channels: there as many groups are joined as `line` bytes have room for, and
+groups stay a dimension (`apart`): without the mark.
 
 Takes convolutions of known shape and of 16-bit floats (with `f32`, of `f32` too), except depthwise ones.
 """
@@ -26,7 +29,6 @@ from mlc.passes.layout.pad_channels import has_types_of_tensor_cores
 from mlc.passes.walk import functions, operations
 
 JOINED = "mlc.joined"
-LINE = 128  # bytes that a step of the sum takes of a pixel
 FEWEST_FILTERS = 32  # of a group: a tile has the filters of one
 
 
@@ -39,12 +41,18 @@ class JoinGroups(Pass):
     f32: bool = False
     "Convolutions of f32 too: they are rounded to tf32"
 
+    line: int = 128
+    "Bytes that a step of the sum takes of a pixel"
+
+    apart: bool = False
+    "As many groups as a line has room for, which stay a dimension of their own"
+
     def run(self, root: ir.OpView) -> None:
         for function in functions(root):
-            found = [(op, _together(op)) for op in operations(function) if self._is_taken(op)]
-            for op, count in found:
+            found = [op for op in operations(function) if self._is_taken(op)]
+            for op, count in [(op, _within(op, self.line) if self.apart else _together(op, self.line)) for op in found]:
                 if count:
-                    _join(op, count)
+                    _join(op, count, self.apart)
                     self.count("joined", 1)
 
     def _is_taken(self, op: ir.Operation) -> bool:
@@ -56,19 +64,26 @@ class JoinGroups(Pass):
         return not (shape_of(op.operands[1])[-2] == 1 and conv.int("groups", 1) == shape_of(op.operands[1])[-1])
 
 
-def _together(op: ir.Operation) -> int:
+def _together(op: ir.Operation, line: int) -> int:
     """How many groups become one; 0 where no number will do."""
     groups, (channels, filters) = OpAdaptor(op).int("groups", 1), shape_of(op.operands[1])[-2:]
     width, each = element(op.operands[0]).width // 8, filters // groups
     for count in range(1, groups + 1):
         whole = count == groups and count * channels * width % 16 == 0
-        lines = count * channels * width % LINE == 0 and count * each % FEWEST_FILTERS == 0
+        lines = count * channels * width % line == 0 and count * each % FEWEST_FILTERS == 0
         if groups % count == 0 and (whole or lines):
             return count
     return 0
 
 
-def _join(op: ir.Operation, count: int) -> None:
+def _within(op: ir.Operation, line: int) -> int:
+    """The most groups that a line has room for; 0 where these are not two."""
+    groups, (channels, _) = OpAdaptor(op).int("groups", 1), shape_of(op.operands[1])[-2:]
+    room = line // (channels * element(op.operands[0]).width // 8)
+    return next((count for count in range(min(room, groups), 1, -1) if groups % count == 0), 0)
+
+
+def _join(op: ir.Operation, count: int, apart: bool) -> None:
     groups = OpAdaptor(op).int("groups", 1)
     w = op.operands[1]
     *_, channels, filters = shape_of(w)
@@ -83,7 +98,8 @@ def _join(op: ir.Operation, count: int) -> None:
         del op.attributes["groups"]
         return
     op.attributes["groups"] = b.integer(groups // count)
-    op.attributes[JOINED] = ir.UnitAttr.get()
+    if not apart:
+        op.attributes[JOINED] = ir.UnitAttr.get()
 
 
 def _table(numbers: np.ndarray) -> ir.Value:

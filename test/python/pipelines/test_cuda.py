@@ -37,6 +37,7 @@ CPU_ONLY = (
     "mlc-share-kernels",
     "mlc-plan-splits{threads=true}",
     "mlc-sink-moves{joins=true}",
+    "mlc-join-groups{line=64 apart=true}",
     "mlc-widen-halves",
     "mlc-widen-halves{weights=true}",
 )

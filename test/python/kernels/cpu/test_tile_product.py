@@ -333,6 +333,21 @@ def test_each_thread_copies_the_lines_that_it_reads(tiles: Tiles, tmp_path: Path
     assert all(np.array_equal(results[0], r) for r in results) and tiles.count("tdpbf16ps") > 0
 
 
+@pytest.mark.parametrize("shape", [(64, 64, 16), (24, 48, 6), (80, 40, 10), (92, 46, 23)], ids=str)
+def test_groups_of_few_channels_are_multiplied_together(
+    tiles: Tiles, tmp_path: Path, shape: tuple[int, int, int]
+) -> None:
+    """By zeros: each sum is the one that a group alone has. Of 23 groups none are joined."""
+    channels, filters, groups = shape
+    x, filter_ = _drawn(8, (2, channels, 9, 21), (filters, channels // groups, 3, 3))
+    node = helper.make_node("Conv", ["x", "f"], ["y"], pads=[1] * 4, group=groups)
+    model = _compile(tmp_path, _model([node], {"x": x.shape}, {"f": filter_}), tiles.cpu)
+    assert ("tile_product" in _templates(model)) == (groups != 23)
+    [want] = _reference([node], {"f": rounded(filter_)}, rounded(x))
+    [magnitude] = _reference([node], {"f": np.abs(rounded(filter_))}, np.abs(rounded(x)))
+    _close(model(x)[0], want, magnitude, channels // groups * 9)
+
+
 # channels, filters, height, width, window, pads, dilations
 FLAT = {
     "20 wide": (32, 40, 20, 20, (3, 3), (1, 1, 1, 1), (1, 1)),
