@@ -43,6 +43,12 @@ def _storing(target: CpuTarget, precision: str) -> list[str]:
     return [f"mlc-narrow-stores{{fewest={NARROW_TILES if target.bf16_tiles else NARROW} depthwise={NARROW_WINDOWS}}}"]
 
 
+def _grouping(target: CpuTarget, precision: str) -> list[str]:
+    """The passes for convolutions in groups of few channels."""
+    spanning = f"mlc-span-groups{{lanes={target.vector_bits // 32}}}"
+    return [JOINING, spanning] if precision == "bf16" and target.bf16_tiles else [spanning]
+
+
 def _assign_schedules(target: CpuTarget) -> str:
     """The pass that gives kernels their schedules, with what it must know of the target."""
     flags = {"bf16-dot": target.bf16_dot, "int8-dot": target.int8_dot, "int16-dot": target.int16_dot}
@@ -135,8 +141,7 @@ def phases(
     lower = ["mlc-strings-to-records", "mlc-lower-to-linalg", *transformed, CANONICALIZE, "cse"]
     lower += ["mlc-invert-scales", "cse"] if target.fused else []
     layout = ["mlc-sink-moves{joins=true}", "mlc-propagate-layout", *planned, "mlc-merge-contractions"]
-    layout += [JOINING] if precision == "bf16" and target.bf16_tiles else []
-    layout += [f"mlc-span-groups{{lanes={target.vector_bits // 32}}}", "mlc-hoist-weights", CANONICALIZE, "cse"]
+    layout += [*_grouping(target, precision), "mlc-hoist-weights", CANONICALIZE, "cse"]
     decompose = ["mlc-decompose", _widening(target, precision), CANONICALIZE, "mlc-fold-constants", CANONICALIZE, "cse"]
     decompose += ["mlc-move-factors", *_narrowing(target, precision)]
     return [
