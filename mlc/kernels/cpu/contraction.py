@@ -161,9 +161,7 @@ class Contraction(PaddedRows):
         """A work item prepares for the panel behind `panel`."""
         self.next = self._next_panel(point, panel, panels, rows)
 
-    def _next_panel(
-        self, point: list[Idx], panel: Scalar, panels: Scalar, rows: tuple[Scalar, Scalar]
-    ) -> NextPanel:
+    def _next_panel(self, point: list[Idx], panel: Scalar, panels: Scalar, rows: tuple[Scalar, Scalar]) -> NextPanel:
         """The panel behind `panel`, which `rows` fetch (`_rows_ahead`)."""
         math, s, columns = self.frame.math, self.s, self.order[self.s.vector_dim]
         buffer, exprs = self.frame.buffers[self.root.operands[s.packed_operand]], self.reads[s.packed_operand][0]

@@ -191,9 +191,7 @@ class _TileProduct(TileRows):
             values = for_loop(self.frame, 0, full, 1, values, body)
         return self._mixed_step(block, position, full, rest, values) if rest else values
 
-    def _next_panel(
-        self, point: list[Idx], panel: Scalar, panels: Scalar, rows: tuple[Scalar, Scalar]
-    ) -> NextPanel:
+    def _next_panel(self, point: list[Idx], panel: Scalar, panels: Scalar, rows: tuple[Scalar, Scalar]) -> NextPanel:
         """The first level of cache has no room for what is not multiplied yet."""
         return replace(super()._next_panel(point, panel, panels, rows), level=2)
 
@@ -306,9 +304,7 @@ class _TileProduct(TileRows):
         if done < self.groups:
             for_loop(self.frame, done, self.groups, 1, [], empty)
 
-    def _group_of(
-        self, point: list[Idx], column: Column, position: Position, number: Scalar, live: int
-    ) -> ir.Value:
+    def _group_of(self, point: list[Idx], column: Column, position: Position, number: Scalar, live: int) -> ir.Value:
         """Group `number` of the reduction in a vector of columns, of which `live` elements exist."""
         math, operand = self.frame.math, self.s.vector_operand
         at = self._point(point, Idx(0), column.at)
@@ -377,4 +373,3 @@ class _TileProduct(TileRows):
         start = self._initial(Evaluator(self.frame, self.s.lanes), tile)
         add = arith.addf if isinstance(self.sum_type, ir.FloatType) else arith.addi
         return {name: add(value, value_0) for (name, value), value_0 in zip(sums.items(), start, strict=True)}
-
