@@ -25,11 +25,12 @@ from mlc.kernels.cpu.once import Once
 _ALIGNMENT = 64  # bytes: lines of the cache
 
 
-def first_axis(padding: Padding, coordinates: Sequence[ir.AffineExpr], line: int | None) -> int:
-    """The first axis of the copy: one that is padded, or one whose coordinate moves along iteration dimension `line`,
-    where a work item has several lines of the result. `coordinates` are those that the padded tensor is read at."""
-    lines = [i for i, expr in enumerate(coordinates) if line is not None and mentions(expr, line)]
-    return min([*padding.dims, *lines])
+def first_axis(padding: Padding, coordinates: Sequence[ir.AffineExpr], dims: Sequence[int]) -> int:
+    """The first axis of the copy: one that is padded, or one whose coordinate moves along one of the iteration
+    dimensions `dims`: those that are summed over, and that of which a work item has several lines of the result.
+    `coordinates` are those that the padded tensor is read at."""
+    moving = [i for i, expr in enumerate(coordinates) if any(mentions(expr, dim) for dim in dims)]
+    return min([*padding.dims, *moving])
 
 
 def image_size(shape: Sequence[int], first: int, step: int, line: int = 0) -> int:

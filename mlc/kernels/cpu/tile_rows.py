@@ -142,8 +142,8 @@ class TileRows(DotProduct):
         padding = padding_of(value.owner.operation)
         if padding is None:
             raise ValueError(f"kernel {self.frame.name}: the operand along the reduction is not padded")
-        line = self.order[self.s.line_dim] if self.s.line_dim >= 0 else None
-        first = first_axis(padding, self.reads[self.along][0], line)
+        lines = [self.order[self.s.line_dim]] if self.s.line_dim >= 0 else []
+        first = first_axis(padding, self.reads[self.along][0], [*lines, *(dim for dim, _ in self.reductions)])
         self.image = HaloedImage(self.frame, value, padding, first, self.steps, self.s.flat)
         return self.image.buffer
 

@@ -80,8 +80,9 @@ def _has_small_image(root: ir.Operation, operand: int, line: int) -> bool:
     if padding is None or not type_.has_static_shape or type_.rank - 1 in padding.dims:
         return False
     width, lines = _width(root), operand_map(root, 2).results
-    moved = ir.AffineDimExpr(lines[line]).position if line >= 0 else None
-    first = first_axis(padding, operand_map(root, operand).results, moved)
+    dims = [ir.AffineDimExpr(lines[line]).position] if line >= 0 else []
+    dims += [i for i, kind in enumerate(root.attributes["iterator_types"]) if "reduction" in str(kind)]
+    first = first_axis(padding, operand_map(root, operand).results, dims)
     return image_size([int(n) for n in type_.shape], first, LINE // width) * width <= TILE_STACK
 
 

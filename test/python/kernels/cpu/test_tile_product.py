@@ -271,6 +271,8 @@ MORE_WINDOWS = {
     "7x7 strided of 3 channels, wide": (3, 40, 21, 80, (7, 7), (3, 3, 3, 3), (2, 2), (1, 1), 1),
     "5x5 of 12 channels, lines apart": (12, 33, 14, 45, (5, 5), (4, 0, 2, 3), (2, 1), (2, 1), 1),
     "3x3 of 9 channels, unpadded": (9, 16, 8, 50, (3, 3), (0, 0, 0, 0), (1, 1), (1, 1), 1),
+    "3x3 padded along lines, 40 wide": (64, 40, 10, 40, (3, 3), (0, 1, 0, 1), (1, 1), (1, 1), 1),
+    "2x2 dilated, one line": (256, 8, 3, 17, (2, 2), (0, 3, 0, 2), (1, 1), (2, 2), 1),
     "1x7": (24, 16, 3, 40, (1, 7), (0, 3, 0, 3), (1, 1), (1, 1), 1),
     "1x3 of 64 channels": (64, 40, 9, 20, (1, 3), (0, 1, 0, 1), (1, 1), (1, 1), 1),
     "1x5 strided": (32, 33, 8, 17, (1, 5), (0, 2, 0, 2), (2, 2), (1, 1), 1),
@@ -316,7 +318,7 @@ def test_convolution(tiles: Tiles, tmp_path: Path, name: str, dynamic: bool) -> 
     assert "tile_product" in _templates(model)
 
 
-LINES_OF_THREADS = ["1x3 of 64 channels", "3x3 strided, 35 wide", "3x3 dilated", "5x1 and 5 wide", "in groups"]
+LINES_OF_THREADS = ["1x3 of 64 channels", "3x3 padded along lines, 40 wide", "3x3 strided, 35 wide", "3x3 dilated", "5x1 and 5 wide", "in groups"]
 
 
 @pytest.mark.parametrize("name", LINES_OF_THREADS)
