@@ -15,6 +15,8 @@ Phase = tuple[str, list[str]]
 
 
 NARROWING = "mlc-narrow-contractions"
+# Filters that are transformed, or packed with zeros up to whole panels and steps, may be many times as large as before.
+HOISTING = f"mlc-hoist-weights{{limit={1 << 40}}}"
 JOINING = "mlc-join-groups{line=64 apart=true}"  # a row of a tile
 # From how many elements on tensors between kernels are stored rounded. A CPU gains where the second cache does not hold
 # them, 1 MB of f32; where products take a tenth of the time, on tiles, what they store counts earlier. Sequences of 128
@@ -136,8 +138,7 @@ def phases(
     rates = target.rates
     options = f"tile={winograd} arithmetic={rates.arithmetic} near={rates.near} memory={rates.memory}"
     planned = [f"mlc-plan-winograd{{{options}}}"] if winograd else []
-    # Transformed filters are several times as large as the weights that they come from.
-    transformed = [f"mlc-hoist-weights{{limit={1 << 40}}}"] if winograd else []
+    transformed = [HOISTING] if winograd else []
     lower = ["mlc-strings-to-records", "mlc-lower-to-linalg", *transformed, CANONICALIZE, "cse"]
     lower += ["mlc-invert-scales", "cse"] if target.fused else []
     layout = ["mlc-sink-moves{joins=true}", "mlc-propagate-layout", *planned, "mlc-merge-contractions"]
@@ -162,9 +163,9 @@ def phases(
             "schedule",
             [
                 _assign_schedules(target),
-                *("mlc-pack-weights", "mlc-read-panels", "mlc-hoist-weights"),
+                *("mlc-pack-weights", "mlc-read-panels", HOISTING),
                 f"func.func({CANONICALIZE},cse)",
-                "mlc-hoist-weights",
+                HOISTING,
                 "mlc-share-sums",
                 "mlc-plan-in-place",
                 "mlc-write-in-place",

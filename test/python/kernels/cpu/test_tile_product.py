@@ -351,6 +351,17 @@ def test_groups_of_few_channels_are_multiplied_together(
     _close(model(x)[0], want, magnitude, channels // groups * 9)
 
 
+def test_weights_may_be_many_times_as_large_when_they_are_packed(tiles: Tiles, tmp_path: Path) -> None:
+    """Two filters of 64 channels and 49 taps a group are 6 MB in tiles."""
+    x, filter_ = _drawn(8, (1, 2048, 8, 8), (64, 64, 7, 7))
+    node = helper.make_node("Conv", ["x", "f"], ["y"], pads=[3] * 4, group=32)
+    model = _compile(tmp_path, _model([node], {"x": x.shape}, {"f": filter_}), tiles.cpu)
+    [want] = _reference([node], {"f": rounded(filter_)}, rounded(x))
+    [magnitude] = _reference([node], {"f": np.abs(rounded(filter_))}, np.abs(rounded(x)))
+    _close(model(x)[0], want, magnitude, 64 * 49)
+    assert tiles.count("tdpbf16ps")
+
+
 # channels, filters, height, width, window, pads, dilations
 FLAT = {
     "20 wide": (32, 40, 20, 20, (3, 3), (1, 1, 1, 1), (1, 1)),
