@@ -36,8 +36,8 @@ def first_axis(padding: Padding, coordinates: Sequence[ir.AffineExpr], dims: Seq
 def image_size(shape: Sequence[int], first: int, step: int, line: int = 0) -> int:
     """Elements of the copy of a tensor of the padded `shape` from axis `first` on, with channels up to a multiple of
     `step`, and `line` pixels from one line to the next where that is not 0."""
-    pixels = prod(shape[first:-1])
-    return (pixels if not line else (pixels // shape[-2] - 1) * line + shape[-2]) * _pitch(shape, step)
+    width = shape[-2]
+    return ((prod(shape[first:-2]) - 1) * (line or width) + width) * _pitch(shape, step)
 
 
 def pixels_apart(padding: Padding, width: int) -> int:
@@ -65,11 +65,10 @@ class HaloedImage:
         source = frame.buffers[padding.source]
         self.copied = Once(frame)
         copy = frame.on_stack(source.element, image_size(shape, first, step, line))
-        apart = [1, line or shape[-2]]  # pixels, from the last axis but one on
-        for axis in range(len(shape) - 3, self.first, -1):
-            apart.append(apart[-1] * shape[axis])
         strides: list[Scalar] = [0] * self.first
-        strides += [pixels * self.pitch for pixels in reversed(apart[: len(shape) - 1 - self.first])]
+        for axis in range(self.first, len(shape) - 2):
+            strides.append(prod(shape[axis + 1 : -2]) * (line or shape[-2]) * self.pitch)
+        strides.append(self.pitch)
         with frame.prologue():
             self.there = memref.AllocaOp(ir.MemRefType.get([2], ir.IndexType.get()), [], []).result
         self.buffer = Buffer(copy, source.element, list(shape), [*strides, 1])

@@ -62,7 +62,7 @@ class _TileProduct(TileRows):
         super().__init__(source, schedule)
         self.copied = Once(self.frame) if schedule.stored == "rows" else None  # the panel that is there
         self.sum_type = self.root.results[0].type.element_type
-        self.groups = -(-self.depth // self.line) * ROWS
+        self.groups = -(-self.depth // self.whole) * ROWS
         self.sums = self.frame.on_stack(self.sum_type, schedule.high * ROWS * schedule.panel)
         if schedule.stored == "rows":
             parts = math.prod(self._known(extent) for _, extent in self.outer)

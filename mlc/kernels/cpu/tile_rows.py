@@ -109,12 +109,12 @@ class TileRows(DotProduct):
         super().__init__(source, schedule)
         bits = PRODUCTS[schedule.instruction]
         self.group, self.bytes = 32 // bits, bits // 8
-        self.line = LINE // self.bytes
+        self.whole = LINE // self.bytes  # elements of a step that nothing shortens
         self.outer = self.reductions[: len(self.reductions) - 1 - schedule.joined]
         self.inner = [dim for dim, _ in self.reductions[len(self.outer) :]]
         self.channels = self._known(self.reductions[-1][1])
         self.depth = self.channels * (self._known(self.reductions[-2][1]) if schedule.joined else 1)
-        self.steps = self.line if schedule.joined or schedule.halo else step_of(self.depth, self.line, self.group)
+        self.steps = self.whole if schedule.joined or schedule.halo else step_of(self.depth, self.whole, self.group)
         self.along = 1 - schedule.vector_operand
         self.image: HaloedImage | None = None
         self.tiles = Tiles(self.frame)
@@ -124,7 +124,7 @@ class TileRows(DotProduct):
             rows = schedule.num_rows(self.frame.math, self.shape)
             self.tile_rows = self.frame.math.minimum(ROWS, rows)
             self.stride = self._distance()
-        self.staged = self.frame.on_stack(self.element, schedule.high * ROWS * self.line)
+        self.staged = self.frame.on_stack(self.element, schedule.high * ROWS * self.whole)
         if schedule.unfolded:
             self.pitch = -(-self.depth // self.steps) * self.steps
             self.unfolded = Once(self.frame, schedule.unfolded)
@@ -291,7 +291,7 @@ class TileRows(DotProduct):
 
         def row(variable: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             value = self._row(step, checks, variable)
-            place = c.index(math.mul(math.add(variable, step.tile * ROWS), self.line))
+            place = c.index(math.mul(math.add(variable, step.tile * ROWS), self.whole))
             vector.StoreOp(value, self.staged, [place], alignment=LINE)
             return []
 
@@ -309,10 +309,10 @@ class TileRows(DotProduct):
             if not (check.is_row and self.s.joined):
                 high = arith.select(self._is_there(check, row, 0), c.index(high), c.index(0))
         start = math.add(self._start_of(step, row), math.mul(step.number, self.steps))
-        mask = lane_mask(self.frame, self.line, c.index(high))
+        mask = lane_mask(self.frame, self.whole, c.index(high))
         if low != 0:
-            mask = arith.andi(mask, self._all_but(lane_mask(self.frame, self.line, c.index(low))))
-        type_ = ir.VectorType.get([self.line], self.element)
+            mask = arith.andi(mask, self._all_but(lane_mask(self.frame, self.whole, c.index(low))))
+        type_ = ir.VectorType.get([self.whole], self.element)
         return vector.MaskedLoadOp(type_, self.read.memory, [c.index(start)], mask, self._zeros(type_)).result
 
     def _unfold(self, block: Block) -> None:
@@ -384,7 +384,7 @@ class TileRows(DotProduct):
 
     def _all_but(self, mask: ir.Value) -> ir.Value:
         """The lanes that are not in `mask`."""
-        return arith.xori(mask, memory.full_mask(self.frame, self.line))
+        return arith.xori(mask, memory.full_mask(self.frame, self.whole))
 
     def _zeros(self, type_: ir.VectorType) -> ir.Value:
         zero = 0.0 if isinstance(self.element, ir.FloatType) else 0

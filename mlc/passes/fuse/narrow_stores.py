@@ -88,10 +88,11 @@ def narrow_block(block: ir.Block, fewest: int, depthwise: int = 0) -> int:
         multiplies = any(_is_narrowed(op) for op in ops)
         enough = depthwise * BEHIND_QUOTIENTS if any(map(_divides, ops)) else depthwise
         for value in [result for op in ops for result in op.results]:
-            rounded = _rounded(value, number)
-            if not (multiplies or rounded or _comes_rounded(value, number)) or not _is_large(value, fewest):
+            if not _is_large(value, fewest):
                 continue
-            if _is_read(value, number, exact, enough > 0 and _is_large(value, enough)):
+            rounded, is_very_large = _rounded(value, number), enough > 0 and _is_large(value, enough)
+            is_narrow = multiplies or rounded or _comes_rounded(value, number)
+            if is_narrow and _is_read(value, number, exact, is_very_large):
                 _narrow(value, number, rounded)
                 replaced += rounded
                 count += 1

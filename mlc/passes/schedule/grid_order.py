@@ -115,33 +115,32 @@ def tiles_in_order(root: ir.Operation, operand: int, shape: Sequence[Extent], sc
     """`schedule` with `ahead`, or `block` and `part`, of a product on matrix tiles, which take operands from memory
     faster than it has them.
 
-    Of a large weight the next panel is fetched; rows count that are of one line where two lines are side by side. A
-    small one stays in the second level of cache: where rows and results do not, blocks of rows meet it whole, so that
-    both pass once.
+    Of a large weight the next panel is fetched; rows count that are of one line where two lines are side by side. It is
+    met by as many rows as the second level of cache keeps, one part after the other. A small weight stays there itself:
+    where rows and results do not, blocks of rows meet it whole, so that both pass once.
     """
     axis = int(schedule["vector_dim"])
     weight, columns, (height, panel) = root.operands[operand].type, shape[axis], size_of_tile(schedule)
     size, width = known(shape_of(weight)), weight.element_type.width // 8
     if schedule["stored"] != "tiles" or size is None or columns is None or columns <= panel:
         return schedule
+    rows = known([e for i, e in enumerate(shape) if i != axis and _shares(root, operand, i)])
     if size * width >= STREAMED:
-        fetching = _tiles_ahead(root, operand, shape, schedule)
+        fetching = _tiles_ahead(shape, schedule, rows)
         return schedule | fetching | _part_that_is_near(root, operand, shape, schedule, size * width)
     row = (innermost_extent(root) or 1) * width
-    rows = known([e for i, e in enumerate(shape) if i != axis and _shares(root, operand, i)])
     if rows is None or rows * (row + columns * width) <= REREAD or columns <= 2 * panel:
         return in_parts(root, operand, shape, schedule)
     return schedule | {"block": max(1, BLOCK_OF_ROWS // ((row + columns * width) * height)), "part": 1}
 
 
-def _tiles_ahead(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule: Schedule) -> Schedule:
-    """`ahead` of a product on matrix tiles with a large weight."""
-    axis, lines = int(schedule["vector_dim"]), int(schedule.get("line_dim", -1))
-    rows = known([e for i, e in enumerate(shape) if i != axis and _shares(root, operand, i)])
-    pairs = shape[lines] if lines >= 0 else 1
-    if rows is None or pairs is None:
+def _tiles_ahead(shape: Sequence[Extent], schedule: Schedule, rows: Extent) -> Schedule:
+    """`ahead` of a product on matrix tiles with a large weight that all `rows` share."""
+    dim = int(schedule.get("line_dim", -1))
+    lines = shape[dim] if dim >= 0 else 1
+    if rows is None or lines is None:
         return {"ahead": -FETCHING_TILES * int(schedule["rows"])}
-    return {"ahead": rows // pairs * -(-pairs // 2) if lines >= 0 else rows}
+    return {"ahead": rows // lines * -(-lines // LINES) if dim >= 0 else rows}
 
 
 def _part_that_is_near(
