@@ -116,9 +116,11 @@ def _simplify(integers: Sequence[str]) -> list[str]:
         "cse",
         "mlc-refine-types",
         "mlc-guard-softmax",
+        "mlc-group-channels",
         "mlc-split-softmax",
         "mlc-group-heads",
         "mlc-drop-units",
+        "mlc-scale-channels",
         "mlc-fold-batch-norm",
         "mlc-lift-gathers",
         "mlc-hoist-weights",
@@ -143,7 +145,8 @@ def phases(
     lower += ["mlc-invert-scales", "cse"] if target.fused else []
     layout = ["mlc-sink-moves{joins=true}", "mlc-propagate-layout", *planned, "mlc-merge-contractions"]
     layout += [*_grouping(target, precision), "mlc-hoist-weights", CANONICALIZE, "cse"]
-    decompose = ["mlc-decompose", _widening(target, precision), CANONICALIZE, "mlc-fold-constants", CANONICALIZE, "cse"]
+    decompose = ["mlc-plan-norms", "mlc-decompose", _widening(target, precision)]
+    decompose += [CANONICALIZE, "mlc-fold-constants", CANONICALIZE, "cse"]
     decompose += ["mlc-move-factors", *_narrowing(target, precision)]
     return [
         ("import", []),

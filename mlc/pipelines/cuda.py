@@ -16,6 +16,7 @@ from mlc.targets.nvidia import NvidiaTarget
 
 Phase = tuple[str, list[str]]
 SHARED = ("import", "simplify", "decompose", "layout", "linalg", "kernels")
+FEW_ELEMENTS = 1 << 21  # which are moved to rows and back while a kernel more would be launched
 LONGEST_SHARED = 3 << 16  # elements of a row that the blocks of a cluster keep between them, in few enough registers
 # In code of thousands of operations with branches, one pattern of MLIR's compares all pairs of a block's arguments,
 # again for each other change: more than half of the time of a kernel's passes, for nothing. It runs once, when
@@ -41,6 +42,7 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     decomposed = [p for p in of_cpu["decompose"] if not p.startswith("mlc-widen-halves")]  # tensor cores read them
     decomposed = [narrowing if p.startswith(cpu.NARROWING) else p for p in decomposed]
     decomposed = ["mlc-move-factors{narrow=true}" if p == "mlc-move-factors" else p for p in decomposed]
+    decomposed = [f"{p}{{rows={FEW_ELEMENTS}}}" if p == "mlc-plan-norms" else p for p in decomposed]
     place = decomposed.index("mlc-fold-constants") + 1
     native = str(all(t.has_wgmma for t in targets)).lower()
     floats8 = f"mlc-float8-contractions{{native={native}}}"

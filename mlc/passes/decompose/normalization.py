@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from mlir import ir
 
 from mlc.passes.adaptor import DYNAMIC, OpAdaptor, defining_op, element, is_constant
 from mlc.passes.decompose import build as b
 from mlc.passes.decompose import decomposition
+
+BY_CHANNEL = "mlc.by_channel"  # of a normalization of groups whose statistics are those of channels first,
+IN_ROWS = "mlc.in_rows"  # and of one whose groups are made rows in memory
 
 
 @decomposition("mlc.softmax")
@@ -80,20 +85,54 @@ def layer_norm(op: OpAdaptor, x: ir.Value) -> ir.Value:
 @b.widened
 def group_norm(op: OpAdaptor, x: ir.Value) -> ir.Value:
     """Over each group of channels of each sample; scale and bias are applied before the groups are joined again, so
-    that the whole of it is one kernel over rows. With one channel a group no reshape is needed."""
+    that the whole of it is one kernel over rows. With one channel a group no reshape is needed. `mlc-plan-norms` says
+    where groups are no rows (`_by_channel`), or become some: then what follows is applied behind that."""
     groups, rank = op.int("groups"), x.type.rank
     scale, bias = (b.cast(v, element(x)) for v in op.operands[1:3])
     channels = x.type.shape[1]
+    if channels == DYNAMIC:
+        raise ValueError(f"{op.node}: group_norm needs a channel count that is known when compiling")
+    if op.has(BY_CHANNEL):
+        return _by_channel(x, groups, scale, bias, op.float("epsilon"))
     if channels == groups:
         result = normalized(x, list(range(2, rank)), op.float("epsilon"))
         return b.add(b.mul(result, b.channelwise(scale, rank)), b.channelwise(bias, rank))
-    if channels == DYNAMIC:
-        raise ValueError(f"{op.node}: group_norm needs a channel count that is known when compiling")
     own = b.sizes(x)
+    if op.has(IN_ROWS):
+        rows = b.reshape(x, [own[0], groups, prod(x.type.shape[1:]) // groups])
+        result = b.reshape(normalized(rows, [2], op.float("epsilon")), own)
+        return b.add(b.mul(result, b.channelwise(scale, rank)), b.channelwise(bias, rank))
     split = b.reshape(x, [own[0], groups, channels // groups, *own[2:]])
     result = normalized(split, list(range(2, rank + 1)), op.float("epsilon"))
     scale, bias = (b.reshape(v, [1, groups, channels // groups] + [1] * (rank - 2)) for v in (scale, bias))
     return b.reshape(b.add(b.mul(result, scale), bias), own)
+
+
+def _by_channel(x: ir.Value, groups: int, scale: ir.Value, bias: ir.Value, epsilon: float) -> ir.Value:
+    """`x * factor + shift`, both for each channel of each sample: `x` is read three times, and nothing of its size is
+    written but the result. The variance of a group is what its channels have, and what their means have (Chan, Golub
+    and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979)."""
+    positions = list(range(2, x.type.rank))
+    mean = b.mean(x, positions, keepdims=False)
+    centered = b.sub(x, b.expand_dims(mean, positions))
+    variance = b.mean(b.mul(centered, centered), positions, keepdims=False)
+    own, channels = b.sizes(x), x.type.shape[1]
+    if channels != groups:
+        each = [groups, channels // groups] if groups > 1 else [channels]
+        scale, bias = (b.reshape(v, [1, *each]) for v in (scale, bias))
+        mean, variance = (b.reshape(v, [own[0], *each]) for v in (mean, variance))
+        apart = b.sub(mean, total := _along(mean))
+        mean, variance = total, _along(b.add(variance, b.mul(apart, apart)))
+    factor = b.mul(b.unary("rsqrt", b.add(variance, epsilon)), scale)
+    shift = b.sub(bias, b.mul(mean, factor))
+    factor, shift = (b.reshape(v, [*own[:2], *[1] * len(positions)]) for v in (factor, shift))
+    return b.add(b.mul(x, factor), shift)
+
+
+def _along(x: ir.Value) -> ir.Value:
+    """The mean along the last dimension, which stays."""
+    last = [x.type.rank - 1]
+    return b.expand_dims(b.mean(x, last, keepdims=False), last)
 
 
 @decomposition("mlc.lrn")

@@ -53,3 +53,29 @@ func.func @expensive(%x: tensor<4x32xf32>) -> tensor<4x32xf32> {
   %s = mlc.softmax %e {axis = 1 : i64, log = false} : tensor<4x32xf32>
   return %s : tensor<4x32xf32>
 }
+
+// What spreads values per row over rows of the same length is part of it, though it reads nothing else of them: factors
+// and shifts of a normalization.
+// CHECK-LABEL: func.func @spread
+// CHECK: mlc.launch
+// CHECK-SAME: -> (tensor<4x32xf32>, tensor<4x32xf32>)
+// CHECK-NOT: mlc.launch
+// CHECK: return
+func.func @spread(%x: tensor<4x32xf32>, %s: tensor<1x32xf32>) -> (tensor<4x32xf32>, tensor<4x32xf32>) {
+  %m = mlc.reduce max %x {axes = array<i64: 1>, keepdims = true} : tensor<4x32xf32> -> tensor<4x1xf32>
+  %d = mlc.binary sub %x, %m : tensor<4x32xf32>, tensor<4x1xf32> -> tensor<4x32xf32>
+  %t = mlc.reduce sum %d {axes = array<i64: 1>, keepdims = true} : tensor<4x32xf32> -> tensor<4x1xf32>
+  %f = mlc.binary mul %t, %s : tensor<4x1xf32>, tensor<1x32xf32> -> tensor<4x32xf32>
+  %g = mlc.binary sub %s, %m : tensor<1x32xf32>, tensor<4x1xf32> -> tensor<4x32xf32>
+  return %f, %g : tensor<4x32xf32>, tensor<4x32xf32>
+}
+
+// Rows of another length are another kernel.
+// CHECK-LABEL: func.func @spread_wider
+// CHECK-COUNT-2: mlc.launch
+// CHECK: return
+func.func @spread_wider(%x: tensor<4x32xf32>, %s: tensor<1x33xf32>) -> tensor<4x33xf32> {
+  %m = mlc.reduce max %x {axes = array<i64: 1>, keepdims = true} : tensor<4x32xf32> -> tensor<4x1xf32>
+  %f = mlc.binary mul %m, %s : tensor<4x1xf32>, tensor<1x33xf32> -> tensor<4x33xf32>
+  return %f : tensor<4x33xf32>
+}

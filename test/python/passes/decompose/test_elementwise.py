@@ -139,6 +139,15 @@ def test_group_norm(groups: int) -> None:
     check(operation, floats(2, 4, 3, 2), floats(4), floats(4), tolerance=1e-4)
 
 
+@pytest.mark.parametrize("how", ["by_channel", "in_rows"])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_group_norm_beside_a_convolution(groups: int, how: str) -> None:
+    attributes = f"groups = {groups} : i64, epsilon = 1.0e-5 : f64, mlc.{how}"
+    operation = f"mlc.group_norm %0, %1, %2 {{{attributes}}} : <0>, <1>, <2> -> <r>"
+    apart = np.arange(4, dtype=np.float32).reshape(4, 1, 1) * 5  # a group's variance is more than its channels'
+    check(operation, floats(2, 4, 3, 2) + apart, floats(4), floats(4), tolerance=1e-4)
+
+
 @pytest.mark.parametrize("size", [3, 4])
 def test_lrn(size: int) -> None:
     attrs = f"{{size = {size} : i64, alpha = 0.02 : f64, beta = 0.6 : f64, bias = 1.5 : f64}}"
