@@ -330,10 +330,18 @@ def _exact_attention(name: str, queries: int, keys: int, width: int, *, causal: 
 
 
 def _depthwise(a: Arrays) -> list[np.ndarray]:
-    """3x3, padding 1."""
-    x = np.pad(a["x"].astype(np.float64), [(0, 0), (0, 0), (1, 1), (1, 1)])
-    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))
+    """A window of odd size, padded so that the image keeps its own."""
+    size = a["w"].shape[2]
+    x = np.pad(a["x"].astype(np.float64), [(0, 0), (0, 0), (size // 2, size // 2), (size // 2, size // 2)])
+    windows = np.lib.stride_tricks.sliding_window_view(x, (size, size), axis=(2, 3))
     return [np.einsum("nchwij,cij->nchw", windows, a["w"].astype(np.float64)[:, 0])]
+
+
+def _conv_positions(a: Arrays) -> list[np.ndarray]:
+    """A window of three and what all samples add to it."""
+    x = np.pad(a["x"].astype(np.float64), [(0, 0), (0, 0), (1, 1)])
+    windows = np.lib.stride_tricks.sliding_window_view(x, 3, axis=2)
+    return [np.einsum("nclj,ocj->nol", windows, a["w"].astype(np.float64)) + a["p"]]
 
 
 def _float8(x: np.ndarray) -> np.ndarray:
@@ -530,6 +538,12 @@ def _contraction_cases() -> list[Case]:
         Case("conv_depthwise", [("Conv", ["x", "w"], ["y"], {"group": 24, "pads": [1, 1, 1, 1]})],
              lambda: {"x": normal(2, 24, 9, 13), "w": normal(24, 1, 3, 3, seed=1)}, _depthwise, {"y": "float32"},
              tolerance=2e-6),
+        Case("conv_depthwise_wide", [("Conv", ["x", "w"], ["y"], {"group": 24, "pads": [3, 3, 3, 3]})],
+             lambda: {"x": normal(2, 24, 9, 13), "w": normal(24, 1, 7, 7, seed=1)}, _depthwise, {"y": "float32"},
+             tolerance=2e-6),
+        Case("conv_positions", [("Conv", ["x", "w"], ["c"], {"pads": [1, 1]}), ("Add", ["c", "p"], ["y"])],
+             lambda: {"x": normal(3, 16, 21), "w": normal(24, 16, 3, seed=1), "p": normal(1, 24, 21, seed=2)},
+             _conv_positions, {"y": "float32"}, tolerance=2e-6),
         Case("max_pool", [("MaxPool", ["x"], ["y"], {"kernel_shape": [3, 3], "strides": [2, 2]})],
              lambda: {"x": normal(2, 6, 11, 13)}, _max_pool, {"y": "float32"}, tolerance=0),
     ]  # fmt: skip

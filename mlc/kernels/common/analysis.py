@@ -244,8 +244,15 @@ def _group_operands(op: ir.Operation, group: list[int]) -> list[tuple[ir.Value, 
     return _operands_with(op, [order[d] for d in group], group[0])
 
 
+def holds_part(op: ir.Operation, first: int, last: int) -> bool:
+    """Does an elementwise `op` read a tensor that has some of the dimensions `first..last` of its result, so that they
+    cannot be walked as one?"""
+    return _group_operands(op, list(range(first, last + 1))) is None
+
+
 def _operands_with(op: ir.Operation, members: list[int], first: int) -> list[tuple[ir.Value, int]] | None:
-    """Operands that hold all iteration dimensions `members`, with the shift of their position from `first`."""
+    """Operands that hold all iteration dimensions `members`, with the shift of their position from `first`; None when
+    one holds a part of them."""
     results = []
     for i in range(len(op.operands) - len(op.results)):
         exprs = list(operand_map(op, i).results)

@@ -7,7 +7,7 @@ from math import prod
 
 from mlir import ir
 
-from mlc.kernels.common.analysis import is_contraction, mentions
+from mlc.kernels.common.analysis import holds_part, is_contraction, mentions
 from mlc.kernels.common.attention import attention_of
 from mlc.kernels.common.attention_chain import chain_of
 from mlc.kernels.common.fusion import (
@@ -21,7 +21,7 @@ from mlc.kernels.common.fusion import (
 )
 from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.padding import padding_of
-from mlc.kernels.common.roles import convolution_roles, roles_of
+from mlc.kernels.common.roles import contraction_roles, convolution_roles, roles_of
 from mlc.kernels.nvidia import attention_fusion
 from mlc.kernels.nvidia.depthwise import find_depthwise
 from mlc.kernels.nvidia.tensor_cores.attention_operands import extent, head_dims
@@ -44,7 +44,17 @@ def _contraction(role: Role, op: ir.Operation, dims: Dims, *, widths: tuple[int,
         return _moved_result(dims) if role == "consumer" else _moved_operand(dims)
     if role == "producer":
         return _padding(op, dims, by_tensor_cores)
-    return accepts_pointwise(role, op, dims)
+    return accepts_pointwise(role, op, dims) or _parts_of_pixels(op, dims.root)
+
+
+def _parts_of_pixels(op: ir.Operation, root: ir.Operation) -> str | None:
+    """The rows of a convolution are the pixels of all images, one after the other."""
+    results = root.results
+    if contraction_roles(root, results) is not None or convolution_roles(root, results) is None:
+        return None
+    if find_depthwise(root) is not None or not holds_part(op, 0, results[0].type.rank - 2):
+        return None
+    return "it reads a tensor that all images share, and tensor cores have the pixels of all in one dimension"
 
 
 def _padding(op: ir.Operation, dims: Dims, by_tensor_cores: bool) -> str | None:

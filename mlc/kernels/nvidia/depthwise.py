@@ -33,7 +33,7 @@ from mlc.kernels.common.roles import Window, window_of
 from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.contraction import find_contraction
 
-MOST_TAPS = 25
+MOST_TAPS = 81
 """Taps of a filter, all of which are written out."""
 
 

@@ -27,6 +27,7 @@ LATENCY = 1200  # clocks until the first loads are there, and the results stored
 EACH = 1.6  # clocks of an instruction of a thread that is alone
 TAIL = 0.5  # how much of the time of a thread nothing hides
 MOST_PRODUCTS = 640  # of a thread: its instructions are all written out
+FEW_TAPS, PRODUCTS_OF_MANY = 25, 1280  # more taps want more pixels of a thread, which share what they load
 REGISTERS = 200  # of a thread
 OF_ADDRESSES = 40  # registers
 REGISTER_FILE = 65536
@@ -53,7 +54,7 @@ def _candidates(root: ir.Operation, conv: Depthwise) -> Iterator[DepthwiseSchedu
     """All tiles whose values fit into the registers of a thread."""
     _, height, width, channels = root.results[0].type.shape
     widest, narrowest = (max(1, size // _bytes(root.operands[0])) for size in (ACCESS, NARROWEST))
-    most = MOST_PRODUCTS // prod(conv.taps)
+    most = (MOST_PRODUCTS if prod(conv.taps) <= FEW_TAPS else PRODUCTS_OF_MANY) // prod(conv.taps)
     for lanes in (n for n in (8, 4, 2, 1) if n <= widest and channels % n == 0 and (n >= narrowest or channels % 2)):
         for rows in range(1, min(max(1, most // lanes), height) + 1):
             for columns in range(1, min(max(1, most // lanes // rows), width) + 1):
@@ -79,9 +80,10 @@ def _lines(rows: int, conv: Depthwise) -> int:
 
 
 def _registers(rows: int, columns: int, lanes: int, root: ir.Operation, conv: Depthwise) -> int:
-    """Accumulators, the pixels of a line and the filter."""
-    width = _bytes(root.results[0]) // 4
-    kept = rows * columns + min(columns * conv.taps[1], _line(columns, conv)) + prod(conv.taps)
+    """Accumulators, the pixels of a line, and the filter, or of many taps what a line of the input meets."""
+    width, taps = _bytes(root.results[0]) // 4, prod(conv.taps)
+    of_filter = taps if taps <= FEW_TAPS else min(rows, conv.taps[0]) * conv.taps[1]
+    kept = rows * columns + min(columns * conv.taps[1], _line(columns, conv)) + of_filter
     return kept * lanes * width + OF_ADDRESSES
 
 
