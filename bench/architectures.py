@@ -119,14 +119,12 @@ def _own(name: str) -> Drawn:
     return model(config), (inputs,)
 
 
-def export(name: str, path: Path) -> None:
-    """Writes the ONNX file of a name. Raises KeyError, ImportError, and what `torch.onnx` raises."""
+def first_result(model: Module) -> Module:
+    """`model` with the first of its results only: logits, an image, the last layer's states."""
     import torch
 
     class First(torch.nn.Module):
-        """The first result of a model: logits, an image, the last layer's states."""
-
-        def __init__(self, model: Module) -> None:
+        def __init__(self) -> None:
             super().__init__()
             self.model = model
 
@@ -136,8 +134,15 @@ def export(name: str, path: Path) -> None:
                 results = next(iter(results.values() if isinstance(results, dict) else results))
             return results
 
+    return First()
+
+
+def export(name: str, path: Path) -> None:
+    """Writes the ONNX file of a name. Raises KeyError, ImportError, and what `torch.onnx` raises."""
+    import torch
+
     model, inputs = make(name)
-    model = model if name.startswith("timm/") else First(model)
+    model = model if name.startswith("timm/") else first_result(model)
     with torch.no_grad():  # with gradients attention has other strides, which some exports stumble over
         torch.onnx.export(model, inputs, path, dynamo=True, verbose=False, external_data=True)
 

@@ -16,8 +16,8 @@ FlexAttention and compiled PyTorch), `models` (against eager and compiled PyTorc
 (language models against `torch.compile`), `dynamic` (BERT and GPT-2 of any length against libraries for one length
 each), `runtime` (what the runtime promises: bits, memory, streams, captures,
 addresses that change), and only where they are named `tune` (schedules other than the chosen ones, of the cases of
-`gemm`, `conv` and `attention`) and `search` (models and their convolutions against `torch.compile` with
-`max-autotune`).
+`gemm`, `conv` and `attention`), `search` (models and their convolutions against `torch.compile` with `max-autotune`)
+and `sweep` (architectures of other packages, `--architecture`, against `torch.compile`).
 A model's library has its weights outside. Models that PyTorch has are exported from it, and run with its weights; of
 others (`--model`) `run` makes random ones of the same seed for each precision and compares results with those of the
 same model in fp32, which another template computes. Times are medians of replays of
@@ -42,7 +42,7 @@ PARTS = (
     *("check", "gemm", "gemv", "conv", "rows", "selection", "attention", "masks"),
     *("models", "language", "dynamic", "runtime"),
 )
-ON_REQUEST = ("tune", "search")  # the one takes a quarter of an hour to compile, the other minutes to run
+ON_REQUEST = ("tune", "search", "sweep")  # the one takes a quarter of an hour to compile, the other minutes to run
 
 
 def main() -> None:
@@ -53,6 +53,10 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)} [all]")
     parser.add_argument("--gpu", help="the GPU to compile for, as mlc-compile has it [h200]")
     parser.add_argument("--model", action="append", default=[], metavar="NAME=FILE", help="an ONNX file to compile")
+    parser.add_argument(
+        "--architecture", action="append", default=[], metavar="PACKAGE/NAME:BATCH",
+        help="one of bench/architectures.py to compile for the part sweep",
+    )  # fmt: skip
     options = parser.parse_args()
     unknown = [part for part in options.parts if part not in (*PARTS, *ON_REQUEST)]
     if unknown:
@@ -65,7 +69,7 @@ def main() -> None:
         check_files(models.values())
     options.folder.mkdir(parents=True, exist_ok=True)
     if options.action == "compile":
-        _compile(options.folder, options.parts or PARTS, models)
+        _compile(options.folder, options.parts or PARTS, models, options.architecture)
         return
     report: dict[str, Any] = {}
     if options.action == "chart":
@@ -82,10 +86,12 @@ def _part(name: str) -> Any:
     return importlib.import_module(f"gpu_parts.{name}")
 
 
-def _compile(folder: Path, parts: Sequence[str], models: dict[str, Path]) -> None:
+def _compile(folder: Path, parts: Sequence[str], models: dict[str, Path], architectures: Sequence[str]) -> None:
     for name in parts:
         if name == "models":
             _part(name).compile_models(folder, models)
+        elif name == "sweep":
+            _part(name).compile_architectures(folder, architectures)
         else:
             _part(name).compile_part(folder)
 

@@ -1,12 +1,14 @@
 """Models of PyTorch packages as peers of what is compiled of their ONNX: built here and there, with random weights.
 
-A twin is `NAME_bBATCH`, such as `resnet50_b32`. The machine with the compiler exports it; the machine with the GPU
-builds it again, gives its weights to the library, and runs it by PyTorch, eager and compiled. Small vectors become
-constants of the library, so those that could differ between two machines come from NumPy.
+A twin is `NAME_bBATCH`, such as `resnet50_b32`, or `PACKAGE@NAME_bBATCH` of any of `bench/architectures.py`. The
+machine with the compiler exports it; the machine with the GPU builds it again, gives its weights to the library, and
+runs it by PyTorch, eager and compiled. Small vectors become constants of the library, so those that could differ
+between two machines come from NumPy.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from gpu_parts.weights import write_weights
 TWINS = ("bert_base", "vit_b_16", "resnet50", "mobilenet_v2")
 BATCHES = (1, 32)
 TOKENS = 128
+AT = "@"  # between package and architecture in the name of a twin that is no one of these
+LEAST_WEIGHT, MOST_CONSTANT = 64, 4096  # elements of what travels apart from a library, and of what may be part of it
 MODES = ("eager", "default", "max-autotune")
 
 
@@ -26,15 +30,17 @@ def twin_names() -> list[str]:
 
 def is_twin(name: str) -> bool:
     """Is `name` that of a twin?"""
-    return name in twin_names()
+    return name in twin_names() or AT in name
 
 
 def build(name: str) -> tuple[Any, Any]:
-    """The module of a twin in f32 on the CPU, and its input."""
+    """The module of a twin in f32 on the CPU, and its input. Raises ValueError for a model of several inputs."""
     import torch
 
     model, batch = name.rsplit("_b", 1)
     torch.manual_seed(0)
+    if AT in name:
+        return _architecture(model.replace(AT, "/"), int(batch))
     if model == "bert_base":
         return _bert(), torch.randint(0, 1000, (int(batch), TOKENS))
     import torchvision
@@ -42,6 +48,33 @@ def build(name: str) -> tuple[Any, Any]:
     module = getattr(torchvision.models, model)(weights=None).eval()
     _set_statistics(module)
     return module, torch.randn(int(batch), 3, 224, 224)
+
+
+def _architecture(name: str, batch: int) -> tuple[Any, Any]:
+    """A model of `bench/architectures.py` and `batch` inputs for it."""
+    import torch
+    from architectures import first_result, make
+
+    module, inputs = make(name)
+    if len(inputs) != 1:
+        raise ValueError(f"{name} has {len(inputs)} inputs")
+    shape = (batch, *inputs[0].shape[1:])
+    x = torch.randn(shape) if inputs[0].dtype.is_floating_point else torch.randint(0, 1000, shape)
+    _set_statistics(module)
+    _set_vectors(module)
+    return (module if name.startswith(("timm/", "torchvision/")) else first_result(module)).eval(), x
+
+
+def _set_vectors(module: Any) -> None:
+    """Draws what is random in small tensors, the constants of a library."""
+    import numpy as np
+    import torch
+
+    for name, tensor in module.named_parameters():
+        if tensor.numel() <= MOST_CONSTANT and tensor.is_floating_point() and tensor.min() != tensor.max():
+            rng = np.random.default_rng(zlib.crc32(name.encode()))
+            values = float(tensor.mean()) + float(tensor.std()) * rng.standard_normal(tensor.shape)
+            tensor.data.copy_(torch.from_numpy(values))
 
 
 def _bert() -> Any:
@@ -81,8 +114,9 @@ def _set_statistics(module: Any) -> None:
                 tensor.data.copy_(torch.from_numpy(rng.uniform(low, high, tensor.shape)))
 
 
-def export(name: str, path: Path) -> None:
-    """Writes the ONNX file of a twin; its weights have the names that the module gives them."""
+def export(name: str, path: Path) -> tuple[Any, Any]:
+    """Writes the ONNX file of a twin, whose weights have the names that the module gives them. Returns the module and
+    its input."""
     import torch
 
     module, x = build(name)
@@ -90,12 +124,33 @@ def export(name: str, path: Path) -> None:
         program = torch.onnx.export(module, (x,), dynamo=True, optimize=False, verbose=False)
     assert program is not None
     program.save(str(path), external_data=True)
+    return module, x
+
+
+def save_constants(module: Any, path: Path, library: Path) -> None:
+    """Writes what the ONNX file of a twin has beside the module's weights: positions that its exporter has computed."""
+    import numpy as np
+    import onnx
+
+    model = onnx.load(path, load_external_data=False)
+    known, found = {*module.state_dict(), *dict(module.named_buffers())}, {}
+    for node in model.graph.node:
+        if node.op_type == "Constant" and node.attribute[0].name == "value":
+            found[node.output[0]] = onnx.numpy_helper.to_array(node.attribute[0].t)
+    for tensor in model.graph.initializer:
+        if tensor.name not in known:
+            found[tensor.name] = onnx.numpy_helper.to_array(tensor, str(path.parent))
+    np.savez_compressed(library.with_suffix(".npz"), **{k: v for k, v in found.items() if v.size > LEAST_WEIGHT})
 
 
 def give_weights(module: Any, library: Path) -> None:
     """Writes the weight file of `library` from the twin's weights."""
+    import numpy as np
+
     tensors = {**module.state_dict(), **dict(module.named_buffers())}
-    write_weights(library, {name: value.detach().contiguous().numpy() for name, value in tensors.items()})
+    arrays = {name: value.detach().contiguous().numpy() for name, value in tensors.items()}
+    beside = library.with_suffix(".npz")
+    write_weights(library, {**arrays, **(dict(np.load(beside)) if beside.exists() else {})})
 
 
 def engine(module: Any, x: Any, precision: str, mode: str) -> tuple[Callable[[int], None], list[Any]]:
@@ -113,10 +168,14 @@ def engine(module: Any, x: Any, precision: str, mode: str) -> tuple[Callable[[in
     if any(isinstance(part, torch.nn.BatchNorm2d) for part in module.modules()):
         from torch.fx.experimental.optimization import fuse
 
-        module = fuse(module)
+        try:
+            module = fuse(module)
+        except Exception as error:  # a module that cannot be traced, for one
+            print(f"batch norms stay by themselves: {type(error).__name__}", flush=True)
     module, x = module.cuda().to(kind), x.cuda()
     if x.dtype.is_floating_point:
-        module, x = module.to(memory_format=torch.channels_last), x.to(kind).to(memory_format=torch.channels_last)
+        module, x = module.to(memory_format=torch.channels_last), x.to(kind)
+        x = x.to(memory_format=torch.channels_last) if x.dim() == 4 else x
     asked = {"default": None, "max-autotune": "max-autotune-no-cudagraphs"}
     work = module if mode == "eager" else torch.compile(module, mode=asked[mode])
     last: list[Any] = []
@@ -124,6 +183,7 @@ def engine(module: Any, x: Any, precision: str, mode: str) -> tuple[Callable[[in
     def run(_: int) -> None:
         with torch.inference_mode():
             found = work(x)
+            found = tuple(found.values()) if isinstance(found, dict) else found
             last[:] = found if isinstance(found, tuple) else [found]
 
     return run, last
