@@ -34,6 +34,7 @@ EXACT = (
 ROUNDED = (
     ("conv", "sm_90a", "bf16"), ("conv_deep", "sm_90a", "bf16"), ("conv_depthwise", "sm_90a", "bf16"),
     ("conv_depthwise_wide", "sm_90a", "bf16"), ("conv_positions", "sm_90a", "bf16"),
+    ("attention_windows", "sm_90a", "bf16"), ("attention_windows", "sm_80", "bf16"),
     ("attention_100x77x64", "sm_90a", "bf16"), ("attention_70x70x40", "sm_80", "tf32"),
     ("gemm_transposed", "sm_90a", "tf32"), ("matmul_batched", "sm_80", "tf32"),
 )  # fmt: skip

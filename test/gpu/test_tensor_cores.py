@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import pytest
 from gpu.stand_in import RUN, Outcome, run_with
+from models.gpu_cases import build, cases
 from onnx import helper, numpy_helper
 from toolchain import needs_ptxas
 
@@ -415,6 +416,14 @@ def test_parts_of_a_tensor(tmp_path: Path) -> None:
     (kernel,) = json.loads((folder / "launch.json").read_text())
     assert [m["tensor"] for m in kernel["maps"]] == [0, 0, 0, 1]
     assert all(m["extents"][-1] == [3] for m in kernel["maps"][:3])
+
+
+def test_windows_of_images_are_one_dimension(tmp_path: Path) -> None:
+    """Two dimensions of which a copy takes one element each, for a tensor of more than the copy engine knows."""
+    (case,) = (case for case in cases() if case.name == "attention_windows")
+    folder = _compile(build(case), tmp_path / "windows", emit="cubin", precision="bf16")
+    maps = [m for kernel in json.loads((folder / "launch.json").read_text()) for m in kernel.get("maps", [])]
+    assert [m["extents"] for m in maps[:3]] == [[[32], [2], [3], [49], [6]]] * 3
 
 
 def test_maps_of_attention(driver: Path, tmp_path: Path) -> None:

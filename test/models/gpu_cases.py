@@ -309,26 +309,6 @@ def _exact_tiles(name: str, rows: int, depth: int, columns: int) -> Case:
     )
 
 
-def _exact_attention(name: str, queries: int, keys: int, width: int, *, causal: bool) -> Case:
-    """Attention of two by three heads, whose keys lie as a product writes them (batch x keys x heads x width)."""
-    hidden = np.triu(np.full((queries, keys), -np.inf, "f4"), 1) if causal else np.zeros((queries, keys), "f4")
-    constants = {"scale": np.array(width**-0.5, "f4"), "mask": hidden}
-
-    def expected(a: Arrays) -> list[np.ndarray]:
-        q, k, v = (a[n].astype(np.float64).transpose(0, 2, 1, 3) for n in "qkv")
-        return [(softmax(q @ k.transpose(0, 1, 3, 2) * width**-0.5 + hidden) @ v).transpose(0, 2, 1, 3)]
-
-    order = {"perm": [0, 2, 1, 3]}
-    nodes: list[tuple[Any, ...]] = [("Transpose", ["q"], ["s"], order), ("Transpose", ["v"], ["w"], order)]
-    nodes += [("Transpose", ["k"], ["t"], {"perm": [0, 2, 3, 1]}), ("MatMul", ["s", "t"], ["scores"])]
-    nodes += [("Mul", ["scores", "scale"], ["scaled"]), ("Add", ["scaled", "mask"], ["logits"])]
-    nodes += [("Softmax", ["logits"], ["p"], {"axis": -1}), ("MatMul", ["p", "w"], ["r"])]
-    nodes += [("Transpose", ["r"], ["y"], order)]
-    lengths = {"q": queries, "k": keys, "v": keys}
-    inputs = {n: normal(2, rows, 3, width, seed=i) for i, (n, rows) in enumerate(lengths.items())}
-    return Case(name, nodes, lambda: inputs, expected, {"y": "float32"}, constants=constants)
-
-
 def _depthwise(a: Arrays) -> list[np.ndarray]:
     """A window of odd size, padded so that the image keeps its own."""
     size = a["w"].shape[2]
@@ -525,8 +505,6 @@ def _contraction_cases() -> list[Case]:
         _float8_product("matmul_float8_weight", 70, 40, 144, turned=False),
         _float8_product("matmul_float8_odd", 37, 44, 40, turned=True),
         *(_exact_tiles(f"matmul_tiles_{m}", m, k, n) for m, k, n in ((1111, 520, 1000), (4100, 72, 580))),
-        _exact_attention("attention_100x77x64", 100, 77, 64, causal=False),
-        _exact_attention("attention_70x70x40", 70, 70, 40, causal=True),
         _matmul("matmul_row", normal(1, 300), normal(300, 70, seed=1)),
         _binary("matmul_double", "MatMul", np.matmul, normal(17, 40, dtype="float64"),
                 normal(40, 24, seed=1, dtype="float64"), tolerance=1e-15),
@@ -569,6 +547,7 @@ def bench_cases() -> list[Case]:
 @cache
 def cases() -> tuple[Case, ...]:
     """All cases that check results, made once: drawing their constants takes a third of a second."""
+    from models.gpu_attentions import attention_cases
     from models.gpu_columns import column_cases
     from models.gpu_scans import scan_cases
     from models.gpu_scatters import scatter_cases
@@ -578,4 +557,4 @@ def cases() -> tuple[Case, ...]:
     ten = [ten_operators(5, True), ten_operators(16, False)]
     moving = [*_movement_cases(), *top_k_cases(), *position_cases(), *scan_cases(), *scatter_cases(), *split_cases()]
     reduced = [*_reduction_cases(), *column_cases()]
-    return (*ten, *_elementwise_cases(), *moving, *reduced, *_contraction_cases())
+    return (*ten, *_elementwise_cases(), *moving, *reduced, *_contraction_cases(), *attention_cases())

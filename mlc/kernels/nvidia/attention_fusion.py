@@ -47,10 +47,13 @@ def _problem(product: Product, operand: int, contiguous: int) -> str | None:
     exprs, shape = list(operand_map(product.op, operand).results), product.op.operands[operand].type.shape
     if not all(isinstance(e, ir.AffineDimExpr | ir.AffineConstantExpr) for e in exprs):
         return "it would be read at computed addresses"
+    extents = [extent for extent in shape if extent != 1]
     moving = [e for e, extent in zip(exprs, shape, strict=True) if extent != 1]
     if not moving or not isinstance(moving[-1], ir.AffineDimExpr) or moving[-1].position != contiguous:
         return "rows of queries, keys or values are not contiguous in memory"
-    return f"it has more than {LARGEST_RANK} dimensions" if len(moving) > LARGEST_RANK else None
+    single = [isinstance(e, ir.AffineConstantExpr) or e.position in product.batch for e in moving]
+    joined = sum(a and b and extent > 0 for a, b, extent in zip(single, single[1:], extents[1:], strict=False))
+    return f"it has more than {LARGEST_RANK} dimensions" if len(moving) - joined > LARGEST_RANK else None
 
 
 def _extent(product: Product, operand: int, dim: int) -> int:

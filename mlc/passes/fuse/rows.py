@@ -180,9 +180,7 @@ class _Rows:
             if value in self.row_values and self._along_rows(op, i):
                 along.update(self.row_values[value])
         rest = [d for d in range(len(domain)) if d not in self.parallel]
-        return along >= set(self.parallel) and all(
-            domain[d] is not None and _extent(op, d) == domain[d] for d in rest
-        )
+        return along >= set(self.parallel) and all(domain[d] is not None and _extent(op, d) == domain[d] for d in rest)
 
     def _operands_fit(self, op: ir.Operation) -> bool:
         """Row values are read along their row, values of the full domain at the same point."""

@@ -151,7 +151,8 @@ class PlainCopier(Copier):
         found: Scalar = 0
         for dim in self.operand.dims:
             if dim.role not in (ROWS, SUM, TAPS):
-                found = math.add(found, math.mul(words.widen(dim.place({}, outer)), self._value(dim.axis.stride)))
+                place = dim.place(words.math, {}, outer)
+                found = math.add(found, math.mul(words.widen(place), self._value(dim.axis.stride)))
         return found
 
     def _first(self) -> Scalar:

@@ -82,14 +82,14 @@ class Matrix:
         """Copies the rows from `row` on to byte `offset` of the shared memory. What lies outside is zero."""
         for chunk in range(self.chunks):
             places: dict[str, Scalar] = {self._lines: row, ROWS if self.across else SUM: chunk * CHUNK}
-            where = [d.place(places, outer) for d in self.operand.dims]
+            where = [d.place(words.math, places, outer) for d in self.operand.dims]
             emit_copy(words, pointer, barrier, words.math.add(offset, chunk * self.chunk_bytes), where)
 
     def store(self, words: Words, pointer: ir.Value, offset: Scalar, row: Scalar, outer: Mapping[int, Scalar]) -> None:
         """Copies from byte `offset` of the shared memory to the rows from `row` on. What lies outside is left out."""
         for chunk in range(self.chunks):
             places: dict[str, Scalar] = {self._lines: row, ROWS if self.across else SUM: chunk * CHUNK}
-            where = [words.value(d.place(places, outer)) for d in self.operand.dims]
+            where = [words.value(d.place(words.math, places, outer)) for d in self.operand.dims]
             source = words.place(words.math.add(offset, chunk * self.chunk_bytes))
             nvvm.CpAsyncBulkTensorSharedCTAToGlobalOp(pointer, source, where)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 from mlir import ir
@@ -11,7 +11,7 @@ from mlir.dialects import arith, llvm, nvvm
 
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import operand_map
-from mlc.kernels.common.index import Scalar
+from mlc.kernels.common.index import IndexMath, Scalar
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.common.roles import Roles
 from mlc.kernels.nvidia.tensor_cores.tiles import ROW, Tile
@@ -38,17 +38,27 @@ class Point:
 @dataclass(frozen=True)
 class _Dim:
     """A dimension of an operand in memory: `role` is the sum, its taps, its matrix's rows, an outer iteration
-    dimension, or that only coordinate `at` of it is read."""
+    dimension, or that only coordinate `at` of it is read. `inner` lies in every one of its elements where both are one
+    dimension of `axis`."""
 
     role: str | int
     axis: Axis
     at: int = 0
+    inner: _Dim | None = None
 
-    def place(self, places: Mapping[str, Scalar], outer: Mapping[int, Scalar]) -> Scalar:
+    def place(self, math: IndexMath, places: Mapping[str, Scalar], outer: Mapping[int, Scalar]) -> Scalar:
         """Where in the dimension a copy begins."""
-        if self.role == FIXED:
-            return self.at
-        return places[self.role] if isinstance(self.role, str) else outer[self.role]
+        own: Scalar = self.at
+        if self.role != FIXED:
+            own = places[self.role] if isinstance(self.role, str) else outer[self.role]
+        if self.inner is None:
+            return own
+        return math.add(math.mul(own, self.inner.axis.extent.factor), self.inner.place(math, places, outer))
+
+    def may_have(self, inner: _Dim) -> bool:
+        """May it be one dimension with its neighbour `inner`, of which a copy takes one element, too?"""
+        one = all(d.role == FIXED or isinstance(d.role, int) for d in (self, inner))
+        return one and not inner.axis.extent.words
 
 
 @dataclass(frozen=True)
@@ -110,7 +120,7 @@ class Operand:
         for block in range(copy.tile.rows // self._width(copy.tile) if self.across else 1):
             first = words.math.add(at.row, block * self._width(copy.tile))
             places: dict[str, Scalar] = {SUM: at.step, TAPS: at.tap, ROWS: first}
-            where = [d.place(places, at.outer) for d in self.dims]
+            where = [d.place(words.math, places, at.outer) for d in self.dims]
             target = words.math.add(copy.offset, block * copy.tile.block if self.across else 0)
             emit_copy(words, copy.pointer, copy.barrier, target, where, blocks=copy.blocks)
 
@@ -322,4 +332,16 @@ def _merged(dims: Sequence[_Dim]) -> list[_Dim]:
             result[-1] = _Dim(dim.role, Axis(last.extent.times(dim.axis.extent), last.stride))
         else:
             result.append(dim)
+    while len(result) > LARGEST_RANK and (joined := _joined(result)) is not None:
+        result = joined
     return result or [_Dim(SUM, Axis(Product(1), Product(1)))]
+
+
+def _joined(dims: Sequence[_Dim]) -> list[_Dim] | None:
+    """`dims` with two neighbours as one, of both of which a copy takes one element; None where there are none."""
+    for i in reversed(range(1, len(dims))):
+        inner, dim = dims[i - 1], dims[i]
+        if dim.may_have(inner):
+            axis = Axis(inner.axis.extent.times(dim.axis.extent), inner.axis.stride)
+            return [*dims[: i - 1], replace(dim, axis=axis, inner=inner), *dims[i + 1 :]]
+    return None
