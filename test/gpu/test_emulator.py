@@ -28,7 +28,8 @@ EXACT = (
         "sin_33x12", "max_pool", "argmax_many_columns", "argmax_few_columns", "argmin_few_columns_last",
         "columns_softmax_alone", "columns_softmax_warp", "columns_softmax_block", "columns_softmax_full_block_half",
         "columns_norm_pixels", "columns_norm_too_long", "argmax_last_odd_columns", "scan_parts_half_odd",
-        "parts_argmin_many_last", "parts_argmin_last", "parts_sum", *(["parts_argmax_most_parts"] if EVERY else []),
+        "spread_rows", "spread_columns", "parts_argmin_many_last", "parts_argmin_last", "parts_sum",
+        *(["parts_argmax_most_parts"] if EVERY else []),
     )),
 )  # fmt: skip
 ROUNDED = (

@@ -70,6 +70,26 @@ def _norm(
     )
 
 
+def _spread(name: str, *shape: int, axis: int) -> Case:
+    """What is found along an axis meets a tensor that has it alone: two results that read nothing else of `x`."""
+    nodes: list[tuple[Any, ...]] = [
+        ("ReduceMax", ["x"], ["m"], {"axes": [axis]}),
+        ("Sub", ["x", "m"], ["d"]),
+        ("ReduceMean", ["d"], ["t"], {"axes": [axis]}),
+        ("Mul", ["t", "s"], ["y"]),
+        ("Sub", ["s", "m"], ["z"]),
+    ]
+    along = [extent if i == axis else 1 for i, extent in enumerate(shape)]
+
+    def expected(a: Arrays) -> list[np.ndarray]:
+        x, s = a["x"].astype(np.float64), a["s"].astype(np.float64)
+        top = x.max(axis, keepdims=True)
+        return [(x - top).mean(axis, keepdims=True) * s, s - top]
+
+    inputs = {"x": normal(*shape), "s": normal(*along, seed=1)}
+    return Case(f"spread_{name}", nodes, lambda: inputs, expected, {"y": "float32", "z": "float32"}, tolerance=2e-6)
+
+
 def column_cases() -> list[Case]:
     """Threads that share a column: none, those of a warp, and those of a block, few and many; columns and elements that
     are no multiples of what threads take; tensors that are too many to be kept."""
@@ -91,4 +111,6 @@ def column_cases() -> list[Case]:
         _norm("double", (2, 30, 10), (1,), "float64"),
         _norm("too_long", (1, 1500, 8), (1,), others=("Mul", "Add")),
         _norm("dynamic_images", (3, 40, 12), (1,), dims={"x": ["n", 40, 12]}),
+        _spread("rows", 5, 200, axis=1),
+        _spread("columns", 3, 64, 44, axis=1),
     ]
