@@ -31,7 +31,7 @@ CASES = {
     "without padding": (4, 9, 70, (3, 3), (0, 0, 0, 0), (1, 1), (1, 1)),
     "window larger than the image": (3, 2, 3, (7, 7), (3, 3, 3, 3), (1, 1), (1, 1)),
     "one row of the filter": (3, 6, 33, (1, 5), (0, 2, 0, 2), (1, 2), (1, 1)),
-    "1x1": (3, 6, 33, (1, 1), (0, 0, 0, 0), (1, 1), (1, 1)),
+    "1x1 strided": (3, 6, 33, (1, 1), (0, 0, 0, 0), (1, 2), (1, 1)),
 }
 Case = tuple[int, int, int, Sequence[int], Sequence[int], Sequence[int], Sequence[int]]  # as in the comment above
 
