@@ -42,7 +42,8 @@ PARTS = (
     *("check", "gemm", "gemv", "conv", "rows", "selection", "attention", "masks"),
     *("models", "language", "dynamic", "runtime"),
 )
-ON_REQUEST = ("tune", "search", "sweep")  # the one takes a quarter of an hour to compile, the other minutes to run
+# The first takes a quarter of an hour to compile, the others minutes to run.
+ON_REQUEST = ("tune", "search", "sweep")
 
 
 def main() -> None:

@@ -9,6 +9,13 @@ import numpy as np
 from models.gpu_cases import Arrays, Case, normal, softmax
 
 
+def _attention(order: dict[str, list[int]]) -> list[tuple[Any, ...]]:
+    """Queries `s`, keys `t` with their rows across, and values `w`, to `y` in another `order`."""
+    nodes: list[tuple[Any, ...]] = [("MatMul", ["s", "t"], ["scores"]), ("Mul", ["scores", "scale"], ["scaled"])]
+    nodes += [("Add", ["scaled", "mask"], ["logits"]), ("Softmax", ["logits"], ["p"], {"axis": -1})]
+    return [*nodes, ("MatMul", ["p", "w"], ["r"]), ("Transpose", ["r"], ["y"], order)]
+
+
 def _exact_attention(name: str, queries: int, keys: int, width: int, *, causal: bool) -> Case:
     """Attention of two by three heads, whose keys lie as a product writes them (batch x keys x heads x width)."""
     hidden = np.triu(np.full((queries, keys), -np.inf, "f4"), 1) if causal else np.zeros((queries, keys), "f4")
@@ -20,10 +27,7 @@ def _exact_attention(name: str, queries: int, keys: int, width: int, *, causal: 
 
     order = {"perm": [0, 2, 1, 3]}
     nodes: list[tuple[Any, ...]] = [("Transpose", ["q"], ["s"], order), ("Transpose", ["v"], ["w"], order)]
-    nodes += [("Transpose", ["k"], ["t"], {"perm": [0, 2, 3, 1]}), ("MatMul", ["s", "t"], ["scores"])]
-    nodes += [("Mul", ["scores", "scale"], ["scaled"]), ("Add", ["scaled", "mask"], ["logits"])]
-    nodes += [("Softmax", ["logits"], ["p"], {"axis": -1}), ("MatMul", ["p", "w"], ["r"])]
-    nodes += [("Transpose", ["r"], ["y"], order)]
+    nodes += [("Transpose", ["k"], ["t"], {"perm": [0, 2, 3, 1]}), *_attention(order)]
     lengths = {"q": queries, "k": keys, "v": keys}
     inputs = {n: normal(2, rows, 3, width, seed=i) for i, (n, rows) in enumerate(lengths.items())}
     return Case(name, nodes, lambda: inputs, expected, {"y": "float32"}, constants=constants)
@@ -33,7 +37,7 @@ def _window_attention(name: str, windows: int, pixels: int, heads: int, width: i
     """Attention within each of the windows of two images; queries, keys and values are parts of one tensor of six
     dimensions, as a product writes them."""
     bias, order = normal(1, heads, pixels, pixels, seed=1), {"perm": [0, 1, 3, 2, 4]}
-    constants = {"bias": bias, "scale": np.array(width**-0.5, "f4")}
+    constants = {"mask": bias, "scale": np.array(width**-0.5, "f4")}
     constants |= {n: np.array(i) for i, n in enumerate("qkv")}
 
     def expected(a: Arrays) -> list[np.ndarray]:
@@ -41,12 +45,10 @@ def _window_attention(name: str, windows: int, pixels: int, heads: int, width: i
         return [(softmax(q @ k.swapaxes(-1, -2) * width**-0.5 + bias) @ v).transpose(0, 1, 3, 2, 4)]
 
     nodes: list[tuple[Any, ...]] = []
-    for n in "qkv":
-        nodes += [("Gather", ["x", n], [f"{n}0"], {"axis": 3})]
-        nodes += [("Transpose", [f"{n}0"], [f"{n}1"], order if n != "k" else {"perm": [0, 1, 3, 4, 2]})]
-    nodes += [("MatMul", ["q1", "k1"], ["scores"]), ("Mul", ["scores", "scale"], ["scaled"])]
-    nodes += [("Add", ["scaled", "bias"], ["logits"]), ("Softmax", ["logits"], ["p"], {"axis": -1})]
-    nodes += [("MatMul", ["p", "v1"], ["r"]), ("Transpose", ["r"], ["y"], order)]
+    for number, moved, perm in zip("qkv", "stw", (order, {"perm": [0, 1, 3, 4, 2]}, order), strict=True):
+        part = f"part_{number}"
+        nodes += [("Gather", ["x", number], [part], {"axis": 3}), ("Transpose", [part], [moved], perm)]
+    nodes += _attention(order)
     inputs = {"x": normal(2, windows, pixels, 3, heads, width)}
     return Case(name, nodes, lambda: inputs, expected, {"y": "float32"}, constants=constants)
 

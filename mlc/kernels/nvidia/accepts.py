@@ -21,7 +21,7 @@ from mlc.kernels.common.fusion import (
 )
 from mlc.kernels.common.generics import is_reduction, operand_map
 from mlc.kernels.common.padding import padding_of
-from mlc.kernels.common.roles import contraction_roles, convolution_roles, roles_of
+from mlc.kernels.common.roles import convolution_roles, roles_of
 from mlc.kernels.nvidia import attention_fusion
 from mlc.kernels.nvidia.depthwise import find_depthwise
 from mlc.kernels.nvidia.tensor_cores.attention_operands import extent, head_dims
@@ -49,10 +49,10 @@ def _contraction(role: Role, op: ir.Operation, dims: Dims, *, widths: tuple[int,
 
 def _parts_of_pixels(op: ir.Operation, root: ir.Operation) -> str | None:
     """The rows of a convolution are the pixels of all images, one after the other."""
-    results = root.results
-    if contraction_roles(root, results) is not None or convolution_roles(root, results) is None:
+    roles = roles_of(root, root.results)
+    if roles is None or not roles.windows or find_depthwise(root) is not None:
         return None
-    if find_depthwise(root) is not None or not holds_part(op, 0, results[0].type.rank - 2):
+    if not holds_part(op, 0, len(roles.order) - 2):
         return None
     return "it reads a tensor that all images share, and tensor cores have the pixels of all in one dimension"
 

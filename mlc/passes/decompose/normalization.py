@@ -130,7 +130,8 @@ def _by_channel(x: ir.Value, groups: int, scale: ir.Value, bias: ir.Value, epsil
 
 
 def _along(x: ir.Value) -> ir.Value:
-    """The mean along the last dimension, which stays."""
+    """The mean along the last dimension, which stays; the division has no dimension more than the sum, whose kernel it
+    is part of then."""
     last = [x.type.rank - 1]
     return b.expand_dims(b.mean(x, last, keepdims=False), last)
 

@@ -75,8 +75,6 @@ class _Rows:
         self.keeps = keeps
         self.row_values: dict[ir.Value, RowDims] = {op.results[0]: parallel}
         self.full_values = self._same_domain(op.operands[0])
-        seen = op.operands[0].type
-        self.domain = [None if seen.is_dynamic_dim(i) else seen.get_dim_size(i) for i in range(seen.rank)]
         self.mine: set[ir.Value] = set(op.results)
         self.ops = [seed]
         self.inside = {seed}
@@ -172,15 +170,16 @@ class _Rows:
 
     def _spreads(self, op: ir.Operation) -> bool:
         """Is the domain of `op` that of the rows because it reads values per row, and is as long as they are?"""
-        domain = self.domain
-        if len(op.attributes["iterator_types"]) != len(domain):
+        domain = self.graph.ops[self.ops[0]].operands[0].type
+        if op.results[0].type.rank != domain.rank:
             return False
         along: set[int | None] = set()
         for i, value in enumerate(inputs_of(op)):
             if value in self.row_values and self._along_rows(op, i):
                 along.update(self.row_values[value])
-        rest = [d for d in range(len(domain)) if d not in self.parallel]
-        return along >= set(self.parallel) and all(domain[d] is not None and _extent(op, d) == domain[d] for d in rest)
+        rest = [d for d in range(domain.rank) if d not in self.parallel]
+        is_as_long = all(not domain.is_dynamic_dim(d) and _extent(op, d) == domain.get_dim_size(d) for d in rest)
+        return along >= set(self.parallel) and is_as_long
 
     def _operands_fit(self, op: ir.Operation) -> bool:
         """Row values are read along their row, values of the full domain at the same point."""

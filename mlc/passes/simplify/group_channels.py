@@ -38,8 +38,8 @@ class GroupChannels(Pass):
 
 
 def _is_of_groups(op: ir.Operation, analysis: DimAnalysis) -> bool:
-    """Is each channel of what `op` normalizes a group of channels of a tensor that is reshaped, and goes the result to
-    nothing but reshapes back?"""
+    """Is each channel of what `op` normalizes a group of channels of a tensor that is reshaped, and is the result
+    reshaped back and nothing else?"""
     split, back = defining_op(op.operands[0]), readers(op.results[0])
     if split is None or split.name != "mlc.reshape" or not back or any(r.name != "mlc.reshape" for r in back):
         return False
