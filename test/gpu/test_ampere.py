@@ -91,7 +91,7 @@ def test_ptxas_takes_attention(arch: str, form: str, tmp_path: Path) -> None:
     _check(folder, arch, form)
 
 
-@pytest.mark.parametrize(("arch", "form"), spread([*ATTENTIONS, *WIDE], "sm_90a", ["sm_86"], 4, ["widest"]))
+@pytest.mark.parametrize(("arch", "form"), spread([*ATTENTIONS, *WIDE], "sm_90a", ["sm_86"], 8, ["widest"]))
 def test_ptxas_takes_attention_of_tf32(arch: str, form: str, tmp_path: Path) -> None:
     """On Hopper too, whose own instructions take f32 along the sum only."""
     heads, lengths, depth, options = (ATTENTIONS | WIDE)[form]
@@ -113,7 +113,7 @@ LONG = {"long": (32, (2048, 2048), 128, {}), "long_causal": (32, (2048, 2048), 1
 SPILLED = {("sm_90a", "long"): 48, ("sm_90a", "long_causal"): 384, ("sm_90a", "many_wide"): 48}
 EXACT |= LONG
 
-EXACT_ON = spread([*ATTENTIONS, *WIDE, *EXACT], "sm_90a", ["sm_80", "sm_86", "sm_89"], 6, ["widest"])
+EXACT_ON = spread([*ATTENTIONS, *WIDE, *EXACT], "sm_90a", ["sm_80", "sm_86", "sm_89"], 12, ["widest"])
 
 
 @pytest.mark.parametrize(("arch", "form"), EXACT_ON)
