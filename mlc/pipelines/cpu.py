@@ -118,6 +118,8 @@ def _simplify(integers: Sequence[str]) -> list[str]:
         "mlc-guard-softmax",
         "mlc-group-channels",
         "mlc-split-softmax",
+        "mlc-turn-attention",
+        CANONICALIZE,
         "mlc-group-heads",
         "mlc-drop-units",
         "mlc-scale-channels",
@@ -147,7 +149,7 @@ def phases(
     layout += [*_grouping(target, precision), "mlc-hoist-weights", CANONICALIZE, "cse"]
     decompose = ["mlc-plan-norms", "mlc-decompose", _widening(target, precision)]
     decompose += [CANONICALIZE, "mlc-fold-constants", CANONICALIZE, "cse"]
-    decompose += ["mlc-move-factors", *_narrowing(target, precision)]
+    decompose += ["mlc-scale-products", "mlc-lift-reductions", "mlc-move-factors", *_narrowing(target, precision)]
     return [
         ("import", []),
         ("simplify", _simplify(_integers(target, row_bits) if integers else [])),

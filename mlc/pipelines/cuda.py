@@ -27,6 +27,11 @@ CANONICALIZE = (
     f"'{{anonymous}}::{_DUPLICATE_ARGUMENTS}','(anonymous namespace)::{_DUPLICATE_ARGUMENTS}'}}}}"
 )
 HOST_ONLY = ("mlc-group-gathers",)  # for loops of the host
+WITH_OPTIONS = {
+    "mlc-move-factors": "mlc-move-factors{narrow=true}",
+    "mlc-plan-norms": f"mlc-plan-norms{{rows={FEW_ELEMENTS}}}",
+    "mlc-scale-products": "mlc-scale-products{even=8}",  # rows of 16 bytes
+}
 ASKING = ("mlc-fold-views", "mlc-plan-fusion")  # the templates of the target
 
 
@@ -37,12 +42,12 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     of_cpu = dict(cpu.phases(host, precision, integers=False))
     asked = ("cuda" if all(t.has_wgmma for t in targets) else "cuda-mma") + ("-tf32" if precision == "tf32" else "")
     f32 = "{f32=true}" if precision == "tf32" else ""
-    channels = [f"mlc-unfold-windows{f32}", f"mlc-pad-channels{f32}", "mlc-align-products"]
+    channels = [f"mlc-unfold-windows{f32}", f"mlc-pad-channels{f32}", "mlc-extend-channels"]
+    channels += ["mlc-align-products", "mlc-sink-moves{joins=true}"]
     narrowing = f"{cpu.NARROWING}{{bytes=true}}"
     decomposed = [p for p in of_cpu["decompose"] if not p.startswith("mlc-widen-halves")]  # tensor cores read them
     decomposed = [narrowing if p.startswith(cpu.NARROWING) else p for p in decomposed]
-    decomposed = ["mlc-move-factors{narrow=true}" if p == "mlc-move-factors" else p for p in decomposed]
-    decomposed = [f"{p}{{rows={FEW_ELEMENTS}}}" if p == "mlc-plan-norms" else p for p in decomposed]
+    decomposed = [WITH_OPTIONS.get(p, p) for p in decomposed]
     place = decomposed.index("mlc-fold-constants") + 1
     native = str(all(t.has_wgmma for t in targets)).lower()
     floats8 = f"mlc-float8-contractions{{native={native}}}"

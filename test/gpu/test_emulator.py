@@ -35,6 +35,11 @@ EXACT = (
 ROUNDED = (
     ("conv", "sm_90a", "bf16"), ("conv_deep", "sm_90a", "bf16"), ("conv_depthwise", "sm_90a", "bf16"),
     ("conv_depthwise_wide", "sm_90a", "bf16"), ("conv_positions", "sm_90a", "bf16"),
+    ("conv_depthwise_band", "sm_90a", "bf16"), ("conv_depthwise_column", "sm_90a", "bf16"),
+    ("conv_depthwise_line", "sm_90a", "bf16"), ("conv_residual_18", "sm_90a", "bf16"),
+    ("conv_residual_18", "sm_80", "bf16"), ("attention_heads_apart", "sm_90a", "bf16"),
+    ("attention_few_tokens", "sm_90a", "bf16"), ("attention_channels", "sm_90a", "bf16"),
+    ("attention_channels", "sm_80", "bf16"),
     ("attention_windows", "sm_90a", "bf16"), ("attention_windows", "sm_80", "bf16"),
     ("attention_100x77x64", "sm_90a", "bf16"), ("attention_70x70x40", "sm_80", "tf32"),
     ("gemm_transposed", "sm_90a", "tf32"), ("matmul_batched", "sm_80", "tf32"),

@@ -53,10 +53,53 @@ def _window_attention(name: str, windows: int, pixels: int, heads: int, width: i
     return Case(name, nodes, lambda: inputs, expected, {"y": "float32"}, constants=constants)
 
 
+def _heads_attention(name: str, windows: int, tokens: int, heads: int, width: int) -> Case:
+    """Attention within many windows; a head's queries, keys and values lie side by side."""
+    bias, order = normal(1, heads, tokens, tokens, seed=1), {"perm": [0, 2, 1, 3]}
+    constants = {"mask": bias, "scale": np.array(width**-0.5, "f4")}
+
+    def expected(a: Arrays) -> list[np.ndarray]:
+        q, k, v = (p.transpose(0, 2, 1, 3) for p in np.split(a["x"].astype(np.float64), 3, axis=-1))
+        return [(softmax(q @ k.swapaxes(-1, -2) * width**-0.5 + bias) @ v).transpose(0, 2, 1, 3)]
+
+    nodes: list[tuple[Any, ...]] = [("Split", ["x"], ["q", "k", "v"], {"axis": -1})]
+    nodes += [("Transpose", ["q"], ["s"], order), ("Transpose", ["k"], ["t"], {"perm": [0, 2, 3, 1]})]
+    nodes += [("Transpose", ["v"], ["w"], order), *_attention(order)]
+    inputs = {"x": normal(windows, tokens, heads, 3 * width)}
+    return Case(name, nodes, lambda: inputs, expected, {"y": "float32"}, constants=constants)
+
+
+def _channel_attention(name: str, tokens: int, heads: int, width: int) -> Case:
+    """Attention of the channels of a head, which are divided by their lengths over all tokens (XCiT)."""
+    constants = {"scale": np.linspace(1, 2, heads, dtype="f4").reshape(heads, 1, 1), "least": np.array(1e-6, "f4")}
+    constants |= {n: np.array(i) for i, n in enumerate("qkv")}
+
+    def expected(a: Arrays) -> list[np.ndarray]:
+        q, k, v = a["x"].astype(np.float64).transpose(2, 0, 3, 4, 1)
+        q, k = (x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-6) for x in (q, k))
+        return [(softmax(q @ k.swapaxes(-1, -2) * constants["scale"]) @ v).transpose(0, 3, 1, 2)]
+
+    nodes: list[tuple[Any, ...]] = [("Transpose", ["x"], ["parts"], {"perm": [2, 0, 3, 4, 1]})]
+    for n in "qkv":
+        nodes += [("Gather", ["parts", n], [f"part_{n}"], {"axis": 0})]
+    for n in "qk":
+        nodes += [("ReduceL2", [f"part_{n}"], [f"length_{n}"], {"axes": [-1]})]
+        nodes += [("Max", [f"length_{n}", "least"], [f"by_{n}"]), ("Div", [f"part_{n}", f"by_{n}"], [f"unit_{n}"])]
+    nodes += [("Transpose", ["unit_k"], ["turned"], {"perm": [0, 1, 3, 2]}), ("MatMul", ["unit_q", "turned"], ["m"])]
+    nodes += [("Mul", ["m", "scale"], ["scaled"]), ("Softmax", ["scaled"], ["p"], {"axis": -1})]
+    nodes += [("MatMul", ["p", "part_v"], ["r"]), ("Transpose", ["r"], ["y"], {"perm": [0, 3, 1, 2]})]
+    inputs = {"x": normal(2, tokens, 3, heads, width)}
+    return Case(name, nodes, lambda: inputs, expected, {"y": "float32"}, constants=constants)
+
+
 def attention_cases() -> list[Case]:
-    """Without and with a mask; heads of a tensor with more dimensions than the copy engine knows."""
+    """Without and with a mask; heads of a tensor with more dimensions than the copy engine knows, many windows of few
+    tokens, attention of channels."""
     return [
         _exact_attention("attention_100x77x64", 100, 77, 64, causal=False),
         _exact_attention("attention_70x70x40", 70, 70, 40, causal=True),
         _window_attention("attention_windows", 3, 49, 2, 32),
+        _heads_attention("attention_heads_apart", 3, 49, 2, 32),
+        _heads_attention("attention_few_tokens", 256, 4, 1, 16),
+        _channel_attention("attention_channels", 49, 2, 24),
     ]

@@ -252,50 +252,6 @@ def _sum_of_run(terms: int) -> Case:
     )
 
 
-def _convolution(name: str, channels: int, size: int, **options: Any) -> Case:
-    """3x3, stride 2, padding 1."""
-
-    def expected(a: Arrays) -> list[np.ndarray]:
-        x = np.pad(a["x"].astype(np.float64), [(0, 0), (0, 0), (1, 1), (1, 1)])
-        windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))[:, :, ::2, ::2]
-        return [np.einsum("nchwij,ocij->nohw", windows, a["w"].astype(np.float64)) + a["b"].reshape(1, -1, 1, 1)]
-
-    return Case(
-        name,
-        [("Conv", ["x", "w", "b"], ["y"], {"strides": [2, 2], "pads": [1, 1, 1, 1]})],
-        lambda: {
-            "x": normal(2, channels, size, size + 1),
-            "w": normal(8, channels, 3, 3, seed=1),
-            "b": normal(8, seed=2),
-        },
-        expected,
-        {"y": "float32"},
-        tolerance=2e-6,
-        **options,
-    )
-
-
-def _transposed_convolution(name: str, kernel: int, stride: int, padding: int) -> Case:
-    """Of two axes, in phases of the stride."""
-
-    def expected(a: Arrays) -> list[np.ndarray]:
-        x, w = a["x"].astype(np.float64), a["w"].astype(np.float64)
-        rows, columns = ((n - 1) * stride + kernel for n in x.shape[2:])
-        whole = np.zeros((x.shape[0], w.shape[1], rows, columns))
-        for i, j in np.ndindex(kernel, kernel):
-            part = np.einsum("nchw,co->nohw", x, w[:, :, i, j])
-            whole[:, :, i : i + part.shape[2] * stride : stride, j : j + part.shape[3] * stride : stride] += part
-        inside = whole[:, :, padding : rows - padding, padding : columns - padding]
-        return [inside + a["b"].reshape(1, -1, 1, 1)]
-
-    options = {"strides": [stride] * 2, "pads": [padding] * 4}
-    return Case(
-        name, [("ConvTranspose", ["x", "w", "b"], ["y"], options)],
-        lambda: {"x": normal(2, 6, 7, 9), "w": normal(6, 5, kernel, kernel, seed=1), "b": normal(5, seed=2)},
-        expected, {"y": "float32"}, tolerance=2e-6,
-    )  # fmt: skip
-
-
 def _exact_tiles(name: str, rows: int, depth: int, columns: int) -> Case:
     """A product with a weight, a bias and a ReLU, of tiles enough for all multiprocessors."""
     constants = {"w": normal(depth, columns, seed=1), "c": normal(columns, seed=2)}
@@ -307,21 +263,6 @@ def _exact_tiles(name: str, rows: int, depth: int, columns: int) -> Case:
     return Case(
         name, nodes, lambda: {"x": normal(rows, depth)}, expected, {"y": "float32"}, constants=constants, tolerance=2e-6
     )
-
-
-def _depthwise(a: Arrays) -> list[np.ndarray]:
-    """A window of odd size, padded so that the image keeps its own."""
-    size = a["w"].shape[2]
-    x = np.pad(a["x"].astype(np.float64), [(0, 0), (0, 0), (size // 2, size // 2), (size // 2, size // 2)])
-    windows = np.lib.stride_tricks.sliding_window_view(x, (size, size), axis=(2, 3))
-    return [np.einsum("nchwij,cij->nchw", windows, a["w"].astype(np.float64)[:, 0])]
-
-
-def _conv_positions(a: Arrays) -> list[np.ndarray]:
-    """A window of three and what all samples add to it."""
-    x = np.pad(a["x"].astype(np.float64), [(0, 0), (0, 0), (1, 1)])
-    windows = np.lib.stride_tricks.sliding_window_view(x, 3, axis=2)
-    return [np.einsum("nclj,ocj->nol", windows, a["w"].astype(np.float64)) + a["p"]]
 
 
 def _float8(x: np.ndarray) -> np.ndarray:
@@ -508,20 +449,6 @@ def _contraction_cases() -> list[Case]:
         _matmul("matmul_row", normal(1, 300), normal(300, 70, seed=1)),
         _binary("matmul_double", "MatMul", np.matmul, normal(17, 40, dtype="float64"),
                 normal(40, 24, seed=1, dtype="float64"), tolerance=1e-15),
-        _convolution("conv", 5, 11),
-        _convolution("conv_deep", 48, 9),
-        _transposed_convolution("conv_transposed", 4, 2, 1),
-        _transposed_convolution("conv_transposed_odd", 3, 2, 0),
-        _transposed_convolution("conv_transposed_apart", 2, 3, 0),  # pixels that no tap reaches
-        Case("conv_depthwise", [("Conv", ["x", "w"], ["y"], {"group": 24, "pads": [1, 1, 1, 1]})],
-             lambda: {"x": normal(2, 24, 9, 13), "w": normal(24, 1, 3, 3, seed=1)}, _depthwise, {"y": "float32"},
-             tolerance=2e-6),
-        Case("conv_depthwise_wide", [("Conv", ["x", "w"], ["y"], {"group": 24, "pads": [3, 3, 3, 3]})],
-             lambda: {"x": normal(2, 24, 9, 13), "w": normal(24, 1, 7, 7, seed=1)}, _depthwise, {"y": "float32"},
-             tolerance=2e-6),
-        Case("conv_positions", [("Conv", ["x", "w"], ["c"], {"pads": [1, 1]}), ("Add", ["c", "p"], ["y"])],
-             lambda: {"x": normal(3, 8, 21), "w": normal(24, 8, 3, seed=1), "p": normal(1, 24, 21, seed=2)},
-             _conv_positions, {"y": "float32"}, tolerance=2e-6),
         Case("max_pool", [("MaxPool", ["x"], ["y"], {"kernel_shape": [3, 3], "strides": [2, 2]})],
              lambda: {"x": normal(2, 6, 11, 13)}, _max_pool, {"y": "float32"}, tolerance=0),
     ]  # fmt: skip
@@ -549,6 +476,7 @@ def cases() -> tuple[Case, ...]:
     """All cases that check results, made once: drawing their constants takes a third of a second."""
     from models.gpu_attentions import attention_cases
     from models.gpu_columns import column_cases
+    from models.gpu_convolutions import convolution_cases
     from models.gpu_scans import scan_cases
     from models.gpu_scatters import scatter_cases
     from models.gpu_selections import position_cases, top_k_cases
@@ -557,4 +485,4 @@ def cases() -> tuple[Case, ...]:
     ten = [ten_operators(5, True), ten_operators(16, False)]
     moving = [*_movement_cases(), *top_k_cases(), *position_cases(), *scan_cases(), *scatter_cases(), *split_cases()]
     reduced = [*_reduction_cases(), *column_cases()]
-    return (*ten, *_elementwise_cases(), *moving, *reduced, *_contraction_cases(), *attention_cases())
+    return (*ten, *_elementwise_cases(), *moving, *reduced, *_contraction_cases(), *convolution_cases(), *attention_cases())

@@ -178,12 +178,26 @@ def _extent(dims: Dims, dim: int) -> int | None:
 
 
 def _moved_result(dims: Dims) -> str | None:
-    """Columns stay the last dimension that is not 1, and one dimension."""
+    """Columns stay the last dimension that is not 1, and one dimension; so may rows instead (`_may_turn`)."""
     exprs, shape = dims.coordinates or [], dims.reader.results[0].type.shape
     before = list(operand_map(dims.root, len(dims.root.operands) - 1).results)
     moving = [i for i, extent in enumerate(shape) if extent != 1]
     same = bool(moving) and bool(before) and exprs[moving[-1]] == before[-1]
-    return None if same else "its rows would be scattered"
+    return None if same or (moving and _may_turn(dims.root, exprs[moving[-1]])) else "its rows would be scattered"
+
+
+def _may_turn(root: ir.Operation, last: ir.AffineExpr) -> bool:
+    """May rows of a product become columns, the operands taking each other's place? Tensor cores read those of 16 bits
+    in either order. Not in one that an attention of one kernel may end with: its values are rows."""
+    maps = [operand_map(root, number) for number in range(len(root.operands))]
+    if len(maps) != 3 or any(v.type.element_type.width != 16 for v in list(root.operands)[:2]):
+        return False
+    dims = [[e.position for e in m.results if isinstance(e, ir.AffineDimExpr)] for m in maps]
+    has_batch = bool(set(dims[0]) & set(dims[1]) & set(dims[2]))
+    if not isinstance(last, ir.AffineDimExpr) or last.position in dims[1] or not has_batch:
+        return False
+    summed = [d for d, kind in enumerate(root.attributes["iterator_types"]) if "reduction" in str(kind)]
+    return len(summed) == 1 and (attention_of(root) is None or dims[1][-1] == summed[0])
 
 
 def _unsplit_attention(role: Role, op: ir.Operation, dims: Dims) -> str | None:

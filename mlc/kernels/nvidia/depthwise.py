@@ -16,6 +16,7 @@ Schedule parameters: `lanes`, `rows`, `columns`; `threads` of a block; `blocks` 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from mlir import ir
 from mlir.dialects import arith
@@ -50,46 +51,60 @@ class DepthwiseSchedule:
 
 @dataclass(frozen=True)
 class Depthwise:
-    """A depthwise convolution: its windows along lines and along a line, and the taps of each."""
+    """A depthwise convolution: its windows down the lines of an image and across a line, and the taps of each. What has
+    one spatial dimension is images of a line (`has_lines` is false)."""
 
     windows: tuple[Window, Window]
     taps: tuple[int, int]
+    has_lines: bool = True
 
 
 def find_depthwise(root: ir.Operation) -> Depthwise | None:
-    """`root` as a depthwise convolution `[n, h, w, c]` of floats whose pixels, channels and filter have known extents;
-    None for anything else.
+    """`root` as a depthwise convolution `[n, h, w, c]` or `[n, w, c]` of floats whose pixels, channels and filter have
+    known extents; None for anything else.
     """
-    if not is_contraction(root) or len(root.operands) != 3 or len(root.attributes["iterator_types"]) != 6:
+    if not is_contraction(root) or len(root.operands) != 3:
         return None
     image, filters, result = root.operands
-    exprs, taps = list(operand_map(root, 0).results), list(operand_map(root, 1).results)
-    if operand_map(root, 2) != ir.AffineMap.get(6, 0, [ir.AffineDimExpr.get(i) for i in range(4)]):
+    rank, dims = result.type.rank, len(root.attributes["iterator_types"])
+    if rank not in (3, 4) or dims != 2 * rank - 2 or not _is_channelwise(root, rank):
         return None
-    if len(exprs) != 4 or [_position(exprs[0]), _position(exprs[3])] != [0, 3]:
+    if any(image.type.is_dynamic_dim(i) or result.type.is_dynamic_dim(i) for i in range(1, rank)):
         return None
-    if len(taps) != 4 or [_position(e) for e in taps] != [4, 5, None, 3] or not filters.type.has_static_shape:
-        return None
-    if any(image.type.is_dynamic_dim(i) or result.type.is_dynamic_dim(i) for i in range(1, 4)):
-        return None
-    windows = [_window(expr, i, filters.type.shape[i - 1]) for i, expr in ((1, exprs[1]), (2, exprs[2]))]
-    height, width = filters.type.shape[:2]
+    exprs, taps = list(operand_map(root, 0).results), list(filters.type.shape[: rank - 2])
+    found = [_window(exprs[i], i, rank, taps[i - 1]) for i in range(1, rank - 1)]
+    windows = [window for window in found if window is not None]
     is_float = isinstance(root.results[0].type.element_type, ir.F32Type | ir.F64Type)
-    if windows[0] is None or windows[1] is None or height * width > MOST_TAPS or not is_float:
+    if len(windows) != len(found) or prod(taps) > MOST_TAPS or not is_float:
         return None
-    return Depthwise((windows[0], windows[1]), (height, width))
+    one_line = rank == 3
+    down, across = [Window(0, 0, None, 1, 0), *windows] if one_line else windows
+    height, width = [1, *taps] if one_line else taps
+    return Depthwise((down, across), (height, width), not one_line)
+
+
+def _is_channelwise(root: ir.Operation, rank: int) -> bool:
+    """Has every channel of the image a filter, and is it the result's same channel?"""
+    exprs, taps, result = (list(operand_map(root, i).results) for i in range(3))
+    if [_position(e) for e in result] != [*range(rank)] or len(exprs) != rank:
+        return False
+    if [_position(exprs[0]), _position(exprs[-1])] != [0, rank - 1] or not root.operands[1].type.has_static_shape:
+        return False
+    of_taps, read = [*range(rank, 2 * rank - 2)], [_position(e) for e in taps]
+    return read in ([*of_taps, rank - 1], [*of_taps, None, rank - 1])  # None: the filter's dimension of one element
 
 
 def _position(expr: ir.AffineExpr) -> int | None:
     return expr.position if isinstance(expr, ir.AffineDimExpr) else None
 
 
-def _window(expr: ir.AffineExpr, position: int, taps: int) -> Window | None:
+def _window(expr: ir.AffineExpr, position: int, rank: int, taps: int) -> Window | None:
     """The window of dimension `position` of the input, over the result's same dimension; None for other expressions."""
     plain = isinstance(expr, ir.AffineDimExpr)
     found = Window(position, expr.position, None, 1, 0) if plain else window_of(expr, position)
-    tap = None if taps == 1 else position + 3
-    return found if found is not None and found.out == position and found.tap in (tap, position + 3) else None
+    last = position + rank - 1
+    tap = None if taps == 1 else last
+    return found if found is not None and found.out == position and found.tap in (tap, last) else None
 
 
 def expand(source: KernelSource, schedule: DepthwiseSchedule) -> list[Frame]:
@@ -97,7 +112,8 @@ def expand(source: KernelSource, schedule: DepthwiseSchedule) -> list[Frame]:
     s = schedule
 
     def items(frame: Frame) -> list[Scalar]:
-        images, height, width, channels = frame.buffers[source.destinations[0]].shape
+        images, *pixels, channels = frame.buffers[source.destinations[0]].shape
+        height, width = pixels if len(pixels) == 2 else (1, *pixels)
         ceildiv = frame.math.ceildiv
         return [images, ceildiv(height, s.rows), ceildiv(width, s.columns), ceildiv(channels, s.lanes)]
 
@@ -116,27 +132,32 @@ class _Tile:
         found = find_depthwise(self.root)
         assert found is not None
         self.conv = found
-        self.extents = tuple(frame.extent(self.root.results[0], i) for i in (1, 2))
+        last = self.root.results[0].type.rank - 2
+        self.dims = (last - 1, last)  # of the spatial dimensions; the first is that of images where there are no lines
+        self.extents = tuple(1 if i == 0 else frame.extent(self.root.results[0], i) for i in self.dims)
         self.ev = Evaluator(frame, schedule.lanes)
         math = frame.math
         self.image = Idx(coords[0], level=1)
         tile = (schedule.rows, schedule.columns)
-        last = [math.sub(extent, size) for extent, size in zip(self.extents, tile, strict=True)]
+        ends = [math.sub(extent, size) for extent, size in zip(self.extents, tile, strict=True)]
         self.first = (
-            math.minimum(math.mul(coords[1], schedule.rows), last[0]),
-            math.minimum(math.mul(coords[2], schedule.columns), last[1]),
+            math.minimum(math.mul(coords[1], schedule.rows), ends[0]),
+            math.minimum(math.mul(coords[2], schedule.columns), ends[1]),
         )
         self.channels = Idx(math.mul(coords[3], schedule.lanes), 1 if schedule.lanes > 1 else 0, level=1)
         padding = None if (op := defining_op(self.root.operands[0])) is None else padding_of(op)
         self.input = self.root.operands[0] if padding is None else padding.source
-        self.low = (0, 0) if padding is None else (padding.low[1], padding.low[2])
+        self.low = (0, 0) if padding is None else tuple(padding.low[i] for i in self.dims)
 
     def emit(self) -> None:
         sums = self._sums()
         math = self.frame.math
         for (row, column), total in sums.items():
             y, x = (Idx(math.add(first, n), level=1) for first, n in zip(self.first, (row, column), strict=True))
-            self._store([self.image, y, x, self.channels], total)
+            self._store(self._point(y, x), total)
+
+    def _point(self, y: Idx, x: Idx) -> list[Idx]:
+        return [self.image, *([y] if self.conv.has_lines else []), x, self.channels]
 
     def _sums(self) -> dict[tuple[int, int], ir.Value]:
         """The accumulators. Line after line of the input adds to all that need it."""
@@ -157,8 +178,11 @@ class _Tile:
 
     def _add(self, pixel: ir.Value, tap: tuple[int | None, int], total: ir.Value) -> ir.Value:
         assert tap[0] is not None
-        weight = self.ev.tensor(self.root.operands[1], [Idx(tap[0]), Idx(tap[1]), Idx(0), self.channels])
-        dims = [Idx(0)] * 6  # a contraction's body reads no positions
+        filters = self.root.operands[1]
+        taps = [Idx(t) for t in tap] if self.conv.has_lines else [Idx(tap[1])]
+        unit = [Idx(0)] * (filters.type.rank - len(taps) - 1)
+        weight = self.ev.tensor(filters, [*taps, *unit, self.channels])
+        dims = [Idx(0)] * len(self.root.attributes["iterator_types"])  # a contraction's body reads no positions
         return self.ev.splat(inline_body(self.ev, self.root, [pixel, weight, total], dims)[0])
 
     def _pixel(self, line: int, at: int) -> ir.Value:
@@ -166,7 +190,7 @@ class _Tile:
         inside: list[ir.Value] = []
         y = self._coordinate(0, line, inside)
         x = self._coordinate(1, at, inside)
-        value = self.ev.splat(self.ev.tensor(self.input, [self.image, y, x, self.channels]))
+        value = self.ev.splat(self.ev.tensor(self.input, self._point(y, x)))
         if not inside:
             return value
         everywhere = inside[0] if len(inside) == 1 else arith.andi(*inside)
@@ -176,7 +200,7 @@ class _Tile:
     def _coordinate(self, axis: int, offset: int, inside: list[ir.Value]) -> Idx:
         """A coordinate of the input, moved inside; the test whether it lay there joins `inside` where it may not."""
         frame, math, stride = self.frame, self.frame.math, self.conv.windows[axis].stride
-        extent = self.input.type.get_dim_size(axis + 1)
+        extent = self.input.type.get_dim_size(self.dims[axis]) if self.dims[axis] else 1
         tile = (self.s.rows, self.s.columns)[axis]
         result = self.extents[axis]
         assert isinstance(result, int)

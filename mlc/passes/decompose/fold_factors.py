@@ -12,7 +12,7 @@ So the slices only move elements, and what reads them can read the product where
 reshapes and transposes of the slices, which may be of reshapes and transposes of the product; nobody else may read what
 lies in between. A factor of the whole product becomes part of its weights too: products of one tensor that only differ
 in such factors can be one. Takes slices along one dimension of known extent that do not overlap, behind dimensions that
-may be dynamic, and a product with a weight that nobody else reads.
+may be dynamic, and a product with a weight that nobody else reads; or a convolution, whose columns are its channels.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class FoldFactors(Pass):
 
 @dataclass
 class _Plan:
-    """The product (`matmul`, and `add` of a bias where there is one), the factor of each column, and the
+    """The product (`product`, and `add` of a bias where there is one), the factor of each column, and the
     multiplications that are no longer needed, with their numbers of the operand that stays."""
 
-    matmul: ir.Operation
+    product: ir.Operation
     add: ir.Operation | None
     factors: np.ndarray
     done: list[tuple[ir.Operation, int]]
@@ -79,19 +79,22 @@ def _plan(op: ir.Operation, weights: WeightOnly) -> _Plan | None:
             factors[first : first + size] = multiplied[2]
             done.append(multiplied[:2])
     value, spread = _source(op.results[0], factors.reshape([-1 if i == axis else 1 for i in range(len(shape))]))
-    product, columns = _product(value, weights), shape_of(value)[-1]
-    if not done or product is None or columns == DYNAMIC or any(e != 1 for e in spread.shape[:-1]):
+    product = _product(value, weights)
+    column = -1 if product is None else _column(product[0])
+    if not done or product is None or shape_of(value)[column] == DYNAMIC or spread.size != spread.shape[column]:
         return None
-    return _Plan(*product, np.broadcast_to(spread.reshape(-1), (columns,)), done)
+    return _Plan(*product, np.broadcast_to(spread.reshape(-1), (shape_of(value)[column],)), done)
 
 
 def _plan_whole(op: ir.Operation, weights: WeightOnly) -> _Plan | None:
     """What to do about a factor of a whole product, `op`."""
-    if len(op.results) != 1 or not _is_ranked(op.results[0]) or op.name not in ("mlc.matmul", "mlc.binary"):
+    if len(op.results) != 1 or not _is_ranked(op.results[0]) or op.name not in ("mlc.matmul", "mlc.conv", "mlc.binary"):
         return None
     multiplied, product = _multiplication(op), _product(op.results[0], weights)
-    columns = shape_of(op.results[0])[-1]
-    if multiplied is None or product is None or columns == DYNAMIC:
+    if multiplied is None or product is None:
+        return None
+    columns = shape_of(op.results[0])[_column(product[0])]
+    if columns == DYNAMIC:
         return None
     return _Plan(*product, np.full(columns, multiplied[2]), [multiplied[:2]])
 
@@ -199,32 +202,45 @@ def _product(value: ir.Value, weights: WeightOnly) -> tuple[ir.Operation, ir.Ope
         op = defining_op(product)
         if op is None or len(list(product.uses)) != 1:
             return None
-    weight = op.operands[1] if op.name == "mlc.matmul" else None
+    is_convolution = op.name == "mlc.conv" and OpAdaptor(op).text("layout", "nchw") == "nchw" and add is None
+    weight = op.operands[1] if op.name == "mlc.matmul" or is_convolution else None
     if weight is None or element(weight).width < 16:  # eight bits would round the products with a factor
         return None
-    if not weights.has(weight) or weights.has(op.operands[0]):
+    if not all(map(weights.has, list(op.operands)[1:])) or weights.has(op.operands[0]):
         return None
-    return (op, add) if len(list(weight.uses)) == 1 else None
+    return (op, add) if all(len(list(v.uses)) == 1 for v in list(op.operands)[1:]) else None
+
+
+def _column(product: ir.Operation) -> int:
+    """The dimension of a product's result that belongs to columns of its weight."""
+    return 1 if product.name == "mlc.conv" else product.results[0].type.rank - 1
 
 
 def _fold(plan: _Plan) -> int:
     """Multiplies the weights; gives how many multiplications are no longer needed."""
-    _multiply(plan.matmul, 1, plan.factors, by_rows=OpAdaptor(plan.matmul).flag("transpose_rhs"))
+    product = plan.product
+    is_convolution, weight = product.name == "mlc.conv", product.operands[1]
+    behind = weight.type.rank - 1 if is_convolution else int("transpose_rhs" in product.attributes)
+    _multiply(product, 1, plan.factors, behind)
+    for number in range(2, len(product.operands)):
+        _multiply(product, number, plan.factors)
     if plan.add is not None:
-        _multiply(plan.add, 0 if plan.add.operands[1] == plan.matmul.results[0] else 1, plan.factors)
+        _multiply(plan.add, 0 if plan.add.operands[1] == product.results[0] else 1, plan.factors)
     for op, number in plan.done:
         replace(op, [op.operands[number]])
     return len(plan.done)
 
 
-def _multiply(op: ir.Operation, number: int, factors: np.ndarray, *, by_rows: bool = False) -> None:
-    """Multiplies a weight that `op` reads by a factor for each column, or row; where the weight is known."""
+def _multiply(op: ir.Operation, number: int, factors: np.ndarray, behind: int = 0) -> None:
+    """Multiplies a weight that `op` reads by a factor for each element of a dimension with so many `behind` it; where
+    the weight is known."""
     weight = op.operands[number]
     known = defining_op(weight)
     assert known is not None
     with ir.InsertionPoint.after(known), op.location:
         spread = _spread(factors, element(weight))
-        op.operands[number] = b.binary("mul", weight, b.reshape(spread, [factors.size, 1]) if by_rows else spread)
+        factor = b.reshape(spread, [factors.size, *[1] * behind]) if behind else spread
+        op.operands[number] = b.binary("mul", weight, factor)
 
 
 def _spread(factors: np.ndarray, type_: ir.Type) -> ir.Value:

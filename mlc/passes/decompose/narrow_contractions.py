@@ -13,7 +13,8 @@ so that it is stored in `bf16`. Casts of weights become weights (`mlc-hoist-weig
 but what looks rows up in it is stored in `bf16` only: rows that are looked up are rounded as well. Products read the
 left operand along its rows and an activation on the right along its rows: others are transposed first. What sums fewer
 than eight products stays (small products are often coordinates), and so do products of activations of fewer than eight
-rows or columns: rounding takes as long as they do. Where bf16 is multiplied no faster than f32, all products of
+rows or columns: rounding takes as long as they do (with `bytes` not those of hundreds of matrices, which attention
+within a few frames or windows has). Where bf16 is multiplied no faster than f32, all products of
 activations stay (`weights_only`): there is no weight that takes half the room. A depthwise convolution has no products
 to pair; it stays too unless the option `bytes` says that half the bytes are worth it. Weights of few bits are not
 rounded either (`mlc-stream-weights`).
@@ -34,6 +35,9 @@ from mlc.passes.walk import functions, operations
 FEWEST = 8
 """Products that a contraction must sum to be narrowed, and rows and columns of products of activations, unless their
 number is known at run time only."""
+
+MANY = 256
+"""Matrices of a product of activations that are worth their bytes, however small they are."""
 
 _MOVES = frozenset({"mlc.reshape", "mlc.transpose", "mlc.broadcast", "mlc.slice", "mlc.concat", "mlc.pad"})
 
@@ -103,8 +107,17 @@ def _is_wide(op: ir.Operation, weights: set[ir.Value], for_bytes: bool) -> bool:
     terms = _terms(OpAdaptor(op))
     if op.name == "mlc.conv":
         return DYNAMIC in terms or (math.prod(terms) >= FEWEST and (terms[0] > 1 or for_bytes))
-    between = [] if any(v in weights for v in op.operands) else shape_of(op.results[0])[-2:]
+    if any(v in weights for v in op.operands):
+        return terms[0] == DYNAMIC or terms[0] >= FEWEST
+    if for_bytes and all(_matrices(v) >= MANY for v in op.operands):
+        return True
+    between = shape_of(op.results[0])[-2:]
     return all(extent == DYNAMIC or extent >= FEWEST for extent in [*terms, *between])
+
+
+def _matrices(value: ir.Value) -> int:
+    """How many matrices a tensor is, as far as that is known."""
+    return math.prod(extent for extent in shape_of(value)[:-2] if extent != DYNAMIC)
 
 
 def _terms(op: OpAdaptor) -> list[int]:

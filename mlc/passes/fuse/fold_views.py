@@ -267,14 +267,15 @@ def _fold_operand(op: ir.Operation, operand: int, access: Access, accepts: Accep
         if not contraction and not is_free and (is_bound or not _only_moved(producer)):
             break
         value, access = step
-        is_view = move_of(producer) is None and turned_dim(producer) is None
-        if is_view or not _is_expressible(value, access):
+        if move_of(producer) is None and turned_dim(producer) is None:
             continue
-        through = ir.AffineMap.get(len(op.attributes["iterator_types"]), 0, [f.expr for fs in access for f in fs])
-        if not _says_all(op, operand, through):
-            continue
-        if not contraction or accepts("producer", producer, Dims(op, op, operand, through)) is None:
-            best = value, access, through
+        for way in (access, _in_parts(access)) if contraction else (access,):
+            through = _map(op, operand, value, way)
+            if through is None:
+                continue
+            if not contraction or accepts("producer", producer, Dims(op, op, operand, through)) is None:
+                best = value, way, through
+                break
     if best is None:
         return 0
     value, access, through = best
@@ -284,6 +285,27 @@ def _fold_operand(op: ir.Operation, operand: int, access: Access, accepts: Accep
         op.operands[operand] = _split(value, access)
     op.attributes["indexing_maps"] = ir.ArrayAttr.get(maps)
     return 1
+
+
+def _in_parts(access: Access) -> Access:
+    """The same with parts that have equal neighbours as one of them: `dim + 32` of 96 is part 1 of 3."""
+    return [[p for factor in factors for p in _part(factor)] for factors in access]
+
+
+def _part(factor: Factor) -> list[Factor]:
+    size, extent, offset = factor.size, factor.extent, factor.offset
+    if factor.dim is None or factor.turned or not size or extent is None or offset % size or extent % size:
+        return [factor]
+    place = Factor(extent // size, None, offset // size, 1)
+    return [factor] if size == extent else [place, Factor(size, factor.dim, 0, size)]
+
+
+def _map(op: ir.Operation, operand: int, value: ir.Value, access: Access) -> ir.AffineMap | None:
+    """The indexing map with which a generic reads an operand so, from `value`; None where none says it."""
+    if not _is_expressible(value, access):
+        return None
+    through = ir.AffineMap.get(len(op.attributes["iterator_types"]), 0, [f.expr for fs in access for f in fs])
+    return through if _says_all(op, operand, through) else None
 
 
 def _says_all(op: ir.Operation, operand: int, through: ir.AffineMap) -> bool:

@@ -93,8 +93,7 @@ def narrow_block(block: ir.Block, fewest: int, depthwise: int = 0) -> int:
             rounded, is_very_large = _rounded(value, number), enough > 0 and _is_large(value, enough)
             is_narrow = multiplies or rounded or _comes_rounded(value, number)
             if is_narrow and _is_read(value, number, exact, is_very_large):
-                _narrow(value, number, rounded)
-                replaced += rounded
+                replaced += [*_narrow(value, number, rounded), *rounded]
                 count += 1
     for op in reversed(replaced):
         op.erase()
@@ -256,19 +255,22 @@ def _users(op: ir.Operation) -> list[ir.Operation]:
 # -- doing it ----------------------------------------------------------------------------------------------------------
 
 
-def _narrow(value: ir.Value, number: int, rounded: list[ir.Operation]) -> None:
-    """Lets all that is outside of cluster `number` read `value` rounded, as readers of what is `rounded` do."""
+def _narrow(value: ir.Value, number: int, rounded: list[ir.Operation]) -> list[ir.Operation]:
+    """Lets all that is outside of cluster `number` read `value` rounded, as readers of what is `rounded` do; gives what
+    nobody needs any more, each behind what it reads."""
     op = defining_op(value)
     assert op is not None
     with ir.InsertionPoint.after(op), op.location:
         stored = _converted(value, ir.BF16Type.get(), number)
     for other in rounded:
         other.results[0].replace_all_uses_with(stored)
-    _redirect(value, stored, number)
+    return _redirect(value, stored, number)
 
 
-def _redirect(value: ir.Value, stored: ir.Value, number: int) -> None:
-    """Readers of `value` outside of cluster `number` get `stored`: views as it is, others widened in their cluster."""
+def _redirect(value: ir.Value, stored: ir.Value, number: int) -> list[ir.Operation]:
+    """Readers of `value` outside of cluster `number` get `stored`: views as it is, others widened in their cluster. It
+    is what a kernel of its own would round `value` to; gives these and the views that only they read."""
+    done: list[ir.Operation] = []
     widened: dict[int, ir.Value] = {}
     uses = [(_reader(use.owner.operation), use) for use in value.uses]
     here = [(op, use) for op, use in uses if op.block == stored.owner.operation.block]
@@ -276,8 +278,13 @@ def _redirect(value: ir.Value, stored: ir.Value, number: int) -> None:
         operand, cluster = use.operand_number, _cluster(op)
         if op.name in _VIEWS and cluster is None:
             with ir.InsertionPoint(op), op.location:
-                _redirect(op.results[0], _viewed(op, stored), number)
-            op.erase()
+                behind = _redirect(op.results[0], _viewed(op, stored), number)
+            if not behind:
+                op.erase()
+            done += [op, *behind] if behind else []
+        elif cluster != number and _rounds(op) and op.results[0].type == stored.type:
+            op.results[0].replace_all_uses_with(stored)
+            done.append(op)
         elif op.name == "tensor.dim" and stored.owner.operation.is_before_in_block(op):
             op.operands[0] = stored
         elif cluster is not None and cluster != number:
@@ -285,6 +292,7 @@ def _redirect(value: ir.Value, stored: ir.Value, number: int) -> None:
                 with ir.InsertionPoint(op), op.location:
                     widened[cluster] = _converted(stored, ir.F32Type.get(), cluster)
             use.owner.operation.operands[operand] = widened[cluster]
+    return done
 
 
 def _viewed(op: ir.Operation, stored: ir.Value) -> ir.Value:

@@ -25,15 +25,16 @@ def transpose(layouts: Layouts, op: ir.Operation) -> list[Moved | None] | None:
 
 
 def makes_an_image(op: ir.Operation) -> bool:
-    """Does a transposition make an image with channels first of one with channels last, or of tokens that reshapes
-    make an image of?"""
+    """Does a transposition make an image with channels first of one with channels last, or of tokens, or their heads,
+    that reshapes make an image of?"""
     if op.name != "mlc.transpose":
         return False
     permutation = tuple(OpAdaptor(op).ints("permutation"))
-    rank = len(permutation)
+    rank, users = len(permutation), [use.owner.operation for use in op.results[0].uses]
+    if permutation == (0, 1, 3, 2):
+        return all(u.name == "mlc.reshape" and u.results[0].type.rank > 3 and _becomes_an_image(u) for u in users)
     if rank < 3 or permutation != channels_last(rank):
         return False
-    users = [use.owner.operation for use in op.results[0].uses]
     return rank > 3 or all(u.name == "mlc.reshape" and u.results[0].type.rank > 3 for u in users)
 
 

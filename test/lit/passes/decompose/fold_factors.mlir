@@ -94,3 +94,25 @@ func.func @split_rows(%x: tensor<?x6xf32>, %n: index) -> (tensor<?x8xf32>, tenso
   %q = mlc.binary mul %s, %c : tensor<?x8xf32>, tensor<f32> -> tensor<?x8xf32>
   return %q, %t : tensor<?x8xf32>, tensor<?x8xf32>
 }
+
+// The columns of a convolution are its channels; its bias gets their factors too.
+// CHECK-LABEL: func.func @channels
+// CHECK-DAG: %[[W:.*]] = mlc.weight "w"
+// CHECK-DAG: %[[B:.*]] = mlc.weight "b"
+// CHECK-DAG: %[[WF:.*]] = mlc.binary mul %[[W]], %{{.*}} : tensor<6x4x1x1xf32>, tensor<6x1x1x1xf32>
+// CHECK-DAG: %[[BF:.*]] = mlc.binary mul %[[B]], %{{.*}} : tensor<6xf32>
+// CHECK: mlc.conv %arg0, %[[WF]] bias(%[[BF]] : tensor<6xf32>)
+// CHECK-NOT: mlc.binary
+func.func @channels(%x: tensor<?x4x3x3xf32>) -> (tensor<?x2x1x9xf32>, tensor<?x2x2x9xf32>) {
+  %w = mlc.weight "w" : tensor<6x4x1x1xf32>
+  %b = mlc.weight "b" : tensor<6xf32>
+  %c = mlc.constant dense<0.5> : tensor<f32>
+  %z = arith.constant 0 : index
+  %n = tensor.dim %x, %z : tensor<?x4x3x3xf32>
+  %m = mlc.conv %x, %w bias(%b : tensor<6xf32>) {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : tensor<?x4x3x3xf32>, tensor<6x4x1x1xf32> -> tensor<?x6x3x3xf32>
+  %r = mlc.reshape %m [%n, 2, 3, 9] : tensor<?x6x3x3xf32> -> tensor<?x2x3x9xf32>
+  %q = mlc.slice %r [0, 0, 0, 0] [%n, 2, 1, 9] [1, 1, 1, 1] : tensor<?x2x3x9xf32> -> tensor<?x2x1x9xf32>
+  %k = mlc.slice %r [0, 0, 1, 0] [%n, 2, 2, 9] [1, 1, 1, 1] : tensor<?x2x3x9xf32> -> tensor<?x2x2x9xf32>
+  %s = mlc.binary mul %q, %c : tensor<?x2x1x9xf32>, tensor<f32> -> tensor<?x2x1x9xf32>
+  return %s, %k : tensor<?x2x1x9xf32>, tensor<?x2x2x9xf32>
+}

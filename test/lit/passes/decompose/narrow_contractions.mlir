@@ -172,3 +172,16 @@ func.func @tied_no_more(%i: tensor<4xi64>, %u: tensor<100x8xf32>) -> (tensor<4x1
   %2 = mlc.unary exp %t : tensor<100x8xf32>
   return %0, %1, %2 : tensor<4x100xf32>, tensor<4x100xf32>, tensor<100x8xf32>
 }
+
+// Small products of activations are not worth rounding, hundreds of them are worth their bytes.
+// CHECK-LABEL: func.func @small_products
+// CHECK: mlc.matmul {{.*}} : tensor<300x4x16xf32>, tensor<300x16x4xf32> -> tensor<300x4x4xf32>
+// BYTES-LABEL: func.func @small_products
+// BYTES: mlc.matmul {{.*}} {widen} : tensor<300x4x16xbf16>, tensor<300x16x4xbf16> -> tensor<300x4x4xf32>
+// BYTES: mlc.matmul {{.*}} : tensor<30x4x16xf32>, tensor<30x16x4xf32> -> tensor<30x4x4xf32>
+func.func @small_products(%x: tensor<300x4x16xf32>, %y: tensor<300x16x4xf32>, %a: tensor<30x4x16xf32>, %b: tensor<30x16x4xf32>)
+    -> (tensor<300x4x4xf32>, tensor<30x4x4xf32>) {
+  %0 = mlc.matmul %x, %y : tensor<300x4x16xf32>, tensor<300x16x4xf32> -> tensor<300x4x4xf32>
+  %1 = mlc.matmul %a, %b : tensor<30x4x16xf32>, tensor<30x16x4xf32> -> tensor<30x4x4xf32>
+  return %0, %1 : tensor<300x4x4xf32>, tensor<30x4x4xf32>
+}

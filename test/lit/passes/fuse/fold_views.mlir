@@ -4,6 +4,8 @@
 // CHECK-DAG: #[[QUERY:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d2, 0, d1, d4)>
 // CHECK-DAG: #[[VALUE:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d4, 2, d1, d3)>
 // CHECK-DAG: #[[OUT:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d2, d1, d3)>
+// CHECK-DAG: #[[QUERY_APART:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d2, d1, 0, d4)>
+// CHECK-DAG: #[[KEY_APART:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d3, d1, 1, d4)>
 // CHECK-DAG: #[[KEY:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d3, 1, d1, d4)>
 
 // Of an attention over one tensor of queries, keys and values nothing is put in another order: keys, like queries, are
@@ -159,4 +161,19 @@ func.func @more_dimensions(%x: tensor<4x64x32xf32>, %w: tensor<4x32x16xf32>) -> 
     linalg.yield %p : f32
   } -> tensor<1x64x4x16xf32>
   return %t : tensor<1x64x4x16xf32>
+}
+
+// Queries, keys and values of a head that lie side by side are parts of one dimension, the first one too.
+// CHECK-LABEL: func.func @heads_apart
+// CHECK: tensor.expand_shape %{{.*}} output_shape [2, 16, 3, 3, 32]
+// CHECK: linalg.generic {indexing_maps = [#[[QUERY_APART]], #[[KEY_APART]], #{{.*}}]{{.*}}mlc.contraction
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @heads_apart(%x: tensor<2x16x3x96xf32>) -> tensor<2x3x16x16xf32> {
+  %q0 = mlc.slice %x [0, 0, 0, 0] [2, 16, 3, 32] [1, 1, 1, 1] : tensor<2x16x3x96xf32> -> tensor<2x16x3x32xf32>
+  %k0 = mlc.slice %x [0, 0, 0, 32] [2, 16, 3, 32] [1, 1, 1, 1] : tensor<2x16x3x96xf32> -> tensor<2x16x3x32xf32>
+  %q = mlc.transpose %q0 {permutation = array<i64: 0, 2, 1, 3>} : tensor<2x16x3x32xf32> -> tensor<2x3x16x32xf32>
+  %k = mlc.transpose %k0 {permutation = array<i64: 0, 2, 3, 1>} : tensor<2x16x3x32xf32> -> tensor<2x3x32x16xf32>
+  %s = mlc.matmul %q, %k : tensor<2x3x16x32xf32>, tensor<2x3x32x16xf32> -> tensor<2x3x16x16xf32>
+  return %s : tensor<2x3x16x16xf32>
 }

@@ -116,3 +116,19 @@ func.func @exact_largest(%x: tensor<4096x32xbf16>, %w: tensor<32x64xbf16>) -> te
   %p = mlc.pool max %v {kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc"} : tensor<1x64x64x64xf32> -> tensor<1x32x32x64xf32>
   return %p : tensor<1x32x32x64xf32>
 }
+
+// What another kernel would round, behind a view, is what is stored.
+// CHECK-LABEL: func.func @rounded_behind
+// CHECK: %[[S:.*]] = mlc.launch {{.*}} -> tensor<128x256xbf16>
+// CHECK: %[[V:.*]] = tensor.expand_shape %[[S]] {{.*}} into tensor<128x16x16xbf16>
+// CHECK-NOT: -> tensor<128x16x16xbf16>
+// CHECK: return
+func.func @rounded_behind(%x: tensor<128x256xbf16>, %w: tensor<256x256xbf16>, %z: tensor<16x8xbf16>) -> (tensor<128x16x1xf32>, tensor<128x16x8xf32>) {
+  %a = mlc.matmul %x, %w {widen} : tensor<128x256xbf16>, tensor<256x256xbf16> -> tensor<128x256xf32>
+  %v = mlc.reshape %a [128, 16, 16] : tensor<128x256xf32> -> tensor<128x16x16xf32>
+  %c = mlc.cast %v : tensor<128x16x16xf32> -> tensor<128x16x16xbf16>
+  %q = mlc.binary mul %v, %v : tensor<128x16x16xf32>
+  %y = mlc.reduce sum %q {axes = array<i64: 2>, keepdims = true} : tensor<128x16x16xf32> -> tensor<128x16x1xf32>
+  %b = mlc.matmul %c, %z {widen} : tensor<128x16x16xbf16>, tensor<16x8xbf16> -> tensor<128x16x8xf32>
+  return %y, %b : tensor<128x16x1xf32>, tensor<128x16x8xf32>
+}

@@ -111,6 +111,19 @@ func.func @images_of_tokens(%a: tensor<1x16x16xf32>, %b: tensor<1x64x16xf32>, %i
   return %7 : tensor<1x5x8x8xf32>
 }
 
+// So do heads of tokens: a transpose puts them together, channels last.
+// CHECK-LABEL: func.func @images_of_heads
+// CHECK: [[T:%.+]] = mlc.transpose %arg0 {mlc.relayout, permutation = array<i64: 0, 2, 1, 3>} : tensor<1x2x16x8xf32> -> tensor<1x16x2x8xf32>
+// CHECK: mlc.reshape [[T]] {{.*}} -> tensor<1x4x4x16xf32>
+// CHECK: mlc.conv {{.*}}layout = "nhwc"
+func.func @images_of_heads(%a: tensor<1x2x16x8xf32>) -> tensor<1x5x4x4xf32> {
+  %w = mlc.weight "h" : tensor<5x16x3x3xf32>
+  %0 = mlc.transpose %a {permutation = array<i64: 0, 1, 3, 2>} : tensor<1x2x16x8xf32> -> tensor<1x2x8x16xf32>
+  %1 = mlc.reshape %0 [1, 16, 4, 4] : tensor<1x2x8x16xf32> -> tensor<1x16x4x4xf32>
+  %2 = mlc.conv %1, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>} : tensor<1x16x4x4xf32>, tensor<5x16x3x3xf32> -> tensor<1x5x4x4xf32>
+  return %2 : tensor<1x5x4x4xf32>
+}
+
 // A product takes the tokens of an image as they are, either way round; other transpositions begin nothing.
 // CHECK-LABEL: func.func @tokens_of_images
 // CHECK: mlc.conv {{.*}}layout = "nhwc"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 from linalg_runner import check_lowering, compare, context, interpret
@@ -89,6 +90,40 @@ def test_channels(channels: int) -> None:
     x, w = _floats(2, 9, 9, channels), _floats(3, 3, channels, 6)
     changed = _check(_convolution(channels, 3, 1, (1, 1, 1, 1)), "mlc-pad-channels{f32=true}", x, w)
     assert ("mlc.pad" in changed) == (channels % 4 != 0)
+
+
+@pytest.mark.parametrize("function", ["silu", "gelu_tanh", "softplus"])
+@pytest.mark.parametrize("filters", [12, 18, 20])
+def test_filters(filters: int, function: str) -> None:
+    """A pool, a weight for each channel, a gate for each image and pixels that come twice keep channels of zeros, for
+    the convolution behind them; softplus makes others of them, and the weight zeros again."""
+    attributes = "strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>"
+    pool = f'kernel = array<i64: 3, 3>, {attributes}, layout = "nhwc"'
+    conv, c = f'{{{attributes}, layout = "nhwc"}}', filters
+    text = f"""func.func @f(%xf: tensor<1x9x9x16xf32>, %wf: tensor<3x3x16x{c}xf32>, %b: tensor<{c}xf32>,
+        %vf: tensor<3x3x{c}x8xf32>, %g: tensor<1x1x1x{c}xbf16>) -> tensor<1x18x9x8xf32> {{
+      %x = mlc.cast %xf : tensor<1x9x9x16xf32> -> tensor<1x9x9x16xbf16>
+      %w = mlc.cast %wf : tensor<3x3x16x{c}xf32> -> tensor<3x3x16x{c}xbf16>
+      %v = mlc.cast %vf : tensor<3x3x{c}x8xf32> -> tensor<3x3x{c}x8xbf16>
+      %s = mlc.constant dense<2.0> : tensor<{c}xbf16>
+      %bias = mlc.cast %b : tensor<{c}xf32> -> tensor<{c}xbf16>
+      %0 = mlc.conv %x, %w bias(%bias : tensor<{c}xbf16>) {conv} : tensor<1x9x9x16xbf16>, tensor<3x3x16x{c}xbf16> -> tensor<1x9x9x{c}xbf16>
+      %1 = mlc.pool max %0 {{{pool}}} : tensor<1x9x9x{c}xbf16> -> tensor<1x9x9x{c}xbf16>
+      %2 = mlc.activation {function} %1 : tensor<1x9x9x{c}xbf16>
+      %3 = mlc.binary mul %2, %s : tensor<1x9x9x{c}xbf16>, tensor<{c}xbf16> -> tensor<1x9x9x{c}xbf16>
+      %4 = mlc.binary mul %3, %g : tensor<1x9x9x{c}xbf16>, tensor<1x1x1x{c}xbf16> -> tensor<1x9x9x{c}xbf16>
+      %5 = mlc.reshape %4 [1, 9, 1, 9, {c}] : tensor<1x9x9x{c}xbf16> -> tensor<1x9x1x9x{c}xbf16>
+      %6 = mlc.broadcast %5 [1, 9, 2, 9, {c}] : tensor<1x9x1x9x{c}xbf16> -> tensor<1x9x2x9x{c}xbf16>
+      %7 = mlc.reshape %6 [1, 18, 9, {c}] : tensor<1x9x2x9x{c}xbf16> -> tensor<1x18x9x{c}xbf16>
+      %8 = mlc.conv %7, %v {conv} : tensor<1x18x9x{c}xbf16>, tensor<3x3x{c}x8xbf16> -> tensor<1x18x9x8xbf16>
+      %9 = mlc.cast %8 : tensor<1x18x9x8xbf16> -> tensor<1x18x9x8xf32>
+      return %9 : tensor<1x18x9x8xf32> }}"""
+    arrays = _floats(1, 9, 9, 16), _floats(3, 3, 16, c), _floats(c), _floats(3, 3, c, 8)
+    gate = _floats(1, 1, 1, c).astype(ml_dtypes.bfloat16)
+    changed = _check(text, "mlc-pad-channels,mlc-extend-channels", *arrays, gate, tolerance=0)
+    more = -(-c // 8) * 8
+    assert f"tensor<1x9x9x{more}xbf16>" in changed
+    assert f"high [0, 0, 0, {more - c}] : tensor<1x18x9x{c}xbf16>" not in changed
 
 
 @pytest.mark.parametrize(
