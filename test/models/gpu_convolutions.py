@@ -75,7 +75,7 @@ def _same(x: np.ndarray, w: np.ndarray) -> np.ndarray:
     return np.einsum("nchwij,ocij->nohw", windows, w.astype(np.float64))
 
 
-def _residual_block(name: str, channels: int) -> Case:
+def _residual_block(name: str, channels: int, **options: Any) -> Case:
     """Two convolutions with ReLU and what they are added to; the quarter of the result that a slice takes, and twice as
     many pixels of it."""
     constants = {f"w{n}": normal(channels, channels, 3, 3, seed=n) / (9 * channels) ** 0.5 for n in (1, 2, 3)}
@@ -99,7 +99,14 @@ def _residual_block(name: str, channels: int) -> Case:
     constants |= {"one": np.array(1, "f4"), "scales": np.array([1, 1, 2, 2], "f4")}
     outputs = {"y": "float32", "z": "float32"}
     return Case(
-        name, nodes, lambda: {"x": normal(2, channels, 7, 9)}, expected, outputs, constants=constants, tolerance=2e-6
+        name,
+        nodes,
+        lambda: {"x": normal(2, channels, 7, 9)},
+        expected,
+        outputs,
+        constants=constants,
+        tolerance=2e-6,
+        **options,
     )
 
 
@@ -115,10 +122,12 @@ def convolution_cases() -> list[Case]:
     return [
         _convolution("conv", 5, 11),
         _convolution("conv_deep", 48, 9),
+        _convolution("conv_any_number", 3, 12, dims={"x": ["n", 3, 12, 13]}),
         _transposed_convolution("conv_transposed", 4, 2, 1),
         _transposed_convolution("conv_transposed_odd", 3, 2, 0),
         _transposed_convolution("conv_transposed_apart", 2, 3, 0),  # pixels that no tap reaches
         _residual_block("conv_residual_18", 18),
+        _residual_block("conv_residual_20", 20, dims={"x": ["n", 20, 7, 9]}),
         _depthwise("conv_depthwise", 3, 3),
         _depthwise("conv_depthwise_wide", 7, 7),
         _depthwise("conv_depthwise_band", 1, 11),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from math import prod
 
@@ -156,9 +157,20 @@ def _moved_operand(dims: Dims) -> str | None:
     is_across = not kinds[moving[-1]]
     if is_across and (width != 16 and not _is_values(dims) or any(mentions(e, moving[-1]) for e in other)):
         return "its contiguous dimension is none that tensor cores take"
+    result = operand_map(dims.root, len(dims.root.operands) - 1).results
+    if is_across and not _ends_with(moving, other, result):
+        return "its contiguous dimension is not the last of its rows"
     if sum(kinds[d] for d in moving) > 1:
         return "its sum would be over dimensions that do not lie together"
     return None
+
+
+def _ends_with(moving: Sequence[int], other: Sequence[ir.AffineExpr], result: Sequence[ir.AffineExpr]) -> bool:
+    """Is the contiguous dimension of an operand, which has the dimensions `moving`, the last one of the result that it
+    has alone? Tiles are copied along it."""
+    order = [e.position for e in result if isinstance(e, ir.AffineDimExpr)]
+    own = [d for d in order if d in moving and not any(mentions(e, d) for e in other)]
+    return not own or own[-1] == moving[-1]
 
 
 def _is_values(dims: Dims) -> bool:
@@ -183,7 +195,17 @@ def _moved_result(dims: Dims) -> str | None:
     before = list(operand_map(dims.root, len(dims.root.operands) - 1).results)
     moving = [i for i, extent in enumerate(shape) if extent != 1]
     same = bool(moving) and bool(before) and exprs[moving[-1]] == before[-1]
+    if not all(_reads_in_order(dims.root, number, [exprs[i] for i in moving]) for number in range(2)):
+        return "rows that an operand has side by side would lie apart"
     return None if same or (moving and _may_turn(dims.root, exprs[moving[-1]])) else "its rows would be scattered"
+
+
+def _reads_in_order(root: ir.Operation, number: int, result: Sequence[ir.AffineExpr]) -> bool:
+    """Does an operand that lies across the sum lie along the last rows of such a result?"""
+    exprs, other = (operand_map(root, n).results for n in (number, 1 - number))
+    dims = [e.position for e in exprs if isinstance(e, ir.AffineDimExpr)]
+    is_across = bool(dims) and "parallel" in str(root.attributes["iterator_types"][dims[-1]])
+    return not is_across or _ends_with(dims, other, result)
 
 
 def _may_turn(root: ir.Operation, last: ir.AffineExpr) -> bool:

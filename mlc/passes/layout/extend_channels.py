@@ -13,13 +13,14 @@ Tensor cores read filters in rows that are multiples of 16 bytes; other ones wer
 took up to ten times as long. The filters of the channels are zeros, a recipe of the weight store, and what is computed
 from a result element by element keeps them: each is one number then, which is computed here. So a convolution that
 would have got channels of zeros for its input (`mlc-pad-channels`) finds them there. What cannot go on with them reads
-a slice. Takes convolutions in one group of 16-bit floats, with channels last and of known shape, that become no more
-than twice as large.
+a slice. Takes convolutions in one group of 16-bit floats, with channels last and images of known size, that become no
+more than twice as large.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from mlir import ir
@@ -28,11 +29,11 @@ from mlc.interp import InterpError, evaluate
 from mlc.interp.dtypes import numpy_dtype
 from mlc.interp.from_ir import attributes
 from mlc.interp.registry import ResultType
-from mlc.passes.adaptor import OpAdaptor, element, shape_of
+from mlc.passes.adaptor import DYNAMIC, OpAdaptor, element, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
 from mlc.passes.layout.pad_channels import MULTIPLE, is_for_tensor_cores
-from mlc.passes.simplify.rewrite import constant_array, element_count
+from mlc.passes.simplify.rewrite import constant_array, constant_index, element_count
 from mlc.passes.simplify.weight_only import WeightOnly
 from mlc.passes.walk import functions, operations
 
@@ -108,8 +109,11 @@ class _Extension:
         return found.value if is_plain else None
 
     def _read(self, op: ir.Operation, value: ir.Value) -> ir.Value:
-        """What an operation reads that takes no more channels: a slice, and a slice that it is reads less of it."""
+        """What an operation reads that takes no more channels: a slice, and a slice that it is reads less of it. Who
+        asks for another extent is told it."""
         channels = shape_of(value)[-1]
+        if op.name == "tensor.dim" and constant_index(op.operands[1]) in range(value.type.rank - 1):
+            return self.of[value].value
         if op.name == "mlc.slice":
             parts = ("offsets", "sizes", "strides")
             first, extent, stride = (OpAdaptor(op).ints(f"static_{part}")[-1] for part in parts)
@@ -122,7 +126,8 @@ class _Extension:
 
     def _followed(self, op: ir.Operation) -> _Extended | None:
         """The result of an operation that keeps channels apart, with more of them."""
-        if len(op.results) != 1 or not b.is_float(element(op.results[0])):
+        is_tensor = len(op.results) == 1 and isinstance(op.results[0].type, ir.RankedTensorType)
+        if not is_tensor or not b.is_float(element(op.results[0])):
             return None
         channels = shape_of(op.results[0])[-1]
         first = self.of.get(op.operands[0])
@@ -131,8 +136,9 @@ class _Extension:
         if first is None or shape_of(op.operands[0])[-1] != channels:
             return None
         more = shape_of(first.value)[-1]
-        if op.name in _MOVES and op.results[0].type.has_static_shape:
-            return _Extended(_MOVES[op.name](first.value, [*shape_of(op.results[0])[:-1], more]), first.content)
+        if op.name in _MOVES:
+            *sizes, _ = OpAdaptor(op).mixed("sizes", list(op.operands)[1:])
+            return _Extended(_MOVES[op.name](first.value, [*sizes, more]), first.content)
         if op.name == "mlc.pool" and OpAdaptor(op).text("layout", "nchw") == "nhwc" and first.content == 0:
             return _Extended(_again(op, [first.value, *list(op.operands)[1:]], more), 0.0)
         return None
@@ -161,19 +167,16 @@ class _Extension:
         constant = constant_array(value)
         if constant is not None and constant.size == 1:
             return float(constant.reshape(()))
-        result = op.results[0].type
-        if not value.type.rank or shape_of(value)[-1] != channels or not result.has_static_shape:
+        if not value.type.rank or shape_of(value)[-1] != channels:
             return None
-        is_small = value.type.has_static_shape and element_count(value.type) * _SMALL <= element_count(result)
+        elements = prod(e for e in shape_of(op.results[0]) if e != DYNAMIC)  # of one image, if not of all
+        is_small = value.type.has_static_shape and element_count(value.type) * _SMALL <= elements
         return 0.0 if is_small or self._weights.has(value) else None
 
 
 def _is_wanting(op: ir.Operation) -> bool:
     """Is `op` a convolution for tensor cores whose filters are rows of another length than they read?"""
-    if not is_for_tensor_cores(op, f32=False) or not op.results[0].type.has_static_shape:
-        return False
-    filters = shape_of(op.operands[1])[-1]
-    return 0 < _missing(op) <= filters
+    return is_for_tensor_cores(op, f32=False) and 0 < _missing(op) <= shape_of(op.operands[1])[-1]
 
 
 def _missing(op: ir.Operation) -> int:

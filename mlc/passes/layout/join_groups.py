@@ -13,7 +13,8 @@ groups that it is joined with no numbers. Where one group is left, the convoluti
 Matrix tiles of a CPU take any number of channels: there as many groups are joined as `line` bytes have room for, and
 groups stay a dimension (`apart`): without the mark.
 
-Takes convolutions of known shape and of 16-bit floats (with `f32`, of `f32` too), except depthwise ones.
+Takes convolutions of 16-bit floats (with `f32`, of `f32` too) and of images of known size, except depthwise ones; with
+`apart` their number is known, too.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ class JoinGroups(Pass):
             return False
         conv = OpAdaptor(op)
         if conv.text("layout", "nchw") != "nhwc" or conv.int("groups", 1) == 1:
+            return False
+        if self.apart and not op.operands[0].type.has_static_shape:
             return False
         return not (shape_of(op.operands[1])[-2] == 1 and conv.int("groups", 1) == shape_of(op.operands[1])[-1])
 

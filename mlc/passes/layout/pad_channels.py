@@ -6,14 +6,14 @@ becomes
 
 Tensor cores read pixels that are multiples of 16 bytes apart. Zeros add nothing to the sums; the padding of a weight is
 a recipe of the weight store, that of an activation joins the kernel that computes it. Takes convolutions in one group
-of 16-bit floats (with `f32`, of `f32` too).
+of 16-bit floats (with `f32`, of `f32` too), of images of known size.
 """
 
 from __future__ import annotations
 
 from mlir import ir
 
-from mlc.passes.adaptor import OpAdaptor, element, shape_of
+from mlc.passes.adaptor import DYNAMIC, OpAdaptor, element, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
 from mlc.passes.walk import functions, operations
@@ -42,7 +42,8 @@ class PadChannels(Pass):
 
 
 def is_for_tensor_cores(op: ir.Operation, f32: bool) -> bool:
-    """Is `op` a convolution in one group, channels last, of known shape and of a type that tensor cores multiply?"""
+    """Is `op` a convolution in one group, channels last, of images of known size (if not number) and of a type that
+    tensor cores multiply?"""
     if op.name != "mlc.conv":
         return False
     conv = OpAdaptor(op)
@@ -52,10 +53,18 @@ def is_for_tensor_cores(op: ir.Operation, f32: bool) -> bool:
 
 
 def has_types_of_tensor_cores(op: ir.Operation, f32: bool) -> bool:
-    """Are the operands of a convolution of known shape and of a type that tensor cores multiply?"""
-    operands = list(op.operands)[:2]
+    """Are the operands of a convolution of known shape, but for the number of images, and of a type that tensor cores
+    multiply?"""
+    x, w = list(op.operands)[:2]
     types = (ir.BF16Type, ir.F16Type, ir.F32Type) if f32 else (ir.BF16Type, ir.F16Type)
-    return all(isinstance(element(v), types) and v.type.has_static_shape for v in operands)
+    return isinstance(element(x), types) and isinstance(element(w), types) and has_known_size(op)
+
+
+def has_known_size(op: ir.Operation) -> bool:
+    """Has a convolution with channels last a filter and images of known size? How many images there are may be known
+    when it runs only."""
+    x, w = list(op.operands)[:2]
+    return w.type.has_static_shape and DYNAMIC not in [*shape_of(x)[1:], *shape_of(op.results[0])[1:]]
 
 
 def _missing(x: ir.Value) -> int:

@@ -31,7 +31,7 @@ from mlc.dialects import mlc as m
 from mlc.passes.adaptor import OpAdaptor, defining_op, element, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
-from mlc.passes.layout.pad_channels import MULTIPLE, is_for_tensor_cores
+from mlc.passes.layout.pad_channels import MULTIPLE, has_known_size, is_for_tensor_cores
 from mlc.passes.walk import functions, operations
 
 LINE = 128  # bytes that a step of the sum takes of a pixel
@@ -73,7 +73,7 @@ def _is_patches(op: ir.Operation) -> bool:
         return False
     conv = OpAdaptor(op)
     plain = conv.text("layout", "nchw") == "nhwc" and conv.int("groups", 1) == 1 and not any(conv.ints("padding"))
-    if not plain or not all(v.type.has_static_shape for v in list(op.operands)[:2]):
+    if not plain or not has_known_size(op):
         return False
     window, pixels = shape_of(op.operands[1])[:-2], shape_of(op.operands[0])[1:-1]
     taken_apart = conv.ints("strides") == window and all(d == 1 for d in conv.ints("dilations"))
@@ -84,10 +84,11 @@ def _cut(op: ir.Operation) -> None:
     """The pixels of a window become channels: of an image that was channels-first, channel by channel."""
     x, w = list(op.operands)[:2]
     window, spatial = shape_of(w)[:-2], x.type.rank - 2
-    images, *pixels, channels = shape_of(x)
+    _, *pixels, channels = shape_of(x)
     split = [e for p, t in zip(pixels, window, strict=True) for e in (p // t, t)]
     source = _channels_first(x)
     with ir.InsertionPoint(op), op.location:
+        images = b.size(x, 0)
         if source is not None:
             shape, first = [images, channels, *split], 2
             order, filters = [1, *range(3, 2 + 2 * spatial, 2)], b.transpose(w, [spatial, *range(spatial), spatial + 1])
@@ -156,7 +157,7 @@ def _join(op: ir.Operation) -> None:
         else:
             padded = b.pad(source, [*[0] * (rank - 1), low], [0, more, *[0] * (spatial - 1), high])
             padded = b.cast(b.transpose(padded, [0, *range(2, rank), 1]), element(x))
-        joined = [*shape_of(x)[:-2], out + pieces - 1, stride * channels]
+        joined = [*b.sizes(x)[:-2], out + pieces - 1, stride * channels]
         op.operands[0] = b.reshape(padded, joined)
         filled = b.pad(w, [0] * rank, [*[0] * (rank - 3), pieces * stride - taps, more, 0])
         op.operands[1] = b.reshape(filled, [*outer, pieces, stride * channels, filters])
@@ -194,11 +195,11 @@ def _join_squares(op: ir.Operation) -> None:
     assert channels is not None and found is not None
     pieces, behind = found
     (down, across), padding, high = conv.ints("strides"), conv.ints("padding"), _high(op, found[0])
-    (images, height, width, few), (*taps, _, filters) = shape_of(x), shape_of(w)
+    (_, height, width, few), (*taps, _, filters) = shape_of(x), shape_of(w)
     low, more, size = [-(-padding[0] // down), -(-padding[1] // across)], channels - few, down * across * channels
     source = _channels_first(x)
     with ir.InsertionPoint(op), op.location:
-        split = [height // down, down, width // across, across]
+        images, split = b.size(x, 0), [height // down, down, width // across, across]
         if source is None:
             cut = b.pad(b.reshape(x, [images, *split, few]), [0, 0, 0, low[1], 0, 0], [0, 0, 0, high[1], 0, more])
             cut = b.transpose(cut, [0, 1, 3, 2, 4, 5])
@@ -240,7 +241,7 @@ def _unfold(op: ir.Operation) -> None:
         filled = b.pad(w, [0] * rank, [*outside, more, 0]) if more else w
         places = (np.arange(pixels)[:, None] * stride + np.arange(taps) * dilation).reshape(-1)
         lines = b.gather(padded, _table(places), rank - 2, in_range=True)
-        op.operands[0] = b.reshape(lines, [*shape_of(x)[:-2], pixels, taps * wanted])
+        op.operands[0] = b.reshape(lines, [*b.sizes(x)[:-2], pixels, taps * wanted])
         op.operands[1] = b.reshape(filled, [*outer, 1, taps * wanted, filters])
     padding[spatial - 1] = padding[-1] = 0
     strides[-1] = dilations[-1] = 1

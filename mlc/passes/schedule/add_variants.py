@@ -7,7 +7,8 @@ module @k1 attributes {mlc.kernel, …} { func.func @k1(%x: tensor<?x768xbf16>, 
 ```
 Launches name the kernel itself; host code takes the first copy whose `mlc.most` the product of the result's dynamic
 extents does not exceed. `mlc.rows` is what the schedule is chosen for: the tiles of 2,048 rows leave most of the chip
-idle when there are 16. Copies that would get the schedule of one for more rows are not made.
+idle when there are 16. Copies that would get the schedule of one for more rows are not made. Rows that come by
+hundreds, as the pixels of images do, are those of one image, of four and of sixteen.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from mlc.passes.schedule.copies import MOST, VARIANT_OF, copy_kernel
 from mlc.passes.schedule.gpu_cost import Schedule, choose
 from mlc.passes.schedule.matrices import ROWS, matrices_of, reduction_shape
 from mlc.targets.nvidia import NvidiaTarget
+
+HUNDREDS = 256
+"""Rows of which a few times as many are more than 1,024."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,8 @@ def _rows(source: KernelSource, target: NvidiaTarget, precision: str) -> _Rows |
     if matrices_of(source, root, precision) is None or roles is None or None in reduction_shape(root):
         return None
     known = _known(type_, roles.positions(roles.rows))
+    if known is not None and known >= HUNDREDS:
+        return _Rows((known, 4 * known), 16 * known, known)
     return None if known is None else _Rows((64, 128, 256, 512, 1024), 2048, known)
 
 

@@ -177,3 +177,16 @@ func.func @heads_apart(%x: tensor<2x16x3x96xf32>) -> tensor<2x3x16x16xf32> {
   %s = mlc.matmul %q, %k : tensor<2x3x16x32xf32>, tensor<2x3x32x16xf32> -> tensor<2x3x16x16xf32>
   return %s : tensor<2x3x16x16xf32>
 }
+
+// Lines of an image lie along the rows of a product with the pixels in order, not of one with lines and columns in each
+// other's place: its transpose is another kernel.
+// CUDA-LABEL: func.func @lines
+// CUDA: linalg.generic {{.*}} ins(%arg0, %arg1 : tensor<4x64x16x16xbf16>, tensor<64x32xbf16>)
+// CUDA: linalg.generic {{.*}} ins(%{{.*}} : tensor<4x16x16x32xf32>) outs(%{{.*}} : tensor<4x16x16x32xf32>)
+// CUDA: return
+func.func @lines(%x: tensor<4x64x16x16xbf16>, %w: tensor<64x32xbf16>) -> (tensor<4x16x16x32xf32>) {
+  %t = mlc.transpose %x {permutation = array<i64: 0, 2, 3, 1>} : tensor<4x64x16x16xbf16> -> tensor<4x16x16x64xbf16>
+  %p = mlc.matmul %t, %w {widen} : tensor<4x16x16x64xbf16>, tensor<64x32xbf16> -> tensor<4x16x16x32xf32>
+  %r = mlc.transpose %p {permutation = array<i64: 0, 2, 1, 3>} : tensor<4x16x16x32xf32> -> tensor<4x16x16x32xf32>
+  return %r : tensor<4x16x16x32xf32>
+}

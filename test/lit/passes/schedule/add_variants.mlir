@@ -24,6 +24,12 @@
 // CHECK: module @k3_512 attributes {mlc.kernel, mlc.most = 512 : i64, mlc.rows = 512 : i64
 // CHECK-SAME: group = 192 : i64
 // CHECK-SAME: mlc.variant_of = "k3"
+// The pixels of images: of sixteen, of one and of four.
+// CHECK: module @k4 attributes {mlc.kernel, mlc.rows = 50176 : i64
+// CHECK-SAME: tile_rows = 128
+// CHECK: module @k4_3136 attributes {mlc.kernel, mlc.most = 1 : i64, mlc.rows = 3136 : i64
+// CHECK-SAME: tile_rows = 64
+// CHECK: module @k4_12544 attributes {mlc.kernel, mlc.most = 4 : i64, mlc.rows = 12544 : i64
 module {
   func.func @forward(%x: tensor<?x768xbf16>, %w: tensor<768x3072xbf16>, %o: tensor<?x3072xf32>) -> tensor<?x3072xf32> {
     %r = mlc.launch @k0(%x, %w) outs(%o) : (tensor<?x768xbf16>, tensor<768x3072xbf16>) outs(tensor<?x3072xf32>) -> tensor<?x3072xf32>
@@ -84,6 +90,21 @@ module {
         linalg.yield %1 : f32
       } -> tensor<?xf32>
       return %r : tensor<?xf32>
+    }
+  }
+  module @k4 attributes {mlc.kernel} {
+    func.func @k4(%x: tensor<?x3136x64xbf16>, %w: tensor<64x64xbf16>, %o: tensor<?x3136x64xf32>) -> tensor<?x3136x64xf32> {
+      %z = arith.constant 0.0 : f32
+      %i = linalg.fill ins(%z : f32) outs(%o : tensor<?x3136x64xf32>) -> tensor<?x3136x64xf32>
+      %r = linalg.generic {indexing_maps = [affine_map<(n, i, j, k) -> (n, i, k)>, affine_map<(n, i, j, k) -> (k, j)>, affine_map<(n, i, j, k) -> (n, i, j)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%x, %w : tensor<?x3136x64xbf16>, tensor<64x64xbf16>) outs(%i : tensor<?x3136x64xf32>) attrs = {mlc.contraction} {
+      ^bb0(%a: bf16, %b: bf16, %s: f32):
+        %1 = arith.extf %a : bf16 to f32
+        %2 = arith.extf %b : bf16 to f32
+        %3 = arith.mulf %1, %2 : f32
+        %4 = arith.addf %s, %3 : f32
+        linalg.yield %4 : f32
+      } -> tensor<?x3136x64xf32>
+      return %r : tensor<?x3136x64xf32>
     }
   }
 }
