@@ -16,7 +16,7 @@ from gpu.emulator.memory import EmulationError, Memory
 from gpu.emulator.parse import parse
 from gpu.emulator.run import run_case
 from models.gpu_cases import Case, cases
-from spread import EVERY
+from spread import EVERY, spread
 
 EXACT = (
     ("matmul_half_odd", "sm_80"), ("matmul_half_odd", "sm_90a"), ("matmul_float8", "sm_80"), ("conv", "sm_80"),
@@ -315,8 +315,7 @@ WINDOWS = {
 }
 
 
-@pytest.mark.parametrize("gpu", ["sm_90a", "sm_80"])
-@pytest.mark.parametrize("form", WINDOWS)
+@pytest.mark.parametrize(("gpu", "form"), spread(list(WINDOWS), "sm_90a", ["sm_80"], 3))
 def test_windows(form: str, gpu: str, tmp_path: Path) -> None:
     """Keys in front of the rows of a tile are not read, those that some of its rows see are hidden from the others."""
     heads, lengths, depth, window = WINDOWS[form]
@@ -330,8 +329,7 @@ def test_windows_of_exact_products(form: str, tmp_path: Path) -> None:
     assert run_case(replace(case, tolerance=1e-5), tmp_path) == ""
 
 
-@pytest.mark.parametrize("gpu", ["sm_90a", "sm_80"])
-@pytest.mark.parametrize("form", LIMITS)
+@pytest.mark.parametrize(("gpu", "form"), spread(list(LIMITS), "sm_90a", ["sm_80"], 3))
 def test_limits_of_the_run(form: str, gpu: str, tmp_path: Path) -> None:
     """The kernel reads them itself, and no mask."""
     assert run_case(_limited(form), tmp_path, gpu) == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
@@ -15,6 +16,7 @@ import pytest
 from gpu.stand_in import RUN, Outcome, run_with
 from models.gpu_cases import build, cases
 from onnx import helper, numpy_helper
+from spread import spread
 from toolchain import needs_ptxas
 
 pytestmark = [needs_ptxas, pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")]
@@ -99,12 +101,12 @@ FORMS += [((33, 520, 4104), ""), ((2048, 2304, "k"), "a")]  # parts of a sum, an
 FORMS += [((431, 6136, 1952), ""), ((7026, 744, 1344), "")]  # operands in each other's place
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-@pytest.mark.parametrize(("shape", "turned"), FORMS, ids=str)
+@pytest.mark.parametrize(("dtype", "form"), spread(FORMS, "bfloat16", ["float16"], 4), ids=str)
 def test_ptxas_takes_every_form(
-    shape: tuple[int | str, int, int | str], turned: str, dtype: str, tmp_path: Path
+    dtype: str, form: tuple[tuple[int | str, int, int | str], str], tmp_path: Path
 ) -> None:
     """No spills, and no instruction of a group of warps waits for the one before (C7512, C7513, C7515, C7518)."""
+    shape, turned = form
     folder = _compile(_product(*shape, dtype=dtype, turned=turned), tmp_path / "product", emit="cubin")
     kernels = json.loads((folder / "launch.json").read_text())
     assert len(kernels) == 1 or shape[0] == "m", "numbers of rows that the run knows have kernels of their own"
@@ -213,13 +215,14 @@ def _ended(
     return model
 
 
-@pytest.mark.parametrize("given", ["weights", "inputs"])
-@pytest.mark.parametrize("ends", ENDS, ids="".join)
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize(
+    ("dtype", "form"), spread(list(itertools.product(ENDS, ("weights", "inputs"))), "bfloat16", ["float16"], 3), ids=str
+)
 def test_ptxas_takes_what_comes_after_large_products(
-    dtype: str, ends: tuple[str, ...], given: str, tmp_path: Path
+    dtype: str, form: tuple[tuple[str, ...], str], tmp_path: Path
 ) -> None:
     """Sums leave an epilogue few registers: 192 x 128 in turns, and 192 x 192 where a matrix is added."""
+    ends, given = form
     folder = _compile(_ended(dtype, ends, given == "weights"), tmp_path / "ended", emit="cubin", precision="bf16")
     (kernel,) = json.loads((folder / "launch.json").read_text())
     assert kernel["warnings"] == []
