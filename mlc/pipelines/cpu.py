@@ -119,7 +119,6 @@ def _simplify(integers: Sequence[str]) -> list[str]:
         "mlc-group-channels",
         "mlc-split-softmax",
         "mlc-turn-attention",
-        CANONICALIZE,
         "mlc-group-heads",
         "mlc-drop-units",
         "mlc-scale-channels",

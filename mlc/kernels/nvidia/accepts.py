@@ -8,7 +8,7 @@ from math import prod
 
 from mlir import ir
 
-from mlc.kernels.common.analysis import holds_part, is_contraction, mentions
+from mlc.kernels.common.analysis import holds_part, is_contraction, mentions, touches
 from mlc.kernels.common.attention import attention_of
 from mlc.kernels.common.attention_chain import chain_of
 from mlc.kernels.common.fusion import (
@@ -20,7 +20,7 @@ from mlc.kernels.common.fusion import (
     loads_at_computed,
     refuses_all,
 )
-from mlc.kernels.common.generics import is_reduction, operand_map
+from mlc.kernels.common.generics import is_reduction, operand_map, reduced_loops
 from mlc.kernels.common.padding import padding_of
 from mlc.kernels.common.roles import convolution_roles, roles_of
 from mlc.kernels.nvidia import attention_fusion
@@ -204,22 +204,22 @@ def _reads_in_order(root: ir.Operation, number: int, result: Sequence[ir.AffineE
     """Does an operand that lies across the sum lie along the last rows of such a result?"""
     exprs, other = (operand_map(root, n).results for n in (number, 1 - number))
     dims = [e.position for e in exprs if isinstance(e, ir.AffineDimExpr)]
-    is_across = bool(dims) and "parallel" in str(root.attributes["iterator_types"][dims[-1]])
+    is_across = bool(dims) and dims[-1] not in reduced_loops(root)
     return not is_across or _ends_with(dims, other, result)
 
 
 def _may_turn(root: ir.Operation, last: ir.AffineExpr) -> bool:
     """May rows of a product become columns, the operands taking each other's place? Tensor cores read those of 16 bits
     in either order. Not in one that an attention of one kernel may end with: its values are rows."""
-    maps = [operand_map(root, number) for number in range(len(root.operands))]
-    if len(maps) != 3 or any(v.type.element_type.width != 16 for v in list(root.operands)[:2]):
+    summed = reduced_loops(root)
+    if len(root.operands) != 3 or len(summed) != 1 or any(v.type.element_type.width != 16 for v in root.operands[:2]):
         return False
-    dims = [[e.position for e in m.results if isinstance(e, ir.AffineDimExpr)] for m in maps]
-    has_batch = bool(set(dims[0]) & set(dims[1]) & set(dims[2]))
-    if not isinstance(last, ir.AffineDimExpr) or last.position in dims[1] or not has_batch:
+    others = [d for d in range(len(root.attributes["iterator_types"])) if d not in summed]
+    has_batch = any(touches(root, 0, d) and touches(root, 1, d) for d in others)
+    if not isinstance(last, ir.AffineDimExpr) or touches(root, 1, last.position) or not has_batch:
         return False
-    summed = [d for d, kind in enumerate(root.attributes["iterator_types"]) if "reduction" in str(kind)]
-    return len(summed) == 1 and (attention_of(root) is None or dims[1][-1] == summed[0])
+    along_sum = mentions(operand_map(root, 1).results[-1], summed[0])
+    return attention_of(root) is None or along_sum
 
 
 def _unsplit_attention(role: Role, op: ir.Operation, dims: Dims) -> str | None:

@@ -15,8 +15,10 @@ Schedule parameters: `lanes`, `rows`, `columns`; `threads` of a block; `blocks` 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeVar
 
 from mlir import ir
 from mlir.dialects import arith
@@ -33,6 +35,8 @@ from mlc.kernels.common.padding import padding_of
 from mlc.kernels.common.roles import Window, window_of
 from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.contraction import find_contraction
+
+Extent = TypeVar("Extent")
 
 MOST_TAPS = 81
 """Taps of a filter, all of which are written out."""
@@ -107,13 +111,19 @@ def _window(expr: ir.AffineExpr, position: int, rank: int, taps: int) -> Window 
     return found if found is not None and found.out == position and found.tap in (tap, last) else None
 
 
+def images_of(shape: Sequence[Extent]) -> tuple[Extent, Extent | int, Extent, Extent]:
+    """Images, lines, columns and channels of a tensor of this shape: what has one spatial dimension is images of a
+    line."""
+    images, *pixels, columns, channels = shape
+    return images, pixels[0] if pixels else 1, columns, channels
+
+
 def expand(source: KernelSource, schedule: DepthwiseSchedule) -> list[Frame]:
     """The memref function and the grid function of `source`; an item is a thread's tile."""
     s = schedule
 
     def items(frame: Frame) -> list[Scalar]:
-        images, *pixels, channels = frame.buffers[source.destinations[0]].shape
-        height, width = pixels if len(pixels) == 2 else (1, *pixels)
+        images, height, width, channels = images_of(frame.buffers[source.destinations[0]].shape)
         ceildiv = frame.math.ceildiv
         return [images, ceildiv(height, s.rows), ceildiv(width, s.columns), ceildiv(channels, s.lanes)]
 

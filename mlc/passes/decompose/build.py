@@ -28,6 +28,20 @@ def operation(
     return list(op.results)
 
 
+def again(
+    op: ir.Operation,
+    operands: Sequence[ir.Value],
+    shape: Sequence[int],
+    element_: ir.Type | None = None,
+    changes: dict[str, ir.Attribute] | None = None,
+) -> ir.Value:
+    """The result of the same operation on other operands, of which it has this shape, and its own type of elements
+    unless another is given; `changes` are attributes that differ."""
+    type_ = ir.RankedTensorType.get(list(shape), element_ or element(op.results[0]))
+    attributes = {name: op.attributes[name] for name in op.attributes} | (changes or {})
+    return ir.Operation.create(op.name, [type_], list(operands), attributes).results[0]
+
+
 def text(value: str) -> ir.StringAttr:
     return ir.StringAttr.get(value)
 
@@ -255,6 +269,12 @@ def channelwise(x: ir.Value, rank: int, axis: int = 1) -> ir.Value:
 
 def transpose(x: ir.Value, permutation: Sequence[int]) -> ir.Value:
     return operation("transpose", [x], {"permutation": integers(permutation)})[0]
+
+
+def transpose_matrices(x: ir.Value) -> ir.Value:
+    """The last two dimensions in each other's place."""
+    rank = x.type.rank
+    return transpose(x, [*range(rank - 2), rank - 1, rank - 2])
 
 
 def broadcast(x: ir.Value, to: Sequence[Size]) -> ir.Value:

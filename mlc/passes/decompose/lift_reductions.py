@@ -23,7 +23,7 @@ from mlir import ir
 from mlc.passes.adaptor import OpAdaptor, defining_op, readers, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
-from mlc.passes.decompose.scale_products import erase_unread
+from mlc.passes.simplify.rewrite import erase_unread
 from mlc.passes.walk import functions, operations
 
 _MOVES = ("mlc.reshape", "mlc.transpose", "mlc.cast")
@@ -133,9 +133,9 @@ def _lift(op: ir.Operation, leaf: ir.Value, found: _Transpose) -> None:
         if found.sizes != shape_of(part):
             part = b.slice_(part, found.offsets, found.sizes)
         value = _computed(op.operands[0], leaf, part)
-        kept = {name: op.attributes[name] for name in op.attributes}
-        kept |= {"axes": b.integers(found.axes), "keepdims": ir.BoolAttr.get(True)}
-        reduced = b.operation("reduce", [value], kept)[0]
+        shape = [1 if i in found.axes else extent for i, extent in enumerate(shape_of(value))]
+        changes = {"axes": b.integers(found.axes), "keepdims": ir.BoolAttr.get(True)}
+        reduced = b.again(op, [value], shape, changes=changes)
         result = b.reshape(b.transpose(reduced, found.permutation), shape_of(op.results[0]))
     op.results[0].replace_all_uses_with(result)
     erase_unread(op)
@@ -149,7 +149,4 @@ def _computed(value: ir.Value, leaf: ir.Value, part: ir.Value) -> ir.Value:
     assert op is not None
     if op.name not in _FUNCTIONS or shape_of(value) != shape_of(leaf):
         return value
-    operands = [_computed(v, leaf, part) for v in op.operands]
-    type_ = ir.RankedTensorType.get(shape_of(part), value.type.element_type)
-    kept = {name: op.attributes[name] for name in op.attributes}
-    return ir.Operation.create(op.name, [type_], operands, kept).results[0]
+    return b.again(op, [_computed(v, leaf, part) for v in op.operands], shape_of(part))

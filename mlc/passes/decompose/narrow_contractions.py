@@ -141,9 +141,8 @@ def _put_in_order(op: ir.Operation, is_packed: bool) -> None:
         value = op.operands[number]
         if name not in op.attributes or (number == 1 and is_packed):
             continue
-        rank = value.type.rank
         with ir.InsertionPoint(op), op.location:
-            op.operands[number] = b.transpose(value, [*range(rank - 2), rank - 1, rank - 2])
+            op.operands[number] = b.transpose_matrices(value)
         del op.attributes[name]
 
 
@@ -154,11 +153,9 @@ def _look_up(table: ir.Value, rounded: ir.Value) -> None:
     if weight is None or weight.name != "mlc.weight" or not all(op.name == "mlc.gather" for op in lookups):
         return
     for op in lookups:
-        attributes = {name: op.attributes[name] for name in op.attributes}
         old = op.results[0]
-        type_ = ir.RankedTensorType.get(list(old.type.shape), element(rounded))
         with ir.InsertionPoint(op), op.location:
-            new = ir.Operation.create(op.name, [type_], [rounded, *list(op.operands)[1:]], attributes).results[0]
+            new = b.again(op, [rounded, *list(op.operands)[1:]], shape_of(old), element(rounded))
             old.replace_all_uses_with(b.cast(new, element(old)))
         op.erase()
 
@@ -221,11 +218,9 @@ def _swap(op: ir.Operation, casts: list[ir.Operation]) -> None:
     bf16 = ir.BF16Type.get()
     with ir.InsertionPoint(op), op.location:
         operands = [b.cast(v, bf16) if isinstance(v.type, ir.RankedTensorType) else v for v in op.operands]
-        types = [ir.RankedTensorType.get(list(op.results[0].type.shape), bf16)]
-        attributes = {name: op.attributes[name] for name in op.attributes}
-        new = ir.Operation.create(op.name, types, operands, attributes)
+        new = b.again(op, operands, shape_of(op.results[0]), bf16)
     for cast in casts:
-        cast.results[0].replace_all_uses_with(new.results[0])
+        cast.results[0].replace_all_uses_with(new)
         cast.erase()
-    op.results[0].replace_all_uses_with(new.results[0])  # extents
+    op.results[0].replace_all_uses_with(new)  # extents
     op.erase()

@@ -12,13 +12,13 @@ the left one. Attention of channels (XCiT, Restormer) divides them by their leng
 product or a convolution that gives them token by token: the quotient would be a tensor in an order of its own, of which
 sums are made in another one again, while products read either order (tensor cores with rows that are multiples of
 16 bytes: the option `even`). So factors are moved where the sum is not over what lies together, and where the product
-is no larger than the operand; nobody else may read the operand with it.
+is no larger than the operand; nobody else may read the operand with it. Quotients of integers are rounded, and stay.
 Products of 16-bit floats keep their accumulators then: without its factor an element may be too large for them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 
 from mlir import ir
@@ -26,6 +26,7 @@ from mlir import ir
 from mlc.passes.adaptor import TRANSPOSED, OpAdaptor, defining_op, element, readers, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
+from mlc.passes.simplify.rewrite import erase_unread
 from mlc.passes.walk import functions, operations
 
 _CHANNELS_FIRST = ("mlc.conv", "mlc.conv_transpose")
@@ -51,16 +52,15 @@ class ScaleProducts(Pass):
                         self.count("moved")
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Factor:
-    """The operation `op` that multiplies by operand `number`, or divides by it, what an operand of a product is made of
-    by `moves`, the last one first; `at` is the dimension that is summed."""
+    """The operation `op` that multiplies by operand `number`, or divides by it, what operand `side` of a product is
+    made of by `moves`, the last one first."""
 
     op: ir.Operation
     number: int
     side: int
-    at: int
-    moves: list[ir.Operation] = field(default_factory=list)
+    moves: list[ir.Operation]
 
 
 def _factor(op: ir.Operation, side: int, even: int) -> _Factor | None:
@@ -68,18 +68,20 @@ def _factor(op: ir.Operation, side: int, even: int) -> _Factor | None:
     value: ir.Value = op.operands[side]
     moves: list[ir.Operation] = []
     types = [*(v.type for v in op.operands), op.results[0].type]
-    if not all(t.has_static_shape for t in types) or prod(op.results[0].type.shape) > prod(value.type.shape):
+    if not all(t.has_static_shape for t in types) or not b.is_float(element(value)):
+        return None
+    if prod(op.results[0].type.shape) > prod(value.type.shape):
         return None
     last = (side == 0) != (TRANSPOSED[side] in op.attributes)
     if value.type.shape[-2 if last else -1] % even:
         return None
     at = value.type.rank - (1 if last else 2)
     while (source := defining_op(value)) is not None and len(readers(value)) == 1:
-        found = _Factor(source, 1, side, at, moves)
         if source.name == "mlc.binary":
-            kinds = {"mul": (1, 0), "div": (1,)}.get(OpAdaptor(source).text(), ())
-            found.number = next((number for number in kinds if _is_factor(source, number, at, moves)), -1)
-            return found if found.number >= 0 and _is_across(source.operands[1 - found.number], at) else None
+            numbers = {"mul": (1, 0), "div": (1,)}.get(OpAdaptor(source).text(), ())
+            number = next((n for n in numbers if _is_factor(source, n, at, moves)), None)
+            is_better_off = number is not None and _is_across(source.operands[1 - number], at)
+            return _Factor(source, number, side, moves) if number is not None and is_better_off else None
         before = _before(source, at)
         if before is None:
             return None
@@ -145,26 +147,13 @@ def _move(op: ir.Operation, found: _Factor) -> ir.Operation:
                 shape = shape_of(move.results[0])
                 main, factor = b.reshape(main, shape), b.reshape(factor, [*shape[:-1], 1])
         if TRANSPOSED[found.side] in op.attributes:
-            rank = factor.type.rank
-            factor = b.transpose(factor, [*range(rank - 2), rank - 1, rank - 2])
+            factor = b.transpose_matrices(factor)
         operands = [main if side == found.side else v for side, v in enumerate(op.operands)]
-        kept = {name: op.attributes[name] for name in op.attributes}
-        if wide != element(op.results[0]):
-            kept["widen"] = ir.UnitAttr.get()
-        type_ = ir.RankedTensorType.get(shape_of(op.results[0]), wide)
-        product = ir.Operation.create(op.name, [type_], operands, kept)
+        widen = b.unit(wide != element(op.results[0]), "widen")
+        product = b.again(op, operands, shape_of(op.results[0]), wide, widen)
         factor = b.cast(factor, wide)
         factor = b.unary("reciprocal", factor) if kind == "div" else factor
-        scaled = b.mul(product.results[0], factor)
+        scaled = b.mul(product, factor)
         op.results[0].replace_all_uses_with(b.cast(scaled, element(op.results[0])))
     erase_unread(op)
-    return product
-
-
-def erase_unread(op: ir.Operation) -> None:
-    """Erases an operation and what only it read."""
-    sources = {source for value in op.operands if (source := defining_op(value)) is not None}
-    op.erase()
-    for source in sources:
-        if source.name.startswith("mlc.") and not any(list(r.uses) for r in source.results):
-            erase_unread(source)
+    return product.owner.operation

@@ -294,10 +294,9 @@ def _in_parts(access: Access) -> Access:
 
 def _part(factor: Factor) -> list[Factor]:
     size, extent, offset = factor.size, factor.extent, factor.offset
-    if factor.dim is None or factor.turned or not size or extent is None or offset % size or extent % size:
+    if factor.dim is None or factor.turned or not size or extent in (None, size) or offset % size or extent % size:
         return [factor]
-    place = Factor(extent // size, None, offset // size, 1)
-    return [factor] if size == extent else [place, Factor(size, factor.dim, 0, size)]
+    return [Factor(extent // size, None, offset // size, 1), Factor(size, factor.dim, 0, size)]
 
 
 def _map(op: ir.Operation, operand: int, value: ir.Value, access: Access) -> ir.AffineMap | None:

@@ -279,9 +279,10 @@ def _redirect(value: ir.Value, stored: ir.Value, number: int) -> list[ir.Operati
         if op.name in _VIEWS and cluster is None:
             with ir.InsertionPoint(op), op.location:
                 behind = _redirect(op.results[0], _viewed(op, stored), number)
-            if not behind:
+            if behind:
+                done += [op, *behind]
+            else:
                 op.erase()
-            done += [op, *behind] if behind else []
         elif cluster != number and _rounds(op) and op.results[0].type == stored.type:
             op.results[0].replace_all_uses_with(stored)
             done.append(op)

@@ -83,7 +83,7 @@ def _moved(op: ir.Operation) -> ir.Value:
         value = op.operands[number]
         rank, is_along = value.type.rank, (flag in op.attributes) == (number == 1)
         if not is_along and shape_of(value)[-1] % MULTIPLE:
-            value, is_along = b.transpose(value, [*range(rank - 2), rank - 1, rank - 2]), True
+            value, is_along = b.transpose_matrices(value), True
         if more:
             high = [0] * rank
             high[rank - 1 if is_along else rank - 2] = more

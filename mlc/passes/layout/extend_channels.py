@@ -32,7 +32,7 @@ from mlc.interp.registry import ResultType
 from mlc.passes.adaptor import DYNAMIC, OpAdaptor, element, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
-from mlc.passes.layout.pad_channels import MULTIPLE, is_for_tensor_cores
+from mlc.passes.layout.pad_channels import is_for_tensor_cores, missing
 from mlc.passes.simplify.rewrite import constant_array, constant_index, element_count
 from mlc.passes.simplify.weight_only import WeightOnly
 from mlc.passes.walk import functions, operations
@@ -51,11 +51,8 @@ class ExtendChannels(Pass):
     def run(self, root: ir.OpView) -> None:
         for function in functions(root):
             extension = _Extension()
-            every = operations(function)
-            for op in every:
-                if _is_wanting(op) or any(v in extension.of for v in op.operands):
-                    with ir.InsertionPoint(op), op.location:
-                        extension.visit(op)
+            for op in operations(function):
+                extension.visit(op)
             self.count("extended", extension.extended)
             self.count("kept", extension.kept)
             replaced = extension.replaced
@@ -84,8 +81,12 @@ class _Extension:
         self._slices: dict[ir.Value, ir.Value] = {}
 
     def visit(self, op: ir.Operation) -> None:
-        """An operation that wants more channels, or reads a value that has them."""
-        found = _convolution(op) if _is_wanting(op) else self._followed(op)
+        """Does what is to be done where an operation wants more channels, or reads a value that has them."""
+        wants = _is_wanting(op)
+        if not wants and not any(v in self.of for v in op.operands):
+            return
+        with ir.InsertionPoint(op), op.location:
+            found = _convolution(op) if wants else self._followed(op)
         if found is not None:
             self.of[op.results[0]] = found
             self.replaced.append(op)
@@ -120,7 +121,7 @@ class _Extension:
             if stride == 1 and extent >= 0 and 0 <= first <= channels - extent:
                 return self.of[value].value
         if value not in self._slices:
-            with ir.InsertionPoint.after(self.of[value].value.owner):
+            with ir.InsertionPoint.after(self.of[value].value.owner), op.location:
                 self._slices[value] = b.slice_dim(self.of[value].value, value.type.rank - 1, 0, channels)
         return self._slices[value]
 
@@ -140,7 +141,7 @@ class _Extension:
             *sizes, _ = OpAdaptor(op).mixed("sizes", list(op.operands)[1:])
             return _Extended(_MOVES[op.name](first.value, [*sizes, more]), first.content)
         if op.name == "mlc.pool" and OpAdaptor(op).text("layout", "nchw") == "nhwc" and first.content == 0:
-            return _Extended(_again(op, [first.value, *list(op.operands)[1:]], more), 0.0)
+            return _Extended(_with_channels(op, [first.value, *list(op.operands)[1:]], more), 0.0)
         return None
 
     def _pointwise(self, op: ir.Operation, channels: int) -> _Extended | None:
@@ -158,7 +159,7 @@ class _Extension:
                 operands.append(_filled(value, more - channels))
             else:
                 operands.append(value)
-        return _Extended(_again(op, operands, more), content)
+        return _Extended(_with_channels(op, operands, more), content)
 
     def _number(self, op: ir.Operation, value: ir.Value, channels: int) -> float | None:
         """What an operand has for each new channel; None where that is not known."""
@@ -176,19 +177,14 @@ class _Extension:
 
 def _is_wanting(op: ir.Operation) -> bool:
     """Is `op` a convolution for tensor cores whose filters are rows of another length than they read?"""
-    return is_for_tensor_cores(op, f32=False) and 0 < _missing(op) <= shape_of(op.operands[1])[-1]
-
-
-def _missing(op: ir.Operation) -> int:
-    """Filters up to the next multiple."""
-    return -shape_of(op.operands[1])[-1] % (MULTIPLE * 8 // element(op.operands[1]).width)
+    return is_for_tensor_cores(op, f32=False) and 0 < missing(op.operands[1]) <= shape_of(op.operands[1])[-1]
 
 
 def _convolution(op: ir.Operation) -> _Extended:
     """With filters of zeros, and a bias that has zeros for them."""
-    more = _missing(op)
+    more = missing(op.operands[1])
     operands = [op.operands[0], *(_filled(value, more) for value in list(op.operands)[1:])]
-    return _Extended(_again(op, operands, shape_of(op.results[0])[-1] + more), 0.0)
+    return _Extended(_with_channels(op, operands, shape_of(op.results[0])[-1] + more), 0.0)
 
 
 def _filled(value: ir.Value, more: int) -> ir.Value:
@@ -196,11 +192,9 @@ def _filled(value: ir.Value, more: int) -> ir.Value:
     return b.pad(value, [0] * rank, [0] * (rank - 1) + [more])
 
 
-def _again(op: ir.Operation, operands: list[ir.Value], channels: int) -> ir.Value:
-    """The result of the same operation with other operands, and other channels."""
-    type_ = ir.RankedTensorType.get([*shape_of(op.results[0])[:-1], channels], element(op.results[0]))
-    kept = {name: op.attributes[name] for name in op.attributes}
-    return ir.Operation.create(op.name, [type_], operands, kept).results[0]
+def _with_channels(op: ir.Operation, operands: list[ir.Value], channels: int) -> ir.Value:
+    """The result of the same operation with other operands, and so many channels."""
+    return b.again(op, operands, [*shape_of(op.results[0])[:-1], channels])
 
 
 def _content(op: ir.Operation, numbers: list[float | None]) -> float | None:

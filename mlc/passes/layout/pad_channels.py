@@ -38,7 +38,7 @@ class PadChannels(Pass):
             self.count("padded", len(found))
 
     def _is_padded(self, op: ir.Operation) -> bool:
-        return is_for_tensor_cores(op, self.f32) and _missing(op.operands[0]) != 0
+        return is_for_tensor_cores(op, self.f32) and missing(op.operands[0]) != 0
 
 
 def is_for_tensor_cores(op: ir.Operation, f32: bool) -> bool:
@@ -67,14 +67,14 @@ def has_known_size(op: ir.Operation) -> bool:
     return w.type.has_static_shape and DYNAMIC not in [*shape_of(x)[1:], *shape_of(op.results[0])[1:]]
 
 
-def _missing(x: ir.Value) -> int:
-    """Channels up to the next multiple."""
+def missing(x: ir.Value) -> int:
+    """Elements of the last dimension, channels or filters, up to the next multiple."""
     return -shape_of(x)[-1] % (MULTIPLE * 8 // element(x).width)
 
 
 def _pad(op: ir.Operation) -> None:
     x, w = list(op.operands)[:2]
-    more = _missing(x)
+    more = missing(x)
     with ir.InsertionPoint(op), op.location:
         rank = x.type.rank
         op.operands[0] = b.pad(x, [0] * rank, [0] * (rank - 1) + [more])

@@ -11,7 +11,7 @@ from math import prod
 
 from mlir import ir
 
-from mlc.kernels.nvidia.depthwise import Depthwise, DepthwiseSchedule, find_depthwise
+from mlc.kernels.nvidia.depthwise import Depthwise, DepthwiseSchedule, find_depthwise, images_of
 from mlc.targets.nvidia import NvidiaTarget
 
 Schedule = dict[str, int | str]
@@ -52,7 +52,7 @@ def ranked_depthwise(root: ir.Operation, target: NvidiaTarget) -> list[Schedule]
 
 def _candidates(root: ir.Operation, conv: Depthwise) -> Iterator[DepthwiseSchedule]:
     """All tiles whose values fit into the registers of a thread."""
-    _, height, width, channels = _shape(root)
+    _, height, width, channels = images_of(root.results[0].type.shape)
     widest, narrowest = (max(1, size // _bytes(root.operands[0])) for size in (ACCESS, NARROWEST))
     most = (MOST_PRODUCTS if prod(conv.taps) <= FEW_TAPS else PRODUCTS_OF_MANY) // prod(conv.taps)
     for lanes in (n for n in (8, 4, 2, 1) if n <= widest and channels % n == 0 and (n >= narrowest or channels % 2)):
@@ -66,13 +66,6 @@ def _candidates(root: ir.Operation, conv: Depthwise) -> Iterator[DepthwiseSchedu
 
 def _bytes(value: ir.Value) -> int:
     return int(value.type.element_type.width) // 8
-
-
-def _shape(root: ir.Operation) -> tuple[int, int, int, int]:
-    """Images, lines, columns and channels of the result."""
-    images, *pixels, channels = root.results[0].type.shape
-    height, width = pixels if len(pixels) == 2 else (1, *pixels)
-    return images, height, width, channels
 
 
 def _line(columns: int, conv: Depthwise) -> int:
@@ -96,7 +89,7 @@ def _registers(rows: int, columns: int, lanes: int, root: ir.Operation, conv: De
 
 def _clocks(s: DepthwiseSchedule, root: ir.Operation, conv: Depthwise, target: NvidiaTarget) -> float:
     """Clocks that the convolution takes."""
-    images, height, width, channels = _shape(root)
+    images, height, width, channels = images_of(root.results[0].type.shape)
     images = ASSUMED if root.results[0].type.is_dynamic_dim(0) else images
     threads = images * -(-height // s.rows) * -(-width // s.columns) * (channels // s.lanes)
     taps, tile, lines = prod(conv.taps), s.rows * s.columns, _lines(s.rows, conv)

@@ -140,5 +140,4 @@ def turned(op: OpAdaptor, number: int, value: ir.Value) -> ir.Value:
         return value
     if value.type.rank == 1:
         value = b.expand_dims(value, [0])
-    rank = value.type.rank
-    return b.transpose(value, [*range(rank - 2), rank - 1, rank - 2])
+    return b.transpose_matrices(value)

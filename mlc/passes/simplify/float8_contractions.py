@@ -111,7 +111,4 @@ def _rewritten(op: OpAdaptor, sides: _Sides, is_native: bool) -> ir.Value:
 
 def _along_the_sum(op: OpAdaptor, number: int, value: ir.Value) -> ir.Value:
     """The matrices of an operand with the sum as their last dimension."""
-    rank = value.type.rank
-    if reduced_dims(op, number) == [rank - 1]:
-        return value
-    return b.transpose(value, [*range(rank - 2), rank - 1, rank - 2])
+    return value if reduced_dims(op, number) == [value.type.rank - 1] else b.transpose_matrices(value)

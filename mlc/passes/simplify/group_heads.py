@@ -68,9 +68,9 @@ class _Repetition:
 
     def once(self) -> ir.Value:
         """The tensor without the repetition, of the rank of `source`."""
-        value, rank = self.source, self.source.type.rank
+        value = self.source
         if self.swapped:
-            value = b.transpose(value, [*range(rank - 2), rank - 1, rank - 2])
+            value = b.transpose_matrices(value)
         for op in self.factors:
             main = _main_operand(op)
             operands = [value if operand == main else operand for operand in op.operands]

@@ -63,6 +63,15 @@ def replace(op: ir.Operation, values: Sequence[ir.Value]) -> None:
     op.erase()
 
 
+def erase_unread(op: ir.Operation) -> None:
+    """Erases an operation, and what only it read."""
+    sources = {source for value in op.operands if (source := defining_op(value)) is not None}
+    op.erase()
+    for source in sources:
+        if source.name.startswith("mlc.") and not any(list(r.uses) for r in source.results):
+            erase_unread(source)
+
+
 def is_pure_mlc(op: ir.Operation) -> bool:
     """Whether `op` is an `mlc` operation on tensors that only depends on its operands."""
     return op.name.startswith("mlc.") and op.name not in IMPURE and len(op.results) > 0

@@ -47,9 +47,11 @@ def _shares(op: ir.Operation) -> ir.Value | None:
     if TRANSPOSED[1] in op.attributes:
         return right if _is_softmax(right) else None
     move = defining_op(right)
-    if move is None or move.name != "mlc.transpose" or OpAdaptor(move).ints("permutation") != _swap(right):
+    if move is None or move.name != "mlc.transpose" or not _is_softmax(move.operands[0]):
         return None
-    return move.operands[0] if _is_softmax(move.operands[0]) else None
+    rank = right.type.rank
+    transposes = OpAdaptor(move).ints("permutation") == [*range(rank - 2), rank - 1, rank - 2]
+    return move.operands[0] if transposes else None
 
 
 def _is_softmax(value: ir.Value) -> bool:
@@ -62,15 +64,8 @@ def _is_softmax(value: ir.Value) -> bool:
     return OpAdaptor(op).int("axis") == op.results[0].type.rank - 1
 
 
-def _swap(value: ir.Value) -> list[int]:
-    """The permutation that transposes matrices."""
-    rank = value.type.rank
-    return [*range(rank - 2), rank - 1, rank - 2]
-
-
 def _turn(op: ir.Operation, shares: ir.Value) -> None:
     left = op.operands[0]
     with ir.InsertionPoint(op), op.location:
-        values = left if TRANSPOSED[0] in op.attributes else b.transpose(left, _swap(left))
-        product = b.matmul(shares, values)
-        replace(op, [b.transpose(product, _swap(product))])
+        values = left if TRANSPOSED[0] in op.attributes else b.transpose_matrices(left)
+        replace(op, [b.transpose_matrices(b.matmul(shares, values))])

@@ -88,3 +88,13 @@ func.func @pixels(%x: tensor<2x8x9x9xf32>, %w: tensor<8x8x1x1xf32>, %k: tensor<2
   %3 = mlc.matmul %2, %k : tensor<2x8x81xf32>, tensor<2x81x8xf32> -> tensor<2x8x8xf32>
   return %3 : tensor<2x8x8xf32>
 }
+
+// CHECK-LABEL: func.func @integers
+// CHECK: mlc.binary div
+// CHECK-NEXT: mlc.matmul
+func.func @integers(%q: tensor<2x50x8xi32>, %k: tensor<2x50x8xi32>, %m: tensor<2x8x1xi32>) -> tensor<2x8x8xi32> {
+  %0 = mlc.transpose %q {permutation = array<i64: 0, 2, 1>} : tensor<2x50x8xi32> -> tensor<2x8x50xi32>
+  %1 = mlc.binary div %0, %m : tensor<2x8x50xi32>, tensor<2x8x1xi32> -> tensor<2x8x50xi32>
+  %2 = mlc.matmul %1, %k : tensor<2x8x50xi32>, tensor<2x50x8xi32> -> tensor<2x8x8xi32>
+  return %2 : tensor<2x8x8xi32>
+}

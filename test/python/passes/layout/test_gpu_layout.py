@@ -100,42 +100,51 @@ def test_channels(channels: int) -> None:
     assert ("mlc.pad" in changed) == (channels % 4 != 0)
 
 
-@pytest.mark.parametrize("function", ["silu", "gelu_tanh", "softplus"])
-@pytest.mark.parametrize("filters", [12, 18, 20])
-def test_filters(filters: int, function: str) -> None:
-    """A pool, a weight for each channel, a gate for each image and pixels that come twice keep channels of zeros, for
-    the convolution behind them; softplus makes others of them, and the weight zeros again."""
+def _two_convolutions(c: int, function: str, images: str) -> str:
+    """Between two convolutions of so many channels a pool, a function, a weight for each channel, a gate for each image
+    and pixels that come twice."""
     attributes = "strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>"
     pool = f'kernel = array<i64: 3, 3>, {attributes}, layout = "nhwc"'
-    conv, c = f'{{{attributes}, layout = "nhwc"}}', filters
-    text = f"""func.func @f(%xf: tensor<1x9x9x16xf32>, %wf: tensor<3x3x16x{c}xf32>, %b: tensor<{c}xf32>,
-        %vf: tensor<3x3x{c}x8xf32>, %g: tensor<1x1x1x{c}xbf16>) -> tensor<1x18x9x8xf32> {{
-      %x = mlc.cast %xf : tensor<1x9x9x16xf32> -> tensor<1x9x9x16xbf16>
-      %w = mlc.cast %wf : tensor<3x3x16x{c}xf32> -> tensor<3x3x16x{c}xbf16>
-      %v = mlc.cast %vf : tensor<3x3x{c}x8xf32> -> tensor<3x3x{c}x8xbf16>
+    conv, n = f'{{{attributes}, layout = "nhwc"}}', "1" if images == "1" else "%n"
+    small, large = f"tensor<{images}x9x9x{c}xbf16>", f"tensor<{images}x18x9x{c}xbf16>"
+    split, twice = f"tensor<{images}x9x1x9x{c}xbf16>", f"tensor<{images}x9x2x9x{c}xbf16>"
+    x, w, v = f"tensor<{images}x9x9x16x", f"tensor<3x3x16x{c}x", f"tensor<3x3x{c}x8x"
+    y = f"tensor<{images}x18x9x8x"
+    return f"""func.func @f(%xf: {x}f32>, %wf: {w}f32>, %b: tensor<{c}xf32>, %vf: {v}f32>,
+        %g: tensor<1x1x1x{c}xbf16>) -> {y}f32> {{
+      %z = arith.constant 0 : index
+      %n = tensor.dim %xf, %z : {x}f32>
+      %x = mlc.cast %xf : {x}f32> -> {x}bf16>
+      %w = mlc.cast %wf : {w}f32> -> {w}bf16>
+      %v = mlc.cast %vf : {v}f32> -> {v}bf16>
       %s = mlc.constant dense<2.0> : tensor<{c}xbf16>
       %bias = mlc.cast %b : tensor<{c}xf32> -> tensor<{c}xbf16>
-      %0 = mlc.conv %x, %w bias(%bias : tensor<{c}xbf16>) {conv} : tensor<1x9x9x16xbf16>, tensor<3x3x16x{c}xbf16> -> tensor<1x9x9x{c}xbf16>
-      %1 = mlc.pool max %0 {{{pool}}} : tensor<1x9x9x{c}xbf16> -> tensor<1x9x9x{c}xbf16>
-      %2 = mlc.activation {function} %1 : tensor<1x9x9x{c}xbf16>
-      %3 = mlc.binary mul %2, %s : tensor<1x9x9x{c}xbf16>, tensor<{c}xbf16> -> tensor<1x9x9x{c}xbf16>
-      %4 = mlc.binary mul %3, %g : tensor<1x9x9x{c}xbf16>, tensor<1x1x1x{c}xbf16> -> tensor<1x9x9x{c}xbf16>
-      %5 = mlc.reshape %4 [1, 9, 1, 9, {c}] : tensor<1x9x9x{c}xbf16> -> tensor<1x9x1x9x{c}xbf16>
-      %6 = mlc.broadcast %5 [1, 9, 2, 9, {c}] : tensor<1x9x1x9x{c}xbf16> -> tensor<1x9x2x9x{c}xbf16>
-      %7 = mlc.reshape %6 [1, 18, 9, {c}] : tensor<1x9x2x9x{c}xbf16> -> tensor<1x18x9x{c}xbf16>
-      %8 = mlc.conv %7, %v {conv} : tensor<1x18x9x{c}xbf16>, tensor<3x3x{c}x8xbf16> -> tensor<1x18x9x8xbf16>
-      %9 = mlc.cast %8 : tensor<1x18x9x8xbf16> -> tensor<1x18x9x8xf32>
-      return %9 : tensor<1x18x9x8xf32> }}"""
+      %0 = mlc.conv %x, %w bias(%bias : tensor<{c}xbf16>) {conv} : {x}bf16>, {w}bf16> -> {small}
+      %1 = mlc.pool max %0 {{{pool}}} : {small} -> {small}
+      %2 = mlc.activation {function} %1 : {small}
+      %3 = mlc.binary mul %2, %s : {small}, tensor<{c}xbf16> -> {small}
+      %4 = mlc.binary mul %3, %g : {small}, tensor<1x1x1x{c}xbf16> -> {small}
+      %5 = mlc.reshape %4 [{n}, 9, 1, 9, {c}] : {small} -> {split}
+      %6 = mlc.broadcast %5 [{n}, 9, 2, 9, {c}] : {split} -> {twice}
+      %7 = mlc.reshape %6 [{n}, 18, 9, {c}] : {twice} -> {large}
+      %8 = mlc.conv %7, %v {conv} : {large}, {v}bf16> -> {y}bf16>
+      %9 = mlc.cast %8 : {y}bf16> -> {y}f32>
+      return %9 : {y}f32> }}"""
+
+
+@pytest.mark.parametrize("images", ["1", "?"])
+@pytest.mark.parametrize("function", ["silu", "gelu_tanh", "softplus"])
+@pytest.mark.parametrize("filters", [12, 18, 20])
+def test_filters(filters: int, function: str, images: str) -> None:
+    """What lies between convolutions keeps channels of zeros for the second one; softplus makes others of them, and the
+    weight zeros again."""
+    c, more = filters, -(-filters // 8) * 8
     arrays = _floats(1, 9, 9, 16), _floats(3, 3, 16, c), _floats(c), _floats(3, 3, c, 8)
     gate = _floats(1, 1, 1, c).astype(ml_dtypes.bfloat16)
-    more = -(-c // 8) * 8
-    for images in ("1", "?"):
-        form = text.replace("tensor<1x9x", f"tensor<{images}x9x").replace("tensor<1x18x", f"tensor<{images}x18x")
-        if images == "?":
-            form = form.replace("[1, ", "[%n, ").replace("%s = mlc", "%z = arith.constant 0 : index\n%n = tensor.dim %x, %z : tensor<?x9x9x16xbf16>\n%s = mlc")
-        changed = _check(form, "mlc-pad-channels,mlc-extend-channels", *arrays, gate, tolerance=0)
-        assert f"tensor<{images}x9x9x{more}xbf16>" in changed
-        assert f"high [0, 0, 0, {more - c}] : tensor<{images}x18x9x{c}xbf16>" not in changed
+    text = _two_convolutions(c, function, images)
+    changed = _check(text, "mlc-pad-channels,mlc-extend-channels", *arrays, gate, tolerance=0)
+    assert f"tensor<{images}x9x9x{more}xbf16>" in changed
+    assert f"high [0, 0, 0, {more - c}] : tensor<{images}x18x9x{c}xbf16>" not in changed
 
 
 @pytest.mark.parametrize(
