@@ -52,7 +52,8 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     native = str(all(t.has_wgmma for t in targets)).lower()
     floats8 = f"mlc-float8-contractions{{native={native}}}"
     simplify = [p for p in of_cpu["simplify"] if p not in HOST_ONLY]
-    of_cpu["simplify"] = _before(simplify, "mlc-resolve-dims", [floats8])
+    simplify = _before(simplify, "mlc-resolve-dims", [floats8])
+    of_cpu["simplify"] = _before(simplify, "mlc-drop-units", ["mlc-turn-products", "mlc-sum-products"])
     shortest = f"{{shortest={LONGEST_SHARED + 1}}}" if all(t.has_clusters for t in targets) else ""
     splitting = {"mlc-plan-splits{threads=true}": ["mlc-recompute-producers", f"mlc-plan-splits{shortest}"]}
     splitting["mlc-plan-fusion"] = ["mlc-plan-parts", "mlc-split-scans", "mlc-split-selections", "mlc-plan-fusion"]

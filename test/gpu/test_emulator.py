@@ -43,6 +43,9 @@ ROUNDED = (
     ("attention_channels", "sm_80", "bf16"),
     ("attention_windows", "sm_90a", "bf16"), ("attention_windows", "sm_80", "bf16"),
     ("attention_100x77x64", "sm_90a", "bf16"), ("attention_70x70x40", "sm_80", "tf32"),
+    ("mixing", "sm_90a", "bf16"), ("mixing", "sm_80", "bf16"), ("pooling_by_shares", "sm_90a", "bf16"),
+    ("patches_with_borders", "sm_90a", "bf16"), ("patches_far_apart", "sm_90a", "bf16"),
+    ("two_classes", "sm_90a", "bf16"), ("small_matrices", "sm_90a", "bf16"),
     ("gemm_transposed", "sm_90a", "tf32"), ("matmul_batched", "sm_80", "tf32"),
 )  # fmt: skip
 

@@ -82,8 +82,8 @@ def test_a_run_uploads_launches_and_waits_once(driver: Path, perceptron: Path) -
     first = [line for line in log[5:] if not line.startswith(("alloc", "upload"))][:6]
     assert first == [
         "to device 896",
-        "launch k0 1 x 256, 9 words",
-        "launch k1 1 x 256, 8 words",
+        "launch k0 1 x 128, 9 words",
+        "launch k1 1 x 64, 8 words",
         "launch k2 1 x 128, 7 words",
         "to host 448",
         "wait",
@@ -420,7 +420,7 @@ def test_tensors_that_have_moved_change_launches_of_the_graph(driver: Path, perc
         runs = "\n".join(line for line in outcome.log if line.startswith(kinds)).split("wait")[:-1]
         return [run.split("\n")[1 if number else 0 : -1] for number, run in enumerate(runs)]
 
-    plain = ["launch k0 1 x 256, 9 words", "launch k1 1 x 256, 8 words", "launch k2 1 x 128, 7 words"]
+    plain = ["launch k0 1 x 128, 9 words", "launch k1 1 x 64, 8 words", "launch k2 1 x 128, 7 words"]
     graph = "graph of 3 launches"
     recorded = ["record", *plain, "executable", graph]
     moved = [["change k0", graph], ["change k2", graph], [graph]]

@@ -35,8 +35,9 @@ WIDEST_MASKED = 192  # columns of a head where more is computed on the scores th
 
 
 def _contraction(role: Role, op: ir.Operation, dims: Dims, *, widths: tuple[int, ...]) -> str | None:
-    """Consumers run on the accumulators. Operands are read from memory: by tensor cores, which take elements of
-    `widths` bits, and in exact tiles with any strides, and windows of tensors without their padding."""
+    """Consumers run on the accumulators, and so do loads beside them. Operands are read from memory: by tensor cores,
+    which take elements of `widths` bits, and in exact tiles with any strides, and windows of tensors without their
+    padding."""
     types = [dims.root.operands[i].type.element_type for i in range(2)]
     by_tensor_cores = all(t.width in widths or str(t) in FLOATS8 for t in types)
     if dims.through is not None and not by_tensor_cores and not _is_in_tiles(dims.root):
@@ -44,7 +45,8 @@ def _contraction(role: Role, op: ir.Operation, dims: Dims, *, widths: tuple[int,
     if dims.through is not None:
         return _moved_result(dims) if role == "consumer" else _moved_operand(dims)
     if role == "producer":
-        return _padding(op, dims, by_tensor_cores)
+        is_beside = dims.reader != dims.root and dims.is_same_point
+        return None if is_beside and _costs_a_load(op) else _padding(op, dims, by_tensor_cores)
     return accepts_pointwise(role, op, dims) or _parts_of_pixels(op, dims.root)
 
 
@@ -126,9 +128,15 @@ def _elementwise(role: Role, op: ir.Operation, dims: Dims) -> str | None:
     if reason is None or role == "consumer" or op.name != "linalg.generic" or is_reduction(op):
         return reason
     is_part = all(isinstance(e, ir.AffineDimExpr) for e in dims.coordinates or [None])
+    return None if is_part and _costs_a_load(op) else reason
+
+
+def _costs_a_load(op: ir.Operation) -> bool:
+    """Does an elementwise operation no more than load an element, or compute a position?"""
+    if op.name != "linalg.generic" or is_reduction(op) or len(op.operands) - len(op.results) > 1:
+        return False
     names = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
-    costs_a_load = not any(n.startswith(("math.", "scf.")) for n in names) and names.count("tensor.extract") <= 1
-    return None if is_part and costs_a_load and len(op.operands) - len(op.results) <= 1 else reason
+    return not any(n.startswith(("math.", "scf.")) for n in names) and names.count("tensor.extract") <= 1
 
 
 def _is_in_tiles(root: ir.Operation) -> bool:

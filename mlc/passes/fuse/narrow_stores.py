@@ -11,15 +11,16 @@
 %n = linalg.generic … sum of %u over rows              {mlc.cluster = 1}
 ```
 The sums of a residual stream, which are added to and normalised later, take half the bytes, and so does what is
-computed of them element by element; what is stored rounded for a contraction anyway is not stored a second time. All
+computed of them element by element or reads parts of them, as gates and concatenations do; what is stored rounded for a
+contraction anyway is not stored a second time. All
 arithmetic stays in `f32`: a value is rounded once, where it leaves its kernel, as the operands of contractions are.
 What stays is what the host needs, what kernels read that only complete results of the model element by element, or take
 the largest of something (of the logits of a softmax the exponential makes an absolute error a relative one), operands
 of contractions that are not rounded, and tensors of few elements. Depthwise convolutions, which have no products to
 pair, read tensors of `depthwise` elements rounded, if windows are small: every tap widens what it reads. Rounding takes
-the unit that divides, so that tensors behind quotients have to be larger. The largest of what a pool reads, padded or
-not, may be taken of rounded elements where it is rounded itself and nothing else reads it: rounding keeps the order, so
-that the result is the same. Obeys and extends `mlc.cluster`.
+the unit that divides, so that tensors behind quotients have to be larger. Pools of few elements read and give rounded
+ones. The largest of what others read, padded or not, may be taken of rounded elements where it is rounded itself and
+nothing else reads it: rounding keeps the order, so that the result is the same. Obeys and extends `mlc.cluster`.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from mlc.passes.schedule.extents import known, summed
 UNKNOWN = 16
 """What an extent counts that is known at run time only."""
 MOST_TAPS = 9
-"""Of a depthwise convolution that reads rounded elements."""
+"""Of a depthwise convolution that reads rounded elements, and of a pool."""
 LANES = 16
 """Channels of a vector: loads of a part of one, which are masked, take several times as long where elements are narrow.
 """
@@ -117,8 +118,16 @@ def _takes_largest(op: ir.Operation) -> bool:
 
 
 def _wants_exact(op: ir.Operation) -> bool:
-    """Does `op` take the largest of what it reads, unless rounding that first gives the same?"""
-    return _takes_largest(op) and not _takes_largest_of_rounded(op)
+    """Does `op` take the largest of what it reads, unless of windows or where rounding that first gives the same?"""
+    return _takes_largest(op) and not _is_pool(op) and not _takes_largest_of_rounded(op)
+
+
+def _is_pool(op: ir.Operation) -> bool:
+    """Does a reduction have windows of few elements, of which nobody subtracts the largest?"""
+    if op.name != "linalg.generic" or not is_reduction(op) or is_contraction(op):
+        return False
+    taps, plain = known(summed(op)), all(isinstance(e, ir.AffineDimExpr) for e in operand_map(op, 0).results)
+    return not plain and taps is not None and taps <= MOST_TAPS
 
 
 def _takes_largest_of_rounded(op: ir.Operation) -> bool:
@@ -167,7 +176,8 @@ def _rounded(value: ir.Value, number: int) -> list[ir.Operation]:
 
 
 def _comes_rounded(value: ir.Value, number: int) -> bool:
-    """Is `value` computed from a tensor of bf16 of another kernel, element by element, as the sum of two of them is?"""
+    """Is `value` computed from a tensor of bf16 of another kernel, element by element, as the sum of two of them is, or
+    of the windows of a pool?"""
     stack, seen = [value], set()
     while stack:
         op = defining_op(stack.pop())
@@ -176,7 +186,9 @@ def _comes_rounded(value: ir.Value, number: int) -> bool:
         seen.add(op)
         if _cluster(op) == number:
             is_elementwise = op.name == "linalg.generic" and not is_reduction(op)
-            stack += list(op.operands) if is_elementwise else []
+            stack += list(op.operands) if is_elementwise or _is_pool(op) else []
+            padding = padding_of(op) if is_elementwise else None
+            stack += [] if padding is None else [padding.source]
         elif op.name in _VIEWS:
             stack.append(op.operands[0])
         elif _cluster(op) is not None and isinstance(op.results[0].type.element_type, ir.BF16Type):
@@ -209,13 +221,16 @@ def _readers(value: ir.Value, number: int) -> Iterator[ir.Operation]:
 
 
 def _reader(op: ir.Operation) -> ir.Operation:
-    """The padding that a pool or a depthwise convolution takes and whose body `op` is in; `op` itself anywhere else."""
+    """The elementwise operation whose body `op` is in, also the padding that a pool or a depthwise convolution takes;
+    `op` itself anywhere else."""
     around = op.parent
     while around is not None and around.operation.name == "scf.if":
         around = around.operation.parent
     generic = None if around is None else around.operation
-    if generic is None or generic.name != "linalg.generic" or padding_of(generic) is None:
+    if generic is None or generic.name != "linalg.generic":
         return op
+    if padding_of(generic) is None:
+        return op if is_reduction(generic) else generic
     is_taken = all(
         _cluster(u) == _cluster(generic) and is_reduction(u) and (not is_contraction(u) or _is_small_depthwise(u))
         for u in _users(generic)

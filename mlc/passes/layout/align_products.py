@@ -10,7 +10,8 @@ Tensor cores read rows that are multiples of 16 bytes apart. Zeros add nothing t
 such multiple, both operands get some. An operand that lies across the sum is transposed where its rows are none.
 Weights are moved when the model is compiled, an activation by a kernel, or by the one that computes it. Takes products
 of 16-bit floats whose matrices have known shapes. Where activations are moved they must be large enough for two more
-kernels to pay; products of two activations must have no batches, which attention may have.
+kernels to pay; products of two activations must have no batches, which attention may have. A weight is the right
+operand, or the left one of a batch (`mlc-turn-products`).
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ def _is_moved(op: ir.Operation, weights: WeightOnly) -> bool:
     is_weight = weights.has(op.operands[1])
     if is_weight and shapes[0][1] % MULTIPLE == depth % MULTIPLE == 0:
         return True  # only the weight is moved
-    if not is_weight and any(v.type.rank > 2 for v in op.operands):
+    is_left = op.operands[0].type.rank == 2 and weights.has(op.operands[0])
+    if not (is_weight or is_left) and any(v.type.rank > 2 for v in op.operands):
         return False  # attention, maybe: its kernel has these products
     rows = _ASSUMED if rows == DYNAMIC else rows
     return rows >= _FEWEST_ROWS and rows * columns * depth >= (_LEAST_LONG if depth >= _LONG else _LEAST)

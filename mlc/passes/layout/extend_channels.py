@@ -14,7 +14,7 @@ took up to ten times as long. The filters of the channels are zeros, a recipe of
 from a result element by element keeps them: each is one number then, which is computed here. So a convolution that
 would have got channels of zeros for its input (`mlc-pad-channels`) finds them there. What cannot go on with them reads
 a slice. Takes convolutions in one group of 16-bit floats, with channels last and images of known size, that become no
-more than twice as large.
+more than twice as large or have many products for each result, as those of one or two classes at the end of a network.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from mlc.passes.walk import functions, operations
 
 _POINTWISE = {"mlc.unary", "mlc.binary", "mlc.cast", "mlc.activation", "mlc.clamp"}
 _MOVES = {"mlc.reshape": b.reshape, "mlc.broadcast": b.broadcast}
+_MANY_PRODUCTS = 64  # of an element of the result, beside which a few times as many results are cheap
 _SMALL = 16  # times smaller than the result: what may be padded by a kernel of its own
 
 
@@ -176,8 +177,12 @@ class _Extension:
 
 
 def _is_wanting(op: ir.Operation) -> bool:
-    """Is `op` a convolution for tensor cores whose filters are rows of another length than they read?"""
-    return is_for_tensor_cores(op, f32=False) and 0 < missing(op.operands[1]) <= shape_of(op.operands[1])[-1]
+    """Is `op` a convolution for tensor cores whose filters are rows of another length than they read, and many of them
+    or of many products? One filter is a row of its products."""
+    if not is_for_tensor_cores(op, f32=False) or not missing(op.operands[1]):
+        return False
+    *window, filters = shape_of(op.operands[1])
+    return missing(op.operands[1]) <= filters or (filters > 1 and prod(window) >= _MANY_PRODUCTS)
 
 
 def _convolution(op: ir.Operation) -> _Extended:

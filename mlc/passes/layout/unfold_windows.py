@@ -13,7 +13,8 @@ windows are dilated, lines are copied one by one:
     %0 = mlc.conv %g, (mlc.reshape %w) {strides = [2, 1], …} : tensor<1x218x109x32xbf16>, tensor<4x1x32x64xbf16>
 
 Windows that touch each other without overlapping, as those that cut an image into patches, become channels as a whole:
-the convolution is a product then, of any type. An image that was channels-first is cut as it was.
+the convolution is a product then, of any type. An image that was channels-first is cut as it was. So do windows whose
+lines are further apart than the copy engine counts; their pixels are copied one by one.
 
 The copy engine takes as long for a pixel of few channels as for one of many. Lines are taken of convolutions in one
 group of 16-bit floats (with `f32`, of `f32` too) that have at most 128 bytes; zeros make them multiples of 16 bytes.
@@ -34,6 +35,8 @@ from mlc.passes.decompose import build as b
 from mlc.passes.layout.pad_channels import MULTIPLE, has_known_size, is_for_tensor_cores
 from mlc.passes.walk import functions, operations
 
+MOST_STRIDE = 8  # of a dimension that the copy engine goes through
+OVERLAP = 4  # times the pixels that windows may have together
 LINE = 128  # bytes that a step of the sum takes of a pixel
 
 
@@ -68,24 +71,43 @@ class UnfoldWindows(Pass):
 
 
 def _is_patches(op: ir.Operation) -> bool:
-    """A convolution whose windows of more than one pixel cover the input, each pixel once?"""
+    """A convolution whose windows of more than one pixel touch each other, or are far apart and overlap a little?"""
     if op.name != "mlc.conv":
         return False
     conv = OpAdaptor(op)
-    plain = conv.text("layout", "nchw") == "nhwc" and conv.int("groups", 1) == 1 and not any(conv.ints("padding"))
-    if not plain or not has_known_size(op):
+    plain = conv.text("layout", "nchw") == "nhwc" and conv.int("groups", 1) == 1
+    if not plain or not has_known_size(op) or any(d != 1 for d in conv.ints("dilations")):
         return False
-    window, pixels = shape_of(op.operands[1])[:-2], shape_of(op.operands[0])[1:-1]
-    taken_apart = conv.ints("strides") == window and all(d == 1 for d in conv.ints("dilations"))
-    return taken_apart and prod(window) > 1 and all(p % w == 0 for p, w in zip(pixels, window, strict=True))
+    window, strides = shape_of(op.operands[1])[:-2], conv.ints("strides")
+    is_far = any(s > MOST_STRIDE for s in strides[:-1]) and prod(window) <= OVERLAP * prod(strides)
+    return prod(window) > 1 and (strides == window or is_far)
+
+
+def _covered(op: ir.Operation, x: ir.Value, first: int) -> ir.Value:
+    """Of an image whose pixels are dimensions from `first` on, those that windows see, and zeros: side by side, or of
+    windows that overlap one window behind the other."""
+    conv, window, out = OpAdaptor(op), shape_of(op.operands[1])[:-2], shape_of(op.results[0])[1:-1]
+    spatial, outside, behind = len(window), [0] * first, [0] * (x.type.rank - first - len(window))
+    strides, low = conv.ints("strides"), conv.ints("padding")[:spatial]
+    ends = [(n - 1) * s + t - p for n, s, t, p in zip(out, strides, window, low, strict=True)]
+    pixels = shape_of(x)[first : first + spatial]
+    for place, (end, extent) in enumerate(zip(ends, pixels, strict=True)):
+        x = b.slice_dim(x, first + place, 0, end) if end < extent else x
+    high = [max(0, end - extent) for end, extent in zip(ends, pixels, strict=True)]
+    if any(low) or any(high):
+        x = b.pad(x, [*outside, *low, *behind], [*outside, *high, *behind])
+    for place, (taps, count, stride) in enumerate(zip(window, out, strides, strict=True)):
+        if stride != taps:
+            places = (np.arange(count)[:, None] * stride + np.arange(taps)).reshape(-1)
+            x = b.gather(x, _table(places), first + place, in_range=True)
+    return x
 
 
 def _cut(op: ir.Operation) -> None:
     """The pixels of a window become channels: of an image that was channels-first, channel by channel."""
     x, w = list(op.operands)[:2]
-    window, spatial = shape_of(w)[:-2], x.type.rank - 2
-    _, *pixels, channels = shape_of(x)
-    split = [e for p, t in zip(pixels, window, strict=True) for e in (p // t, t)]
+    window, spatial, channels = shape_of(w)[:-2], x.type.rank - 2, shape_of(x)[-1]
+    split = [e for pair in zip(shape_of(op.results[0])[1:-1], window, strict=True) for e in pair]
     source = _channels_first(x)
     with ir.InsertionPoint(op), op.location:
         images = b.size(x, 0)
@@ -96,11 +118,13 @@ def _cut(op: ir.Operation) -> None:
             shape, first = [images, *split, channels], 1
             order, filters = [*range(2, 1 + 2 * spatial, 2), 1 + 2 * spatial], w
         outer = [0, *range(first, first + 2 * spatial, 2)]
-        patches = b.transpose(b.reshape(x if source is None else source, shape), [*outer, *order])
+        seen = _covered(op, x if source is None else source, first)
+        patches = b.transpose(b.reshape(seen, shape), [*outer, *order])
         patches, terms = b.cast(patches, element(x)), prod(window) * channels
         op.operands[0] = b.reshape(patches, [*(shape[d] for d in outer), terms])
         op.operands[1] = b.reshape(filters, [*[1] * spatial, terms, shape_of(w)[-1]])
     op.attributes["strides"] = b.integers([1] * spatial)
+    op.attributes["padding"] = b.integers([0] * (2 * spatial))
 
 
 def _channels_first(x: ir.Value) -> ir.Value | None:

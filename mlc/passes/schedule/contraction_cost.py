@@ -335,7 +335,7 @@ def _copying_panels(
     schedule: dict[str, int | str],
 ) -> dict[str, int | str] | None:
     """`schedule` with panels of `operand` that are copied; None where that does not pay."""
-    if _is_f32(root) and (ahead := copying_ahead(root, operand, shape, schedule)):
+    if _is_f32(root) and (ahead := copying_ahead(root, operand, shape, schedule, unit.distant)):
         return ahead
     copying = _with_columns_beside(root, unit, operand, shape, schedule)
     if not _is_worth_copying(root, operand, columns, shape, copying):

@@ -15,6 +15,7 @@ from mlc.passes.schedule.pairs import Schedule
 
 MOST_DEPTH = 768  # steps in a block: two of them fit on the stack
 LEAST_STEPS, LEAST_COLUMNS = 128, 384  # of a matrix whose lines are worth to be brought together
+DISTANT_STEPS, DISTANT_COLUMNS = 48, 128  # the same where the second level of cache answers late
 # Rows behind whose multiply-adds a copy hides, and of a matrix that is not in the second level of cache, whose lines
 # tiles would wait for.
 LEAST_ROWS, FEWER_ROWS, FAR_MATRIX = 160, 96, 3 << 19
@@ -22,9 +23,11 @@ ROW_TILES = 64  # of one work item, which copies a panel of several blocks anew:
 NEAR_ROWS = 7 << 17  # bytes of rows that stay in the second level of cache beside two blocks of a panel
 
 
-def copying_ahead(root: ir.Operation, operand: int, shape: Sequence[Extent], schedule: Schedule) -> Schedule | None:
+def copying_ahead(
+    root: ir.Operation, operand: int, shape: Sequence[Extent], schedule: Schedule, is_distant: bool
+) -> Schedule | None:
     """`schedule` with panels of `operand` that are copied ahead; None where that is not possible or does not pay.
-    Measured with vectors of a whole line of the cache.
+    Measured with vectors of a whole line of the cache. `is_distant`: is what is behind the caches far away?
     """
     axis, first, last = (int(schedule[name]) for name in ("vector_dim", "row_first", "row_last"))
     columns, steps, lanes = shape[axis], innermost_extent(root), int(schedule["lanes"])
@@ -36,7 +39,8 @@ def copying_ahead(root: ir.Operation, operand: int, shape: Sequence[Extent], sch
     if lanes < WHOLE_LINE or columns is None or rows is None or steps is None:
         return None
     is_far = columns * steps * 4 >= FAR_MATRIX
-    if steps < LEAST_STEPS or columns < LEAST_COLUMNS or rows < (FEWER_ROWS if is_far else LEAST_ROWS):
+    least = (DISTANT_STEPS, DISTANT_COLUMNS) if is_distant and rows >= LEAST_ROWS else (LEAST_STEPS, LEAST_COLUMNS)
+    if steps < least[0] or columns < least[1] or rows < (FEWER_ROWS if is_far else LEAST_ROWS):
         return None
     order = _order(rows, steps, shape, schedule)
     if order is None:

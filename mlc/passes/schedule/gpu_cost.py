@@ -293,7 +293,6 @@ def _contraction(source: KernelSource, root: ir.Operation) -> Schedule | None:
         **tile,
         "lanes": lanes,
         "unroll": _unroll(root),
-        "threads": THREADS,
         "blocks": 2,
     }
 
@@ -348,7 +347,11 @@ def _register_tile(rows: int, columns: Extent, depth: Extent, lanes: int, others
         block_columns, split = block_columns // 2, split * 2
     while split > 1 and height * wide * lanes * width * THREADS > SHARED_MEMORY:
         height //= 2
-    return {"rows": height, "columns": wide, "block_columns": block_columns, "split": split}
+    # Of a small matrix a block has as many threads as tiles, and tiles are small enough for a warp to have one each.
+    while height > 1 and block_columns * split * -(-rows // height) < WARP:
+        height //= 2
+    threads = max(WARP, min(THREADS, power_of_two(block_columns * split * -(-rows // height))))
+    return {"rows": height, "columns": wide, "block_columns": block_columns, "split": split, "threads": threads}
 
 
 def _unroll(root: ir.Operation) -> int:

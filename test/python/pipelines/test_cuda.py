@@ -18,6 +18,8 @@ from mlc.targets.nvidia import NAMED
 
 GPU_ONLY = (
     "mlc-float8-contractions",
+    "mlc-turn-products",
+    "mlc-sum-products",
     "mlc-slice-gathers",
     "mlc-fold-factors",
     "mlc-recompute-producers",

@@ -107,14 +107,18 @@ func.func @rounded_largest(%x: tensor<4096x32xbf16>, %w: tensor<32x64xbf16>) -> 
   return %y : tensor<1x32x32x64xbf16>
 }
 
-// CHECK-LABEL: func.func @exact_largest
-// CHECK: mlc.launch {{.*}} -> tensor<4096x64xf32>
+// A pool of few elements reads rounded ones whoever reads what it gives, and what it gives to others is stored rounded.
+// CHECK-LABEL: func.func @pooled
+// CHECK: mlc.launch {{.*}} -> tensor<4096x64xbf16>
+// CHECK: mlc.launch {{.*}} -> tensor<1x32x32x64xbf16>
 // CHECK: mlc.launch {{.*}} -> tensor<1x32x32x64xf32>
-func.func @exact_largest(%x: tensor<4096x32xbf16>, %w: tensor<32x64xbf16>) -> tensor<1x32x32x64xf32> {
+func.func @pooled(%x: tensor<4096x32xbf16>, %w: tensor<32x64xbf16>) -> tensor<1x32x32x64xf32> {
   %a = mlc.matmul %x, %w {widen} : tensor<4096x32xbf16>, tensor<32x64xbf16> -> tensor<4096x64xf32>
   %v = mlc.reshape %a [1, 64, 64, 64] : tensor<4096x64xf32> -> tensor<1x64x64x64xf32>
   %p = mlc.pool max %v {kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc"} : tensor<1x64x64x64xf32> -> tensor<1x32x32x64xf32>
-  return %p : tensor<1x32x32x64xf32>
+  %s = mlc.reduce sum %p {axes = array<i64: 3>, keepdims = true} : tensor<1x32x32x64xf32> -> tensor<1x32x32x1xf32>
+  %d = mlc.binary sub %p, %s : tensor<1x32x32x64xf32>, tensor<1x32x32x1xf32> -> tensor<1x32x32x64xf32>
+  return %d : tensor<1x32x32x64xf32>
 }
 
 // What another kernel would round, behind a view, is what is stored.
@@ -131,4 +135,13 @@ func.func @rounded_behind(%x: tensor<128x256xbf16>, %w: tensor<256x256xbf16>, %z
   %y = mlc.reduce sum %q {axes = array<i64: 2>, keepdims = true} : tensor<128x16x16xf32> -> tensor<128x16x1xf32>
   %b = mlc.matmul %c, %z {widen} : tensor<128x16x16xbf16>, tensor<16x8xbf16> -> tensor<128x16x8xf32>
   return %y, %b : tensor<128x16x1xf32>, tensor<128x16x8xf32>
+}
+
+// The largest of a whole row stays exact: of what is subtracted from it, the exponential may follow.
+// CHECK-LABEL: func.func @largest_of_rows
+// CHECK: mlc.launch {{.*}} -> tensor<128x256xf32>
+func.func @largest_of_rows(%x: tensor<128x256xbf16>, %w: tensor<256x256xbf16>) -> tensor<128x1xf32> {
+  %a = mlc.matmul %x, %w {widen} : tensor<128x256xbf16>, tensor<256x256xbf16> -> tensor<128x256xf32>
+  %p = mlc.reduce max %a {axes = array<i64: 1>, keepdims = true} : tensor<128x256xf32> -> tensor<128x1xf32>
+  return %p : tensor<128x1xf32>
 }

@@ -48,6 +48,15 @@ func.func @weights(%x: tensor<512x100xbf16>, %y: tensor<?x131xbf16>, %z: tensor<
   return %0, %1, %2 : tensor<100x128xf32>, tensor<?x64xbf16>, tensor<2x3x10xbf16>
 }
 
+// A weight on the left of a batch gets zeros, and what it multiplies.
+// CHECK-LABEL: func.func @from_the_left
+// CHECK: mlc.matmul %{{.*}}, %{{.*}} {widen} : tensor<196x200xbf16>, tensor<16x200x768xbf16> -> tensor<16x196x768xf32>
+func.func @from_the_left(%x: tensor<16x196x768xbf16>) -> tensor<16x196x768xf32> {
+  %w = mlc.weight "w" : tensor<196x196xbf16>
+  %0 = mlc.matmul %w, %x {widen} : tensor<196x196xbf16>, tensor<16x196x768xbf16> -> tensor<16x196x768xf32>
+  return %0 : tensor<16x196x768xf32>
+}
+
 // Small products, few rows, other types, what is aligned, and products of attention.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: mlc.pad

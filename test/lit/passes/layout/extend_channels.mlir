@@ -43,12 +43,19 @@ func.func @ones(%x: tensor<1x9x9x16xbf16>, %w: tensor<3x3x16x18xbf16>, %v: tenso
   return %d : tensor<1x9x9x16xf32>
 }
 
-// Three filters would become eight, and f32 is not for tensor cores here.
-// CHECK-LABEL: func.func @left
+// Few filters of many products become eight; those of few products, a single one, and f32, which is not for tensor cores
+// here, stay.
+// CHECK-LABEL: func.func @few
+// CHECK: [[Y:%.+]] = mlc.conv {{.*}} -> tensor<1x9x9x8xf32>
+// CHECK: mlc.slice [[Y]] [0, 0, 0, 0] [1, 9, 9, 3]
 // CHECK: mlc.conv {{.*}} -> tensor<1x9x9x3xf32>
+// CHECK: mlc.conv {{.*}} -> tensor<1x9x9x1xf32>
 // CHECK: mlc.conv {{.*}} -> tensor<1x9x9x18xf32>
-func.func @left(%x: tensor<1x9x9x16xbf16>, %w: tensor<3x3x16x3xbf16>, %y: tensor<1x9x9x16xf32>, %v: tensor<3x3x16x18xf32>) -> (tensor<1x9x9x3xf32>, tensor<1x9x9x18xf32>) {
+func.func @few(%x: tensor<1x9x9x16xbf16>, %w: tensor<3x3x16x3xbf16>, %f: tensor<1x1x16x3xbf16>, %o: tensor<3x3x16x1xbf16>, %y: tensor<1x9x9x16xf32>, %v: tensor<3x3x16x18xf32>)
+    -> (tensor<1x9x9x3xf32>, tensor<1x9x9x3xf32>, tensor<1x9x9x1xf32>, tensor<1x9x9x18xf32>) {
   %c = mlc.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc", widen} : tensor<1x9x9x16xbf16>, tensor<3x3x16x3xbf16> -> tensor<1x9x9x3xf32>
-  %d = mlc.conv %y, %v {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc"} : tensor<1x9x9x16xf32>, tensor<3x3x16x18xf32> -> tensor<1x9x9x18xf32>
-  return %c, %d : tensor<1x9x9x3xf32>, tensor<1x9x9x18xf32>
+  %d = mlc.conv %x, %f {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, layout = "nhwc", widen} : tensor<1x9x9x16xbf16>, tensor<1x1x16x3xbf16> -> tensor<1x9x9x3xf32>
+  %g = mlc.conv %x, %o {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc", widen} : tensor<1x9x9x16xbf16>, tensor<3x3x16x1xbf16> -> tensor<1x9x9x1xf32>
+  %e = mlc.conv %y, %v {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc"} : tensor<1x9x9x16xf32>, tensor<3x3x16x18xf32> -> tensor<1x9x9x18xf32>
+  return %c, %d, %g, %e : tensor<1x9x9x3xf32>, tensor<1x9x9x3xf32>, tensor<1x9x9x1xf32>, tensor<1x9x9x18xf32>
 }

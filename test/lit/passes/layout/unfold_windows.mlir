@@ -95,3 +95,24 @@ func.func @patches_of_pixels(%x: tensor<1x8x12x3xf32>, %w: tensor<4x4x3x16xf32>)
   %r = mlc.conv %x, %w {strides = array<i64: 4, 4>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, layout = "nhwc"} : tensor<1x8x12x3xf32>, tensor<4x4x3x16xf32> -> tensor<1x2x3x16xf32>
   return %r : tensor<1x2x3x16xf32>
 }
+
+// Borders around an image that is cut into patches are stored, and pixels that no patch has left out.
+// CHECK-LABEL: func.func @patches_with_borders
+// CHECK: [[S:%.+]] = mlc.slice %arg0 [0, 0, 0, 0] [2, 14, 15, 3]
+// CHECK: [[P:%.+]] = mlc.pad constant [[S]] low [0, 1, 1, 0] high [0, 1, 0, 0] : tensor<2x14x15x3xbf16> -> tensor<2x16x16x3xbf16>
+// CHECK: mlc.reshape [[P]] [2, 4, 4, 4, 4, 3]
+// CHECK: mlc.conv {{.*}}padding = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>{{.*}} : tensor<2x4x4x48xbf16>, tensor<1x1x48x16xbf16>
+func.func @patches_with_borders(%x: tensor<2x14x16x3xbf16>, %w: tensor<4x4x3x16xbf16>) -> tensor<2x4x4x16xbf16> {
+  %0 = mlc.conv %x, %w {strides = array<i64: 4, 4>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc"} : tensor<2x14x16x3xbf16>, tensor<4x4x3x16xbf16> -> tensor<2x4x4x16xbf16>
+  return %0 : tensor<2x4x4x16xbf16>
+}
+
+// Lines of windows that are further apart than the copy engine counts are copied with their windows.
+// CHECK-LABEL: func.func @far_apart
+// CHECK: mlc.gather {{.*}} -> tensor<1x48x106x1xbf16>
+// CHECK: mlc.gather {{.*}} -> tensor<1x48x160x1xbf16>
+// CHECK: mlc.conv {{.*}} : tensor<1x3x10x256xbf16>, tensor<1x1x256x16xbf16>
+func.func @far_apart(%x: tensor<1x37x113x1xbf16>, %w: tensor<16x16x1x16xbf16>) -> tensor<1x3x10x16xbf16> {
+  %0 = mlc.conv %x, %w {strides = array<i64: 10, 10>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, layout = "nhwc"} : tensor<1x37x113x1xbf16>, tensor<16x16x1x16xbf16> -> tensor<1x3x10x16xbf16>
+  return %0 : tensor<1x3x10x16xbf16>
+}

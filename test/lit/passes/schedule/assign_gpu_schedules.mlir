@@ -306,6 +306,26 @@ module @small attributes {mlc.kernel} {
   }
 }
 
+// Of small matrices, of which there are many, a block has a warp whose threads have a small tile each.
+// CHECK: module @small_matrices
+// CHECK-SAME: block_columns = 4 : i64
+// CHECK-SAME: rows = 2 : i64, split = 1 : i64
+// CHECK-SAME: template = "contraction", threads = 32 : i64
+module @small_matrices attributes {mlc.kernel} {
+  func.func @small_matrices(%a: tensor<900x16x6xf32>, %b: tensor<900x6x16xf32>, %o: tensor<900x16x16xf32>) -> tensor<900x16x16xf32> {
+    %zero = arith.constant 0.0 : f32
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<900x16x16xf32>) -> tensor<900x16x16xf32>
+    %m = linalg.generic {indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (b, k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<900x16x6xf32>, tensor<900x6x16xf32>) outs(%f : tensor<900x16x16xf32>) attrs = {mlc.contraction} {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %z, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<900x16x16xf32>
+    return %m : tensor<900x16x16xf32>
+  }
+}
+
 // Several tiles for a multiprocessor, whose operands both lie along the sum: two groups have them in turns.
 // CHECK: module @several
 // CHECK-SAME: consumers = 2 : i64

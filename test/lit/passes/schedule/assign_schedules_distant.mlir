@@ -43,6 +43,41 @@ module @any attributes {mlc.kernel, mlc.packed} {
   }
 }
 
+// Panels of a matrix that only a run knows are copied where its lines are shorter and fewer as well, for many rows.
+// CHECK-LABEL: module @short
+// CHECK-SAME: template = "contraction"
+// FAR-LABEL: module @short
+// FAR-SAME: template = "copy_ahead"
+module @short attributes {mlc.kernel} {
+  func.func @short(%x: tensor<200x64xf32>, %y: tensor<64x160xf32>, %out: tensor<200x160xf32>) -> tensor<200x160xf32> {
+    %zero = arith.constant 0.000000e+00 : f32
+    %0 = linalg.fill ins(%zero : f32) outs(%out : tensor<200x160xf32>) -> tensor<200x160xf32>
+    %1 = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], mlc.contraction} ins(%x, %y : tensor<200x64xf32>, tensor<64x160xf32>) outs(%0 : tensor<200x160xf32>) {
+    ^bb0(%p: f32, %q: f32, %s: f32):
+      %product = arith.mulf %p, %q : f32
+      %sum = arith.addf %s, %product : f32
+      linalg.yield %sum : f32
+    } -> tensor<200x160xf32>
+    return %1 : tensor<200x160xf32>
+  }
+}
+
+// FAR-LABEL: module @few_rows
+// FAR-SAME: template = "contraction"
+module @few_rows attributes {mlc.kernel} {
+  func.func @few_rows(%x: tensor<96x64xf32>, %y: tensor<64x160xf32>, %out: tensor<96x160xf32>) -> tensor<96x160xf32> {
+    %zero = arith.constant 0.000000e+00 : f32
+    %0 = linalg.fill ins(%zero : f32) outs(%out : tensor<96x160xf32>) -> tensor<96x160xf32>
+    %1 = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], mlc.contraction} ins(%x, %y : tensor<96x64xf32>, tensor<64x160xf32>) outs(%0 : tensor<96x160xf32>) {
+    ^bb0(%p: f32, %q: f32, %s: f32):
+      %product = arith.mulf %p, %q : f32
+      %sum = arith.addf %s, %product : f32
+      linalg.yield %sum : f32
+    } -> tensor<96x160xf32>
+    return %1 : tensor<96x160xf32>
+  }
+}
+
 func.func @main(%x: tensor<16x256xf32>, %y: tensor<?x256xf32>, %o: tensor<16x768xf32>, %q: tensor<?x768xf32>) -> (tensor<16x768xf32>, tensor<?x768xf32>) {
   %w = mlc.weight "w" : tensor<256x768xf32>
   %0 = mlc.launch @few(%x, %w) outs(%o) : (tensor<16x256xf32>, tensor<256x768xf32>) outs(tensor<16x768xf32>) -> tensor<16x768xf32>
