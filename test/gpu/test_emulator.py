@@ -46,6 +46,7 @@ ROUNDED = (
     ("mixing", "sm_90a", "bf16"), ("mixing", "sm_80", "bf16"), ("pooling_by_shares", "sm_90a", "bf16"),
     ("patches_with_borders", "sm_90a", "bf16"), ("patches_far_apart", "sm_90a", "bf16"),
     ("two_classes", "sm_90a", "bf16"), ("small_matrices", "sm_90a", "bf16"),
+    ("parts_even", "sm_90a", "bf16"), ("parts_odd", "sm_90a", "bf16"), ("dense_block", "sm_90a", "bf16"),
     ("gemm_transposed", "sm_90a", "tf32"), ("matmul_batched", "sm_80", "tf32"),
 )  # fmt: skip
 

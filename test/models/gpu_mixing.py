@@ -89,8 +89,48 @@ def _small_matrices() -> Case:
     return Case("small_matrices", nodes, lambda: inputs, expected, {"y": "float32"}, tolerance=2e-6)
 
 
+def _parts(name: str, *widths: int) -> Case:
+    """A function of tensors side by side."""
+
+    def expected(a: Arrays) -> list[np.ndarray]:
+        return [np.exp(np.concatenate([v.astype(np.float64) for v in a.values()], axis=-1))]
+
+    inputs = {f"x{i}": normal(3, 10, width, seed=i) for i, width in enumerate(widths)}
+    nodes: list[Any] = [("Concat", list(inputs), ["c"], {"axis": -1}), ("Exp", ["c"], ["y"])]
+    return Case(name, nodes, lambda: inputs, expected, {"y": "float32"}, tolerance=2e-6)
+
+
+def _dense_block() -> Case:
+    """Convolutions of all that those before have computed, scaled each time, and a pool of it at the end."""
+    grown, nodes, features = 16, [], ["x"]
+    constants: dict[str, np.ndarray] = {}
+    for n in range(3):
+        width = grown * (n + 1)
+        constants[f"s{n}"] = normal(1, width, 1, 1, seed=10 + n)
+        constants[f"w{n}"] = (normal(grown, width, 3, 3, seed=n) / (9 * width) ** 0.5).astype("f4")
+        joined = [("Concat", list(features), [f"c{n}"], {"axis": 1})] if n else [("Identity", ["x"], ["c0"])]
+        nodes += [*joined, ("Mul", [f"c{n}", f"s{n}"], [f"m{n}"]), ("Relu", [f"m{n}"], [f"r{n}"])]
+        nodes += [("Conv", [f"r{n}", f"w{n}"], [f"f{n}"], {"pads": [1, 1, 1, 1]})]
+        features.append(f"f{n}")
+    nodes += [("Concat", features, ["c"], {"axis": 1}), ("Exp", ["c"], ["e"])]
+    nodes += [("AveragePool", ["e"], ["y"], {"kernel_shape": [2, 2], "strides": [2, 2]})]
+
+    def expected(a: Arrays) -> list[np.ndarray]:
+        found = [a["x"].astype(np.float64)]
+        for n in range(3):
+            x = np.maximum(np.concatenate(found, axis=1) * constants[f"s{n}"], 0)
+            padded = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)])
+            windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+            found.append(np.einsum("nchwij,ocij->nohw", windows, constants[f"w{n}"].astype(np.float64), optimize=True))
+        e = np.exp(np.concatenate(found, axis=1))
+        return [e.reshape(2, 64, 12, 2, 12, 2).mean(axis=(3, 5))]
+
+    inputs = {"x": normal(2, grown, 24, 24)}
+    return Case("dense_block", nodes, lambda: inputs, expected, {"y": "float32"}, constants=constants, tolerance=2e-6)
+
+
 def mixing_cases() -> list[Case]:
-    """Layers between transposes, sums by shares, patches with borders, one or two classes, small matrices."""
+    """Layers between transposes, sums by shares, patches with borders, one or two classes, small matrices, parts."""
     return [
         _mixing(),
         _pooling(),
@@ -98,4 +138,7 @@ def mixing_cases() -> list[Case]:
         _windows("patches_far_apart", 16, 1, (37, 41), 12, 9, 0),
         _windows("two_classes", 2, 16, (9, 7), 3, 1, 1),
         _small_matrices(),
+        _parts("parts_even", 32, 16, 8, 24),
+        _parts("parts_odd", 5, 16, 3, 7),
+        _dense_block(),
     ]

@@ -10,6 +10,8 @@ from mlir import ir
 from mlir.dialects import arith, memref, scf, vector
 
 from mlc.kernels.common import memory
+from mlc.kernels.common.alignment import divisor
+from mlc.kernels.common.choices import Choice
 from mlc.kernels.common.frame import Frame, if_then
 from mlc.kernels.common.index import Idx
 from mlc.kernels.common.peepholes import divides_by_one_plus_exp, is_inside_sigmoid, sigmoid_argument
@@ -37,12 +39,16 @@ def _block(ev: Evaluator, block: ir.Block, env: dict[ir.Value, Lane], dims: Sequ
         op = view.operation
         if op.name in ("linalg.yield", "scf.yield"):
             return [_value(ev, _operand(ev, env, v)) for v in op.operands]
-        handler = _HANDLERS.get(op.name)
-        if handler is not None:
-            handler(ev, op, env, dims)
-        else:
-            _elementwise(ev, op, env)
+        _emit(ev, op, env, dims)
     raise ValueError("a body ends in a yield")
+
+
+def _emit(ev: Evaluator, op: ir.Operation, env: dict[ir.Value, Lane], dims: Sequence[Idx]) -> None:
+    handler = _HANDLERS.get(op.name)
+    if handler is not None:
+        handler(ev, op, env, dims)
+    else:
+        _elementwise(ev, op, env)
 
 
 def _operand(ev: Evaluator, env: dict[ir.Value, Lane], value: ir.Value) -> Lane:
@@ -186,16 +192,30 @@ _UNSIGNED = {6: "<", 7: "<=", 8: ">", 9: ">="}
 
 
 def _compare(ev: Evaluator, op: ir.Operation, env: dict[ir.Value, Lane], dims: Sequence[Idx]) -> None:
-    """A comparison of coordinates whose bounds decide it is a constant."""
-    known = None
+    """A comparison of coordinates whose bounds decide it is a constant, and one number where all lanes have the same
+    outcome."""
+    known, predicate = None, ir.IntegerAttr(op.attributes["predicate"]).value
     if isinstance(op.operands[0].type, ir.IndexType):
         a, b = (_operand(ev, env, v) for v in op.operands)
         if isinstance(a, Idx) and isinstance(b, Idx):
-            known = decide(ir.IntegerAttr(op.attributes["predicate"]).value, a, b)
+            known = decide(predicate, a, b)
+            if known is None and _is_same_for_all(ev, predicate, a, b):
+                sides = [ev.frame.constants.index(side.base) for side in (a, b)]
+                env[op.results[0]] = arith.cmpi(arith.CmpIPredicate(predicate), *sides)
+                return
     if known is None:
         _elementwise(ev, op, env)
     else:
         env[op.results[0]] = ev.frame.constants.get(ir.IntegerType.get_signless(1), int(known))
+
+
+def _is_same_for_all(ev: Evaluator, predicate: int, a: Idx, b: Idx) -> bool:
+    """Do lanes that lie side by side begin at a multiple of their number, and the limit, too? Where a vector has masks
+    of its own, which branches are dearer than, nobody asks."""
+    if not ev.frame.alignment or (_SIGNED | _UNSIGNED).get(predicate) not in ("<", ">="):
+        return False
+    side_by_side = a.lanes is None and a.step == a.repeat == 1 and b.uniform
+    return side_by_side and divisor(a.base) % ev.lanes == 0 and divisor(b.base) % ev.lanes == 0
 
 
 def decide(predicate: int, a: Idx, b: Idx) -> bool | None:
@@ -253,6 +273,9 @@ def _if(ev: Evaluator, op: ir.Operation, env: dict[ir.Value, Lane], dims: Sequen
             sides.append(_block(ev.child(mask=mask), block, dict(env), dims))
         for result, a, b in zip(op.results, *sides, strict=True):
             env[result] = arith.select(condition, ev.splat(a), ev.splat(b))
+        return
+    if (loaded := Choice(ev, dims, _emit, _operand).load(op, env)) is not None:
+        env[op.results[0]] = loaded
         return
     types = [r.type if ev.lanes == 1 else ir.VectorType.get([ev.lanes], r.type) for r in op.results]
     branch = scf.IfOp(condition, types, has_else=True)
