@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from mlir import ir
 
-from mlc.passes.adaptor import TRANSPOSED, defining_op, element, readers, shape_of
+from mlc.passes.adaptor import TRANSPOSED, OpAdaptor, defining_op, element, readers, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
 from mlc.passes.simplify.rewrite import replace
@@ -26,8 +26,9 @@ from mlc.passes.simplify.weight_only import WeightOnly
 from mlc.passes.walk import functions, operations
 
 EVEN = 8  # elements of a row that tensor cores read, or a multiple
-_MOVES = ("mlc.reshape", "mlc.transpose", "mlc.broadcast", "mlc.slice", "mlc.cast")
-_BETWEEN = {*_MOVES, "mlc.unary", "mlc.binary", "mlc.activation", "mlc.clamp", "mlc.select"}
+_MOVES = ("mlc.reshape", "mlc.transpose", "mlc.broadcast", "mlc.slice", "mlc.concat", "mlc.pad")
+_FUNCTIONS = ("mlc.unary", "mlc.binary", "mlc.activation", "mlc.clamp", "mlc.select", "mlc.cast", "mlc.softmax")
+_BETWEEN = {*_MOVES, *_FUNCTIONS}
 
 
 class SumProducts(Pass):
@@ -62,40 +63,32 @@ def _vector(op: ir.Operation, weights: WeightOnly) -> int | None:
 
 
 def _is_attention(op: ir.Operation) -> bool:
-    """Is a product in front of a softmax, or behind one of other products?"""
-    if _finds(readers(op.results[0]), "mlc.softmax", lambda one: readers(one.results[0])):
+    """Is a product in front of a softmax, written out or not, or behind one of other products?"""
+    if any(map(_makes_shares, _through(readers(op.results[0]), lambda one: readers(one.results[0])))):
         return True
-    shares = [_source(value) for value in op.operands]
-    scores = [defining_op(s.operands[0]) for s in shares if s is not None and s.name == "mlc.softmax"]
-    return _finds([s for s in scores if s is not None], "mlc.matmul", _computing)
+    before = _through([one for value in op.operands if (one := defining_op(value)) is not None], _computing)
+    return any(map(_makes_shares, before)) and any(one.name == "mlc.matmul" for one in before)
 
 
-def _finds(start: list[ir.Operation], name: str, following: Callable[[ir.Operation], list[ir.Operation]]) -> bool:
-    """Is an operation of this name among those of `start` and those that follow, through what computes element by
-    element or moves elements?"""
+def _makes_shares(op: ir.Operation) -> bool:
+    return op.name == "mlc.softmax" or op.name == "mlc.unary" and OpAdaptor(op).text("kind") == "exp"
+
+
+def _through(start: list[ir.Operation], following: Callable[[ir.Operation], list[ir.Operation]]) -> set[ir.Operation]:
+    """The operations of `start` and those that follow, through what computes element by element or moves elements."""
     pending, seen = list(start), set(start)
     while pending:
         op = pending.pop()
-        if op.name == name:
-            return True
         if op.name in _BETWEEN:
             found = [one for one in following(op) if one not in seen]
             pending += found
             seen.update(found)
-    return False
+    return seen
 
 
 def _computing(op: ir.Operation) -> list[ir.Operation]:
     """The operations that compute what `op` reads."""
     return [one for value in op.operands if (one := defining_op(value)) is not None]
-
-
-def _source(value: ir.Value) -> ir.Operation | None:
-    """The operation that computes the elements of `value`, behind moves and roundings."""
-    op = defining_op(value)
-    while op is not None and op.name in _MOVES:
-        op = defining_op(op.operands[0])
-    return op
 
 
 def _sum(op: ir.Operation, side: int) -> None:

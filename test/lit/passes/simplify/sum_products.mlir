@@ -70,3 +70,31 @@ func.func @others(%x: tensor<1x33xf32>, %h: tensor<1x64xf16>, %m: tensor<64x80xf
   %6 = mlc.matmul %a, %a {transpose_rhs} : tensor<4x2xf32>, tensor<4x2xf32> -> tensor<4x4xf32>
   return %0, %1, %5, %6 : tensor<1x7xf32>, tensor<1x80xf16>, tensor<8x1x12xf32>, tensor<4x4xf32>
 }
+
+// So do those of an attention of one query with a sink among its scores.
+// CHECK-LABEL: func.func @sink
+// CHECK-COUNT-2: mlc.matmul
+// CHECK-NOT: mlc.reduce
+func.func @sink(%q: tensor<8x1x12xf32>, %k: tensor<8x30x12xf32>, %v: tensor<8x30x12xf32>, %s: tensor<8x1x1xf32>) -> tensor<8x1x12xf32> {
+  %0 = mlc.matmul %q, %k {transpose_rhs} : tensor<8x1x12xf32>, tensor<8x30x12xf32> -> tensor<8x1x30xf32>
+  %1 = mlc.concat %0, %s {axis = 2 : i64} : tensor<8x1x30xf32>, tensor<8x1x1xf32> -> tensor<8x1x31xf32>
+  %2 = mlc.softmax %1 {axis = 2 : i64} : tensor<8x1x31xf32>
+  %3 = mlc.slice %2 [0, 0, 0] [8, 1, 30] [1, 1, 1] : tensor<8x1x31xf32> -> tensor<8x1x30xf32>
+  %4 = mlc.matmul %3, %v : tensor<8x1x30xf32>, tensor<8x30x12xf32> -> tensor<8x1x12xf32>
+  return %4 : tensor<8x1x12xf32>
+}
+
+// A softmax may be written out.
+// CHECK-LABEL: func.func @written_out
+// CHECK-COUNT-2: mlc.matmul
+// CHECK-NOT: mlc.matmul
+func.func @written_out(%q: tensor<8x1x12xf32>, %k: tensor<8x30x12xf32>, %v: tensor<8x30x12xf32>) -> tensor<8x1x12xf32> {
+  %0 = mlc.matmul %q, %k {transpose_rhs} : tensor<8x1x12xf32>, tensor<8x30x12xf32> -> tensor<8x1x30xf32>
+  %1 = mlc.reduce max %0 {axes = array<i64: 2>, keepdims = true} : tensor<8x1x30xf32> -> tensor<8x1x1xf32>
+  %2 = mlc.binary sub %0, %1 : tensor<8x1x30xf32>, tensor<8x1x1xf32> -> tensor<8x1x30xf32>
+  %3 = mlc.unary exp %2 : tensor<8x1x30xf32>
+  %4 = mlc.reduce sum %3 {axes = array<i64: 2>, keepdims = true} : tensor<8x1x30xf32> -> tensor<8x1x1xf32>
+  %5 = mlc.binary div %3, %4 : tensor<8x1x30xf32>, tensor<8x1x1xf32> -> tensor<8x1x30xf32>
+  %6 = mlc.matmul %5, %v : tensor<8x1x30xf32>, tensor<8x30x12xf32> -> tensor<8x1x12xf32>
+  return %6 : tensor<8x1x12xf32>
+}
