@@ -34,7 +34,7 @@ def test_batches_with_a_broadcast_right_side(tmp_path: Path, batch: str) -> None
     [("3x700x128", "3x128x300"), ("700x128", "3x128x300"), ("3x700x128", "128x300"), ("2x3x500x150", "3x150x260")],
 )
 def test_blocks_of_rows_share_a_copy_and_nothing_else_does(tmp_path: Path, left: str, right: str) -> None:
-    """One thread goes through all panels of all products in one call."""
+    """One thread goes through all panels of all products in one call; so where they are copied ahead (Xeons)."""
     from mlc.runtime import load
 
     shapes = [tuple(map(int, text.split("x"))) for text in (left, right)]
@@ -43,7 +43,8 @@ def test_blocks_of_rows_share_a_copy_and_nothing_else_does(tmp_path: Path, left:
     a, b, o = (f"tensor<{'x'.join(map(str, shape))}xf32>" for shape in (*shapes, expected.shape))
     body = f"%r = mlc.matmul %a0, %a1 : {a}, {b} -> {o}\nreturn %r : {o}"
     model = check(tmp_path, body, [a, b], [o], [inputs], 2e-5)
-    assert [kernel["template"] for kernel in model.metadata["kernels"]] == ["panel_copy"]
+    (kernel,) = model.metadata["kernels"]
+    assert kernel["template"] in ("panel_copy", "copy_ahead")
     alone = load(tmp_path / "kernel.so", threads=1)(*inputs)[0]
     np.testing.assert_allclose(alone, expected, rtol=1e-4, atol=2e-4)
 
