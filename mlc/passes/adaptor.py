@@ -116,6 +116,19 @@ def readers(value: ir.Value) -> list[ir.Operation]:
     return [user for user in users if user.name != "tensor.dim"]
 
 
+def lies_along_sum(matmul: ir.Operation, number: int) -> bool:
+    """Is the last dimension of operand `number` of a `matmul` the one that is summed over, and not the one before?"""
+    return (number == 0) != (TRANSPOSED[number] in matmul.attributes)
+
+
+def swaps_matrices(op: ir.Operation) -> bool:
+    """Does an operation transpose matrices, and nothing else?"""
+    if op.name != "mlc.transpose":
+        return False
+    rank = op.results[0].type.rank
+    return rank >= 2 and OpAdaptor(op).ints("permutation") == [*range(rank - 2), rank - 1, rank - 2]
+
+
 def is_dynamic(size: int) -> bool:
     return size == DYNAMIC
 

@@ -68,7 +68,7 @@ def _depthwise(name: str, *window: int) -> Case:
     return Case(name, nodes, lambda: inputs, expected, {"y": "float32"}, tolerance=2e-6)
 
 
-def _same(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+def same(x: np.ndarray, w: np.ndarray) -> np.ndarray:
     """A convolution by windows of three, padded so that the image keeps its size."""
     padded = np.pad(x.astype(np.float64), [(0, 0), (0, 0), (1, 1), (1, 1)])
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
@@ -83,9 +83,9 @@ def _residual_block(name: str, channels: int, **options: Any) -> Case:
     part = channels // 4
 
     def expected(a: Arrays) -> list[np.ndarray]:
-        x = np.maximum(_same(a["x"], constants["w1"]), 0)
-        y = _same(x, constants["w2"]) + constants["b"].reshape(1, -1, 1, 1)
-        z = np.maximum(x + _same(np.maximum(y, 0), constants["w3"]), 0)
+        x = np.maximum(same(a["x"], constants["w1"]), 0)
+        y = same(x, constants["w2"]) + constants["b"].reshape(1, -1, 1, 1)
+        z = np.maximum(x + same(np.maximum(y, 0), constants["w3"]), 0)
         return [z[:, part : 2 * part] + 1, np.repeat(np.repeat(z, 2, 2), 2, 3)]
 
     pads = {"pads": [1, 1, 1, 1]}

@@ -28,6 +28,8 @@ def divisor(value: Scalar) -> int:
         return gcd(ir.IntegerAttr(op.attributes["value"]).value, _MANY)
     if op.name in ("arith.index_cast", "arith.index_castui"):
         return divisor(op.operands[0])
+    if op.name == "arith.select":
+        return gcd(divisor(op.operands[1]), divisor(op.operands[2]))
     if op.name not in ("arith.addi", "arith.subi", "arith.muli", "arith.remui", "arith.minsi", "arith.maxsi"):
         return 1
     a, b = (divisor(v) for v in op.operands)

@@ -212,7 +212,7 @@ def _compare(ev: Evaluator, op: ir.Operation, env: dict[ir.Value, Lane], dims: S
 def _is_same_for_all(ev: Evaluator, predicate: int, a: Idx, b: Idx) -> bool:
     """Do lanes that lie side by side begin at a multiple of their number, and the limit, too? Where a vector has masks
     of its own, which branches are dearer than, nobody asks."""
-    if not ev.frame.alignment or (_SIGNED | _UNSIGNED).get(predicate) not in ("<", ">="):
+    if not ev.frame.has_warps or (_SIGNED | _UNSIGNED).get(predicate) not in ("<", ">="):
         return False
     side_by_side = a.lanes is None and a.step == a.repeat == 1 and b.uniform
     return side_by_side and divisor(a.base) % ev.lanes == 0 and divisor(b.base) % ev.lanes == 0

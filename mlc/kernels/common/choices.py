@@ -13,15 +13,14 @@ ones too that are widened.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from mlir import ir
-from mlir.dialects import arith, memref, vector
+from mlir.dialects import arith, memref
 
 from mlc.kernels.common import memory
-from mlc.kernels.common.alignment import access_alignment
-from mlc.kernels.common.frame import defining_op, storage_type
+from mlc.kernels.common.frame import defining_op
 from mlc.kernels.common.generics import is_identity, only_operation
 from mlc.kernels.common.index import Idx
 
@@ -39,11 +38,10 @@ _COMPUTED = {"arith.addi", "arith.subi", "arith.muli", "arith.constant", "arith.
 
 @dataclass(frozen=True)
 class _Place:
-    """The first element that is loaded, in a memory of any size; what its address is a multiple of, in bytes."""
+    """Elements that are loaded, in a memory of any size."""
 
     memory: ir.Value
-    base: ir.Value
-    alignment: int
+    where: Idx
 
 
 @dataclass(frozen=True)
@@ -59,62 +57,53 @@ class Choice:
         """The result of a chain that begins with the branch `op`; None where it is none, or where elements do not lie
         side by side."""
         ev = self.ev
-        if not ev.frame.alignment or ev.mask is not None or len(op.results) != 1:
+        if not ev.frame.has_warps or ev.mask is not None or len(op.results) != 1:
             return None
-        buffers = [ev.frame.buffers.get(tensor) for tensor in _tensors(op) or []]
-        elements = [buffer.element for buffer in buffers if buffer is not None]
-        if len(buffers) < FEWEST or len(elements) < len(buffers) or any(e != elements[0] for e in elements):
+        found = [ev.frame.buffers.get(tensor) for tensor in _tensors(op) or []]
+        buffers = [buffer for buffer in found if buffer is not None]
+        if len(buffers) < max(FEWEST, len(found)) or any(b.element != buffers[0].element for b in buffers):
             return None
         place = self._place(op, env)
-        return None if place is None else self._loaded(place, elements[0], op.results[0].type)
-
-    def _loaded(self, place: _Place, element: ir.Type, wide: ir.Type) -> ir.Value:
-        lanes = self.ev.lanes
-        if lanes == 1:
-            loaded = memref.load(place.memory, [place.base], alignment=place.alignment)
-        else:
-            type_ = ir.VectorType.get([lanes], storage_type(element))
-            loaded = vector.LoadOp(type_, place.memory, [place.base], alignment=place.alignment).result
-        loaded = memory.from_memory(self.ev.frame, loaded, element)
-        if wide == element:
+        if place is None:
+            return None
+        buffer = replace(buffers[0], memory=place.memory, strides=[1])
+        loaded, wide = memory.load(ev.frame, ev.idx, buffer, [place.where], None), op.results[0].type
+        if wide == buffer.element:
             return loaded
-        return arith.extf(wide if lanes == 1 else ir.VectorType.get([lanes], wide), loaded)
+        is_vector = isinstance(loaded.type, ir.VectorType)
+        return arith.extf(ir.VectorType.get([ev.lanes], wide) if is_vector else wide, loaded)
 
     def _place(self, op: ir.Operation, env: Env) -> _Place | None:
         """Where the chain that begins with the branch `op` loads."""
         condition = self.operand(self.ev, env, op.operands[0])
         if not isinstance(condition, ir.Value) or isinstance(condition.type, ir.VectorType):
             return None
-        sides = []
+        sides: list[_Place] = []
         for region in op.regions:
             *body, last, _ = (one.operation for one in region.blocks[0].operations)
             inner = dict(env)
             for one in body:
                 self.emit(self.ev, one, inner, self.dims)
-            sides.append(self._place(last, inner) if last.name == "scf.if" else self._address(last, inner))
-        first, second = sides
-        if first is None or second is None:
-            return None
-        return _Place(
-            arith.select(condition, first.memory, second.memory),
-            arith.select(condition, first.base, second.base),
-            min(first.alignment, second.alignment),
-        )
+            side = self._place(last, inner) if last.name == "scf.if" else self._address(last, inner)
+            if side is None or (sides and side.where.step != sides[0].where.step):
+                return None
+            sides.append(side)
+        chosen = arith.select(condition, *(side.memory for side in sides))
+        base = arith.select(condition, *(self.ev.frame.constants.index(side.where.base) for side in sides))
+        return _Place(chosen, Idx(base, sides[0].where.step, level=max(side.where.level for side in sides)))
 
     def _address(self, extract: ir.Operation, env: Env) -> _Place | None:
-        """Where elements are that lie side by side."""
+        """Where elements are that lie side by side, or where one is."""
         ev, buffer = self.ev, self.ev.frame.buffers[_stored(extract)]
         found = [self.operand(ev, env, v) for v in list(extract.operands)[1:]]
         coords = [c if isinstance(c, Idx) else Idx(c) for c in found]
         if any(isinstance(c, ir.Value) and isinstance(c.type, ir.VectorType) for c in found):
             return None
         where = memory.address(buffer, coords, ev.idx)
-        if where.lanes is not None or (ev.lanes > 1 and (where.step != 1 or where.repeat != 1)):
+        if where.lanes is not None or where.repeat != 1 or where.step not in (0, 1):
             return None
-        element = storage_type(buffer.element)
-        aligned = access_alignment(ev.frame, where.base, element) or (element.width + 7) // 8
         any_size = ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], buffer.memory.type.element_type)
-        return _Place(memref.cast(any_size, buffer.memory), ev.frame.constants.index(where.base), aligned)
+        return _Place(memref.cast(any_size, buffer.memory), where)
 
 
 def _tensors(op: ir.Operation) -> list[ir.Value] | None:

@@ -150,6 +150,11 @@ class Frame:
         """Does the target have instructions for 2^x and 1/x? GPUs do, which alone promise how tensors are aligned."""
         return self.alignment > 0
 
+    @property
+    def has_warps(self) -> bool:
+        """Do threads take all branches that one of them takes? Those of GPUs do."""
+        return self.alignment > 0
+
     def _declare(self) -> None:
         source, index = self.source, ir.IndexType.get()
         tensors = source.tensors

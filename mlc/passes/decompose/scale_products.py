@@ -23,7 +23,7 @@ from math import prod
 
 from mlir import ir
 
-from mlc.passes.adaptor import TRANSPOSED, OpAdaptor, defining_op, element, readers, shape_of
+from mlc.passes.adaptor import TRANSPOSED, OpAdaptor, defining_op, element, lies_along_sum, readers, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
 from mlc.passes.simplify.rewrite import erase_unread
@@ -72,7 +72,7 @@ def _factor(op: ir.Operation, side: int, even: int) -> _Factor | None:
         return None
     if prod(op.results[0].type.shape) > prod(value.type.shape):
         return None
-    last = (side == 0) != (TRANSPOSED[side] in op.attributes)
+    last = lies_along_sum(op, side)
     if value.type.shape[-2 if last else -1] % even:
         return None
     at = value.type.rank - (1 if last else 2)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from mlc.passes.adaptor import DYNAMIC, TRANSPOSED, OpAdaptor, element, shape_of
+from mlc.passes.adaptor import DYNAMIC, TRANSPOSED, OpAdaptor, element, lies_along_sum, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
 from mlc.passes.simplify.rewrite import replace
@@ -83,7 +83,7 @@ def _moved(op: ir.Operation) -> ir.Value:
     more, operands, flags = -_extents(OpAdaptor(op))[2] % MULTIPLE, [], {"widen"}
     for number, flag in enumerate(TRANSPOSED):
         value = op.operands[number]
-        rank, is_along = value.type.rank, (flag in op.attributes) == (number == 1)
+        rank, is_along = value.type.rank, lies_along_sum(op, number)
         if not is_along and shape_of(value)[-1] % MULTIPLE:
             value, is_along = b.transpose_matrices(value), True
         if more:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from mlc.passes.adaptor import DYNAMIC, TRANSPOSED, OpAdaptor, defining_op, element, splat_number
+from mlc.passes.adaptor import DYNAMIC, TRANSPOSED, OpAdaptor, defining_op, element, lies_along_sum, splat_number
 from mlc.passes.decompose import build as b
 
 PLANNED = "mlc.integers"
@@ -118,8 +118,7 @@ def reduced_dims(op: OpAdaptor, number: int) -> list[int]:
     may not change."""
     rank = op.operand(number).type.rank
     if op.name == "mlc.matmul":
-        last = op.flag(TRANSPOSED[number]) == (number == 1)
-        return [rank - 1 if last else rank - 2]
+        return [rank - 1 if lies_along_sum(op.op, number) else rank - 2]
     return list(range(rank)) if number == 0 else list(range(1, rank))
 
 

@@ -18,14 +18,14 @@ from collections.abc import Callable
 
 from mlir import ir
 
-from mlc.passes.adaptor import TRANSPOSED, OpAdaptor, defining_op, element, readers, shape_of
+from mlc.passes.adaptor import OpAdaptor, defining_op, element, lies_along_sum, readers, shape_of
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
+from mlc.passes.layout.align_products import MULTIPLE
 from mlc.passes.simplify.rewrite import replace
 from mlc.passes.simplify.weight_only import WeightOnly
 from mlc.passes.walk import functions, operations
 
-EVEN = 8  # elements of a row that tensor cores read, or a multiple
 _MOVES = ("mlc.reshape", "mlc.transpose", "mlc.broadcast", "mlc.slice", "mlc.concat", "mlc.pad")
 _FUNCTIONS = ("mlc.unary", "mlc.binary", "mlc.activation", "mlc.clamp", "mlc.select", "mlc.cast", "mlc.softmax")
 _BETWEEN = {*_MOVES, *_FUNCTIONS}
@@ -57,7 +57,7 @@ def _vector(op: ir.Operation, weights: WeightOnly) -> int | None:
     side = 1 if columns == 1 else 0 if rows == 1 else None
     if side is None or weights.has(op.operands[1 - side]) or _is_attention(op):
         return None
-    is_even = shape_of(op.operands[1 - side])[-1] % EVEN == 0
+    is_even = shape_of(op.operands[1 - side])[-1] % MULTIPLE == 0
     is_for_tensor_cores = element(left).width == 16 or weights.has(op.operands[side])
     return None if is_even and is_for_tensor_cores else side
 
@@ -106,4 +106,4 @@ def _sum(op: ir.Operation, side: int) -> None:
 
 def _summed(op: ir.Operation, operand: int) -> int:
     """The dimension of an operand, from the end, that a product sums over."""
-    return -1 if (operand == 0) != (TRANSPOSED[operand] in op.attributes) else -2
+    return -1 if lies_along_sum(op, operand) else -2

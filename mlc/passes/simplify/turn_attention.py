@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from mlc.passes.adaptor import TRANSPOSED, OpAdaptor, defining_op
+from mlc.passes.adaptor import TRANSPOSED, OpAdaptor, defining_op, swaps_matrices
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
 from mlc.passes.simplify.rewrite import replace
@@ -47,11 +47,7 @@ def _shares(op: ir.Operation) -> ir.Value | None:
     if TRANSPOSED[1] in op.attributes:
         return right if _is_softmax(right) else None
     move = defining_op(right)
-    if move is None or move.name != "mlc.transpose" or not _is_softmax(move.operands[0]):
-        return None
-    rank = right.type.rank
-    transposes = OpAdaptor(move).ints("permutation") == [*range(rank - 2), rank - 1, rank - 2]
-    return move.operands[0] if transposes else None
+    return move.operands[0] if move is not None and swaps_matrices(move) and _is_softmax(move.operands[0]) else None
 
 
 def _is_softmax(value: ir.Value) -> bool:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from mlc.passes.adaptor import TRANSPOSED, OpAdaptor, defining_op, element, readers, shape_of
+from mlc.passes.adaptor import TRANSPOSED, defining_op, element, readers, shape_of, swaps_matrices
 from mlc.passes.base import Pass
 from mlc.passes.decompose import build as b
 from mlc.passes.simplify.rewrite import erase_unread, replace
@@ -36,7 +36,7 @@ class TurnProducts(Pass):
     def run(self, root: ir.OpView) -> None:
         for function in functions(root):
             weights = WeightOnly()
-            transposes = [op for op in operations(function) if _swaps(op) and _turns(op.operands[0], weights)]
+            transposes = [op for op in operations(function) if swaps_matrices(op) and _turns(op.operands[0], weights)]
             del weights  # and what it remembers of values
             for op in transposes:
                 source = defining_op(op.operands[0])
@@ -45,12 +45,6 @@ class TurnProducts(Pass):
                 if source is not None:
                     erase_unread(source)
             self.count("turned", len(transposes))
-
-
-def _swaps(op: ir.Operation) -> bool:
-    """Does it transpose matrices?"""
-    rank = op.results[0].type.rank if op.name == "mlc.transpose" else 0
-    return rank > 2 and OpAdaptor(op).ints("permutation") == [*range(rank - 2), rank - 1, rank - 2]
 
 
 def _turns(value: ir.Value, weights: WeightOnly) -> bool:

@@ -41,6 +41,14 @@ def test_products(tmp_path: Path, m: int, n: int, k: int) -> None:
     assert len(results) == 1
 
 
+@pytest.mark.parametrize("m, n, k", [(163, 129, 50), (200, 161, 64), (385, 250, 1801)])
+def test_narrow_matrices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, m: int, n: int, k: int) -> None:
+    """Where memory is far away matrices of fewer lines and columns are copied ahead, too."""
+    monkeypatch.setattr(copies_ahead, "LEAST_STEPS", copies_ahead.DISTANT_STEPS)
+    monkeypatch.setattr(copies_ahead, "LEAST_COLUMNS", copies_ahead.DISTANT_COLUMNS)
+    test_products(tmp_path, m, n, k)
+
+
 @pytest.mark.parametrize(
     ("left", "right"),
     [("3x170x128", "3x128x400"), ("170x130", "3x130x400"), ("3x170x128", "128x400"), ("2x3x170x150", "3x150x391")],
