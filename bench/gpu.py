@@ -11,6 +11,7 @@ against cuDNN),
 `rows` (softmax, norms, elementwise chains, transpositions and reductions against eager and compiled PyTorch),
 `selection` (the best elements of lines, where extreme ones are, scattered updates and running sums, against eager
 PyTorch),
+`recurrent` (layers of LSTMs, GRUs and RNNs against cuDNN),
 `attention` (against PyTorch's flash and cuDNN back ends), `masks` (windows, sinks and caches against its masks,
 FlexAttention and compiled PyTorch), `models` (against eager and compiled PyTorch), `language`
 (language models against `torch.compile`), `dynamic` (BERT and GPT-2 of any length against libraries for one length
@@ -39,7 +40,7 @@ from typing import Any
 from gpu_parts import chart, measure
 
 PARTS = (
-    *("check", "gemm", "gemv", "conv", "rows", "selection", "attention", "masks"),
+    *("check", "gemm", "gemv", "conv", "rows", "selection", "recurrent", "attention", "masks"),
     *("models", "language", "dynamic", "runtime"),
 )
 # The first takes a quarter of an hour to compile, the others minutes to run.

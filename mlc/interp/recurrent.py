@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlc.interp.activation import activate
-from mlc.interp.dtypes import widen
+from mlc.interp.dtypes import narrow, widen
 from mlc.interp.registry import Call, InterpError, evaluates
 
 _GATES = {"rnn": 1, "gru": 3, "lstm": 4}
@@ -32,39 +32,40 @@ _KIND_OF = {
 class _Cell:
     """The weights and functions of one direction."""
 
-    weights: np.ndarray  # [gates * hidden, in]
     recurrence: np.ndarray  # [gates * hidden, hidden]
-    bias: np.ndarray  # [2, gates * hidden]
+    bias: np.ndarray  # [gates * hidden], of the product with the recurrence
     peepholes: np.ndarray  # [3, hidden]: input, output, forget
     functions: list[Callable[[np.ndarray], np.ndarray]]
     clip: float | None
     linear_before_reset: bool
+    rounded: np.dtype | None = None  # what states are rounded to before they are multiplied
+
+    def product(self, h: np.ndarray, first: int = 0, last: int | None = None) -> np.ndarray:
+        """What the gates from row `first` to row `last` of the recurrence get from the state `h`."""
+        state = h if self.rounded is None else widen(narrow(h, self.rounded))
+        return state @ self.recurrence[first:last].T + self.bias[first:last]
 
     def clipped(self, x: np.ndarray) -> np.ndarray:
         return x if self.clip is None else np.clip(x, -x.dtype.type(self.clip), x.dtype.type(self.clip))
 
 
 def _rnn(cell: _Cell, x: np.ndarray, h: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    total = x @ cell.weights.T + h @ cell.recurrence.T + cell.bias.sum(0)
-    return cell.functions[0](cell.clipped(total)), c
+    return cell.functions[0](cell.clipped(x + cell.product(h))), c
 
 
 def _gru(cell: _Cell, x: np.ndarray, h: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    hidden = h.shape[-1]
+    whole = 2 * h.shape[-1]
     first, second = cell.functions
-    from_x = x @ cell.weights.T + cell.bias[0]
-    gates = from_x[:, : 2 * hidden] + h @ cell.recurrence[: 2 * hidden].T + cell.bias[1, : 2 * hidden]
-    update, reset = np.split(first(cell.clipped(gates)), 2, axis=-1)
-    recurrence, bias = cell.recurrence[2 * hidden :].T, cell.bias[1, 2 * hidden :]
-    from_h = reset * (h @ recurrence + bias) if cell.linear_before_reset else (reset * h) @ recurrence + bias
-    new = second(cell.clipped(from_x[:, 2 * hidden :] + from_h))
+    update, reset = np.split(first(cell.clipped(x[:, :whole] + cell.product(h, 0, whole))), 2, axis=-1)
+    is_linear = cell.linear_before_reset
+    from_h = reset * cell.product(h, whole) if is_linear else cell.product(reset * h, whole)
+    new = second(cell.clipped(x[:, whole:] + from_h))
     return (1 - update) * new + update * h, c
 
 
 def _lstm(cell: _Cell, x: np.ndarray, h: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     first, second, third = cell.functions
-    total = x @ cell.weights.T + h @ cell.recurrence.T + cell.bias.sum(0)
-    gate_i, gate_o, gate_f, gate_c = np.split(total, 4, axis=-1)
+    gate_i, gate_o, gate_f, gate_c = np.split(x + cell.product(h), 4, axis=-1)
     peep_i, peep_o, peep_f = cell.peepholes
     enter = first(cell.clipped(gate_i + peep_i * c))
     forget = first(cell.clipped(gate_f + peep_f * c))
@@ -96,7 +97,8 @@ def _run(
     lengths: np.ndarray | None,
     backward: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One direction over `x [seq, batch, in]`: all outputs (zero beyond each length), last h and last c."""
+    """One direction over `x [seq, batch, gates * hidden]`, what gates get from its inputs: all outputs (zero beyond
+    each length), last h and last c."""
     h, c = state
     outputs = np.zeros((x.shape[0], *h.shape), x.dtype)
     for t in range(x.shape[0])[:: -1 if backward else 1]:
@@ -131,16 +133,48 @@ def recurrent(
     state_c = zero_state if initial_c is None else widen(initial_c)
     parts = []
     for d in range(directions):
+        both = np.zeros((2, gates * hidden), value.dtype) if bias is None else widen(bias[d]).reshape(2, -1)
+        from_x = value @ widen(weights[d]).T + both[0]
         cell = _Cell(
-            widen(weights[d]),
             widen(recurrence[d]),
-            np.zeros((2, gates * hidden), value.dtype) if bias is None else widen(bias[d]).reshape(2, -1),
+            both[1],
             np.zeros((3, hidden), value.dtype) if peepholes is None else widen(peepholes[d]).reshape(3, hidden),
             [_function(name) for name in names[d * per_direction : (d + 1) * per_direction]],
             call.attr("clip"),
             bool(call.attr("linear_before_reset", False)),
         )
         backward = direction == "reverse" or d == 1
-        parts.append(_run(_STEP[kind], cell, value, (state_h[d], state_c[d]), lengths, backward))
+        parts.append(_run(_STEP[kind], cell, from_x, (state_h[d], state_c[d]), lengths, backward))
     y, y_h, y_c = (np.stack([part[i] for part in parts], axis=1 if i == 0 else 0) for i in range(3))
+    return [y, y_h, y_c if kind == "lstm" else y_h]
+
+
+@evaluates("mlc.recurrence", "inputs recurrence bias? lengths? initial_h? initial_c?")
+def recurrence(
+    call: Call,
+    inputs: np.ndarray,
+    weights: np.ndarray,
+    bias: np.ndarray | None,
+    lengths: np.ndarray | None,
+    initial_h: np.ndarray | None,
+    initial_c: np.ndarray | None,
+) -> list[np.ndarray]:
+    """`y [seq, batch, dirs, hidden]`, `y_h`, `y_c [dirs, batch, hidden]`: steps behind the product of the inputs."""
+    kind, direction = call.need("kind"), call.attr("direction", "forward")
+    value = widen(inputs)
+    directions, height, hidden = weights.shape
+    layer = kind if kind in ("gru", "lstm") else "rnn"
+    zeros = np.zeros((directions, value.shape[1], hidden), value.dtype)
+    names = [kind] if layer == "rnn" else _DEFAULT_ACTIVATIONS[layer]
+    parts = []
+    for d in range(directions):
+        from_h = np.zeros(height, value.dtype)
+        if bias is not None:
+            from_h[2 * hidden :] = widen(bias[d])
+        peepholes, functions = np.zeros((3, hidden), value.dtype), [_function(name) for name in names]
+        own = _Cell(widen(weights[d]), from_h, peepholes, functions, None, True, weights.dtype)
+        state = tuple(zeros[d] if s is None else widen(s[d]) for s in (initial_h, initial_c))
+        x = value[..., d * height : (d + 1) * height]
+        parts.append(_run(_STEP[layer], own, x, (state[0], state[1]), lengths, direction == "reverse" or d == 1))
+    y, y_h, y_c = (np.stack([part[i] for part in parts], axis=2 if i == 0 else 0) for i in range(3))
     return [y, y_h, y_c if kind == "lstm" else y_h]

@@ -15,6 +15,7 @@ Phase = tuple[str, list[str]]
 
 
 NARROWING = "mlc-narrow-contractions"
+RECURRING = "mlc-plan-recurrences"
 # Filters that are transformed, or packed with zeros up to whole panels and steps, may be many times as large as before.
 HOISTING = f"mlc-hoist-weights{{limit={1 << 40}}}"
 JOINING = "mlc-join-groups{line=64 apart=true}"  # a row of a tile
@@ -24,6 +25,10 @@ JOINING = "mlc-join-groups{line=64 apart=true}"  # a row of a tile
 NARROW = 1 << 18
 NARROW_TILES = 1 << 17
 NARROW_WINDOWS = 3 << 17  # of those that depthwise convolutions read
+
+# Recurrent weights that work items stream from the second level of cache in every step; where one item would do all of
+# it, those of a step that is shorter than what threads wait for each other.
+RECURRENT, RECURRENT_ALONE = 5 << 18, 1 << 17
 
 
 def _widening(target: CpuTarget, precision: str) -> str:
@@ -36,6 +41,12 @@ def _narrowing(target: CpuTarget, precision: str) -> list[str]:
     if precision != "bf16":
         return []
     return [NARROWING if target.bf16_dot or target.bf16_tiles else f"{NARROWING}{{weights-only=true}}", "cse"]
+
+
+def _recurring(target: CpuTarget, precision: str) -> str:
+    """The pass that makes recurrent layers kernels: of f32 unless there are units for bf16."""
+    narrow = precision == "bf16" and (target.bf16_dot or target.bf16_tiles)
+    return f"{RECURRING}{{narrow={str(narrow).lower()} bytes={RECURRENT} alone={RECURRENT_ALONE}}}"
 
 
 def _storing(target: CpuTarget, precision: str) -> list[str]:
@@ -146,7 +157,7 @@ def phases(
     lower += ["mlc-invert-scales", "cse"] if target.fused else []
     layout = ["mlc-sink-moves{joins=true}", "mlc-propagate-layout", *planned, "mlc-merge-contractions"]
     layout += [*_grouping(target, precision), "mlc-hoist-weights", CANONICALIZE, "cse"]
-    decompose = ["mlc-plan-norms", "mlc-decompose", _widening(target, precision)]
+    decompose = ["mlc-plan-norms", _recurring(target, precision), "mlc-decompose", _widening(target, precision)]
     decompose += [CANONICALIZE, "mlc-fold-constants", CANONICALIZE, "cse"]
     decompose += ["mlc-scale-products", "mlc-lift-reductions", "mlc-move-factors", *_narrowing(target, precision)]
     return [

@@ -28,10 +28,13 @@ CANONICALIZE = (
 )
 HOST_ONLY = ("mlc-group-gathers",)  # for loops of the host
 WITH_OPTIONS = {
+    "mlc-merge-contractions": "mlc-merge-contractions{even=true}",
     "mlc-move-factors": "mlc-move-factors{narrow=true}",
     "mlc-plan-norms": f"mlc-plan-norms{{rows={FEW_ELEMENTS}}}",
     "mlc-scale-products": "mlc-scale-products{even=8}",  # rows of 16 bytes
 }
+NOT_HERE = ("mlc-widen-halves", cpu.RECURRING)  # tensor cores read halves; layers are planned for these
+RECURRENT = 5 << 17  # bytes of recurrent weights that a block streams in every step sooner than kernels are launched
 ASKING = ("mlc-fold-views", "mlc-plan-fusion")  # the templates of the target
 
 
@@ -45,9 +48,9 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     channels = [f"mlc-unfold-windows{f32}", f"mlc-pad-channels{f32}", "mlc-extend-channels"]
     channels += ["mlc-align-products", "mlc-sink-moves{joins=true}"]
     narrowing = f"{cpu.NARROWING}{{bytes=true}}"
-    decomposed = [p for p in of_cpu["decompose"] if not p.startswith("mlc-widen-halves")]  # tensor cores read them
-    decomposed = [narrowing if p.startswith(cpu.NARROWING) else p for p in decomposed]
-    decomposed = [WITH_OPTIONS.get(p, p) for p in decomposed]
+    decomposed = [p for p in of_cpu["decompose"] if not p.startswith(NOT_HERE)]
+    decomposed = [narrowing if p.startswith(cpu.NARROWING) else WITH_OPTIONS.get(p, p) for p in decomposed]
+    decomposed = _before(decomposed, "mlc-decompose", [_recurring(precision)])
     place = decomposed.index("mlc-fold-constants") + 1
     native = str(all(t.has_wgmma for t in targets)).lower()
     floats8 = f"mlc-float8-contractions{{native={native}}}"
@@ -59,8 +62,8 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     splitting["mlc-plan-fusion"] = ["mlc-plan-parts", "mlc-split-scans", "mlc-split-selections", "mlc-plan-fusion"]
     moves = ["mlc-slice-gathers", "mlc-fold-factors"]
     of_cpu["decompose"] = [*decomposed[:place], *moves, *decomposed[place:], "mlc-order-scatters"]
-    even = {"mlc-merge-contractions": "mlc-merge-contractions{even=true}"}
-    layout = [even.get(p, p) for p in of_cpu["layout"] if p != cpu.JOINING and not p.startswith("mlc-sink-moves")]
+    layout = [p for p in of_cpu["layout"] if p != cpu.JOINING and not p.startswith("mlc-sink-moves")]
+    layout = [WITH_OPTIONS.get(p, p) for p in layout]
     if all(t.has_wgmma for t in targets):
         channels.insert(0, f"mlc-join-groups{f32}")
     of_cpu["layout"] = ["mlc-sink-moves", *_before(layout, "mlc-hoist-weights", channels)]
@@ -95,6 +98,13 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
             ],
         ),
     ]
+
+
+def _recurring(precision: str) -> str:
+    """The pass that makes recurrent layers kernels, whose products are those of tensor cores."""
+    options = {"f32": precision != "fp32", "halves": True, "narrow": precision == "bf16"}
+    flags = " ".join(f"{name}={str(value).lower()}" for name, value in options.items())
+    return f"{cpu.RECURRING}{{{flags} bytes={RECURRENT} alone={RECURRENT} multiple=16}}"
 
 
 def _before(passes: list[str], other: str, added: list[str]) -> list[str]:

@@ -48,6 +48,10 @@ ROUNDED = (
     ("two_classes", "sm_90a", "bf16"), ("small_matrices", "sm_90a", "bf16"),
     ("parts_even", "sm_90a", "bf16"), ("parts_odd", "sm_90a", "bf16"), ("dense_block", "sm_90a", "bf16"),
     ("gemm_transposed", "sm_90a", "tf32"), ("matmul_batched", "sm_80", "tf32"),
+    ("recurrent_lstm", "sm_90a", "bf16"), ("recurrent_lstm", "sm_90a", "tf32"), ("recurrent_lstm_lengths", "sm_90a", "bf16"),
+    ("recurrent_lstm_large", "sm_90a", "bf16"), ("recurrent_gru", "sm_90a", "bf16"),
+    ("recurrent_gru_lengths", "sm_80", "tf32"), ("recurrent_gru_large", "sm_90a", "tf32"),
+    ("recurrent_gru_large", "sm_90a", "bf16"), ("recurrent_tanh", "sm_80", "bf16"), ("recurrent_relu", "sm_90a", "tf32"),
 )  # fmt: skip
 
 

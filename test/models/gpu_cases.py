@@ -478,6 +478,7 @@ def cases() -> tuple[Case, ...]:
     from models.gpu_columns import column_cases
     from models.gpu_convolutions import convolution_cases
     from models.gpu_mixing import mixing_cases
+    from models.gpu_recurrent import recurrent_cases
     from models.gpu_scans import scan_cases
     from models.gpu_scatters import scatter_cases
     from models.gpu_selections import position_cases, top_k_cases
@@ -486,5 +487,5 @@ def cases() -> tuple[Case, ...]:
     ten = [ten_operators(5, True), ten_operators(16, False)]
     moving = [*_movement_cases(), *top_k_cases(), *position_cases(), *scan_cases(), *scatter_cases(), *split_cases()]
     reduced = [*_reduction_cases(), *column_cases()]
-    multiplied = [*_contraction_cases(), *convolution_cases(), *mixing_cases(), *attention_cases()]
+    multiplied = [*_contraction_cases(), *recurrent_cases(), *convolution_cases(), *mixing_cases(), *attention_cases()]
     return (*ten, *_elementwise_cases(), *moving, *reduced, *multiplied)

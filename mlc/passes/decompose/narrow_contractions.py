@@ -17,7 +17,8 @@ rows or columns: rounding takes as long as they do (with `bytes` not those of hu
 within a few frames or windows has). Where bf16 is multiplied no faster than f32, all products of
 activations stay (`weights_only`): there is no weight that takes half the room. A depthwise convolution has no products
 to pair; it stays too unless the option `bytes` says that half the bytes are worth it. Weights of few bits are not
-rounded either (`mlc-stream-weights`).
+rounded either (`mlc-stream-weights`). The weights that steps of a recurrent layer multiply are rounded where there are
+units for bf16; its kernel rounds the states.
 """
 
 from __future__ import annotations
@@ -77,10 +78,13 @@ def narrow_function(function: ir.Operation, for_bytes: bool = False, weights_onl
         op.attributes["widen"] = ir.UnitAttr.get()
         if op.name == "mlc.matmul":
             _put_in_order(op, is_packed)
+    recurrences = [] if weights_only else [op for op in operations(function) if _multiplies_wide_states(op)]
+    for op in recurrences:
+        op.operands[1] = _narrowed(op.operands[1], casts)
     for value, rounded in casts.items():
         _look_up(value, rounded)
     _round_early(function, for_bytes)
-    return len(contractions)
+    return len(contractions) + len(recurrences)
 
 
 def _weights(function: ir.Operation) -> set[ir.Value]:
@@ -113,6 +117,11 @@ def _is_wide(op: ir.Operation, weights: set[ir.Value], for_bytes: bool) -> bool:
         return True
     between = shape_of(op.results[0])[-2:]
     return all(extent == DYNAMIC or extent >= FEWEST for extent in [*terms, *between])
+
+
+def _multiplies_wide_states(op: ir.Operation) -> bool:
+    """Is `op` the steps of a recurrent layer of `f32`?"""
+    return op.name == "mlc.recurrence" and isinstance(element(op.operands[1]), ir.F32Type)
 
 
 def _matrices(value: ir.Value) -> int:

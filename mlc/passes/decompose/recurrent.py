@@ -1,4 +1,7 @@
-"""`recurrent`: RNN, GRU and LSTM layers as one matrix product over all inputs and a loop over the sequence."""
+"""`recurrent`: RNN, GRU and LSTM layers as one matrix product over all inputs and a loop over the sequence.
+
+Where a target has said so (`mlc.whole`, `mlc-plan-recurrences`) the steps are an `mlc.recurrence` instead of the loop.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Callable, Sequence
 from mlir import ir
 from mlir.dialects import arith, scf
 
-from mlc.passes.adaptor import DYNAMIC, OpAdaptor, Size, element
+from mlc.passes.adaptor import DYNAMIC, OpAdaptor, Size, defining_op, element, splat_number
 from mlc.passes.decompose import build as b
 from mlc.passes.decompose import decomposition
 from mlc.passes.decompose.elementwise import activate
@@ -16,7 +19,10 @@ from mlc.passes.decompose.indexing import index_scalar
 UNROLLED = 4
 """Sequences up to this length have no loop: their steps can fuse."""
 
-_GATES = {"rnn": 1, "gru": 3, "lstm": 4}
+WHOLE = "mlc.whole"
+"""An attribute of `mlc.recurrent`: its steps are one operation."""
+
+GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 _DEFAULTS = {"rnn": ["tanh"], "gru": ["sigmoid", "tanh"], "lstm": ["sigmoid", "tanh", "tanh"]}
 _KIND_OF = {
     **{name: name for name in ("relu", "tanh", "sigmoid", "affine", "elu", "softsign", "softplus")},
@@ -32,6 +38,8 @@ Step = Callable[["Size", Sequence[ir.Value]], list[ir.Value]]
 @decomposition("mlc.recurrent")
 def recurrent(op: OpAdaptor) -> list[ir.Value]:
     """Directions are independent; their results are concatenated. Narrow floats compute in `f32`."""
+    if op.has(WHOLE):
+        return _whole(op)
     directions = 2 if op.text("direction", "forward") == "bidirectional" else 1
     parts = [_Direction(op, number).run() for number in range(directions)]
     y, y_h, y_c = (list(values) for values in zip(*parts, strict=True))
@@ -52,6 +60,52 @@ def _function(op: OpAdaptor, name: str) -> Function:
         raise ValueError(f"{op.node}: unknown activation '{name}' of a recurrent layer")
     values: list[float | None] = [*(float(p) for p in parameters), None, None]
     return lambda x: activate(_KIND_OF[key], x, values[0], values[1])
+
+
+def usual_kind(op: OpAdaptor) -> str:
+    """What `mlc.recurrence` calls the steps of a recurrent layer, or nothing if it does not have them."""
+    kind, directions = op.text(), 2 if op.text("direction", "forward") == "bidirectional" else 1
+    given = [a.value.lower() for a in op.op.attributes["activations"]] if op.has("activations") else []
+    names = given or _DEFAULTS[kind] * directions
+    if op.optional(7) is not None or op.has("clip"):
+        return ""
+    if kind == "rnn":
+        return names[0] if names[0] in ("tanh", "relu") and len(set(names)) == 1 else ""
+    is_usual = names == _DEFAULTS[kind] * directions and (kind == "lstm" or op.flag("linear_before_reset"))
+    return kind if is_usual else ""
+
+
+def _whole(op: OpAdaptor) -> list[ir.Value]:
+    """The product of all inputs, of both directions, and the steps as one operation."""
+    x, weights, recurrence, bias, lengths, h, c = (op.optional(group) for group in range(7))
+    assert x is not None and weights is not None and recurrence is not None
+    directions, height, inputs = weights.type.shape
+    hidden, wide = recurrence.type.shape[2], b.wide_type(element(x))
+    product = b.wide_matmul(x, b.reshape(weights, [directions * height, inputs]), transpose_rhs=True)
+    own = None
+    if bias is not None:
+        bias = b.cast(bias, wide)
+        first, second = b.slice_dim(bias, 1, 0, height), b.slice_dim(bias, 1, height, height)
+        if op.text() == "gru":
+            own = b.slice_dim(second, 1, 2 * hidden, hidden)
+            second = b.pad(b.slice_dim(second, 1, 0, 2 * hidden), [0, 0], [0, hidden])
+        product = b.add(product, b.reshape(b.add(first, second), [directions * height]))
+    states = [None if state is None or _is_zero(state) else b.cast(state, wide) for state in (h, c)]
+    given = [product, recurrence, own, lengths, *states]
+    attributes = {"kind": b.text(usual_kind(op)), "direction": b.text(op.text("direction", "forward"))}
+    segments = [int(value is not None) for value in given]
+    y, *ends = b.operation("recurrence", [v for v in given if v is not None], attributes, segments=segments)
+    results = [b.transpose(y, [0, 2, 1, 3]), *ends]
+    return [b.cast(v, t.element_type) for v, t in zip(results, op.types, strict=True)]
+
+
+def _is_zero(state: ir.Value) -> bool:
+    """Is a state zero everywhere, as PyTorch's first ones are?"""
+    op = defining_op(state)
+    while op is not None and op.name in ("mlc.broadcast", "mlc.slice", "mlc.reshape"):
+        state = op.operands[0]
+        op = defining_op(state)
+    return splat_number(state) == 0
 
 
 class _Direction:
@@ -106,7 +160,7 @@ class _Direction:
     def _input_bias(self) -> ir.Value:
         """What can be added before the loop: both biases, but for the part of a GRU's that the reset gate scales."""
         assert self.bias is not None
-        width = _GATES[self.kind] * self.hidden
+        width = GATES[self.kind] * self.hidden
         first, second = b.slice_dim(self.bias, 0, 0, width), b.slice_dim(self.bias, 0, width, width)
         if self.kind == "gru" and self.op.flag("linear_before_reset"):
             gates = b.slice_dim(second, 0, 0, 2 * self.hidden)

@@ -15,7 +15,7 @@ from mlc.kernels.common.generics import is_identity, is_reduction
 
 OPAQUE = {
     "mlc.sort", "mlc.topk", "mlc.scan", "mlc.nonzero", "mlc.suppress", "mlc.scatter_elements",
-    "mlc.scatter_nd", "mlc.insert",
+    "mlc.scatter_nd", "mlc.insert", "mlc.recurrence",
 }  # fmt: skip
 """Roots that stay whole operations until their template expands them (docs/ir.md §4)."""
 

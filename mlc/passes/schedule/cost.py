@@ -40,6 +40,7 @@ from mlc.passes.schedule.extents import (
     shape_of,
 )
 from mlc.passes.schedule.moving_cost import Matrices, copy_past_caches, transposing_walk
+from mlc.passes.schedule.recurrence_shares import choose_recurrence
 from mlc.passes.schedule.scaled_blocks_cost import choose_scaled_blocks
 
 SMALL_ITEM = 1024  # elements of a work item of which fewer ones do
@@ -96,6 +97,8 @@ def _opaque(root: ir.Operation, unit: VectorUnit) -> dict[str, int | str]:
     schedule: dict[str, int | str] = {"template": root.name.removeprefix("mlc.")}
     if root.name == "mlc.suppress":
         return {**schedule, "digit": DIGIT, "lanes": unit.lanes(root.operands[0].type.element_type)}
+    if root.name == "mlc.recurrence":
+        return choose_recurrence(root, unit)
     if root.name == "mlc.insert":
         return {**schedule, "lanes": unit.lanes(root.results[0].type.element_type)}
     if root.name not in ("mlc.scan", "mlc.topk", "mlc.sort"):

@@ -42,6 +42,7 @@ from mlc.passes.schedule.gpu_shapes import (
 )
 from mlc.passes.schedule.hopper_attention_cost import choose_attention
 from mlc.passes.schedule.hopper_cost import choose_hopper
+from mlc.passes.schedule.recurrence_cost import choose_recurrence
 from mlc.passes.schedule.rows_cost import choose_rows
 from mlc.passes.schedule.scan_cost import choose_scan
 from mlc.passes.schedule.whole_columns_cost import choose_whole_columns
@@ -84,6 +85,8 @@ def choose(source: KernelSource, target: NvidiaTarget, precision: str) -> Schedu
         return _selecting(root)
     if root.name == "mlc.scan":
         return choose_scan(root)
+    if root.name == "mlc.recurrence":
+        return choose_recurrence(root, target, precision)
     if root.name in SCATTERS and is_in_place(source):
         return {"template": "scatter", "atomic": int(is_atomic(root)), "threads": THREADS, "early": 0}
     if root.name.startswith("mlc.") and root.name != "mlc.constant":

@@ -14,15 +14,19 @@ itself is `mlc` operations on the weight, which `mlc-hoist-weights` turns into a
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mlir import ir
 
 from mlc.dialects import mlc as m
 from mlc.kernels.common.analysis import root_operation
 from mlc.kernels.common.frame import kernel_source
 from mlc.kernels.common.generics import operand_map
+from mlc.kernels.common.recurrent_cell import layer_of
 from mlc.kernels.cpu.tiles import LINE
 from mlc.passes.base import Pass
 from mlc.passes.schedule.assign_schedules import collect_launches, read_schedule, weight_source
+from mlc.passes.schedule.recurrent_panels import RecurrentPanels
 
 
 class PackWeights(Pass):
@@ -50,6 +54,11 @@ def _pack(kernel: ir.Operation, schedule: dict[str, int | str], launches: list[i
     operand, panel = int(schedule["packed_operand"]), int(schedule["panel"])
     argument = root.operands[operand]
     number = list(source.block.arguments).index(argument)
+    if root.name == "mlc.recurrence":
+        panels = RecurrentPanels(argument.type, layer_of(root).gates, panel, int(schedule.get("group", 1)))
+        retype(source.func.operation, argument, number, panels.type)
+        _replace(launches, number, panels.emit)
+        return
     exprs = list(operand_map(root, operand).results)
     kept = [i for i, e in enumerate(exprs) if isinstance(e, ir.AffineDimExpr)]  # the others are unit dimensions
     dims = [ir.AffineDimExpr(exprs[i]).position for i in kept]
@@ -63,9 +72,14 @@ def _pack(kernel: ir.Operation, schedule: dict[str, int | str], launches: list[i
     maps = list(root.attributes["indexing_maps"])
     maps[operand] = ir.AffineMapAttr.get(plan.indexing_map(len(root.attributes["iterator_types"])))
     root.attributes["indexing_maps"] = ir.ArrayAttr.get(maps)
+    _replace(launches, number, plan.emit)
+
+
+def _replace(launches: list[ir.Operation], number: int, emit: Callable[[ir.Value], ir.Value]) -> None:
+    """Gives every launch what `emit` makes of its weight, operand `number`."""
     for launch in launches:
         with ir.InsertionPoint(launch), launch.location:
-            launch.operands[number] = plan.emit(without_views(launch.operands[number]))
+            launch.operands[number] = emit(without_views(launch.operands[number]))
 
 
 def _groups(schedule: dict[str, int | str], element: ir.Type) -> tuple[int, int]:

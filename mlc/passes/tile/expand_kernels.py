@@ -39,6 +39,7 @@ from mlc.kernels.cpu import (
     panel_copy,
     planes,
     radix_sort,
+    recurrence,
     scaled_blocks,
     scan,
     scatter,
@@ -47,9 +48,11 @@ from mlc.kernels.cpu import (
     suppress,
     tile_attention,
     tile_product,
+    tile_recurrence,
     transpose,
 )
 from mlc.kernels.cpu.attention_grid import AttentionSchedule
+from mlc.kernels.cpu.recurrent_rows import RecurrenceSchedule
 from mlc.passes.base import Pass
 from mlc.passes.schedule.assign_schedules import read_schedule
 
@@ -85,6 +88,7 @@ TEMPLATES: dict[str, Template] = {
     "nonzero": Template(nonzero.NonzeroSchedule, nonzero.expand),
     "planes": Template(planes.PlanesSchedule, planes.expand),
     "radix_sort": Template(radix_sort.RadixSortSchedule, radix_sort.expand, laid_out=True),
+    "recurrence": Template(RecurrenceSchedule, recurrence.expand, laid_out=True),
     "scaled_blocks": Template(scaled_blocks.ScaledBlocksSchedule, scaled_blocks.expand, laid_out=True),
     "scan": Template(scan.ScanSchedule, scan.expand),
     "scatter_elements": Template(scatter.ScatterSchedule, scatter.expand),
@@ -95,6 +99,7 @@ TEMPLATES: dict[str, Template] = {
     "dot_attention": Template(AttentionSchedule, dot_attention.expand, laid_out=True),
     "tile_attention": Template(AttentionSchedule, tile_attention.expand, laid_out=True),
     "tile_product": Template(tile_product.TileProductSchedule, tile_product.expand, laid_out=True),
+    "tile_recurrence": Template(RecurrenceSchedule, tile_recurrence.expand, laid_out=True),
     "topk": Template(select.SelectSchedule, select.expand),
     "transpose": Template(transpose.TransposeSchedule, transpose.expand),
 }

@@ -88,6 +88,37 @@ def test_recurrent(kind: str, direction: str, linear: int) -> None:
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["tanh", "relu", "gru", "lstm"])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_recurrence(kind: str, direction: str) -> None:
+    """The steps behind the product of the inputs, with all biases that can be added to that."""
+    gates, dirs, hidden = {"gru": 3, "lstm": 4}.get(kind, 1), 2 if direction == "bidirectional" else 1, 3
+    rows = gates * hidden
+    x, w, r = rand(5, 2, 4), rand(dirs, rows, 4), rand(dirs, rows, hidden) * np.float32(0.4)
+    b, lengths, h = rand(dirs, 2, rows), np.int32([5, 3]), rand(dirs, 2, hidden)
+    states = [h, rand(dirs, 2, hidden)] if kind == "lstm" else [h]
+    onnx_attrs: dict[str, Any] = {"hidden_size": hidden, "direction": direction}
+    if kind in ("tanh", "relu"):
+        onnx_attrs["activations"] = [kind.capitalize()] * dirs
+    if kind == "gru":
+        onnx_attrs["linear_before_reset"] = 1
+    op = kind.upper() if kind in ("gru", "lstm") else "RNN"
+    given = [x, w, r, b.reshape(dirs, -1), lengths, *states]
+    want = onnx_run(op, given, outputs=len(states) + 1, opset=14, **onnx_attrs)
+    own = b[:, 1].copy()
+    if kind == "gru":
+        own[:, 2 * hidden :] = 0
+    inputs = np.einsum("sbi,dri->sbdr", x, w) + b[:, 0] + own
+    more = [b[:, 1, 2 * hidden :] if kind == "gru" else None, lengths, *states, *[None] * (2 - len(states))]
+    like = [want[0].transpose(0, 2, 1, 3), want[1], want[-1]]
+    attrs = {"kind": kind, "direction": direction}
+    have = interp("mlc.recurrence", [inputs.reshape(5, 2, -1), r, *more], attrs, like=like)
+    for got, expected in zip(have, like, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+    rounded = interp("mlc.recurrence", [inputs.reshape(5, 2, -1), r.astype(ml_dtypes.bfloat16), *more], attrs, like=like)
+    assert 1e-5 < np.max(np.abs(rounded[0] - like[0])) < 0.1
+
+
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 @pytest.mark.parametrize(
     "coordinate", ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric"]

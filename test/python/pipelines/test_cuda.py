@@ -55,16 +55,29 @@ def test_phases_and_passes(chip: str, precision: str) -> None:
     assert tuple(name for name, _ in listed) == CUDA_PHASES
     expected = cpu.phases(HOST, precision, integers=False)
     for (name, passes), (_, of_cpu) in zip(listed[: len(SHARED)], expected, strict=False):
-        plain = [p.removesuffix("{weights-only=true}") for p in of_cpu if p not in CPU_ONLY]
+        plain = [p.removesuffix("{weights-only=true}") for p in of_cpu if p not in CPU_ONLY and not _recurs(p)]
         asked = [f"{p}{{target={answers}}}" if p in ASKING else p for p in plain]
         asked = [p.split("{")[0] if p.startswith("mlc-narrow-stores") else p for p in asked]  # tensors of any size
-        of_both = [p for p in passes if p.split("{")[0] not in GPU_ONLY]
+        of_both = [p for p in passes if p.split("{")[0] not in GPU_ONLY and not _recurs(p)]
         shared = [re.sub(r"\{(bytes=true|even=true|narrow=true|even=8|rows=\d+)\}$", "", p) for p in of_both]
         assert shared == asked, name
     with ir.Context():
         for _, passes in listed:
             for text in passes:
                 PassManager.parse(f"builtin.module({text})")
+
+
+def _recurs(text: str) -> bool:
+    """Is it the pass that makes recurrent layers kernels, which multiply what the precision says?"""
+    return text.startswith(cpu.RECURRING)
+
+
+@pytest.mark.parametrize(("precision", "options"), [("fp32", "f32=false"), ("tf32", "f32=true"), ("bf16", "narrow=true")])
+def test_recurrent_layers(precision: str, options: str) -> None:
+    """Tensor cores multiply f32 where the precision allows it only."""
+    passes = dict(phases([NAMED["h200"]], HOST, precision))["decompose"]
+    [found] = [p for p in passes if _recurs(p)]
+    assert options in found and passes.index(found) < passes.index("mlc-decompose")
 
 
 def test_templates_of_the_gpu_are_asked_whatever_the_host() -> None:

@@ -24,7 +24,7 @@ OPAQUE = frozenset(
     f"mlc.{name}"
     for name in (
         *("constant", "weight", "scan", "sort", "topk", "nonzero", "suppress", "scatter_elements", "scatter_nd"),
-        "insert",
+        *("insert", "recurrence"),
         *("extern", "check", "sequence_make", "sequence_at", "sequence_insert", "sequence_erase"),
         *("sequence_length", "optional_some", "optional_none", "optional_has", "optional_get"),
     )

@@ -28,3 +28,15 @@ func.func @recurrent(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>, %i: tensor<?x4xi3
   %y0_1, %y_h_1, %y_c_1 = mlc.recurrent gru %in, %w2, %r2 {activations = ["Sigmoid", "Tanh", "Sigmoid", "Tanh"], direction = "bidirectional", linear_before_reset = true} : tensor<7x2x3xf32>, tensor<2x15x3xf32>, tensor<2x15x5xf32> -> tensor<7x2x2x5xf32>, tensor<2x2x5xf32>, tensor<2x2x5xf32>
   return
 }
+
+// CHECK-LABEL: func.func @recurrence
+func.func @recurrence(%x: tensor<?x?x96xf32>, %r: tensor<2x48x16xbf16>, %b: tensor<2x16xf32>, %l: tensor<?xi32>, %h: tensor<2x?x16xf32>) {
+  // CHECK: mlc.recurrence gru %{{.*}}, %{{.*}} bias(%{{.*}} : tensor<2x16xf32>) lengths(%{{.*}} : tensor<?xi32>) initial_h(%{{.*}} : tensor<2x?x16xf32>) {direction = "bidirectional"} : tensor<?x?x96xf32>, tensor<2x48x16xbf16> -> tensor<?x?x2x16xf32>, tensor<2x?x16xf32>, tensor<2x?x16xf32>
+  %y_0, %h_0, %c_0 = mlc.recurrence gru %x, %r bias(%b : tensor<2x16xf32>) lengths(%l : tensor<?xi32>) initial_h(%h : tensor<2x?x16xf32>) {direction = "bidirectional"} : tensor<?x?x96xf32>, tensor<2x48x16xbf16> -> tensor<?x?x2x16xf32>, tensor<2x?x16xf32>, tensor<2x?x16xf32>
+  // In the panels of a CPU's kernel.
+  // CHECK: mlc.weight "p" : tensor<1x6x96x1x16xf32>
+  %p = mlc.weight "p" : tensor<1x6x96x1x16xf32>
+  // CHECK: mlc.recurrence relu %{{.*}}, %{{.*}} {direction = "reverse"} : tensor<?x?x96xf32>, tensor<1x6x96x1x16xf32> -> tensor<?x?x1x96xf32>, tensor<1x?x96xf32>, tensor<1x?x96xf32>
+  %y_1, %h_1, %c_1 = mlc.recurrence relu %x, %p {direction = "reverse"} : tensor<?x?x96xf32>, tensor<1x6x96x1x16xf32> -> tensor<?x?x1x96xf32>, tensor<1x?x96xf32>, tensor<1x?x96xf32>
+  return
+}

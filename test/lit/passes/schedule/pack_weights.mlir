@@ -62,3 +62,25 @@ module @k1 attributes {mlc.kernel, mlc.schedule = [{block = 1 : i64, instruction
     return %m : tensor<8x40xi32>
   }
 }
+
+// Recurrent weights are panels of hidden elements with all their gates; behind 20 elements there are zeros.
+// CHECK-LABEL: func.func @recurrent
+// CHECK: %[[A:.*]] = mlc.reshape %{{.*}} [2, 3, 20, 20]
+// CHECK: %[[P:.*]] = mlc.pad constant %[[A]] low [0, 0, 0, 0] high [0, 0, 12, 0]
+// CHECK: %[[R:.*]] = mlc.reshape %[[P]] [2, 3, 2, 16, 20]
+// CHECK: %[[T:.*]] = mlc.transpose %[[R]] {permutation = array<i64: 0, 2, 4, 1, 3>} : tensor<2x3x2x16x20xf32> -> tensor<2x2x20x3x16xf32>
+// CHECK: mlc.launch @k3(%{{.*}}, %[[T]])
+// CHECK: mlc.recurrence gru {{.*}} : tensor<7x2x120xf32>, tensor<2x2x20x3x16xf32> ->
+func.func @recurrent(%x: tensor<7x2x120xf32>) -> tensor<7x2x2x20xf32> {
+  %w = mlc.weight "recurrent" : tensor<2x60x20xf32>
+  %e = tensor.empty() : tensor<7x2x2x20xf32>
+  %s = tensor.empty() : tensor<2x2x20xf32>
+  %a:3 = mlc.launch @k3(%x, %w) outs(%e, %s, %s) : (tensor<7x2x120xf32>, tensor<2x60x20xf32>) outs(tensor<7x2x2x20xf32>, tensor<2x2x20xf32>, tensor<2x2x20xf32>) -> (tensor<7x2x2x20xf32>, tensor<2x2x20xf32>, tensor<2x2x20xf32>)
+  return %a#0 : tensor<7x2x2x20xf32>
+}
+module @k3 attributes {mlc.kernel, mlc.schedule = [{lanes = 16 : i64, packed_operand = 1 : i64, panel = 16 : i64, rows = 2 : i64, template = "recurrence"}]} {
+  func.func @k3(%x: tensor<7x2x120xf32>, %r: tensor<2x60x20xf32>, %o: tensor<7x2x2x20xf32>, %h: tensor<2x2x20xf32>, %c: tensor<2x2x20xf32>) -> (tensor<7x2x2x20xf32>, tensor<2x2x20xf32>, tensor<2x2x20xf32>) {
+    %y, %y_h, %y_c = mlc.recurrence gru %x, %r {direction = "bidirectional"} : tensor<7x2x120xf32>, tensor<2x60x20xf32> -> tensor<7x2x2x20xf32>, tensor<2x2x20xf32>, tensor<2x2x20xf32>
+    return %y, %y_h, %y_c : tensor<7x2x2x20xf32>, tensor<2x2x20xf32>, tensor<2x2x20xf32>
+  }
+}
