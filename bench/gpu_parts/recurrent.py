@@ -1,7 +1,7 @@
 """The part `recurrent`: layers of LSTMs, GRUs and plain recurrent networks against PyTorch's, which are cuDNN's.
 
-Weights and states of products are rounded to bf16 (or multiplied as tf32), sums are f32. PyTorch's layer is bf16 as a
-whole, or f32 with tf32 allowed; both are compared with PyTorch's in float64.
+Weights and states of products are rounded to bf16 (or multiplied as tf32), sums are f32. PyTorch's layer is bf16 or f16
+as a whole, or f32 with tf32 allowed; the library's results are compared with PyTorch's in float64.
 """
 
 from __future__ import annotations
@@ -110,9 +110,6 @@ class CaseRun:
         result = (case.steps, case.directions, case.batch, case.hidden)
         self.results = [torch.empty(result, device="cuda") for _ in range(sets)]
         self.context = load(folder / f"{case.name}.so").context()
-        self.kind = torch.bfloat16 if case.precision == "bf16" else torch.float32
-        self.given = [x.to(self.kind) for x in self.inputs]
-        self.layer = self._layer(self.kind)
 
     def _layer(self, dtype: Any) -> Any:
         import torch
@@ -131,7 +128,9 @@ class CaseRun:
                 names = {"w": ["weight_ih"], "r": ["weight_hh"], "b": ["bias_ih", "bias_hh"]}[name]
                 for target, part in zip(names, parts, strict=True):
                     getattr(layer, f"{target}_l0{'_reverse' * direction}").data.copy_(part)
-        return layer.to("cuda", dtype).eval()
+        layer = layer.to("cuda", dtype).eval()
+        layer.flatten_parameters()  # as cuDNN wants them
+        return layer
 
     def mlc(self, number: int) -> None:
         """Runs the library."""
@@ -142,17 +141,24 @@ class CaseRun:
         self.context.run([self.inputs[number]], out=[self.results[number]], stream=stream)
 
     def peers(self) -> dict[str, Callable[[int], None]]:
-        """PyTorch's layer."""
+        """PyTorch's layer; that of f16 is the faster one, as PyTorch moves weights of bf16 together in every call."""
         import torch
 
         torch.backends.cudnn.allow_tf32 = True
         torch.backends.cuda.matmul.allow_tf32 = True
 
-        def cudnn(number: int) -> None:
-            with torch.no_grad():
-                self.layer(self.given[number % len(self.given)])
+        def layer_of(dtype: Any) -> Callable[[int], None]:
+            layer, given = self._layer(dtype), [x.to(dtype) for x in self.inputs]
 
-        return {"cudnn": cudnn}
+            def run(number: int) -> None:
+                with torch.no_grad():
+                    layer(given[number % len(given)])
+
+            return run
+
+        if self.case.precision == "tf32":
+            return {"cudnn": layer_of(torch.float32)}
+        return {"cudnn": layer_of(torch.bfloat16), "cudnn_f16": layer_of(torch.float16)}
 
     def error(self) -> float:
         """Of the library, against PyTorch's layer in float64."""
@@ -173,7 +179,8 @@ def run_part(folder: Path) -> list[dict[str, Any]]:
         gc.collect()
         torch.cuda.empty_cache()
         rows.append(timed(case.name, CaseRun(folder, case), case.flops))
-    ratios = [row["cudnn"]["median"] / row["mlc"]["median"] for row in rows]
-    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-    print(f"{len(rows)} layers: x{mean:.3f} of cuDNN, none under x{min(ratios):.3f}", flush=True)
+    for peer in ("cudnn", "cudnn_f16"):
+        ratios = [row[peer]["median"] / row["mlc"]["median"] for row in rows if peer in row]
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        print(f"{len(ratios)} layers: x{mean:.3f} of {peer}, none under x{min(ratios):.3f}", flush=True)
     return rows

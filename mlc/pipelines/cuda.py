@@ -34,7 +34,9 @@ WITH_OPTIONS = {
     "mlc-scale-products": "mlc-scale-products{even=8}",  # rows of 16 bytes
 }
 NOT_HERE = ("mlc-widen-halves", cpu.RECURRING)  # tensor cores read halves; layers are planned for these
-RECURRENT = 5 << 17  # bytes of recurrent weights that a block streams in every step sooner than kernels are launched
+# Bytes of recurrent weights that a block, and a cluster of them, have in every step sooner than kernels are launched,
+# and of those of all rows.
+RECURRENT, RECURRENT_SHARED, RECURRENT_WORK = 5 << 17, 9 << 18, 1 << 30
 ASKING = ("mlc-fold-views", "mlc-plan-fusion")  # the templates of the target
 
 
@@ -50,7 +52,7 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     narrowing = f"{cpu.NARROWING}{{bytes=true}}"
     decomposed = [p for p in of_cpu["decompose"] if not p.startswith(NOT_HERE)]
     decomposed = [narrowing if p.startswith(cpu.NARROWING) else WITH_OPTIONS.get(p, p) for p in decomposed]
-    decomposed = _before(decomposed, "mlc-decompose", [_recurring(precision)])
+    decomposed = _before(decomposed, "mlc-decompose", [_recurring(targets, precision)])
     place = decomposed.index("mlc-fold-constants") + 1
     native = str(all(t.has_wgmma for t in targets)).lower()
     floats8 = f"mlc-float8-contractions{{native={native}}}"
@@ -100,11 +102,12 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
     ]
 
 
-def _recurring(precision: str) -> str:
+def _recurring(targets: Sequence[NvidiaTarget], precision: str) -> str:
     """The pass that makes recurrent layers kernels, whose products are those of tensor cores."""
     options = {"f32": precision != "fp32", "halves": True, "narrow": precision == "bf16"}
     flags = " ".join(f"{name}={str(value).lower()}" for name, value in options.items())
-    return f"{cpu.RECURRING}{{{flags} bytes={RECURRENT} alone={RECURRENT} multiple=16}}"
+    most = RECURRENT_SHARED if all(t.has_clusters for t in targets) else RECURRENT
+    return f"{cpu.RECURRING}{{{flags} bytes={most} alone={most} work={RECURRENT_WORK} multiple=16}}"
 
 
 def _before(passes: list[str], other: str, added: list[str]) -> list[str]:

@@ -10,7 +10,7 @@ from models.gpu_cases import Arrays, Case
 from models.recurrent import Layer
 
 
-def _layer(name: str, layer: Layer, steps: int, batch: int, dims: Sequence[int | str] | None = None) -> Case:
+def case_of(name: str, layer: Layer, steps: int, batch: int, dims: Sequence[int | str] | None = None) -> Case:
     """`layer` of so many steps and rows; `dims` as the model has those of its input, where it does not know them."""
     lengths, states = ["lengths"] * layer.lengths, ["h", "c"][: 1 + (layer.kind == "LSTM")] * layer.states
     given = ["x", *lengths, *states]
@@ -36,14 +36,14 @@ def recurrent_cases() -> list[Case]:
     weights that end within a piece, and such as do not fit in registers."""
     linear = {"linear_before_reset": 1}
     return [
-        _layer("recurrent_lstm", Layer("LSTM", 96, direction="bidirectional"), 3, 8),
-        _layer(
+        case_of("recurrent_lstm", Layer("LSTM", 96, direction="bidirectional"), 3, 8),
+        case_of(
             "recurrent_lstm_lengths", Layer("LSTM", 48, direction="bidirectional", states=True, lengths=True), 4, 11
         ),
-        _layer("recurrent_lstm_large", Layer("LSTM", 208), 2, 19),
-        _layer("recurrent_gru", Layer("GRU", 48, width=9, attributes=linear), 4, 5, ("steps", "batch", 9)),
-        _layer("recurrent_gru_lengths", Layer("GRU", 32, direction="reverse", lengths=True, attributes=linear), 4, 9),
-        _layer("recurrent_gru_large", Layer("GRU", 208, bias=False, attributes=linear), 2, 3),
-        _layer("recurrent_tanh", Layer("RNN", 16, direction="reverse", states=True), 4, 3),
-        _layer("recurrent_relu", Layer("RNN", 80, attributes={"activations": ["Relu"]}), 3, 8),
+        case_of("recurrent_lstm_large", Layer("LSTM", 208), 2, 19),
+        case_of("recurrent_gru", Layer("GRU", 48, width=9, attributes=linear), 4, 5, ("steps", "batch", 9)),
+        case_of("recurrent_gru_lengths", Layer("GRU", 32, direction="reverse", lengths=True, attributes=linear), 4, 9),
+        case_of("recurrent_gru_large", Layer("GRU", 208, bias=False, attributes=linear), 2, 3),
+        case_of("recurrent_tanh", Layer("RNN", 16, direction="reverse", states=True), 4, 3),
+        case_of("recurrent_relu", Layer("RNN", 80, attributes={"activations": ["Relu"]}), 3, 8),
     ]

@@ -42,6 +42,9 @@ class PlanRecurrences(Pass):
     alone: int = 0
     "the same where there is one work item, or may be"
 
+    work: int = 0
+    "the same times the number of sequences, beyond which products of all of them are faster; 0: whatever there are"
+
     rows: int = 1
     "sequences that one work item has for what it does for one"
 
@@ -67,4 +70,5 @@ class PlanRecurrences(Pass):
             return False
         size = GATES[op.text()] * hidden * hidden * (16 if self.narrow else type_.width) // 8
         has_others = batch > self.rows or op.text("direction", "forward") == "bidirectional"
-        return size <= (self.bytes if has_others else self.alone)
+        has_much = self.work and batch != DYNAMIC and size * batch > self.work
+        return size <= (self.bytes if has_others else self.alone) and not has_much

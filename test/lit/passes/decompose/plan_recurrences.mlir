@@ -1,5 +1,6 @@
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-recurrences{bytes=16384 alone=4096})' | FileCheck %s
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-recurrences{bytes=8192 alone=4096 narrow=true rows=16 multiple=16})' | FileCheck %s --check-prefix=TILES
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-recurrences{bytes=16384 alone=4096 work=20000})' | FileCheck %s --check-prefix=WORK
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-recurrences{bytes=16384 alone=16384 f32=false})' | FileCheck %s --check-prefix=NONE
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-recurrences{bytes=16384 alone=4096},mlc-decompose)' | FileCheck %s --check-prefix=DONE
 
@@ -11,6 +12,10 @@
 // TILES-LABEL: func.func @rows
 // TILES: mlc.recurrent
 // TILES-NOT: mlc.whole
+// Two sequences read 32 KB in a step.
+// WORK-LABEL: func.func @rows
+// WORK: mlc.recurrent
+// WORK-NOT: mlc.whole
 // The steps of all gates are one operation behind one product; its rows come before its direction, as in memory.
 // DONE-LABEL: func.func @rows
 // DONE: %[[W:.*]] = mlc.reshape %{{.*}} [128, 8]
@@ -29,6 +34,8 @@ func.func @rows(%x: tensor<9x2x8xf32>) -> tensor<9x1x2x32xf32> {
 // CHECK: mlc.recurrent gru {{.*}}mlc.whole}
 // TILES-LABEL: func.func @directions
 // TILES: mlc.recurrent gru {{.*}}mlc.whole}
+// WORK-LABEL: func.func @directions
+// WORK: mlc.recurrent gru {{.*}}mlc.whole}
 // DONE-LABEL: func.func @directions
 // DONE: mlc.pad constant %{{.*}} low [0, 0] high [0, 32] : tensor<2x64xf32> -> tensor<2x96xf32>
 // DONE: mlc.recurrence gru {{.*}} bias(%{{.*}} : tensor<2x32xf32>) {direction = "bidirectional"}
