@@ -13,10 +13,12 @@ from mlc.kernels.common.analysis import is_contraction
 from mlc.kernels.common.frame import KernelSource, defining_op
 from mlc.kernels.common.generics import operand_map
 from mlc.kernels.common.padding import padding_of
+from mlc.kernels.common.recurrent_cell import layer_of
 from mlc.kernels.common.streamed import find_codes, is_streamed
 from mlc.kernels.cpu.padding import windows_of
 
 _COUNTED = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "arith.maximumf", "arith.minimumf")
+_WORKING = ("linalg.generic", "mlc.recurrence")
 _INTEGER = ("arith.addi", "arith.subi", "arith.muli", "arith.divsi", "arith.divui")
 _SMALL = 8  # bits of integers that processors multiply faster than floats
 
@@ -24,14 +26,20 @@ _SMALL = 8  # bits of integers that processors multiply faster than floats
 def flops_of(
     source: KernelSource, extents: Extents, chosen: Callable[[ir.Operation], bool] | None = None
 ) -> int | None:
-    """Arithmetic of all generics of a kernel (a function counts as one), or of those `chosen`; None where extents are
-    not known. What makes numbers of a weight's codes where they are multiplied does not count: it is how the weight is
-    stored, no work.
+    """Arithmetic of all generics of a kernel (a function counts as one) and products of a recurrent layer, or of those
+    `chosen`; None where extents are not known. What makes numbers of a weight's codes where they are multiplied does
+    not count: it is how the weight is stored, no work.
     """
     total = 0
     for view in source.block.operations:
         op = view.operation
-        if op.name != "linalg.generic" or is_streamed(op) or chosen is not None and not chosen(op):
+        if op.name not in _WORKING or is_streamed(op) or chosen is not None and not chosen(op):
+            continue
+        if op.name == "mlc.recurrence":
+            inputs = extents.shape(op.operands[0])
+            if None in inputs:
+                return None
+            total += 2 * math.prod(e for e in inputs if e is not None) * layer_of(op).hidden
             continue
         body = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
         count = sum(name in _COUNTED or name.startswith("math.") for name in body)

@@ -46,7 +46,7 @@ def _narrowing(target: CpuTarget, precision: str) -> list[str]:
 def _recurring(target: CpuTarget, precision: str) -> str:
     """The pass that makes recurrent layers kernels: of f32 unless there are units for bf16."""
     narrow = precision == "bf16" and (target.bf16_dot or target.bf16_tiles)
-    return f"{RECURRING}{{narrow={str(narrow).lower()} bytes={RECURRENT} alone={RECURRENT_ALONE}}}"
+    return f"{RECURRING}{{f16=true narrow={str(narrow).lower()} bytes={RECURRENT} alone={RECURRENT_ALONE}}}"
 
 
 def _storing(target: CpuTarget, precision: str) -> list[str]:

@@ -104,7 +104,7 @@ def phases(targets: Sequence[NvidiaTarget], host: CpuTarget, precision: str = "f
 
 def _recurring(targets: Sequence[NvidiaTarget], precision: str) -> str:
     """The pass that makes recurrent layers kernels, whose products are those of tensor cores."""
-    options = {"f32": precision != "fp32", "halves": True, "narrow": precision == "bf16"}
+    options = {"f32": precision != "fp32", "f16": True, "bf16": True, "narrow": precision == "bf16"}
     flags = " ".join(f"{name}={str(value).lower()}" for name, value in options.items())
     most = RECURRENT_SHARED if all(t.has_clusters for t in targets) else RECURRENT
     return f"{cpu.RECURRING}{{{flags} bytes={most} alone={most} work={RECURRENT_WORK} multiple=16}}"

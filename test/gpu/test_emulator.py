@@ -51,6 +51,7 @@ ROUNDED = (
     ("recurrent_lstm", "sm_90a", "bf16"), ("recurrent_lstm", "sm_90a", "tf32"), ("recurrent_lstm_lengths", "sm_90a", "bf16"),
     ("recurrent_lstm_large", "sm_90a", "bf16"), ("recurrent_gru", "sm_90a", "bf16"),
     ("recurrent_gru_lengths", "sm_80", "tf32"), ("recurrent_gru_large", "sm_90a", "tf32"),
+    ("recurrent_half", "sm_90a", "fp32"), ("recurrent_half", "sm_80", "fp32"),
     ("recurrent_gru_large", "sm_90a", "bf16"), ("recurrent_tanh", "sm_80", "bf16"), ("recurrent_relu", "sm_90a", "tf32"),
 )  # fmt: skip
 

@@ -12,7 +12,7 @@ from models.recurrent import Layer
 
 from mlc.compilation import Compilation
 from mlc.options import make_options
-from mlc.passes.schedule import recurrence_cost
+from mlc.passes.schedule import gpu_recurrence_cost
 
 LINEAR = {"linear_before_reset": 1}
 # Blocks of a cluster, the layer, its steps and rows, and the precision.
@@ -35,12 +35,12 @@ def test_blocks_share_hidden_elements(number: int, tmp_path: Path, monkeypatch: 
     cluster, layer, steps, batch, precision = FORMS[number]
     taken = []
 
-    def clocks(_: object, schedule: recurrence_cost.RecurrenceSchedule, __: object) -> tuple[int, int]:
+    def clocks(_: object, schedule: gpu_recurrence_cost.RecurrenceSchedule, __: object) -> tuple[int, int]:
         is_wanted = schedule.cluster == cluster
         taken.append(is_wanted)
         return int(not is_wanted), 0
 
-    monkeypatch.setattr(recurrence_cost, "_clocks", clocks)
+    monkeypatch.setattr(gpu_recurrence_cost, "_clocks", clocks)
     assert run_case(case_of("recurrent", layer, steps, batch), tmp_path, "sm_90a", precision=precision) == ""
     assert any(taken)
 

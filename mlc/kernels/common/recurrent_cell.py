@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith
 
+from mlc.kernels.common.frame import Frame
+from mlc.kernels.common.index import Scalar
+
 GATES = {"tanh": 1, "relu": 1, "gru": 3, "lstm": 4}
 Function = Callable[[ir.Value], ir.Value]
 
@@ -57,6 +60,17 @@ def layer_of(op: ir.Operation) -> Layer:
     kind = ir.StringAttr(op.attributes["kind"]).value
     direction = ir.StringAttr(op.attributes["direction"]).value if "direction" in op.attributes else "forward"
     return Layer(op, kind, direction, inputs, recurrence, *others)
+
+
+def time_of(frame: Frame, layer: Layer, direction: Scalar, step: Scalar, steps: Scalar) -> Scalar:
+    """Where step number `step` of a direction is in a sequence of so many `steps`."""
+    if layer.direction == "forward":
+        return step
+    last = frame.math.sub(frame.math.sub(steps, 1), step)
+    if layer.direction == "reverse":
+        return last
+    c = frame.constants.index
+    return arith.select(arith.cmpi(arith.CmpIPredicate.eq, c(direction), c(0)), c(step), c(last))
 
 
 @dataclass(frozen=True)

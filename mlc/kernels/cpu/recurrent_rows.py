@@ -19,7 +19,7 @@ from mlc.kernels.common import memory, vector_math
 from mlc.kernels.common.evaluate import lane_mask
 from mlc.kernels.common.frame import Buffer, Frame, KernelSource, for_loop
 from mlc.kernels.common.index import Idx, IdxMath, Scalar
-from mlc.kernels.common.recurrent_cell import Cell, Layer
+from mlc.kernels.common.recurrent_cell import Cell, Layer, time_of
 from mlc.kernels.cpu.tiles import LINE
 
 BATCH = 1  # the dimension of the inputs that rows are
@@ -108,7 +108,9 @@ class RecurrentRows(ABC):
 
         def step(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             parity = math.rem(number, 2)
-            this = Step(first, rows, self._time(number, count), parity, math.sub(1, parity))
+            this = Step(
+                first, rows, time_of(self.frame, self.layer, self.direction, number, count), parity, math.sub(1, parity)
+            )
 
             def panel(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
                 self.panel(this, number)
@@ -119,16 +121,6 @@ class RecurrentRows(ABC):
 
         for_loop(self.frame, 0, count, 1, [], step)
         self._end(first, rows, math.rem(count, 2))
-
-    def _time(self, step: Scalar, steps: Scalar) -> Scalar:
-        """Where step number `step` is in the sequence."""
-        if self.layer.direction == "forward":
-            return step
-        last = self.math.sub(self.math.sub(steps, 1), step)
-        if self.layer.direction == "reverse":
-            return last
-        c = self.frame.constants.index
-        return arith.select(arith.cmpi(_I.eq, c(self.direction), c(0)), c(step), c(last))
 
     def _begin(self, first: Scalar, rows: Scalar) -> None:
         """The first states. What no step writes must be a number all the same where weights of zero multiply it."""

@@ -42,7 +42,7 @@ from mlc.kernels.common import memory
 from mlc.kernels.common.frame import Buffer, Frame, KernelSource, defining_op, for_loop, if_values
 from mlc.kernels.common.index import Idx, IdxMath, Scalar
 from mlc.kernels.common.items import emit_items
-from mlc.kernels.common.recurrent_cell import Cell, Layer, layer_of
+from mlc.kernels.common.recurrent_cell import Cell, Layer, layer_of, time_of
 from mlc.kernels.common.vector_math import expand as expand_math
 from mlc.kernels.common.vector_math import nvptx
 from mlc.kernels.nvidia import ALIGNMENT
@@ -199,21 +199,14 @@ class _Block:
         self._wait()
 
     def _time(self, step: Scalar) -> Scalar:
-        """Where step number `step` is in the sequence."""
-        if self.layer.direction == "forward":
-            return step
-        last = self.math.sub(self.math.sub(self.steps, 1), step)
-        if self.layer.direction == "reverse":
-            return last
-        c = self.frame.constants.index
-        return arith.select(arith.cmpi(_I.eq, c(self.direction), c(0)), c(step), c(last))
+        return time_of(self.frame, self.layer, self.direction, step, self.steps)
 
     def _cells(
         self, time: Scalar, copy: Scalar, sums: Sequence[Sequence[ir.Value]], carried: Sequence[Sequence[ir.Value]]
     ) -> tuple[list[ir.Value], list[ir.Value]]:
         """The next states, which go into that copy, from the gates' `sums`, and the states and inputs that are
         `carried`."""
-        layer, (h, c, x) = self.layer, carried
+        layer, (h, c, x), now = self.layer, carried, self.frame.constants.index(time)
         new_h, new_c, y = [], [], []
         for at, one in enumerate(self.numbers):
             gates = [self._gate(sums, one, gate) for gate in range(layer.gates)]
@@ -222,9 +215,7 @@ class _Block:
             found, cell = self.cell.next_states(gates, h[at], before, from_input)
             out = found
             if self.lengths:
-                is_active = arith.cmpi(
-                    _I.sgt, self.lengths[one.column], self.frame.constants.index(time)
-                )  # fmt: skip
+                is_active = arith.cmpi(_I.sgt, self.lengths[one.column], now)
                 out = arith.select(is_active, found, self._number(0.0))
                 found, cell = arith.select(is_active, found, h[at]), arith.select(is_active, cell, before)
             new_h.append(found)
@@ -244,9 +235,8 @@ class _Block:
     def _sums(self, x: Sequence[ir.Value]) -> list[list[ir.Value]]:
         """What the sums begin with: what gates get from the input, but for a GRU's new state, which gets that later."""
         parts, gates = self.parts, self.layer.gates
-        sums: list[list[ir.Value]] = [
-            [self._number(0.0)] * 4 for _ in range(parts.times * parts.tiles)
-        ]  # fmt: skip
+        zero = self._number(0.0)
+        sums: list[list[ir.Value]] = [[zero] * 4 for _ in range(parts.times * parts.tiles)]
         for at, one in enumerate(self.numbers):
             for gate in range(gates):
                 place, half = (gate // 2, gate % 2) if parts.is_paired else (gate, one.half)

@@ -30,8 +30,11 @@ class PlanRecurrences(Pass):
     f32: bool = True
     "The kernel takes layers of f32"
 
-    halves: bool = False
-    "The kernel takes layers of bf16 and f16"
+    f16: bool = False
+    "The kernel takes layers of f16"
+
+    bf16: bool = False
+    "The kernel takes layers of bf16"
 
     narrow: bool = False
     "Recurrent weights of f32 are rounded to bf16"
@@ -64,7 +67,8 @@ class PlanRecurrences(Pass):
     def _is_worth_it(self, op: OpAdaptor, weights: WeightOnly) -> bool:
         recurrence, type_ = op.operand(2), element(op.operand(0))
         hidden, batch = recurrence.type.shape[2], op.operand(0).type.shape[1]
-        if hidden == DYNAMIC or hidden % self.multiple or not (self.f32 if type_.width == 32 else self.halves):
+        takes = {"f32": self.f32, "f16": self.f16, "bf16": self.bf16}
+        if hidden == DYNAMIC or hidden % self.multiple or not takes.get(str(type_), False):
             return False
         if not usual_kind(op) or not weights.has(recurrence) or not is_static(op.operand(1).type):
             return False

@@ -32,7 +32,8 @@ _KIND_OF = {
     "hardsigmoid": "hard_sigmoid",
 }
 Function = Callable[[ir.Value], ir.Value]
-Step = Callable[["Size", Sequence[ir.Value]], list[ir.Value]]
+FromInput = Callable[[int], ir.Value]
+"""What a gate, by its number, gets from the layer's input in a step."""
 
 
 @decomposition("mlc.recurrent")
@@ -46,8 +47,8 @@ def recurrent(op: OpAdaptor) -> list[ir.Value]:
     types = [t.element_type for t in op.types]
     results = [
         b.concat([b.expand_dims(v, [1]) for v in y], 1),
-        b.concat([b.expand_dims(v, [0]) for v in y_h], 0),
-        b.concat([b.expand_dims(v, [0]) for v in y_c], 0),
+        b.concat(y_h, 0),
+        b.concat(y_c, 0),
     ]
     return [b.cast(v, t) for v, t in zip(results, types, strict=True)]
 
@@ -142,14 +143,15 @@ class _Direction:
         return [_function(self.op, name) for name in own]
 
     def _state(self, group: Sequence[ir.Value]) -> ir.Value:
+        """A state `[1, batch, hidden]`: that of a step, as sequences have it, so that no view is between kernels."""
         if group:
-            return self._own(group[0])
-        return b.broadcast(b.scalar(0, self.type), [self.batch, self.hidden])
+            return b.expand_dims(self._own(group[0]), [0])
+        return b.broadcast(b.scalar(0, self.type), [1, self.batch, self.hidden])
 
     # -- the loop --------------------------------------------------------------------------------------------------
 
     def run(self) -> tuple[ir.Value, ir.Value, ir.Value]:
-        """`y [seq, batch, hidden]` and the last states."""
+        """`y [seq, batch, hidden]` and the last states, `[1, batch, hidden]`."""
         inputs = b.matmul(self.x, self.weights, transpose_rhs=True)
         if self.bias is not None:
             inputs = b.add(inputs, self._input_bias())
@@ -174,7 +176,7 @@ class _Direction:
         for number in range(self.steps):
             at = self.steps - 1 - number if self.backward else number
             y, h, c = self._step(inputs, at, b.scalar(at, b.i64()), h, c)
-            outputs[at] = b.expand_dims(y, [0])
+            outputs[at] = y
         y = b.concat([outputs[i] for i in range(self.steps)], 0) if outputs else self._no_output()
         return y, h, c if self.kind == "lstm" else h
 
@@ -195,7 +197,7 @@ class _Direction:
             position = index_scalar(at)
             y, h, *rest = loop.inner_iter_args
             new_y, new_h, new_c = self._step(inputs, at, position, h, rest[0] if rest else h)
-            y = b.scatter_nd(y, b.expand_dims(position, [0, 1]), b.expand_dims(new_y, [0]))
+            y = b.scatter_nd(y, b.expand_dims(position, [0, 1]), new_y)
             yielded = [y, new_h, *([new_c] if rest else [])]
             for value, start in zip(yielded, carried, strict=True):
                 if value.type != start.type:
@@ -208,7 +210,10 @@ class _Direction:
         self, inputs: ir.Value, at: Size, position: ir.Value, h: ir.Value, c: ir.Value
     ) -> tuple[ir.Value, ir.Value, ir.Value]:
         """Output and next states; entries of the batch beyond their length keep their states and put out zero."""
-        x = b.drop_dim(b.slice_dim(inputs, 0, at, 1), 0)
+
+        def x(gate: int) -> ir.Value:
+            return b.slice_(inputs, [at, 0, gate * self.hidden], [1, self.batch, self.hidden])
+
         new_h, new_c = {"rnn": self._rnn, "gru": self._gru, "lstm": self._lstm}[self.kind](x, h, c)
         if self.lengths is None:
             return new_h, new_h, new_c
@@ -224,40 +229,42 @@ class _Direction:
         return b.clip(x, -limit, limit) if limit else x
 
     def _gate(self, x: ir.Value, number: int) -> ir.Value:
-        return b.slice_dim(x, 1, number * self.hidden, self.hidden)
+        return b.slice_dim(x, 2, number * self.hidden, self.hidden)
 
-    def _rnn(self, x: ir.Value, h: ir.Value, c: ir.Value) -> tuple[ir.Value, ir.Value]:
-        total = b.add(x, b.matmul(h, self.recurrence, transpose_rhs=True))
+    def _rnn(self, x: FromInput, h: ir.Value, c: ir.Value) -> tuple[ir.Value, ir.Value]:
+        total = b.add(x(0), b.matmul(h, self.recurrence, transpose_rhs=True))
         return self.functions[0](self._clipped(total)), c
 
-    def _gru(self, x: ir.Value, h: ir.Value, c: ir.Value) -> tuple[ir.Value, ir.Value]:
+    def _gru(self, x: FromInput, h: ir.Value, c: ir.Value) -> tuple[ir.Value, ir.Value]:
         first, second = self.functions
-        hidden = self.hidden
-        gates_recurrence = b.slice_dim(self.recurrence, 0, 0, 2 * hidden)
-        own_recurrence = b.slice_dim(self.recurrence, 0, 2 * hidden, hidden)
-        gates = b.add(b.slice_dim(x, 1, 0, 2 * hidden), b.matmul(h, gates_recurrence, transpose_rhs=True))
-        gates = first(self._clipped(gates))
-        update, reset = self._gate(gates, 0), self._gate(gates, 1)
-        if self.op.flag("linear_before_reset"):
-            from_h = b.matmul(h, own_recurrence, transpose_rhs=True)
+        hidden, is_linear = self.hidden, self.op.flag("linear_before_reset")
+        rows = self.recurrence if is_linear else b.slice_dim(self.recurrence, 0, 0, 2 * hidden)
+        product = b.matmul(h, rows, transpose_rhs=True)
+        update, reset = (first(self._clipped(b.add(x(n), self._gate(product, n)))) for n in range(2))
+        if is_linear:
+            from_h = self._gate(product, 2)
             if self.bias is not None:
                 from_h = b.add(from_h, b.slice_dim(self.bias, 0, 5 * hidden, hidden))
             from_h = b.mul(reset, from_h)
         else:
-            from_h = b.matmul(b.mul(reset, h), own_recurrence, transpose_rhs=True)
-        new = second(self._clipped(b.add(self._gate(x, 2), from_h)))
-        kept = b.mul(update, h)
-        return b.add(b.mul(b.sub(b.like(update, 1), update), new), kept), c
+            own = b.slice_dim(self.recurrence, 0, 2 * hidden, hidden)
+            from_h = b.matmul(b.mul(reset, h), own, transpose_rhs=True)
+        new = second(self._clipped(b.add(x(2), from_h)))
+        return b.add(b.mul(b.sub(b.like(update, 1), update), new), b.mul(update, h)), c
 
-    def _lstm(self, x: ir.Value, h: ir.Value, c: ir.Value) -> tuple[ir.Value, ir.Value]:
+    def _lstm(self, x: FromInput, h: ir.Value, c: ir.Value) -> tuple[ir.Value, ir.Value]:
         first, second, third = self.functions
-        total = b.add(x, b.matmul(h, self.recurrence, transpose_rhs=True))
-        enter = first(self._clipped(self._peeped(self._gate(total, 0), 0, c)))
-        forget = first(self._clipped(self._peeped(self._gate(total, 2), 2, c)))
-        candidate = second(self._clipped(self._gate(total, 3)))
+        product = b.matmul(h, self.recurrence, transpose_rhs=True)
+
+        def gate(number: int) -> ir.Value:
+            return b.add(x(number), self._gate(product, number))
+
+        enter = first(self._clipped(self._peeped(gate(0), 0, c)))
+        forget = first(self._clipped(self._peeped(gate(2), 2, c)))
+        candidate = second(self._clipped(gate(3)))
         state = b.add(b.mul(forget, c), b.mul(enter, candidate))
-        leave = first(self._clipped(self._peeped(self._gate(total, 1), 1, state)))
-        return b.mul(leave, third(state)), state
+        leave = first(self._clipped(self._peeped(gate(1), 1, state)))
+        return b.mul(third(state), leave), state  # in this order fusion finds one kernel for both
 
     def _peeped(self, gate: ir.Value, number: int, state: ir.Value) -> ir.Value:
         if self.peepholes is None:

@@ -34,7 +34,7 @@ from mlc.passes.walk import functions, operations
 
 _CONTRACTIONS = frozenset({"mlc.matmul", "mlc.conv"})
 _COMPUTED = _CONTRACTIONS | {
-    f"mlc.{name}" for name in ("unary", "binary", "compare", "select", "reduce", "pool", "scan")
+    f"mlc.{name}" for name in ("unary", "binary", "compare", "select", "reduce", "pool", "scan", "recurrence")
 }
 _MOVES = ("reshape", "transpose", "broadcast", "slice", "concat", "pad", "gather", "gather_elements", "gather_nd")
 _MOVED = frozenset(f"mlc.{name}" for name in _MOVES)

@@ -40,7 +40,7 @@ from mlc.passes.schedule.extents import (
     shape_of,
 )
 from mlc.passes.schedule.moving_cost import Matrices, copy_past_caches, transposing_walk
-from mlc.passes.schedule.recurrence_shares import choose_recurrence
+from mlc.passes.schedule.recurrence_cost import choose_recurrence
 from mlc.passes.schedule.scaled_blocks_cost import choose_scaled_blocks
 
 SMALL_ITEM = 1024  # elements of a work item of which fewer ones do

@@ -28,6 +28,7 @@ from mlc.kernels.nvidia.scatter import SCATTERS, is_atomic, is_in_place
 from mlc.passes.schedule.ampere_attention_cost import choose_attention as choose_ampere_attention
 from mlc.passes.schedule.ampere_cost import choose_ampere, choose_exact
 from mlc.passes.schedule.depthwise_cost import choose_depthwise
+from mlc.passes.schedule.gpu_recurrence_cost import choose_recurrence
 from mlc.passes.schedule.gpu_shapes import (
     CACHED,
     Extent,
@@ -42,7 +43,6 @@ from mlc.passes.schedule.gpu_shapes import (
 )
 from mlc.passes.schedule.hopper_attention_cost import choose_attention
 from mlc.passes.schedule.hopper_cost import choose_hopper
-from mlc.passes.schedule.recurrence_cost import choose_recurrence
 from mlc.passes.schedule.rows_cost import choose_rows
 from mlc.passes.schedule.scan_cost import choose_scan
 from mlc.passes.schedule.whole_columns_cost import choose_whole_columns

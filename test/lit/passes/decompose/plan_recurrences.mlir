@@ -4,7 +4,19 @@
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-recurrences{bytes=16384 alone=16384 f32=false})' | FileCheck %s --check-prefix=NONE
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-recurrences{bytes=16384 alone=4096},mlc-decompose)' | FileCheck %s --check-prefix=DONE
 
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-recurrences{bytes=16384 alone=4096 f32=false f16=true})' | FileCheck %s --check-prefix=HALVES
+
 // NONE-NOT: mlc.whole
+
+// Elements of 16 bits are half of the bytes.
+// HALVES-COUNT-1: mlc.whole
+// HALVES-NOT: mlc.whole
+func.func @halves(%x: tensor<9x2x8xf16>) -> tensor<9x1x2x40xf16> {
+  %w = mlc.weight "w0" : tensor<1x160x8xf16>
+  %r = mlc.weight "r0" : tensor<1x160x40xf16>
+  %0, %1, %2 = mlc.recurrent lstm %x, %w, %r {activations = []} : tensor<9x2x8xf16>, tensor<1x160x8xf16>, tensor<1x160x40xf16> -> tensor<9x1x2x40xf16>, tensor<1x2x40xf16>, tensor<1x2x40xf16>
+  return %0 : tensor<9x1x2x40xf16>
+}
 
 // 4 gates of 32 by 32 elements are 16 KB, 8 KB when they are rounded; rows of a tile are one work item.
 // CHECK-LABEL: func.func @rows

@@ -91,3 +91,14 @@ func.func @branches(%x: tensor<4xf16>, %c: i1) -> tensor<4xf16> {
   }
   return %0 : tensor<4xf16>
 }
+
+// Weights that steps of a recurrent layer multiply are f32, however small: its kernel reads them in every step.
+// CHECK-LABEL: func.func @recurrent
+// CHECK: %[[R:.*]] = mlc.weight "recurrent"
+// CHECK: %[[W:.*]] = mlc.cast %[[R]] : tensor<1x64x16xf16> -> tensor<1x64x16xf32>
+// CHECK: mlc.recurrence lstm %{{.*}}, %[[W]] : tensor<5x2x64xf32>, tensor<1x64x16xf32>
+func.func @recurrent(%x: tensor<5x2x64xf32>) -> tensor<5x2x1x16xf32> {
+  %r = mlc.weight "recurrent" : tensor<1x64x16xf16>
+  %y, %h, %c = mlc.recurrence lstm %x, %r : tensor<5x2x64xf32>, tensor<1x64x16xf16> -> tensor<5x2x1x16xf32>, tensor<1x2x16xf32>, tensor<1x2x16xf32>
+  return %y : tensor<5x2x1x16xf32>
+}
