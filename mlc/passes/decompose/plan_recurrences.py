@@ -48,9 +48,6 @@ class PlanRecurrences(Pass):
     work: int = 0
     "the same times the number of sequences, beyond which products of all of them are faster; 0: whatever there are"
 
-    rows: int = 1
-    "sequences that one work item has for what it does for one"
-
     multiple: int = 1
     "hidden elements must be a multiple of it"
 
@@ -73,6 +70,6 @@ class PlanRecurrences(Pass):
         if not usual_kind(op) or not weights.has(recurrence) or not is_static(op.operand(1).type):
             return False
         size = GATES[op.text()] * hidden * hidden * (16 if self.narrow else type_.width) // 8
-        has_others = batch > self.rows or op.text("direction", "forward") == "bidirectional"
+        has_others = batch > 1 or op.text("direction", "forward") == "bidirectional"
         has_much = self.work and batch != DYNAMIC and size * batch > self.work
         return size <= (self.bytes if has_others else self.alone) and not has_much

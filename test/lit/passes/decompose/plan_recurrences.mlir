@@ -1,9 +1,8 @@
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-recurrences{bytes=16384 alone=4096})' | FileCheck %s
-// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-recurrences{bytes=8192 alone=4096 narrow=true rows=16 multiple=16})' | FileCheck %s --check-prefix=TILES
+// RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-recurrences{bytes=8192 alone=4096 narrow=true multiple=16})' | FileCheck %s --check-prefix=TILES
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-recurrences{bytes=16384 alone=4096 work=20000})' | FileCheck %s --check-prefix=WORK
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-recurrences{bytes=16384 alone=16384 f32=false})' | FileCheck %s --check-prefix=NONE
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-recurrences{bytes=16384 alone=4096},mlc-decompose)' | FileCheck %s --check-prefix=DONE
-
 // RUN: mlc-opt %s --pass-pipeline='builtin.module(mlc-plan-recurrences{bytes=16384 alone=4096 f32=false f16=true})' | FileCheck %s --check-prefix=HALVES
 
 // NONE-NOT: mlc.whole
@@ -18,12 +17,11 @@ func.func @halves(%x: tensor<9x2x8xf16>) -> tensor<9x1x2x40xf16> {
   return %0 : tensor<9x1x2x40xf16>
 }
 
-// 4 gates of 32 by 32 elements are 16 KB, 8 KB when they are rounded; rows of a tile are one work item.
+// 4 gates of 32 by 32 elements are 16 KB, 8 KB when they are rounded.
 // CHECK-LABEL: func.func @rows
 // CHECK: mlc.recurrent lstm {{.*}}mlc.whole}
 // TILES-LABEL: func.func @rows
-// TILES: mlc.recurrent
-// TILES-NOT: mlc.whole
+// TILES: mlc.recurrent lstm {{.*}}mlc.whole}
 // Two sequences read 32 KB in a step.
 // WORK-LABEL: func.func @rows
 // WORK: mlc.recurrent
