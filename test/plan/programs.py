@@ -197,10 +197,10 @@ class TensorProgram(Program):
             kind = op.results[0].type
             source = self.numbers.constant(op.attributes["value"], kind.shape, element_bytes(kind.element_type))
             self._set(op, [self._allocated("a constant", kind.shape, kind, value=source)])
-        elif op.name == "tensor.from_elements" and op.results[0].type.rank == 0:
+        elif op.name == "tensor.from_elements" and len(op.operands) == 1:
             kind = op.results[0].type
             source = self.numbers.scalar(self.values[op.operands[0]])
-            self._set(op, [self._allocated("a scalar", (), kind, value=source)])
+            self._set(op, [self._allocated("a scalar", kind.shape, kind, value=source)])
         else:
             raise CannotFollowError(f"{op.name} on the host")
 
@@ -239,7 +239,7 @@ class BufferProgram(Program):
             self._set(op, [self._global(op)])
         elif op.name == "memref.copy":
             self._copy(op)
-        elif op.name == "memref.store" and op.operands[1].type.rank == 0:
+        elif op.name == "memref.store" and all(extent == 1 for extent in op.operands[1].type.shape):
             self.values[op.operands[1]].write(self.numbers.scalar(self.values[op.operands[0]]))
         elif op.name == "mlc.extern" and op.attributes["callee"].value == "mlc_rt_gpu_constant":
             source = self.values[op.operands[0]]

@@ -14,7 +14,7 @@ import gen_op_table
 MOST_PRIMITIVES = 64  # every one needs an evaluation, a lowering for each target, and dimension rules
 
 # Operations and (operation, kind) pairs by tier. Whoever raises a number says in the commit why what is there will not do.
-COUNTS = {"primitive": (43, 107), "composite": (24, 46)}
+COUNTS = {"primitive": (44, 111), "composite": (24, 46)}
 
 
 @pytest.mark.parametrize("tier", COUNTS)
