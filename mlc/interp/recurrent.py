@@ -89,17 +89,31 @@ def _function(name: str) -> Callable[[np.ndarray], np.ndarray]:
     return lambda x: activate(_KIND_OF[key], x, values[0], values[1])
 
 
+Direction = tuple[_Cell, np.ndarray, np.ndarray, np.ndarray]
+"""A cell, what its gates get from inputs `[seq, batch, gates * hidden]`, and the first h and c `[batch, hidden]`."""
+
+
+def _layer(
+    kind: str, call: Call, directions: list[Direction], lengths: np.ndarray | None, axis: int
+) -> list[np.ndarray]:
+    """The outputs of all directions, side by side along `axis`, and the last h and c of each; without a cell c is h."""
+    is_reverse = call.attr("direction", "forward") == "reverse"
+    parts = [_run(_STEP[kind], *own, lengths, is_reverse or d == 1) for d, own in enumerate(directions)]
+    y, y_h, y_c = (np.stack(values, axis=0 if i else axis) for i, values in enumerate(zip(*parts, strict=True)))
+    return [y, y_h, y_c if kind == "lstm" else y_h]
+
+
 def _run(
     step: Callable[..., tuple[np.ndarray, np.ndarray]],
     cell: _Cell,
     x: np.ndarray,
-    state: tuple[np.ndarray, np.ndarray],
+    h: np.ndarray,
+    c: np.ndarray,
     lengths: np.ndarray | None,
     backward: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """One direction over `x [seq, batch, gates * hidden]`, what gates get from its inputs: all outputs (zero beyond
     each length), last h and last c."""
-    h, c = state
     outputs = np.zeros((x.shape[0], *h.shape), x.dtype)
     for t in range(x.shape[0])[:: -1 if backward else 1]:
         new_h, new_c = step(cell, x[t], h, c)
@@ -122,8 +136,7 @@ def recurrent(
     peepholes: np.ndarray | None,
 ) -> list[np.ndarray]:
     """`y [seq, dirs, batch, hidden]`, `y_h`, `y_c [dirs, batch, hidden]` of `x [seq, batch, in]`."""
-    kind, direction = call.need("kind"), call.attr("direction", "forward")
-    value = widen(x)
+    kind, value = call.need("kind"), widen(x)
     directions, hidden, batch = recurrence.shape[0], recurrence.shape[2], x.shape[1]
     gates = _GATES[kind]
     names = list(call.attr("activations", [])) or _DEFAULT_ACTIVATIONS[kind] * directions
@@ -143,10 +156,8 @@ def recurrent(
             call.attr("clip"),
             bool(call.attr("linear_before_reset", False)),
         )
-        backward = direction == "reverse" or d == 1
-        parts.append(_run(_STEP[kind], cell, from_x, (state_h[d], state_c[d]), lengths, backward))
-    y, y_h, y_c = (np.stack([part[i] for part in parts], axis=1 if i == 0 else 0) for i in range(3))
-    return [y, y_h, y_c if kind == "lstm" else y_h]
+        parts.append((cell, from_x, state_h[d], state_c[d]))
+    return _layer(kind, call, parts, lengths, 1)
 
 
 @evaluates("mlc.recurrence", "inputs recurrence bias? lengths? initial_h? initial_c?")
@@ -160,8 +171,7 @@ def recurrence(
     initial_c: np.ndarray | None,
 ) -> list[np.ndarray]:
     """`y [seq, batch, dirs, hidden]`, `y_h`, `y_c [dirs, batch, hidden]`: steps behind the product of the inputs."""
-    kind, direction = call.need("kind"), call.attr("direction", "forward")
-    value = widen(inputs)
+    kind, value = call.need("kind"), widen(inputs)
     directions, height, hidden = weights.shape
     layer = kind if kind in ("gru", "lstm") else "rnn"
     zeros = np.zeros((directions, value.shape[1], hidden), value.dtype)
@@ -173,8 +183,6 @@ def recurrence(
             from_h[2 * hidden :] = widen(bias[d])
         peepholes, functions = np.zeros((3, hidden), value.dtype), [_function(name) for name in names]
         own = _Cell(widen(weights[d]), from_h, peepholes, functions, None, True, weights.dtype)
-        state = tuple(zeros[d] if s is None else widen(s[d]) for s in (initial_h, initial_c))
-        x = value[..., d * height : (d + 1) * height]
-        parts.append(_run(_STEP[layer], own, x, (state[0], state[1]), lengths, direction == "reverse" or d == 1))
-    y, y_h, y_c = (np.stack([part[i] for part in parts], axis=2 if i == 0 else 0) for i in range(3))
-    return [y, y_h, y_c if kind == "lstm" else y_h]
+        h, c = (zeros[d] if s is None else widen(s[d]) for s in (initial_h, initial_c))
+        parts.append((own, value[..., d * height : (d + 1) * height], h, c))
+    return _layer(layer, call, parts, lengths, 2)

@@ -43,6 +43,11 @@ class Buffer:
     shape: list[Scalar]
     strides: list[Scalar] = field(default_factory=list)
 
+    @property
+    def flat(self) -> Buffer:
+        """Its elements in the order of memory, of which a coordinate is the number."""
+        return Buffer(self.memory, self.element, [0], [1])
+
 
 @dataclass
 class KernelSource:

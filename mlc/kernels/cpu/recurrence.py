@@ -46,7 +46,7 @@ def expand(source: KernelSource, schedule: RecurrenceSchedule) -> list[Frame]:
     def body(frame: Frame, coords: list[Scalar]) -> None:
         _Rows(frame, layer, s, coords[0]).emit(frame.math.mul(coords[1], s.rows))
 
-    return emit_items(source, items(source, layer, s.rows), body)
+    return emit_items(source, items(layer, s.rows), body)
 
 
 class _Rows(RecurrentRows):

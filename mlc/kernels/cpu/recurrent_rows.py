@@ -17,7 +17,7 @@ from mlir.dialects import arith
 
 from mlc.kernels.common import memory, vector_math
 from mlc.kernels.common.evaluate import lane_mask
-from mlc.kernels.common.frame import Buffer, Frame, KernelSource, for_loop
+from mlc.kernels.common.frame import Buffer, Frame, for_loop
 from mlc.kernels.common.index import Idx, IdxMath, Scalar
 from mlc.kernels.common.recurrent_cell import Cell, Layer, time_of
 from mlc.kernels.cpu.tiles import LINE
@@ -38,15 +38,15 @@ class RecurrenceSchedule:
     group: int = 1
 
 
-def items(source: KernelSource, layer: Layer, rows: int) -> Callable[[Frame], list[Scalar]]:
+def items(layer: Layer, rows: int) -> Callable[[Frame], list[Scalar]]:
     """The grid: directions, and so many rows of each."""
     return lambda frame: [layer.directions, frame.math.ceildiv(frame.extent(layer.inputs, BATCH), rows)]
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step of `rows` rows from `first` on, at `time` of the sequence; `parity` says where on the stack the states are
-    that it reads, and `next` where those go that it makes."""
+    """A step of `rows` rows from `first` on, at `time` of the sequence; `parity`, that of its number, says where on the
+    stack the states are that it reads, and `next`, computed once for all rows, where those go that it makes."""
 
     first: Scalar
     rows: Scalar
@@ -88,12 +88,7 @@ class RecurrentRows(ABC):
         return self.frame.call("sigmoid", vector_math.sigmoid, x)
 
     def _tanh(self, x: ir.Value) -> ir.Value:
-        def emit(value: ir.Value) -> ir.Value:
-            found = vector_math.expand("math.tanh", [value])
-            assert found is not None
-            return found
-
-        return self.frame.call("tanh", emit, x)
+        return self.frame.call("tanh", vector_math.tanh, x)
 
     # -- from the first step to the last ---------------------------------------------------------------------------
 
@@ -108,9 +103,8 @@ class RecurrentRows(ABC):
 
         def step(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             parity = math.rem(number, 2)
-            this = Step(
-                first, rows, time_of(self.frame, self.layer, self.direction, number, count), parity, math.sub(1, parity)
-            )
+            time = time_of(self.frame, self.layer, self.direction, number, count)
+            this = Step(first, rows, time, parity, math.sub(1, parity))
 
             def panel(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
                 self.panel(this, number)

@@ -42,7 +42,7 @@ def expand(source: KernelSource, schedule: RecurrenceSchedule) -> list[Frame]:
         rows = math.minimum(math.sub(frame.extent(layer.inputs, BATCH), first), s.rows)
         _Rows(frame, layer, s, coords[0]).steps(first, rows)
 
-    return emit_items(source, items(source, layer, s.rows), body)
+    return emit_items(source, items(layer, s.rows), body)
 
 
 class _Rows(RecurrentRows):

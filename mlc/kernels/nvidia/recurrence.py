@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import e, log2
+from functools import partial
 
 from mlir import ir
 from mlir.dialects import arith, nvvm
@@ -43,11 +43,10 @@ from mlc.kernels.common.frame import Buffer, Frame, KernelSource, defining_op, f
 from mlc.kernels.common.index import Idx, IdxMath, Scalar
 from mlc.kernels.common.items import emit_items
 from mlc.kernels.common.recurrent_cell import Cell, Layer, layer_of, time_of
-from mlc.kernels.common.vector_math import expand as expand_math
-from mlc.kernels.common.vector_math import nvptx
+from mlc.kernels.common.vector_math import sigmoid, tanh
 from mlc.kernels.nvidia import ALIGNMENT
 from mlc.kernels.nvidia.ampere.fragments import multiply_add
-from mlc.kernels.nvidia.recurrent_operands import COLUMNS, EIGHT, Division, States, Weights, division
+from mlc.kernels.nvidia.recurrent_operands import COLUMNS, EIGHT, Division, States, Weights
 from mlc.kernels.nvidia.tensor_cores.words import Words, assembly, declare_shared_memory
 from mlc.kernels.nvidia.tensor_maps import attach
 from mlc.kernels.nvidia.threads import WARP
@@ -76,7 +75,7 @@ def expand(source: KernelSource, schedule: RecurrenceSchedule) -> list[Frame]:
     op = defining_op(source.results[0])
     assert op is not None
     layer, s = layer_of(op), schedule
-    parts = division(layer, s.threads, s.cluster)
+    parts = Division(layer, s.threads, s.cluster)
     if layer.hidden % (2 * EIGHT) or layer.hidden % (s.cluster * parts.units):
         what = f"a layer of {layer.hidden} elements in {s.cluster} blocks"
         raise ValueError(f"kernel {source.func.name.value}: {what}")
@@ -118,9 +117,9 @@ class _Block:
         self.steps, self.batch = (frame.extent(layer.inputs, i) for i in range(2))
         by_result = dict(zip(frame.source.results, frame.source.destinations, strict=True))
         self.y, self.last_h, self.last_c = (frame.buffers[by_result[r]] for r in layer.op.results)
-        self.weights = Weights(frame, self.words, layer, parts, self.direction, 2 * parts.copy_bytes)
+        self.weights = Weights(frame, self.words, parts, self.direction, 2 * parts.copy_bytes)
         self.states = States(self.words, parts, layer.recurrence.type.element_type)
-        self.cell = Cell(layer.kind, _sigmoid, _tanh, self._number)
+        self.cell = Cell(layer.kind, partial(sigmoid, has_exp2=True), partial(tanh, has_exp2=True), self._number)
         self._place(self.math.mul(coords[1], COLUMNS), coords[2])
         chains = parts.times * parts.tiles
         self.chains = 2 if chains < ENOUGH else 1  # sums of a product, by instructions in turns
@@ -321,14 +320,11 @@ class _Block:
         """An element of a row of `width` elements, behind the one that is the thread's `own`."""
         return self.math.add(self.math.add(self.math.mul(row, width), own), unit)
 
-    def _flat(self, buffer: Buffer) -> Buffer:
-        return Buffer(buffer.memory, buffer.element, [self.math.product(buffer.shape)], [1])
-
     def _load(self, buffer: Buffer, at: Scalar) -> ir.Value:
-        return memory.load(self.frame, self.idx, self._flat(buffer), [Idx(at)], None)
+        return memory.load(self.frame, self.idx, buffer.flat, [Idx(at)], None)
 
     def _store(self, buffer: Buffer, at: Scalar, value: ir.Value) -> None:
-        memory.store(self.frame, self.idx, self._flat(buffer), [Idx(at)], value, None)
+        memory.store(self.frame, self.idx, buffer.flat, [Idx(at)], value, None)
 
     def _initial(self, state: ir.Value | None) -> list[ir.Value]:
         """The first states of the thread."""
@@ -399,16 +395,3 @@ class _Block:
         has_steps = arith.cmpi(_I.ne, self.frame.constants.index(self.steps), self.frame.constants.index(0))
         nothing = [self._number(0.0)] * count
         return if_values(has_steps, [self.f32] * count, lambda: self._inputs(0), lambda: nothing)
-
-
-def _sigmoid(x: ir.Value) -> ir.Value:
-    """1 / (1 + e^-x), to within 2^-21 of 1."""
-    constant = [arith.constant(x.type, number) for number in (-log2(e), 1.0)]
-    power = nvptx.power_of_two(arith.mulf(x, constant[0]))
-    return nvptx.reciprocal(arith.addf(power, constant[1]))
-
-
-def _tanh(x: ir.Value) -> ir.Value:
-    found = expand_math("math.tanh", [x], has_exp2=True)
-    assert found is not None
-    return found

@@ -13,7 +13,7 @@ from mlir import ir
 from mlir.dialects import arith, llvm, vector
 
 from mlc.kernels.common import memory
-from mlc.kernels.common.frame import Buffer, Frame
+from mlc.kernels.common.frame import Frame
 from mlc.kernels.common.index import Idx, IdxMath, Scalar
 from mlc.kernels.common.recurrent_cell import Layer
 from mlc.kernels.nvidia.ampere.fragments import to_tf32
@@ -29,20 +29,31 @@ _WORD = 4
 
 @dataclass(frozen=True)
 class Division:
-    """How the `warps` of each block of a `cluster` divide the hidden elements of a layer among them; a multiplied one
-    has `bytes_each`."""
+    """How the warps of blocks of so many `threads`, of which a `cluster` has rows together, divide the hidden elements
+    of a layer among them."""
 
-    kind: str
-    gates: int
-    hidden: int
-    bytes_each: int
-    warps: int
+    layer: Layer
+    threads: int
     cluster: int = 1
+
+    @property
+    def warps(self) -> int:
+        """Those of a block."""
+        return self.threads // WARP
+
+    @property
+    def hidden(self) -> int:
+        return self.layer.hidden
+
+    @property
+    def bytes_each(self) -> int:
+        """The size of an element that is multiplied."""
+        return int(self.layer.recurrence.type.element_type.width) // 8
 
     @property
     def is_paired(self) -> bool:
         """Are the halves of a product's rows two gates, rather than two times eight hidden elements?"""
-        return self.kind == "lstm"
+        return self.layer.kind == "lstm"
 
     @property
     def units(self) -> int:
@@ -57,7 +68,7 @@ class Division:
     @property
     def tiles(self) -> int:
         """Products of 16 rows that are all gates of these."""
-        return self.gates // 2 if self.is_paired else self.gates
+        return self.layer.gates // 2 if self.is_paired else self.layer.gates
 
     @property
     def shares(self) -> int:
@@ -104,25 +115,15 @@ class Division:
         return COLUMNS // 2 * self.stride
 
 
-def division(layer: Layer, threads: int, cluster: int = 1) -> Division:
-    """How the warps of blocks of so many `threads`, of which a `cluster` has rows together, divide a layer."""
-    bytes_each = layer.recurrence.type.element_type.width // 8
-    return Division(layer.kind, layer.gates, layer.hidden, bytes_each, threads // WARP, cluster)
-
-
 class Weights:
     """A warp's part of the recurrent weights, from hidden element `first` on: thread 4r + t has 16 bytes of each piece
     of its rows, or 8 of a half. Shared memory from byte `shared` on is theirs."""
 
-    def __init__(
-        self, frame: Frame, words: Words, layer: Layer, parts: Division, direction: Scalar, shared: int
-    ) -> None:
+    def __init__(self, frame: Frame, words: Words, parts: Division, direction: Scalar, shared: int) -> None:
         self.frame, self.words, self.math, self.parts, self.shared = frame, words, frame.math, parts, shared
-        buffer = frame.buffers[layer.recurrence]
-        size = self.math.product(buffer.shape)
-        self.memory, self.height = Buffer(buffer.memory, buffer.element, [size], [1]), layer.gates * layer.hidden
-        self.begin = self.math.mul(direction, self.height)
-        self.is_rounded = isinstance(buffer.element, ir.F32Type)
+        self.memory = frame.buffers[parts.layer.recurrence].flat
+        self.begin = self.math.mul(direction, parts.layer.gates * parts.hidden)
+        self.is_rounded = isinstance(self.memory.element, ir.F32Type)
 
     def of_warp(self, first: Scalar, line: Scalar, place: Scalar) -> None:
         """What there is for the thread with so many lines in front of it, at that `place` of each."""

@@ -29,7 +29,7 @@ from mlir import ir
 from mlir.dialects import arith, nvvm, scf, vector
 
 from mlc.kernels.common import memory
-from mlc.kernels.common.frame import Buffer, Frame, KernelSource, defining_op, for_loop, if_then
+from mlc.kernels.common.frame import Frame, KernelSource, defining_op, for_loop, if_then
 from mlc.kernels.common.index import Idx, IdxMath, Scalar
 from mlc.kernels.common.items import emit_items
 from mlc.kernels.cpu.scan import accumulator, combined, identity, narrowed, widened
@@ -114,14 +114,10 @@ class _Line(ABC):
         self.parts: Scalar = self.math.ceildiv(self.whole, self.part) if PART in op.attributes else 1
         self.idx = IdxMath(self.math, schedule.lanes)
         if not frame.grid:
-            self.input, self.output = (self._flat(frame.buffers[t]) for t in (tensor, source.destinations[0]))
+            self.input, self.output = (frame.buffers[t].flat for t in (tensor, source.destinations[0]))
             known = op.operands[1] if len(op.operands) > 1 else None
-            self.before = None if known is None else self._flat(frame.buffers[known])
+            self.before = None if known is None else frame.buffers[known].flat
             self.befores = 0 if known is None else frame.extent(known, axis)
-
-    @staticmethod
-    def _flat(buffer: Buffer) -> Buffer:
-        return Buffer(buffer.memory, buffer.element, [0], [1])
 
     @abstractmethod
     def items(self) -> list[Scalar]:

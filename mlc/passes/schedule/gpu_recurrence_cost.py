@@ -9,7 +9,7 @@ from mlir import ir
 
 from mlc.kernels.common.recurrent_cell import Layer, layer_of
 from mlc.kernels.nvidia.recurrence import RecurrenceSchedule
-from mlc.kernels.nvidia.recurrent_operands import COLUMNS, PIECE, Division, division
+from mlc.kernels.nvidia.recurrent_operands import COLUMNS, PIECE, Division
 from mlc.kernels.nvidia.threads import WARP
 from mlc.passes.schedule.gpu_shapes import shape_of
 from mlc.targets.nvidia import NvidiaTarget
@@ -52,10 +52,10 @@ def _candidates(layer: Layer, element: str, target: NvidiaTarget) -> Iterator[Re
     """Blocks alone and in clusters, of those that keep all weights in registers those of the most threads."""
     clusters = [1 << n for n in range(MOST_CLUSTER.bit_length())] if target.has_clusters else [1]
     for cluster in clusters:
-        if layer.hidden % (cluster * division(layer, WARP).units):
+        if layer.hidden % (cluster * Division(layer, WARP).units):
             continue
-        made = [_made(layer, element, n, cluster, target) for n in _sizes(division(layer, WARP, cluster))]
-        whole = [s for s in made if s.kept == division(layer, s.threads).pieces]
+        made = [_made(layer, element, n, cluster, target) for n in _sizes(Division(layer, WARP, cluster))]
+        whole = [s for s in made if s.kept == Division(layer, s.threads).pieces]
         yield (whole or made)[0]
 
 
@@ -70,10 +70,10 @@ def _made(layer: Layer, element: str, threads: int, cluster: int, target: Nvidia
     """The schedule that keeps as many pieces of the weights in registers as there is room for, beside the sums, the
     states and their inputs: all, or else some beside one that is multiplied, and if possible one that is read ahead and
     the inputs of the next step."""
-    parts, room = division(layer, threads, cluster), _room(threads, target)
+    parts, room = Division(layer, threads, cluster), _room(threads, target)
     states, tiles = 2 * parts.times * parts.halves, parts.times * parts.tiles
     kept, ahead, near = parts.pieces, 0, 0
-    inputs = states * (2 + 2 * parts.gates)  # of this step and of the next
+    inputs = states * (2 + 2 * parts.layer.gates)  # of this step and of the next
     if tiles * FRAGMENT * parts.row_bytes > (room - 4 * tiles - inputs) * PIECE:
         both = [(room - LOOP - 4 * tiles - others) // (tiles * FRAGMENT) for others in (inputs, states * STREAMED)]
         ahead = int(both[0] >= 2)
@@ -92,7 +92,7 @@ def _room(threads: int, target: NvidiaTarget) -> int:
 def _clocks(layer: Layer, s: RecurrenceSchedule, target: NvidiaTarget) -> tuple[float, int]:
     """Of a step, for all blocks of the grid, and the blocks of a cluster."""
     batch = shape_of(layer.inputs.type)[1] or 1
-    parts = division(layer, s.threads, s.cluster)
+    parts = Division(layer, s.threads, s.cluster)
     blocks = layer.directions * -(-batch // COLUMNS) * s.cluster
     states = 2 * parts.times * parts.halves * s.threads
     products = parts.times * parts.tiles * 2 * parts.pieces * -(-parts.warps // 4)

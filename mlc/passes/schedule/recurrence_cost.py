@@ -5,13 +5,14 @@ from __future__ import annotations
 from mlir import ir
 
 from mlc.kernels.common.recurrent_cell import Layer, layer_of
+from mlc.kernels.cpu.tiles import LINE, ROWS
 from mlc.passes.adaptor import DYNAMIC
 from mlc.passes.schedule.extents import VectorUnit
 
 MOST_ROWS = 8
 ASSUMED = 4  # rows of a work item where only a run knows how many there are
 STREAM = 2  # rows in whose time a work item reads the weights
-TILE, TILE_STEP = 16, 32  # rows of a matrix tile, and elements of the state that one has
+TILE_STEP = LINE * 8 // 16  # elements of bf16 in a row of a matrix tile
 TILE_STREAM = 8  # rows of a tile in whose time a work item reads the weights
 THREADS = 2  # that work items should be even for at least
 
@@ -24,8 +25,8 @@ def choose_recurrence(root: ir.Operation, unit: VectorUnit) -> dict[str, int | s
     if layer.recurrence.type.element_type == layer.inputs.type.element_type:
         return {**given, "rows": _rows(layer, unit.registers), "group": 1}
     if unit.bf16_tiles:
-        tiles: dict[str, int | str] = {"template": "tile_recurrence", "panel": TILE, "group": TILE_STEP}
-        return {**given, **tiles, "rows": _even(layer, TILE, TILE_STREAM)}
+        tiles: dict[str, int | str] = {"template": "tile_recurrence", "panel": ROWS, "group": TILE_STEP}
+        return {**given, **tiles, "rows": _even(layer, ROWS, TILE_STREAM)}
     return {**given, "rows": _rows(layer, unit.registers), "group": 2}
 
 
@@ -41,7 +42,7 @@ def _even(layer: Layer, most: int, stream: int) -> int:
     weights as for so many rows."""
     batch = layer.inputs.type.shape[1]
     if batch == DYNAMIC:
-        return min(most, ASSUMED if most <= MOST_ROWS else TILE)
+        return min(most, ASSUMED if most <= MOST_ROWS else ROWS)
 
     def time(rows: int) -> int:
         turns = -(-layer.directions * -(-batch // rows) // THREADS)

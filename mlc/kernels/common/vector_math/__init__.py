@@ -81,9 +81,14 @@ def expands(op_name: str, type_: ir.Type) -> bool:
     return op_name in SUPPORTED and _is_f32(type_)
 
 
-def sigmoid(x: ir.Value) -> ir.Value:
-    """Emits 1 / (1 + e^-x) for an f32 scalar or vector."""
-    return exp.sigmoid(Emitter(x.type), x)
+def sigmoid(x: ir.Value, has_exp2: bool = False) -> ir.Value:
+    """Emits 1 / (1 + e^-x) for an f32 scalar or vector (by instructions: to within 2^-21 of 1)."""
+    return (nvptx if has_exp2 else exp).sigmoid(Emitter(x.type), x)
+
+
+def tanh(x: ir.Value, has_exp2: bool = False) -> ir.Value:
+    """Emits tanh(x) for an f32 scalar or vector."""
+    return (nvptx if has_exp2 else halves).tanh(Emitter(x.type), x)
 
 
 def one_plus_erf(x: ir.Value, has_exp2: bool = False) -> ir.Value:

@@ -68,6 +68,11 @@ def tanh(e: Emitter, x: ir.Value) -> ir.Value:
     return _quotient(e, *halves.whole(e, x, halves.TANH))
 
 
+def sigmoid(e: Emitter, x: ir.Value) -> ir.Value:
+    """1 / (1 + e^-x) to within 2^-21 of 1."""
+    return reciprocal(e.add(power_of_two(e.mul(x, -k.LOG2_E[0])), 1.0))
+
+
 def erf(e: Emitter, x: ir.Value) -> ir.Value:
     """The error function, as `halves.erf` has it."""
     return _quotient(e, *halves.whole(e, x, halves.ERF))
